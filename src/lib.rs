@@ -1,0 +1,1 @@
+//! Countersign: the second signature that makes an order valid.

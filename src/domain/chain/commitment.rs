@@ -1,0 +1,251 @@
+//! The commitment tree of a state: salted leaves, so that a root says everything and shows nothing.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::hash::{Digest, Tag};
+use crate::domain::id::ProposalId;
+use crate::domain::json::canonical::{write_canonical, write_string};
+use crate::domain::json::pointer::Pointer;
+use crate::domain::keys::ThreadSecret;
+
+/// The salt of one leaf.
+pub type Salt = [u8; 32];
+
+/// A state's tree. Clones are cheap: what did not change is shared between versions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tree {
+    pub(super) commitment: Digest,
+    pub(super) node: Node,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Node {
+    Leaf { origin: ProposalId, salt: Salt },
+    Object(Arc<BTreeMap<String, Tree>>),
+    Array(Arc<Vec<Tree>>),
+}
+
+/// Which proposal last set each leaf: what, with the thread's secret, gives the salts back.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Origins(BTreeMap<ProposalId, Vec<Pointer>>);
+
+/// Why stored origins do not fit a stored state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a leaf of the state has no origin")]
+pub struct OriginMissing;
+
+struct Grower<'a> {
+    secret: &'a ThreadSecret,
+    buffer: Vec<u8>,
+}
+
+impl Tree {
+    /// The tree of a state whose every leaf was set by one proposal: version 0, or the root of `{}`.
+    pub fn new(secret: &ThreadSecret, state: &Value, proposal: &ProposalId) -> Self {
+        Grower::new(secret).grow(None, state, &Pointer::root(), proposal).0
+    }
+
+    /// The tree after a change: leaves that did not change keep origin, salt and commitment.
+    #[must_use]
+    pub fn advance(&self, secret: &ThreadSecret, before: &Value, after: &Value, proposal: &ProposalId) -> Self {
+        Grower::new(secret).grow(Some((before, self)), after, &Pointer::root(), proposal).0
+    }
+
+    /// The tree of a stored state with its stored origins.
+    pub fn restore(secret: &ThreadSecret, state: &Value, origins: &Origins) -> Result<Self, OriginMissing> {
+        let by_leaf: BTreeMap<&Pointer, &ProposalId> =
+            origins.0.iter().flat_map(|(proposal, leaves)| leaves.iter().map(move |leaf| (leaf, proposal))).collect();
+        Grower::new(secret).restore(state, &Pointer::root(), &by_leaf)
+    }
+
+    /// The state's root.
+    pub fn root(&self) -> Digest {
+        self.commitment
+    }
+
+    /// Which proposal set which leaf.
+    pub fn origins(&self) -> Origins {
+        let mut origins = Origins::default();
+        self.collect(&Pointer::root(), &mut origins);
+        origins
+    }
+
+    fn collect(&self, at: &Pointer, origins: &mut Origins) {
+        match &self.node {
+            Node::Leaf { origin, .. } => origins.0.entry(origin.clone()).or_default().push(at.clone()),
+            Node::Object(members) => members.iter().for_each(|(key, tree)| tree.collect(&at.child(key), origins)),
+            Node::Array(items) => {
+                items.iter().enumerate().for_each(|(i, tree)| tree.collect(&at.index(i), origins));
+            }
+        }
+    }
+}
+
+/// A leaf is a scalar, `{}` or `[]`.
+pub(super) fn is_leaf(value: &Value) -> bool {
+    match value {
+        Value::Object(members) => members.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        _ => true,
+    }
+}
+
+impl<'a> Grower<'a> {
+    fn new(secret: &'a ThreadSecret) -> Self {
+        Self { secret, buffer: Vec::with_capacity(256) }
+    }
+
+    /// The tree of `value`, and whether it is the very tree that stood there before.
+    fn grow(&mut self, before: Option<(&Value, &Tree)>, value: &Value, at: &Pointer, proposal: &ProposalId) -> (Tree, bool) {
+        match (value, before) {
+            (Value::Object(members), before) if !members.is_empty() => {
+                let old = match before {
+                    Some((Value::Object(values), Tree { node: Node::Object(trees), .. })) => Some((values, trees)),
+                    _ => None,
+                };
+                let (children, same) = self.grow_members(old, members, at, proposal);
+                match before {
+                    Some((_, tree)) if same => (tree.clone(), true),
+                    _ => (self.object(children), false),
+                }
+            }
+            (Value::Array(items), before) if !items.is_empty() => {
+                let old = match before {
+                    Some((Value::Array(values), Tree { node: Node::Array(trees), .. })) => Some((values, trees)),
+                    _ => None,
+                };
+                let (children, same) = self.grow_items(old, items, at, proposal);
+                match before {
+                    Some((_, tree)) if same => (tree.clone(), true),
+                    _ => (self.array(children), false),
+                }
+            }
+            (_, Some((old, tree))) if old == value => (tree.clone(), true),
+            _ => (self.leaf(value, at, proposal), false),
+        }
+    }
+
+    fn grow_members(
+        &mut self,
+        old: Option<(&Map<String, Value>, &Arc<BTreeMap<String, Tree>>)>,
+        members: &Map<String, Value>,
+        at: &Pointer,
+        proposal: &ProposalId,
+    ) -> (BTreeMap<String, Tree>, bool) {
+        let mut same = old.is_some_and(|(values, _)| values.len() == members.len());
+        let mut children = BTreeMap::new();
+        for (key, value) in members {
+            let before = old.and_then(|(values, trees)| values.get(key).zip(trees.get(key)));
+            let (tree, kept) = self.grow(before, value, &at.child(key), proposal);
+            same &= kept;
+            children.insert(key.clone(), tree);
+        }
+        (children, same)
+    }
+
+    fn grow_items(
+        &mut self,
+        old: Option<(&Vec<Value>, &Arc<Vec<Tree>>)>,
+        items: &[Value],
+        at: &Pointer,
+        proposal: &ProposalId,
+    ) -> (Vec<Tree>, bool) {
+        let mut same = old.is_some_and(|(values, _)| values.len() == items.len());
+        let mut children = Vec::with_capacity(items.len());
+        for (index, value) in items.iter().enumerate() {
+            let before = old.and_then(|(values, trees)| values.get(index).zip(trees.get(index)));
+            let (tree, kept) = self.grow(before, value, &at.index(index), proposal);
+            same &= kept;
+            children.push(tree);
+        }
+        (children, same)
+    }
+
+    fn restore(
+        &mut self,
+        value: &Value,
+        at: &Pointer,
+        origins: &BTreeMap<&Pointer, &ProposalId>,
+    ) -> Result<Tree, OriginMissing> {
+        match value {
+            Value::Object(members) if !members.is_empty() => {
+                let children = members
+                    .iter()
+                    .map(|(key, value)| Ok((key.clone(), self.restore(value, &at.child(key), origins)?)))
+                    .collect::<Result<_, _>>()?;
+                Ok(self.object(children))
+            }
+            Value::Array(items) if !items.is_empty() => {
+                let children = items
+                    .iter()
+                    .enumerate()
+                    .map(|(i, value)| self.restore(value, &at.index(i), origins))
+                    .collect::<Result<_, _>>()?;
+                Ok(self.array(children))
+            }
+            leaf => Ok(self.leaf(leaf, at, origins.get(at).ok_or(OriginMissing)?)),
+        }
+    }
+
+    fn leaf(&mut self, value: &Value, at: &Pointer, origin: &ProposalId) -> Tree {
+        let salt = self.salt(at, origin);
+        self.buffer.clear();
+        write_canonical(value, &mut self.buffer);
+        let commitment = leaf_commitment(&salt, &self.buffer);
+        Tree { commitment, node: Node::Leaf { origin: origin.clone(), salt } }
+    }
+
+    /// HMAC of `JCS([pointer, proposal])` under the thread's secret.
+    fn salt(&mut self, at: &Pointer, origin: &ProposalId) -> Salt {
+        self.buffer.clear();
+        self.buffer.push(b'[');
+        write_string(at.as_str(), &mut self.buffer);
+        self.buffer.push(b',');
+        write_string(origin.as_str(), &mut self.buffer);
+        self.buffer.push(b']');
+        self.secret.hmac(&self.buffer)
+    }
+
+    fn object(&mut self, members: BTreeMap<String, Tree>) -> Tree {
+        let commitment = object_commitment(members.iter().map(|(key, tree)| (key.as_str(), tree.commitment)));
+        Tree { commitment, node: Node::Object(Arc::new(members)) }
+    }
+
+    fn array(&mut self, items: Vec<Tree>) -> Tree {
+        let commitment = array_commitment(items.iter().map(|tree| tree.commitment));
+        Tree { commitment, node: Node::Array(Arc::new(items)) }
+    }
+}
+
+/// `H(leaf, salt ‖ JCS(value))`.
+pub(super) fn leaf_commitment(salt: &Salt, canonical_value: &[u8]) -> Digest {
+    Digest::of(Tag::Leaf, &[salt, canonical_value])
+}
+
+/// `H(object, JCS({key: commitment}))`.
+pub(super) fn object_commitment<'k>(members: impl Iterator<Item = (&'k str, Digest)>) -> Digest {
+    let members: Map<String, Value> = members.map(|(key, it)| (key.to_owned(), Value::from(it.to_string()))).collect();
+    let mut text = Vec::new();
+    write_canonical(&Value::Object(members), &mut text);
+    Digest::of(Tag::Object, &[&text])
+}
+
+/// `H(array, JCS([commitment, …]))`.
+pub(super) fn array_commitment(items: impl Iterator<Item = Digest>) -> Digest {
+    let mut text = vec![b'['];
+    for (index, commitment) in items.enumerate() {
+        if index > 0 {
+            text.push(b',');
+        }
+        text.push(b'"');
+        commitment.write_to(&mut text);
+        text.push(b'"');
+    }
+    text.push(b']');
+    Digest::of(Tag::Array, &[&text])
+}

@@ -1,0 +1,149 @@
+//! Digests with a domain tag, so that no hash of one kind can pass for another.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+/// What a hash is of. The text goes into the hash.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tag {
+    /// A leaf of a state, salted.
+    Leaf,
+    /// An object of commitments.
+    Object,
+    /// An array of commitments.
+    Array,
+    /// A transition's statement.
+    Transition,
+    /// A policy with its schemas.
+    Policy,
+    /// The agent's rationale.
+    Rationale,
+    /// A reviewer's comment.
+    Comment,
+    /// A patch as asked for.
+    Patch,
+    /// What makes two requests the same proposal.
+    Proposal,
+    /// An event.
+    Event,
+}
+
+impl Tag {
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Leaf => "countersign.leaf.v1",
+            Self::Object => "countersign.object.v1",
+            Self::Array => "countersign.array.v1",
+            Self::Transition => "countersign.transition.v1",
+            Self::Policy => "countersign.policy.v1",
+            Self::Rationale => "countersign.rationale.v1",
+            Self::Comment => "countersign.comment.v1",
+            Self::Patch => "countersign.patch.v1",
+            Self::Proposal => "countersign.proposal.v1",
+            Self::Event => "countersign.event.v1",
+        }
+    }
+}
+
+/// SHA-256, written `sha256:` and 64 lowercase hex digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Digest([u8; 32]);
+
+const PREFIX: &str = "sha256:";
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
+impl Digest {
+    /// The length of a digest as text.
+    pub const TEXT_LEN: usize = PREFIX.len() + 64;
+
+    /// Hashes `tag ‖ 0x00 ‖ parts…`.
+    pub fn of(tag: Tag, parts: &[&[u8]]) -> Self {
+        let mut hasher = Sha256::new();
+        hasher.update(tag.text());
+        hasher.update([0]);
+        for part in parts {
+            hasher.update(part);
+        }
+        Self(hasher.finalize().into())
+    }
+
+    /// The 32 bytes.
+    pub const fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// Appends the text form to a buffer.
+    pub fn write_to(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(PREFIX.as_bytes());
+        for byte in self.0 {
+            out.push(HEX[usize::from(byte >> 4)]);
+            out.push(HEX[usize::from(byte & 15)]);
+        }
+    }
+}
+
+/// Why a text is not a digest.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a digest is sha256: and 64 lowercase hex digits")]
+pub struct DigestError;
+
+fn nibble(byte: u8) -> Option<u8> {
+    match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        _ => None,
+    }
+}
+
+impl TryFrom<&str> for Digest {
+    type Error = DigestError;
+
+    fn try_from(text: &str) -> Result<Self, DigestError> {
+        let digits = text.strip_prefix(PREFIX).ok_or(DigestError)?.as_bytes();
+        if digits.len() != 64 {
+            return Err(DigestError);
+        }
+        let mut bytes = [0; 32];
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+            let (high, low) = nibble(pair[0]).zip(nibble(pair[1])).ok_or(DigestError)?;
+            *byte = high << 4 | low;
+        }
+        Ok(Self(bytes))
+    }
+}
+
+impl TryFrom<String> for Digest {
+    type Error = DigestError;
+    fn try_from(text: String) -> Result<Self, DigestError> {
+        Self::try_from(text.as_str())
+    }
+}
+
+impl std::str::FromStr for Digest {
+    type Err = DigestError;
+    fn from_str(text: &str) -> Result<Self, DigestError> {
+        Self::try_from(text)
+    }
+}
+
+impl From<Digest> for String {
+    fn from(digest: Digest) -> String {
+        digest.to_string()
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(PREFIX)?;
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

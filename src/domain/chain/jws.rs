@@ -1,0 +1,150 @@
+//! Compact JWS with one algorithm and one exact header.
+//!
+//! Written by hand because agility is what goes wrong in general JOSE libraries: here a token is
+//! `EdDSA`, its header is exactly `{alg, kid, typ}` in canonical form, its base64 is canonical,
+//! and its `typ` says what it may be used for. Public JOSE libraries check our tokens in the tests.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::domain::json::canonical::canonical;
+use crate::domain::json::parse::{Limits, parse};
+use crate::domain::keys::{PublicKey, SigningKey};
+
+/// What a signed document is; never accepted for another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Typ {
+    /// A committed transition in a thread's chain.
+    Entry,
+    /// People approved; a writer may write once.
+    Receipt,
+    /// People refused.
+    Denial,
+    /// The gateway's answer to a writer who was let through.
+    Verification,
+}
+
+impl Typ {
+    /// The `typ` header.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Entry => "countersign-entry+jwt",
+            Self::Receipt => "countersign-receipt+jwt",
+            Self::Denial => "countersign-denial+jwt",
+            Self::Verification => "countersign-verification+jwt",
+        }
+    }
+}
+
+/// A token is a few kilobytes; approvals with passkey evidence are the longest.
+pub const TOKEN_BYTES_MAX: usize = 64 * 1024;
+
+/// Why a text is not one of our tokens, before any key is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum JwsError {
+    /// Not three parts of canonical base64url, or over the limit.
+    #[error("not a compact JWS in canonical base64url")]
+    Form,
+    /// The header is not exactly `{alg: EdDSA, kid, typ}`.
+    #[error("the header is not exactly {{alg, kid, typ}} with EdDSA")]
+    Header,
+    /// The header's `typ` is another document's.
+    #[error("the typ is not the one expected here")]
+    Typ,
+    /// The payload is not the strict JSON of this kind of document.
+    #[error("the claims are not those of this kind of document")]
+    Claims,
+}
+
+/// A token that was taken apart but not believed yet.
+pub struct Unverified<C> {
+    kid: String,
+    claims: C,
+    signed_len: usize,
+    signature: [u8; 64],
+    text: String,
+}
+
+impl<C> Unverified<C> {
+    /// The key that it says it was signed with.
+    pub fn kid(&self) -> &str {
+        &self.kid
+    }
+
+    /// Checks the signature, and only then gives the claims.
+    pub fn verify(self, key: &PublicKey) -> Option<C> {
+        let signed = &self.text.as_bytes()[..self.signed_len];
+        key.verify_strict(signed, &self.signature).then_some(self.claims)
+    }
+
+    /// What a batch verifier needs: the signed bytes and the signature.
+    pub fn signed(&self) -> (&[u8], &[u8; 64]) {
+        (&self.text.as_bytes()[..self.signed_len], &self.signature)
+    }
+
+    /// The claims before anything was checked. For showing what a spoiled token says, never for deciding.
+    pub fn claims_unverified(&self) -> &C {
+        &self.claims
+    }
+}
+
+impl<C> fmt::Debug for Unverified<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Unverified").field("kid", &self.kid).finish_non_exhaustive()
+    }
+}
+
+fn header(kid: &str, typ: Typ) -> String {
+    canonical(&json!({"alg": "EdDSA", "kid": kid, "typ": typ.as_str()}))
+}
+
+/// Signs claims as a token of this kind.
+pub fn sign<C: Serialize>(key: &SigningKey, typ: Typ, claims: &C) -> String {
+    let claims = serde_json::to_value(claims).expect("claims are plain structs with text keys");
+    let mut token = URL_SAFE_NO_PAD.encode(header(key.kid(), typ));
+    token.push('.');
+    URL_SAFE_NO_PAD.encode_string(canonical(&claims), &mut token);
+    let signature = key.sign(token.as_bytes());
+    token.push('.');
+    URL_SAFE_NO_PAD.encode_string(signature, &mut token);
+    token
+}
+
+/// Takes a token apart without believing it. Every spelling but the one `sign` makes is refused.
+pub fn read<C: DeserializeOwned + Serialize>(token: &str, typ: Typ) -> Result<Unverified<C>, JwsError> {
+    if token.len() > TOKEN_BYTES_MAX {
+        return Err(JwsError::Form);
+    }
+    let mut parts = token.split('.');
+    let (Some(head), Some(body), Some(signature), None) =
+        (parts.next(), parts.next(), parts.next(), parts.next())
+    else {
+        return Err(JwsError::Form);
+    };
+    let decode = |part: &str| URL_SAFE_NO_PAD.decode(part).map_err(|_| JwsError::Form);
+    let signature = <[u8; 64]>::try_from(decode(signature)?).map_err(|_| JwsError::Form)?;
+    let kid = read_header(&decode(head)?, typ)?;
+    let payload = decode(body)?;
+    let value = parse(&payload, &Limits::default()).map_err(|_| JwsError::Claims)?;
+    let claims: C = serde_json::from_value(value).map_err(|_| JwsError::Claims)?;
+    let again = serde_json::to_value(&claims).map_err(|_| JwsError::Claims)?;
+    if canonical(&again).as_bytes() != payload {
+        return Err(JwsError::Claims);
+    }
+    Ok(Unverified { kid, claims, signed_len: head.len() + 1 + body.len(), signature, text: token.to_owned() })
+}
+
+fn read_header(bytes: &[u8], typ: Typ) -> Result<String, JwsError> {
+    let value = parse(bytes, &Limits::default()).map_err(|_| JwsError::Header)?;
+    let kid = value.get("kid").and_then(Value::as_str).ok_or(JwsError::Header)?;
+    if header(kid, typ).as_bytes() == bytes {
+        return Ok(kid.to_owned());
+    }
+    let other = value.get("typ").and_then(Value::as_str).is_some_and(|it| it != typ.as_str());
+    Err(if other { JwsError::Typ } else { JwsError::Header })
+}

@@ -1,0 +1,10 @@
+//! What is signed and how it is checked.
+
+pub mod commitment;
+pub mod entry;
+pub mod hash;
+pub mod jws;
+pub mod opening;
+pub mod receipt;
+pub mod statement;
+pub mod verify;

@@ -1,0 +1,147 @@
+//! Openings: what of two trees is shown, so that whoever holds one recomputes both roots and
+//! knows the diff to be complete though values are hidden.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+use super::commitment::{Node, Salt, Tree, array_commitment, is_leaf, leaf_commitment, object_commitment};
+use super::hash::Digest;
+use crate::domain::json::canonical::canonical;
+use crate::domain::json::pointer::Pointer;
+
+/// One tree, opened in places.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Opened {
+    /// Hidden or unchanged: its commitment alone.
+    Bare(Digest),
+    /// A leaf with its salt.
+    Leaf(OpenedLeaf),
+    /// An object; every key is there.
+    Object(OpenedObject),
+    /// An array; every item is there.
+    Array(OpenedArray),
+}
+
+/// An opened leaf.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OpenedLeaf {
+    /// The value; a scalar, `{}` or `[]`.
+    pub value: Value,
+    /// Its salt.
+    #[serde(serialize_with = "salt_to_text", deserialize_with = "salt_from_text")]
+    pub salt: Salt,
+}
+
+/// An opened object.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OpenedObject {
+    /// Every member.
+    pub object: BTreeMap<String, Opened>,
+}
+
+/// An opened array.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OpenedArray {
+    /// Every item.
+    pub array: Vec<Opened>,
+}
+
+/// Both trees of a transition.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Opening {
+    /// The tree before.
+    pub from: Opened,
+    /// The tree after.
+    pub to: Opened,
+}
+
+fn salt_to_text<S: Serializer>(salt: &Salt, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&URL_SAFE_NO_PAD.encode(salt))
+}
+
+fn salt_from_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Salt, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(serde::de::Error::custom)?;
+    Salt::try_from(bytes).map_err(|_| serde::de::Error::custom("a salt is 32 bytes"))
+}
+
+impl Opened {
+    /// The root that this opening commits to, or `None` if an opened leaf is not a leaf.
+    pub fn root(&self) -> Option<Digest> {
+        match self {
+            Self::Bare(commitment) => Some(*commitment),
+            Self::Leaf(OpenedLeaf { value, salt }) => {
+                is_leaf(value).then(|| leaf_commitment(salt, canonical(value).as_bytes()))
+            }
+            Self::Object(OpenedObject { object }) => {
+                let members: Option<Vec<_>> =
+                    object.iter().map(|(key, it)| Some((key.as_str(), it.root()?))).collect();
+                members.filter(|it| !it.is_empty()).map(|it| object_commitment(it.into_iter()))
+            }
+            Self::Array(OpenedArray { array }) => {
+                let items: Option<Vec<_>> = array.iter().map(Self::root).collect();
+                items.filter(|it| !it.is_empty()).map(|it| array_commitment(it.into_iter()))
+            }
+        }
+    }
+}
+
+/// What an opening shows. Beneath a hidden pointer nothing is opened, whatever else is asked.
+pub struct View<'a> {
+    /// Pointers whose values are never shown.
+    pub hidden: &'a dyn Fn(&Pointer) -> bool,
+    /// Whether anything at, above or below a pointer is to be shown although it did not change.
+    pub wanted: &'a dyn Fn(&Pointer) -> bool,
+}
+
+/// Opens both trees along what changed and what the view wants.
+pub fn open(before: (&Value, &Tree), after: (&Value, &Tree), view: &View<'_>) -> Opening {
+    let root = Pointer::root();
+    Opening {
+        from: open_one(before.0, before.1, Some(after.1), &root, view),
+        to: open_one(after.0, after.1, Some(before.1), &root, view),
+    }
+}
+
+fn open_one(value: &Value, tree: &Tree, other: Option<&Tree>, at: &Pointer, view: &View<'_>) -> Opened {
+    let unchanged = other.is_some_and(|it| it.commitment == tree.commitment);
+    if (view.hidden)(at) || (unchanged && !(view.wanted)(at)) {
+        return Opened::Bare(tree.commitment);
+    }
+    match (value, &tree.node) {
+        (Value::Object(members), Node::Object(trees)) => {
+            let other = match other.map(|it| &it.node) {
+                Some(Node::Object(others)) => Some(others),
+                _ => None,
+            };
+            let open = |(key, tree): (&String, &Tree)| {
+                let value = members.get(key).unwrap_or(&Value::Null);
+                let other = other.and_then(|it| it.get(key));
+                (key.clone(), open_one(value, tree, other, &at.child(key), view))
+            };
+            Opened::Object(OpenedObject { object: trees.iter().map(open).collect() })
+        }
+        (Value::Array(items), Node::Array(trees)) => {
+            let other = match other.map(|it| &it.node) {
+                Some(Node::Array(others)) => Some(others),
+                _ => None,
+            };
+            let open = |(index, (value, tree)): (usize, (&Value, &Tree))| {
+                let other = other.and_then(|it| it.get(index));
+                open_one(value, tree, other, &at.index(index), view)
+            };
+            Opened::Array(OpenedArray { array: items.iter().zip(trees.iter()).enumerate().map(open).collect() })
+        }
+        (leaf, Node::Leaf { salt, .. }) => Opened::Leaf(OpenedLeaf { value: leaf.clone(), salt: *salt }),
+        _ => Opened::Bare(tree.commitment),
+    }
+}

@@ -1,0 +1,98 @@
+//! What people's decisions are signed as: receipts and denials; and what a writer is answered.
+
+use serde::{Deserialize, Serialize};
+
+use super::hash::Digest;
+use crate::domain::id::{AccountId, FlowId, Jti, NodeId, PrincipalId, ReviewId, ThreadId, WriteId};
+use crate::domain::time::Timestamp;
+
+/// One person's approval, as a receipt names it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
+pub struct Approval {
+    pub reviewer: AccountId,
+    pub stage: u32,
+    pub at: Timestamp,
+    pub method: Method,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub evidence: Option<Digest>,
+}
+
+/// How a person proved to be there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Method {
+    /// A signed-in session, opened with a password.
+    Session,
+}
+
+/// The claims of a receipt.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
+pub struct Receipt {
+    pub iss: String,
+    pub sub: ThreadId,
+    pub aud: Vec<NodeId>,
+    pub jti: Jti,
+    pub iat: i64,
+    pub nbf: i64,
+    pub exp: i64,
+    pub flow: FlowId,
+    pub policy: Digest,
+    pub transition: Digest,
+    pub parent: Option<Digest>,
+    pub version: u64,
+    pub to: Digest,
+    pub approvals: Vec<Approval>,
+}
+
+/// One person's refusal.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
+pub struct Refusal {
+    pub reviewer: AccountId,
+    pub stage: u32,
+    pub at: Timestamp,
+}
+
+/// The claims of a denial: what a refusal is signed as, useless at verify.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
+pub struct Denial {
+    pub iss: String,
+    pub sub: ThreadId,
+    pub jti: Jti,
+    pub iat: i64,
+    pub flow: FlowId,
+    pub policy: Digest,
+    pub transition: Digest,
+    pub parent: Option<Digest>,
+    pub review: ReviewId,
+    pub outcome: String,
+    pub reviewers: Vec<Refusal>,
+}
+
+/// The claims of a verification: the gateway's own record that it let a writer through.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
+pub struct Verification {
+    pub iss: String,
+    pub sub: ThreadId,
+    pub aud: PrincipalId,
+    pub iat: i64,
+    pub exp: i64,
+    pub write_id: WriteId,
+    pub fence: u64,
+    pub flow: FlowId,
+    pub policy: Digest,
+    pub transition: Digest,
+    pub version: u64,
+    pub to: Digest,
+    pub receipt: Option<Jti>,
+    pub enforced: bool,
+}

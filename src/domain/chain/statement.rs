@@ -1,0 +1,81 @@
+//! The statement: everything that a transition's digest binds.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::hash::{Digest, Tag};
+use crate::domain::id::{FlowId, NodeId, PrincipalId, ProposalId, ThreadId, WriteId};
+use crate::domain::json::canonical::canonical;
+use crate::domain::time::Timestamp;
+
+/// What kind of step a transition is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Version 0, by the host.
+    Create,
+    /// A patch from an agent's node.
+    Propose,
+    /// A reviewer's rewrite of a held patch.
+    Edit,
+    /// An empty patch that asks for a receipt for the head as it stands.
+    Reaffirm,
+    /// An ancestor's state again.
+    Rollback,
+    /// The writer's record of what it wrote.
+    Confirm,
+}
+
+impl Kind {
+    /// The word on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Propose => "propose",
+            Self::Edit => "edit",
+            Self::Reaffirm => "reaffirm",
+            Self::Rollback => "rollback",
+            Self::Confirm => "confirm",
+        }
+    }
+}
+
+/// Made once, stored, and never made again from the same facts. What does not apply is null.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
+pub struct Statement {
+    #[serde(rename = "type")]
+    pub kind: Kind,
+    pub flow: FlowId,
+    pub policy: Digest,
+    pub thread: ThreadId,
+    pub version: u64,
+    pub parent: Option<Digest>,
+    pub node: Option<NodeId>,
+    pub principal: PrincipalId,
+    pub proposal: ProposalId,
+    pub attempt: u32,
+    pub from: Digest,
+    pub to: Digest,
+    pub tool: Option<Value>,
+    pub usage: Option<Value>,
+    pub rationale: Option<Digest>,
+    pub supersedes: Option<Digest>,
+    pub restores: Option<Digest>,
+    pub write_id: Option<WriteId>,
+    pub proposed_at: Timestamp,
+}
+
+impl Statement {
+    /// The canonical text that the digest is taken of.
+    pub fn canonical(&self) -> String {
+        let value = serde_json::to_value(self).expect("a statement is a plain struct with text keys");
+        canonical(&value)
+    }
+
+    /// The transition's digest.
+    pub fn digest(&self) -> Digest {
+        Digest::of(Tag::Transition, &[self.canonical().as_bytes()])
+    }
+}

@@ -1,0 +1,134 @@
+//! The names of things. Each is checked once, at the edge, and from then on carries its kind in its type.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Why a text is not a name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{kind} must be 1 to {ID_CHARS_MAX} characters from A-Z a-z 0-9 . _ : - and start with a letter or digit")]
+pub struct IdError {
+    kind: &'static str,
+}
+
+/// Names appear in URLs, logs and pages: long enough for any scheme of ids, short enough for a line.
+pub const ID_CHARS_MAX: usize = 128;
+
+fn is_name(text: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-');
+    text.len() <= ID_CHARS_MAX
+        && text.bytes().all(plain)
+        && text.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric())
+}
+
+/// jti and nonces are base64url, which may begin with `-` or `_`.
+fn is_token_text(text: &str) -> bool {
+    (1..=ID_CHARS_MAX).contains(&text.len())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
+}
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident, $kind:literal, $check:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(String);
+
+        impl $name {
+            /// The name as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = IdError;
+            fn try_from(text: String) -> Result<Self, IdError> {
+                if $check(&text) { Ok(Self(text)) } else { Err(IdError { kind: $kind }) }
+            }
+        }
+
+        impl TryFrom<&str> for $name {
+            type Error = IdError;
+            fn try_from(text: &str) -> Result<Self, IdError> {
+                Self::try_from(text.to_owned())
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(id: $name) -> String {
+                id.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = IdError;
+            fn from_str(text: &str) -> Result<Self, IdError> {
+                Self::try_from(text)
+            }
+        }
+    )*};
+}
+
+ids! {
+    /// A flow: a policy and the threads under it.
+    FlowId, "a flow", is_name;
+    /// A thread: one state and its chain. The host may name it.
+    ThreadId, "a thread", is_name;
+    /// A node of the agent graph.
+    NodeId, "a node", is_name;
+    /// Who did something: the immutable id of a token or an account.
+    PrincipalId, "a principal", is_name;
+    /// A person's account.
+    AccountId, "an account", is_name;
+    /// A machine's token (its public part).
+    TokenId, "a token", is_name;
+    /// A group of people.
+    GroupName, "a group", is_name;
+    /// A proposal: the random id that salts the leaves it sets.
+    ProposalId, "a proposal", is_name;
+    /// A review: the page of a hold.
+    ReviewId, "a review", is_name;
+    /// A write, as its writer names it.
+    WriteId, "a write", is_name;
+    /// An event.
+    EventId, "an event", is_name;
+    /// A browser session.
+    SessionId, "a session", is_token_text;
+    /// A receipt: 128 random bits.
+    Jti, "a receipt id", is_token_text;
+}
+
+impl From<&TokenId> for PrincipalId {
+    fn from(token: &TokenId) -> Self {
+        Self(token.0.clone())
+    }
+}
+
+impl From<&AccountId> for PrincipalId {
+    fn from(account: &AccountId) -> Self {
+        Self(account.0.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_stays_within_its_alphabet() {
+        for good in ["payments", "a", "t-1:2.3_4", "0199-x"] {
+            assert!(FlowId::try_from(good).is_ok(), "{good}");
+        }
+        let long = "x".repeat(ID_CHARS_MAX + 1);
+        for bad in ["", "-a", ".a", "a/b", "a b", "ä", "a\n", long.as_str()] {
+            assert!(FlowId::try_from(bad).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! What is kept, and the few promises that keeping makes.
+//!
+//! Everything is a sealed row: a name, a revision, a little to look it up by, a JSON body and an
+//! HMAC over all of it under a key that the database does not have. A decision reaches the store
+//! as one [`Change`]: the rows it relied on, the rows it makes or replaces, and the moments it
+//! must lie between. The store applies all of it or nothing, and checks what it relied on again
+//! inside the transaction. That is why both databases need so little code of their own.
+
+pub mod change;
+pub mod postgres;
+pub mod record;
+pub mod row;
+pub mod sql;
+pub mod sqlite;
+
+use async_trait::async_trait;
+
+use crate::domain::time::Timestamp;
+
+use change::Change;
+use row::{Row, Table};
+
+/// Why the store did not do as asked. Nothing was changed in any of these cases.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A row that the change relied on is not at the revision it was read at: load again and decide again.
+    #[error("a row of {0} changed meanwhile")]
+    Conflict(&'static str),
+    /// By the database's clock the change comes too late.
+    #[error("the deadline of the change has passed")]
+    TooLate,
+    /// The gateway's clock and the database's differ by more than [`CLOCK_SKEW_MILLIS_MAX`].
+    #[error("this gateway's clock is more than 2 s off the database's; set it right")]
+    ClockSkew,
+    /// More work is queued than can be done soon.
+    #[error("the store is overloaded")]
+    Busy,
+    /// A row was changed by something that does not hold the row key.
+    #[error("a row of {0} does not bear this gateway's seal")]
+    Unsealed(&'static str),
+    /// A row is sealed but not of the shape this version reads.
+    #[error("a row of {0} cannot be read")]
+    Unreadable(&'static str),
+    /// The database failed.
+    #[error("the database failed: {0}")]
+    Database(String),
+}
+
+/// Decisions carry the gateway's time; a gateway further off than this would sign wrong times.
+pub const CLOCK_SKEW_MILLIS_MAX: i64 = 2_000;
+
+/// Which rows a list gives, in the order of their ids (or of their due moments, where it says so).
+#[derive(Clone, Copy, Debug)]
+pub enum Filter<'a> {
+    /// Every row.
+    All,
+    /// Rows of one owner.
+    Owner(&'a str),
+    /// Rows in one state, by due moment and then id.
+    State(&'a str),
+    /// Rows in one state that are due by a moment, by due moment and then id.
+    DueBy(&'a str, Timestamp),
+}
+
+/// Where a list goes on: after this row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cursor {
+    /// The due moment of the last row seen, for lists in that order.
+    pub due: i64,
+    /// Its id.
+    pub id: String,
+}
+
+/// The promises. Each holds on both databases and is tried on both in `tests/store_contract`.
+#[async_trait]
+pub trait Store: Send + Sync {
+    /// Applies a change wholly or not at all, durably before it returns.
+    ///
+    /// Inside one transaction, by the database's clock and under row locks taken in one order:
+    /// every guard holds, every inserted id and alias is new, every replaced row is at the
+    /// revision it was read at. Of any number of changes that replace the same revision of a
+    /// row, exactly one succeeds. A refused change leaves no trace and harms no other.
+    async fn commit(&self, change: Change) -> Result<(), StoreError>;
+
+    /// The row of that id, if there is one. What a returned `commit` wrote is seen.
+    async fn get(&self, table: Table, id: &str) -> Result<Option<Row>, StoreError>;
+
+    /// The row of that alias (a second unique name), if there is one.
+    async fn get_by_alias(&self, table: Table, alias: &str) -> Result<Option<Row>, StoreError>;
+
+    /// The rows of those ids that exist, in no order. At most [`LIST_ROWS_MAX`] ids.
+    async fn get_many(&self, table: Table, ids: &[String]) -> Result<Vec<Row>, StoreError>;
+
+    /// At most `limit` (and at most [`LIST_ROWS_MAX`]) rows, after the cursor.
+    async fn list(&self, table: Table, filter: Filter<'_>, after: Option<&Cursor>, limit: u32) -> Result<Vec<Row>, StoreError>;
+
+    /// The last row of an owner, in the order of ids.
+    async fn last_of(&self, table: Table, owner: &str) -> Result<Option<Row>, StoreError>;
+
+    /// The time by the database's clock.
+    async fn now(&self) -> Result<Timestamp, StoreError>;
+
+    /// Tries to become the one sequencer for as long as the guard lives; `None` if another is.
+    async fn sequencer_lock(&self) -> Result<Option<Box<dyn SequencerLock>>, StoreError>;
+
+    /// Returns when something was committed since the last call, by this process or another, or after `patience`.
+    /// A hint to look again, never a fact: callers look whether or not it came.
+    async fn changed(&self, patience: std::time::Duration);
+}
+
+/// Held by the one sequencer; released on drop.
+pub trait SequencerLock: Send + Sync {}
+
+/// No list is longer; callers page.
+pub const LIST_ROWS_MAX: u32 = 1_000;

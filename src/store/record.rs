@@ -1,0 +1,90 @@
+//! Records: typed content of rows, and how they are fetched.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::domain::keys::RowKey;
+
+use super::row::{Facets, Row, Table};
+use super::{Cursor, Filter, Store, StoreError};
+
+/// Content that is kept as rows of one table.
+pub trait Record: Serialize + DeserializeOwned + Send {
+    /// The table.
+    const TABLE: Table;
+
+    /// Its name there.
+    fn id(&self) -> String;
+
+    /// What it is looked up by; derived from the content, so that a row cannot say one thing and be found as another.
+    fn facets(&self) -> Facets;
+
+    /// The content as a sealed row of that revision.
+    fn seal(&self, key: &RowKey, revision: i64) -> Result<Row, StoreError> {
+        let body = serde_json::to_string(self).map_err(|_| StoreError::Unreadable(Self::TABLE.name()))?;
+        Ok(Row::seal(key, Self::TABLE, self.id(), self.facets(), revision, body))
+    }
+}
+
+/// A record as it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored<R> {
+    /// The content.
+    pub record: R,
+    /// The revision it stood at.
+    pub revision: i64,
+}
+
+/// Opens a row: its seal, its shape, and that what it is found by is what it says.
+pub fn open<R: Record>(key: &RowKey, row: &Row) -> Result<Stored<R>, StoreError> {
+    let record: R = serde_json::from_str(row.open(key)?).map_err(|_| StoreError::Unreadable(R::TABLE.name()))?;
+    if record.id() != row.id || record.facets() != row.facets {
+        return Err(StoreError::Unreadable(R::TABLE.name()));
+    }
+    Ok(Stored { record, revision: row.revision })
+}
+
+/// Reads records through any store.
+#[derive(Clone, Copy)]
+pub struct Reader<'a> {
+    /// Where they are kept.
+    pub store: &'a dyn Store,
+    /// What their seals are checked with.
+    pub key: &'a RowKey,
+}
+
+impl Reader<'_> {
+    /// The record of that id, if there is one.
+    pub async fn get<R: Record>(&self, id: &str) -> Result<Option<Stored<R>>, StoreError> {
+        let row = self.store.get(R::TABLE, id).await?;
+        row.map(|row| self.named(&row, |it| it.id == id)).transpose()
+    }
+
+    /// The record of that alias, if there is one.
+    pub async fn get_by_alias<R: Record>(&self, alias: &str) -> Result<Option<Stored<R>>, StoreError> {
+        let row = self.store.get_by_alias(R::TABLE, alias).await?;
+        row.map(|row| self.named(&row, |it| it.facets.alias.as_deref() == Some(alias))).transpose()
+    }
+
+    /// The records of those ids that exist.
+    pub async fn get_many<R: Record>(&self, ids: &[String]) -> Result<Vec<Stored<R>>, StoreError> {
+        let rows = self.store.get_many(R::TABLE, ids).await?;
+        rows.iter().map(|row| self.named(row, |it| ids.contains(&it.id))).collect()
+    }
+
+    /// At most `limit` records after the cursor.
+    pub async fn list<R: Record>(&self, filter: Filter<'_>, after: Option<&Cursor>, limit: u32) -> Result<Vec<Stored<R>>, StoreError> {
+        let rows = self.store.list(R::TABLE, filter, after, limit).await?;
+        rows.iter().map(|row| open(self.key, row)).collect()
+    }
+
+    /// The last record of an owner.
+    pub async fn last_of<R: Record>(&self, owner: &str) -> Result<Option<Stored<R>>, StoreError> {
+        let row = self.store.last_of(R::TABLE, owner).await?;
+        row.map(|row| self.named(&row, |it| it.facets.owner == owner)).transpose()
+    }
+
+    fn named<R: Record>(&self, row: &Row, asked: impl Fn(&Row) -> bool) -> Result<Stored<R>, StoreError> {
+        if asked(row) { open(self.key, row) } else { Err(StoreError::Unreadable(R::TABLE.name())) }
+    }
+}

@@ -1,0 +1,137 @@
+//! The sealed row: the one shape in which everything is kept, and the only place that decodes it.
+
+use subtle::ConstantTimeEq as _;
+
+use crate::domain::keys::RowKey;
+
+use super::StoreError;
+
+macro_rules! tables {
+    ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
+        /// Where rows of one kind are kept.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum Table { $($(#[$doc])* $name,)* }
+
+        impl Table {
+            /// Every table.
+            pub const ALL: &'static [Table] = &[$(Table::$name,)*];
+
+            /// The table's name in the database.
+            pub const fn name(self) -> &'static str {
+                match self { $(Table::$name => $text,)* }
+            }
+        }
+    };
+}
+
+tables! {
+    /// The gateway itself: its identity and whether all is halted. One row.
+    Gateway = "gateway",
+    /// Flows, with their active policy and halts.
+    Flows = "flows",
+    /// Policies, by digest.
+    Policies = "policies",
+    /// Threads.
+    Threads = "threads",
+    /// Transitions, by digest; alias: what makes two requests the same proposal.
+    Transitions = "transitions",
+    /// Rejected attempts, by what makes two requests the same proposal.
+    Rejections = "rejections",
+    /// Committed transitions' entries, by thread and version.
+    Entries = "entries",
+    /// States, whole or as a delta on the version before, by thread and version.
+    States = "states",
+    /// Holds with their votes.
+    Holds = "holds",
+    /// Receipts, by jti.
+    Receipts = "receipts",
+    /// Writes, by principal and write id.
+    Writes = "writes",
+    /// Accounts; alias: the name.
+    Accounts = "accounts",
+    /// Tokens of machines.
+    Tokens = "tokens",
+    /// Browser sessions.
+    Sessions = "sessions",
+    /// One-time links.
+    Links = "links",
+    /// Events; alias: thread and number.
+    Events = "events",
+    /// Events that have no place in the log yet.
+    Outbox = "outbox",
+    /// The log: each event's place.
+    Log = "log",
+}
+
+/// What a row is looked up by, besides its id.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Facets {
+    /// A second unique name.
+    pub alias: Option<String>,
+    /// What it belongs to.
+    pub owner: String,
+    /// One word that lists filter by.
+    pub state: String,
+    /// A moment in milliseconds that lists order by; 0 where none applies.
+    pub due: i64,
+}
+
+/// One row, sealed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Row {
+    /// Of which table.
+    pub table: Table,
+    /// Its name there.
+    pub id: String,
+    /// What it is looked up by.
+    pub facets: Facets,
+    /// From 1, one more with every replacement.
+    pub revision: i64,
+    /// Its content, as JSON.
+    pub body: String,
+    /// Which row key sealed it.
+    pub key_id: String,
+    /// HMAC-SHA-256 over all of the above.
+    pub mac: Vec<u8>,
+}
+
+impl Row {
+    /// Seals content as a row.
+    pub fn seal(key: &RowKey, table: Table, id: String, facets: Facets, revision: i64, body: String) -> Self {
+        let mut row = Self { table, id, facets, revision, body, key_id: key.id().to_owned(), mac: Vec::new() };
+        row.mac = key.hmac(&row.sealed_bytes()).to_vec();
+        row
+    }
+
+    /// The body, if the seal is this key's and covers everything as it stands.
+    pub fn open(&self, key: &RowKey) -> Result<&str, StoreError> {
+        let expected = key.hmac(&self.sealed_bytes());
+        let genuine = self.key_id == key.id() && bool::from(expected.as_slice().ct_eq(&self.mac));
+        if genuine { Ok(&self.body) } else { Err(StoreError::Unsealed(self.table.name())) }
+    }
+
+    /// Every part with its length before it, so that nothing can move from one part to the next.
+    fn sealed_bytes(&self) -> Vec<u8> {
+        let numbers = [self.revision.to_be_bytes(), self.facets.due.to_be_bytes()];
+        let alias = self.facets.alias.as_deref();
+        let parts: [&[u8]; 10] = [
+            b"countersign.row.v1",
+            self.table.name().as_bytes(),
+            self.id.as_bytes(),
+            self.key_id.as_bytes(),
+            &numbers[0],
+            &numbers[1],
+            if alias.is_some() { b"alias" } else { b"" },
+            alias.unwrap_or_default().as_bytes(),
+            self.facets.owner.as_bytes(),
+            self.facets.state.as_bytes(),
+        ];
+        let mut bytes = Vec::with_capacity(self.body.len() + 512);
+        for part in parts {
+            bytes.extend_from_slice(&(part.len() as u64).to_be_bytes());
+            bytes.extend_from_slice(part);
+        }
+        bytes.extend_from_slice(self.body.as_bytes());
+        bytes
+    }
+}

@@ -1,0 +1,4 @@
+//! Pure: no IO, no async, no clock, no randomness (both are arguments).
+
+pub mod keys;
+pub mod time;

@@ -45,9 +45,11 @@ struct Record {
 
 struct Secret(Zeroizing<[u8; 32]>);
 
-enum Read {
-    Able(Dated<SigningKey>),
-    Spent(Dated<PublicKey>),
+/// The records, sorted by what is left of their keys.
+#[derive(Default)]
+struct Sorted {
+    able: Vec<Dated<SigningKey>>,
+    spent: Vec<Dated<PublicKey>>,
 }
 
 pub(super) fn read(text: &str) -> Result<Keys, KeysError> {
@@ -56,14 +58,11 @@ pub(super) fn read(text: &str) -> Result<Keys, KeysError> {
     if document.format != FORMAT {
         return Err(KeysError::Document { line: 1, column: 1 });
     }
-    let (mut able, mut spent) = (Vec::new(), Vec::new());
+    let mut sorted = Sorted::default();
     for (index, record) in document.keys.iter().enumerate() {
-        let number = index + 1;
-        match read_record(record).map_err(|problem| KeysError::Record { number, problem })? {
-            Read::Able(key) => able.push(key),
-            Read::Spent(key) => spent.push(key),
-        }
+        sorted.add(record).map_err(|problem| KeysError::Record { number: index + 1, problem })?;
     }
+    let Sorted { mut able, spent } = sorted;
     let mut pair = |key_use| {
         let signing = take_one(&mut able, key_use, KeyState::Signing)?;
         Ok(Pair { signing, next: take_one(&mut able, key_use, KeyState::Next)? })
@@ -111,27 +110,29 @@ fn record(key: &PublicKey, dates: KeyDates) -> Record {
     }
 }
 
-fn read_record(record: &Record) -> Result<Read, &'static str> {
-    let key_use = KeyUse::named(&record.purpose).ok_or("purpose must be chain, log or webhook")?;
-    let state = KeyState::named(&record.state).ok_or("state must be next, signing, retired or revoked")?;
-    let dates = KeyDates { created_at: record.created_at, since: record.since };
-    let named = |kid: &str| if kid == record.kid { Ok(()) } else { Err("kid is not the key's thumbprint") };
-    match (state, &record.private, &record.public) {
-        (KeyState::Next | KeyState::Signing, Some(private), None) => {
-            let key = SigningKey::of(key_use, state, &private.0);
-            named(key.kid())?;
-            Ok(Read::Able(Dated { key, dates }))
+impl Sorted {
+    fn add(&mut self, record: &Record) -> Result<(), &'static str> {
+        let key_use = KeyUse::named(&record.purpose).ok_or("purpose must be chain, log or webhook")?;
+        let state = KeyState::named(&record.state).ok_or("state must be next, signing, retired or revoked")?;
+        let dates = KeyDates { created_at: record.created_at, since: record.since };
+        let named = |kid: &str| if kid == record.kid { Ok(()) } else { Err("kid is not the key's thumbprint") };
+        match (state, &record.private, &record.public) {
+            (KeyState::Next | KeyState::Signing, Some(private), None) => {
+                let key = SigningKey::of(key_use, state, &private.0);
+                named(key.kid())?;
+                self.able.push(Dated { key, dates });
+                Ok(())
+            }
+            (KeyState::Retired | KeyState::Revoked, None, Some(public)) => {
+                let bytes = decode_32(public).ok_or("public must be base64url of 32 bytes")?;
+                let key = PublicKey::read(key_use, state, &bytes).map_err(|_| "public is not a sound Ed25519 key")?;
+                named(key.kid())?;
+                self.spent.push(Dated { key, dates });
+                Ok(())
+            }
+            (KeyState::Next | KeyState::Signing, _, _) => Err("next and signing keys have `private`, not `public`"),
+            (KeyState::Retired | KeyState::Revoked, _, _) => Err("spent keys have `public`, not `private`"),
         }
-        (KeyState::Retired | KeyState::Revoked, None, Some(public)) => {
-            let bytes = decode_32(public).ok_or("public must be base64url of 32 bytes")?;
-            let key = PublicKey::read(key_use, state, &bytes).map_err(|_| "public is not a sound Ed25519 key")?;
-            named(key.kid())?;
-            Ok(Read::Spent(Dated { key, dates }))
-        }
-        (KeyState::Next | KeyState::Signing, _, _) => {
-            Err("a key that is next or signing has `private` and no `public`")
-        }
-        (KeyState::Retired | KeyState::Revoked, _, _) => Err("a retired or revoked key has `public` and no `private`"),
     }
 }
 

@@ -1,1 +1,6 @@
 //! Countersign: the second signature that makes an order valid.
+
+pub mod clock;
+pub mod domain;
+pub mod keyring;
+pub mod random;

@@ -1,0 +1,181 @@
+//! What never leaves the process: it is wiped when it is dropped, and prints as `[redacted]`.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ed25519_dalek::Signer as _;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::Sha256;
+use zeroize::Zeroizing;
+
+use super::{KeyState, KeyUse, PublicKey};
+
+/// A key that signs, or will.
+#[derive(Clone)]
+pub struct SigningKey {
+    public: PublicKey,
+    /// Wipes itself.
+    private: ed25519_dalek::SigningKey,
+}
+
+impl SigningKey {
+    pub(super) fn generate(key_use: KeyUse, state: KeyState, random: &mut impl FnMut(&mut [u8])) -> Self {
+        Self::of(key_use, state, &draw(random))
+    }
+
+    pub(super) fn of(key_use: KeyUse, state: KeyState, private: &[u8; 32]) -> Self {
+        let private = ed25519_dalek::SigningKey::from_bytes(private);
+        Self { public: PublicKey::of(key_use, state, private.verifying_key()), private }
+    }
+
+    pub(super) fn in_state(self, state: KeyState) -> Self {
+        Self { public: self.public.in_state(state), private: self.private }
+    }
+
+    pub(super) fn private(&self) -> &[u8; 32] {
+        self.private.as_bytes()
+    }
+
+    /// Its name: the RFC 7638 thumbprint.
+    pub fn kid(&self) -> &str {
+        self.public.kid()
+    }
+
+    /// The signature over the message.
+    pub fn sign(&self, message: &[u8]) -> [u8; 64] {
+        self.private.sign(message).to_bytes()
+    }
+
+    /// What others hold of it.
+    pub fn public(&self) -> &PublicKey {
+        &self.public
+    }
+}
+
+/// HMAC-SHA-256 with the key schedule done once: a MAC then costs half.
+#[derive(Clone)]
+struct Schedule(Hmac<Sha256>);
+
+impl Schedule {
+    fn new(key: &[u8; 32]) -> Self {
+        Self(Hmac::new_from_slice(key).expect("HMAC takes keys of any length"))
+    }
+
+    fn hmac(&self, bytes: &[u8]) -> [u8; 32] {
+        self.0.clone().chain_update(bytes).finalize().into_bytes().into()
+    }
+
+    /// A name for the key that gives nothing of it away.
+    fn id(&self, label: &str) -> String {
+        /// 96 bits: no two keyrings share it by chance.
+        const ID_BYTES: usize = 12;
+        URL_SAFE_NO_PAD.encode(&self.hmac(label.as_bytes())[..ID_BYTES])
+    }
+}
+
+/// The key that salts commitments. It never rotates, or no old salt could be made again.
+pub struct SaltKey {
+    bytes: Zeroizing<[u8; 32]>,
+    schedule: Schedule,
+}
+
+impl SaltKey {
+    pub(super) fn generate(random: &mut impl FnMut(&mut [u8])) -> Self {
+        Self::of(draw(random))
+    }
+
+    pub(super) fn of(bytes: Zeroizing<[u8; 32]>) -> Self {
+        Self { schedule: Schedule::new(&bytes), bytes }
+    }
+
+    pub(super) fn bytes(&self) -> &[u8; 32] {
+        &self.bytes
+    }
+
+    /// A label no thread can have as its id (spaces), so that it is no thread's secret.
+    pub(super) fn id(&self) -> String {
+        self.schedule.id("countersign salt key id v1")
+    }
+
+    /// What salts the leaves of one thread: HMAC-SHA-256(salt key, the thread's id).
+    pub fn thread_secret(&self, thread: &str) -> ThreadSecret {
+        ThreadSecret::from_bytes(&Zeroizing::new(self.schedule.hmac(thread.as_bytes())))
+    }
+}
+
+/// What salts the leaves of one thread.
+pub struct ThreadSecret(Schedule);
+
+impl ThreadSecret {
+    /// The secret of those bytes, as test vectors have it.
+    pub fn from_bytes(bytes: &[u8; 32]) -> Self {
+        Self(Schedule::new(bytes))
+    }
+
+    /// HMAC-SHA-256 under it.
+    pub fn hmac(&self, bytes: &[u8]) -> [u8; 32] {
+        self.0.hmac(bytes)
+    }
+}
+
+/// The key that seals rows, so that an edited, moved, swapped or inserted one is noticed.
+pub struct RowKey {
+    bytes: Zeroizing<[u8; 32]>,
+    schedule: Schedule,
+    id: String,
+}
+
+impl RowKey {
+    pub(super) fn generate(random: &mut impl FnMut(&mut [u8])) -> Self {
+        Self::of(draw(random))
+    }
+
+    pub(super) fn of(bytes: Zeroizing<[u8; 32]>) -> Self {
+        let schedule = Schedule::new(&bytes);
+        Self { id: schedule.id("countersign row key id v1"), schedule, bytes }
+    }
+
+    pub(super) fn bytes(&self) -> &[u8; 32] {
+        &self.bytes
+    }
+
+    /// Its name, to stand beside a seal; made from the key, so that it cannot be wrong.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The seal over these bytes.
+    pub fn hmac(&self, bytes: &[u8]) -> [u8; 32] {
+        self.schedule.hmac(bytes)
+    }
+
+    /// True if `seal` is the seal over these bytes; takes as long whichever bit is wrong.
+    pub fn checks(&self, bytes: &[u8], seal: &[u8]) -> bool {
+        self.schedule.0.clone().chain_update(bytes).verify_slice(seal).is_ok()
+    }
+}
+
+fn draw(random: &mut impl FnMut(&mut [u8])) -> Zeroizing<[u8; 32]> {
+    let mut bytes = Zeroizing::new([0; 32]);
+    random(bytes.as_mut_slice());
+    bytes
+}
+
+macro_rules! redacted {
+    ($($name:ident)*) => {$(
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(concat!(stringify!($name), "([redacted])"))
+            }
+        }
+    )*};
+}
+
+redacted! { SaltKey ThreadSecret RowKey }
+
+impl fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SigningKey").field("public", &self.public).field("private", &"[redacted]").finish()
+    }
+}

@@ -1,0 +1,5 @@
+//! Pure: no IO, no async, no clock, no randomness (both are arguments).
+
+pub mod keys;
+pub mod secret;
+pub mod time;

@@ -1,0 +1,33 @@
+//! A value that is wiped when it is dropped, and prints as `[redacted]`.
+
+use std::fmt;
+
+use zeroize::Zeroize;
+
+/// Something private. Saying it takes a call that is easy to search for.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret<T: Zeroize>(T);
+
+impl<T: Zeroize> Secret<T> {
+    /// Takes the value in; no other copy of it should be left.
+    pub const fn new(value: T) -> Self {
+        Self(value)
+    }
+
+    /// The value itself.
+    pub const fn expose(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: Zeroize> Drop for Secret<T> {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+impl<T: Zeroize> fmt::Debug for Secret<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[redacted]")
+    }
+}

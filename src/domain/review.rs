@@ -162,6 +162,9 @@ pub struct HoldReason {
     pub pointer: Option<String>,
     /// In words.
     pub text: String,
+    /// Whether telling it to the proposer would say that something it may not read differs.
+    #[serde(default)]
+    pub for_reviewers_only: bool,
 }
 
 /// What a person asks to have counted.
@@ -379,7 +382,12 @@ impl Hold {
         if !full {
             return Tally::Waiting(self);
         }
-        let approvals = self.votes.iter().filter(|vote| vote.verdict == Verdict::Approve).map(|vote| Approval {
+        let counted = self.votes.iter().filter(|vote| {
+            let voter = bench.people.iter().find(|it| it.id == vote.reviewer);
+            vote.verdict == Verdict::Approve
+                && voter.is_some_and(|it| self.stages_of(it).is_ok_and(|at| at.contains(&vote.stage)))
+        });
+        let approvals = counted.map(|vote| Approval {
             reviewer: vote.reviewer.clone(),
             stage: vote.stage,
             at: vote.at,

@@ -9,6 +9,7 @@
 pub mod change;
 pub mod postgres;
 pub mod record;
+pub mod records;
 pub mod row;
 pub mod sql;
 pub mod sqlite;

@@ -1,6 +1,6 @@
 //! The commitment tree of a state: salted leaves, so that a root says everything and shows nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -39,6 +39,16 @@ pub struct Origins(BTreeMap<ProposalId, Vec<Pointer>>);
 #[error("a leaf of the state has no origin")]
 pub struct OriginMissing;
 
+/// What sets leaves in a state.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting<'a> {
+    /// The proposal whose id salts what it sets.
+    pub proposal: &'a ProposalId,
+    /// Leaves that count as set although their value is the same: what a node names outside its reads,
+    /// or a root that did not move would tell that its guess was right.
+    pub named: &'a BTreeSet<Pointer>,
+}
+
 struct Grower<'a> {
     secret: &'a ThreadSecret,
     buffer: Vec<u8>,
@@ -47,13 +57,14 @@ struct Grower<'a> {
 impl Tree {
     /// The tree of a state whose every leaf was set by one proposal: version 0, or the root of `{}`.
     pub fn new(secret: &ThreadSecret, state: &Value, proposal: &ProposalId) -> Self {
-        Grower::new(secret).grow(None, state, &Pointer::root(), proposal).0
+        let setting = Setting { proposal, named: &BTreeSet::new() };
+        Grower::new(secret).grow(None, state, &Pointer::root(), &setting).0
     }
 
-    /// The tree after a change: leaves that did not change keep origin, salt and commitment.
+    /// The tree after a change: leaves that were not set keep origin, salt and commitment.
     #[must_use]
-    pub fn advance(&self, secret: &ThreadSecret, before: &Value, after: &Value, proposal: &ProposalId) -> Self {
-        Grower::new(secret).grow(Some((before, self)), after, &Pointer::root(), proposal).0
+    pub fn advance(&self, secret: &ThreadSecret, before: &Value, after: &Value, setting: &Setting<'_>) -> Self {
+        Grower::new(secret).grow(Some((before, self)), after, &Pointer::root(), setting).0
     }
 
     /// The tree of a stored state with its stored origins.
@@ -101,14 +112,14 @@ impl<'a> Grower<'a> {
     }
 
     /// The tree of `value`, and whether it is the very tree that stood there before.
-    fn grow(&mut self, before: Option<(&Value, &Tree)>, value: &Value, at: &Pointer, proposal: &ProposalId) -> (Tree, bool) {
+    fn grow(&mut self, before: Option<(&Value, &Tree)>, value: &Value, at: &Pointer, setting: &Setting<'_>) -> (Tree, bool) {
         match (value, before) {
             (Value::Object(members), before) if !members.is_empty() => {
                 let old = match before {
                     Some((Value::Object(values), Tree { node: Node::Object(trees), .. })) => Some((values, trees)),
                     _ => None,
                 };
-                let (children, same) = self.grow_members(old, members, at, proposal);
+                let (children, same) = self.grow_members(old, members, at, setting);
                 match before {
                     Some((_, tree)) if same => (tree.clone(), true),
                     _ => (self.object(children), false),
@@ -119,14 +130,14 @@ impl<'a> Grower<'a> {
                     Some((Value::Array(values), Tree { node: Node::Array(trees), .. })) => Some((values, trees)),
                     _ => None,
                 };
-                let (children, same) = self.grow_items(old, items, at, proposal);
+                let (children, same) = self.grow_items(old, items, at, setting);
                 match before {
                     Some((_, tree)) if same => (tree.clone(), true),
                     _ => (self.array(children), false),
                 }
             }
-            (_, Some((old, tree))) if old == value => (tree.clone(), true),
-            _ => (self.leaf(value, at, proposal), false),
+            (_, Some((old, tree))) if old == value && !setting.named.contains(at) => (tree.clone(), true),
+            _ => (self.leaf(value, at, setting.proposal), false),
         }
     }
 
@@ -135,13 +146,13 @@ impl<'a> Grower<'a> {
         old: Option<(&Map<String, Value>, &Arc<BTreeMap<String, Tree>>)>,
         members: &Map<String, Value>,
         at: &Pointer,
-        proposal: &ProposalId,
+        setting: &Setting<'_>,
     ) -> (BTreeMap<String, Tree>, bool) {
         let mut same = old.is_some_and(|(values, _)| values.len() == members.len());
         let mut children = BTreeMap::new();
         for (key, value) in members {
             let before = old.and_then(|(values, trees)| values.get(key).zip(trees.get(key)));
-            let (tree, kept) = self.grow(before, value, &at.child(key), proposal);
+            let (tree, kept) = self.grow(before, value, &at.child(key), setting);
             same &= kept;
             children.insert(key.clone(), tree);
         }
@@ -153,13 +164,13 @@ impl<'a> Grower<'a> {
         old: Option<(&Vec<Value>, &Arc<Vec<Tree>>)>,
         items: &[Value],
         at: &Pointer,
-        proposal: &ProposalId,
+        setting: &Setting<'_>,
     ) -> (Vec<Tree>, bool) {
         let mut same = old.is_some_and(|(values, _)| values.len() == items.len());
         let mut children = Vec::with_capacity(items.len());
         for (index, value) in items.iter().enumerate() {
             let before = old.and_then(|(values, trees)| values.get(index).zip(trees.get(index)));
-            let (tree, kept) = self.grow(before, value, &at.index(index), proposal);
+            let (tree, kept) = self.grow(before, value, &at.index(index), setting);
             same &= kept;
             children.push(tree);
         }

@@ -1,0 +1,309 @@
+//! Verify: one pure function from facts, receipt and clock to allow or a denial code.
+//!
+//! The gateway, its audit and the command line all call it; nothing else decides whether a write may happen.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::entry::{Entry, Gate};
+use super::hash::Digest;
+use super::jws::{self, JwsError, Typ};
+use super::receipt::Receipt;
+use super::statement::Statement;
+use crate::domain::id::{Jti, NodeId, PrincipalId, WriteId};
+use crate::domain::keys::{KeyState, KeyUse, PublicKeys};
+use crate::domain::thread::{HeadUse, Thread};
+use crate::domain::time::Timestamp;
+use crate::domain::write::Write;
+
+macro_rules! denials {
+    ($($(#[$doc:meta])* $name:ident = $text:literal: $detail:literal,)*) => {
+        /// Why a writer is not let through.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+        #[serde(rename_all = "snake_case")]
+        pub enum DenialCode { $($(#[$doc])* $name,)* }
+
+        impl DenialCode {
+            /// Every code, in the order of the checks.
+            pub const ALL: &'static [DenialCode] = &[$(DenialCode::$name,)*];
+
+            /// The word on the wire.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $text,)* }
+            }
+
+            /// What it means and what to do, in fixed words.
+            pub const fn detail(self) -> &'static str {
+                match self { $(Self::$name => $detail,)* }
+            }
+        }
+    };
+}
+
+denials! {
+    /// The request is not what verify takes.
+    Malformed = "malformed": "The request is not what verify takes.",
+    /// The token is not a writer's of this thread's flow.
+    Forbidden = "forbidden": "This token may not verify writes of this thread.",
+    /// No such thread.
+    UnknownThread = "unknown_thread": "There is no such thread.",
+    /// Someone stopped verifying.
+    Halted = "halted": "Verifying is halted. Nothing may be written until an administrator lifts the halt.",
+    /// The thread is closed.
+    Closed = "closed": "The thread is closed.",
+    /// What is stored is not what was signed.
+    ChainBroken = "chain_broken": "The stored chain is not the one that was signed. Write nothing and have the gateway audited.",
+    /// Something else was committed since.
+    NotHead = "not_head": "The transition is not the thread's head.",
+    /// The head stands under a policy that is not accepted any more.
+    PolicyMismatch = "policy_mismatch": "The head was judged by a policy that is not accepted any more; reaffirm it.",
+    /// The head was given to a write before.
+    AlreadyUsed = "already_used": "The head was already given to a write.",
+    /// The head is another write's for now.
+    WriteInProgress = "write_in_progress": "Another write of this thread is in progress.",
+    /// The head needs a receipt.
+    ReceiptMissing = "receipt_missing": "The head may be written only with the receipt of its approval.",
+    /// The receipt is not one of ours by its form.
+    ReceiptMalformed = "receipt_malformed": "The receipt is not a receipt by its form.",
+    /// The receipt's key is not one that signs receipts.
+    UnknownKey = "unknown_key": "The receipt's key is unknown or does not sign any more.",
+    /// The signature is not that key's.
+    SignatureInvalid = "signature_invalid": "The receipt's signature is not valid.",
+    /// Another gateway's.
+    IssuerMismatch = "issuer_mismatch": "The receipt was issued by another gateway.",
+    /// Another writer's.
+    AudienceMismatch = "audience_mismatch": "The receipt is for another writer.",
+    /// Too early.
+    NotYetValid = "not_yet_valid": "The receipt is not valid yet.",
+    /// Too late.
+    Expired = "expired": "The receipt has expired; reaffirm the head.",
+    /// Another thread's.
+    ThreadMismatch = "thread_mismatch": "The receipt is for another thread or flow.",
+    /// Another version's.
+    VersionMismatch = "version_mismatch": "The receipt is for another version.",
+    /// Another state's.
+    DigestMismatch = "digest_mismatch": "The receipt is not for this transition.",
+    /// Taken back.
+    Revoked = "revoked": "The receipt was revoked.",
+    /// The writer expected other values.
+    ExpectationFailed = "expectation_failed": "The state is not what the writer expects.",
+}
+
+/// A committed transition as it is stored: what verify and audit check before they believe it.
+#[derive(Clone, Copy, Debug)]
+pub struct Link<'a> {
+    /// The signed entry.
+    pub entry: &'a str,
+    /// The statement that was stored with it.
+    pub statement: &'a Statement,
+    /// The root that the stored state commits to.
+    pub root: Digest,
+}
+
+/// Checks one link of a chain: its signature, that the statement hashes to the entry's digest, that
+/// statement and entry say the same, and that the stored state commits to the statement's root.
+pub fn check_link(link: &Link<'_>, keys: &PublicKeys, issuer: &str) -> Result<Entry, DenialCode> {
+    let broken = DenialCode::ChainBroken;
+    let unverified = jws::read::<Entry>(link.entry, Typ::Entry).map_err(|_| broken)?;
+    let key = keys.public(KeyUse::Chain, unverified.kid()).ok_or(broken)?;
+    if matches!(key.state(), KeyState::Revoked | KeyState::Next) {
+        return Err(broken);
+    }
+    let entry = unverified.verify(key).ok_or(broken)?;
+    let statement = link.statement;
+    let agrees = entry.iss == issuer
+        && entry.transition == statement.digest()
+        && entry.thread == statement.thread
+        && entry.version == statement.version
+        && entry.parent == statement.parent
+        && entry.policy == statement.policy
+        && statement.to == link.root;
+    if agrees { Ok(entry) } else { Err(broken) }
+}
+
+/// What a writer asks.
+#[derive(Clone, Debug)]
+pub struct Ask<'a> {
+    /// Who asks.
+    pub principal: &'a PrincipalId,
+    /// As which node.
+    pub node: &'a NodeId,
+    /// Which transition it means to write.
+    pub transition: Digest,
+    /// The receipt, if it has one.
+    pub receipt: Option<&'a str>,
+    /// What it calls the write.
+    pub write_id: &'a WriteId,
+}
+
+/// The head as stored, after `check_link`, or the news that it did not pass.
+pub type CheckedHead<'a> = Result<(&'a Entry, &'a Statement), DenialCode>;
+
+/// Everything about the gateway that verify looks at.
+pub struct Facts<'a> {
+    /// The thread.
+    pub thread: &'a Thread,
+    /// Whether verifying is halted, for the flow or for all.
+    pub halted: bool,
+    /// The head.
+    pub head: CheckedHead<'a>,
+    /// Which policies' heads may be written: the active one and those its activation accepts.
+    pub accepted: &'a BTreeSet<Digest>,
+    /// The write of that name by that principal, if it is known.
+    pub write: Option<&'a Write>,
+    /// The receipt as it was stored, if one of that id was: its bytes and whether it was revoked.
+    pub stored_receipt: Option<StoredReceipt<'a>>,
+    /// The keys that may be trusted, with their states.
+    pub keys: &'a PublicKeys,
+    /// This gateway.
+    pub issuer: &'a str,
+}
+
+/// A receipt as the gateway keeps it.
+#[derive(Clone, Copy, Debug)]
+pub struct StoredReceipt<'a> {
+    /// Its id.
+    pub jti: &'a Jti,
+    /// The token, byte for byte.
+    pub token: &'a str,
+    /// Whether it was taken back.
+    pub revoked: bool,
+}
+
+/// A writer is let through.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Allow {
+    /// For the first time: reserve the head and use the receipt up.
+    Reserve {
+        /// The receipt that is used up.
+        receipt: Option<Jti>,
+        /// After which moment it may not be any more.
+        not_after: Option<Timestamp>,
+    },
+    /// Again, by the same call while the lease lives: the same answer.
+    Replay,
+}
+
+/// Decides whether a writer may write. The order of the checks is the protocol's.
+pub fn verify(facts: &Facts<'_>, ask: &Ask<'_>, now: Timestamp) -> Result<Allow, DenialCode> {
+    if facts.halted {
+        return Err(DenialCode::Halted);
+    }
+    if facts.thread.closed.is_some() {
+        return Err(DenialCode::Closed);
+    }
+    let (entry, statement) = facts.head?;
+    if !head_agrees(facts.thread, entry) {
+        return Err(DenialCode::ChainBroken);
+    }
+    if let Some(write) = facts.write {
+        return replay(write, facts.thread, ask, now);
+    }
+    if ask.transition != entry.transition {
+        return Err(DenialCode::NotHead);
+    }
+    if !facts.accepted.contains(&entry.policy) {
+        return Err(DenialCode::PolicyMismatch);
+    }
+    check_free(facts.thread, entry, now)?;
+    if !entry.needs_receipt() {
+        return Ok(Allow::Reserve { receipt: None, not_after: None });
+    }
+    let token = ask.receipt.ok_or(DenialCode::ReceiptMissing)?;
+    let receipt = check_receipt(token, facts, ask, now)?;
+    check_binding(&receipt, entry, statement)?;
+    match facts.stored_receipt {
+        Some(stored) if *stored.jti == receipt.jti && stored.revoked => return Err(DenialCode::Revoked),
+        Some(stored) if *stored.jti == receipt.jti => {}
+        Some(_) | None => return Err(DenialCode::ChainBroken),
+    }
+    let not_after = Timestamp::from_millis(receipt.exp.saturating_mul(1000));
+    Ok(Allow::Reserve { receipt: Some(receipt.jti), not_after: Some(not_after) })
+}
+
+fn head_agrees(thread: &Thread, entry: &Entry) -> bool {
+    let head = &thread.head;
+    thread.id == entry.thread
+        && head.version == entry.version
+        && head.transition == entry.transition
+        && head.policy == entry.policy
+        && head.owes == entry.owes
+        && head.needs_receipt == entry.needs_receipt()
+}
+
+/// A known write is answered as before while its lease lives, and never again after.
+fn replay(write: &Write, thread: &Thread, ask: &Ask<'_>, now: Timestamp) -> Result<Allow, DenialCode> {
+    let same = write.thread == thread.id && write.transition == ask.transition && write.node == *ask.node;
+    if same && write.is_live(now) && write.holds_head(thread) { Ok(Allow::Replay) } else { Err(DenialCode::AlreadyUsed) }
+}
+
+fn check_free(thread: &Thread, entry: &Entry, now: Timestamp) -> Result<(), DenialCode> {
+    if matches!(entry.gate, Gate::Written { .. }) {
+        return Err(DenialCode::AlreadyUsed);
+    }
+    match &thread.head.usage {
+        HeadUse::Unused {} => Ok(()),
+        HeadUse::Reserved { lease_expires_at, .. } if *lease_expires_at > now => Err(DenialCode::WriteInProgress),
+        HeadUse::Reserved { .. } | HeadUse::Used {} => Err(DenialCode::AlreadyUsed),
+    }
+}
+
+fn check_receipt(token: &str, facts: &Facts<'_>, ask: &Ask<'_>, now: Timestamp) -> Result<Receipt, DenialCode> {
+    let receipt = read_receipt(token, facts.keys, facts.stored_receipt)?;
+    if receipt.iss != facts.issuer {
+        return Err(DenialCode::IssuerMismatch);
+    }
+    if !receipt.aud.contains(ask.node) {
+        return Err(DenialCode::AudienceMismatch);
+    }
+    check_times(&receipt, now)?;
+    if receipt.sub != facts.thread.id || receipt.flow != facts.thread.flow {
+        return Err(DenialCode::ThreadMismatch);
+    }
+    Ok(receipt)
+}
+
+/// Form, key and signature. A retired key vouches only for the very bytes that are stored.
+pub fn read_receipt(token: &str, keys: &PublicKeys, stored: Option<StoredReceipt<'_>>) -> Result<Receipt, DenialCode> {
+    let unverified = jws::read::<Receipt>(token, Typ::Receipt).map_err(|error| match error {
+        JwsError::Form | JwsError::Header | JwsError::Typ | JwsError::Claims => DenialCode::ReceiptMalformed,
+    })?;
+    let key = keys.public(KeyUse::Chain, unverified.kid()).ok_or(DenialCode::UnknownKey)?;
+    match key.state() {
+        KeyState::Signing => {}
+        KeyState::Retired if stored.is_some_and(|it| it.token == token) => {}
+        KeyState::Retired | KeyState::Revoked | KeyState::Next => return Err(DenialCode::UnknownKey),
+    }
+    unverified.verify(key).ok_or(DenialCode::SignatureInvalid)
+}
+
+/// Whether a receipt is valid at this moment.
+pub fn check_times(receipt: &Receipt, now: Timestamp) -> Result<(), DenialCode> {
+    if now.seconds() < receipt.nbf {
+        return Err(DenialCode::NotYetValid);
+    }
+    if now.millis() >= receipt.exp.saturating_mul(1000) {
+        return Err(DenialCode::Expired);
+    }
+    Ok(())
+}
+
+/// Whether a receipt is for exactly this entry of exactly this statement.
+pub fn check_binding(receipt: &Receipt, entry: &Entry, statement: &Statement) -> Result<(), DenialCode> {
+    if receipt.sub != entry.thread || receipt.flow != statement.flow {
+        return Err(DenialCode::ThreadMismatch);
+    }
+    if receipt.policy != entry.policy {
+        return Err(DenialCode::PolicyMismatch);
+    }
+    if receipt.version != entry.version {
+        return Err(DenialCode::VersionMismatch);
+    }
+    let gate_agrees = matches!(&entry.gate, Gate::Approved { receipt: jti, .. } if *jti == receipt.jti);
+    let same = receipt.transition == entry.transition
+        && receipt.parent == entry.parent
+        && receipt.to == statement.to
+        && gate_agrees;
+    if same { Ok(()) } else { Err(DenialCode::DigestMismatch) }
+}

@@ -1,0 +1,106 @@
+//! Flows, their policies, and the stops that people can pull.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::chain::hash::Digest;
+use super::id::{FlowId, PrincipalId};
+use super::time::Timestamp;
+
+/// What is stopped. Both may be.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Halt {
+    /// Nothing may be proposed, and no vote counts.
+    pub proposing: bool,
+    /// No write may be verified.
+    pub verifying: bool,
+    /// Why.
+    pub reason: String,
+}
+
+/// The gateway itself.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Gateway {
+    /// Who signs; must be the keyring's own.
+    pub issuer: String,
+    /// Stops for all flows.
+    pub halt: Halt,
+    /// Since when it exists.
+    pub created_at: Timestamp,
+}
+
+/// A flow: its active policy and its stops.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Flow {
+    /// Its name.
+    pub id: FlowId,
+    /// The policy that judges.
+    pub policy: Digest,
+    /// Older policies whose heads may still be written.
+    pub accepts: BTreeSet<Digest>,
+    /// Stops for this flow.
+    pub halt: Halt,
+    /// Since when that policy is active.
+    pub activated_at: Timestamp,
+    /// Who activated it.
+    pub activated_by: PrincipalId,
+}
+
+impl Flow {
+    /// Whose heads may be written: the active policy's and those it accepts.
+    pub fn accepted(&self) -> BTreeSet<Digest> {
+        let mut accepted = self.accepts.clone();
+        accepted.insert(self.policy);
+        accepted
+    }
+}
+
+/// A policy as it is kept: its digest is recomputed when it is read.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyRow {
+    /// Its digest.
+    pub digest: Digest,
+    /// The flow it is for.
+    pub flow: FlowId,
+    /// The text.
+    pub text: String,
+    /// The schemas it names.
+    pub schemas: BTreeMap<String, String>,
+    /// Since when it is known.
+    pub created_at: Timestamp,
+}
+
+/// A receipt as it is kept.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReceiptRow {
+    /// Its id.
+    pub jti: super::id::Jti,
+    /// The thread.
+    pub thread: super::id::ThreadId,
+    /// The transition it approves.
+    pub transition: Digest,
+    /// The token, byte for byte.
+    pub token: String,
+    /// Who approved.
+    pub reviewers: Vec<super::id::AccountId>,
+    /// Set when it was taken back.
+    pub revoked: Option<Revoked>,
+}
+
+/// Why a receipt was taken back.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Revoked {
+    /// When.
+    pub at: Timestamp,
+    /// By whom.
+    pub by: PrincipalId,
+    /// Why.
+    pub reason: String,
+}

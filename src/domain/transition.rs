@@ -1,0 +1,225 @@
+//! Transitions: what was asked, and what became of it.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::chain::commitment::Origins;
+use super::chain::hash::{Digest, Tag};
+use super::chain::statement::{Kind, Statement};
+use super::id::{AccountId, FlowId, Jti, NodeId, PrincipalId, ProposalId, ReviewId, ThreadId};
+use super::json::canonical::canonical;
+use super::json::delta::Delta;
+use super::json::patch::Format;
+use super::json::pointer::Pointer;
+use super::time::Timestamp;
+use super::write::ResultError;
+
+/// What makes two requests the same proposal. It is looked up before the head is.
+#[derive(Clone, Debug)]
+pub struct Identity<'a> {
+    /// The thread.
+    pub thread: &'a ThreadId,
+    /// The head it was made on; none at version 0.
+    pub parent: Option<Digest>,
+    /// The node; none at version 0.
+    pub node: Option<&'a NodeId>,
+    /// Who asked.
+    pub principal: &'a PrincipalId,
+    /// For what.
+    pub kind: Kind,
+    /// The patch's format.
+    pub format: Format,
+    /// The hash of the canonical patch.
+    pub patch: Digest,
+    /// Which try.
+    pub attempt: u32,
+}
+
+impl Identity<'_> {
+    /// One name for the same proposal.
+    pub fn digest(&self) -> Digest {
+        let parts = serde_json::json!([
+            self.thread, self.parent, self.node, self.principal, self.kind, self.format, self.patch, self.attempt
+        ]);
+        Digest::of(Tag::Proposal, &[canonical(&parts).as_bytes()])
+    }
+}
+
+/// What a patch hashes to.
+pub fn patch_digest(patch: &Value) -> Digest {
+    Digest::of(Tag::Patch, &[canonical(patch).as_bytes()])
+}
+
+/// What became of a transition.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Outcome {
+    /// It is in the chain.
+    Committed {
+        /// The signed entry.
+        entry: String,
+    },
+    /// People are asked.
+    Held {
+        /// Where.
+        review: ReviewId,
+    },
+    /// People approved it, and it is in the chain.
+    Approved {
+        /// Where.
+        review: ReviewId,
+        /// The receipt that came of it.
+        receipt: Jti,
+        /// The signed entry.
+        entry: String,
+    },
+    /// It ended without being committed; the hold says how.
+    Ended {
+        /// Where.
+        review: ReviewId,
+        /// How, in the decision's word.
+        decision: EndWord,
+    },
+}
+
+/// How a hold ended that was not approved.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EndWord {
+    /// People refused.
+    Denied,
+    /// Nobody decided in time.
+    Expired,
+    /// Its proposer took it back.
+    Cancelled,
+    /// Something took its place.
+    Superseded,
+}
+
+impl Outcome {
+    /// The word for lists.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Committed { .. } => "committed",
+            Self::Held { .. } => "held",
+            Self::Approved { .. } => "approved",
+            Self::Ended { .. } => "ended",
+        }
+    }
+
+    /// The signed entry, if it is in the chain.
+    pub fn entry(&self) -> Option<&str> {
+        match self {
+            Self::Committed { entry } | Self::Approved { entry, .. } => Some(entry),
+            Self::Held { .. } | Self::Ended { .. } => None,
+        }
+    }
+}
+
+/// A transition as it is kept: the statement made once, and the request as it was made.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Transition {
+    /// The statement's digest.
+    pub digest: Digest,
+    /// What makes another request the same.
+    pub identity: Digest,
+    /// What was stated.
+    pub statement: Statement,
+    /// The patch's format.
+    pub format: Format,
+    /// The patch as asked for.
+    pub patch: Value,
+    /// The whole effect, from the head's state to the state it leads to.
+    pub delta: Delta,
+    /// Leaves that it set outside its node's reads, whether or not they differ.
+    pub named: BTreeSet<Pointer>,
+    /// The agent's rationale: inert text, never believed.
+    pub rationale: Option<String>,
+    /// Which editor made it, if it is an edit.
+    pub editor: Option<AccountId>,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+/// A rejected attempt: inert, bounded, never in any state.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rejection {
+    /// What makes another request the same.
+    pub identity: Digest,
+    /// The thread.
+    pub thread: ThreadId,
+    /// The flow.
+    pub flow: FlowId,
+    /// The node it was tried as.
+    pub node: NodeId,
+    /// Who tried.
+    pub principal: PrincipalId,
+    /// The hash of the patch.
+    pub patch: Digest,
+    /// The beginning of the patch's canonical text.
+    pub excerpt: String,
+    /// Every violation.
+    pub errors: Vec<ResultError>,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// How much of a rejected patch is kept to look at.
+pub const EXCERPT_CHARS_MAX: usize = 2_000;
+
+/// A version's place in its chain.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChainRow {
+    /// The thread.
+    pub thread: ThreadId,
+    /// The version.
+    pub version: u64,
+    /// The transition there.
+    pub transition: Digest,
+    /// Its signed entry.
+    pub entry: String,
+}
+
+/// A version's state.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StateRow {
+    /// The thread.
+    pub thread: ThreadId,
+    /// The version.
+    pub version: u64,
+    /// Whole, or as a difference.
+    pub content: StateContent,
+}
+
+/// A state, whole or as what changed since the version before.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum StateContent {
+    /// Whole.
+    Full {
+        /// The state.
+        state: Value,
+        /// Which proposal set which leaf.
+        origins: Origins,
+    },
+    /// What changed since the version before, set by this transition's proposal.
+    Delta {
+        /// The version of the whole state it goes back to.
+        base: u64,
+        /// Which proposal set it.
+        proposal: ProposalId,
+        /// What changed.
+        delta: Delta,
+        /// Leaves that were set to what they were.
+        named: BTreeSet<Pointer>,
+    },
+}
+
+/// A whole state is kept at least this often, so that reading any version costs a bounded number of rows.
+pub const STATE_DELTAS_MAX: u64 = 32;

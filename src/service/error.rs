@@ -1,0 +1,124 @@
+//! Why the gateway did not do as asked. Nothing was changed in any of these cases, unless said.
+
+use serde_json::Value;
+
+use crate::domain::chain::hash::Digest;
+use crate::domain::chain::verify::DenialCode;
+use crate::domain::id::ReviewId;
+use crate::domain::json::parse::JsonError;
+use crate::domain::policy::PolicyError;
+use crate::domain::review::VoteRefused;
+use crate::domain::write::ResultError;
+use crate::keyring::KeyringError;
+use crate::store::StoreError;
+
+/// Why the gateway did not do as asked.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is no such thing, or the asker may not know of it.
+    #[error("there is no such {0}")]
+    NotFound(&'static str),
+    /// The asker may not do that.
+    #[error("{0}")]
+    Forbidden(&'static str),
+    /// Who asks is not known.
+    #[error("sign in, or send a valid token")]
+    Unauthenticated,
+    /// The request's JSON is not strict JSON.
+    #[error("the JSON is refused: {}", .0.code.as_str())]
+    Json(JsonError),
+    /// The request is well-formed and asks for something that cannot be.
+    #[error("{detail}")]
+    Invalid {
+        /// Which part.
+        pointer: String,
+        /// What is wrong and what to do, in fixed words.
+        detail: String,
+    },
+    /// The policy rejects the transition.
+    #[error("the policy rejects it")]
+    Rejected(Vec<ResultError>),
+    /// A policy that does not compile.
+    #[error("the policy is refused: {0}")]
+    Policy(PolicyError),
+    /// Something else was committed since.
+    #[error("the head has moved; read it and propose again")]
+    HeadMoved {
+        /// The head as it is.
+        version: u64,
+        /// Its digest.
+        transition: Digest,
+    },
+    /// The thread waits for people.
+    #[error("the thread is held by a review")]
+    ThreadHeld(ReviewId),
+    /// A writer was let through and has not said how it went.
+    #[error("a write is in progress; wait until it ends")]
+    WriteInProgress,
+    /// Someone stopped it.
+    #[error("halted by an administrator")]
+    Halted,
+    /// The thread takes nothing.
+    #[error("the thread is closed")]
+    Closed,
+    /// It is there already, and not the same.
+    #[error("{0}")]
+    Exists(&'static str),
+    /// It is not in the state that the request needs.
+    #[error("{0}")]
+    WrongState(&'static str),
+    /// A writer is not let through.
+    #[error("denied: {}", .0.as_str())]
+    Denied(DenialCode),
+    /// A vote is not counted.
+    #[error(transparent)]
+    Vote(#[from] VoteRefused),
+    /// Too much at once from one asker.
+    #[error("too many requests; wait a little")]
+    TooMany,
+    /// Others were faster three times in a row.
+    #[error("the thread is busy; try again")]
+    Busy,
+    /// What is stored does not agree with what was signed.
+    #[error("what is stored is not what was signed")]
+    Broken(&'static str),
+    /// The store failed.
+    #[error("the store failed")]
+    Store(#[source] StoreError),
+    /// The keyring cannot be used.
+    #[error("the keyring cannot be used")]
+    Keyring(#[from] KeyringError),
+}
+
+/// What a service method gives.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Busy => Self::Busy,
+            other => Self::Store(other),
+        }
+    }
+}
+
+impl From<JsonError> for Error {
+    fn from(error: JsonError) -> Self {
+        Self::Json(error)
+    }
+}
+
+impl Error {
+    /// A part of a request that cannot be.
+    pub fn invalid(pointer: &str, detail: impl Into<String>) -> Self {
+        Self::Invalid { pointer: pointer.to_owned(), detail: detail.into() }
+    }
+
+    /// Whether deciding again on fresh facts may succeed.
+    pub(super) fn is_conflict(&self) -> bool {
+        matches!(self, Self::Store(StoreError::Conflict(_)))
+    }
+}
+
+/// A JSON object as events carry it.
+pub type Data = Value;

@@ -1,0 +1,185 @@
+//! Heads: a thread's last state, served only after it was checked against what was signed.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value;
+
+use super::Service;
+use super::error::{Error, Result};
+use crate::domain::chain::commitment::{Setting, Tree};
+use crate::domain::chain::entry::Entry;
+use crate::domain::chain::hash::Digest;
+use crate::domain::chain::jws::{self, Typ};
+use crate::domain::chain::statement::Statement;
+use crate::domain::chain::verify::{Link, check_link};
+use crate::domain::event::Event;
+use crate::domain::id::ThreadId;
+use crate::domain::keys::{KeyState, KeyUse, Keys, ThreadSecret};
+use crate::domain::thread::Thread;
+use crate::domain::transition::{ChainRow, STATE_DELTAS_MAX, StateContent, StateRow, Transition};
+use crate::store::StoreError;
+use crate::store::records::{event_alias, version_id};
+
+/// A version that passed every check of its chain link.
+#[derive(Debug)]
+pub struct Version {
+    /// What was stated.
+    pub statement: Statement,
+    /// What was signed.
+    pub entry: Entry,
+    /// The signed entry, as it is served.
+    pub token: String,
+    /// The state, re-committed to its root.
+    pub state: Value,
+    /// Its commitments.
+    pub tree: Tree,
+    /// The version of the whole state that this one's row goes back to.
+    pub base: u64,
+}
+
+/// How many checked heads are kept at most. A head of 2 KB takes some 20 KB with its tree.
+const HEADS_MAX: usize = 4_096;
+
+/// A bounded cache of checked heads, by thread and digest. What it holds was re-committed here, so an
+/// edit of the database cannot reach a writer through it; whether a head still stands is never asked of it.
+#[derive(Default)]
+pub(super) struct HeadCache {
+    heads: Mutex<HashMap<ThreadId, Arc<Version>>>,
+}
+
+impl HeadCache {
+    fn get(&self, thread: &ThreadId, transition: Digest) -> Option<Arc<Version>> {
+        let heads = self.heads.lock().unwrap_or_else(PoisonError::into_inner);
+        heads.get(thread).filter(|head| head.entry.transition == transition).cloned()
+    }
+
+    /// Forgets an arbitrary head when full: any choice is safe, and heads are cheap to load again.
+    pub(super) fn put(&self, thread: &ThreadId, head: Arc<Version>) {
+        let mut heads = self.heads.lock().unwrap_or_else(PoisonError::into_inner);
+        if heads.len() >= HEADS_MAX && !heads.contains_key(thread) {
+            if let Some(other) = heads.keys().next().cloned() {
+                heads.remove(&other);
+            }
+        }
+        heads.insert(thread.clone(), head);
+    }
+}
+
+const BROKEN: Error = Error::Broken("the chain");
+
+impl Service {
+    pub(super) fn secret(&self, keys: &Keys, thread: &ThreadId) -> ThreadSecret {
+        keys.salt().thread_secret(thread.as_str())
+    }
+
+    /// The thread's head, checked. An error means that nothing may be built or written on it.
+    pub(super) async fn head(&self, keys: &Keys, thread: &Thread) -> Result<Arc<Version>> {
+        self.check_last_event(keys, thread).await?;
+        if let Some(head) = self.heads.get(&thread.id, thread.head.transition) {
+            if self.still_trusted(keys, &head) {
+                return Ok(head);
+            }
+        }
+        let head = Arc::new(self.version(keys, &thread.id, thread.head.version).await?);
+        if head.entry.transition != thread.head.transition {
+            return Err(BROKEN);
+        }
+        self.heads.put(&thread.id, Arc::clone(&head));
+        Ok(head)
+    }
+
+    /// A key may have been revoked since the head was checked.
+    fn still_trusted(&self, keys: &Keys, head: &Version) -> bool {
+        let link = Link { entry: &head.token, statement: &head.statement, root: head.tree.root() };
+        jws::read::<Entry>(&head.token, Typ::Entry).is_ok_and(|it| {
+            keys.trusted().public(KeyUse::Chain, it.kid()).is_some_and(|key| {
+                key.state() == KeyState::Signing
+                    || check_link(&link, keys.trusted(), keys.issuer()).is_ok()
+            })
+        })
+    }
+
+    /// A thread's row that was rolled back or edited does not agree with its events.
+    async fn check_last_event(&self, keys: &Keys, thread: &Thread) -> Result<()> {
+        let Some(last) = thread.last_event else { return Err(BROKEN) };
+        let reader = self.reader(keys);
+        let stored = reader.get_by_alias::<Event>(&event_alias(&thread.id, last.seq)).await?;
+        let beyond = reader.get_by_alias::<Event>(&event_alias(&thread.id, last.seq + 1)).await?;
+        let agrees = stored.is_some_and(|it| it.record.hash() == last.hash);
+        if agrees && beyond.is_none() {
+            return Ok(());
+        }
+        // Either someone was faster than these reads, or the row does not belong to its events.
+        let again = self.thread(keys, &thread.id).await?;
+        if again.record.last_event == thread.last_event { Err(BROKEN) } else { Err(StoreError::Conflict("threads").into()) }
+    }
+
+    /// Any version, checked like a head: its own link, its parent's, and its state.
+    pub(super) async fn version(&self, keys: &Keys, thread: &ThreadId, version: u64) -> Result<Version> {
+        let row = self.fetch::<ChainRow>(keys, &version_id(thread, version)).await?.ok_or(BROKEN)?.record;
+        let transition = self.fetch::<Transition>(keys, &row.transition.to_string()).await?.ok_or(BROKEN)?.record;
+        let (state, tree, base) = self.state_at(keys, thread, version).await?;
+        let link = Link { entry: &row.entry, statement: &transition.statement, root: tree.root() };
+        let entry = check_link(&link, keys.trusted(), keys.issuer()).map_err(|_| BROKEN)?;
+        if entry.transition != row.transition || entry.version != version || entry.thread != *thread {
+            return Err(BROKEN);
+        }
+        self.check_parent(keys, &entry).await?;
+        Ok(Version { statement: transition.statement, entry, token: row.entry, state, tree, base })
+    }
+
+    async fn check_parent(&self, keys: &Keys, entry: &Entry) -> Result<()> {
+        let Some(before) = entry.version.checked_sub(1) else {
+            return if entry.parent.is_none() { Ok(()) } else { Err(BROKEN) };
+        };
+        let row = self.fetch::<ChainRow>(keys, &version_id(&entry.thread, before)).await?.ok_or(BROKEN)?.record;
+        let unverified = jws::read::<Entry>(&row.entry, Typ::Entry).map_err(|_| BROKEN)?;
+        let key = keys.trusted().public(KeyUse::Chain, unverified.kid()).ok_or(BROKEN)?;
+        if key.state() == KeyState::Revoked {
+            return Err(BROKEN);
+        }
+        let parent = unverified.verify(key).ok_or(BROKEN)?;
+        let links = parent.version == before && parent.thread == entry.thread && Some(parent.transition) == entry.parent;
+        if links { Ok(()) } else { Err(BROKEN) }
+    }
+
+    /// A version's state and tree, rolled forward from the whole state before it; a bounded number of rows.
+    async fn state_at(&self, keys: &Keys, thread: &ThreadId, version: u64) -> Result<(Value, Tree, u64)> {
+        let last = self.fetch::<StateRow>(keys, &version_id(thread, version)).await?.ok_or(BROKEN)?.record;
+        let base = match &last.content {
+            StateContent::Full { .. } => version,
+            StateContent::Delta { base, .. } => *base,
+        };
+        if base > version || version - base > STATE_DELTAS_MAX {
+            return Err(BROKEN);
+        }
+        let ids: Vec<String> = (base..=version).map(|it| version_id(thread, it)).collect();
+        let mut rows = self.reader(keys).get_many::<StateRow>(&ids).await?;
+        rows.sort_by_key(|row| row.record.version);
+        let whole = rows.len() == ids.len();
+        let secret = self.secret(keys, thread);
+        let (state, tree) = roll_forward(&secret, rows.into_iter().map(|row| row.record.content)).ok_or(BROKEN)?;
+        if whole { Ok((state, tree, base)) } else { Err(BROKEN) }
+    }
+}
+
+/// The first content must be whole, the others differences. The result proves itself by its root.
+fn roll_forward(secret: &ThreadSecret, contents: impl Iterator<Item = StateContent>) -> Option<(Value, Tree)> {
+    let mut now: Option<(Value, Tree)> = None;
+    for content in contents {
+        now = Some(match (content, now) {
+            (StateContent::Full { state, origins }, None) => {
+                let tree = Tree::restore(secret, &state, &origins).ok()?;
+                (state, tree)
+            }
+            (StateContent::Delta { proposal, delta, named, .. }, Some((before, tree))) => {
+                let after = delta.apply(&before).ok()?;
+                let tree = tree.advance(secret, &before, &after, &Setting { proposal: &proposal, named: &named });
+                (after, tree)
+            }
+            _ => return None,
+        });
+    }
+    now
+}

@@ -1,0 +1,194 @@
+//! Holds: opening one, and ending one without a decision.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use super::error::{Error, Result};
+use super::proposals::{Asking, Step};
+use super::transitions::Answer;
+use super::{Service, recorder, retrying};
+use crate::domain::account::{Account, Token};
+use crate::domain::chain::hash::Digest;
+use crate::domain::event::EventType;
+use crate::domain::id::ReviewId;
+use crate::domain::json::diff::diff;
+use crate::domain::keys::Keys;
+use crate::domain::policy::{Audience, Comment, Policy, Reason};
+use crate::domain::review::{Hold, HoldReason, HoldState, Stage, can_be_approved};
+use crate::domain::thread::Thread;
+use crate::domain::time::Timestamp;
+use crate::domain::transition::{EndWord, Outcome, Transition};
+use crate::random;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
+
+/// How many accounts are looked through for someone who could approve.
+const ACCOUNTS_MAX: usize = 20_000;
+
+impl Service {
+    pub(super) async fn hold(&self, asking: &Asking<'_>, step: Step, reasons: Vec<Reason>, excluded: BTreeSet<String>) -> Result<Answer> {
+        let now = self.now();
+        let mut thread = asking.standing.thread.record.clone();
+        let review = ReviewId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name");
+        let hold = Hold {
+            id: review.clone(),
+            transition: step.transition.digest,
+            thread: thread.id.clone(),
+            flow: thread.flow.clone(),
+            policy: asking.policy.digest(),
+            node: asking.proposal.node.clone(),
+            proposer: asking.token.record.principal(),
+            context: thread.context.clone(),
+            reasons: reasons.into_iter().map(hold_reason).collect(),
+            excluded,
+            stages: stages_of(asking.policy),
+            denials_needed: asking.policy.approval().denials(),
+            opened_at: now,
+            expires_at: now.plus(asking.policy.approval().ttl()),
+            votes: Vec::new(),
+            state: HoldState::Open {},
+        };
+        let changes = diff(&asking.head.state, &step.after.state);
+        let transition = Transition { outcome: Outcome::Held { review: review.clone() }, ..step.transition };
+        let mut draft = asking.draft(now);
+        draft.insert(&transition)?;
+        draft.insert(&hold)?;
+        thread.hold = Some(review);
+        *thread.holds_opened.entry(hold.node.clone()).or_insert(0) += 1;
+        let data = json!({
+            "transition": hold.transition, "review": hold.id, "node": hold.node, "expires_at": hold.expires_at,
+            "reasons": hold.reasons.iter().map(|it| &it.text).collect::<Vec<_>>(),
+        });
+        recorder::in_thread(&mut draft, &mut thread, now, EventType::TransitionHeld, data)?;
+        draft.replace(&asking.standing.thread, &thread)?;
+        self.commit(draft.finish()).await?;
+        Ok(Answer::held(asking.policy, &transition, &changes, hold))
+    }
+
+    /// Whether anybody is left who could approve: otherwise a hold would only ever expire.
+    pub(super) async fn somebody_can_approve(&self, keys: &Keys, policy: &Policy, excluded: &BTreeSet<String>) -> Result<bool> {
+        let people = self.accounts_all(keys).await?;
+        Ok(can_be_approved(&stages_of(policy), excluded, &people))
+    }
+
+    async fn accounts_all(&self, keys: &Keys) -> Result<Vec<Account>> {
+        let mut people: Vec<Account> = Vec::new();
+        while people.len() < ACCOUNTS_MAX {
+            let after = people.last().map(|it| Cursor { due: 0, id: it.id.to_string() });
+            let page = self.reader(keys).list::<Account>(Filter::All, after.as_ref(), LIST_ROWS_MAX).await?;
+            let full = page.len() == LIST_ROWS_MAX as usize;
+            people.extend(page.into_iter().map(|it| it.record));
+            if !full {
+                break;
+            }
+        }
+        Ok(people)
+    }
+
+    /// The thread, its hold ended first if the deadline has passed.
+    pub(super) async fn without_expired_hold(&self, keys: &Keys, thread: Stored<Thread>) -> Result<Stored<Thread>> {
+        let Some(review) = thread.record.hold.clone() else { return Ok(thread) };
+        let hold: Stored<Hold> = self.need(keys, review.as_str(), "review").await?;
+        if hold.record.is_open(self.now()) || !matches!(hold.record.state, HoldState::Open {}) {
+            return Ok(thread);
+        }
+        let at = self.now();
+        self.end_hold(keys, &thread, &hold, (HoldState::Expired { at }, EndWord::Expired)).await?;
+        self.thread(keys, &thread.record.id).await
+    }
+
+    /// Ends a hold whose deadline has passed, if it still is open.
+    pub async fn expire_hold(&self, review: &ReviewId) -> Result<()> {
+        retrying!(self.expire_once(review))
+    }
+
+    async fn expire_once(&self, review: &ReviewId) -> Result<()> {
+        let keys = self.keys()?;
+        let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
+        let thread = self.thread(&keys, &hold.record.thread).await?;
+        self.without_expired_hold(&keys, thread).await.map(drop)
+    }
+
+    /// Takes a held proposal back. Only its own proposer may.
+    pub async fn cancel(&self, token: &Stored<Token>, transition: Digest, reason: &str) -> Result<()> {
+        retrying!(self.cancel_once(token, transition, reason))
+    }
+
+    async fn cancel_once(&self, token: &Stored<Token>, transition: Digest, reason: &str) -> Result<()> {
+        let keys = self.keys()?;
+        let stored = self.transition(&keys, transition).await?;
+        if stored.record.statement.principal != token.record.principal() {
+            return Err(Error::Forbidden("only its own proposer may cancel a proposal"));
+        }
+        let hold = self.hold_of(&keys, transition).await?.ok_or(Error::WrongState("it is not held"))?;
+        match &hold.record.state {
+            HoldState::Open {} => {}
+            HoldState::Cancelled { .. } => return Ok(()),
+            _ => return Err(Error::WrongState("its review has ended")),
+        }
+        let thread = self.thread(&keys, &hold.record.thread).await?;
+        let end = HoldState::Cancelled { at: self.now(), reason: reason.to_owned() };
+        self.end_hold(&keys, &thread, &hold, (end, EndWord::Cancelled)).await
+    }
+
+    async fn end_hold(&self, keys: &Keys, thread: &Stored<Thread>, hold: &Stored<Hold>, end: (HoldState, EndWord)) -> Result<()> {
+        let now = self.now();
+        let mut draft = Draft::new(keys.row(), now);
+        let mut record = thread.record.clone();
+        self.put_end(&mut draft, keys, &mut record, hold, end, now).await?;
+        draft.replace(thread, &record)?;
+        self.commit(draft.finish()).await
+    }
+
+    /// Adds a hold's end to a change: the hold, its transition, the thread's pause, the event.
+    pub(super) async fn put_end(
+        &self,
+        draft: &mut Draft<'_>,
+        keys: &Keys,
+        thread: &mut Thread,
+        hold: &Stored<Hold>,
+        (state, decision): (HoldState, EndWord),
+        now: Timestamp,
+    ) -> Result<()> {
+        let stored = self.transition(keys, hold.record.transition).await?;
+        let review = hold.record.id.clone();
+        let ended = hold.record.clone().ended(state)?;
+        let outcome = Outcome::Ended { review: review.clone(), decision };
+        draft.replace(&stored, &Transition { outcome, ..stored.record.clone() })?;
+        draft.replace(hold, &ended)?;
+        if thread.hold.as_ref() == Some(&review) {
+            thread.hold = None;
+        }
+        let data = json!({"transition": ended.transition, "review": review, "node": ended.node});
+        recorder::in_thread(draft, thread, now, end_event(decision), data)
+    }
+}
+
+const fn end_event(decision: EndWord) -> EventType {
+    match decision {
+        EndWord::Denied => EventType::TransitionDenied,
+        EndWord::Expired => EventType::TransitionExpired,
+        EndWord::Cancelled => EventType::TransitionCancelled,
+        EndWord::Superseded => EventType::TransitionSuperseded,
+    }
+}
+
+fn stages_of(policy: &Policy) -> Vec<Stage> {
+    let stage = |it: &crate::domain::policy::Stage| Stage {
+        groups: it.groups().clone(),
+        need: it.need(),
+        comment_required: it.comment() == Comment::Required,
+    };
+    policy.approval().stages().iter().map(stage).collect()
+}
+
+fn hold_reason(reason: Reason) -> HoldReason {
+    HoldReason {
+        code: reason.code.as_str().to_owned(),
+        pointer: reason.pattern.map(|it| it.to_string()),
+        text: reason.text,
+        for_reviewers_only: reason.audience == Audience::Reviewers,
+    }
+}

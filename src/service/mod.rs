@@ -1,0 +1,192 @@
+//! The use cases: load, decide by the pure domain, commit, answer.
+//!
+//! Every method that changes something loads what it needs, decides, and hands the store one change
+//! with everything the decision relied on; on a conflict it loads and decides again.
+
+pub mod access;
+pub mod audit;
+pub mod decision;
+pub mod error;
+pub mod events;
+pub mod heads;
+pub mod holds;
+pub mod offline;
+pub mod policies;
+pub mod proposals;
+pub mod receipts;
+pub mod recorder;
+pub mod review_page;
+pub mod stops;
+pub mod threads;
+pub mod transitions;
+pub mod verify;
+pub mod votes;
+pub mod writes;
+
+use std::sync::Arc;
+
+use crate::clock::Clock;
+use crate::domain::flow::{Flow, Gateway};
+use crate::domain::id::{FlowId, ThreadId};
+use crate::domain::keys::Keys;
+use crate::domain::policy::StateLimits;
+use crate::domain::thread::Thread;
+use crate::domain::time::Timestamp;
+use crate::keyring::Keyring;
+use crate::store::Store;
+use crate::store::change::{Change, Draft};
+use crate::store::record::{Reader, Record, Stored};
+use crate::store::records::GATEWAY_ID;
+
+use error::{Error, Result};
+use heads::HeadCache;
+use policies::PolicyCache;
+
+/// How often a decision is made again when others were faster; after that the asker is told to try again.
+pub const ATTEMPTS_MAX: usize = 3;
+
+/// Everything a use case needs.
+pub struct Service {
+    store: Arc<dyn Store>,
+    keyring: Keyring,
+    clock: Arc<dyn Clock>,
+    limits: StateLimits,
+    public_url: String,
+    heads: HeadCache,
+    policies: PolicyCache,
+}
+
+/// The facts that nearly every decision relies on.
+pub(super) struct Standing {
+    pub(super) gateway: Stored<Gateway>,
+    pub(super) flow: Stored<Flow>,
+    pub(super) thread: Stored<Thread>,
+}
+
+impl Standing {
+    pub(super) fn rely(&self, draft: &mut Draft<'_>) {
+        draft.rely_on(&self.gateway).rely_on(&self.flow);
+    }
+
+    pub(super) fn proposing_halted(&self) -> bool {
+        self.gateway.record.halt.proposing || self.flow.record.halt.proposing
+    }
+
+    pub(super) fn verifying_halted(&self) -> bool {
+        self.gateway.record.halt.verifying || self.flow.record.halt.verifying
+    }
+}
+
+impl Service {
+    /// Opens the gateway on a store: at the very first start its identity is written down, and ever after it must be the same.
+    pub async fn open(
+        store: Arc<dyn Store>,
+        keyring: Keyring,
+        clock: Arc<dyn Clock>,
+        limits: StateLimits,
+        public_url: String,
+    ) -> Result<Self> {
+        let (heads, policies) = (HeadCache::default(), PolicyCache::default());
+        let service = Self { store, keyring, clock, limits, public_url, heads, policies };
+        service.settle_identity().await?;
+        Ok(service)
+    }
+
+    async fn settle_identity(&self) -> Result<()> {
+        let keys = self.keys()?;
+        if self.fetch::<Gateway>(&keys, GATEWAY_ID).await?.is_none() {
+            let now = self.now();
+            let gateway = Gateway { issuer: keys.issuer().to_owned(), halt: Default::default(), created_at: now };
+            let mut draft = Draft::new(keys.row(), now);
+            draft.insert(&gateway)?;
+            match self.commit(draft.finish()).await {
+                Err(error) if !error.is_conflict() => return Err(error),
+                _ => {}
+            }
+        }
+        let gateway = self.gateway(&keys).await?;
+        if gateway.record.issuer == keys.issuer() {
+            Ok(())
+        } else {
+            Err(Error::WrongState("this database belongs to a gateway with another keyring; give it that keyring"))
+        }
+    }
+
+    /// The time by the gateway's own clock.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Where people find the gateway.
+    pub fn public_url(&self) -> &str {
+        &self.public_url
+    }
+
+    /// The keys as they stand now.
+    pub fn keys(&self) -> Result<Arc<Keys>> {
+        Ok(self.keyring.current()?)
+    }
+
+    /// How large a state may be.
+    pub fn limits(&self) -> &StateLimits {
+        &self.limits
+    }
+
+    fn reader<'a>(&'a self, keys: &'a Keys) -> Reader<'a> {
+        Reader { store: &*self.store, key: keys.row() }
+    }
+
+    async fn fetch<R: Record>(&self, keys: &Keys, id: &str) -> Result<Option<Stored<R>>> {
+        Ok(self.reader(keys).get(id).await?)
+    }
+
+    async fn need<R: Record>(&self, keys: &Keys, id: &str, what: &'static str) -> Result<Stored<R>> {
+        self.fetch(keys, id).await?.ok_or(Error::NotFound(what))
+    }
+
+    async fn gateway(&self, keys: &Keys) -> Result<Stored<Gateway>> {
+        self.fetch(keys, GATEWAY_ID).await?.ok_or(Error::Broken("the gateway's own row is gone"))
+    }
+
+    async fn flow(&self, keys: &Keys, flow: &FlowId) -> Result<Stored<Flow>> {
+        self.need(keys, flow.as_str(), "flow").await
+    }
+
+    async fn thread(&self, keys: &Keys, thread: &ThreadId) -> Result<Stored<Thread>> {
+        self.need(keys, thread.as_str(), "thread").await
+    }
+
+    async fn standing(&self, keys: &Keys, thread: Stored<Thread>) -> Result<Standing> {
+        let gateway = self.gateway(keys).await?;
+        let flow = self.fetch::<Flow>(keys, thread.record.flow.as_str()).await?;
+        Ok(Standing { gateway, flow: flow.ok_or(Error::Broken("the thread's flow is gone"))?, thread })
+    }
+
+    async fn commit(&self, change: Change) -> Result<()> {
+        Ok(self.store.commit(change).await?)
+    }
+
+    /// Waits for a commit by anyone, or as long as `patience`; a hint to look again.
+    pub async fn changed(&self, patience: std::time::Duration) {
+        self.store.changed(patience).await;
+    }
+}
+
+/// Decides again while others are faster, but not for ever.
+macro_rules! retrying {
+    ($attempt:expr) => {{
+        let mut tries = 1;
+        loop {
+            match $attempt.await {
+                Err(error) if $crate::service::error::Error::is_conflict(&error) => {
+                    if tries == $crate::service::ATTEMPTS_MAX {
+                        break Err($crate::service::error::Error::Busy);
+                    }
+                    tries += 1;
+                }
+                done => break done,
+            }
+        }
+    }};
+}
+pub(super) use retrying;

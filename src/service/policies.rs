@@ -1,0 +1,125 @@
+//! Policies: activating them, and compiling each once.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::json;
+
+use super::error::{Error, Result};
+use super::{Service, recorder, retrying};
+use crate::domain::chain::hash::Digest;
+use crate::domain::event::EventType;
+use crate::domain::flow::{Flow, PolicyRow};
+use crate::domain::id::{FlowId, PrincipalId};
+use crate::domain::keys::Keys;
+use crate::domain::policy::{Policy, PolicySource};
+use crate::store::change::Draft;
+
+/// How many compiled policies are kept; a gateway has a few flows with a few versions each.
+const POLICIES_MAX: usize = 256;
+
+/// Compiled policies by digest. A policy never changes, so nothing here goes stale.
+#[derive(Default)]
+pub(super) struct PolicyCache {
+    compiled: Mutex<HashMap<Digest, Arc<Policy>>>,
+}
+
+/// What was activated.
+#[derive(Clone, Debug)]
+pub struct Activated {
+    /// The flow.
+    pub flow: FlowId,
+    /// The policy's digest.
+    pub policy: Digest,
+    /// Older policies whose heads may still be written.
+    pub accepts: BTreeSet<Digest>,
+}
+
+impl Service {
+    /// The policy of that digest, compiled; its stored text is hashed again before it is believed.
+    pub(super) async fn policy(&self, keys: &Keys, digest: Digest) -> Result<Arc<Policy>> {
+        let cached = self.policies.compiled.lock().unwrap_or_else(PoisonError::into_inner).get(&digest).cloned();
+        if let Some(policy) = cached {
+            return Ok(policy);
+        }
+        let row = self.fetch::<PolicyRow>(keys, &digest.to_string()).await?;
+        let row = row.ok_or(Error::Broken("a policy is gone"))?.record;
+        let source = PolicySource { text: row.text, schemas: row.schemas };
+        if source.digest() != digest {
+            return Err(Error::Broken("a policy's text is not what its digest says"));
+        }
+        let policy = Arc::new(Policy::compile(&source).map_err(Error::Policy)?);
+        let mut compiled = self.policies.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        if compiled.len() >= POLICIES_MAX {
+            compiled.clear();
+        }
+        compiled.insert(digest, Arc::clone(&policy));
+        Ok(policy)
+    }
+
+    /// Activates a policy for its flow; a new flow comes into being by its first policy.
+    pub async fn activate_policy(
+        &self,
+        by: &PrincipalId,
+        flow: Option<&FlowId>,
+        source: PolicySource,
+        accepts: BTreeSet<Digest>,
+    ) -> Result<Activated> {
+        let policy = Policy::compile(&source).map_err(Error::Policy)?;
+        if flow.is_some_and(|it| it != policy.flow()) {
+            return Err(Error::invalid("/policy", "the policy's flow is not the one in the address"));
+        }
+        retrying!(self.activate_once(by, &policy, &accepts))
+    }
+
+    async fn activate_once(&self, by: &PrincipalId, policy: &Policy, accepts: &BTreeSet<Digest>) -> Result<Activated> {
+        let (keys, now) = (self.keys()?, self.now());
+        let (id, digest) = (policy.flow().clone(), policy.digest());
+        for accepted in accepts {
+            let known = self.fetch::<PolicyRow>(&keys, &accepted.to_string()).await?;
+            if known.is_none_or(|it| it.record.flow != id) {
+                return Err(Error::invalid("/accepts", "accepts names a policy that this flow never had"));
+            }
+        }
+        let mut draft = Draft::new(keys.row(), now);
+        if self.fetch::<PolicyRow>(&keys, &digest.to_string()).await?.is_none() {
+            let source = policy.source();
+            let schemas: BTreeMap<_, _> = source.schemas.clone();
+            draft.insert(&PolicyRow { digest, flow: id.clone(), text: source.text.clone(), schemas, created_at: now })?;
+        }
+        let stored = self.fetch::<Flow>(&keys, id.as_str()).await?;
+        let halt = stored.as_ref().map(|it| it.record.halt.clone()).unwrap_or_default();
+        let flow = Flow {
+            id: id.clone(),
+            policy: digest,
+            accepts: accepts.clone(),
+            halt,
+            activated_at: now,
+            activated_by: by.clone(),
+        };
+        match &stored {
+            Some(old) if old.record.policy == digest && old.record.accepts == flow.accepts => {}
+            Some(old) => {
+                draft.replace(old, &flow)?;
+                recorder::outside(&mut draft, Some(&id), now, EventType::PolicyActivated, activation_data(by, &flow))?;
+            }
+            None => {
+                draft.insert(&flow)?;
+                recorder::outside(&mut draft, Some(&id), now, EventType::PolicyActivated, activation_data(by, &flow))?;
+            }
+        }
+        self.commit(draft.finish()).await?;
+        Ok(Activated { flow: id, policy: digest, accepts: flow.accepts })
+    }
+
+    /// The active policy of a flow, with its text.
+    pub async fn active_policy(&self, flow: &FlowId) -> Result<Arc<Policy>> {
+        let keys = self.keys()?;
+        let flow = self.flow(&keys, flow).await?;
+        self.policy(&keys, flow.record.policy).await
+    }
+}
+
+fn activation_data(by: &PrincipalId, flow: &Flow) -> serde_json::Value {
+    json!({"policy": flow.policy, "accepts": flow.accepts, "by": by})
+}

@@ -1,0 +1,394 @@
+//! Proposing: the one way in which anything comes into a thread's state.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::error::{Error, Result};
+use super::heads::Version;
+use super::transitions::{Answer, Effect, authors_with};
+use super::{Service, Standing, recorder, retrying};
+use crate::domain::account::Token;
+use crate::domain::chain::commitment::Setting;
+use crate::domain::chain::entry::Gate;
+use crate::domain::chain::hash::{Digest, Tag};
+use crate::domain::chain::statement::{Kind, Statement};
+use crate::domain::event::EventType;
+use crate::domain::id::{NodeId, ProposalId, ThreadId};
+use crate::domain::json::canonical::canonical;
+use crate::domain::json::delta::Delta;
+use crate::domain::json::patch::{Format, Patch};
+use crate::domain::json::pointer::Pointer;
+use crate::domain::keys::Keys;
+use crate::domain::policy::{Judgement, Policy, Reason, RejectCode, Request, RequestKind, Violation, judge};
+use crate::domain::thread::Thread;
+use crate::domain::time::Timestamp;
+use crate::domain::transition::{EXCERPT_CHARS_MAX, Identity, Outcome, Rejection, Transition, patch_digest};
+use crate::domain::write::ResultError;
+use crate::random;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+
+/// A rationale is an argument, not a document.
+pub const RATIONALE_CHARS_MAX: usize = 8_000;
+
+/// What an agent asks for.
+#[derive(Clone, Debug)]
+pub struct Proposal {
+    /// In which thread.
+    pub thread: ThreadId,
+    /// As which node.
+    pub node: NodeId,
+    /// On which head.
+    pub parent: Digest,
+    /// For what.
+    pub ask: Asked,
+    /// Which try.
+    pub attempt: u32,
+    /// Why, in the agent's words.
+    pub rationale: Option<String>,
+}
+
+/// For what.
+#[derive(Clone, Debug)]
+pub enum Asked {
+    /// This patch.
+    Patch {
+        /// In this form.
+        format: Format,
+        /// As sent.
+        patch: Value,
+    },
+    /// A receipt for the head as it stands.
+    Reaffirm,
+    /// An ancestor's state again.
+    Rollback {
+        /// Which.
+        to_version: u64,
+    },
+}
+
+impl Asked {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Patch { .. } => Kind::Propose,
+            Self::Reaffirm => Kind::Reaffirm,
+            Self::Rollback { .. } => Kind::Rollback,
+        }
+    }
+
+    fn format(&self) -> Format {
+        match self {
+            Self::Patch { format, .. } => *format,
+            Self::Reaffirm | Self::Rollback { .. } => Format::Merge,
+        }
+    }
+
+    /// What is hashed as the request's content.
+    fn content(&self) -> Value {
+        match self {
+            Self::Patch { patch, .. } => patch.clone(),
+            Self::Reaffirm => json!({}),
+            Self::Rollback { to_version } => json!({"to_version": to_version}),
+        }
+    }
+}
+
+/// A step that was judged and stated, and has not been committed or held yet.
+pub(super) struct Step {
+    pub(super) transition: Transition,
+    pub(super) after: Version,
+}
+
+/// What goes into a statement besides the thread and its head.
+pub(super) struct Stating<'a> {
+    pub(super) kind: Kind,
+    pub(super) node: &'a NodeId,
+    pub(super) principal: crate::domain::id::PrincipalId,
+    pub(super) attempt: u32,
+    pub(super) format: Format,
+    pub(super) patch: Value,
+    pub(super) rationale: Option<String>,
+    pub(super) restores: Option<Digest>,
+    pub(super) write_id: Option<crate::domain::id::WriteId>,
+    pub(super) identity: Digest,
+}
+
+/// What a judgement led to.
+pub(super) struct Effected {
+    pub(super) after: Value,
+    pub(super) named: BTreeSet<Pointer>,
+}
+
+impl Service {
+    /// Takes a proposal: commits it, holds it, or rejects it; asking the same again gives the same answer.
+    pub async fn propose(&self, token: &Stored<Token>, proposal: &Proposal) -> Result<Answer> {
+        check_words(proposal)?;
+        retrying!(self.propose_once(token, proposal))
+    }
+
+    async fn propose_once(&self, token: &Stored<Token>, proposal: &Proposal) -> Result<Answer> {
+        let keys = self.keys()?;
+        let thread = self.thread(&keys, &proposal.thread).await?;
+        if !token.record.acts_as(&thread.record.flow, &proposal.node) {
+            return Err(Error::Forbidden("this token may not act as this node of this thread's flow"));
+        }
+        let identity = identity_of(token, proposal);
+        if let Some(answer) = self.answered(&keys, identity).await? {
+            return Ok(answer);
+        }
+        let standing = self.ready(&keys, thread, proposal.parent).await?;
+        let head = self.head(&keys, &standing.thread.record).await?;
+        let policy = self.policy(&keys, standing.flow.record.policy).await?;
+        let judged = self.judge_proposal(&keys, &policy, &head, proposal).await?;
+        let asking = Asking { keys: &keys, token, proposal, identity, standing: &standing, head: &head, policy: &policy };
+        match judged {
+            Judgement::Reject { violations } => self.reject(&asking, violations).await,
+            Judgement::Commit { after, named, .. } => {
+                self.commit_alone(&asking, Effected { after, named: named.into_iter().collect() }).await
+            }
+            Judgement::Hold { after, named, reasons, .. } => {
+                let effected = Effected { after, named: named.into_iter().collect() };
+                self.hold_or_reject(&asking, effected, reasons).await
+            }
+        }
+    }
+
+    /// The thread as it may be built upon: open, not halted, on the head that the proposal names.
+    /// A hold past its deadline is ended first: correctness never waits for a worker.
+    async fn ready(&self, keys: &Keys, thread: Stored<Thread>, parent: Digest) -> Result<Standing> {
+        let thread = self.without_expired_hold(keys, thread).await?;
+        let standing = self.standing(keys, thread).await?;
+        let (record, now) = (&standing.thread.record, self.now());
+        if record.closed.is_some() {
+            return Err(Error::Closed);
+        }
+        if standing.proposing_halted() {
+            return Err(Error::Halted);
+        }
+        if record.head.transition != parent {
+            return Err(Error::HeadMoved { version: record.head.version, transition: record.head.transition });
+        }
+        if record.live_write(now).is_some() {
+            return Err(Error::WriteInProgress);
+        }
+        match &record.hold {
+            Some(review) => Err(Error::ThreadHeld(review.clone())),
+            None => Ok(standing),
+        }
+    }
+
+    async fn judge_proposal(&self, keys: &Keys, policy: &Policy, head: &Version, proposal: &Proposal) -> Result<Judgement> {
+        let read;
+        let restored;
+        let kind = match &proposal.ask {
+            Asked::Patch { format, patch } => match Patch::read(*format, patch.clone()) {
+                Ok(patch) => {
+                    read = patch;
+                    RequestKind::Propose { patch: &read }
+                }
+                Err(error) => return Ok(unreadable(error.pointer().clone())),
+            },
+            Asked::Reaffirm => RequestKind::Reaffirm,
+            Asked::Rollback { to_version } => {
+                if *to_version >= head.entry.version {
+                    return Err(Error::invalid("/to_version", "a rollback names a version before the head"));
+                }
+                restored = self.version(keys, &proposal.thread, *to_version).await?;
+                RequestKind::Rollback { to: &restored.state }
+            }
+        };
+        let request = Request { node: &proposal.node, kind };
+        Ok(judge(policy, &head.state, &request, self.limits()))
+    }
+
+    async fn reject(&self, asking: &Asking<'_>, violations: Vec<Violation>) -> Result<Answer> {
+        let now = self.now();
+        let errors: Vec<ResultError> = violations.iter().map(result_error).collect();
+        let content = canonical(&asking.proposal.ask.content());
+        let rejection = Rejection {
+            identity: asking.identity,
+            thread: asking.proposal.thread.clone(),
+            flow: asking.standing.thread.record.flow.clone(),
+            node: asking.proposal.node.clone(),
+            principal: asking.token.record.principal(),
+            patch: patch_digest(&asking.proposal.ask.content()),
+            excerpt: content.chars().take(EXCERPT_CHARS_MAX).collect(),
+            errors: errors.clone(),
+            at: now,
+        };
+        let mut draft = asking.draft(now);
+        let mut thread = asking.standing.thread.record.clone();
+        draft.insert(&rejection)?;
+        let codes: BTreeSet<&str> = errors.iter().map(|it| it.code.as_str()).collect();
+        let data = json!({"node": rejection.node, "patch": rejection.patch, "codes": codes, "identity": rejection.identity});
+        recorder::in_thread(&mut draft, &mut thread, now, EventType::TransitionRejected, data)?;
+        draft.replace(&asking.standing.thread, &thread)?;
+        self.commit(draft.finish()).await?;
+        Ok(Answer::Rejected(errors))
+    }
+
+    async fn commit_alone(&self, asking: &Asking<'_>, effected: Effected) -> Result<Answer> {
+        let now = self.now();
+        let step = self.state_step(asking, effected, now).await?;
+        let mut draft = asking.draft(now);
+        let mut thread = asking.standing.thread.record.clone();
+        thread.authors.insert(asking.token.record.owner.clone());
+        let effect = Effect::of(&asking.head.state, &step);
+        let advanced = self.advance(&mut draft, asking.keys, asking.base(), step, (Gate::Auto {}, now), &mut thread)?;
+        let transition = Transition { outcome: Outcome::Committed { entry: advanced.token.clone() }, ..effect.transition.clone() };
+        draft.insert(&transition)?;
+        draft.replace(&asking.standing.thread, &thread)?;
+        self.commit(draft.finish()).await?;
+        self.heads.put(&thread.id, Arc::new(advanced));
+        Ok(Answer::committed(asking.policy, &transition, &effect))
+    }
+
+    async fn hold_or_reject(&self, asking: &Asking<'_>, effected: Effected, reasons: Vec<Reason>) -> Result<Answer> {
+        let thread = &asking.standing.thread.record;
+        let opened = thread.holds_opened.get(&asking.proposal.node).copied().unwrap_or(0);
+        if opened >= asking.policy.approval().attempts() {
+            let detail = "this node has asked for approval on this head as often as the policy lets it";
+            return self.reject(asking, vec![Violation::new(RejectCode::AttemptsExhausted, Pointer::root(), detail)]).await;
+        }
+        let authors = authors_with(thread, &asking.token.record.owner);
+        if !self.somebody_can_approve(asking.keys, asking.policy, &authors).await? {
+            let detail = "nobody who is not an author could approve this; ask an administrator to add reviewers";
+            return self.reject(asking, vec![Violation::new(RejectCode::NobodyCanApprove, Pointer::root(), detail)]).await;
+        }
+        let step = self.state_step(asking, effected, self.now()).await?;
+        self.hold(asking, step, reasons, authors).await
+    }
+
+    /// States what would happen, once; the statement is stored and never made again.
+    async fn state_step(&self, asking: &Asking<'_>, effected: Effected, now: Timestamp) -> Result<Step> {
+        let proposal = asking.proposal;
+        let restores = match proposal.ask {
+            Asked::Rollback { to_version } => {
+                Some(self.version(asking.keys, &proposal.thread, to_version).await?.entry.transition)
+            }
+            Asked::Patch { .. } | Asked::Reaffirm => None,
+        };
+        let stating = Stating {
+            kind: proposal.ask.kind(),
+            node: &proposal.node,
+            principal: asking.token.record.principal(),
+            attempt: proposal.attempt,
+            format: proposal.ask.format(),
+            patch: proposal.ask.content(),
+            rationale: proposal.rationale.clone(),
+            restores,
+            write_id: None,
+            identity: asking.identity,
+        };
+        Ok(self.state(asking.keys, asking.head, asking.policy, stating, effected, now))
+    }
+
+    /// The statement, digest and tree of a step on a head.
+    pub(super) fn state(&self, keys: &Keys, head: &Version, policy: &Policy, stating: Stating<'_>, effected: Effected, now: Timestamp) -> Step {
+        let proposal = new_proposal_id();
+        let secret = self.secret(keys, &head.entry.thread);
+        let setting = Setting { proposal: &proposal, named: &effected.named };
+        let tree = head.tree.advance(&secret, &head.state, &effected.after, &setting);
+        let statement = Statement {
+            kind: stating.kind,
+            flow: head.statement.flow.clone(),
+            policy: policy.digest(),
+            thread: head.entry.thread.clone(),
+            version: head.entry.version + 1,
+            parent: Some(head.entry.transition),
+            node: Some(stating.node.clone()),
+            principal: stating.principal,
+            proposal,
+            attempt: stating.attempt,
+            from: head.tree.root(),
+            to: tree.root(),
+            tool: None,
+            usage: None,
+            rationale: stating.rationale.as_ref().map(|it| Digest::of(Tag::Rationale, &[it.as_bytes()])),
+            supersedes: None,
+            restores: stating.restores,
+            write_id: stating.write_id,
+            proposed_at: now,
+        };
+        let transition = Transition {
+            digest: statement.digest(),
+            identity: stating.identity,
+            statement: statement.clone(),
+            format: stating.format,
+            patch: stating.patch,
+            delta: Delta::between(&head.state, &effected.after),
+            named: effected.named,
+            rationale: stating.rationale,
+            editor: None,
+            outcome: Outcome::Committed { entry: String::new() },
+        };
+        let entry = head.entry.clone();
+        Step { transition, after: Version { statement, entry, token: String::new(), state: effected.after, tree, base: head.base } }
+    }
+}
+
+/// Everything around one proposal while it is decided.
+pub(super) struct Asking<'a> {
+    pub(super) keys: &'a Keys,
+    pub(super) token: &'a Stored<Token>,
+    pub(super) proposal: &'a Proposal,
+    pub(super) identity: Digest,
+    pub(super) standing: &'a Standing,
+    pub(super) head: &'a Arc<Version>,
+    pub(super) policy: &'a Policy,
+}
+
+impl<'a> Asking<'a> {
+    /// An empty change that relies on everything this decision relied on.
+    pub(super) fn draft(&self, now: Timestamp) -> Draft<'a> {
+        let mut draft = Draft::new(self.keys.row(), now);
+        draft.rely_on(self.token);
+        self.standing.rely(&mut draft);
+        draft
+    }
+
+    pub(super) fn base(&self) -> super::transitions::Base<'a> {
+        super::transitions::Base { head: self.head, policy: self.policy, flow: &self.standing.flow.record }
+    }
+}
+
+pub(super) fn new_proposal_id() -> ProposalId {
+    ProposalId::try_from(random::uuid_v4().to_string()).expect("a UUID is a name")
+}
+
+fn identity_of(token: &Stored<Token>, proposal: &Proposal) -> Digest {
+    Identity {
+        thread: &proposal.thread,
+        parent: Some(proposal.parent),
+        node: Some(&proposal.node),
+        principal: &token.record.principal(),
+        kind: proposal.ask.kind(),
+        format: proposal.ask.format(),
+        patch: patch_digest(&proposal.ask.content()),
+        attempt: proposal.attempt,
+    }
+    .digest()
+}
+
+fn check_words(proposal: &Proposal) -> Result<()> {
+    if proposal.attempt == 0 {
+        return Err(Error::invalid("/attempt", "attempts count from 1"));
+    }
+    let long = proposal.rationale.as_ref().is_some_and(|it| it.chars().count() > RATIONALE_CHARS_MAX);
+    if long { Err(Error::invalid("/rationale", format!("at most {RATIONALE_CHARS_MAX} characters"))) } else { Ok(()) }
+}
+
+fn unreadable(pointer: Pointer) -> Judgement {
+    let violation = Violation::new(RejectCode::PatchFailed, pointer, "this is not a patch of the format named");
+    Judgement::Reject { violations: vec![violation] }
+}
+
+pub(super) fn result_error(violation: &Violation) -> ResultError {
+    ResultError {
+        pointer: violation.pointer.to_string(),
+        code: violation.code.as_str().to_owned(),
+        detail: violation.detail.clone().into_owned(),
+    }
+}

@@ -1,0 +1,50 @@
+//! Receipts: taking one back before it is used.
+
+use serde_json::json;
+
+use super::error::{Error, Result};
+use super::{Service, recorder, retrying};
+use crate::domain::event::EventType;
+use crate::domain::flow::{ReceiptRow, Revoked};
+use crate::domain::id::{Jti, PrincipalId};
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+
+/// Who takes a receipt back.
+#[derive(Clone, Debug)]
+pub enum Revoker {
+    /// An administrator.
+    Admin(PrincipalId),
+    /// A reviewer, who must be one of those that approved.
+    Reviewer(crate::domain::id::AccountId),
+}
+
+impl Service {
+    /// Takes a receipt back: verify refuses it from then on. What was let through before is not undone.
+    pub async fn revoke_receipt(&self, by: &Revoker, jti: &Jti, reason: &str) -> Result<()> {
+        retrying!(self.revoke_receipt_once(by, jti, reason))
+    }
+
+    async fn revoke_receipt_once(&self, by: &Revoker, jti: &Jti, reason: &str) -> Result<()> {
+        let (keys, now) = (self.keys()?, self.now());
+        let receipt: Stored<ReceiptRow> = self.need(&keys, jti.as_str(), "receipt").await?;
+        let principal = match by {
+            Revoker::Admin(principal) => principal.clone(),
+            Revoker::Reviewer(account) if receipt.record.reviewers.contains(account) => PrincipalId::from(account),
+            Revoker::Reviewer(_) => return Err(Error::Forbidden("only who approved may take a receipt back")),
+        };
+        if receipt.record.revoked.is_some() {
+            return Ok(());
+        }
+        let stored = self.thread(&keys, &receipt.record.thread).await?;
+        let mut thread = stored.record.clone();
+        let mut record = receipt.record.clone();
+        record.revoked = Some(Revoked { at: now, by: principal.clone(), reason: reason.to_owned() });
+        let mut draft = Draft::new(keys.row(), now);
+        let data = json!({"receipt": jti, "by": principal, "reason": reason});
+        recorder::in_thread(&mut draft, &mut thread, now, EventType::ReceiptRevoked, data)?;
+        draft.replace(&receipt, &record)?;
+        draft.replace(&stored, &thread)?;
+        self.commit(draft.finish()).await
+    }
+}

@@ -1,0 +1,320 @@
+//! Threads: making one, reading one, closing and reopening it.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::error::{Error, Result};
+use super::heads::Version;
+use super::proposals::{Step, new_proposal_id, result_error};
+use super::transitions::head_of;
+use super::{Service, recorder, retrying};
+use crate::domain::account::Token;
+use crate::domain::chain::commitment::Tree;
+use crate::domain::chain::entry::{Entry, Gate};
+use crate::domain::chain::hash::Digest;
+use crate::domain::chain::statement::{Kind, Statement};
+use crate::domain::event::EventType;
+use crate::domain::flow::Flow;
+use crate::domain::id::{FlowId, NodeId, PrincipalId, ReviewId, ThreadId};
+use crate::domain::json::delta::Delta;
+use crate::domain::json::patch::Format;
+use crate::domain::keys::Keys;
+use crate::domain::policy::{Policy, judge_initial, project};
+use crate::domain::review::HoldState;
+use crate::domain::thread::{Closed, Context, Status, Thread};
+use crate::domain::time::Timestamp;
+use crate::domain::transition::{EndWord, Identity, Outcome, StateContent, Transition, patch_digest};
+use crate::random;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+
+/// What a host asks for.
+#[derive(Clone, Debug)]
+pub struct NewThread {
+    /// Under which flow.
+    pub flow: FlowId,
+    /// Under which name, if the host has one.
+    pub thread: Option<ThreadId>,
+    /// With which authority.
+    pub state: Value,
+    /// What it is about.
+    pub context: Context,
+}
+
+/// A thread that was made.
+#[derive(Clone, Debug)]
+pub struct Created {
+    /// Its name.
+    pub thread: ThreadId,
+    /// Its flow.
+    pub flow: FlowId,
+    /// Version 0's digest.
+    pub transition: Digest,
+    /// Version 0's root.
+    pub state_root: Digest,
+    /// Version 0's signed entry.
+    pub entry: String,
+}
+
+/// A thread as it stands.
+#[derive(Clone, Debug)]
+pub struct Overview {
+    /// The thread's row.
+    pub thread: Thread,
+    /// What it is doing.
+    pub status: Status,
+    /// The review that holds it, if one does.
+    pub review: Option<ReviewId>,
+}
+
+/// What a node is shown.
+#[derive(Clone, Debug)]
+pub struct StateView {
+    /// Of which version.
+    pub version: u64,
+    /// Of which transition.
+    pub transition: Digest,
+    /// What the node may read.
+    pub state: Value,
+}
+
+/// What the host says of a thread is shown on a phone.
+const CONTEXT_CHARS_MAX: usize = 500;
+/// Links that the host gives.
+const LINKS_MAX: usize = 10;
+
+impl Service {
+    /// Makes a thread. The same request for the same name again gives the same answer.
+    pub async fn create_thread(&self, token: &Stored<Token>, new: &NewThread) -> Result<Created> {
+        if !token.record.of_flow(&new.flow) {
+            return Err(Error::Forbidden("this token is not of that flow"));
+        }
+        check_context(&new.context)?;
+        let (keys, now) = (self.keys()?, self.now());
+        let flow = self.flow(&keys, &new.flow).await?;
+        let gateway = self.gateway(&keys).await?;
+        if gateway.record.halt.proposing || flow.record.halt.proposing {
+            return Err(Error::Halted);
+        }
+        let policy = self.policy(&keys, flow.record.policy).await?;
+        let initial = judge_initial(&policy, &new.state, self.limits())
+            .map_err(|violations| Error::Rejected(violations.iter().map(result_error).collect()))?;
+        let id = match &new.thread {
+            Some(id) => id.clone(),
+            None => ThreadId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name"),
+        };
+        if let Some(made) = self.made_before(&keys, token, &id, new).await? {
+            return Ok(made);
+        }
+        let step = self.first_step(&keys, token, &policy, &id, (&new.state, now));
+        let mut draft = Draft::new(keys.row(), now);
+        draft.rely_on(token).rely_on(&flow).rely_on(&gateway);
+        let content = StateContent::Full { state: new.state.clone(), origins: step.after.tree.origins() };
+        let transition = step.transition.clone();
+        let first = self.enter(&mut draft, &keys, (step, Gate::Auto {}, initial.owes(), now), content)?;
+        let mut thread = thread_of(&first, new, now);
+        thread.authors.insert(token.record.owner.clone());
+        let data = json!({"transition": first.entry.transition, "by": token.record.principal()});
+        recorder::in_thread(&mut draft, &mut thread, now, EventType::ThreadCreated, data)?;
+        draft.insert(&Transition { outcome: Outcome::Committed { entry: first.token.clone() }, ..transition })?;
+        draft.insert(&thread)?;
+        match self.commit(draft.finish()).await {
+            Err(error) if error.is_conflict() => Err(Error::Exists("a thread of that name was made at the same moment")),
+            Err(error) => Err(error),
+            Ok(()) => {
+                let made = created(&first, new.flow.clone());
+                self.heads.put(&id, Arc::new(first));
+                Ok(made)
+            }
+        }
+    }
+
+    async fn made_before(&self, keys: &Keys, token: &Stored<Token>, id: &ThreadId, new: &NewThread) -> Result<Option<Created>> {
+        if self.fetch::<Thread>(keys, id.as_str()).await?.is_none() {
+            return Ok(None);
+        }
+        let first = self.version(keys, id, 0).await?;
+        let same = first.state == new.state
+            && first.statement.flow == new.flow
+            && first.statement.principal == token.record.principal();
+        if same { Ok(Some(created(&first, new.flow.clone()))) } else { Err(Error::Exists("there is another thread of that name")) }
+    }
+
+    fn first_step(&self, keys: &Keys, token: &Stored<Token>, policy: &Policy, id: &ThreadId, at: (&Value, Timestamp)) -> Step {
+        let (state, now) = at;
+        let (proposal, secret) = (new_proposal_id(), self.secret(keys, id));
+        let nothing = json!({});
+        let (from, tree) = (Tree::new(&secret, &nothing, &proposal), Tree::new(&secret, state, &proposal));
+        let statement = Statement {
+            kind: Kind::Create,
+            flow: policy.flow().clone(),
+            policy: policy.digest(),
+            thread: id.clone(),
+            version: 0,
+            parent: None,
+            node: None,
+            principal: token.record.principal(),
+            proposal,
+            attempt: 1,
+            from: from.root(),
+            to: tree.root(),
+            tool: None,
+            usage: None,
+            rationale: None,
+            supersedes: None,
+            restores: None,
+            write_id: None,
+            proposed_at: now,
+        };
+        let identity = Identity {
+            thread: id,
+            parent: None,
+            node: None,
+            principal: &statement.principal,
+            kind: Kind::Create,
+            format: Format::Merge,
+            patch: patch_digest(state),
+            attempt: 1,
+        };
+        let transition = Transition {
+            digest: statement.digest(),
+            identity: identity.digest(),
+            statement: statement.clone(),
+            format: Format::Merge,
+            patch: json!({}),
+            delta: Delta::between(&nothing, state),
+            named: Default::default(),
+            rationale: None,
+            editor: None,
+            outcome: Outcome::Committed { entry: String::new() },
+        };
+        let entry = unsigned(&statement, transition.digest);
+        let after = Version { statement, entry, token: String::new(), state: state.clone(), tree, base: 0 };
+        Step { transition, after }
+    }
+
+    /// A thread as it stands.
+    pub async fn overview(&self, thread: &ThreadId) -> Result<Overview> {
+        let keys = self.keys()?;
+        let thread = self.thread(&keys, thread).await?;
+        let thread = self.without_expired_hold(&keys, thread).await?.record;
+        let status = thread.status(self.now());
+        let review = thread.hold.clone();
+        Ok(Overview { thread, status, review })
+    }
+
+    /// What a node may read of a version; of the head unless told otherwise. Only from a checked chain.
+    pub async fn state_view(&self, thread: &ThreadId, node: &NodeId, version: Option<u64>) -> Result<StateView> {
+        let keys = self.keys()?;
+        let stored = self.thread(&keys, thread).await?;
+        let head = self.head(&keys, &stored.record).await?;
+        let version = match version {
+            Some(it) if it > head.entry.version => return Err(Error::NotFound("version")),
+            Some(it) if it < head.entry.version => Arc::new(self.version(&keys, thread, it).await?),
+            _ => head,
+        };
+        let flow: Stored<Flow> = self.flow(&keys, &stored.record.flow).await?;
+        let policy = self.policy(&keys, flow.record.policy).await?;
+        let state = project(&policy, node, &version.state);
+        Ok(StateView { version: version.entry.version, transition: version.entry.transition, state })
+    }
+
+    /// Closes a thread: nothing is proposed, voted on or verified in it until it is reopened.
+    pub async fn close_thread(&self, by: &PrincipalId, thread: &ThreadId, reason: &str) -> Result<()> {
+        retrying!(self.close_once(by, thread, reason))
+    }
+
+    async fn close_once(&self, by: &PrincipalId, thread: &ThreadId, reason: &str) -> Result<()> {
+        let (keys, now) = (self.keys()?, self.now());
+        let stored = self.thread(&keys, thread).await?;
+        let mut record = stored.record.clone();
+        if record.closed.is_some() {
+            return Ok(());
+        }
+        if record.live_write(now).is_some() {
+            return Err(Error::WriteInProgress);
+        }
+        let mut draft = Draft::new(keys.row(), now);
+        if let Some(review) = record.hold.clone() {
+            let hold = self.need(&keys, review.as_str(), "review").await?;
+            let end = (HoldState::Superseded { at: now, by: None }, EndWord::Superseded);
+            self.put_end(&mut draft, &keys, &mut record, &hold, end, now).await?;
+        }
+        record.closed = Some(Closed { by: by.clone(), at: now, reason: reason.to_owned() });
+        recorder::in_thread(&mut draft, &mut record, now, EventType::ThreadClosed, json!({"by": by, "reason": reason}))?;
+        draft.replace(&stored, &record)?;
+        self.commit(draft.finish()).await
+    }
+
+    /// Reopens a closed thread.
+    pub async fn reopen_thread(&self, by: &PrincipalId, thread: &ThreadId, reason: &str) -> Result<()> {
+        retrying!(self.reopen_once(by, thread, reason))
+    }
+
+    async fn reopen_once(&self, by: &PrincipalId, thread: &ThreadId, reason: &str) -> Result<()> {
+        let (keys, now) = (self.keys()?, self.now());
+        let stored = self.thread(&keys, thread).await?;
+        let mut record = stored.record.clone();
+        if record.closed.take().is_none() {
+            return Ok(());
+        }
+        let mut draft = Draft::new(keys.row(), now);
+        recorder::in_thread(&mut draft, &mut record, now, EventType::ThreadReopened, json!({"by": by, "reason": reason}))?;
+        draft.replace(&stored, &record)?;
+        self.commit(draft.finish()).await
+    }
+}
+
+fn check_context(context: &Context) -> Result<()> {
+    let long = |text: &Option<String>| text.as_ref().is_some_and(|it| it.chars().count() > CONTEXT_CHARS_MAX);
+    let links = context.links.len() > LINKS_MAX || context.links.iter().any(|it| it.chars().count() > CONTEXT_CHARS_MAX);
+    if long(&context.title) || long(&context.on_behalf_of) || links {
+        let detail = format!("at most {CONTEXT_CHARS_MAX} characters each and {LINKS_MAX} links");
+        return Err(Error::invalid("/context", detail));
+    }
+    Ok(())
+}
+
+/// An entry as it will be, before anything decided how it is gated.
+fn unsigned(statement: &Statement, transition: Digest) -> Entry {
+    Entry {
+        iss: String::new(),
+        thread: statement.thread.clone(),
+        version: statement.version,
+        transition,
+        parent: statement.parent,
+        gate: Gate::Auto {},
+        owes: false,
+        policy: statement.policy,
+        committed_at: statement.proposed_at,
+    }
+}
+
+fn thread_of(first: &Version, new: &NewThread, now: Timestamp) -> Thread {
+    Thread {
+        id: first.entry.thread.clone(),
+        flow: new.flow.clone(),
+        context: new.context.clone(),
+        created_at: now,
+        head: head_of(&first.entry),
+        fence: 0,
+        hold: None,
+        closed: None,
+        unresolved: Default::default(),
+        authors: Default::default(),
+        written_version: 0,
+        holds_opened: Default::default(),
+        last_event: None,
+    }
+}
+
+fn created(first: &Version, flow: FlowId) -> Created {
+    Created {
+        thread: first.entry.thread.clone(),
+        flow,
+        transition: first.entry.transition,
+        state_root: first.tree.root(),
+        entry: first.token.clone(),
+    }
+}

@@ -1,0 +1,247 @@
+//! Transitions: committing one, and telling what became of one.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::error::{Error, Result};
+use super::heads::Version;
+use super::proposals::Step;
+use super::{Service, recorder};
+use crate::domain::chain::entry::{Entry, Gate};
+use crate::domain::chain::hash::Digest;
+use crate::domain::chain::jws::{self, Typ};
+use crate::domain::event::EventType;
+use crate::domain::flow::Flow;
+use crate::domain::json::diff::{Change, diff};
+use crate::domain::json::pointer::Pointer;
+use crate::domain::keys::{KeyUse, Keys};
+use crate::domain::policy::{Covers, Policy, changed_for, diff_for};
+use crate::domain::review::{Hold, HoldReason};
+use crate::domain::thread::{Head, HeadUse, Thread};
+use crate::domain::time::Timestamp;
+use crate::domain::transition::{ChainRow, Rejection, STATE_DELTAS_MAX, StateContent, StateRow, Transition};
+use crate::domain::write::ResultError;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+
+/// What a step is committed on.
+#[derive(Clone, Copy)]
+pub(super) struct Base<'a> {
+    pub(super) head: &'a Version,
+    pub(super) policy: &'a Policy,
+    pub(super) flow: &'a Flow,
+}
+
+/// The whole effect of a transition.
+pub(super) struct Effect {
+    pub(super) transition: Transition,
+    pub(super) changes: Vec<Change>,
+}
+
+impl Effect {
+    pub(super) fn of(before: &Value, step: &Step) -> Self {
+        Self { transition: step.transition.clone(), changes: diff(before, &step.after.state) }
+    }
+}
+
+/// What a proposal is answered.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// It is in the chain.
+    Committed {
+        /// Its version.
+        version: u64,
+        /// Its digest.
+        transition: Digest,
+        /// The signed entry.
+        entry: String,
+        /// What it changed, as far as its node may know.
+        changed: Vec<Pointer>,
+    },
+    /// People are asked, or were: the hold says how it stands.
+    Held {
+        /// Its digest.
+        transition: Digest,
+        /// The hold.
+        hold: Box<Hold>,
+        /// Why, as far as its node may know.
+        reasons: Vec<HoldReason>,
+        /// What it would change, as far as its node may know.
+        diff: Vec<Change>,
+    },
+    /// The policy rejects it.
+    Rejected(Vec<ResultError>),
+}
+
+impl Answer {
+    pub(super) fn committed(policy: &Policy, transition: &Transition, effect: &Effect) -> Self {
+        let statement = &transition.statement;
+        let named: Vec<Pointer> = transition.named.iter().cloned().collect();
+        let changed = statement.node.as_ref().map(|node| changed_for(policy, node, &effect.changes, &named));
+        Self::Committed {
+            version: statement.version,
+            transition: transition.digest,
+            entry: transition.outcome.entry().unwrap_or_default().to_owned(),
+            changed: changed.unwrap_or_default(),
+        }
+    }
+
+    pub(super) fn held(policy: &Policy, transition: &Transition, changes: &[Change], hold: Hold) -> Self {
+        let diff = diff_for(policy, &hold.node, changes);
+        let reasons = hold.reasons.iter().filter(|reason| !reason.for_reviewers_only).cloned().collect();
+        Self::Held { transition: transition.digest, hold: Box::new(hold), reasons, diff }
+    }
+}
+
+/// Whether the thread owes an approval once this transition is its head.
+fn owes(base: &Base<'_>, gate: &Gate) -> bool {
+    let gated = matches!(gate, Gate::Approved { .. } | Gate::Observed {});
+    let accepted = base.flow.accepted().contains(&base.head.entry.policy);
+    match base.policy.approval().covers() {
+        Covers::Write => base.head.entry.owes || gated || !accepted,
+        // An approved value is admitted for good, so an approval settles what was owed.
+        Covers::Commit => (base.head.entry.owes || !accepted) && !matches!(gate, Gate::Approved { .. }),
+    }
+}
+
+impl Service {
+    /// Signs a step's entry and adds to the change all that committing it writes but the transition's own row;
+    /// the thread gets its new head. Returns the new head for the cache, once the change is committed.
+    pub(super) fn advance(
+        &self,
+        draft: &mut Draft<'_>,
+        keys: &Keys,
+        base: Base<'_>,
+        step: Step,
+        at: (Gate, Timestamp),
+        thread: &mut Thread,
+    ) -> Result<Version> {
+        let (gate, now) = at;
+        let owes = owes(&base, &gate);
+        let kept = kept_state(base.head, &step)?;
+        let version = self.enter(draft, keys, (step, gate, owes, now), kept)?;
+        *thread = thread.clone().advanced(head_of(&version.entry), now);
+        let data = json!({
+            "version": version.entry.version, "transition": version.entry.transition,
+            "node": version.statement.node, "gate": version.entry.gate,
+        });
+        recorder::in_thread(draft, thread, now, EventType::TransitionCommitted, data)?;
+        Ok(version)
+    }
+
+    /// The signed entry and the rows of a version.
+    pub(super) fn enter(
+        &self,
+        draft: &mut Draft<'_>,
+        keys: &Keys,
+        (step, gate, owes, now): (Step, Gate, bool, Timestamp),
+        content: StateContent,
+    ) -> Result<Version> {
+        let statement = step.after.statement;
+        let entry = Entry {
+            iss: keys.issuer().to_owned(),
+            thread: statement.thread.clone(),
+            version: statement.version,
+            transition: step.transition.digest,
+            parent: statement.parent,
+            gate,
+            owes,
+            policy: statement.policy,
+            committed_at: now,
+        };
+        let token = jws::sign(keys.signing(KeyUse::Chain), Typ::Entry, &entry);
+        let (thread, version) = (statement.thread.clone(), statement.version);
+        let base = match &content {
+            StateContent::Full { .. } => version,
+            StateContent::Delta { base, .. } => *base,
+        };
+        let transition = entry.transition;
+        draft.insert(&ChainRow { thread: thread.clone(), version, transition, entry: token.clone() })?;
+        draft.insert(&StateRow { thread, version, content })?;
+        Ok(Version { statement, entry, token, base, ..step.after })
+    }
+
+    /// What became of the same proposal before, if it was made before. Looked up before the head is.
+    pub(super) async fn answered(&self, keys: &Keys, identity: Digest) -> Result<Option<Answer>> {
+        let name = identity.to_string();
+        if let Some(rejection) = self.fetch::<Rejection>(keys, &name).await? {
+            return Ok(Some(Answer::Rejected(rejection.record.errors)));
+        }
+        let Some(stored) = self.reader(keys).get_by_alias::<Transition>(&name).await? else { return Ok(None) };
+        let transition = stored.record;
+        let policy = self.policy(keys, transition.statement.policy).await?;
+        let changes = self.changes_of(keys, &transition).await?;
+        if let Some(hold) = self.hold_of(keys, transition.digest).await? {
+            return Ok(Some(Answer::held(&policy, &transition, &changes, hold.record)));
+        }
+        let effect = Effect { transition: transition.clone(), changes };
+        Ok(Some(Answer::committed(&policy, &transition, &effect)))
+    }
+
+    /// The hold of a transition, if it was held.
+    pub(super) async fn hold_of(&self, keys: &Keys, transition: Digest) -> Result<Option<Stored<Hold>>> {
+        Ok(self.reader(keys).get_by_alias::<Hold>(&transition.to_string()).await?)
+    }
+
+    /// Everything that a transition changes or would change, worked out from checked states.
+    pub(super) async fn changes_of(&self, keys: &Keys, transition: &Transition) -> Result<Vec<Change>> {
+        let (before, after) = self.states_of(keys, transition).await?;
+        Ok(diff(&before, &after))
+    }
+
+    /// The states before and after a transition.
+    pub(super) async fn states_of(&self, keys: &Keys, transition: &Transition) -> Result<(Value, Value)> {
+        let statement = &transition.statement;
+        let before = match statement.version.checked_sub(1) {
+            Some(version) => self.version(keys, &statement.thread, version).await?.state,
+            None => json!({}),
+        };
+        let after = transition.delta.apply(&before).map_err(|_| Error::Broken("a transition's effect"))?;
+        Ok((before, after))
+    }
+
+    /// A transition by its digest.
+    pub(super) async fn transition(&self, keys: &Keys, digest: Digest) -> Result<Stored<Transition>> {
+        let stored: Stored<Transition> = self.need(keys, &digest.to_string(), "transition").await?;
+        if stored.record.statement.digest() == digest { Ok(stored) } else { Err(Error::Broken("a statement")) }
+    }
+}
+
+/// What the thread's row says of a version that is its head.
+pub(super) fn head_of(entry: &Entry) -> Head {
+    Head {
+        version: entry.version,
+        transition: entry.transition,
+        policy: entry.policy,
+        needs_receipt: entry.needs_receipt(),
+        owes: entry.owes,
+        usage: HeadUse::Unused {},
+    }
+}
+
+/// Whole now and then, a difference otherwise; never a difference that is larger than it saves.
+fn kept_state(head: &Version, step: &Step) -> Result<StateContent> {
+    let version = step.transition.statement.version;
+    let unreadable = |_| Error::Broken("a state");
+    let difference = serde_json::to_string(&step.transition.delta).map_err(unreadable)?.len();
+    let whole = serde_json::to_string(&step.after.state).map_err(unreadable)?.len();
+    if version - head.base > STATE_DELTAS_MAX || difference * 2 > whole {
+        let origins = step.after.tree.origins();
+        return Ok(StateContent::Full { state: step.after.state.clone(), origins });
+    }
+    Ok(StateContent::Delta {
+        base: head.base,
+        proposal: step.transition.statement.proposal.clone(),
+        delta: step.transition.delta.clone(),
+        named: step.transition.named.clone(),
+    })
+}
+
+
+/// Owners and editors of every transition since the last confirmed write.
+pub(super) fn authors_with(thread: &Thread, owner: &str) -> BTreeSet<String> {
+    let mut authors = thread.authors.clone();
+    authors.insert(owner.to_owned());
+    authors
+}

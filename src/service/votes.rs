@@ -1,0 +1,256 @@
+//! Votes: counting one, and what the last one leads to.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::error::{Error, Result};
+use super::heads::Version;
+use super::proposals::Step;
+use super::transitions::Base;
+use super::{Service, Standing, recorder, retrying};
+use crate::domain::account::Account;
+use crate::domain::chain::commitment::Setting;
+use crate::domain::chain::entry::Gate;
+use crate::domain::chain::jws::{self, Typ};
+use crate::domain::chain::receipt::{Approval, Denial, Receipt, Refusal};
+use crate::domain::chain::verify::DenialCode;
+use crate::domain::event::EventType;
+use crate::domain::flow::ReceiptRow;
+use crate::domain::id::{AccountId, Jti, ReviewId};
+use crate::domain::keys::{KeyUse, Keys};
+use crate::domain::policy::Policy;
+use crate::domain::review::{Ballot, Bench, Hold, HoldState, Tally, Verdict, VoteRefused};
+use crate::domain::thread::Thread;
+use crate::domain::time::Timestamp;
+use crate::domain::transition::{EndWord, Outcome, Transition};
+use crate::random;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+
+/// What a counted vote led to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Voted {
+    /// More are needed.
+    Waiting,
+    /// It is approved, committed, and has its receipt.
+    Approved,
+    /// It is denied.
+    Denied,
+}
+
+/// Everything around one vote while it is counted.
+struct Poll<'a> {
+    keys: &'a Keys,
+    standing: &'a Standing,
+    hold: &'a Stored<Hold>,
+    people: &'a [Stored<Account>],
+    now: Timestamp,
+}
+
+impl Service {
+    /// Counts a person's vote on exactly the digest it carries.
+    pub async fn vote(&self, voter: &AccountId, review: &ReviewId, ballot: &Ballot) -> Result<Voted> {
+        retrying!(self.vote_once(voter, review, ballot))
+    }
+
+    async fn vote_once(&self, voter: &AccountId, review: &ReviewId, ballot: &Ballot) -> Result<Voted> {
+        let (keys, now) = (self.keys()?, self.now());
+        let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
+        let thread = self.thread(&keys, &hold.record.thread).await?;
+        let standing = self.standing(&keys, thread).await?;
+        check_open(&standing, &hold.record, ballot.verdict, now)?;
+        let people = self.people_of(&keys, &hold.record, voter).await?;
+        let records: Vec<Account> = people.iter().map(|it| it.record.clone()).collect();
+        let person = records.iter().find(|it| it.id == *voter).ok_or(Error::Unauthenticated)?;
+        let bench = Bench { people: &records, outcome_unknown: standing.thread.record.outcome_unknown(now), now };
+        let tally = hold.record.clone().vote(ballot.clone(), person, &bench)?;
+        let poll = Poll { keys: &keys, standing: &standing, hold: &hold, people: &people, now };
+        match tally {
+            Tally::Waiting(counted) => self.wait_for_more(&poll, &counted).await,
+            Tally::Approved(counted, approvals) => self.approve(&poll, counted, approvals).await,
+            Tally::Denied(counted, refusals) => self.deny(&poll, counted, refusals).await,
+        }
+    }
+
+    /// The voter and everyone who voted before, as they stand now.
+    async fn people_of(&self, keys: &Keys, hold: &Hold, voter: &AccountId) -> Result<Vec<Stored<Account>>> {
+        let mut ids: Vec<String> = hold.votes.iter().map(|vote| vote.reviewer.to_string()).collect();
+        ids.push(voter.to_string());
+        ids.sort();
+        ids.dedup();
+        Ok(self.reader(keys).get_many(&ids).await?)
+    }
+
+    async fn wait_for_more(&self, poll: &Poll<'_>, counted: &Hold) -> Result<Voted> {
+        let mut draft = poll.draft();
+        let mut thread = poll.standing.thread.record.clone();
+        put_vote_event(&mut draft, &mut thread, counted, poll.now)?;
+        draft.replace(poll.hold, counted)?;
+        draft.replace(&poll.standing.thread, &thread)?;
+        self.commit(draft.finish()).await?;
+        Ok(Voted::Waiting)
+    }
+
+    async fn deny(&self, poll: &Poll<'_>, counted: Hold, refusals: Vec<Refusal>) -> Result<Voted> {
+        let stored = self.transition(poll.keys, counted.transition).await?;
+        let statement = &stored.record.statement;
+        let denial = Denial {
+            iss: poll.keys.issuer().to_owned(),
+            sub: counted.thread.clone(),
+            jti: new_jti(),
+            iat: poll.now.seconds(),
+            flow: counted.flow.clone(),
+            policy: statement.policy,
+            transition: counted.transition,
+            parent: statement.parent,
+            review: counted.id.clone(),
+            outcome: "denied".to_owned(),
+            reviewers: refusals,
+        };
+        let denial = jws::sign(poll.keys.signing(KeyUse::Chain), Typ::Denial, &denial);
+        let mut draft = poll.draft();
+        let mut thread = poll.standing.thread.record.clone();
+        put_vote_event(&mut draft, &mut thread, &counted, poll.now)?;
+        let counted = Stored { record: counted, revision: poll.hold.revision };
+        let end = (HoldState::Denied { at: poll.now, denial }, EndWord::Denied);
+        self.put_end(&mut draft, poll.keys, &mut thread, &counted, end, poll.now).await?;
+        draft.replace(&poll.standing.thread, &thread)?;
+        self.commit(draft.finish()).await?;
+        Ok(Voted::Denied)
+    }
+
+    /// In one transaction: the entry, the receipt, the hold's end, the thread's new head, the events.
+    async fn approve(&self, poll: &Poll<'_>, counted: Hold, approvals: Vec<Approval>) -> Result<Voted> {
+        let stored = self.transition(poll.keys, counted.transition).await?;
+        let head = self.head(poll.keys, &poll.standing.thread.record).await?;
+        let policy = self.policy(poll.keys, stored.record.statement.policy).await?;
+        let step = self.approved_step(poll.keys, &head, &stored.record)?;
+        let receipt = receipt_of(poll, &policy, &stored.record, approvals);
+        let token = jws::sign(poll.keys.signing(KeyUse::Chain), Typ::Receipt, &receipt);
+        let mut draft = poll.draft();
+        let mut thread = poll.standing.thread.record.clone();
+        put_vote_event(&mut draft, &mut thread, &counted, poll.now)?;
+        thread.authors.clone_from(&counted.excluded);
+        let gate = Gate::Approved { review: counted.id.clone(), receipt: receipt.jti.clone() };
+        let base = Base { head: &head, policy: &policy, flow: &poll.standing.flow.record };
+        let advanced = self.advance(&mut draft, poll.keys, base, step, (gate, poll.now), &mut thread)?;
+        let outcome = Outcome::Approved {
+            review: counted.id.clone(),
+            receipt: receipt.jti.clone(),
+            entry: advanced.token.clone(),
+        };
+        draft.replace(&stored, &Transition { outcome, ..stored.record.clone() })?;
+        let (at, jti, version) = (poll.now, receipt.jti.clone(), receipt.version);
+        draft.insert(&ReceiptRow {
+            jti: jti.clone(),
+            thread: thread.id.clone(),
+            transition: counted.transition,
+            token,
+            reviewers: receipt.approvals.iter().map(|it| it.reviewer.clone()).collect(),
+            revoked: None,
+        })?;
+        put_approved_events(&mut draft, &mut thread, &counted, &receipt, poll.now)?;
+        draft.replace(poll.hold, &counted.ended(HoldState::Approved { at, receipt: jti, version })?)?;
+        draft.replace(&poll.standing.thread, &thread)?;
+        self.commit(draft.finish()).await?;
+        self.heads.put(&thread.id, Arc::new(advanced));
+        Ok(Voted::Approved)
+    }
+
+    /// The held transition's effect on the head that it was stated on: it must come out as the very root that
+    /// people approved, whatever the database says by now.
+    fn approved_step(&self, keys: &Keys, head: &Version, transition: &Transition) -> Result<Step> {
+        let statement = transition.statement.clone();
+        let changed = Error::Broken("the held transition is not what was stated");
+        if statement.parent != Some(head.entry.transition) || statement.from != head.tree.root() {
+            return Err(changed);
+        }
+        let Ok(after) = transition.delta.apply(&head.state) else { return Err(changed) };
+        let secret = self.secret(keys, &statement.thread);
+        let setting = Setting { proposal: &statement.proposal, named: &transition.named };
+        let tree = head.tree.advance(&secret, &head.state, &after, &setting);
+        if tree.root() != statement.to {
+            return Err(changed);
+        }
+        let entry = head.entry.clone();
+        let after = Version { statement, entry, token: String::new(), state: after, tree, base: head.base };
+        Ok(Step { transition: transition.clone(), after })
+    }
+}
+
+impl<'a> Poll<'a> {
+    /// Relies on the flow's and the gateway's halts, on every voter as they stand, and on the deadline.
+    fn draft(&self) -> Draft<'a> {
+        let mut draft = Draft::new(self.keys.row(), self.now);
+        self.standing.rely(&mut draft);
+        for person in self.people {
+            draft.rely_on(person);
+        }
+        draft.before(self.hold.record.expires_at);
+        draft
+    }
+}
+
+fn check_open(standing: &Standing, hold: &Hold, verdict: Verdict, now: Timestamp) -> Result<()> {
+    if !matches!(hold.state, HoldState::Open {}) {
+        return Err(VoteRefused::Ended.into());
+    }
+    if standing.thread.record.closed.is_some() {
+        return Err(Error::Closed);
+    }
+    if standing.proposing_halted() {
+        return Err(Error::Halted);
+    }
+    if standing.thread.record.live_write(now).is_some() {
+        return Err(Error::WriteInProgress);
+    }
+    let stale = !standing.flow.record.accepted().contains(&hold.policy);
+    if verdict == Verdict::Approve && stale {
+        return Err(Error::Denied(DenialCode::PolicyMismatch));
+    }
+    Ok(())
+}
+
+fn receipt_of(poll: &Poll<'_>, policy: &Policy, transition: &Transition, approvals: Vec<Approval>) -> Receipt {
+    let statement = &transition.statement;
+    Receipt {
+        iss: poll.keys.issuer().to_owned(),
+        sub: statement.thread.clone(),
+        aud: policy.writers().map(|(node, _)| node.clone()).collect(),
+        jti: new_jti(),
+        iat: poll.now.seconds(),
+        nbf: poll.now.seconds(),
+        exp: poll.now.plus(policy.approval().receipt_ttl()).seconds(),
+        flow: statement.flow.clone(),
+        policy: statement.policy,
+        transition: transition.digest,
+        parent: statement.parent,
+        version: statement.version,
+        to: statement.to,
+        approvals,
+    }
+}
+
+/// 128 random bits.
+fn new_jti() -> Jti {
+    use base64::Engine as _;
+    let text = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(random::bytes::<16>());
+    Jti::try_from(text).expect("base64url is token text")
+}
+
+fn put_vote_event(draft: &mut Draft<'_>, thread: &mut Thread, counted: &Hold, now: Timestamp) -> Result<()> {
+    let Some(vote) = counted.votes.last() else { return Ok(()) };
+    let data = json!({
+        "review": counted.id, "transition": counted.transition, "reviewer": vote.reviewer, "stage": vote.stage,
+        "verdict": vote.verdict, "browser_check": vote.browser_check,
+    });
+    recorder::in_thread(draft, thread, now, EventType::ReviewVote, data)
+}
+
+fn put_approved_events(draft: &mut Draft<'_>, thread: &mut Thread, hold: &Hold, receipt: &Receipt, now: Timestamp) -> Result<()> {
+    let data = json!({"transition": hold.transition, "review": hold.id, "node": hold.node});
+    recorder::in_thread(draft, thread, now, EventType::TransitionApproved, data)?;
+    let data = json!({"receipt": receipt.jti, "transition": receipt.transition, "aud": receipt.aud, "exp": receipt.exp});
+    recorder::in_thread(draft, thread, now, EventType::ReceiptIssued, data)
+}

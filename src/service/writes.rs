@@ -1,0 +1,259 @@
+//! Writes: how a writer, the clock or an administrator says that one ended.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::error::{Error, Result};
+use super::heads::Version;
+use super::proposals::{Effected, Stating, result_error};
+use super::transitions::Base;
+use super::verify::writer_node;
+use super::{Service, Standing, recorder, retrying};
+use crate::domain::account::Token;
+use crate::domain::chain::entry::Gate;
+use crate::domain::chain::hash::Digest;
+use crate::domain::chain::statement::Kind;
+use crate::domain::event::EventType;
+use crate::domain::id::{PrincipalId, ThreadId, WriteId};
+use crate::domain::json::patch::{Format, Patch};
+use crate::domain::keys::Keys;
+use crate::domain::policy::{Judgement, Policy, RejectCode, Request, RequestKind, judge};
+use crate::domain::review::{Hold, HoldState};
+use crate::domain::thread::{Thread, WriteKey};
+use crate::domain::transition::{EndWord, Identity, Outcome, Transition, patch_digest};
+use crate::domain::write::{ConfirmEffect, Resolution, ResultError, Write, WriteState};
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+use crate::store::records::write_row_id;
+
+/// A reason is a sentence.
+pub const REASON_CHARS_MAX: usize = 1_000;
+
+/// Everything around one write while it ends.
+struct Ending {
+    keys: Arc<Keys>,
+    write: Stored<Write>,
+    standing: Standing,
+}
+
+impl Service {
+    /// The writer says that it wrote. While the head is still its own, its transition commits.
+    pub async fn confirm(&self, token: &Stored<Token>, write_id: &WriteId, result: &Value) -> Result<Write> {
+        retrying!(self.confirm_once(token, write_id, result))
+    }
+
+    async fn confirm_once(&self, token: &Stored<Token>, write_id: &WriteId, result: &Value) -> Result<Write> {
+        let ending = self.ending(token, write_id).await?;
+        if !ending.write.record.is_open() {
+            return Ok(ending.write.record);
+        }
+        match ending.write.record.confirm_effect(&ending.standing.thread.record) {
+            ConfirmEffect::Commit => self.confirm_commit(&ending, result).await,
+            ConfirmEffect::Late => self.confirm_late(&ending).await,
+        }
+    }
+
+    async fn ending(&self, token: &Stored<Token>, write_id: &WriteId) -> Result<Ending> {
+        writer_node(&token.record)?;
+        let keys = self.keys()?;
+        let key = WriteKey { principal: token.record.principal(), write_id: write_id.clone() };
+        let write: Stored<Write> = self.need(&keys, &write_row_id(&key), "write").await?;
+        let thread = self.thread(&keys, &write.record.thread).await?;
+        let standing = self.standing(&keys, thread).await?;
+        Ok(Ending { keys, write, standing })
+    }
+
+    async fn confirm_late(&self, ending: &Ending) -> Result<Write> {
+        let now = self.now();
+        let (write, mut thread) =
+            ending.write.record.clone().late(ending.standing.thread.record.clone(), now);
+        let mut draft = Draft::new(ending.keys.row(), now);
+        let data = json!({"write_id": write.key.write_id, "by": write.key.principal, "fence": write.fence, "late": true});
+        recorder::in_thread(&mut draft, &mut thread, now, EventType::WriteConfirmed, data)?;
+        self.put_ending(draft, ending, &write, &thread).await?;
+        Ok(write)
+    }
+
+    /// A write that happened is never left unrecorded: a result that is not admitted is replaced by none.
+    async fn confirm_commit(&self, ending: &Ending, result: &Value) -> Result<Write> {
+        let (keys, now) = (&*ending.keys, self.now());
+        let head = self.head(keys, &ending.standing.thread.record).await?;
+        let policy = self.policy(keys, ending.standing.flow.record.policy).await?;
+        let write = ending.write.record.clone();
+        let (after, content, refused) = self.admitted(&policy, &head, &write, result);
+        let identity = Identity {
+            thread: &write.thread,
+            parent: Some(write.transition),
+            node: Some(&write.node),
+            principal: &write.key.principal,
+            kind: Kind::Confirm,
+            format: Format::Merge,
+            patch: patch_digest(&json!({"write_id": write.key.write_id, "result": content})),
+            attempt: 1,
+        };
+        let stating = Stating {
+            kind: Kind::Confirm,
+            node: &write.node,
+            principal: write.key.principal.clone(),
+            attempt: 1,
+            format: Format::Merge,
+            patch: content,
+            rationale: None,
+            restores: None,
+            write_id: Some(write.key.write_id.clone()),
+            identity: identity.digest(),
+        };
+        let step = self.state(keys, &head, &policy, stating, after, now);
+        let mut draft = Draft::new(keys.row(), now);
+        ending.standing.rely(&mut draft);
+        let mut thread = ending.standing.thread.record.clone();
+        self.supersede_hold(&mut draft, keys, &mut thread, step.transition.digest).await?;
+        let gate = Gate::Written { write_id: write.key.write_id.clone(), receipt: write.receipt.clone() };
+        let transition = step.transition.clone();
+        let base = Base { head: &head, policy: &policy, flow: &ending.standing.flow.record };
+        thread.head.usage = crate::domain::thread::HeadUse::Used {};
+        let advanced = self.advance(&mut draft, keys, base, step, (gate, now), &mut thread)?;
+        let confirmed = confirmed(write, &mut thread, &advanced, refused, now);
+        let data = json!({
+            "write_id": confirmed.key.write_id, "by": confirmed.key.principal, "fence": confirmed.fence,
+            "transition": advanced.entry.transition, "version": advanced.entry.version, "late": false,
+        });
+        recorder::in_thread(&mut draft, &mut thread, now, EventType::WriteConfirmed, data)?;
+        draft.insert(&Transition { outcome: Outcome::Committed { entry: advanced.token.clone() }, ..transition })?;
+        self.put_ending(draft, ending, &confirmed, &thread).await?;
+        self.heads.put(&thread.id, Arc::new(advanced));
+        Ok(confirmed)
+    }
+
+    /// The writer's result as judged by its own node's rules; without effect if it is not admitted.
+    fn admitted(&self, policy: &Policy, head: &Version, write: &Write, result: &Value) -> (Effected, Value, Vec<ResultError>) {
+        let nothing = || Effected { after: head.state.clone(), named: Default::default() };
+        let patch = match Patch::read(Format::Merge, result.clone()) {
+            Ok(patch) => patch,
+            Err(error) => return (nothing(), json!({}), vec![unreadable(&error.pointer().to_string())]),
+        };
+        let request = Request { node: &write.node, kind: RequestKind::Confirm { patch: &patch } };
+        match judge(policy, &head.state, &request, self.limits()) {
+            Judgement::Commit { after, named, .. } => {
+                (Effected { after, named: named.into_iter().collect() }, result.clone(), Vec::new())
+            }
+            Judgement::Hold { .. } => (nothing(), json!({}), vec![unreadable("")]),
+            Judgement::Reject { violations } => {
+                (nothing(), json!({}), violations.iter().map(result_error).collect())
+            }
+        }
+    }
+
+    /// A hold on the head that was written asks about a state that is not the head any more.
+    async fn supersede_hold(&self, draft: &mut Draft<'_>, keys: &Keys, thread: &mut Thread, by: Digest) -> Result<()> {
+        let Some(review) = thread.hold.clone() else { return Ok(()) };
+        let hold: Stored<Hold> = self.need(keys, review.as_str(), "review").await?;
+        if !matches!(hold.record.state, HoldState::Open {}) {
+            return Ok(());
+        }
+        let now = self.now();
+        let end = if hold.record.is_open(now) {
+            (HoldState::Superseded { at: now, by: Some(by) }, EndWord::Superseded)
+        } else {
+            (HoldState::Expired { at: now }, EndWord::Expired)
+        };
+        self.put_end(draft, keys, thread, &hold, end, now).await
+    }
+
+    /// The writer says that it wrote nothing. A receipt is used up all the same.
+    pub async fn abort(&self, token: &Stored<Token>, write_id: &WriteId, reason: &str) -> Result<Write> {
+        retrying!(self.abort_once(token, write_id, reason))
+    }
+
+    async fn abort_once(&self, token: &Stored<Token>, write_id: &WriteId, reason: &str) -> Result<Write> {
+        let ending = self.ending(token, write_id).await?;
+        if !ending.write.record.is_open() {
+            return Ok(ending.write.record);
+        }
+        let now = self.now();
+        let reason: String = reason.chars().take(REASON_CHARS_MAX).collect();
+        let thread = ending.standing.thread.record.clone();
+        let (write, mut thread) = ending.write.record.clone().aborted(thread, reason, now);
+        let mut draft = Draft::new(ending.keys.row(), now);
+        let data = json!({"write_id": write.key.write_id, "by": write.key.principal, "fence": write.fence});
+        recorder::in_thread(&mut draft, &mut thread, now, EventType::WriteAborted, data)?;
+        self.put_ending(draft, &ending, &write, &thread).await?;
+        Ok(write)
+    }
+
+    async fn put_ending(&self, mut draft: Draft<'_>, ending: &Ending, write: &Write, thread: &Thread) -> Result<()> {
+        draft.replace(&ending.write, write)?;
+        draft.replace(&ending.standing.thread, thread)?;
+        self.commit(draft.finish()).await
+    }
+
+    /// Logs that a lease passed without a word. Everybody who reads already counts it as lapsed.
+    pub async fn note_lapse(&self, thread: &ThreadId) -> Result<()> {
+        retrying!(self.note_lapse_once(thread))
+    }
+
+    async fn note_lapse_once(&self, thread: &ThreadId) -> Result<()> {
+        let (keys, now) = (self.keys()?, self.now());
+        let stored = self.thread(&keys, thread).await?;
+        let Some(lapsed) = stored.record.lapsed_write(now).cloned() else { return Ok(()) };
+        let mut record = stored.record.clone();
+        if !record.unresolved.insert(lapsed.clone()) {
+            return Ok(());
+        }
+        let mut draft = Draft::new(keys.row(), now);
+        let data = json!({"write_id": lapsed.write_id, "by": lapsed.principal, "fence": record.fence});
+        recorder::in_thread(&mut draft, &mut record, now, EventType::WriteLapsed, data)?;
+        draft.replace(&stored, &record)?;
+        self.commit(draft.finish()).await
+    }
+
+    /// An administrator says what became of a lapsed write, and how they know.
+    pub async fn resolve_write(&self, by: &PrincipalId, key: &WriteKey, outcome: Resolution, reason: &str) -> Result<Write> {
+        retrying!(self.resolve_once(by, key, outcome, reason))
+    }
+
+    async fn resolve_once(&self, by: &PrincipalId, key: &WriteKey, outcome: Resolution, reason: &str) -> Result<Write> {
+        let (keys, now) = (self.keys()?, self.now());
+        let write: Stored<Write> = self.need(&keys, &write_row_id(key), "write").await?;
+        if !matches!(write.record.state, WriteState::Reserved {}) {
+            return Err(Error::WrongState("this write has ended"));
+        }
+        if write.record.is_live(now) {
+            return Err(Error::WriteInProgress);
+        }
+        let stored = self.thread(&keys, &write.record.thread).await?;
+        let verdict = (outcome, reason.chars().take(REASON_CHARS_MAX).collect());
+        let (resolved, mut thread) = write.record.clone().resolved(stored.record.clone(), by.clone(), verdict, now);
+        let mut draft = Draft::new(keys.row(), now);
+        let data = json!({"write_id": key.write_id, "of": key.principal, "by": by, "outcome": outcome});
+        recorder::in_thread(&mut draft, &mut thread, now, EventType::WriteResolved, data)?;
+        draft.replace(&write, &resolved)?;
+        draft.replace(&stored, &thread)?;
+        self.commit(draft.finish()).await?;
+        Ok(resolved)
+    }
+}
+
+fn confirmed(
+    mut write: Write,
+    thread: &mut Thread,
+    advanced: &Version,
+    refused: Vec<ResultError>,
+    now: crate::domain::time::Timestamp,
+) -> Write {
+    thread.unresolved.remove(&write.key);
+    thread.authors.clear();
+    thread.written_version = advanced.entry.version;
+    let (version, transition) = (advanced.entry.version, advanced.entry.transition);
+    write.state = WriteState::Confirmed { at: now, version, transition, refused };
+    write
+}
+
+fn unreadable(pointer: &str) -> ResultError {
+    ResultError {
+        pointer: pointer.to_owned(),
+        code: RejectCode::PatchFailed.as_str().to_owned(),
+        detail: "the result is not a patch of the writer's own node".to_owned(),
+    }
+}

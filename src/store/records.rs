@@ -1,0 +1,276 @@
+//! Which content is kept where, and what each is found by.
+
+use serde::{Deserialize, Serialize};
+
+use super::record::Record;
+use super::row::{Facets, Table};
+use crate::domain::account::{Account, OneTimeLink, Session, Token};
+use crate::domain::chain::hash::Digest;
+use crate::domain::event::Event;
+use crate::domain::flow::{Flow, Gateway, PolicyRow, ReceiptRow};
+use crate::domain::id::{EventId, ThreadId};
+use crate::domain::review::{Hold, HoldState};
+use crate::domain::thread::{HeadUse, Thread, WriteKey};
+use crate::domain::transition::{ChainRow, Rejection, StateRow, Transition};
+use crate::domain::write::{Write, WriteState};
+
+/// An event that has no place in the log yet.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pending {
+    /// The event.
+    pub event: EventId,
+}
+
+/// An event's place in the log.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogRow {
+    /// Dense from 1.
+    pub index: u64,
+    /// The event there.
+    pub event: EventId,
+    /// Its hash.
+    pub hash: Digest,
+}
+
+/// Numbers in ids have this many digits, so that the order of texts is the order of numbers.
+fn number(n: u64) -> String {
+    format!("{n:020}")
+}
+
+/// The id of a version's rows.
+pub fn version_id(thread: &ThreadId, version: u64) -> String {
+    format!("{thread}/{}", number(version))
+}
+
+/// The alias of a thread's event.
+pub fn event_alias(thread: &ThreadId, seq: u64) -> String {
+    format!("{thread}/{}", number(seq))
+}
+
+/// The id of a place in the log.
+pub fn log_id(index: u64) -> String {
+    number(index)
+}
+
+/// The id of a write.
+pub fn write_row_id(key: &WriteKey) -> String {
+    format!("{}/{}", key.principal, key.write_id)
+}
+
+/// The one row of the gateway's table.
+pub const GATEWAY_ID: &str = "gateway";
+
+/// The state word of holds that people can still decide.
+pub const OPEN: &str = "open";
+/// The state word of threads and writes whose reservation nobody has ended.
+pub const RESERVED: &str = "reserved";
+
+fn owned(owner: &str) -> Facets {
+    Facets { owner: owner.to_owned(), ..Facets::default() }
+}
+
+impl Record for Gateway {
+    const TABLE: Table = Table::Gateway;
+    fn id(&self) -> String {
+        GATEWAY_ID.to_owned()
+    }
+    fn facets(&self) -> Facets {
+        Facets::default()
+    }
+}
+
+impl Record for Flow {
+    const TABLE: Table = Table::Flows;
+    fn id(&self) -> String {
+        self.id.to_string()
+    }
+    fn facets(&self) -> Facets {
+        Facets::default()
+    }
+}
+
+impl Record for PolicyRow {
+    const TABLE: Table = Table::Policies;
+    fn id(&self) -> String {
+        self.digest.to_string()
+    }
+    fn facets(&self) -> Facets {
+        owned(self.flow.as_str())
+    }
+}
+
+impl Record for Thread {
+    const TABLE: Table = Table::Threads;
+    fn id(&self) -> String {
+        self.id.to_string()
+    }
+    fn facets(&self) -> Facets {
+        let (state, due) = match (&self.closed, &self.head.usage) {
+            (Some(_), _) => ("closed", 0),
+            (None, HeadUse::Reserved { lease_expires_at, .. }) => (RESERVED, lease_expires_at.millis()),
+            (None, HeadUse::Unused {} | HeadUse::Used {}) => (OPEN, 0),
+        };
+        Facets { alias: None, owner: self.flow.to_string(), state: state.to_owned(), due }
+    }
+}
+
+impl Record for Transition {
+    const TABLE: Table = Table::Transitions;
+    fn id(&self) -> String {
+        self.digest.to_string()
+    }
+    fn facets(&self) -> Facets {
+        Facets {
+            alias: Some(self.identity.to_string()),
+            owner: self.statement.thread.to_string(),
+            state: self.outcome.word().to_owned(),
+            due: self.statement.proposed_at.millis(),
+        }
+    }
+}
+
+impl Record for Rejection {
+    const TABLE: Table = Table::Rejections;
+    fn id(&self) -> String {
+        self.identity.to_string()
+    }
+    fn facets(&self) -> Facets {
+        Facets { due: self.at.millis(), ..owned(self.thread.as_str()) }
+    }
+}
+
+impl Record for ChainRow {
+    const TABLE: Table = Table::Entries;
+    fn id(&self) -> String {
+        version_id(&self.thread, self.version)
+    }
+    fn facets(&self) -> Facets {
+        Facets { alias: Some(self.transition.to_string()), ..owned(self.thread.as_str()) }
+    }
+}
+
+impl Record for StateRow {
+    const TABLE: Table = Table::States;
+    fn id(&self) -> String {
+        version_id(&self.thread, self.version)
+    }
+    fn facets(&self) -> Facets {
+        owned(self.thread.as_str())
+    }
+}
+
+impl Record for Hold {
+    const TABLE: Table = Table::Holds;
+    fn id(&self) -> String {
+        self.id.to_string()
+    }
+    fn facets(&self) -> Facets {
+        let state = if matches!(self.state, HoldState::Open {}) { OPEN } else { "ended" };
+        Facets {
+            alias: Some(self.transition.to_string()),
+            owner: self.thread.to_string(),
+            state: state.to_owned(),
+            due: self.expires_at.millis(),
+        }
+    }
+}
+
+impl Record for ReceiptRow {
+    const TABLE: Table = Table::Receipts;
+    fn id(&self) -> String {
+        self.jti.to_string()
+    }
+    fn facets(&self) -> Facets {
+        Facets { alias: Some(self.transition.to_string()), ..owned(self.thread.as_str()) }
+    }
+}
+
+impl Record for Write {
+    const TABLE: Table = Table::Writes;
+    fn id(&self) -> String {
+        write_row_id(&self.key)
+    }
+    fn facets(&self) -> Facets {
+        let state = if matches!(self.state, WriteState::Reserved {}) { RESERVED } else { "ended" };
+        Facets {
+            alias: Some(event_alias(&self.thread, self.fence)),
+            owner: self.thread.to_string(),
+            state: state.to_owned(),
+            due: self.lease_expires_at.millis(),
+        }
+    }
+}
+
+impl Record for Account {
+    const TABLE: Table = Table::Accounts;
+    fn id(&self) -> String {
+        self.id.to_string()
+    }
+    fn facets(&self) -> Facets {
+        Facets { alias: Some(self.name.clone()), ..Facets::default() }
+    }
+}
+
+impl Record for Token {
+    const TABLE: Table = Table::Tokens;
+    fn id(&self) -> String {
+        self.id.to_string()
+    }
+    fn facets(&self) -> Facets {
+        owned(&self.owner)
+    }
+}
+
+impl Record for Session {
+    const TABLE: Table = Table::Sessions;
+    fn id(&self) -> String {
+        self.id.to_string()
+    }
+    fn facets(&self) -> Facets {
+        Facets { due: self.expires_at.millis(), ..owned(self.account.as_str()) }
+    }
+}
+
+impl Record for OneTimeLink {
+    const TABLE: Table = Table::Links;
+    fn id(&self) -> String {
+        self.id.to_string()
+    }
+    fn facets(&self) -> Facets {
+        Facets { due: self.expires_at.millis(), ..Facets::default() }
+    }
+}
+
+impl Record for Event {
+    const TABLE: Table = Table::Events;
+    fn id(&self) -> String {
+        self.id.to_string()
+    }
+    fn facets(&self) -> Facets {
+        let alias = self.thread.as_ref().zip(self.seq).map(|(thread, seq)| event_alias(thread, seq));
+        let owner = self.thread.as_ref().map(ToString::to_string).unwrap_or_default();
+        Facets { alias, owner, state: String::new(), due: 0 }
+    }
+}
+
+impl Record for Pending {
+    const TABLE: Table = Table::Outbox;
+    fn id(&self) -> String {
+        self.event.to_string()
+    }
+    fn facets(&self) -> Facets {
+        Facets::default()
+    }
+}
+
+impl Record for LogRow {
+    const TABLE: Table = Table::Log;
+    fn id(&self) -> String {
+        log_id(self.index)
+    }
+    fn facets(&self) -> Facets {
+        Facets { alias: Some(self.event.to_string()), ..Facets::default() }
+    }
+}

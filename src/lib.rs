@@ -1,6 +1,7 @@
 //! Countersign: the second signature that makes an order valid.
 
 pub mod clock;
+pub mod config;
 pub mod domain;
 pub mod keyring;
 pub mod random;

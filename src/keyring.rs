@@ -80,6 +80,15 @@ pub enum KeyringError {
     Refused(KeysError),
 }
 
+/// Where the keys are.
+#[derive(Clone, Debug)]
+pub enum KeyringSource {
+    /// In this file.
+    File(PathBuf),
+    /// Here, whole.
+    Given(Secret<String>),
+}
+
 /// The keyring of a process.
 #[derive(Debug)]
 pub struct Keyring {
@@ -102,6 +111,22 @@ struct Cached {
 }
 
 impl Keyring {
+    /// The keyring of a gateway: made at the very first start if it is a file.
+    pub fn start(source: &KeyringSource, issuer: Option<&str>, clock: &impl Clock) -> Result<Self, KeyringError> {
+        match source {
+            KeyringSource::File(path) => Self::open_or_create(path, issuer, clock),
+            KeyringSource::Given(text) => Self::given(text, issuer),
+        }
+    }
+
+    /// The keyring of a command beside the gateway: it must be there already.
+    pub fn existing(source: &KeyringSource, issuer: Option<&str>) -> Result<Self, KeyringError> {
+        match source {
+            KeyringSource::File(path) => Self::open(path, issuer),
+            KeyringSource::Given(text) => Self::given(text, issuer),
+        }
+    }
+
     /// Opens the keyring, or makes it at the very first start. Of two that start at once, one makes it
     /// and both open it. Without a configured issuer a new keyring gets `urn:countersign:<random UUID>`.
     pub fn open_or_create(path: &Path, issuer: Option<&str>, clock: &impl Clock) -> Result<Self, KeyringError> {

@@ -1,6 +1,8 @@
 //! Countersign: the second signature that makes an order valid.
 
+pub mod cli;
 pub mod clock;
+pub mod config;
 pub mod domain;
 pub mod keyring;
 pub mod random;

@@ -1,0 +1,372 @@
+//! The whole command line, parsed to final types. What a later version brings is refused by name.
+
+#[cfg(test)]
+mod tests;
+mod values;
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory as _, Parser, Subcommand};
+
+use crate::config::Flags;
+use crate::domain::account::{MachineRole, PersonRole};
+use crate::domain::id::{FlowId, GroupName, Jti, NodeId, ThreadId};
+use crate::domain::keys::KeyUse;
+use crate::domain::secret::Secret;
+use crate::domain::time::Timestamp;
+pub use values::{Halted, Input, Scope};
+use values::{digest, input, key_use, label, machine_role, moment, person_role, scope, secret};
+
+/// A gateway that holds what AI agents would write until people have signed exactly that.
+///
+/// Exits with 0 for yes, 1 for no, 2 for could not tell.
+#[derive(Parser, Debug)]
+#[command(name = "countersign", version, propagate_version = true, disable_help_subcommand = true)]
+pub struct Args {
+    /// What holds for every command.
+    #[command(flatten)]
+    pub global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Flags that may stand anywhere on the line.
+#[derive(clap::Args, Debug)]
+pub struct Global {
+    /// The directory for the embedded database and the keyring.
+    #[arg(long, global = true, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// A PostgreSQL database; better given by COUNTERSIGN_DATABASE, which no process list shows.
+    #[arg(long, global = true, value_name = "URL", value_parser = secret)]
+    pub database: Option<Secret<String>>,
+    /// The configuration file.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Answer in JSON.
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// The commands.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Run the gateway.
+    Serve(Listen),
+    /// Run a gateway with a sample flow, an agent and a writer, and follow what happens.
+    Demo(Listen),
+    /// Ask the gateway of this configuration whether it is alive.
+    Health,
+    /// People.
+    #[command(subcommand)]
+    User(User),
+    /// Tokens of machines.
+    #[command(subcommand)]
+    Token(Token),
+    /// Policies.
+    #[command(subcommand)]
+    Policy(Policy),
+    /// Check a receipt offline.
+    Verify(Verify),
+    /// Replay everything, trusting nothing.
+    Audit(Audit),
+    /// The keyring.
+    #[command(subcommand)]
+    Keys(Keys),
+    /// Receipts.
+    #[command(subcommand)]
+    Receipt(Receipt),
+    /// Threads.
+    #[command(subcommand)]
+    Thread(Thread),
+    /// Stop proposing or verifying, for a flow or for all.
+    #[command(subcommand)]
+    Halt(Halt),
+    /// Bring the database's tables up to date.
+    Migrate,
+    /// Not built yet.
+    #[command(hide = true)]
+    Guard(Later),
+}
+
+/// Where to listen.
+#[derive(clap::Args, Debug)]
+pub struct Listen {
+    /// An IP address and a port.
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<SocketAddr>,
+}
+
+/// `user …`
+#[derive(Subcommand, Debug)]
+pub enum User {
+    /// Add a person, or say what an existing one may do.
+    Add(UserAdd),
+}
+
+/// `user add …`
+#[derive(clap::Args, Debug)]
+pub struct UserAdd {
+    /// What the person signs in with.
+    #[arg(value_parser = label)]
+    pub name: String,
+    /// What the person may do: reviewer, admin or auditor.
+    #[arg(long, value_parser = person_role)]
+    pub role: PersonRole,
+    /// A group that the person stands for; may be said several times. Naming a group makes it.
+    #[arg(long = "group", value_name = "GROUP", value_delimiter = ',')]
+    pub groups: Vec<GroupName>,
+    /// Read the password from standard input; there is no other way to give it.
+    #[arg(long, required = true)]
+    pub password_stdin: bool,
+}
+
+/// `token …`
+#[derive(Subcommand, Debug)]
+pub enum Token {
+    /// Make a token and print it, this once.
+    Add(TokenAdd),
+}
+
+/// `token add …`
+#[derive(clap::Args, Debug)]
+pub struct TokenAdd {
+    /// What people call it.
+    #[arg(value_parser = label)]
+    pub name: String,
+    /// What it may do: host, agent, writer, auditor or admin.
+    #[arg(long, value_parser = machine_role)]
+    pub role: MachineRole,
+    /// The person or group that answers for it. Who owns an agent cannot approve what it proposes.
+    #[arg(long, value_parser = label)]
+    pub owner: String,
+    /// The flow it is bound to.
+    #[arg(long)]
+    pub flow: Option<FlowId>,
+    /// A node it may act as; an agent may have several, a writer has one.
+    #[arg(long = "node", value_name = "NODE", value_delimiter = ',')]
+    pub nodes: Vec<NodeId>,
+}
+
+/// `policy …`
+#[derive(Subcommand, Debug)]
+pub enum Policy {
+    /// Say whether a policy file is sound.
+    Check(PolicyFile),
+    /// Make a policy the one that its flow is judged by.
+    Activate(PolicyActivate),
+    /// Not built yet.
+    #[command(name = "what-if", hide = true)]
+    WhatIf(Later),
+}
+
+/// `policy check …`
+#[derive(clap::Args, Debug)]
+pub struct PolicyFile {
+    /// The policy, in TOML; its schemas lie beside it.
+    pub file: PathBuf,
+}
+
+/// `policy activate …`
+#[derive(clap::Args, Debug)]
+pub struct PolicyActivate {
+    /// The policy, in TOML; its schemas lie beside it.
+    pub file: PathBuf,
+    /// The digest of an earlier policy whose heads may still be written; may be said several times.
+    #[arg(long = "accept", value_name = "DIGEST", value_delimiter = ',', value_parser = digest)]
+    pub accepts: Vec<String>,
+}
+
+/// `verify …`
+#[derive(clap::Args, Debug)]
+pub struct Verify {
+    /// The receipt: itself, a file that holds it, or `-` for standard input.
+    #[arg(value_parser = input)]
+    pub receipt: Input,
+    /// The gateway's published keys.
+    #[arg(long, value_name = "FILE")]
+    pub jwks: PathBuf,
+    /// The entry it should belong to: itself, or a file that holds it.
+    #[arg(long, value_name = "JWS", value_parser = input)]
+    pub entry: Option<Input>,
+    /// The statement that the receipt's transition should be the digest of.
+    #[arg(long, value_name = "FILE")]
+    pub statement: Option<PathBuf>,
+    /// The opening that should give the statement's roots.
+    #[arg(long, value_name = "FILE")]
+    pub opening: Option<PathBuf>,
+    /// The moment to check at, instead of now: 2026-11-21T01:36:40.123Z.
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub at: Option<Timestamp>,
+}
+
+/// `audit …`
+#[derive(clap::Args, Debug)]
+pub struct Audit {
+    /// Exported files, instead of the database.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["data", "database"])]
+    pub export: Option<PathBuf>,
+}
+
+/// `keys …`
+#[derive(Subcommand, Debug)]
+pub enum Keys {
+    /// Say which keys there are.
+    List,
+    /// Let the next key sign and retire the one that does.
+    Rotate(KeysRotate),
+    /// Let a key verify nothing any more.
+    Revoke(KeysRevoke),
+}
+
+/// `keys rotate …`
+#[derive(clap::Args, Debug)]
+pub struct KeysRotate {
+    /// Which: chain, log or webhook.
+    #[arg(value_name = "USE", default_value = "chain", value_parser = key_use)]
+    pub key_use: KeyUse,
+}
+
+/// `keys revoke …`
+#[derive(clap::Args, Debug)]
+pub struct KeysRevoke {
+    /// The key's name.
+    #[arg(allow_hyphen_values = true)]
+    pub kid: String,
+}
+
+/// `receipt …`
+#[derive(Subcommand, Debug)]
+pub enum Receipt {
+    /// Let a receipt open nothing any more.
+    Revoke(ReceiptRevoke),
+}
+
+/// `receipt revoke …`
+#[derive(clap::Args, Debug)]
+pub struct ReceiptRevoke {
+    /// The receipt's id.
+    #[arg(allow_hyphen_values = true)]
+    pub jti: Jti,
+    /// Why, for the log.
+    #[arg(long, value_parser = label, default_value = NO_REASON)]
+    pub reason: String,
+}
+
+/// `thread …`
+#[derive(Subcommand, Debug)]
+pub enum Thread {
+    /// Take no more proposals and verifications on a thread.
+    Close(OneThread),
+    /// Take them again.
+    Reopen(OneThread),
+}
+
+/// `thread close|reopen …`
+#[derive(clap::Args, Debug)]
+pub struct OneThread {
+    /// The thread.
+    pub id: ThreadId,
+    /// Why, for the log.
+    #[arg(long, value_parser = label, default_value = NO_REASON)]
+    pub reason: String,
+}
+
+/// `halt …`
+#[derive(Subcommand, Debug)]
+pub enum Halt {
+    /// Stop.
+    Set(HaltSet),
+    /// Go on.
+    Lift(HaltLift),
+}
+
+/// `halt set …`
+#[derive(clap::Args, Debug)]
+pub struct HaltSet {
+    /// A flow, or `all`.
+    #[arg(value_parser = scope)]
+    pub scope: Scope,
+    /// Stop only this, and let the other go on.
+    #[arg(long, value_name = "WHAT")]
+    pub only: Option<Halted>,
+    /// Why, for the log.
+    #[arg(long, value_parser = label, default_value = NO_REASON)]
+    pub reason: String,
+}
+
+/// `halt lift …`
+#[derive(clap::Args, Debug)]
+pub struct HaltLift {
+    /// A flow, or `all`.
+    #[arg(value_parser = scope)]
+    pub scope: Scope,
+    /// Why, for the log.
+    #[arg(long, value_parser = label, default_value = NO_REASON)]
+    pub reason: String,
+}
+
+/// The rest of a line whose command is not built yet.
+#[derive(clap::Args, Debug)]
+#[command(disable_help_flag = true, disable_version_flag = true)]
+pub struct Later {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    rest: Vec<OsString>,
+}
+
+/// What the log says where nobody gave a reason.
+const NO_REASON: &str = "given on the command line, without a reason";
+
+impl Args {
+    /// Reads a line, program name first. What is wrong with it, or its help, is in the error.
+    pub fn read(line: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        let args = Self::try_parse_from(line)?;
+        match &args.command {
+            Command::Guard(_) => Err(refuse(ErrorKind::InvalidSubcommand, "`countersign guard` is not built yet")),
+            Command::Policy(Policy::WhatIf(_)) => {
+                Err(refuse(ErrorKind::InvalidSubcommand, "`countersign policy what-if` is not built yet"))
+            }
+            Command::Token(Token::Add(token)) => match token.misfit() {
+                Some(problem) => Err(refuse(ErrorKind::MissingRequiredArgument, problem)),
+                None => Ok(args),
+            },
+            _ => Ok(args),
+        }
+    }
+
+    /// What this line says over file and environment.
+    pub fn flags(&self) -> Flags {
+        let listen = match &self.command {
+            Command::Serve(it) | Command::Demo(it) => it.listen,
+            _ => None,
+        };
+        let Global { data, database, config, json: _ } = &self.global;
+        Flags { listen, data: data.clone(), database: database.clone(), config: config.clone() }
+    }
+}
+
+impl TokenAdd {
+    /// Roles of a flow name it; agents and writers name their nodes too.
+    fn misfit(&self) -> Option<&'static str> {
+        let nodes = self.nodes.iter().collect::<BTreeSet<_>>().len();
+        match (self.role, &self.flow, nodes) {
+            (MachineRole::Host | MachineRole::Agent | MachineRole::Writer, None, _) => {
+                Some("a token of this role is bound to a flow: add --flow FLOW")
+            }
+            (MachineRole::Agent, _, 0) => Some("an agent acts as nodes: add --node NODE"),
+            (MachineRole::Writer, _, nodes) if nodes != 1 => Some("a writer acts as one node: say --node NODE once"),
+            (MachineRole::Host | MachineRole::Auditor | MachineRole::Admin, _, 1..) => {
+                Some("a token of this role acts as no node: leave --node out")
+            }
+            _ => None,
+        }
+    }
+}
+
+fn refuse(kind: ErrorKind, problem: &str) -> clap::Error {
+    Args::command().error(kind, problem)
+}

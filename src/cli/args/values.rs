@@ -1,0 +1,96 @@
+//! What stands on a line, read once into its final type. Each refusal says what would be right.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+
+use crate::domain::account::{MachineRole, PersonRole};
+use crate::domain::id::FlowId;
+use crate::domain::keys::KeyUse;
+use crate::domain::secret::Secret;
+use crate::domain::time::Timestamp;
+
+/// Where a token is to be had.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Input {
+    /// On standard input.
+    Stdin,
+    /// In this file.
+    File(PathBuf),
+    /// Here.
+    Given(String),
+}
+
+/// What a halt is for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Scope {
+    /// Every flow.
+    All,
+    /// This one.
+    Flow(FlowId),
+}
+
+/// What a halt stops.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Halted {
+    /// No transition is proposed.
+    Proposing,
+    /// No writer is let through.
+    Verifying,
+}
+
+/// Names and reasons are a line in a log or on a page.
+const LABEL_CHARS_MAX: usize = 200;
+
+pub(super) fn secret(text: &str) -> Result<Secret<String>, String> {
+    Ok(Secret::new(text.to_owned()))
+}
+
+pub(super) fn label(text: &str) -> Result<String, String> {
+    let fits =
+        !text.trim().is_empty() && text.chars().count() <= LABEL_CHARS_MAX && !text.chars().any(char::is_control);
+    fits.then(|| text.to_owned()).ok_or(format!("must be one line of 1 to {LABEL_CHARS_MAX} characters"))
+}
+
+pub(super) fn person_role(text: &str) -> Result<PersonRole, String> {
+    serde_json::from_value(text.into()).map_err(|_| "must be reviewer, admin or auditor".to_owned())
+}
+
+pub(super) fn machine_role(text: &str) -> Result<MachineRole, String> {
+    serde_json::from_value(text.into()).map_err(|_| "must be host, agent, writer, auditor or admin".to_owned())
+}
+
+pub(super) fn key_use(text: &str) -> Result<KeyUse, String> {
+    KeyUse::named(text).ok_or("must be chain, log or webhook".to_owned())
+}
+
+pub(super) fn moment(text: &str) -> Result<Timestamp, String> {
+    let expected = "must be UTC with milliseconds, like 2026-11-21T01:36:40.123Z";
+    serde_json::from_value(text.into()).map_err(|_| expected.to_owned())
+}
+
+pub(super) fn scope(text: &str) -> Result<Scope, String> {
+    match text {
+        "all" => Ok(Scope::All),
+        flow => FlowId::try_from(flow).map(Scope::Flow).map_err(|refused| refused.to_string()),
+    }
+}
+
+pub(super) fn digest(text: &str) -> Result<String, String> {
+    let hex = |it: u8| it.is_ascii_digit() || (b'a'..=b'f').contains(&it);
+    let fits = text.strip_prefix("sha256:").is_some_and(|it| it.len() == 64 && it.bytes().all(hex));
+    fits.then(|| text.to_owned()).ok_or("must be sha256: and 64 lower-case hex digits".to_owned())
+}
+
+/// A token has two dots and nothing but base64url around them; every path that has those too can be said
+/// with `./` in front.
+pub(super) fn input(text: &str) -> Result<Input, String> {
+    let base64url =
+        |part: &str| !part.is_empty() && part.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_".contains(&it));
+    let parts = text.split('.').count();
+    match text {
+        "-" => Ok(Input::Stdin),
+        token if parts == 3 && token.split('.').all(base64url) => Ok(Input::Given(token.to_owned())),
+        path => Ok(Input::File(PathBuf::from(path))),
+    }
+}

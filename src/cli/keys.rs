@@ -1,0 +1,63 @@
+//! `keys list|rotate|revoke`: works on the keyring itself; a running gateway sees it at its next use of a key.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::args;
+use super::output::Output;
+use super::{CliError, Exit};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::domain::keys::{KeyUse, Keys};
+use crate::keyring::Keyring;
+use crate::random;
+
+/// Runs one of them.
+pub fn run(command: &args::Keys, config: &Config, clock: &impl Clock, out: &mut Output<'_>) -> Result<Exit, CliError> {
+    let keyring = Keyring::existing(&config.keyring, config.issuer.as_deref())?;
+    match command {
+        args::Keys::List => list(&*keyring.current()?, out),
+        args::Keys::Rotate(rotate) => {
+            let keys = keyring.update(|it| it.rotate(rotate.key_use, clock.now(), &mut random::fill))?;
+            signing(&keys, rotate.key_use, out)
+        }
+        args::Keys::Revoke(revoke) => {
+            let keys = keyring.update(|it| it.revoke(&revoke.kid, clock.now(), &mut random::fill))?;
+            let key_use = keys.published().find(|it| it.kid() == revoke.kid).map_or(KeyUse::Chain, |it| it.key_use());
+            signing(&keys, key_use, out)
+        }
+    }
+}
+
+fn list(keys: &Keys, out: &mut Output<'_>) -> Result<Exit, CliError> {
+    let mut text = format!("issuer {}", keys.issuer());
+    for key in keys.published() {
+        let since = keys.dates(key.kid()).map(|it| it.since).unwrap_or_default();
+        let (key_use, state) = (key.key_use().as_str(), key.state().as_str());
+        write!(text, "\n{key_use:<8} {state:<8} {} since {since}", key.kid()).expect("text grows");
+    }
+    out.answer(text, || json!({"issuer": keys.issuer(), "keys": rows(keys)}))?;
+    Ok(Exit::Yes)
+}
+
+fn rows(keys: &Keys) -> Vec<Value> {
+    let row = |key: &crate::domain::keys::PublicKey| {
+        let dates = keys.dates(key.kid());
+        json!({
+            "kid": key.kid(),
+            "use": key.key_use().as_str(),
+            "status": key.state().as_str(),
+            "created_at": dates.map(|it| it.created_at),
+            "since": dates.map(|it| it.since),
+        })
+    };
+    keys.published().map(row).collect()
+}
+
+/// The answer to a change: the key that signs now.
+fn signing(keys: &Keys, key_use: KeyUse, out: &mut Output<'_>) -> Result<Exit, CliError> {
+    let kid = keys.signing(key_use).kid();
+    out.answer(kid, || json!({"use": key_use.as_str(), "signing": kid, "keys": rows(keys)}))?;
+    Ok(Exit::Yes)
+}

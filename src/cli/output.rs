@@ -1,0 +1,37 @@
+//! Where a command's answer goes: standard output carries that alone.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+
+use serde_json::Value;
+
+/// How an answer is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// For people.
+    Text,
+    /// `--json`.
+    Json,
+}
+
+/// Takes the answer.
+pub struct Output<'a> {
+    form: Form,
+    to: &'a mut dyn Write,
+}
+
+impl<'a> Output<'a> {
+    /// Answers in this form, to there.
+    pub fn new(form: Form, to: &'a mut dyn Write) -> Self {
+        Self { form, to }
+    }
+
+    /// Says the answer, as text or as JSON.
+    pub fn answer(&mut self, text: impl Display, json: impl FnOnce() -> Value) -> io::Result<()> {
+        match self.form {
+            Form::Text => writeln!(self.to, "{text}")?,
+            Form::Json => writeln!(self.to, "{}", json())?,
+        }
+        self.to.flush()
+    }
+}

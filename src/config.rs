@@ -1,0 +1,366 @@
+//! The configuration, parsed once into final types. Layers: file, environment, flags.
+//!
+//! `config.default.toml` is compiled in and is the defaults: what a key is called, what kind of value it has
+//! and what it is when nobody says anything stand there and nowhere else.
+
+mod network;
+mod settings;
+#[cfg(test)]
+mod tests;
+mod url;
+
+use std::ffi::OsString;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::domain::secret::Secret;
+use crate::keyring::KeyringSource;
+pub use network::Network;
+use settings::Settings;
+pub use url::PublicUrl;
+
+/// The defaults, with every key and a word on each.
+pub const DEFAULTS: &str = include_str!("../config.default.toml");
+
+/// What the command line says over file and environment.
+#[derive(Clone, Debug, Default)]
+pub struct Flags {
+    /// `--config`
+    pub config: Option<PathBuf>,
+    /// `--listen`
+    pub listen: Option<SocketAddr>,
+    /// `--data`
+    pub data: Option<PathBuf>,
+    /// `--database`
+    pub database: Option<Secret<String>>,
+}
+
+/// The configuration of a process.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// Where the embedded database and the keyring are.
+    pub data: PathBuf,
+    /// What keeps the state.
+    pub database: Database,
+    /// Where the gateway is reached, if it is said; see [`Config::public_url`].
+    pub public_url: Option<PublicUrl>,
+    /// The issuer, if it is said.
+    pub issuer: Option<String>,
+    /// Whose word is taken for where a request comes from.
+    pub trusted_proxies: Vec<Network>,
+    /// Where the keys are.
+    pub keyring: KeyringSource,
+    /// How long requests under way may take to end.
+    pub shutdown: Duration,
+    /// Bounds.
+    pub limits: Limits,
+    /// How long people stay signed in.
+    pub sessions: Sessions,
+    /// The write-ahead log is cut back past this.
+    pub sqlite_wal_bytes: u64,
+    /// How many connections to PostgreSQL.
+    pub postgres_connections: usize,
+    /// How often the workers look.
+    pub worker_interval: Duration,
+    /// What is logged, and how.
+    pub log: Log,
+}
+
+/// What keeps the state.
+#[derive(Clone, Debug)]
+pub enum Database {
+    /// Embedded, in the data directory.
+    Sqlite,
+    /// At this address, which may hold a password.
+    Postgres(Secret<String>),
+}
+
+/// Bounds on what comes in.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// The longest body.
+    pub body_bytes: usize,
+    /// The deepest JSON.
+    pub depth: usize,
+    /// The longest state.
+    pub state_bytes: usize,
+    /// The most leaves of a state.
+    pub leaves: usize,
+    /// Requests of a token in a second; `None` is no limit.
+    pub rate_per_sec: Option<NonZeroU32>,
+    /// Requests of a token at once.
+    pub burst: u32,
+    /// Failed sign-ins within the window.
+    pub sign_in_attempts: u32,
+    /// The window.
+    pub sign_in_window: Duration,
+    /// Passwords checked at once.
+    pub password_checks: usize,
+    /// The longest wait for a decision.
+    pub wait: Duration,
+}
+
+/// How long people stay signed in.
+#[derive(Clone, Debug)]
+pub struct Sessions {
+    /// Without a request.
+    pub idle: Duration,
+    /// In any case.
+    pub lifetime: Duration,
+}
+
+/// What is logged, and how.
+#[derive(Clone, Debug)]
+pub struct Log {
+    /// For whom.
+    pub format: LogFormat,
+    /// How much.
+    pub level: tracing::Level,
+}
+
+/// For whom the log is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LogFormat {
+    /// People.
+    Text,
+    /// Machines.
+    Json,
+}
+
+/// The kind of mistake; its text is stable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ConfigCode {
+    /// The file cannot be read.
+    Unreadable,
+    /// The file is not TOML.
+    Syntax,
+    /// The file has a key that does not exist.
+    UnknownKey,
+    /// The environment has a COUNTERSIGN_ variable that is no key.
+    UnknownVariable,
+    /// A value is of another kind.
+    WrongType,
+    /// A value is not one that works.
+    BadValue,
+    /// Passwords and tokens would cross a network in the clear.
+    PlainHttp,
+}
+
+impl ConfigCode {
+    /// The code as text.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Unreadable => "config_unreadable",
+            Self::Syntax => "config_syntax",
+            Self::UnknownKey => "config_unknown_key",
+            Self::UnknownVariable => "config_unknown_variable",
+            Self::WrongType => "config_wrong_type",
+            Self::BadValue => "config_bad_value",
+            Self::PlainHttp => "config_plain_http",
+        }
+    }
+}
+
+/// Where a value comes from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// The compiled-in file.
+    Default,
+    /// A line of the file.
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// Which line, from 1.
+        line: usize,
+    },
+    /// A variable of that name.
+    Variable(String),
+    /// A flag of that name.
+    Flag(&'static str),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("by default"),
+            Self::File { path, line } => write!(f, "{} line {line}", path.display()),
+            Self::Variable(name) => f.write_str(name),
+            Self::Flag(name) => f.write_str(name),
+        }
+    }
+}
+
+/// A mistake in the configuration: what, where, and what to do about it. Never quotes a secret.
+#[derive(Debug, thiserror::Error)]
+#[error("{key} ({origin}): {problem} [{}]", code.as_str())]
+pub struct ConfigError {
+    /// The kind of mistake.
+    pub code: ConfigCode,
+    /// The key, or what stands where a key should.
+    pub key: String,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// What is wrong, and what to do.
+    pub problem: String,
+}
+
+impl Config {
+    /// Reads all layers. `environment` is the whole environment: what does not begin with COUNTERSIGN_ is not
+    /// looked at.
+    pub fn load(
+        flags: &Flags,
+        environment: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> Result<Self, ConfigError> {
+        let mut settings = Settings::defaults();
+        let variables = settings::ours(environment)?;
+        let file = match (&flags.config, variables.get(settings::CONFIG_VARIABLE)) {
+            (Some(path), _) => Some(path.clone()),
+            (None, Some(path)) if !path.expose().is_empty() => Some(PathBuf::from(path.expose())),
+            (None, _) => None,
+        };
+        if let Some(path) = file {
+            settings.file(&path)?;
+        }
+        settings.variables(variables)?;
+        settings.flags(flags)?;
+        Self::read(&mut settings)
+    }
+
+    /// Where the gateway is reached, once it is known where it listens.
+    pub fn public_url(&self, bound: SocketAddr) -> PublicUrl {
+        self.public_url.clone().unwrap_or_else(|| PublicUrl::local(bound.port()))
+    }
+
+    /// The embedded database's file.
+    pub fn sqlite_path(&self) -> PathBuf {
+        self.data.join("countersign.db")
+    }
+
+    /// True if this address is a proxy whose word is taken.
+    pub fn trusts_proxy(&self, address: IpAddr) -> bool {
+        self.trusted_proxies.iter().any(|it| it.contains(address))
+    }
+
+    fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
+        let data = PathBuf::from(settings.text("data", "a directory", |it| (!it.is_empty()).then(|| it.to_owned()))?);
+        let config = Self {
+            keyring: read_keyring(settings, &data)?,
+            listen: settings.text("listen", "an IP address and a port, as in 127.0.0.1:8480", |it| it.parse().ok())?,
+            database: settings.text("database", "empty, or postgres://user@host/name", read_database)?,
+            public_url: settings.optional("public_url", url::EXPECTED, PublicUrl::parse)?,
+            issuer: settings.optional("issuer", "a name without spaces, best a URI", read_issuer)?,
+            trusted_proxies: settings.list("trusted_proxies", network::EXPECTED, Network::parse)?,
+            shutdown: settings.secs("shutdown_secs", 0..=600)?,
+            limits: Limits::read(settings)?,
+            sessions: Sessions {
+                idle: settings.secs("sessions.idle_secs", 60..=31_536_000)?,
+                lifetime: settings.secs("sessions.lifetime_secs", 60..=31_536_000)?,
+            },
+            sqlite_wal_bytes: settings.number("sqlite.wal_bytes", 1_048_576..=u64::MAX)?,
+            postgres_connections: settings.number("postgres.connections", 1..=1_000)?,
+            worker_interval: Duration::from_millis(settings.number("workers.interval_ms", 10..=60_000)?),
+            log: Log {
+                format: settings.text("log.format", "text or json", read_log_format)?,
+                level: settings.text("log.level", "error, warn, info, debug or trace", |it| it.parse().ok())?,
+            },
+            data,
+        };
+        config.keeps_secrets_off_the_network(settings)?;
+        Ok(config)
+    }
+
+    /// The gateway speaks plain HTTP: beyond this machine only behind a proxy that speaks TLS.
+    fn keeps_secrets_off_the_network(&self, settings: &Settings) -> Result<(), ConfigError> {
+        if self.listen.ip().is_loopback() {
+            return Ok(());
+        }
+        if self.trusted_proxies.is_empty() {
+            return Err(settings.refuse(
+                ConfigCode::PlainHttp,
+                "listen",
+                "this address is reached from other machines, and the gateway speaks plain HTTP: listen on 127.0.0.1, \
+                 or put a proxy that speaks TLS in front and name its address in `trusted_proxies`",
+            ));
+        }
+        match &self.public_url {
+            Some(url) if url.is_secure() => Ok(()),
+            _ => Err(settings.refuse(
+                ConfigCode::PlainHttp,
+                "public_url",
+                "behind a proxy it must say where people reach that proxy, and begin with https://",
+            )),
+        }
+    }
+}
+
+impl Limits {
+    fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
+        Ok(Self {
+            body_bytes: settings.number("limits.body_bytes", 1_024..=268_435_456)?,
+            // Parsing, canonical form and diff recurse: the stack bounds it.
+            depth: settings.number("limits.depth", 1..=128)?,
+            state_bytes: settings.number("limits.state_bytes", 2..=268_435_456)?,
+            leaves: settings.number("limits.leaves", 1..=1_000_000)?,
+            rate_per_sec: NonZeroU32::new(settings.number("limits.rate_per_sec", 0..=1_000_000)?),
+            burst: settings.number("limits.burst", 1..=10_000_000)?,
+            sign_in_attempts: settings.number("limits.sign_in_attempts", 1..=1_000)?,
+            sign_in_window: settings.secs("limits.sign_in_window_secs", 1..=86_400)?,
+            password_checks: settings.number("limits.password_checks", 1..=64)?,
+            wait: settings.secs("limits.wait_secs", 0..=600)?,
+        })
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self::read(&mut Settings::defaults()).expect("the compiled-in defaults are read by a test")
+    }
+}
+
+fn read_keyring(settings: &mut Settings, data: &Path) -> Result<KeyringSource, ConfigError> {
+    let origin = settings.origin("keyring");
+    let whole = |text: &str| text.trim_start().starts_with('{');
+    let source = settings.text("keyring", "a path", |text| match text {
+        "" => Some(KeyringSource::File(data.join("keyring.json"))),
+        text if whole(text) => Some(KeyringSource::Given(Secret::new(text.to_owned()))),
+        text => Some(KeyringSource::File(PathBuf::from(text))),
+    })?;
+    match (&source, origin) {
+        (KeyringSource::Given(_), Origin::File { path, line }) => Err(ConfigError {
+            code: ConfigCode::BadValue,
+            key: "keyring".to_owned(),
+            origin: Origin::File { path, line },
+            problem: "a configuration file is no place for keys: say a path here, or set COUNTERSIGN_KEYRING"
+                .to_owned(),
+        }),
+        _ => Ok(source),
+    }
+}
+
+fn read_database(text: &str) -> Option<Database> {
+    match text {
+        "" => Some(Database::Sqlite),
+        url if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
+            Some(Database::Postgres(Secret::new(url.to_owned())))
+        }
+        _ => None,
+    }
+}
+
+fn read_issuer(text: &str) -> Option<String> {
+    let fits = text.len() <= crate::domain::keys::ISSUER_CHARS_MAX && text.bytes().all(|it| it.is_ascii_graphic());
+    fits.then(|| text.to_owned())
+}
+
+fn read_log_format(text: &str) -> Option<LogFormat> {
+    match text {
+        "text" => Some(LogFormat::Text),
+        "json" => Some(LogFormat::Json),
+        _ => None,
+    }
+}

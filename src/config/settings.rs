@@ -1,0 +1,303 @@
+//! Layers of plain values, each with where it comes from. Kinds and names are those of the default file.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt::Display;
+use std::fs;
+use std::ops::RangeInclusive;
+use std::path::Path;
+use std::time::Duration;
+
+use toml::de::{DeTable, DeValue};
+
+use super::{ConfigCode, ConfigError, DEFAULTS, Flags, Origin};
+use crate::domain::secret::Secret;
+
+/// What every variable of ours begins with.
+const PREFIX: &str = "COUNTERSIGN_";
+
+/// The one variable that is not a key: where the file is.
+pub(super) const CONFIG_VARIABLE: &str = "COUNTERSIGN_CONFIG";
+
+/// Kubernetes sets these in every pod beside a service called `countersign`; nobody wrote them.
+const SERVICE_LINKS: [&str; 2] = ["COUNTERSIGN_SERVICE_", "COUNTERSIGN_PORT"];
+
+/// Configuration is a page of text.
+const FILE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Values by key. One that was read is gone, so that a test can tell whether all are.
+pub(super) struct Settings {
+    values: BTreeMap<String, Setting>,
+    origins: BTreeMap<String, Origin>,
+}
+
+struct Setting {
+    value: Plain,
+    origin: Origin,
+}
+
+enum Plain {
+    Text(Secret<String>),
+    Number(u64),
+    List(Vec<String>),
+}
+
+impl Plain {
+    const fn kind(&self) -> &'static str {
+        match self {
+            Self::Text(_) => "a text in quotes",
+            Self::Number(_) => "a whole number",
+            Self::List(_) => "a list of texts",
+        }
+    }
+
+    fn of(value: &DeValue<'_>) -> Option<Self> {
+        match value {
+            DeValue::String(text) => Some(Self::Text(Secret::new(text.to_string()))),
+            DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok().map(Self::Number),
+            DeValue::Array(items) => {
+                items.iter().map(|it| it.get_ref().as_str().map(str::to_owned)).collect::<Option<_>>().map(Self::List)
+            }
+            _ => None,
+        }
+    }
+
+    /// Reads a text as the kind of value that `self` is.
+    fn like(&self, text: &str) -> Option<Self> {
+        match self {
+            Self::Text(_) => Some(Self::Text(Secret::new(text.to_owned()))),
+            Self::Number(_) => text.trim().parse().ok().map(Self::Number),
+            Self::List(_) => {
+                let items = text.split(',').map(str::trim).filter(|it| !it.is_empty());
+                Some(Self::List(items.map(str::to_owned).collect()))
+            }
+        }
+    }
+}
+
+/// The variables that are meant for us.
+pub(super) fn ours(
+    environment: impl IntoIterator<Item = (OsString, OsString)>,
+) -> Result<BTreeMap<String, Secret<String>>, ConfigError> {
+    let mut ours = BTreeMap::new();
+    for (name, value) in environment {
+        let Some(name) = name.to_str().filter(|it| it.starts_with(PREFIX)) else { continue };
+        if SERVICE_LINKS.iter().any(|it| name.starts_with(it)) {
+            continue;
+        }
+        let Ok(value) = value.into_string() else {
+            let problem = "its value is not UTF-8";
+            return Err(error(ConfigCode::BadValue, name, Origin::Variable(name.to_owned()), problem));
+        };
+        ours.insert(name.to_owned(), Secret::new(value));
+    }
+    Ok(ours)
+}
+
+impl Settings {
+    /// The compiled-in file.
+    pub(super) fn defaults() -> Self {
+        let table = DeTable::parse(DEFAULTS).expect("the compiled-in file is read by a test");
+        let mut leaves = Vec::new();
+        flatten("", table.get_ref(), &mut leaves);
+        let values = leaves.into_iter().map(|leaf| {
+            let value =
+                Plain::of(leaf.value).expect("the compiled-in file has texts, whole numbers and lists of texts");
+            (leaf.key, Setting { value, origin: Origin::Default })
+        });
+        Self { values: values.collect(), origins: BTreeMap::new() }
+    }
+
+    /// The file's layer.
+    pub(super) fn file(&mut self, path: &Path) -> Result<(), ConfigError> {
+        let at = |line| Origin::File { path: path.to_owned(), line };
+        let sensible = fs::metadata(path).map(|it| it.len() <= FILE_BYTES_MAX);
+        let text = match sensible {
+            Ok(true) => fs::read_to_string(path).map_err(|it| it.to_string()),
+            Ok(false) => Err(format!("it is longer than {FILE_BYTES_MAX} bytes")),
+            Err(refused) => Err(refused.to_string()),
+        };
+        let text = text.map_err(|problem| error(ConfigCode::Unreadable, "--config", at(1), &problem))?;
+        let line_of = |offset: usize| text.as_bytes().iter().take(offset).filter(|it| **it == b'\n').count() + 1;
+        // The parser's own display quotes the line, which may hold a password.
+        let table = DeTable::parse(&text).map_err(|refused| {
+            let line = refused.span().map_or(1, |it| line_of(it.start));
+            error(ConfigCode::Syntax, "TOML", at(line), refused.message())
+        })?;
+        let mut leaves = Vec::new();
+        flatten("", table.get_ref(), &mut leaves);
+        for leaf in leaves {
+            let origin = at(line_of(leaf.offset));
+            let known = self.known(ConfigCode::UnknownKey, &leaf.key, &leaf.key, &origin)?;
+            let value = Plain::of(leaf.value).filter(|it| it.kind() == known.value.kind());
+            let value = value.ok_or_else(|| wrong_type(&leaf.key, &origin, known))?;
+            *known = Setting { value, origin };
+        }
+        Ok(())
+    }
+
+    /// The environment's layer.
+    pub(super) fn variables(&mut self, variables: BTreeMap<String, Secret<String>>) -> Result<(), ConfigError> {
+        let keys: BTreeMap<String, String> = self.values.keys().map(|it| (variable(it), it.clone())).collect();
+        for (name, text) in variables {
+            if name == CONFIG_VARIABLE {
+                continue;
+            }
+            let origin = Origin::Variable(name.clone());
+            let key = keys.get(&name).map_or("", String::as_str);
+            let known = self.known(ConfigCode::UnknownVariable, key, &name, &origin)?;
+            let value = known.value.like(text.expose()).ok_or_else(|| wrong_type(key, &origin, known))?;
+            *known = Setting { value, origin };
+        }
+        Ok(())
+    }
+
+    /// The command line's layer.
+    pub(super) fn flags(&mut self, flags: &Flags) -> Result<(), ConfigError> {
+        let mut set = |key: &str, flag, text: &str| {
+            let value = Plain::Text(Secret::new(text.to_owned()));
+            self.values.insert(key.to_owned(), Setting { value, origin: Origin::Flag(flag) });
+        };
+        if let Some(listen) = flags.listen {
+            set("listen", "--listen", &listen.to_string());
+        }
+        if let Some(data) = &flags.data {
+            let problem = "the path is not UTF-8: give the directory another name";
+            let refuse = || error(ConfigCode::BadValue, "data", Origin::Flag("--data"), problem);
+            set("data", "--data", data.to_str().ok_or_else(refuse)?);
+        }
+        if let Some(database) = &flags.database {
+            set("database", "--database", database.expose());
+        }
+        Ok(())
+    }
+
+    /// Reads a text. What it should be is said if it cannot be read; the text itself is not repeated, since
+    /// some are secret.
+    pub(super) fn text<T>(
+        &mut self,
+        key: &str,
+        expected: &str,
+        read: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<T, ConfigError> {
+        match self.take(key) {
+            Plain::Text(text) => read(text.expose()).ok_or_else(|| self.bad_value(key, expected)),
+            _ => Err(self.bad_value(key, expected)),
+        }
+    }
+
+    /// Reads a text that may be empty: not set.
+    pub(super) fn optional<T>(
+        &mut self,
+        key: &str,
+        expected: &str,
+        read: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<Option<T>, ConfigError> {
+        self.text(key, expected, |text| if text.is_empty() { Some(None) } else { read(text).map(Some) })
+    }
+
+    /// Reads a list.
+    pub(super) fn list<T>(
+        &mut self,
+        key: &str,
+        expected: &str,
+        read: impl Fn(&str) -> Option<T>,
+    ) -> Result<Vec<T>, ConfigError> {
+        match self.take(key) {
+            Plain::List(items) => {
+                items.iter().map(|it| read(it).ok_or_else(|| self.bad_value(key, expected))).collect()
+            }
+            _ => Err(self.bad_value(key, expected)),
+        }
+    }
+
+    /// Reads a number within bounds.
+    pub(super) fn number<T>(&mut self, key: &str, bounds: RangeInclusive<T>) -> Result<T, ConfigError>
+    where
+        T: TryFrom<u64> + PartialOrd + Display,
+    {
+        let number = match self.take(key) {
+            Plain::Number(number) => T::try_from(number).ok().filter(|it| bounds.contains(it)),
+            _ => None,
+        };
+        number.ok_or_else(|| {
+            let expected = format!("a whole number from {} to {}", bounds.start(), bounds.end());
+            self.bad_value(key, &expected)
+        })
+    }
+
+    /// Reads a number of seconds within bounds.
+    pub(super) fn secs(&mut self, key: &str, bounds: RangeInclusive<u64>) -> Result<Duration, ConfigError> {
+        self.number(key, bounds).map(Duration::from_secs)
+    }
+
+    /// Where a key's value comes from.
+    pub(super) fn origin(&self, key: &str) -> Origin {
+        let unread = self.values.get(key).map(|it| &it.origin);
+        unread.or_else(|| self.origins.get(key)).cloned().unwrap_or(Origin::Default)
+    }
+
+    /// A mistake in the value of this key.
+    pub(super) fn refuse(&self, code: ConfigCode, key: &str, problem: &str) -> ConfigError {
+        error(code, key, self.origin(key), problem)
+    }
+
+    #[cfg(test)]
+    pub(super) fn unread(&self) -> Vec<&str> {
+        self.values.keys().map(String::as_str).collect()
+    }
+
+    fn take(&mut self, key: &str) -> Plain {
+        let setting = self.values.remove(key).expect("a key that is read stands in the compiled-in file");
+        self.origins.insert(key.to_owned(), setting.origin);
+        setting.value
+    }
+
+    fn bad_value(&self, key: &str, expected: &str) -> ConfigError {
+        self.refuse(ConfigCode::BadValue, key, &format!("it must be {expected}"))
+    }
+
+    fn known(
+        &mut self,
+        code: ConfigCode,
+        key: &str,
+        written: &str,
+        origin: &Origin,
+    ) -> Result<&mut Setting, ConfigError> {
+        let problem = "there is no such key: take it out, or see config.default.toml for the right name";
+        self.values.get_mut(key).ok_or_else(|| error(code, written, origin.clone(), problem))
+    }
+}
+
+struct Leaf<'a> {
+    key: String,
+    value: &'a DeValue<'a>,
+    offset: usize,
+}
+
+/// Tables become dotted keys. Two levels are all there is; deeper ones end up as keys nobody knows.
+fn flatten<'a>(prefix: &str, table: &'a DeTable<'a>, leaves: &mut Vec<Leaf<'a>>) {
+    for (name, value) in table {
+        let key = format!("{prefix}{}", name.get_ref());
+        match value.get_ref() {
+            DeValue::Table(inner) if prefix.is_empty() && !inner.is_empty() => {
+                flatten(&format!("{key}."), inner, leaves)
+            }
+            // A table with nothing in it says nothing, if it is one of ours.
+            DeValue::Table(inner) if inner.is_empty() && DEFAULTS.contains(&format!("\n[{key}]\n")) => (),
+            value => leaves.push(Leaf { key, value, offset: name.span().start }),
+        }
+    }
+}
+
+fn variable(key: &str) -> String {
+    format!("{PREFIX}{}", key.replace('.', "_").to_uppercase())
+}
+
+fn wrong_type(key: &str, origin: &Origin, known: &Setting) -> ConfigError {
+    error(ConfigCode::WrongType, key, origin.clone(), &format!("it must be {}", known.value.kind()))
+}
+
+fn error(code: ConfigCode, key: &str, origin: Origin, problem: &str) -> ConfigError {
+    ConfigError { code, key: key.to_owned(), origin, problem: problem.to_owned() }
+}

@@ -1,0 +1,262 @@
+use std::fs;
+
+use super::*;
+
+fn load(file: &str, environment: &[(&str, &str)]) -> Result<Config, ConfigError> {
+    load_with(file, environment, Flags::default())
+}
+
+fn load_with(file: &str, environment: &[(&str, &str)], flags: Flags) -> Result<Config, ConfigError> {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("config.toml");
+    fs::write(&path, file).unwrap();
+    let environment = environment.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    Config::load(&Flags { config: Some(path), ..flags }, environment)
+}
+
+fn line(error: &ConfigError) -> Option<usize> {
+    match error.origin {
+        Origin::File { line, .. } => Some(line),
+        _ => None,
+    }
+}
+
+#[test]
+fn the_default_file_parses_and_every_key_of_it_is_read() {
+    let mut settings = Settings::defaults();
+    Config::read(&mut settings).unwrap();
+    assert_eq!(settings.unread(), Vec::<&str>::new());
+}
+
+#[test]
+fn the_defaults_are_those_of_the_documentation() {
+    let config = Config::default();
+    assert_eq!(config.listen.to_string(), "127.0.0.1:8480");
+    assert_eq!(config.data, Path::new("./countersign-data"));
+    assert!(matches!(config.database, Database::Sqlite));
+    assert_eq!(config.public_url(config.listen).as_str(), "http://localhost:8480");
+    assert_eq!(config.issuer, None);
+    assert_eq!(config.trusted_proxies, []);
+    assert!(matches!(&config.keyring, KeyringSource::File(it) if it == Path::new("./countersign-data/keyring.json")));
+    assert_eq!((config.limits.body_bytes, config.limits.state_bytes), (1 << 20, 1 << 20));
+    assert_eq!((config.limits.depth, config.limits.leaves), (64, 10_000));
+    assert_eq!(config.log.format, LogFormat::Text);
+    assert_eq!(config.log.level, tracing::Level::INFO);
+}
+
+#[test]
+fn the_default_file_written_out_changes_nothing() {
+    let config = load(DEFAULTS, &[]).unwrap();
+    assert_eq!(format!("{config:?}"), format!("{:?}", Config::default()));
+}
+
+#[test]
+fn every_key_of_the_default_file_has_a_word_on_it() {
+    let (mut commented, mut keys) = (false, 0);
+    for line in DEFAULTS.lines() {
+        if line.contains(" = ") && !line.starts_with('#') {
+            assert!(commented, "{line}");
+            keys += 1;
+        }
+        // A comment holds for the lines right below it.
+        commented = line.starts_with('#') || (commented && !line.is_empty() && !line.starts_with('['));
+    }
+    assert!(keys > 20);
+}
+
+#[test]
+fn flags_win_over_the_environment_and_that_over_the_file() {
+    let file = "listen = '127.0.0.1:1'\ndata = 'file'\n[limits]\ndepth = 1\n";
+    let environment = [("COUNTERSIGN_LISTEN", "127.0.0.1:2"), ("COUNTERSIGN_LIMITS_DEPTH", "2")];
+    let flags = Flags { listen: Some("127.0.0.1:3".parse().unwrap()), ..Flags::default() };
+    let config = load_with(file, &environment, flags).unwrap();
+    assert_eq!(config.listen.port(), 3);
+    assert_eq!(config.limits.depth, 2);
+    assert_eq!(config.data, Path::new("file"));
+    assert_eq!(config.sqlite_path(), Path::new("file/countersign.db"));
+}
+
+#[test]
+fn the_file_may_be_named_by_the_environment() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("c.toml");
+    fs::write(&path, "[limits]\ndepth = 7").unwrap();
+    let environment = [(OsString::from("COUNTERSIGN_CONFIG"), path.clone().into_os_string())];
+    assert_eq!(Config::load(&Flags::default(), environment).unwrap().limits.depth, 7);
+}
+
+#[test]
+fn an_unknown_key_is_refused_with_its_line() {
+    for (file, key) in [
+        ("\n\nlisen = 'x'\n", "lisen"),
+        ("\n[limits]\ndeep = 3\n", "limits.deep"),
+        ("\n\nlimits.more.depth = 3\n", "limits.more"),
+        ("\n\nlimits = 3\n", "limits"),
+        ("\n[listen]\nport = 3\n", "listen.port"),
+        ("\n\n[other]\n", "other"),
+    ] {
+        let refused = load(file, &[]).unwrap_err();
+        assert_eq!(refused.code, ConfigCode::UnknownKey, "{refused}");
+        assert_eq!((refused.key.as_str(), line(&refused)), (key, Some(3)), "{refused}");
+    }
+    assert!(load("[limits]\n", &[]).is_ok());
+}
+
+#[test]
+fn a_value_of_another_kind_is_refused_with_its_line() {
+    for file in [
+        "\nlisten = 8480",
+        "\nlimits.depth = '64'",
+        "\nlimits.depth = -1",
+        "\nlimits.depth = 1.5",
+        "\nlisten = true",
+        "\ntrusted_proxies = '10.0.0.1'",
+        "\ntrusted_proxies = [1]",
+    ] {
+        let refused = load(file, &[]).unwrap_err();
+        assert_eq!((refused.code, line(&refused)), (ConfigCode::WrongType, Some(2)), "{refused}");
+    }
+}
+
+#[test]
+fn a_variable_that_is_no_key_is_refused_by_name() {
+    for name in ["COUNTERSIGN_LISEN", "COUNTERSIGN_", "COUNTERSIGN_LIMITS", "COUNTERSIGN_TOKEN"] {
+        let refused = load("", &[(name, "1")]).unwrap_err();
+        assert_eq!((refused.code, refused.key.as_str()), (ConfigCode::UnknownVariable, name));
+    }
+}
+
+#[test]
+fn variables_that_nobody_wrote_for_us_are_not_looked_at() {
+    let environment = [
+        ("PATH", "/bin"),
+        ("COUNTERSIGN_SERVICE_HOST", "10.0.0.1"),
+        ("COUNTERSIGN_PORT_8480_TCP", "tcp://10.0.0.1:8480"),
+    ];
+    assert!(load("", &environment).is_ok());
+}
+
+#[test]
+fn lists_come_from_the_environment_by_commas() {
+    let config = load("", &[("COUNTERSIGN_TRUSTED_PROXIES", "10.0.0.7, 10.1.0.0/16,")]).unwrap();
+    assert_eq!(config.trusted_proxies.len(), 2);
+    assert!(config.trusts_proxy("10.1.2.3".parse().unwrap()));
+    assert!(!config.trusts_proxy("10.2.2.3".parse().unwrap()));
+}
+
+#[test]
+fn a_value_out_of_bounds_says_the_bounds_and_the_key() {
+    let refused = load("", &[("COUNTERSIGN_LIMITS_DEPTH", "129")]).unwrap_err().to_string();
+    let expected =
+        "limits.depth (COUNTERSIGN_LIMITS_DEPTH): it must be a whole number from 1 to 128 [config_bad_value]";
+    assert_eq!(refused, expected);
+    assert!(load("limits.depth = 128", &[]).is_ok());
+    assert!(load("limits.depth = 0", &[]).is_err());
+}
+
+#[test]
+fn plain_http_beyond_this_machine_needs_a_proxy_that_speaks_tls() {
+    let proxy = "\ntrusted_proxies = ['10.0.0.7']";
+    let code = |file: String| load(&file, &[]).err().map(|it| (it.code, it.key));
+    let refused = |key: &str| Some((ConfigCode::PlainHttp, key.to_owned()));
+    for listen in ["0.0.0.0:8480", "[::]:8480", "192.168.1.2:80", "[::ffff:10.0.0.1]:80"] {
+        let listen = format!("listen = '{listen}'");
+        assert_eq!(code(listen.clone()), refused("listen"), "{listen}");
+        assert_eq!(code(format!("{listen}\npublic_url = 'https://a.example'")), refused("listen"), "{listen}");
+        assert_eq!(code(format!("{listen}{proxy}")), refused("public_url"), "{listen}");
+        assert_eq!(
+            code(format!("{listen}{proxy}\npublic_url = 'http://localhost'")),
+            refused("public_url"),
+            "{listen}"
+        );
+        assert_eq!(code(format!("{listen}{proxy}\npublic_url = 'https://a.example'")), None, "{listen}");
+    }
+    for listen in ["127.0.0.1:0", "[::1]:8480", "127.8.8.8:1"] {
+        assert_eq!(code(format!("listen = '{listen}'")), None, "{listen}");
+    }
+}
+
+#[test]
+fn a_public_url_is_an_origin_and_secure_unless_it_is_this_machine() {
+    for (text, origin) in [
+        ("https://gate.example", "https://gate.example"),
+        ("https://GATE.example:443/", "https://gate.example"),
+        ("https://gate.example:8443", "https://gate.example:8443"),
+        ("http://localhost:8480", "http://localhost:8480"),
+        ("http://[::1]:8480", "http://[::1]:8480"),
+    ] {
+        let url = load(&format!("public_url = '{text}'"), &[]).unwrap().public_url.unwrap();
+        assert_eq!((url.as_str(), url.is_secure()), (origin, origin.starts_with("https")));
+    }
+    for text in [
+        "gate.example",
+        "http://gate.example",
+        "http://localhost.example",
+        "https://gate.example/path",
+        "https://user@gate.example",
+        "https://gate.example/?q",
+        "ftp://localhost",
+    ] {
+        assert!(load(&format!("public_url = '{text}'"), &[]).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn a_network_holds_its_addresses_in_every_spelling() {
+    let holds = |network: &str, address: &str| Network::parse(network).unwrap().contains(address.parse().unwrap());
+    assert!(holds("10.0.0.7", "10.0.0.7"));
+    assert!(holds("10.0.0.7", "::ffff:10.0.0.7"));
+    assert!(!holds("10.0.0.7", "10.0.0.6"));
+    assert!(holds("10.0.0.0/8", "10.255.0.1"));
+    assert!(!holds("10.0.0.0/8", "11.0.0.0"));
+    assert!(holds("fd00::/8", "fdff::1"));
+    assert!(!holds("fd00::/8", "10.0.0.1"));
+    for bad in ["", "10.0.0", "10.0.0.1/8", "10.0.0.0/33", "0.0.0.0/0", "::/0", "10.0.0.0/", "proxy.local", "::/129"] {
+        assert_eq!(Network::parse(bad), None, "{bad}");
+    }
+}
+
+#[test]
+fn a_password_never_prints() {
+    let secret = "hunter2";
+    let url = format!("postgres://gate:{secret}@db/x");
+    let config =
+        load("", &[("COUNTERSIGN_DATABASE", &url), ("COUNTERSIGN_KEYRING", "{\"salt\": \"hunter2\"}")]).unwrap();
+    assert!(matches!(&config.database, Database::Postgres(it) if it.expose() == &url));
+    assert!(matches!(&config.keyring, KeyringSource::Given(_)));
+    assert!(!format!("{config:?}").contains(secret));
+    for file in [
+        format!("database = 'mysql://gate:{secret}@db'"),
+        format!("database = 'postgres://gate:{secret}"),
+        format!("database = [\"{secret}\"]"),
+        format!("public_url = 'https://gate:{secret}@host'"),
+    ] {
+        let refused = load(&file, &[]).unwrap_err();
+        assert!(!format!("{refused} {refused:?}").contains(secret), "{refused}");
+    }
+    let flags = Flags { database: Some(Secret::new(url)), ..Flags::default() };
+    assert!(!format!("{flags:?}").contains(secret));
+}
+
+#[test]
+fn a_configuration_file_is_no_place_for_keys() {
+    let refused = load("keyring = '{}'", &[]).unwrap_err();
+    assert_eq!((refused.code, refused.key.as_str()), (ConfigCode::BadValue, "keyring"));
+    assert!(matches!(load("keyring = 'k.json'", &[]).unwrap().keyring, KeyringSource::File(_)));
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let flags = Flags { config: Some(PathBuf::from("/nowhere/c.toml")), ..Flags::default() };
+    let refused = Config::load(&flags, []).unwrap_err();
+    assert_eq!(refused.code, ConfigCode::Unreadable);
+    assert!(refused.to_string().contains("/nowhere/c.toml"));
+}
+
+#[test]
+fn text_that_is_not_toml_is_refused_with_its_line() {
+    let refused = load("listen = '127.0.0.1:1'\n\n== 3\n", &[]).unwrap_err();
+    assert_eq!((refused.code, line(&refused)), (ConfigCode::Syntax, Some(3)), "{refused}");
+    let twice = load("data = 'a'\ndata = 'b'\n", &[]).unwrap_err();
+    assert_eq!((twice.code, line(&twice)), (ConfigCode::Syntax, Some(2)), "{twice}");
+}

@@ -1,0 +1,3 @@
+//! Pure: no IO, no async, no clock, no randomness. Both are arguments.
+
+pub mod json;

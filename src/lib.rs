@@ -6,3 +6,6 @@ pub mod config;
 pub mod domain;
 pub mod keyring;
 pub mod random;
+pub mod service;
+pub mod store;
+pub mod web;

@@ -1,7 +1,16 @@
 //! Pure: no IO, no async, no clock, no randomness (both are arguments).
 
 pub mod account;
+pub mod chain;
+pub mod event;
+pub mod flow;
 pub mod id;
+pub mod json;
 pub mod keys;
+pub mod policy;
+pub mod review;
 pub mod secret;
+pub mod thread;
 pub mod time;
+pub mod transition;
+pub mod write;

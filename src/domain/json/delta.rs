@@ -1,0 +1,119 @@
+//! What to store of a new state: only what is not in the one before.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::canonical::canonical;
+use super::parse::{DEPTH_CEILING, Limits, parse};
+use super::pointer::{Pointer, Trail};
+
+#[cfg(test)]
+mod tests;
+
+/// The way from one value to another: subtrees that go, and subtrees that are set. No place is named
+/// twice or within another, so their order does not matter. Arrays of another length are set whole.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Delta {
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    remove: Vec<Pointer>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    set: Vec<(Pointer, Value)>,
+}
+
+/// Why a stored delta is of no use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum DeltaError {
+    /// The text is not one of ours.
+    #[error("the text is not a delta")]
+    Text,
+    /// It belongs to another state.
+    #[error("the delta does not fit the state")]
+    Misfit,
+}
+
+impl Delta {
+    /// What turns `before` into `after`.
+    pub fn between(before: &Value, after: &Value) -> Self {
+        let mut delta = Self::default();
+        delta.compare(before, after, &mut Trail::default());
+        delta
+    }
+
+    /// Whether it changes nothing.
+    pub fn is_empty(&self) -> bool {
+        self.remove.is_empty() && self.set.is_empty()
+    }
+
+    /// The state after, from the state before.
+    pub fn apply(&self, before: &Value) -> Result<Value, DeltaError> {
+        let mut state = before.clone();
+        for pointer in &self.remove {
+            let (members, key) = member(&mut state, pointer)?;
+            members.remove(&key).ok_or(DeltaError::Misfit)?;
+        }
+        for (pointer, value) in &self.set {
+            if let Some(place) = pointer.resolve_mut(&mut state) {
+                *place = value.clone();
+            } else {
+                let (members, key) = member(&mut state, pointer)?;
+                members.insert(key, value.clone());
+            }
+        }
+        Ok(state)
+    }
+
+    /// The text to store: canonical.
+    pub fn encode(&self) -> String {
+        canonical(&serde_json::to_value(self).expect("pointers and values are JSON"))
+    }
+
+    /// Reads what [`Delta::encode`] wrote, with the numbers as they were: `serde_json` alone would not
+    /// bring back every double to the bit.
+    pub fn decode(text: &[u8]) -> Result<Self, DeltaError> {
+        // Its length was bounded when the state was; a limit that shrank since must not lose a state.
+        let limits = Limits { bytes_max: text.len(), depth_max: DEPTH_CEILING };
+        let value = parse(text, &limits).map_err(|_| DeltaError::Text)?;
+        serde_json::from_value(value).map_err(|_| DeltaError::Text)
+    }
+
+    fn compare(&mut self, before: &Value, after: &Value, trail: &mut Trail) {
+        match (before, after) {
+            (Value::Object(old), Value::Object(new)) => self.compare_members(old, new, trail),
+            (Value::Array(old), Value::Array(new)) if old.len() == new.len() => {
+                for (index, (before, after)) in old.iter().zip(new).enumerate() {
+                    let above = trail.enter_index(index);
+                    self.compare(before, after, trail);
+                    trail.leave(above);
+                }
+            }
+            _ if before == after => {}
+            _ => self.set.push((trail.pointer(), after.clone())),
+        }
+    }
+
+    fn compare_members(&mut self, old: &Map<String, Value>, new: &Map<String, Value>, trail: &mut Trail) {
+        for key in old.keys().filter(|key| !new.contains_key(*key)) {
+            let above = trail.enter_key(key);
+            self.remove.push(trail.pointer());
+            trail.leave(above);
+        }
+        for (key, after) in new {
+            let above = trail.enter_key(key);
+            match old.get(key) {
+                Some(before) => self.compare(before, after, trail),
+                None => self.set.push((trail.pointer(), after.clone())),
+            }
+            trail.leave(above);
+        }
+    }
+}
+
+/// The object that a pointer's last token is a key of.
+fn member<'v>(state: &'v mut Value, pointer: &Pointer) -> Result<(&'v mut Map<String, Value>, String), DeltaError> {
+    let (parent, key) = pointer.split_last().ok_or(DeltaError::Misfit)?;
+    match parent.resolve_mut(state) {
+        Some(Value::Object(members)) => Ok((members, key.into_owned())),
+        _ => Err(DeltaError::Misfit),
+    }
+}

@@ -1,0 +1,179 @@
+//! What differs between two values, down to leaves.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::pointer::{Pointer, Trail};
+
+#[cfg(test)]
+mod tests;
+
+/// One leaf that differs. A leaf is a scalar, `{}` or `[]`; being there counts.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Change {
+    /// Where.
+    pub pointer: Pointer,
+    /// The leaf before; `None` if there was none. JSON's null is a value.
+    #[serde(default, with = "presence", skip_serializing_if = "Option::is_none")]
+    pub before: Option<Value>,
+    /// The leaf after; `None` if there is none.
+    #[serde(default, with = "presence", skip_serializing_if = "Option::is_none")]
+    pub after: Option<Value>,
+}
+
+impl Change {
+    /// Whether this is only the `{}` or `[]` that a container is while it is empty, coming or going
+    /// because of what changed inside it; the container itself stands there before and after.
+    pub fn is_filling(&self, before: &Value, after: &Value) -> bool {
+        if self.before.is_some() && self.after.is_some() {
+            return false;
+        }
+        let sides = (self.pointer.resolve(before), self.pointer.resolve(after));
+        matches!(
+            sides,
+            (Some(Value::Object(_)), Some(Value::Object(_))) | (Some(Value::Array(_)), Some(Value::Array(_)))
+        )
+    }
+}
+
+/// Keeps null, a value, apart from nothing, which is left out.
+mod presence {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use serde_json::Value;
+
+    pub(super) fn serialize<S: Serializer>(value: &Option<Value>, serializer: S) -> Result<S::Ok, S::Error> {
+        value.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+        Value::deserialize(deserializer).map(Some)
+    }
+}
+
+/// A leaf is a scalar, `{}` or `[]`.
+pub fn is_leaf(value: &Value) -> bool {
+    match value {
+        Value::Object(members) => members.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        _ => true,
+    }
+}
+
+/// How many leaves a value has.
+pub fn leaf_count(value: &Value) -> usize {
+    match value {
+        Value::Object(members) if !members.is_empty() => members.values().map(leaf_count).sum(),
+        Value::Array(items) if !items.is_empty() => items.iter().map(leaf_count).sum(),
+        _ => 1,
+    }
+}
+
+/// Every leaf of a value, from the top down.
+pub fn leaves(value: &Value) -> Vec<(Pointer, &Value)> {
+    let mut found = Vec::new();
+    each_leaf(value, &mut Trail::default(), &mut |pointer, leaf| found.push((pointer, leaf)));
+    found
+}
+
+/// Every leaf of a value that stands where the trail is.
+pub(super) fn each_leaf<'v>(value: &'v Value, trail: &mut Trail, found: &mut impl FnMut(Pointer, &'v Value)) {
+    match value {
+        Value::Object(members) if !members.is_empty() => {
+            for (key, value) in members {
+                let above = trail.enter_key(key);
+                each_leaf(value, trail, found);
+                trail.leave(above);
+            }
+        }
+        Value::Array(items) if !items.is_empty() => {
+            for (index, item) in items.iter().enumerate() {
+                let above = trail.enter_index(index);
+                each_leaf(item, trail, found);
+                trail.leave(above);
+            }
+        }
+        leaf => found(trail.pointer(), leaf),
+    }
+}
+
+/// Every leaf that differs; nothing if and only if the values are equal. Where a container changes its
+/// kind, every leaf below it on either side counts, even if pointer and value coincide.
+pub fn diff(before: &Value, after: &Value) -> Vec<Change> {
+    let mut differ = Differ { trail: Trail::default(), changes: Vec::new() };
+    differ.compare(before, after);
+    differ.changes
+}
+
+struct Differ {
+    trail: Trail,
+    changes: Vec<Change>,
+}
+
+impl Differ {
+    fn compare(&mut self, before: &Value, after: &Value) {
+        match (before, after) {
+            (Value::Object(old), Value::Object(new)) if !old.is_empty() && !new.is_empty() => {
+                self.compare_members(old, new);
+            }
+            (Value::Array(old), Value::Array(new)) if !old.is_empty() && !new.is_empty() => {
+                for index in 0..old.len().max(new.len()) {
+                    let above = self.trail.enter_index(index);
+                    self.compare_or_name(old.get(index), new.get(index));
+                    self.trail.leave(above);
+                }
+            }
+            _ if is_leaf(before) && is_leaf(after) && before == after => {}
+            _ => self.replace(before, after),
+        }
+    }
+
+    /// Walks two sorted maps side by side.
+    fn compare_members(&mut self, old: &Map<String, Value>, new: &Map<String, Value>) {
+        let mut added = new.iter().peekable();
+        for (key, before) in old {
+            while let Some((key, after)) = added.next_if(|(it, _)| *it < key) {
+                self.member(key, None, Some(after));
+            }
+            let after = added.next_if(|(it, _)| *it == key).map(|(_, after)| after);
+            self.member(key, Some(before), after);
+        }
+        for (key, after) in added {
+            self.member(key, None, Some(after));
+        }
+    }
+
+    fn member(&mut self, key: &str, before: Option<&Value>, after: Option<&Value>) {
+        let above = self.trail.enter_key(key);
+        self.compare_or_name(before, after);
+        self.trail.leave(above);
+    }
+
+    fn compare_or_name(&mut self, before: Option<&Value>, after: Option<&Value>) {
+        let changes = &mut self.changes;
+        match (before, after) {
+            (Some(before), Some(after)) => self.compare(before, after),
+            (Some(before), None) => each_leaf(before, &mut self.trail, &mut |pointer, leaf| {
+                changes.push(Change { pointer, before: Some(leaf.clone()), after: None });
+            }),
+            (None, Some(after)) => each_leaf(after, &mut self.trail, &mut |pointer, leaf| {
+                changes.push(Change { pointer, before: None, after: Some(leaf.clone()) });
+            }),
+            (None, None) => {}
+        }
+    }
+
+    /// Names every leaf of either side; one that both have is one change.
+    fn replace(&mut self, before: &Value, after: &Value) {
+        let mut sides: BTreeMap<Pointer, (Option<Value>, Option<Value>)> = BTreeMap::new();
+        each_leaf(before, &mut self.trail, &mut |pointer, leaf| {
+            sides.entry(pointer).or_default().0 = Some(leaf.clone());
+        });
+        each_leaf(after, &mut self.trail, &mut |pointer, leaf| {
+            sides.entry(pointer).or_default().1 = Some(leaf.clone());
+        });
+        let changes = sides.into_iter().map(|(pointer, (before, after))| Change { pointer, before, after });
+        self.changes.extend(changes);
+    }
+}

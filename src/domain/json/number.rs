@@ -1,0 +1,154 @@
+//! Numbers: one `Number` per value, and only decimals that a double says back.
+
+use serde_json::{Number, Value};
+
+/// The largest integer up to which every integer is a double: 2^53 − 1.
+pub const INTEGER_MAX: u64 = (1 << 53) - 1;
+
+/// No double needs more significant digits than this to be told from its neighbours.
+const DIGITS_MAX: u32 = 17;
+
+/// Any decimal of this many significant digits survives the way through a (normal) double, so its
+/// shortest form need not be looked at.
+const DIGITS_ALWAYS_EXACT: u32 = 15;
+
+/// Doubles lie between 5e-324 and 1.8e308: outside of this no decimal is one, and nothing is computed.
+const MAGNITUDE: std::ops::RangeInclusive<i64> = -325..=310;
+
+/// Where a written exponent stops counting: far past what any text could balance by its length.
+const EXPONENT_MAX: i64 = 1 << 48;
+
+/// The powers of ten that are doubles themselves, so that one product or quotient rounds right.
+const EXACT_POWERS: [f64; 23] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20,
+    1e21, 1e22,
+];
+
+/// The number for a double: an integer within ±(2^53 − 1) is an integer, `-0` is `0`.
+/// `None` for what JSON does not have, NaN and the infinities.
+pub fn number(double: f64) -> Option<Number> {
+    #[expect(clippy::cast_possible_truncation, reason = "compared after the cast")]
+    let integer = double as i64;
+    #[expect(clippy::cast_precision_loss, reason = "within 2^53 there is none")]
+    let whole = integer.unsigned_abs() <= INTEGER_MAX && integer as f64 == double;
+    if whole { Some(Number::from(integer)) } else { Number::from_f64(double) }
+}
+
+/// Brings every number of a value that was not read by `parse` into the one form.
+/// An integer that no double holds becomes the nearest double, as RFC 8785 writes it.
+pub fn normalise(value: &mut Value) {
+    match value {
+        Value::Number(it) => {
+            if let Some(normal) = it.as_f64().and_then(number) {
+                *it = normal;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(normalise),
+        Value::Object(members) => members.values_mut().for_each(normalise),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}
+
+/// The number that a JSON number's text means, or `None` if the decimal value of the shortest double
+/// is another one. The text is known to be a JSON number.
+pub(super) fn exact(text: &str) -> Option<Number> {
+    let decimal = Decimal::read(text)?;
+    if decimal.digits == 0 {
+        return Some(Number::from(0));
+    }
+    if !MAGNITUDE.contains(&decimal.magnitude()) {
+        return None;
+    }
+    if let Some(integer) = decimal.integer() {
+        return Some(Number::from(integer));
+    }
+    match decimal.simple_double() {
+        Some(double) => number(double),
+        None => {
+            let double: f64 = text.parse().ok().filter(|it: &f64| it.is_finite())?;
+            let shortest = ryu_js::Buffer::new().format_finite(double).to_owned();
+            if Decimal::read(&shortest)? == decimal { number(double) } else { None }
+        }
+    }
+}
+
+/// A decimal as `±digits × 10^exponent`, without zeros at the end: one form per value.
+#[derive(PartialEq, Eq, Clone, Copy, Debug)]
+struct Decimal {
+    negative: bool,
+    digits: u64,
+    digit_count: u32,
+    exponent: i64,
+}
+
+impl Decimal {
+    /// Reads a number's text in one pass; `None` if it has more significant digits than any double needs.
+    fn read(text: &str) -> Option<Self> {
+        let mut it = Self { negative: text.starts_with('-'), digits: 0, digit_count: 0, exponent: 0 };
+        let mantissa_end = text.find(['e', 'E']).unwrap_or(text.len());
+        let (mantissa, exponent) = text.split_at(mantissa_end);
+        let mut zeros_pending = 0_usize;
+        let mut digits_after_point = None;
+        for byte in mantissa.bytes() {
+            match byte {
+                b'.' => digits_after_point = Some(0_i64),
+                b'0'..=b'9' => {
+                    digits_after_point = digits_after_point.map(|count| count + 1);
+                    if byte == b'0' {
+                        zeros_pending += usize::from(it.digits != 0);
+                        continue;
+                    }
+                    if zeros_pending + it.digit_count as usize >= DIGITS_MAX as usize {
+                        return None;
+                    }
+                    for _ in 0..zeros_pending {
+                        it.push_digit(0);
+                    }
+                    zeros_pending = 0;
+                    it.push_digit(byte - b'0');
+                }
+                _ => {}
+            }
+        }
+        let trailing = i64::try_from(zeros_pending).ok()?;
+        it.exponent = read_exponent(exponent) - digits_after_point.unwrap_or(0) + trailing;
+        Some(it)
+    }
+
+    fn push_digit(&mut self, digit: u8) {
+        self.digits = self.digits * 10 + u64::from(digit);
+        self.digit_count += 1;
+    }
+
+    /// The exponent it would have as `0.d… × 10^magnitude`.
+    fn magnitude(&self) -> i64 {
+        self.exponent + i64::from(self.digit_count)
+    }
+
+    /// The value, if it is an integer within ±(2^53 − 1).
+    fn integer(&self) -> Option<i64> {
+        let power = u32::try_from(self.exponent).ok().filter(|it| *it < DIGITS_MAX)?;
+        let size = self.digits.checked_mul(10_u64.pow(power)).filter(|it| *it <= INTEGER_MAX)?;
+        let size = i64::try_from(size).ok()?;
+        Some(if self.negative { -size } else { size })
+    }
+
+    /// The value as a double, where one rounding and no look at the shortest form is enough.
+    fn simple_double(&self) -> Option<f64> {
+        if self.digit_count > DIGITS_ALWAYS_EXACT {
+            return None;
+        }
+        let power = *EXACT_POWERS.get(usize::try_from(self.exponent.unsigned_abs()).ok()?)?;
+        #[expect(clippy::cast_precision_loss, reason = "15 digits are below 2^53")]
+        let digits = self.digits as f64;
+        let size = if self.exponent < 0 { digits / power } else { digits * power };
+        Some(if self.negative { -size } else { size })
+    }
+}
+
+/// The exponent after its `e`, bounded before any arithmetic; 0 if there is none.
+fn read_exponent(text: &str) -> i64 {
+    let digits = text.trim_start_matches(['e', 'E', '+', '-']);
+    let size = digits.bytes().fold(0_i64, |sum, it| (sum * 10 + i64::from(it - b'0')).min(EXPONENT_MAX));
+    if text.contains('-') { -size } else { size }
+}

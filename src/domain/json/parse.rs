@@ -1,0 +1,382 @@
+//! The strict parser: what two parsers could read differently is refused, and said where.
+//!
+//! Written by hand because it needs what `serde_json` does not give: the text of a number, the offset
+//! of a key, the pointer of a fault. Pointers are only built while a fault travels up, so that reading
+//! costs no more than `serde_json` does.
+
+use std::collections::BTreeSet;
+
+use serde_json::map::{Entry, Map};
+use serde_json::{Number, Value};
+use unicode_normalization::UnicodeNormalization as _;
+use unicode_normalization::is_nfc;
+
+use super::number;
+use super::pointer::Pointer;
+
+mod text;
+
+#[cfg(test)]
+mod tests;
+
+/// The bytes a document may have if nothing else is said: what the largest state needs.
+pub const BYTES_MAX: usize = 1024 * 1024;
+
+/// The levels a document may have if nothing else is said.
+pub const DEPTH_MAX: usize = 64;
+
+/// The levels that no configuration can exceed: reading, comparing and freeing a value recurses,
+/// and a thread's stack is finite.
+pub const DEPTH_CEILING: usize = 256;
+
+/// Digits in a row that are an `i64` below 2^53 whatever they are.
+const INTEGER_DIGITS_SHORT: usize = 15;
+
+/// What a document may have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Bytes of text.
+    pub bytes_max: usize,
+    /// Containers within each other; a scalar adds none. Never more than [`DEPTH_CEILING`].
+    pub depth_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { bytes_max: BYTES_MAX, depth_max: DEPTH_MAX }
+    }
+}
+
+/// Why a text was refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum JsonCode {
+    /// There is no value.
+    Empty,
+    /// Not JSON.
+    Syntax,
+    /// Two keys of one object are equal, or are after NFC.
+    DuplicateKey,
+    /// NaN or an infinity.
+    NotANumber,
+    /// The number's decimal value is not that of its shortest double.
+    NumberNotExact,
+    /// Too many containers within each other.
+    TooDeep,
+    /// Too many bytes.
+    TooLarge,
+    /// Not UTF-8, or half of a surrogate pair.
+    Encoding,
+}
+
+impl JsonCode {
+    /// The code, as answers carry it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Empty => "empty",
+            Self::Syntax => "syntax",
+            Self::DuplicateKey => "duplicate_key",
+            Self::NotANumber => "not_a_number",
+            Self::NumberNotExact => "number_not_exact",
+            Self::TooDeep => "too_deep",
+            Self::TooLarge => "too_large",
+            Self::Encoding => "encoding",
+        }
+    }
+
+    /// One sentence for whoever sent it; never a part of what was sent.
+    pub const fn detail(self) -> &'static str {
+        match self {
+            Self::Empty => "there is no JSON value",
+            Self::Syntax => "this is not JSON",
+            Self::DuplicateKey => "two keys of one object are equal, or are after Unicode normalisation (NFC)",
+            Self::NotANumber => "NaN and infinities are not JSON; send null or a string",
+            Self::NumberNotExact => "a double cannot say this number back; send it as a string",
+            Self::TooDeep => "too many arrays and objects within each other",
+            Self::TooLarge => "the text is longer than allowed",
+            Self::Encoding => "the text is not valid UTF-8, or has half of a surrogate pair",
+        }
+    }
+}
+
+/// A refusal: why, at which value, and at which byte where there is one.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{}", code.detail())]
+pub struct JsonError {
+    /// Why.
+    pub code: JsonCode,
+    /// The value that was being read; for a duplicate key, the member of that key.
+    pub pointer: Pointer,
+    /// The byte at which reading stopped: for a number, a key or an escape, its first one.
+    pub offset: Option<usize>,
+}
+
+/// Reads one JSON value, and nothing else.
+pub fn parse(text: &[u8], limits: &Limits) -> Result<Value, JsonError> {
+    if text.len() > limits.bytes_max {
+        return Err(JsonError { code: JsonCode::TooLarge, pointer: Pointer::root(), offset: None });
+    }
+    match std::str::from_utf8(text) {
+        Ok(text) => Parser::new(text, limits).document(),
+        Err(error) => {
+            let (before, _) = text.split_at(error.valid_up_to());
+            let before = std::str::from_utf8(before).expect("it is valid up to there");
+            Err(not_utf8(before, limits))
+        }
+    }
+}
+
+/// The refusal of a text that is UTF-8 only up to the end of `before`: what is wrong earlier comes first.
+fn not_utf8(before: &str, limits: &Limits) -> JsonError {
+    let offset = before.len();
+    match Parser::new(before, limits).document() {
+        Err(error) if error.offset.is_some_and(|at| at < offset) => error,
+        Err(error) => JsonError { code: JsonCode::Encoding, pointer: error.pointer, offset: Some(offset) },
+        Ok(_) => JsonError { code: JsonCode::Encoding, pointer: Pointer::root(), offset: Some(offset) },
+    }
+}
+
+/// A refusal on its way up. Boxed, so that results stay as small as a value.
+struct Fault {
+    code: JsonCode,
+    offset: usize,
+    /// From the fault up to the root.
+    path: Vec<Step>,
+}
+
+enum Step {
+    Key(String),
+    Index(usize),
+}
+
+type Read<T> = Result<T, Box<Fault>>;
+
+impl Fault {
+    fn new(code: JsonCode, offset: usize) -> Box<Self> {
+        Box::new(Self { code, offset, path: Vec::new() })
+    }
+
+    #[cold]
+    fn below(mut self: Box<Self>, step: Step) -> Box<Self> {
+        self.path.push(step);
+        self
+    }
+
+    fn into_error(self) -> JsonError {
+        let pointer = self.path.iter().rev().fold(Pointer::root(), |above, step| match step {
+            Step::Key(key) => above.child(key),
+            Step::Index(index) => above.index(*index),
+        });
+        let offset = if self.code == JsonCode::Empty { None } else { Some(self.offset) };
+        JsonError { code: self.code, pointer, offset }
+    }
+}
+
+struct Parser<'t> {
+    text: &'t str,
+    bytes: &'t [u8],
+    at: usize,
+    depth_max: usize,
+}
+
+impl<'t> Parser<'t> {
+    fn new(text: &'t str, limits: &Limits) -> Self {
+        Self { text, bytes: text.as_bytes(), at: 0, depth_max: limits.depth_max.min(DEPTH_CEILING) }
+    }
+
+    fn document(mut self) -> Result<Value, JsonError> {
+        if self.skip_space().is_none() {
+            return Err(Fault::new(JsonCode::Empty, self.at).into_error());
+        }
+        let value = self.value(0).map_err(|fault| fault.into_error())?;
+        match self.skip_space() {
+            None => Ok(value),
+            Some(_) => Err(Fault::new(JsonCode::Syntax, self.at).into_error()),
+        }
+    }
+
+    fn fault<T>(&self, code: JsonCode) -> Read<T> {
+        Err(Fault::new(code, self.at))
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    /// The next byte that is not whitespace.
+    fn skip_space(&mut self) -> Option<u8> {
+        loop {
+            match self.peek() {
+                Some(b' ' | b'\t' | b'\n' | b'\r') => self.at += 1,
+                other => return other,
+            }
+        }
+    }
+
+    /// A value within `depth` containers; spaces before it are skipped.
+    fn value(&mut self, depth: usize) -> Read<Value> {
+        match self.skip_space() {
+            Some(b'"') => self.string().map(Value::String),
+            Some(b'-' | b'0'..=b'9') => self.number().map(Value::Number),
+            Some(b'{' | b'[') if depth >= self.depth_max => self.fault(JsonCode::TooDeep),
+            Some(b'{') => self.object(depth + 1),
+            Some(b'[') => self.array(depth + 1),
+            Some(b't') => self.word("true", Value::Bool(true)),
+            Some(b'f') => self.word("false", Value::Bool(false)),
+            Some(b'n') => self.word("null", Value::Null),
+            Some(b'N' | b'I') => self.not_a_number(self.at),
+            _ => self.fault(JsonCode::Syntax),
+        }
+    }
+
+    fn word(&mut self, word: &str, value: Value) -> Read<Value> {
+        for expected in word.bytes() {
+            if self.peek() != Some(expected) {
+                return self.fault(JsonCode::Syntax);
+            }
+            self.at += 1;
+        }
+        Ok(value)
+    }
+
+    /// What other languages write for doubles that are no numbers has its own code; other words have not.
+    fn not_a_number<T>(&self, start: usize) -> Read<T> {
+        let rest = &self.text[self.at..];
+        let named = rest.starts_with("NaN") || rest.starts_with("Infinity");
+        Err(Fault::new(if named { JsonCode::NotANumber } else { JsonCode::Syntax }, start))
+    }
+
+    fn array(&mut self, depth: usize) -> Read<Value> {
+        self.at += 1;
+        let mut items = Vec::new();
+        if self.skip_space() == Some(b']') {
+            self.at += 1;
+            return Ok(Value::Array(items));
+        }
+        loop {
+            match self.value(depth) {
+                Ok(item) => items.push(item),
+                Err(fault) => return Err(fault.below(Step::Index(items.len()))),
+            }
+            match self.skip_space() {
+                Some(b',') => self.at += 1,
+                Some(b']') => break,
+                _ => return self.fault(JsonCode::Syntax),
+            }
+        }
+        self.at += 1;
+        Ok(Value::Array(items))
+    }
+
+    fn object(&mut self, depth: usize) -> Read<Value> {
+        self.at += 1;
+        let mut members = Map::new();
+        let mut normal_forms = BTreeSet::new();
+        if self.skip_space() == Some(b'}') {
+            self.at += 1;
+            return Ok(Value::Object(members));
+        }
+        loop {
+            if self.skip_space() != Some(b'"') {
+                return self.fault(JsonCode::Syntax);
+            }
+            let start = self.at;
+            let key = self.string()?;
+            if normal_form_is_taken(&key, &members, &mut normal_forms) {
+                return Err(Fault::new(JsonCode::DuplicateKey, start).below(Step::Key(key)));
+            }
+            match members.entry(key) {
+                Entry::Vacant(slot) => match self.member(depth) {
+                    Ok(value) => _ = slot.insert(value),
+                    Err(fault) => return Err(fault.below(Step::Key(slot.key().clone()))),
+                },
+                Entry::Occupied(slot) => {
+                    let step = Step::Key(slot.key().clone());
+                    return Err(Fault::new(JsonCode::DuplicateKey, start).below(step));
+                }
+            }
+            match self.skip_space() {
+                Some(b',') => self.at += 1,
+                Some(b'}') => break,
+                _ => return self.fault(JsonCode::Syntax),
+            }
+        }
+        self.at += 1;
+        Ok(Value::Object(members))
+    }
+
+    fn member(&mut self, depth: usize) -> Read<Value> {
+        if self.skip_space() != Some(b':') {
+            return self.fault(JsonCode::Syntax);
+        }
+        self.at += 1;
+        self.value(depth)
+    }
+
+    fn number(&mut self) -> Read<Number> {
+        let start = self.at;
+        let negative = self.peek() == Some(b'-');
+        if negative {
+            self.at += 1;
+        }
+        let digits_start = self.at;
+        let short = self.integer_digits(start)?;
+        match self.peek() {
+            Some(b'.' | b'e' | b'E') => {}
+            _ if self.at - digits_start <= INTEGER_DIGITS_SHORT => {
+                return Ok(Number::from(if negative { -short } else { short }));
+            }
+            _ => {}
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if let Some(b'e' | b'E') = self.peek() {
+            self.at += 1;
+            if let Some(b'+' | b'-') = self.peek() {
+                self.at += 1;
+            }
+            self.digits()?;
+        }
+        number::exact(&self.text[start..self.at]).ok_or_else(|| Fault::new(JsonCode::NumberNotExact, start))
+    }
+
+    /// The digits before the point. What it gives counts only if they are few.
+    fn integer_digits(&mut self, start: usize) -> Read<i64> {
+        match self.peek() {
+            Some(b'0') => {
+                self.at += 1;
+                match self.peek() {
+                    Some(b'0'..=b'9') => self.fault(JsonCode::Syntax),
+                    _ => Ok(0),
+                }
+            }
+            Some(b'1'..=b'9') => self.digits(),
+            _ => self.not_a_number(start),
+        }
+    }
+
+    /// One digit or more.
+    fn digits(&mut self) -> Read<i64> {
+        let start = self.at;
+        let mut sum = 0_i64;
+        while let Some(digit @ b'0'..=b'9') = self.peek() {
+            sum = sum.wrapping_mul(10).wrapping_add(i64::from(digit - b'0'));
+            self.at += 1;
+        }
+        if self.at == start { self.fault(JsonCode::Syntax) } else { Ok(sum) }
+    }
+}
+
+/// Whether a key that is not the same as another is so after NFC. Only keys that are not in NFC
+/// themselves have a form to remember, so that next to nothing is computed for the others.
+fn normal_form_is_taken(key: &str, members: &Map<String, Value>, normal_forms: &mut BTreeSet<String>) -> bool {
+    if !normal_forms.is_empty() && normal_forms.contains(key) {
+        return true;
+    }
+    if key.is_ascii() || is_nfc(key) {
+        return false;
+    }
+    let normal: String = key.nfc().collect();
+    members.contains_key(&normal) || !normal_forms.insert(normal)
+}

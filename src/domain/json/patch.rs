@@ -1,0 +1,213 @@
+//! Patches: what a node asks for, in one of three forms.
+//!
+//! A patch is read once, with every bound checked that does not need the state. What it asks for can
+//! then be named without applying it, so that a request cannot be used to find out what it may not read.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::pointer::Pointer;
+use super::size::{POINTER_BYTES_MAX, Size, StateLimits, TooBig};
+
+mod apply;
+mod names;
+mod operation;
+
+pub use names::{Claimed, Named};
+pub use operation::Malformed;
+use operation::Operation;
+
+#[cfg(test)]
+mod tests;
+
+/// The operations of one JSON Patch. A node changes a handful of values; each operation on an array may
+/// shift all of it, so their number has to stay far below the number of leaves.
+pub const OPERATIONS_MAX: usize = 1_000;
+
+/// How a patch is written.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Format {
+    /// Top-level keys to new values, as graph nodes return them; null sets null.
+    #[default]
+    Merge,
+    /// RFC 7396; null deletes.
+    MergePatch,
+    /// RFC 6902.
+    JsonPatch,
+}
+
+impl Format {
+    /// The name, as requests carry it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Merge => "merge",
+            Self::MergePatch => "merge-patch",
+            Self::JsonPatch => "json-patch",
+        }
+    }
+}
+
+/// What a node asks for.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Patch(Form);
+
+#[derive(Clone, PartialEq, Debug)]
+enum Form {
+    Merge(Map<String, Value>),
+    MergePatch(Map<String, Value>),
+    JsonPatch(Vec<Operation>),
+}
+
+/// Why a patch was refused. Neither codes nor texts say anything about values.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum PatchError {
+    /// A merge form is an object.
+    #[error("a patch of this format is a JSON object")]
+    NotAnObject,
+    /// A JSON Patch is an array.
+    #[error("a JSON Patch is an array of operations")]
+    NotAnArray,
+    /// More than [`OPERATIONS_MAX`].
+    #[error("a JSON Patch has at most {OPERATIONS_MAX} operations")]
+    TooManyOperations,
+    /// An operation is not as RFC 6902 has it.
+    #[error("{why}")]
+    Malformed {
+        /// Where in the patch.
+        pointer: Pointer,
+        /// In what.
+        why: Malformed,
+    },
+    /// The operation needs a value there, or a container to put one into.
+    #[error("the operation needs something that is not there")]
+    NotFound {
+        /// Which operation.
+        operation: usize,
+        /// The path in the state.
+        pointer: Pointer,
+    },
+    /// The path's last token is no index of that array.
+    #[error("the path does not name a place in that array")]
+    BadIndex {
+        /// Which operation.
+        operation: usize,
+        /// The path in the state.
+        pointer: Pointer,
+    },
+    /// A `test` found another value.
+    #[error("a test operation found another value")]
+    TestFailed {
+        /// Which operation.
+        operation: usize,
+        /// The path in the state.
+        pointer: Pointer,
+    },
+    /// A `move` would put a value below itself.
+    #[error("a value cannot be moved below itself")]
+    MovedIntoItself {
+        /// Which operation.
+        operation: usize,
+        /// The path in the state.
+        pointer: Pointer,
+    },
+    /// A state is always an object.
+    #[error("a state is a JSON object, and stays one")]
+    StateNotAnObject {
+        /// Which operation, where the patch has such.
+        operation: Option<usize>,
+    },
+    /// The state would be too big, or too much would be copied on the way.
+    #[error("{reason}")]
+    TooBig {
+        /// In what.
+        reason: TooBig,
+    },
+}
+
+impl PatchError {
+    /// The code, as answers carry it.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::NotAnObject => "patch_not_an_object",
+            Self::NotAnArray => "patch_not_an_array",
+            Self::TooManyOperations => "patch_too_many_operations",
+            Self::Malformed { .. } => "patch_malformed",
+            Self::NotFound { .. } => "patch_path_not_found",
+            Self::BadIndex { .. } => "patch_bad_index",
+            Self::TestFailed { .. } => "patch_test_failed",
+            Self::MovedIntoItself { .. } => "patch_moved_into_itself",
+            Self::StateNotAnObject { .. } => "patch_state_not_an_object",
+            Self::TooBig { reason } => reason.code(),
+        }
+    }
+
+    /// Where: in the patch if it is malformed, in the state otherwise; the root where it is the whole.
+    pub fn pointer(&self) -> Pointer {
+        match self {
+            Self::Malformed { pointer, .. }
+            | Self::NotFound { pointer, .. }
+            | Self::BadIndex { pointer, .. }
+            | Self::TestFailed { pointer, .. }
+            | Self::MovedIntoItself { pointer, .. } => pointer.clone(),
+            Self::NotAnObject
+            | Self::NotAnArray
+            | Self::TooManyOperations
+            | Self::StateNotAnObject { .. }
+            | Self::TooBig { .. } => Pointer::root(),
+        }
+    }
+}
+
+impl Patch {
+    /// Reads a request. What is wrong whatever the state is refused here.
+    pub fn read(format: Format, request: Value) -> Result<Self, PatchError> {
+        let form = match (format, request) {
+            (Format::Merge, Value::Object(members)) => Form::Merge(members),
+            (Format::MergePatch, Value::Object(members)) => Form::MergePatch(members),
+            (Format::Merge | Format::MergePatch, _) => return Err(PatchError::NotAnObject),
+            (Format::JsonPatch, Value::Array(items)) => Form::JsonPatch(operation::read_all(items)?),
+            (Format::JsonPatch, _) => return Err(PatchError::NotAnArray),
+        };
+        if form.pointer_bytes() > POINTER_BYTES_MAX {
+            return Err(PatchError::TooBig { reason: TooBig::Pointers });
+        }
+        Ok(Self(form))
+    }
+
+    /// How it was written.
+    pub const fn format(&self) -> Format {
+        match self.0 {
+            Form::Merge(_) => Format::Merge,
+            Form::MergePatch(_) => Format::MergePatch,
+            Form::JsonPatch(_) => Format::JsonPatch,
+        }
+    }
+
+    /// The state after it: all of the patch or none, and never beyond the limits.
+    pub fn apply(&self, state: &Value, limits: &StateLimits) -> Result<Value, PatchError> {
+        let Value::Object(members) = state else {
+            return Err(PatchError::StateNotAnObject { operation: None });
+        };
+        let after = match &self.0 {
+            Form::Merge(request) => Value::Object(apply::merge(members, request)),
+            Form::MergePatch(request) => Value::Object(apply::merge_patch(members, request)),
+            Form::JsonPatch(operations) => apply::json_patch(state, operations, limits)?,
+        };
+        limits.check(&after).map_err(|reason| PatchError::TooBig { reason })?;
+        Ok(after)
+    }
+}
+
+impl Form {
+    /// What the pointers of everything it names take together: bounded before any is built.
+    fn pointer_bytes(&self) -> usize {
+        match self {
+            Self::Merge(members) | Self::MergePatch(members) => members
+                .iter()
+                .map(|(key, value)| Size::below(value, super::pointer::token_len(key)).pointer_bytes)
+                .sum(),
+            Self::JsonPatch(operations) => operations.iter().map(Operation::pointer_bytes).sum(),
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! From one state to the next.
+
+use serde_json::{Map, Value};
+
+use super::PatchError;
+use super::operation::Operation;
+use crate::domain::json::pointer::{Pointer, array_index};
+use crate::domain::json::size::{Size, StateLimits, TooBig};
+
+pub(super) fn merge(members: &Map<String, Value>, request: &Map<String, Value>) -> Map<String, Value> {
+    let mut after = members.clone();
+    after.extend(request.iter().map(|(key, value)| (key.clone(), value.clone())));
+    after
+}
+
+pub(super) fn merge_patch(members: &Map<String, Value>, request: &Map<String, Value>) -> Map<String, Value> {
+    let mut after = members.clone();
+    merge_into(&mut after, request);
+    after
+}
+
+/// RFC 7396, section 2.
+fn merge_into(members: &mut Map<String, Value>, request: &Map<String, Value>) {
+    for (key, value) in request {
+        match value {
+            Value::Null => _ = members.remove(key),
+            Value::Object(below) => {
+                let place = members.entry(key.as_str()).or_insert(Value::Null);
+                if !place.is_object() {
+                    *place = Value::Object(Map::new());
+                }
+                if let Value::Object(members) = place {
+                    merge_into(members, below);
+                }
+            }
+            value => _ = members.insert(key.clone(), value.clone()),
+        }
+    }
+}
+
+pub(super) fn json_patch(state: &Value, operations: &[Operation], limits: &StateLimits) -> Result<Value, PatchError> {
+    let mut run = Run { state: state.clone(), limits, copied: Size::default() };
+    for (index, operation) in operations.iter().enumerate() {
+        run.operate(operation).map_err(|fault| fault.into_error(index, operation))?;
+    }
+    Ok(run.state)
+}
+
+/// Why an operation failed, before anyone says which.
+enum Fault {
+    NotFound,
+    BadIndex,
+    TestFailed,
+    MovedIntoItself,
+    StateNotAnObject,
+    TooBig(TooBig),
+}
+
+impl Fault {
+    fn into_error(self, operation: usize, failed: &Operation) -> PatchError {
+        let pointer = match failed {
+            Operation::Add { path, .. }
+            | Operation::Remove { path }
+            | Operation::Replace { path, .. }
+            | Operation::Move { path, .. }
+            | Operation::Copy { path, .. }
+            | Operation::Test { path, .. } => path.clone(),
+        };
+        match self {
+            Self::NotFound => PatchError::NotFound { operation, pointer },
+            Self::BadIndex => PatchError::BadIndex { operation, pointer },
+            Self::TestFailed => PatchError::TestFailed { operation, pointer },
+            Self::MovedIntoItself => PatchError::MovedIntoItself { operation, pointer },
+            Self::StateNotAnObject => PatchError::StateNotAnObject { operation: Some(operation) },
+            Self::TooBig(reason) => PatchError::TooBig { reason },
+        }
+    }
+}
+
+struct Run<'l> {
+    state: Value,
+    limits: &'l StateLimits,
+    copied: Size,
+}
+
+impl Run<'_> {
+    fn operate(&mut self, operation: &Operation) -> Result<(), Fault> {
+        match operation {
+            Operation::Add { path, value } => {
+                self.check_depth(path, Size::of(value).depth)?;
+                self.add(path, value.clone())
+            }
+            Operation::Remove { path } => self.take(path).map(drop),
+            Operation::Replace { path, value } => {
+                self.check_depth(path, Size::of(value).depth)?;
+                let place = path.resolve_mut(&mut self.state).ok_or(Fault::NotFound)?;
+                if path.is_root() && !value.is_object() {
+                    return Err(Fault::StateNotAnObject);
+                }
+                *place = value.clone();
+                Ok(())
+            }
+            Operation::Move { from, path } => self.shift(from, path),
+            Operation::Copy { from, path } => {
+                self.charge(from, path)?;
+                let value = from.resolve(&self.state).ok_or(Fault::NotFound)?.clone();
+                self.add(path, value)
+            }
+            Operation::Test { path, value } => match path.resolve(&self.state) {
+                None => Err(Fault::NotFound),
+                Some(found) if found == value => Ok(()),
+                Some(_) => Err(Fault::TestFailed),
+            },
+        }
+    }
+
+    fn shift(&mut self, from: &Pointer, path: &Pointer) -> Result<(), Fault> {
+        if from == path {
+            return from.resolve(&self.state).map(|_| ()).ok_or(Fault::NotFound);
+        }
+        if from.covers(path) {
+            return Err(Fault::MovedIntoItself);
+        }
+        // Only on its way down can a value make the state deeper; looking how deep it is costs like a copy.
+        if path.tokens().count() > from.tokens().count() {
+            self.charge(from, path)?;
+        }
+        let value = self.take(from)?;
+        self.add(path, value)
+    }
+
+    /// Counts what a copy copies. All copies of a patch together stay within what one state may have, so
+    /// that doubling a value again and again ends before it costs anything. An honest patch never does.
+    fn charge(&mut self, from: &Pointer, path: &Pointer) -> Result<(), Fault> {
+        let size = Size::of(from.resolve(&self.state).ok_or(Fault::NotFound)?);
+        self.copied.bytes += size.bytes;
+        self.copied.leaves += size.leaves;
+        if self.copied.bytes > self.limits.bytes_max {
+            return Err(Fault::TooBig(TooBig::Bytes));
+        }
+        if self.copied.leaves > self.limits.leaves_max {
+            return Err(Fault::TooBig(TooBig::Leaves));
+        }
+        self.check_depth(path, size.depth)
+    }
+
+    /// Depth is checked at every step, not at the end: it doubles with a copy, and recursion follows it.
+    fn check_depth(&self, path: &Pointer, depth: usize) -> Result<(), Fault> {
+        self.limits.check_depth(path.tokens().count() + depth).map_err(Fault::TooBig)
+    }
+
+    fn add(&mut self, path: &Pointer, value: Value) -> Result<(), Fault> {
+        let Some((parent, token)) = path.split_last() else {
+            if !value.is_object() {
+                return Err(Fault::StateNotAnObject);
+            }
+            self.state = value;
+            return Ok(());
+        };
+        match parent.resolve_mut(&mut self.state) {
+            Some(Value::Object(members)) => {
+                members.insert(token.into_owned(), value);
+                Ok(())
+            }
+            Some(Value::Array(items)) => {
+                let index = if token == "-" { Some(items.len()) } else { array_index(&token) };
+                let index = index.filter(|it| *it <= items.len()).ok_or(Fault::BadIndex)?;
+                items.insert(index, value);
+                Ok(())
+            }
+            _ => Err(Fault::NotFound),
+        }
+    }
+
+    fn take(&mut self, path: &Pointer) -> Result<Value, Fault> {
+        let (parent, token) = path.split_last().ok_or(Fault::StateNotAnObject)?;
+        match parent.resolve_mut(&mut self.state) {
+            Some(Value::Object(members)) => members.remove(token.as_ref()).ok_or(Fault::NotFound),
+            Some(Value::Array(items)) => {
+                let index = array_index(&token).filter(|it| *it < items.len()).ok_or(Fault::BadIndex)?;
+                Ok(items.remove(index))
+            }
+            _ => Err(Fault::NotFound),
+        }
+    }
+}

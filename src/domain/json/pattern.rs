@@ -1,0 +1,134 @@
+//! Patterns: how policies name places.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::pointer::Pointer;
+
+#[cfg(test)]
+mod tests;
+
+/// A place in a policy: `a.b`, `$.a.b` or `a.*`. `*` is exactly one segment, and a pattern covers
+/// everything below what it names. `$` alone names the whole state.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Pattern {
+    written: String,
+    segments: Vec<Segment>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum Segment {
+    Key(String),
+    Any,
+}
+
+/// Why a text is not a pattern.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PatternError {
+    /// Nothing is named.
+    #[error("a pattern is a path such as a.b, $.a.b or a.*; this one is empty")]
+    Empty,
+    /// Two dots in a row, or one at an end: no key is meant, more likely a slip.
+    #[error("a pattern has a key between any two dots")]
+    EmptySegment,
+    /// Policies have their own spelling, and a pointer would silently name one odd key.
+    #[error("a pattern is written a.b, not as a JSON Pointer")]
+    Pointer,
+    /// `a*` would look like a prefix, which patterns do not have.
+    #[error("* stands for one whole segment; it cannot be part of a key")]
+    PartialStar,
+    /// `$` is the state, so it stands first.
+    #[error("$ stands for the whole state; it can only be the first segment")]
+    Dollar,
+    /// Brackets would look like an index or a filter, which patterns do not have.
+    #[error("an array's item is written items.0 or items.*, without brackets")]
+    Bracket,
+}
+
+impl Pattern {
+    /// Whether the pointer is what this names, or below it.
+    pub fn covers(&self, pointer: &Pointer) -> bool {
+        let mut tokens = pointer.tokens();
+        self.segments.iter().all(|segment| tokens.next().is_some_and(|token| segment.is(&token)))
+    }
+
+    /// Whether the pointer is what this names, above it or below it.
+    pub fn touches(&self, pointer: &Pointer) -> bool {
+        self.segments.iter().zip(pointer.tokens()).all(|(segment, token)| segment.is(&token))
+    }
+
+    /// The text, as the policy has it.
+    pub fn as_str(&self) -> &str {
+        &self.written
+    }
+
+    /// The one place that this names, or `None` if there is a `*` in it.
+    pub fn pointer(&self) -> Option<Pointer> {
+        self.segments.iter().try_fold(Pointer::root(), |above, segment| match segment {
+            Segment::Key(key) => Some(above.child(key)),
+            Segment::Any => None,
+        })
+    }
+}
+
+impl Segment {
+    fn is(&self, token: &str) -> bool {
+        match self {
+            Self::Key(key) => key == token,
+            Self::Any => true,
+        }
+    }
+}
+
+impl TryFrom<String> for Pattern {
+    type Error = PatternError;
+
+    fn try_from(written: String) -> Result<Self, PatternError> {
+        let path = match written.strip_prefix('$') {
+            Some("") => return Ok(Self { written, segments: Vec::new() }),
+            Some(rest) => rest.strip_prefix('.').ok_or(PatternError::Dollar)?,
+            None => &written,
+        };
+        if path.is_empty() {
+            return Err(if written.is_empty() { PatternError::Empty } else { PatternError::EmptySegment });
+        }
+        if path.starts_with('/') {
+            return Err(PatternError::Pointer);
+        }
+        let segments = path.split('.').map(read_segment).collect::<Result<_, _>>()?;
+        Ok(Self { written, segments })
+    }
+}
+
+fn read_segment(text: &str) -> Result<Segment, PatternError> {
+    match text {
+        "" => Err(PatternError::EmptySegment),
+        "*" => Ok(Segment::Any),
+        "$" => Err(PatternError::Dollar),
+        _ if text.contains('*') => Err(PatternError::PartialStar),
+        _ if text.contains(['[', ']']) => Err(PatternError::Bracket),
+        _ => Ok(Segment::Key(text.to_owned())),
+    }
+}
+
+impl TryFrom<&str> for Pattern {
+    type Error = PatternError;
+
+    fn try_from(text: &str) -> Result<Self, PatternError> {
+        Self::try_from(text.to_owned())
+    }
+}
+
+impl From<Pattern> for String {
+    fn from(pattern: Pattern) -> Self {
+        pattern.written
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.written)
+    }
+}

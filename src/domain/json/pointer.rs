@@ -1,0 +1,210 @@
+//! JSON Pointers (RFC 6901): how a place in a value is named on the wire.
+
+use std::borrow::Cow;
+use std::fmt::{self, Write as _};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+#[cfg(test)]
+mod tests;
+
+/// A place in a value. Its text is the only spelling of its tokens, so texts compare as places do.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Pointer(String);
+
+/// Why a text is not a JSON Pointer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PointerError {
+    /// RFC 6901 has the empty text for the whole, and a slash before every token.
+    #[error("a JSON Pointer is empty or begins with a slash")]
+    NoSlash,
+    /// `~` only stands in `~0` and `~1`.
+    #[error("in a JSON Pointer, ~ is written ~0 and only ~0 and ~1 are escapes")]
+    Escape,
+}
+
+impl Pointer {
+    /// The whole value.
+    pub const fn root() -> Self {
+        Self(String::new())
+    }
+
+    /// The member of that key, below this.
+    #[must_use]
+    pub fn child(&self, key: &str) -> Self {
+        let mut text = String::with_capacity(self.0.len() + 1 + key.len());
+        text.push_str(&self.0);
+        push_token(&mut text, key);
+        Self(text)
+    }
+
+    /// The item at that index, below this.
+    #[must_use]
+    pub fn index(&self, index: usize) -> Self {
+        Self(format!("{}/{index}", self.0))
+    }
+
+    /// The text, as it goes over the wire.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether this names the whole value.
+    pub const fn is_root(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The tokens from the top down, unescaped.
+    pub fn tokens(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        // A pointer is empty or begins with a slash, so what stands before the first slash is no token.
+        self.0.split('/').skip(1).map(unescape)
+    }
+
+    /// Whether `other` is this place or below it.
+    pub fn covers(&self, other: &Self) -> bool {
+        match other.0.strip_prefix(self.0.as_str()) {
+            Some(rest) => rest.is_empty() || rest.starts_with('/'),
+            None => false,
+        }
+    }
+
+    /// Whether `other` is this place, above it or below it.
+    pub fn touches(&self, other: &Self) -> bool {
+        self.covers(other) || other.covers(self)
+    }
+
+    /// The place above, or `None` for the root.
+    pub fn parent(&self) -> Option<Self> {
+        self.split_last().map(|(parent, _)| parent)
+    }
+
+    /// What stands at this place.
+    pub fn resolve<'v>(&self, value: &'v Value) -> Option<&'v Value> {
+        let mut at = value;
+        for token in self.tokens() {
+            at = match at {
+                Value::Object(members) => members.get(token.as_ref())?,
+                Value::Array(items) => items.get(array_index(&token)?)?,
+                _ => return None,
+            };
+        }
+        Some(at)
+    }
+
+    /// The same, to be changed in place.
+    pub(super) fn resolve_mut<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value> {
+        let mut at = value;
+        for token in self.tokens() {
+            at = match at {
+                Value::Object(members) => members.get_mut(token.as_ref())?,
+                Value::Array(items) => items.get_mut(array_index(&token)?)?,
+                _ => return None,
+            };
+        }
+        Some(at)
+    }
+
+    /// The place above and the last token, or `None` for the root.
+    pub(super) fn split_last(&self) -> Option<(Self, Cow<'_, str>)> {
+        let (parent, token) = self.0.rsplit_once('/')?;
+        Some((Self(parent.to_owned()), unescape(token)))
+    }
+}
+
+impl TryFrom<String> for Pointer {
+    type Error = PointerError;
+
+    fn try_from(text: String) -> Result<Self, PointerError> {
+        if !text.is_empty() && !text.starts_with('/') {
+            return Err(PointerError::NoSlash);
+        }
+        let mut after_tildes = text.split('~').skip(1);
+        if after_tildes.any(|it| !it.starts_with(['0', '1'])) {
+            return Err(PointerError::Escape);
+        }
+        Ok(Self(text))
+    }
+}
+
+impl TryFrom<&str> for Pointer {
+    type Error = PointerError;
+
+    fn try_from(text: &str) -> Result<Self, PointerError> {
+        Self::try_from(text.to_owned())
+    }
+}
+
+impl From<Pointer> for String {
+    fn from(pointer: Pointer) -> Self {
+        pointer.0
+    }
+}
+
+impl fmt::Display for Pointer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// An index as RFC 6901 writes it: no sign, no leading zero.
+pub(super) fn array_index(token: &str) -> Option<usize> {
+    let plain = token == "0" || (!token.starts_with('0') && token.bytes().all(|it| it.is_ascii_digit()));
+    if plain { token.parse().ok() } else { None }
+}
+
+/// How many bytes a key takes in a pointer, with its slash.
+pub(super) fn token_len(key: &str) -> usize {
+    1 + key.len() + key.bytes().filter(|it| matches!(it, b'~' | b'/')).count()
+}
+
+fn push_token(text: &mut String, token: &str) {
+    text.push('/');
+    let mut plain = token;
+    while let Some(at) = plain.find(['~', '/']) {
+        text.push_str(&plain[..at]);
+        text.push_str(if plain.as_bytes()[at] == b'~' { "~0" } else { "~1" });
+        plain = &plain[at + 1..];
+    }
+    text.push_str(plain);
+}
+
+fn unescape(token: &str) -> Cow<'_, str> {
+    if token.contains('~') { Cow::Owned(token.replace("~1", "/").replace("~0", "~")) } else { Cow::Borrowed(token) }
+}
+
+/// Where a walk stands: one text that grows and shrinks, so that only places worth naming are copied.
+#[derive(Debug, Default)]
+pub(super) struct Trail(String);
+
+impl Trail {
+    /// A walk that begins at `pointer`.
+    pub(super) fn at(pointer: &Pointer) -> Self {
+        Self(pointer.0.clone())
+    }
+
+    /// The place it stands at.
+    pub(super) fn pointer(&self) -> Pointer {
+        Pointer(self.0.clone())
+    }
+
+    /// Goes one step down, to a key; gives what `leave` takes to come back.
+    pub(super) fn enter_key(&mut self, key: &str) -> usize {
+        let above = self.0.len();
+        push_token(&mut self.0, key);
+        above
+    }
+
+    /// Goes one step down, to an index; gives what `leave` takes to come back.
+    pub(super) fn enter_index(&mut self, index: usize) -> usize {
+        let above = self.0.len();
+        write!(self.0, "/{index}").expect("writing to a String cannot fail");
+        above
+    }
+
+    /// Comes back up.
+    pub(super) fn leave(&mut self, above: usize) {
+        self.0.truncate(above);
+    }
+}

@@ -1,0 +1,170 @@
+//! How big a value is, in everything that costs: counted in one pass, before anything is built from it.
+
+use serde_json::Value;
+
+use super::canonical::{string_len, write_canonical};
+use super::parse::{BYTES_MAX, DEPTH_CEILING, DEPTH_MAX};
+use super::pointer::token_len;
+
+#[cfg(test)]
+mod tests;
+
+/// The leaves a state may have if nothing else is said.
+pub const LEAVES_MAX: usize = 10_000;
+
+/// The bytes that the pointers of all leaves may take together. A diff names every leaf in full, so one
+/// long key above many leaves would cost their product: 1 MiB of text could ask for 100 GB of pointers.
+/// 10,000 leaves may have pointers of 1,600 bytes each.
+pub const POINTER_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// The levels that a state has whatever is configured: what requests, deltas and exports wrap around it
+/// must still be readable.
+pub const STATE_DEPTH_CEILING: usize = DEPTH_CEILING / 2;
+
+/// What a value amounts to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Size {
+    /// Scalars, `{}` and `[]`.
+    pub leaves: usize,
+    /// Bytes of the canonical form.
+    pub bytes: usize,
+    /// Containers within each other.
+    pub depth: usize,
+    /// Bytes of the pointers of all leaves.
+    pub pointer_bytes: usize,
+}
+
+/// What a state may amount to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StateLimits {
+    /// Bytes of the canonical form.
+    pub bytes_max: usize,
+    /// Leaves.
+    pub leaves_max: usize,
+    /// Containers within each other. Never more than [`STATE_DEPTH_CEILING`].
+    pub depth_max: usize,
+}
+
+impl Default for StateLimits {
+    fn default() -> Self {
+        Self { bytes_max: BYTES_MAX, leaves_max: LEAVES_MAX, depth_max: DEPTH_MAX }
+    }
+}
+
+/// In what a state is too big.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum TooBig {
+    /// The canonical form is too long.
+    #[error("the state would be longer than allowed")]
+    Bytes,
+    /// There are too many leaves.
+    #[error("the state would have more leaves than allowed")]
+    Leaves,
+    /// There are too many containers within each other.
+    #[error("the state would have too many arrays and objects within each other")]
+    Depth,
+    /// Long keys stand above too many leaves.
+    #[error("the state would have too many leaves below long keys")]
+    Pointers,
+}
+
+impl TooBig {
+    /// The code, as answers carry it.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Bytes => "state_too_large",
+            Self::Leaves => "state_too_many_leaves",
+            Self::Depth => "state_too_deep",
+            Self::Pointers => "state_keys_too_long",
+        }
+    }
+}
+
+impl StateLimits {
+    /// Whether a state stays within these.
+    pub fn check(&self, state: &Value) -> Result<(), TooBig> {
+        let size = Size::of(state);
+        self.check_depth(size.depth)?;
+        if size.leaves > self.leaves_max {
+            return Err(TooBig::Leaves);
+        }
+        if size.bytes > self.bytes_max {
+            return Err(TooBig::Bytes);
+        }
+        if size.pointer_bytes > POINTER_BYTES_MAX {
+            return Err(TooBig::Pointers);
+        }
+        Ok(())
+    }
+
+    /// Whether a state may have so many levels.
+    pub(super) fn check_depth(&self, depth: usize) -> Result<(), TooBig> {
+        if depth > self.depth_max.min(STATE_DEPTH_CEILING) { Err(TooBig::Depth) } else { Ok(()) }
+    }
+}
+
+impl Size {
+    /// The size of a value whose leaves' pointers begin at it.
+    pub fn of(value: &Value) -> Self {
+        Self::below(value, 0)
+    }
+
+    /// The size of a value that stands below a pointer of so many bytes.
+    pub(super) fn below(value: &Value, pointer_len: usize) -> Self {
+        let mut meter = Meter { size: Self::default(), scratch: Vec::new() };
+        meter.size.depth = meter.measure(value, pointer_len);
+        meter.size
+    }
+}
+
+struct Meter {
+    size: Size,
+    scratch: Vec<u8>,
+}
+
+impl Meter {
+    /// Adds a value, and gives its depth.
+    fn measure(&mut self, value: &Value, pointer_len: usize) -> usize {
+        match value {
+            Value::Array(items) if !items.is_empty() => {
+                // Two brackets, and a comma between any two.
+                self.size.bytes += items.len() + 1;
+                let mut depth = 0;
+                for (index, item) in items.iter().enumerate() {
+                    let token_len = 2 + index.checked_ilog10().unwrap_or(0) as usize;
+                    depth = depth.max(self.measure(item, pointer_len + token_len));
+                }
+                depth + 1
+            }
+            Value::Object(members) if !members.is_empty() => {
+                self.size.bytes += members.len() + 1;
+                let mut depth = 0;
+                for (key, value) in members {
+                    self.size.bytes += string_len(key) + 1;
+                    depth = depth.max(self.measure(value, pointer_len + token_len(key)));
+                }
+                depth + 1
+            }
+            leaf => {
+                self.size.leaves += 1;
+                self.size.pointer_bytes += pointer_len;
+                self.size.bytes += self.leaf_len(leaf);
+                usize::from(matches!(leaf, Value::Array(_) | Value::Object(_)))
+            }
+        }
+    }
+
+    fn leaf_len(&mut self, leaf: &Value) -> usize {
+        match leaf {
+            Value::String(string) => string_len(string),
+            Value::Array(_) | Value::Object(_) => 2,
+            Value::Null | Value::Bool(true) => 4,
+            Value::Bool(false) => 5,
+            Value::Number(_) => {
+                self.scratch.clear();
+                write_canonical(leaf, &mut self.scratch);
+                self.scratch.len()
+            }
+        }
+    }
+}

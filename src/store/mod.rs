@@ -6,7 +6,10 @@
 //! must lie between. The store applies all of it or nothing, and checks what it relied on again
 //! inside the transaction. That is why both databases need so little code of their own.
 
+mod bell;
 pub mod change;
+mod check;
+mod migrate;
 pub mod postgres;
 pub mod record;
 pub mod records;

@@ -1,0 +1,167 @@
+//! What both databases check of a change. One place, so that they cannot drift apart.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use crate::domain::time::Timestamp;
+
+use super::change::{Change, Guard, RowWrite};
+use super::row::{Row, Table};
+use super::{CLOCK_SKEW_MILLIS_MAX, StoreError};
+
+/// An index entry of PostgreSQL is at most a third of a page; names are far below that, on both databases.
+pub const NAME_BYTES_MAX: usize = 1_024;
+
+/// The sequencer's batches are the largest changes; all rows of one are locked at once.
+pub const CHANGE_ROWS_MAX: usize = 4_096;
+
+/// The rows as they stand inside the transaction, locked or alone with the writer.
+pub(super) trait Standing {
+    /// The revision of a row, if there is one.
+    fn revision(&mut self, table: Table, id: &str) -> Result<Option<i64>, StoreError>;
+
+    /// The id of the row that has the alias, if one has.
+    fn holder(&mut self, table: Table, alias: &str) -> Result<Option<String>, StoreError>;
+}
+
+/// When a change is checked.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moment {
+    /// By the database's clock, asked after the locks were had.
+    pub(super) now: Timestamp,
+    /// How long the change has been in the store's hands by then.
+    pub(super) waited: Duration,
+}
+
+impl RowWrite {
+    pub(super) fn name(&self) -> (Table, &str) {
+        match self {
+            Self::Insert(row) | Self::Replace(row) => (row.table, &row.id),
+            Self::Remove { table, id, .. } => (*table, id),
+        }
+    }
+
+    /// The revision the row must stand at; a new row has none.
+    pub(super) fn expected(&self) -> Option<i64> {
+        match self {
+            Self::Insert(_) => None,
+            Self::Replace(row) => Some(row.revision.saturating_sub(1)),
+            Self::Remove { revision, .. } => Some(*revision),
+        }
+    }
+
+    fn row(&self) -> Option<&Row> {
+        match self {
+            Self::Insert(row) | Self::Replace(row) => Some(row),
+            Self::Remove { .. } => None,
+        }
+    }
+}
+
+impl Change {
+    /// The aliases that must be free or the row's own.
+    pub(super) fn aliases(&self) -> impl Iterator<Item = (Table, &str, &str)> {
+        let rows = self.writes.iter().filter_map(RowWrite::row);
+        rows.filter_map(|row| row.facets.alias.as_deref().map(|alias| (row.table, alias, row.id.as_str())))
+    }
+}
+
+/// Refuses, before anything is queued, what no database could apply or the two would take differently.
+pub(super) fn well_formed(change: &Change) -> Result<(), StoreError> {
+    if change.writes.len() + change.guards.len() > CHANGE_ROWS_MAX {
+        return Err(StoreError::Database(format!("a change of more than {CHANGE_ROWS_MAX} rows")));
+    }
+    let mut names = HashSet::with_capacity(change.writes.len());
+    for write in &change.writes {
+        let (table, id) = write.name();
+        if !names.insert((table, id)) {
+            return Err(StoreError::Database(format!("a change writes one row of {} twice", table.name())));
+        }
+        if id.is_empty() || !write.row().is_none_or(can_be_kept) {
+            return Err(StoreError::Database(format!("a row of {} has a name that cannot be kept", table.name())));
+        }
+    }
+    let mut aliases = HashSet::new();
+    for (table, alias, _) in change.aliases() {
+        if !aliases.insert((table, alias)) {
+            return Err(StoreError::Conflict(table.name()));
+        }
+    }
+    Ok(())
+}
+
+/// PostgreSQL keeps no NUL in text, and neither database should have to index a page-long name.
+fn can_be_kept(row: &Row) -> bool {
+    let alias = row.facets.alias.as_deref().unwrap_or_default();
+    let names = [&row.id, alias, &row.facets.owner, &row.facets.state, &row.key_id];
+    names.iter().all(|name| can_be_asked(name)) && !row.body.contains('\0')
+}
+
+/// False for names that no row can have; asking for one finds nothing.
+pub(super) fn can_be_asked(name: &str) -> bool {
+    name.len() <= NAME_BYTES_MAX && !name.contains('\0')
+}
+
+/// Checks everything a change relies on: the clocks, its guards, and every row it writes as it stood before.
+pub(super) fn check(change: &Change, moment: Moment, standing: &mut impl Standing) -> Result<(), StoreError> {
+    check_clocks(change.decided_at, moment)?;
+    for guard in &change.guards {
+        if let Guard::Unchanged { table, id, revision } = guard
+            && standing.revision(*table, id)? != Some(*revision)
+        {
+            return Err(StoreError::Conflict(table.name()));
+        }
+    }
+    for write in &change.writes {
+        let (table, id) = write.name();
+        if standing.revision(table, id)? != write.expected() {
+            return Err(StoreError::Conflict(table.name()));
+        }
+    }
+    for (table, alias, id) in change.aliases() {
+        if standing.holder(table, alias)?.is_some_and(|holder| holder != id) {
+            return Err(StoreError::Conflict(table.name()));
+        }
+    }
+    let too_late = |guard: &Guard| matches!(guard, Guard::Before(end) if moment.now >= *end);
+    if change.guards.iter().any(too_late) { Err(StoreError::TooLate) } else { Ok(()) }
+}
+
+/// A change may not be older than the skew allowed, whatever the reason: its times are signed. But if the
+/// store itself took that long, the clocks are not to blame and the caller should simply come again.
+fn check_clocks(decided_at: Timestamp, moment: Moment) -> Result<(), StoreError> {
+    let within = |apart: i64| apart.saturating_abs() <= CLOCK_SKEW_MILLIS_MAX;
+    let apart = moment.now.millis().saturating_sub(decided_at.millis());
+    let waited = i64::try_from(moment.waited.as_millis()).unwrap_or(i64::MAX);
+    match (within(apart), within(apart.saturating_sub(waited))) {
+        (true, _) => Ok(()),
+        (false, true) => Err(StoreError::Busy),
+        (false, false) => Err(StoreError::ClockSkew),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(decided: i64, now: i64, waited: u64) -> Result<(), StoreError> {
+        let moment = Moment { now: Timestamp::from_millis(now), waited: Duration::from_millis(waited) };
+        check_clocks(Timestamp::from_millis(decided), moment)
+    }
+
+    #[test]
+    fn clocks_may_differ_by_two_seconds_either_way_and_no_more() {
+        for now in [10_000, 8_000, 12_000] {
+            assert!(at(10_000, now, 0).is_ok(), "{now}");
+        }
+        for now in [7_999, 12_001, i64::MAX, i64::MIN] {
+            assert!(matches!(at(10_000, now, 0), Err(StoreError::ClockSkew)), "{now}");
+        }
+    }
+
+    #[test]
+    fn a_long_wait_in_the_store_is_not_blamed_on_the_clocks() {
+        assert!(matches!(at(10_000, 13_000, 1_500), Err(StoreError::Busy)));
+        assert!(matches!(at(10_000, 13_000, 500), Err(StoreError::ClockSkew)));
+    }
+}

@@ -1,0 +1,85 @@
+//! Migrations: only ever added, applied in order, and never to a database that a newer version has had.
+
+use sha2::{Digest as _, Sha256};
+
+use super::StoreError;
+
+/// One migration, in one database's words. The other's has the same name.
+#[derive(Debug)]
+pub(super) struct Migration {
+    pub(super) version: i64,
+    pub(super) name: &'static str,
+    pub(super) sql: &'static str,
+}
+
+macro_rules! migrations {
+    ($folder:literal: $($version:literal $name:literal),*) => {
+        &[$(Migration {
+            version: $version,
+            name: $name,
+            sql: include_str!(concat!("../../migrations/", $folder, "/", $name, ".sql")),
+        },)*]
+    };
+}
+
+pub(super) const SQLITE: &[Migration] = migrations!("sqlite": 1 "0001_tables");
+#[expect(dead_code, reason = "PostgreSQL comes next")]
+pub(super) const POSTGRES: &[Migration] = migrations!("postgres": 1 "0001_tables");
+
+/// Which migrations the database has had. Both databases take this text.
+pub(super) const CREATE_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_migrations \
+    (version BIGINT NOT NULL PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL)";
+
+/// What was applied, in order.
+pub(super) const SELECT_APPLIED: &str = "SELECT version, checksum FROM schema_migrations ORDER BY version";
+
+/// Why a store could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The address is not one.
+    #[error("not an address of a PostgreSQL database: {0}")]
+    Url(String),
+    /// A newer version of this program has had the database; an older one would misread it.
+    #[error("the database has migration {found}, this version knows them up to {known}: use a newer one")]
+    Newer {
+        /// The newest there.
+        found: i64,
+        /// The newest here.
+        known: i64,
+    },
+    /// A migration that was applied is not the one of that number here.
+    #[error("migration {version} of the database is not this version's")]
+    Altered {
+        /// Which.
+        version: i64,
+    },
+    /// The file could not be made or opened.
+    #[error("the database file cannot be used")]
+    File(#[source] std::io::Error),
+    /// The database failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Migration {
+    pub(super) fn checksum(&self) -> String {
+        Sha256::digest(self.sql.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// The migrations still to be applied, given those that were, in order.
+pub(super) fn pending(
+    known: &'static [Migration],
+    applied: &[(i64, String)],
+) -> Result<&'static [Migration], OpenError> {
+    let newest = known.last().map_or(0, |it| it.version);
+    if let Some((found, _)) = applied.last().filter(|(version, _)| *version > newest) {
+        return Err(OpenError::Newer { found: *found, known: newest });
+    }
+    for (migration, (version, checksum)) in known.iter().zip(applied) {
+        if migration.version != *version || migration.checksum() != *checksum {
+            return Err(OpenError::Altered { version: *version });
+        }
+    }
+    Ok(known.get(applied.len()..).unwrap_or_default())
+}

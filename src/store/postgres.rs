@@ -1,0 +1,1 @@
+//! PostgreSQL: many gateways on one database.

@@ -1,0 +1,222 @@
+//! SQLite: the embedded default. One thread writes and groups what it is given under one sync of the
+//! disk; readers read beside it.
+
+mod keeper;
+mod readers;
+mod writer;
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+
+use crate::clock::{Clock as _, ClockOffset, SystemClock};
+use crate::domain::time::Timestamp;
+
+use super::bell::Bell;
+use super::change::Change;
+pub use super::migrate::OpenError;
+use super::row::{Facets, Row, Table};
+use super::{Cursor, Filter, SequencerLock, Store, StoreError, check, migrate};
+use keeper::Keeper;
+use readers::Readers;
+use writer::Writer;
+
+/// How long to wait for another process (the command line, a backup) that has the database.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Every statement of every table, with room to spare.
+const STATEMENTS_MAX: usize = 512;
+
+/// How a commit reaches the disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Synchronous {
+    /// Before it is answered. Nothing else is durable.
+    #[default]
+    Full,
+    /// Whenever the system likes. Only for the test that shows such loss to be noticed.
+    Off,
+}
+
+impl Synchronous {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Full => "FULL",
+            Self::Off => "OFF",
+        }
+    }
+}
+
+/// What tests change about a store; the default is right everywhere else.
+#[derive(Clone, Debug, Default)]
+pub struct SqliteOptions {
+    /// How far the store's time is off the host's clock.
+    pub clock_offset: ClockOffset,
+    /// How a commit reaches the disk.
+    pub synchronous: Synchronous,
+}
+
+/// The store on a SQLite file.
+#[derive(Debug)]
+pub struct SqliteStore {
+    // Dropped in this order: the last connection to close tidies the log away.
+    _keeper: Keeper,
+    writer: Writer,
+    readers: Readers,
+    bell: Arc<Bell>,
+    clock_offset: ClockOffset,
+    path: PathBuf,
+}
+
+impl SqliteStore {
+    /// Opens the file, making it (mode 0600) and bringing it up to date where needed. Blocks shortly.
+    pub fn open(path: impl Into<PathBuf>, options: SqliteOptions) -> Result<Self, OpenError> {
+        let path = path.into();
+        make_private(&path).map_err(OpenError::File)?;
+        let mut connection = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        prepare_file(&connection, options.synchronous).map_err(database)?;
+        migrate_file(&mut connection)?;
+        let bell = Arc::new(Bell::new());
+        let readers = Readers::open(&path)?;
+        let keeper = Keeper::start(&path, Arc::clone(&bell))?;
+        let writer = Writer::start(connection, options.clock_offset.clone(), Arc::clone(&bell), keeper.signal())?;
+        Ok(Self { _keeper: keeper, writer, readers, bell, clock_offset: options.clock_offset, path })
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn commit(&self, change: Change) -> Result<(), StoreError> {
+        check::well_formed(&change)?;
+        self.writer.commit(change).await
+    }
+
+    async fn get(&self, table: Table, id: &str) -> Result<Option<Row>, StoreError> {
+        self.readers.get(table, id)
+    }
+
+    async fn get_by_alias(&self, table: Table, alias: &str) -> Result<Option<Row>, StoreError> {
+        self.readers.get_by_alias(table, alias)
+    }
+
+    async fn get_many(&self, table: Table, ids: &[String]) -> Result<Vec<Row>, StoreError> {
+        self.readers.get_many(table, ids)
+    }
+
+    async fn list(
+        &self,
+        table: Table,
+        filter: Filter<'_>,
+        after: Option<&Cursor>,
+        limit: u32,
+    ) -> Result<Vec<Row>, StoreError> {
+        self.readers.list(table, filter, after, limit)
+    }
+
+    async fn last_of(&self, table: Table, owner: &str) -> Result<Option<Row>, StoreError> {
+        self.readers.last_of(table, owner)
+    }
+
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        Ok(self.clock_offset.applied_to(SystemClock.now()))
+    }
+
+    async fn sequencer_lock(&self) -> Result<Option<Box<dyn SequencerLock>>, StoreError> {
+        let path = beside(&self.path, "-sequencer");
+        let failed = |error: std::io::Error| StoreError::Database(format!("the sequencer's lock file: {error}"));
+        make_private(&path).map_err(failed)?;
+        let file = OpenOptions::new().write(true).open(&path).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Box::new(FileLock(file)))),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(failed(error)),
+        }
+    }
+
+    async fn changed(&self, patience: Duration) {
+        self.bell.wait(patience).await;
+    }
+}
+
+/// The system frees the lock when the file closes, however the process ends.
+struct FileLock(#[expect(dead_code, reason = "the open file is the lock")] File);
+
+impl SequencerLock for FileLock {}
+
+/// The path with something after its last character, as SQLite names its own files.
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// SQLite gives its log the mode of the database, so the mode must be right before it opens the file.
+fn make_private(path: &Path) -> std::io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map(drop)
+}
+
+fn connect(path: &Path, access: OpenFlags) -> Result<Connection, StoreError> {
+    let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(database)?;
+    connection.busy_timeout(BUSY_TIMEOUT).map_err(database)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    Ok(connection)
+}
+
+/// The log is moved into the file by the keeper, never in the middle of a commit.
+fn prepare_file(connection: &Connection, synchronous: Synchronous) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", synchronous.as_str())?;
+    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    connection.pragma_update(None, "trusted_schema", "OFF")?;
+    connection.pragma_update(None, "cache_size", -WRITER_CACHE_KIB)
+}
+
+/// The upper levels of every index that a busy gateway writes to stay in memory.
+const WRITER_CACHE_KIB: i64 = 32 * 1024;
+
+fn migrate_file(connection: &mut Connection) -> Result<(), OpenError> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(database)?;
+    transaction.execute_batch(migrate::CREATE_TABLE).map_err(database)?;
+    let applied = applied(&transaction).map_err(database)?;
+    for migration in migrate::pending(migrate::SQLITE, &applied)? {
+        transaction.execute_batch(migration.sql).map_err(database)?;
+        let insert = "INSERT INTO schema_migrations (version, name, checksum) VALUES (?1, ?2, ?3)";
+        transaction.execute(insert, (migration.version, migration.name, migration.checksum())).map_err(database)?;
+    }
+    Ok(transaction.commit().map_err(database)?)
+}
+
+fn applied(connection: &Connection) -> rusqlite::Result<Vec<(i64, String)>> {
+    let mut statement = connection.prepare(migrate::SELECT_APPLIED)?;
+    statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+}
+
+/// A row as [`super::sql::COLUMNS`] lists it.
+fn decode(table: Table, row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
+    let facets = Facets { alias: row.get(1)?, owner: row.get(2)?, state: row.get(3)?, due: row.get(4)? };
+    Ok(Row {
+        table,
+        id: row.get(0)?,
+        facets,
+        revision: row.get(5)?,
+        body: row.get(6)?,
+        key_id: row.get(7)?,
+        mac: row.get(8)?,
+    })
+}
+
+/// SQLite's messages name tables and columns, never their content.
+#[expect(clippy::needless_pass_by_value, reason = "it is what map_err passes")]
+fn database(error: rusqlite::Error) -> StoreError {
+    match error.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked) => StoreError::Busy,
+        _ => StoreError::Database(format!("SQLite: {error}")),
+    }
+}

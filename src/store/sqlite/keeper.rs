@@ -1,0 +1,147 @@
+//! The thread that keeps house: it moves the log into the file, and notices what other processes commit.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::super::StoreError;
+use super::super::bell::Bell;
+use super::{BUSY_TIMEOUT, beside, connect, database};
+
+/// How late a commit of another process is noticed at most. Asking costs about a microsecond.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// The log is moved in pieces of about this size, small enough not to be felt by commits beside it.
+const MOVE_AFTER_BYTES: usize = 4 * 1024 * 1024;
+
+/// A log that commits keep from ever being wholly moved grows; past this size commits wait for it to be cut.
+const LOG_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// While the log is cut, commits wait for readers at most this long; then it is tried again later.
+const CUT_PATIENCE: Duration = Duration::from_millis(100);
+
+/// What wakes the keeper before its time.
+enum Message {
+    /// Enough was written.
+    Move,
+    /// The store closes.
+    Stop,
+}
+
+/// The writer's side of the keeper.
+#[derive(Clone, Debug)]
+pub(super) struct Signal {
+    unmoved: Arc<AtomicUsize>,
+    too_long: Arc<AtomicBool>,
+    wake: SyncSender<Message>,
+}
+
+impl Signal {
+    /// So much was written.
+    pub(super) fn wrote(&self, bytes: usize) {
+        if self.unmoved.fetch_add(bytes, Ordering::Relaxed) + bytes >= MOVE_AFTER_BYTES {
+            // Full means that it is awake already.
+            let _ = self.wake.try_send(Message::Move);
+        }
+    }
+
+    /// Cuts the log if it has grown too long. Only the writer can: anyone else would wait for a gap in its work.
+    pub(super) fn cut_if_too_long(&self, connection: &Connection) {
+        if self.too_long.swap(false, Ordering::Relaxed) {
+            // If a reader is in the way, the keeper finds it too long again later.
+            let cut = connection.busy_timeout(CUT_PATIENCE).and_then(|()| checkpoint(connection, "TRUNCATE"));
+            let restored = connection.busy_timeout(BUSY_TIMEOUT);
+            if let Err(error) = cut.and(restored) {
+                tracing::warn!(%error, "the database's log could not be cut");
+            }
+        }
+    }
+}
+
+/// The keeping thread. Dropping it ends the thread.
+#[derive(Debug)]
+pub(super) struct Keeper {
+    signal: Signal,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Keeper {
+    pub(super) fn start(path: &Path, bell: Arc<Bell>) -> Result<Self, StoreError> {
+        let (wake, messages) = sync_channel(1);
+        let signal = Signal { unmoved: Arc::default(), too_long: Arc::default(), wake };
+        let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let log = beside(path, "-wal");
+        let mut rounds =
+            Rounds { version: version(&connection).map_err(database)?, connection, log, bell, signal: signal.clone() };
+        let thread = std::thread::Builder::new().name("sqlite-keeper".to_owned());
+        let thread = thread.spawn(move || rounds.walk(&messages));
+        let thread = thread.map_err(|error| StoreError::Database(format!("no thread for the keeper: {error}")))?;
+        Ok(Self { signal, thread: Some(thread) })
+    }
+
+    pub(super) fn signal(&self) -> Signal {
+        self.signal.clone()
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        // An error means that it has ended already.
+        let _ = self.signal.wake.send(Message::Stop);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Rounds {
+    connection: Connection,
+    log: PathBuf,
+    version: i64,
+    bell: Arc<Bell>,
+    signal: Signal,
+}
+
+impl Rounds {
+    fn walk(&mut self, messages: &Receiver<Message>) {
+        loop {
+            match messages.recv_timeout(LOOK_EVERY) {
+                Ok(Message::Move) | Err(RecvTimeoutError::Timeout) => {}
+                Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+            }
+            if let Err(error) = self.once() {
+                tracing::warn!(%error, "the database's log could not be moved into its file");
+            }
+        }
+    }
+
+    fn once(&mut self) -> rusqlite::Result<()> {
+        let version = version(&self.connection)?;
+        if version == self.version {
+            return Ok(());
+        }
+        self.version = version;
+        self.bell.ring();
+        self.signal.unmoved.store(0, Ordering::Relaxed);
+        checkpoint(&self.connection, "PASSIVE")?;
+        if std::fs::metadata(&self.log).is_ok_and(|it| it.len() > LOG_BYTES_MAX) {
+            self.signal.too_long.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}
+
+/// Changes whenever another connection, of this process or another, has committed.
+fn version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))
+}
+
+/// Moves what it can of the log into the file; that some of it is in use is no error.
+fn checkpoint(connection: &Connection, mode: &str) -> rusqlite::Result<()> {
+    connection.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |_| Ok(()))
+}

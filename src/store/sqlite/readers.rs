@@ -1,0 +1,109 @@
+//! Read-only connections, used inline: a read is a few microseconds, less than handing it to a thread.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, ToSql};
+
+use super::super::check::can_be_asked;
+use super::super::row::{Row, Table};
+use super::super::sql::{Dialect, Statements};
+use super::super::{Cursor, Filter, LIST_ROWS_MAX, StoreError};
+use super::{connect, database, decode};
+
+/// More would only share the same cores.
+const READERS_MAX: usize = 8;
+
+/// Connections that read beside the writer. None is ever held across an await.
+#[derive(Debug)]
+pub(super) struct Readers {
+    connections: Vec<Mutex<Connection>>,
+    turn: AtomicUsize,
+}
+
+impl Readers {
+    pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
+        let count = std::thread::available_parallelism().map_or(1, usize::from).clamp(2, READERS_MAX);
+        let open = |_| connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map(Mutex::new);
+        let connections = (0..count).map(open).collect::<Result<_, _>>()?;
+        Ok(Self { connections, turn: AtomicUsize::new(0) })
+    }
+
+    pub(super) fn get(&self, table: Table, id: &str) -> Result<Option<Row>, StoreError> {
+        self.one(table, |it| &it.get, id)
+    }
+
+    pub(super) fn get_by_alias(&self, table: Table, alias: &str) -> Result<Option<Row>, StoreError> {
+        self.one(table, |it| &it.get_by_alias, alias)
+    }
+
+    pub(super) fn last_of(&self, table: Table, owner: &str) -> Result<Option<Row>, StoreError> {
+        self.one(table, |it| &it.last_of, owner)
+    }
+
+    pub(super) fn get_many(&self, table: Table, ids: &[String]) -> Result<Vec<Row>, StoreError> {
+        if ids.len() > LIST_ROWS_MAX as usize {
+            return Err(StoreError::Database(format!("more than {LIST_ROWS_MAX} rows were asked for at once")));
+        }
+        let mut ids: Vec<&String> = ids.iter().filter(|id| can_be_asked(id)).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let connection = self.connection();
+        let mut statement = connection.prepare_cached(&Statements::of(Dialect::Sqlite, table).get).map_err(database)?;
+        let rows = ids.iter().map(|id| statement.query_row([id], |row| decode(table, row)).optional());
+        rows.filter_map(Result::transpose).collect::<rusqlite::Result<_>>().map_err(database)
+    }
+
+    pub(super) fn list(
+        &self,
+        table: Table,
+        filter: Filter<'_>,
+        after: Option<&Cursor>,
+        limit: u32,
+    ) -> Result<Vec<Row>, StoreError> {
+        let statements = Statements::of(Dialect::Sqlite, table);
+        let limit = limit.min(LIST_ROWS_MAX);
+        let (due, id) = after.map_or((i64::MIN, ""), |cursor| (cursor.due, cursor.id.as_str()));
+        match filter {
+            Filter::All => self.many(table, &statements.list_all, &[&id, &limit]),
+            Filter::Owner(owner) => self.many(table, &statements.list_owner, &[&owner, &id, &limit]),
+            Filter::State(state) => self.many(table, &statements.list_state, &[&state, &due, &id, &limit]),
+            Filter::DueBy(state, moment) => {
+                let parameters: [&dyn ToSql; 5] = [&state, &due, &id, &moment.millis(), &limit];
+                self.many(table, &statements.list_due, &parameters)
+            }
+        }
+    }
+
+    fn one(&self, table: Table, which: fn(&Statements) -> &String, name: &str) -> Result<Option<Row>, StoreError> {
+        if !can_be_asked(name) {
+            return Ok(None);
+        }
+        let connection = self.connection();
+        let text = which(Statements::of(Dialect::Sqlite, table));
+        let mut statement = connection.prepare_cached(text).map_err(database)?;
+        statement.query_row([name], |row| decode(table, row)).optional().map_err(database)
+    }
+
+    fn many(&self, table: Table, text: &str, parameters: &[&dyn ToSql]) -> Result<Vec<Row>, StoreError> {
+        let connection = self.connection();
+        let mut statement = connection.prepare_cached(text).map_err(database)?;
+        let rows = statement.query_map(parameters, |row| decode(table, row)).map_err(database)?;
+        rows.collect::<rusqlite::Result<_>>().map_err(database)
+    }
+
+    /// A connection that is free, or else the next in turn as soon as it is. A reader that panicked left
+    /// nothing half done that the next could see.
+    fn connection(&self) -> MutexGuard<'_, Connection> {
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        for at in 0..self.connections.len() {
+            match self.connections[(turn + at) % self.connections.len()].try_lock() {
+                Ok(connection) => return connection,
+                Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => {}
+            }
+        }
+        self.connections[turn % self.connections.len()].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,218 @@
+//! The one thread that writes. Changes that wait together share a transaction, and so one sync of the
+//! disk; each is still applied wholly or refused on its own, and answered only when all is on the disk.
+
+use std::slice;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior};
+use tokio::sync::{mpsc, oneshot};
+
+use super::super::StoreError;
+use super::super::bell::Bell;
+use super::super::change::{Change, RowWrite};
+use super::super::check::{self, Moment, Standing};
+use super::super::row::{Row, Table};
+use super::super::sql::{Dialect, Statements};
+use super::database;
+use super::keeper::Signal;
+use crate::clock::{Clock as _, ClockOffset, SystemClock};
+
+/// As many as wait; more would only make the first of them wait longer.
+const GROUP_CHANGES_MAX: usize = 1_024;
+
+/// A few groups: more could not be answered before their callers give up.
+const QUEUE_CHANGES_MAX: usize = 4_096;
+
+struct Job {
+    change: Change,
+    since: Instant,
+    answer: oneshot::Sender<Result<(), StoreError>>,
+}
+
+/// The writing thread's queue. Dropping it lets the thread finish what is queued, and waits for that.
+#[derive(Debug)]
+pub(super) struct Writer {
+    queue: Option<mpsc::Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    pub(super) fn start(
+        connection: Connection,
+        clock_offset: ClockOffset,
+        bell: Arc<Bell>,
+        keeper: Signal,
+    ) -> Result<Self, StoreError> {
+        let (queue, jobs) = mpsc::channel(QUEUE_CHANGES_MAX);
+        let mut desk = Desk { connection, clock_offset, bell, keeper };
+        let thread = std::thread::Builder::new().name("sqlite-writer".to_owned());
+        let thread = thread.spawn(move || desk.work(jobs));
+        let thread = thread.map_err(|error| StoreError::Database(format!("no thread for the writer: {error}")))?;
+        Ok(Self { queue: Some(queue), thread: Some(thread) })
+    }
+
+    pub(super) async fn commit(&self, change: Change) -> Result<(), StoreError> {
+        let (answer, answered) = oneshot::channel();
+        let job = Job { change, since: SystemClock.instant(), answer };
+        let queue = self.queue.as_ref().ok_or_else(ended)?;
+        queue.try_send(job).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => StoreError::Busy,
+            mpsc::error::TrySendError::Closed(_) => ended(),
+        })?;
+        answered.await.map_err(|_| ended())?
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.queue = None;
+        if let Some(thread) = self.thread.take() {
+            // If it panicked, every caller has already been told that it ended.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn ended() -> StoreError {
+    StoreError::Database("the writing thread has ended".to_owned())
+}
+
+/// What the writing thread owns.
+struct Desk {
+    connection: Connection,
+    clock_offset: ClockOffset,
+    bell: Arc<Bell>,
+    keeper: Signal,
+}
+
+/// What happened to each change of a group that was committed.
+type Outcomes = Vec<Result<(), StoreError>>;
+
+/// Why nothing of a group was committed.
+enum Failure {
+    /// Something unforeseen in the middle of one change: the others deserve to be tried without it.
+    InOne(StoreError),
+    /// The transaction itself could not begin or end.
+    InAll(StoreError),
+}
+
+impl Desk {
+    fn work(&mut self, mut jobs: mpsc::Receiver<Job>) {
+        let mut group = Vec::with_capacity(GROUP_CHANGES_MAX);
+        while jobs.blocking_recv_many(&mut group, GROUP_CHANGES_MAX) > 0 {
+            self.keeper.cut_if_too_long(&self.connection);
+            let outcomes = self.commit(&group);
+            if outcomes.iter().any(Result::is_ok) {
+                self.bell.ring();
+                self.keeper.wrote(group.iter().map(|job| size(&job.change)).sum());
+            }
+            for (job, outcome) in group.drain(..).zip(outcomes) {
+                // A caller that went away is not owed an answer; what it asked for stands.
+                let _ = job.answer.send(outcome);
+            }
+        }
+    }
+
+    fn commit(&mut self, group: &[Job]) -> Outcomes {
+        match self.commit_together(group) {
+            Ok(outcomes) => outcomes,
+            Err(Failure::InOne(error)) if group.len() == 1 => vec![Err(error)],
+            Err(Failure::InOne(_)) => group.iter().flat_map(|job| self.commit(slice::from_ref(job))).collect(),
+            Err(Failure::InAll(error)) => group.iter().map(|_| Err(again(&error))).collect(),
+        }
+    }
+
+    fn commit_together(&mut self, group: &[Job]) -> Result<Outcomes, Failure> {
+        let begin = self.connection.transaction_with_behavior(TransactionBehavior::Immediate);
+        let transaction = begin.map_err(|error| Failure::InAll(database(error)))?;
+        let mut outcomes = Vec::with_capacity(group.len());
+        for job in group {
+            let now = self.clock_offset.applied_to(SystemClock.now());
+            let waited = SystemClock.instant().saturating_duration_since(job.since);
+            let verdict = check::check(&job.change, Moment { now, waited }, &mut Locked(&transaction));
+            if let Err(StoreError::Database(text)) = verdict {
+                return Err(Failure::InOne(StoreError::Database(text)));
+            }
+            if verdict.is_ok() {
+                let mut writes = job.change.writes.iter();
+                writes.try_for_each(|it| write(&transaction, it)).map_err(Failure::InOne)?;
+            }
+            outcomes.push(verdict);
+        }
+        transaction.commit().map_err(|error| Failure::InAll(database(error)))?;
+        Ok(outcomes)
+    }
+}
+
+/// The same for the next of them: all of a group fail alike.
+fn again(error: &StoreError) -> StoreError {
+    match error {
+        StoreError::Busy => StoreError::Busy,
+        other => StoreError::Database(other.to_string()),
+    }
+}
+
+/// The rows as they stand: the transaction began by locking out every other writer.
+struct Locked<'t>(&'t Transaction<'t>);
+
+impl Locked<'_> {
+    fn ask<T: rusqlite::types::FromSql>(&self, text: &str, name: &str) -> Result<Option<T>, StoreError> {
+        let mut statement = self.0.prepare_cached(text).map_err(database)?;
+        statement.query_row([name], |row| row.get(0)).optional().map_err(database)
+    }
+}
+
+impl Standing for Locked<'_> {
+    fn revision(&mut self, table: Table, id: &str) -> Result<Option<i64>, StoreError> {
+        self.ask(&Statements::of(Dialect::Sqlite, table).revision, id)
+    }
+
+    fn holder(&mut self, table: Table, alias: &str) -> Result<Option<String>, StoreError> {
+        self.ask(&Statements::of(Dialect::Sqlite, table).holder, alias)
+    }
+}
+
+/// Writes one row that was checked. Anything but one row written is unforeseen.
+fn write(transaction: &Transaction<'_>, write: &RowWrite) -> Result<(), StoreError> {
+    let (table, _) = write.name();
+    let statements = Statements::of(Dialect::Sqlite, table);
+    let written = match write {
+        RowWrite::Insert(row) => put(transaction, &statements.insert, row),
+        RowWrite::Replace(row) => put(transaction, &statements.update, row),
+        RowWrite::Remove { id, revision, .. } => {
+            transaction.prepare_cached(&statements.delete).and_then(|mut it| it.execute((id, revision)))
+        }
+    };
+    match written.map_err(database)? {
+        1 => Ok(()),
+        other => Err(StoreError::Database(format!("{other} rows of {} were written, not 1", table.name()))),
+    }
+}
+
+fn put(transaction: &Transaction<'_>, text: &str, row: &Row) -> rusqlite::Result<usize> {
+    let facets = &row.facets;
+    transaction.prepare_cached(text)?.execute((
+        &row.id,
+        &facets.alias,
+        &facets.owner,
+        &facets.state,
+        facets.due,
+        row.revision,
+        &row.body,
+        &row.key_id,
+        &row.mac,
+    ))
+}
+
+/// About how much a change adds to the log.
+fn size(change: &Change) -> usize {
+    /// Besides the body: names, seal, and its share of the index pages.
+    const ROW_BYTES: usize = 1_024;
+    let body = |write: &RowWrite| match write {
+        RowWrite::Insert(row) | RowWrite::Replace(row) => row.body.len(),
+        RowWrite::Remove { .. } => 0,
+    };
+    change.writes.iter().map(|write| body(write) + ROW_BYTES).sum()
+}

@@ -1,1 +1,3 @@
 //! Countersign: the second signature that makes an order valid.
+
+pub mod web;

@@ -1,8 +1,8 @@
 // Recomputes a review's digest from what the page visibly shows.
 //
 // Values are read from the cells that a person reads, never from a copy. What data attributes add
-// cannot change what a value says: a leaf's salt, and which places are arrays; wrong ones give
-// other roots. Two trees are rebuilt from the rows, their roots and the statement shown give the
+// cannot change what a value says: a leaf's salt, a hidden value's commitment, and which places
+// are arrays; wrong ones give other roots. Two trees are rebuilt from the rows, their roots and the statement shown give the
 // digest, and that must be the digest shown and the one that the form submits.
 //
 // A cell counts only while it can be seen (see `unseen`). Not noticed: another element drawn on
@@ -146,6 +146,8 @@ function unseen(element, folds) {
   if (box.width < 3 || box.height < 6) return "has no room";
   if (outOfPage(box)) return "lies outside the page";
   for (const it of [element, ...element.querySelectorAll("*")]) {
+    // A fold's own words are not read, and an open fold shows the whole instead of its beginning.
+    if (it.matches(".fold-more, .fold-less") || it.closest("details[open] > summary")) continue;
     const why = styleHides(it);
     if (why) return why;
   }
@@ -165,6 +167,7 @@ function mustSee(element, folds, where) {
 function shownText(element, read) {
   const whole = element.querySelector("[data-whole]");
   if (!whole) return read(element);
+  if (whole.closest("details").open) mustSee(whole, FOLDS.value, "an unfolded value");
   const all = read(whole);
   const head = read(element.querySelector(".fold-head")).replace(/…$/, "");
   if (head.length === 0 || !all.startsWith(head)) throw new Mismatch("a fold shows something else than it folds");
@@ -193,9 +196,8 @@ function unescaped(shown) {
 // `payment.amount` and `/payment/amount` name the same place.
 function pointerOf(shown) {
   if (shown === "(the whole state)") return [];
-  const keys = shown.startsWith("/") ? shown.slice(1).split("/").map((it) => it.replace(/~1/g, "/").replace(/~0/g, "~")) : shown.split(".");
-  if (keys.includes("__proto__")) throw new Mismatch("a key cannot be read");
-  return keys;
+  if (!shown.startsWith("/")) return shown.split(".");
+  return shown.slice(1).split("/").map((it) => it.replace(/~1/g, "/").replace(/~0/g, "~"));
 }
 
 const pointerText = (keys) => keys.map((it) => "/" + it.replace(/~/g, "~0").replace(/\//g, "~1")).join("");
@@ -204,7 +206,7 @@ function sideOf(element, where) {
   if ("absent" in element.dataset) return ABSENT;
   if ("nested" in element.dataset) return NESTED;
   if ("bare" in element.dataset) {
-    const text = element.textContent;
+    const text = element.dataset.bare || element.textContent;
     if (!bare.test(text)) throw new Mismatch(`the commitment of ${where} cannot be read`);
     return text;
   }
@@ -214,24 +216,40 @@ function sideOf(element, where) {
 
 const sameSide = (one, other) => one === other || (one.text !== undefined && one.text === other.text && one.salt === other.salt);
 
-// The rows, as pointer → side for each tree. A place may be shown more than once, and then alike.
+// The rows, as pointer → side for each tree. Changes are read from the table of changes alone, and
+// what does not change from where it is shown; a mention elsewhere must agree, and makes up for
+// no row that is missing.
 function readRows(trees) {
+  const mentions = [];
   for (const row of document.querySelectorAll("[data-row]")) {
+    const role = row.dataset.row;
     const name = row.querySelector("[data-pointer]");
     const keys = pointerOf(readProse(name));
     const where = keys.join(".") || "the state";
     const cells = row.querySelectorAll("[data-side]");
     const folds = row.closest("[data-unchanged]") ? FOLDS.unchanged : FOLDS.value;
     for (const element of [name, ...cells]) {
-      if (element !== name && element.dataset.side !== "both" && folds === FOLDS.unchanged) throw new Mismatch(`${where} is folded away`);
       mustSee(element, folds, where);
     }
     for (const cell of cells) {
       const side = sideOf(cell, where);
-      const names = cell.dataset.side === "both" ? ["from", "to"] : [cell.dataset.side];
-      for (const it of names) plant(trees[it], keys, side, where);
+      const both = cell.dataset.side === "both";
+      if (role !== "mention" && both !== (role === "same")) throw new Mismatch(`${where} is not what its row says`);
+      for (const it of both ? ["from", "to"] : [cell.dataset.side]) {
+        if (role === "mention") mentions.push([trees[it], keys, side, where]);
+        else plant(trees[it], keys, side, where);
+      }
     }
   }
+  for (const mention of mentions) compareMention(...mention);
+  for (const list of document.querySelectorAll("[data-rows]")) {
+    if (list.querySelectorAll("[data-row]").length !== Number(list.dataset.rows)) throw new Mismatch("a row is missing");
+  }
+}
+
+function compareMention(tree, keys, side, where) {
+  const there = tree.places.get(pointerText(keys));
+  if (!there || !sameSide(there.side, side)) throw new Mismatch(`${where} is shown in two ways`);
 }
 
 function plant(tree, keys, side, where) {
@@ -338,7 +356,7 @@ function say(state, reason) {
     element.dataset.state = state;
     element.querySelector("[data-check-words]").textContent = words;
     const more = element.querySelector("[data-check-detail]");
-    if (more) more.textContent = reason ? `${reason[0].toUpperCase()}${reason.slice(1)}. ${detail}` : detail;
+    if (more) more.textContent = reason ? `Reason: ${reason}. ${detail}` : detail;
   }
   for (const form of document.querySelectorAll("form[data-decide]")) {
     form.elements.browser_check.value = state;
@@ -359,20 +377,20 @@ async function check(page) {
 
 // What was right when the page opened must still be right when it is signed.
 function checkBeforeSending(page, form) {
-  let checked = false;
+  let stage = "reading";
+  addEventListener("pageshow", () => (stage = "reading"));
   form.addEventListener("submit", async (event) => {
-    if (checked) return;
+    if (stage === "checked") return void (stage = "sent");
     event.preventDefault();
-    const button = event.submitter;
-    if (!(await check(page))) return;
-    checked = true;
-    form.requestSubmit(button);
-    checked = false;
+    if (stage !== "reading") return;
+    stage = "checking";
+    stage = (await check(page)) ? "checked" : "reading";
+    if (stage === "checked") form.requestSubmit(event.submitter);
   });
 }
 
 const page = document.querySelector("[data-proof]");
 if (page && globalThis.isSecureContext && globalThis.crypto?.subtle) {
-  await check(page);
   for (const form of document.querySelectorAll("form[data-decide]")) checkBeforeSending(page, form);
+  await check(page);
 }

@@ -98,6 +98,15 @@ pub enum ReadMark {
 }
 
 impl ReadMark {
+    /// What the row is to the script: what changes now has its own row among the changes, and is
+    /// only mentioned here.
+    pub const fn role(self) -> &'static str {
+        match self {
+            Self::ChangesNow => "mention",
+            Self::SinceLastWrite | Self::Same => "same",
+        }
+    }
+
     /// Which trees the value is in, for the script.
     pub const fn trees(self) -> &'static str {
         match self {

@@ -1,6 +1,8 @@
 mod commit;
+mod recompute;
 mod sample;
 mod screens;
+mod site;
 
 use askama::Template;
 use sample::Case;

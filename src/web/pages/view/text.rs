@@ -229,7 +229,8 @@ fn write_folded(
     let chars = thousands(text.chars().count());
     out.write_str("<details class=\"fold\"><summary><span class=\"fold-head\">")?;
     write(out, &text[..cut])?;
-    write!(out, "…</span><span class=\"fold-more\">Folded: {chars} characters in all</span></summary>")?;
+    write!(out, "…</span><span class=\"fold-more\">Show all {chars} characters</span>")?;
+    out.write_str("<span class=\"fold-less\">Fold again</span></summary>")?;
     out.write_str("<div class=\"fold-all\" data-whole>")?;
     write(out, text)?;
     out.write_str("</div></details>")
@@ -257,10 +258,10 @@ impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for segment in inert::inert_line(&self.shown()) {
             match segment {
-                Segment::Text(text) => text.split_inclusive(['.', '/']).try_for_each(|part| {
+                Segment::Text(text) => text.split_inclusive(['.', '/', '_']).try_for_each(|part| {
                     write_escaped(f, part)?;
                     // A long path breaks after a separator rather than inside a word.
-                    if part.ends_with(['.', '/']) { f.write_str("<wbr>") } else { Ok(()) }
+                    if part.ends_with(['.', '/', '_']) { f.write_str("<wbr>") } else { Ok(()) }
                 })?,
                 escape => write_by_number(f, &[escape])?,
             }

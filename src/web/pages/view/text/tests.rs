@@ -43,7 +43,7 @@ fn an_escape_is_an_element_that_text_cannot_imitate() {
 fn a_long_value_is_folded_with_its_length_and_stays_whole() {
     let long = format!("\"{}\"", "0123456789".repeat(400));
     let html = Json::new(&long).to_string();
-    assert!(html.contains("Folded: 4,002 characters in all"));
+    assert!(html.contains("Show all 4,002 characters"));
     assert!(html.contains(&format!("data-whole>{}</div>", long.replace('"', "&#34;"))));
     assert!(!Json::new("\"short\"").to_string().contains("<details"));
 }

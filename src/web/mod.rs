@@ -1,0 +1,4 @@
+//! What is reached over HTTP.
+
+pub mod assets;
+pub mod pages;

@@ -1,0 +1,3 @@
+//! HTML, one file per screen.
+
+pub mod view;

@@ -1,0 +1,224 @@
+//! What others wrote, made inert: nothing in it can hide, reorder, or pass for something else.
+
+use unicode_normalization::char::is_combining_mark;
+
+/// Marks in a row on one base that a living language uses; more of them paint over what is around.
+const COMBINING_RUN_MAX: usize = 3;
+
+/// A piece of a text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Segment<'a> {
+    /// Shown as it is (still to be escaped for HTML).
+    Text(&'a str),
+    /// Shown by its number, because it cannot be seen or changes how its neighbours are seen.
+    Escape(char),
+}
+
+/// What a reader should be told about a text.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Warning {
+    /// So many characters of it cannot be seen, and are shown by their number.
+    Invisible(usize),
+    /// Parts of it run from right to left.
+    RightToLeft,
+    /// One of its words mixes letters that look alike.
+    MixedScripts(Script, Script),
+}
+
+/// Scripts whose letters look like one another's.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Script {
+    /// a b c
+    Latin,
+    /// α β γ
+    Greek,
+    /// а б в
+    Cyrillic,
+    /// ա բ գ
+    Armenian,
+    /// Ꭰ Ꭱ Ꭲ
+    Cherokee,
+}
+
+impl Script {
+    fn of(character: char) -> Option<Self> {
+        if !character.is_alphabetic() {
+            return None;
+        }
+        match u32::from(character) {
+            0x41..=0x24F | 0x1E00..=0x1EFF | 0x2C60..=0x2C7F | 0xA722..=0xA7FF | 0xFF21..=0xFF5A => Some(Self::Latin),
+            0x370..=0x3FF | 0x1F00..=0x1FFF => Some(Self::Greek),
+            0x400..=0x52F | 0x1C80..=0x1C8F | 0x2DE0..=0x2DFF | 0xA640..=0xA69F => Some(Self::Cyrillic),
+            0x531..=0x58F | 0xFB13..=0xFB17 => Some(Self::Armenian),
+            0x13A0..=0x13FF | 0xAB70..=0xABBF => Some(Self::Cherokee),
+            _ => None,
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Latin => "Latin",
+            Self::Greek => "Greek",
+            Self::Cyrillic => "Cyrillic",
+            Self::Armenian => "Armenian",
+            Self::Cherokee => "Cherokee",
+        }
+    }
+}
+
+impl Warning {
+    /// The warning in words.
+    pub fn words(self) -> String {
+        match self {
+            Self::Invisible(1) => "1 invisible character".to_owned(),
+            Self::Invisible(count) => format!("{count} invisible characters"),
+            Self::RightToLeft => "contains right-to-left text".to_owned(),
+            Self::MixedScripts(one, other) => format!("mixes {} and {} letters", one.name(), other.name()),
+        }
+    }
+}
+
+/// Splits a text into what can be shown and what must be shown by its number. Line feeds stay in
+/// the text; who shows a single line asks [`inert_line`].
+pub fn inert(text: &str) -> Vec<Segment<'_>> {
+    segments(text, |character| character != '\n' && is_treacherous(character))
+}
+
+/// As [`inert`], with line feeds shown by their number too.
+pub fn inert_line(text: &str) -> Vec<Segment<'_>> {
+    segments(text, is_treacherous)
+}
+
+fn segments(text: &str, treacherous: impl Fn(char) -> bool) -> Vec<Segment<'_>> {
+    let mut segments = Vec::new();
+    let mut plain_from = 0;
+    let mut marks = COMBINING_RUN_MAX;
+    for (at, character) in text.char_indices() {
+        marks = match (is_combining_mark(character), character.is_alphabetic()) {
+            (true, _) => marks + 1,
+            (false, true) => 0,
+            // A mark on anything but a letter hides what it sits on.
+            (false, false) => COMBINING_RUN_MAX,
+        };
+        let stray_mark = is_combining_mark(character) && marks > COMBINING_RUN_MAX;
+        if stray_mark || treacherous(character) {
+            if plain_from < at {
+                segments.push(Segment::Text(&text[plain_from..at]));
+            }
+            segments.push(Segment::Escape(character));
+            plain_from = at + character.len_utf8();
+        }
+    }
+    if plain_from < text.len() {
+        segments.push(Segment::Text(&text[plain_from..]));
+    }
+    segments
+}
+
+/// Whether a character cannot be seen as itself: controls, blanks other than the space, format and
+/// default-ignorable characters (bidirectional controls, joiners, tags, variation selectors),
+/// private use and noncharacters.
+fn is_treacherous(character: char) -> bool {
+    let blank = character.is_whitespace() && character != ' ';
+    character.is_control()
+        || blank
+        || matches!(
+            u32::from(character),
+            0xAD | 0x34F
+                | 0x600..=0x605
+                | 0x61C
+                | 0x6DD
+                | 0x70F
+                | 0x8E2
+                | 0x115F..=0x1160
+                | 0x17B4..=0x17B5
+                | 0x180B..=0x180F
+                | 0x200B..=0x200F
+                | 0x202A..=0x202E
+                | 0x2060..=0x206F
+                | 0x2800
+                | 0x3164
+                | 0xE000..=0xF8FF
+                | 0xFDD0..=0xFDEF
+                | 0xFE00..=0xFE0F
+                | 0xFEFF
+                | 0xFFA0
+                | 0xFFF0..=0xFFFC
+                | 0x110BD
+                | 0x110CD
+                | 0x13430..=0x1343F
+                | 0x1BCA0..=0x1BCA3
+                | 0x1D173..=0x1D17A
+                | 0xE0000..=0x10_FFFF
+        )
+        || u32::from(character) & 0xFFFE == 0xFFFE
+}
+
+fn runs_right_to_left(character: char) -> bool {
+    matches!(u32::from(character), 0x590..=0x8FF | 0xFB1D..=0xFDCF | 0xFDF0..=0xFDFF | 0xFE70..=0xFEFC | 0x10800..=0x10FFF | 0x1E800..=0x1EFFF)
+}
+
+/// What a reader should be told about a text.
+pub fn warnings(text: &str) -> Vec<Warning> {
+    let invisible = inert(text).iter().filter(|it| matches!(it, Segment::Escape(_))).count();
+    let mut warnings = Vec::new();
+    if invisible > 0 {
+        warnings.push(Warning::Invisible(invisible));
+    }
+    if text.chars().any(runs_right_to_left) {
+        warnings.push(Warning::RightToLeft);
+    }
+    let words = text.split(|it: char| !it.is_alphanumeric());
+    if let Some((one, other)) = words.filter_map(mixed_scripts).next() {
+        warnings.push(Warning::MixedScripts(one, other));
+    }
+    warnings
+}
+
+fn mixed_scripts(word: &str) -> Option<(Script, Script)> {
+    let mut scripts = word.chars().filter_map(Script::of);
+    let first = scripts.next()?;
+    let other = scripts.find(|it| *it != first)?;
+    Some((first.min(other), first.max(other)))
+}
+
+/// The name of a character that misleads often enough for reviewers to have read about it.
+pub fn name(character: char) -> &'static str {
+    match u32::from(character) {
+        0x00 => "null",
+        0x09 => "tab",
+        0x0A => "line feed",
+        0x0D => "carriage return",
+        0x1B => "escape",
+        0xA0 => "no-break space",
+        0xAD => "soft hyphen",
+        0x200B => "zero width space",
+        0x200C => "zero width non-joiner",
+        0x200D => "zero width joiner",
+        0x200E => "left-to-right mark",
+        0x200F => "right-to-left mark",
+        0x202A => "left-to-right embedding",
+        0x202B => "right-to-left embedding",
+        0x202C => "pop directional formatting",
+        0x202D => "left-to-right override",
+        0x202E => "right-to-left override",
+        0x2028 => "line separator",
+        0x2029 => "paragraph separator",
+        0x2060 => "word joiner",
+        0x2066 => "left-to-right isolate",
+        0x2067 => "right-to-left isolate",
+        0x2068 => "first strong isolate",
+        0x2069 => "pop directional isolate",
+        0xFE00..=0xFE0F => "variation selector",
+        0xFEFF => "byte order mark",
+        0xE0000..=0xE007F => "tag character",
+        0xE000..=0xF8FF | 0xF_0000..=0x10_FFFF => "private use character",
+        _ if character.is_control() => "control character",
+        _ if is_combining_mark(character) => "combining mark",
+        _ if character.is_whitespace() => "blank",
+        _ => "invisible character",
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,19 @@
+//! What each screen shows, already in words: plain structs that the templates are filled from.
+//!
+//! Nothing here knows a service or a store. Whatever an agent, a host or another person wrote
+//! arrives as a [`text`] type, which can only be printed inert; a `String` or a number is the
+//! gateway's own word.
+
+pub mod confirm;
+pub mod error;
+pub mod inbox;
+pub mod inert;
+pub mod opening;
+pub mod review;
+pub mod shell;
+pub mod sign_in;
+pub mod text;
+pub mod thread;
+
+#[cfg(test)]
+mod tests;

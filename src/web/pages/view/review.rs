@@ -1,0 +1,383 @@
+//! A review: the change, why it waits, and the form that decides it.
+
+use askama::Template;
+
+use super::inbox::Urgency;
+use super::opening::{ReadRow, Row, Side, UnchangedRow};
+use super::shell::{Hash, Moment, Shell, Tone};
+use super::text::{Json, Line, Path, Prose};
+
+/// `GET /reviews/{id}`.
+#[derive(Template, Clone, Debug)]
+#[template(path = "review.html")]
+pub struct ReviewPage {
+    /// The frame.
+    pub shell: Shell,
+    /// The change in words.
+    pub headline: Headline,
+    /// Where it stands.
+    pub standing: Standing,
+    /// Its flow.
+    pub flow: Line,
+    /// Its thread.
+    pub thread: Line,
+    /// The thread's page.
+    pub thread_url: String,
+    /// What the host calls the thread.
+    pub title: Option<Line>,
+    /// For whom the thread works, if the host said.
+    pub on_behalf_of: Option<Line>,
+    /// Whose agent asks: the token's owner.
+    pub agent_owner: Line,
+    /// Why it was held.
+    pub reasons: Vec<Reason>,
+    /// What each writer node would read.
+    pub writers: Vec<WriterReads>,
+    /// Everything that differs, protected keys first.
+    pub rows: Vec<Row>,
+    /// Everything that does not, as far as the opening names it.
+    pub unchanged: Vec<UnchangedRow>,
+    /// Which places are arrays, before and after.
+    pub arrays: Arrays,
+    /// What the agent says of it.
+    pub rationale: Option<Rationale>,
+    /// The stages of the approval, in order.
+    pub stages: Vec<Stage>,
+    /// What happened, the oldest first.
+    pub timeline: Vec<TimelineItem>,
+    /// What is signed.
+    pub proof: Proof,
+    /// The form, or why there is none.
+    pub deciding: Deciding,
+}
+
+/// A change in one sentence.
+#[derive(Clone, Debug)]
+pub struct Headline {
+    /// The node that asks.
+    pub node: Line,
+    /// What it asks for.
+    pub intent: Intent,
+    /// The first of its changes, protected keys first.
+    pub changes: Vec<HeadChange>,
+    /// How many more there are.
+    pub more: usize,
+}
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub enum Intent {
+    /// To change values.
+    Change,
+    /// The same, rewritten by a reviewer.
+    Edit {
+        /// Who rewrote it.
+        by: Line,
+    },
+    /// A signature under the state as it stands.
+    Reaffirm,
+    /// An earlier state again.
+    Rollback {
+        /// Whose version.
+        to_version: u64,
+    },
+}
+
+/// One change in a sentence.
+#[derive(Clone, Debug)]
+pub struct HeadChange {
+    /// Where.
+    pub path: Path,
+    /// What stood there.
+    pub before: Side,
+    /// What would.
+    pub after: Side,
+}
+
+/// Where a review stands.
+#[derive(Clone, Debug)]
+pub enum Standing {
+    /// It waits.
+    Waiting {
+        /// "1 more from finance".
+        needs: String,
+        /// When it ends by itself.
+        deadline: Moment,
+        /// Whether that is near.
+        urgency: Urgency,
+    },
+    /// It ended.
+    Ended {
+        /// How.
+        outcome: Outcome,
+        /// By whom; nobody for an expiry.
+        by: Vec<Line>,
+        /// When.
+        at: Moment,
+        /// What followed: "The receipt was used: database_writer has written.", "Nothing was committed."
+        followed: String,
+        /// The review that took its place.
+        next_url: Option<String>,
+    },
+}
+
+/// How a hold ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// Every stage approved.
+    Approved,
+    /// Somebody refused.
+    Denied,
+    /// Nobody decided in time.
+    Expired,
+    /// Its proposer took it back.
+    Cancelled,
+    /// Another transition took its place.
+    Superseded,
+}
+
+impl Outcome {
+    /// The outcome in a word.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Approved => "Approved",
+            Self::Denied => "Denied",
+            Self::Expired => "Expired",
+            Self::Cancelled => "Cancelled",
+            Self::Superseded => "Superseded",
+        }
+    }
+
+    /// How it is meant.
+    pub const fn tone(self) -> Tone {
+        match self {
+            Self::Approved => Tone::Good,
+            Self::Denied => Tone::Bad,
+            Self::Expired | Self::Cancelled | Self::Superseded => Tone::Plain,
+        }
+    }
+}
+
+/// Why a transition was held.
+#[derive(Clone, Debug)]
+pub struct Reason {
+    /// The place that the reason is about.
+    pub path: Option<Path>,
+    /// What is the matter with it: "is protected", "payment.amount above 1000 requires approval".
+    pub words: Line,
+}
+
+/// What a writer node would read.
+#[derive(Clone, Debug)]
+pub struct WriterReads {
+    /// The writer node.
+    pub node: Line,
+    /// Everything it would read.
+    pub rows: Vec<ReadRow>,
+}
+
+/// Which places are arrays: a JSON list of pointers for each tree. The script needs it to tell
+/// `/items/0` from a key that is called `0`; a wrong list gives other roots.
+#[derive(Clone, Debug)]
+pub struct Arrays {
+    /// In the tree before.
+    pub from: String,
+    /// In the tree after.
+    pub to: String,
+}
+
+/// What the agent says of its own proposal.
+#[derive(Clone, Debug)]
+pub enum Rationale {
+    /// All of it; the script compares it with the hash in the statement.
+    Whole(Prose),
+    /// With parts taken out by redaction, so its hash cannot be compared.
+    Redacted(Prose),
+}
+
+impl Rationale {
+    /// The text.
+    pub const fn text(&self) -> &Prose {
+        match self {
+            Self::Whole(text) | Self::Redacted(text) => text,
+        }
+    }
+}
+
+/// A stage of the approval.
+#[derive(Clone, Debug)]
+pub struct Stage {
+    /// The groups whose members may vote in it.
+    pub groups: Vec<Line>,
+    /// Approvals so far, by name.
+    pub approved_by: Vec<Line>,
+    /// Approvals needed.
+    pub need: u32,
+    /// Where it stands.
+    pub progress: Progress,
+}
+
+/// Where a stage stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Progress {
+    /// Its quorum is there.
+    Done,
+    /// It takes votes.
+    Open,
+    /// Others come first.
+    Later,
+}
+
+impl Progress {
+    /// In words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Done => "complete",
+            Self::Open => "open now",
+            Self::Later => "comes later",
+        }
+    }
+}
+
+/// Something that happened to the review.
+#[derive(Clone, Debug)]
+pub struct TimelineItem {
+    /// How it is meant.
+    pub tone: Tone,
+    /// Who did it; nobody for what the gateway does by itself.
+    pub who: Option<Line>,
+    /// What: "approved as finance", "held the proposal".
+    pub words: String,
+    /// The comment.
+    pub comment: Option<Prose>,
+    /// What the voter's browser reported: "Their browser reported a match."
+    pub claim: Option<String>,
+    /// When.
+    pub at: Moment,
+}
+
+/// What is signed, and what it can be recomputed from.
+#[derive(Clone, Debug)]
+pub struct Proof {
+    /// The transition's digest.
+    pub digest: Hash,
+    /// The statement, member by member.
+    pub statement: Vec<Fact>,
+    /// What the policy is called besides its digest: "payments, activated 1 Nov 2026".
+    pub policy: Line,
+}
+
+/// A member of the statement.
+#[derive(Clone, Debug)]
+pub struct Fact {
+    /// Its name.
+    pub key: String,
+    /// Its value.
+    pub value: Json,
+}
+
+/// The form, or why there is none.
+#[derive(Clone, Debug)]
+pub enum Deciding {
+    /// The reader may vote.
+    Open(Box<DecisionForm>),
+    /// The reader may not, and why: "You own the agent that proposed this."
+    Closed(String),
+    /// Nobody may any more.
+    Over,
+}
+
+/// The form that decides: `POST` with `csrf`, `digest`, `nonce`, `stage`, `verdict`
+/// (`approve` or `deny`), `comment`, `browser_check` and, where asked for, `write_outcome_unknown=seen`.
+#[derive(Clone, Debug)]
+pub struct DecisionForm {
+    /// `/reviews/{id}/decision`.
+    pub action: String,
+    /// The session's CSRF token.
+    pub csrf: String,
+    /// The one-time nonce.
+    pub nonce: String,
+    /// The stage voted in.
+    pub stage: String,
+    /// Whether a comment must be given.
+    pub comment: CommentWish,
+    /// What was typed, when the page comes again.
+    pub typed: Prose,
+    /// Whether an earlier write may have happened.
+    pub doubt: WriteDoubt,
+    /// Why the page comes again: "A comment is required. Your vote was not counted."
+    pub problem: Option<String>,
+}
+
+/// Whether a comment must be given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CommentWish {
+    /// It may.
+    Optional,
+    /// It must.
+    Required,
+}
+
+/// Whether an earlier write of the thread may or may not have happened.
+#[derive(Clone, Debug)]
+pub enum WriteDoubt {
+    /// All are known.
+    None,
+    /// One lapsed and nobody has resolved it: "database_writer reserved version 3 at 14:02 and never said …".
+    Unknown(Line),
+}
+
+/// What a vote says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// It may happen.
+    Approve,
+    /// It may not.
+    Deny,
+}
+
+impl Verdict {
+    /// The value that forms send.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Approve => "approve",
+            Self::Deny => "deny",
+        }
+    }
+
+    /// The button's word.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Approve => "Approve",
+            Self::Deny => "Deny",
+        }
+    }
+}
+
+impl Headline {
+    /// The beginning of the sentence, after the node.
+    pub fn intent_words(&self) -> String {
+        match &self.intent {
+            Intent::Change => "wants to change".to_owned(),
+            Intent::Edit { .. } => "wants, as rewritten, to change".to_owned(),
+            Intent::Reaffirm => "asks for a signature under the state as it stands".to_owned(),
+            Intent::Rollback { to_version } => format!("wants version {to_version} again, and so to change"),
+        }
+    }
+
+    /// For a page's title: the sentence without values, which may be long or hidden.
+    pub fn plain(&self) -> String {
+        let paths: Vec<String> = self.changes.iter().map(|it| it.path.plain()).collect();
+        match self.more {
+            0 => format!("{} {} {}", self.node.plain(), self.intent_words(), paths.join(", ")),
+            more => format!("{} {} {} and {more} more", self.node.plain(), self.intent_words(), paths.join(", ")),
+        }
+    }
+}
+
+impl ReviewPage {
+    /// Whether anything at all differs.
+    pub fn is_empty_change(&self) -> bool {
+        self.rows.is_empty()
+    }
+}

@@ -1,0 +1,46 @@
+mod commit;
+mod recompute;
+mod sample;
+mod screens;
+mod site;
+
+use askama::Template;
+use sample::Case;
+
+fn all() -> Vec<(&'static str, String)> {
+    vec![
+        ("sign_in", screens::sign_in().render().unwrap()),
+        ("set_up", screens::set_up().render().unwrap()),
+        ("error", screens::error().render().unwrap()),
+        ("inbox", screens::inbox().render().unwrap()),
+        ("inbox_empty", screens::empty_inbox().render().unwrap()),
+        ("review", Case::small().page().render().unwrap()),
+        ("review_rich", Case::rich().page().render().unwrap()),
+        ("review_reaffirm", screens::own_agent().render().unwrap()),
+        ("review_doubt", screens::doubtful().render().unwrap()),
+        ("review_decided", screens::decided().render().unwrap()),
+        ("confirm", screens::confirm().render().unwrap()),
+        ("thread", screens::thread().render().unwrap()),
+    ]
+}
+
+/// Leaves every screen as a file, to be looked at in a browser.
+#[test]
+fn every_screen_renders() {
+    let folder = std::env::temp_dir().join("countersign-preview");
+    std::fs::create_dir_all(&folder).unwrap();
+    for (name, html) in all() {
+        std::fs::write(folder.join(format!("{name}.html")), &html).unwrap();
+        assert!(html.contains("<main id=\"main\""), "{name}");
+    }
+}
+
+#[test]
+fn no_page_carries_a_script_or_style_of_its_own() {
+    for (name, html) in all() {
+        for forbidden in ["<style", " style=", "<script>", "javascript:", " onclick", " onload", " onsubmit"] {
+            assert!(!html.contains(forbidden), "{name}: {forbidden}");
+        }
+        assert_eq!(html.matches("<script").count(), html.matches("<script type=\"module\" src=\"/assets/").count(), "{name}");
+    }
+}

@@ -1,0 +1,215 @@
+//! The other screens' samples.
+
+use super::sample::{Case, line, moment, shell};
+use crate::web::pages::view::confirm::ConfirmPage;
+use crate::web::pages::view::error::{Action, ErrorPage};
+use crate::web::pages::view::inbox::{Badge, DecidedRow, InboxPage, Urgency, Votes, WaitingRow};
+use crate::web::pages::view::review::{Deciding, Headline, Outcome, ReviewPage, Standing, Verdict, WriteDoubt};
+use crate::web::pages::view::shell::{Hash, Moment, Notice, Shell, Tone};
+use crate::web::pages::view::sign_in::{SetUpPage, SignInPage};
+use crate::web::pages::view::text::{Path, Prose};
+use crate::web::pages::view::thread::{EndedRow, EntryRow, Gate, ThreadPage, ThreadStatus, Write};
+
+fn soon() -> Moment {
+    moment("2026-11-03T14:32:00.000Z", "3 Nov 2026, 14:32 UTC", "in 12 min")
+}
+
+fn ago(words: &str) -> Moment {
+    moment("2026-11-03T12:00:00.000Z", "3 Nov 2026, 12:00 UTC", words)
+}
+
+pub fn sign_in() -> SignInPage {
+    SignInPage {
+        shell: Shell::anonymous(),
+        csrf: "csrf-0".to_owned(),
+        next: "/".to_owned(),
+        username: line("dana"),
+        problem: Some("User name and password do not match.".to_owned()),
+    }
+}
+
+pub fn set_up() -> SetUpPage {
+    SetUpPage {
+        shell: Shell::anonymous(),
+        action: "/set-up/one-time".to_owned(),
+        csrf: "csrf-0".to_owned(),
+        purpose: "You will administer this gateway.".to_owned(),
+        username: line(""),
+        password_chars_min: 12,
+        problem: None,
+    }
+}
+
+pub fn error() -> ErrorPage {
+    ErrorPage {
+        shell: shell(2),
+        status: 409,
+        happened: "This review was decided while you were reading".to_owned(),
+        kept: "sam denied it a moment ago. Your vote was not counted, and nothing was written.".to_owned(),
+        action: Action { words: "See what was decided".to_owned(), url: "/reviews/0192f0c1".to_owned() },
+        request_id: "req_01JBQ8".to_owned(),
+    }
+}
+
+fn row(headline: Headline, thread: &str, urgency: Urgency, deadline: Moment, badges: Vec<Badge>) -> WaitingRow {
+    let protected = headline.changes.iter().map(|it| it.path.clone()).take(2).collect();
+    WaitingRow {
+        url: "/reviews/0192f0c1".to_owned(),
+        headline,
+        flow: line("payments"),
+        thread: line(thread),
+        protected,
+        reasons: vec![line("payment.amount above 1000 requires approval")],
+        on_behalf_of: Some(line("Mira Novak")),
+        votes: Votes { got: 1, need: 2, groups: vec![line("finance"), line("leads")] },
+        deadline,
+        urgency,
+        badges,
+    }
+}
+
+pub fn inbox() -> InboxPage {
+    let (small, rich) = (Case::small().page().headline, Case::rich().page().headline);
+    let mut deploy = row(
+        Case::reaffirm().page().headline,
+        "deploy-2026-11-03",
+        Urgency::Calm,
+        moment("2026-11-04T09:00:00.000Z", "4 Nov 2026, 09:00 UTC", "in 18 h"),
+        vec![Badge::CannotDecide("proposed by your agent".to_owned())],
+    );
+    deploy.flow = line("deploys");
+    deploy.reasons = vec![line("the last approval expired before the write")];
+    let decided = |headline, outcome, by: Vec<&str>, at| DecidedRow {
+        url: "/reviews/0192f0c0".to_owned(),
+        headline,
+        flow: line("payments"),
+        thread: line("order-8790"),
+        outcome,
+        by: by.into_iter().map(line).collect(),
+        at: ago(at),
+    };
+    InboxPage {
+        shell: Shell {
+            notice: Some(Notice { tone: Tone::Good, words: "Approved. The receipt is valid for 10 minutes.".to_owned() }),
+            ..shell(2)
+        },
+        waiting: vec![
+            row(small.clone(), "order-8812", Urgency::Soon, soon(), vec![Badge::Yours]),
+            row(
+                rich,
+                "order-8813",
+                Urgency::Calm,
+                moment("2026-11-03T18:20:00.000Z", "3 Nov 2026, 18:20 UTC", "in 4 h"),
+                vec![Badge::Voted, Badge::WriteOutcomeUnknown],
+            ),
+            deploy,
+        ],
+        decided: vec![
+            decided(small.clone(), Outcome::Approved, vec!["dana", "sam"], "2 h ago"),
+            decided(small.clone(), Outcome::Denied, vec!["sam"], "3 h ago"),
+            decided(small, Outcome::Expired, vec![], "yesterday"),
+        ],
+        more_waiting: 0,
+    }
+}
+
+pub fn empty_inbox() -> InboxPage {
+    InboxPage { shell: shell(0), waiting: vec![], decided: vec![], more_waiting: 0 }
+}
+
+pub fn confirm() -> ConfirmPage {
+    let page = Case::small().page();
+    ConfirmPage {
+        shell: shell(2),
+        review_url: "/reviews/0192f0c1".to_owned(),
+        action: "/reviews/0192f0c1/decision".to_owned(),
+        csrf: "csrf-1".to_owned(),
+        digest: Hash::new(page.proof.digest.whole()),
+        nonce: "nonce-2".to_owned(),
+        stage: "0".to_owned(),
+        verdict: Verdict::Approve,
+        headline: page.headline,
+        flow: line("payments"),
+        thread: line("order-8812"),
+        deadline: soon(),
+        consequence: "With your vote 2 of 2 from finance have approved; security comes next.".to_owned(),
+        comment: Prose::new("Looks right,\nchecked with \"Mira\"."),
+        browser_check: "match".to_owned(),
+        doubt: WriteDoubt::None,
+    }
+}
+
+pub fn decided() -> ReviewPage {
+    let mut page = Case::small().page();
+    page.standing = Standing::Ended {
+        outcome: Outcome::Approved,
+        by: vec![line("sam"), line("dana")],
+        at: ago("2 h ago"),
+        followed: "The receipt was used: database_writer has written.".to_owned(),
+        next_url: None,
+    };
+    page.deciding = Deciding::Over;
+    page
+}
+
+pub fn doubtful() -> ReviewPage {
+    let mut page = Case::small().page();
+    if let Deciding::Open(form) = &mut page.deciding {
+        form.doubt = WriteDoubt::Unknown(line("database_writer reserved version 3 at 14:02 UTC and never said whether it wrote."));
+        form.problem = Some("Approving needs the tick below. Your vote was not counted.".to_owned());
+    }
+    page
+}
+
+pub fn own_agent() -> ReviewPage {
+    let mut page = Case::reaffirm().page();
+    page.deciding = Deciding::Closed("You own the agent that proposed it.".to_owned());
+    page
+}
+
+pub fn thread() -> ThreadPage {
+    let digest = |digit: &str| Hash::new(format!("sha256:{}", digit.repeat(32)));
+    let entry = |version, step: &str, node: Option<&str>, gate, changed: &[&str], digit: &str, at: &str| EntryRow {
+        version,
+        step: step.to_owned(),
+        node: node.map(line),
+        gate,
+        changed: changed.iter().map(|it| Path::new(*it)).collect(),
+        more_changed: 0,
+        digest: digest(digit),
+        at: ago(at),
+        write: None,
+    };
+    let mut approved = entry(
+        2,
+        "proposed by",
+        Some("planner"),
+        Gate::Approved { review_url: "/reviews/0192f0c0".to_owned(), by: vec![line("dana"), line("sam")] },
+        &["/target_user_id", "/payment/amount"],
+        "7c",
+        "2 h ago",
+    );
+    approved.write = Some(Write { tone: Tone::Good, words: line("written by database_writer, fence 1") });
+    ThreadPage {
+        shell: shell(2),
+        thread: line("order-8812"),
+        title: Some(line("Refund for order 8812")),
+        flow: line("payments"),
+        on_behalf_of: Some(line("Mira Novak, customer care")),
+        status: ThreadStatus::Held("/reviews/0192f0c1".to_owned()),
+        standing: "The head is written and owes nothing.".to_owned(),
+        entries: vec![
+            entry(3, "confirmed by", Some("database_writer"), Gate::Written, &["/result_ref"], "9e", "2 h ago"),
+            approved,
+            entry(1, "proposed by", Some("input_parser"), Gate::Auto, &["/raw_text"], "3b", "3 h ago"),
+            entry(0, "created by the host", None, Gate::Auto, &[], "1a", "3 h ago"),
+        ],
+        ended: vec![EndedRow {
+            url: "/reviews/0192f0bf".to_owned(),
+            headline: Case::small().page().headline,
+            outcome: Outcome::Denied,
+            at: ago("2 h ago"),
+        }],
+        older_url: None,
+    }
+}

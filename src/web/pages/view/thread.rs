@@ -1,0 +1,130 @@
+//! A thread's chain, the newest version first.
+
+use askama::Template;
+
+use super::review::Outcome;
+use super::shell::{Hash, Moment, Shell, Tone};
+use super::text::{Line, Path};
+
+/// `GET /threads/{thread}`.
+#[derive(Template, Clone, Debug)]
+#[template(path = "thread.html")]
+pub struct ThreadPage {
+    /// The frame.
+    pub shell: Shell,
+    /// Its id.
+    pub thread: Line,
+    /// What the host calls it.
+    pub title: Option<Line>,
+    /// Its flow.
+    pub flow: Line,
+    /// For whom it works.
+    pub on_behalf_of: Option<Line>,
+    /// Where it stands.
+    pub status: ThreadStatus,
+    /// Whether its head may be written: "The head owes an approval: it cannot be written without a receipt."
+    pub standing: String,
+    /// Its entries.
+    pub entries: Vec<EntryRow>,
+    /// Reviews that led to no entry, and such.
+    pub ended: Vec<EndedRow>,
+    /// The next page, if there is one.
+    pub older_url: Option<String>,
+}
+
+/// Where a thread stands.
+#[derive(Clone, Debug)]
+pub enum ThreadStatus {
+    /// Takes proposals.
+    Open,
+    /// Waits for the review at this address.
+    Held(String),
+    /// A writer holds its head.
+    Writing,
+    /// Takes nothing any more.
+    Closed,
+}
+
+/// A version.
+#[derive(Clone, Debug)]
+pub struct EntryRow {
+    /// Its number.
+    pub version: u64,
+    /// What kind of step it was, with its node: "created", "proposed by planner".
+    pub step: String,
+    /// Its node, if it has one.
+    pub node: Option<Line>,
+    /// How it got in.
+    pub gate: Gate,
+    /// What changed.
+    pub changed: Vec<Path>,
+    /// How many more changed than are listed.
+    pub more_changed: usize,
+    /// Its digest.
+    pub digest: Hash,
+    /// When it was committed.
+    pub at: Moment,
+    /// What became of its receipt or write: "written by database_writer, fence 4".
+    pub write: Option<Write>,
+}
+
+/// How an entry got into the chain.
+#[derive(Clone, Debug)]
+pub enum Gate {
+    /// By the policy alone.
+    Auto,
+    /// By the policy alone, while it only observed.
+    Observed,
+    /// People approved it.
+    Approved {
+        /// The review's page.
+        review_url: String,
+        /// Their names.
+        by: Vec<Line>,
+    },
+    /// It is a writer's record of what it wrote.
+    Written,
+}
+
+impl Gate {
+    /// The gate in words.
+    pub const fn words(&self) -> &'static str {
+        match self {
+            Self::Auto => "committed by policy",
+            Self::Observed => "observed only",
+            Self::Approved { .. } => "approved",
+            Self::Written => "written",
+        }
+    }
+
+    /// How it is meant.
+    pub const fn tone(&self) -> Tone {
+        match self {
+            Self::Auto => Tone::Plain,
+            Self::Observed => Tone::Care,
+            Self::Approved { .. } | Self::Written => Tone::Good,
+        }
+    }
+}
+
+/// What became of a receipt or a write.
+#[derive(Clone, Debug)]
+pub struct Write {
+    /// How it is meant.
+    pub tone: Tone,
+    /// In words.
+    pub words: Line,
+}
+
+/// A review that led to no entry.
+#[derive(Clone, Debug)]
+pub struct EndedRow {
+    /// The review's page.
+    pub url: String,
+    /// What was asked for.
+    pub headline: super::review::Headline,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// When.
+    pub at: Moment,
+}

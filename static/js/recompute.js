@@ -1,0 +1,396 @@
+// Recomputes a review's digest from what the page visibly shows.
+//
+// Values are read from the cells that a person reads, never from a copy. What data attributes add
+// cannot change what a value says: a leaf's salt, a hidden value's commitment, and which places
+// are arrays; wrong ones give other roots. Two trees are rebuilt from the rows, their roots and the statement shown give the
+// digest, and that must be the digest shown and the one that the form submits.
+//
+// A cell counts only while it can be seen (see `unseen`). Not noticed: another element drawn on
+// top, a font with misleading glyphs, and a gateway that serves another script.
+
+const encoder = new TextEncoder();
+const ABSENT = "absent";
+const NESTED = "nested";
+const FONT_PIXELS_MIN = 9;
+const OPACITY_MIN = 0.6;
+const EDGE_PIXELS = 2;
+
+class Mismatch extends Error {}
+
+const bare = /^sha256:[0-9a-f]{64}$/;
+
+// ---------------------------------------------------------------- what is signed
+
+async function hash(tag, ...parts) {
+  const pieces = [encoder.encode(tag), new Uint8Array(1), ...parts.map((it) => (typeof it === "string" ? encoder.encode(it) : it))];
+  const bytes = new Uint8Array(pieces.reduce((sum, it) => sum + it.length, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    bytes.set(piece, at);
+    at += piece.length;
+  }
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+  return "sha256:" + Array.from(digest, (it) => it.toString(16).padStart(2, "0")).join("");
+}
+
+// RFC 8785. Members are joined by hand: an object would put keys like "2" before all others.
+function canonical(value) {
+  if (Array.isArray(value)) return "[" + value.map(canonical).join(",") + "]";
+  if (value === null || typeof value !== "object") return JSON.stringify(value);
+  const members = Object.keys(value).sort().map((key) => JSON.stringify(key) + ":" + canonical(value[key]));
+  return "{" + members.join(",") + "}";
+}
+
+// A visible text is a value's canonical text, in which characters that cannot be seen stand as
+// \uXXXX. Anything else that happens to parse (another spelling of a number, a member twice) would
+// let a reader and this script understand two things.
+function parseShown(text, where) {
+  let value;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new Mismatch(`the value of ${where} cannot be read`);
+  }
+  const raw = text.replace(/\\u([0-9a-f]{4})|\\./g, (escape, digits) => {
+    const unit = digits ? parseInt(digits, 16) : 0;
+    return unit >= 0x20 ? String.fromCharCode(unit) : escape;
+  });
+  if (raw !== canonical(value)) throw new Mismatch(`the value of ${where} is not written canonically`);
+  return value;
+}
+
+function unsalted(text) {
+  try {
+    const bytes = Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (it) => it.charCodeAt(0));
+    if (bytes.length === 32) return bytes;
+  } catch {
+    // Reported below, with every other wrong length.
+  }
+  throw new Mismatch("a salt is missing");
+}
+
+// ---------------------------------------------------------------- what can be seen
+
+function transparent(colour) {
+  const alpha = /(?:,|\/)\s*([\d.]+)(%?)\s*\)$/.exec(/^rgba|\//.test(colour) ? colour : "");
+  return colour === "transparent" || (alpha !== null && Number(alpha[1]) / (alpha[2] ? 100 : 1) < OPACITY_MIN);
+}
+
+function ground(element) {
+  for (let it = element; it; it = it.parentElement) {
+    const colour = getComputedStyle(it).backgroundColor;
+    if (!transparent(colour)) return colour;
+  }
+  return "rgb(255, 255, 255)";
+}
+
+const drawsText = (content) => !["none", "normal", '""', "''"].includes(content);
+
+// Why an element's own style keeps its text from being read as it stands, or null.
+function styleHides(element) {
+  const style = getComputedStyle(element);
+  if (style.display === "none") return "is not displayed";
+  if (style.visibility !== "visible") return "is invisible";
+  if (parseFloat(style.fontSize) < FONT_PIXELS_MIN) return "is too small to read";
+  const ink = style.webkitTextFillColor || style.color;
+  if (transparent(style.color) || transparent(ink)) return "is transparent";
+  if (ink === ground(element) || style.color === ground(element)) return "has the colour of its ground";
+  if (style.textTransform !== "none" || (style.webkitTextSecurity || "none") !== "none") return "is disguised";
+  if (style.direction !== "ltr" || style.unicodeBidi.includes("override")) return "is reordered";
+  if (parseFloat(style.textIndent) !== 0) return "is moved out of its place";
+  for (const pseudo of ["::before", "::after"]) {
+    if (drawsText(getComputedStyle(element, pseudo).content)) return "is overwritten by a style";
+  }
+  return drawsText(style.content || "normal") ? "is replaced by a style" : null;
+}
+
+// Why an ancestor, or the element itself, keeps all within it from being seen, or null.
+function boxHides(element, box) {
+  const style = getComputedStyle(element);
+  if (style.display === "none") return "is not displayed";
+  if (style.contentVisibility === "hidden") return "is not displayed";
+  if (style.clipPath !== "none" || (style.maskImage || "none") !== "none") return "is masked";
+  if (style.clip !== "auto" && style.position !== "static") return "is clipped";
+  if (style.filter !== "none") return "is filtered";
+  for (const [axis, low, high] of [["overflowX", "left", "right"], ["overflowY", "top", "bottom"]]) {
+    if (!["hidden", "clip"].includes(style[axis])) continue;
+    const frame = element.getBoundingClientRect();
+    if (box[low] < frame[low] - EDGE_PIXELS || box[high] > frame[high] + EDGE_PIXELS) return "is cut off";
+  }
+  return null;
+}
+
+function outOfPage(box) {
+  const page = document.documentElement;
+  const [left, top] = [box.left + scrollX, box.top + scrollY];
+  const width = Math.max(page.scrollWidth, page.clientWidth);
+  const height = Math.max(page.scrollHeight, page.clientHeight);
+  return left + box.width <= 0 || top + box.height <= 0 || left >= width || top >= height;
+}
+
+// Why an element's text cannot be seen, or null. `folds` names what may fold it away: a long value
+// in its own fold is announced with its length, and what does not change may be folded.
+function unseen(element, folds) {
+  let opacity = 1;
+  let box = element.getBoundingClientRect();
+  for (let it = element, inside = null; it; inside = it, it = it.parentElement) {
+    const folded = it.tagName === "DETAILS" && !it.open && inside !== null && inside.tagName !== "SUMMARY";
+    if (folded && !it.matches(folds)) return "is folded away";
+    // Within a fold nothing has a place; the fold itself must be seen.
+    if (folded) box = it.getBoundingClientRect();
+    const why = boxHides(it, box);
+    if (why) return why;
+    opacity *= Number(getComputedStyle(it).opacity);
+  }
+  if (opacity < OPACITY_MIN) return "is transparent";
+  if (box.width < 3 || box.height < 6) return "has no room";
+  if (outOfPage(box)) return "lies outside the page";
+  for (const it of [element, ...element.querySelectorAll("*")]) {
+    // A fold's own words are not read, and an open fold shows the whole instead of its beginning.
+    if (it.matches(".fold-more, .fold-less") || it.closest("details[open] > summary")) continue;
+    const why = styleHides(it);
+    if (why) return why;
+  }
+  return null;
+}
+
+const FOLDS = { value: "details.fold", unchanged: "details.fold, details[data-unchanged]" };
+
+function mustSee(element, folds, where) {
+  const why = unseen(element, folds);
+  if (why) throw new Mismatch(`${where} ${why}`);
+}
+
+// ---------------------------------------------------------------- what the page shows
+
+// A value's text. A fold shows the beginning of what it folds, and the whole is read.
+function shownText(element, read) {
+  const whole = element.querySelector("[data-whole]");
+  if (!whole) return read(element);
+  if (whole.closest("details").open) mustSee(whole, FOLDS.value, "an unfolded value");
+  const all = read(whole);
+  const head = read(element.querySelector(".fold-head")).replace(/…$/, "");
+  if (head.length === 0 || !all.startsWith(head)) throw new Mismatch("a fold shows something else than it folds");
+  return all;
+}
+
+const readJson = (element) => element.textContent;
+
+// In prose an escape is an element, so that nobody can write one.
+function readProse(element) {
+  let text = "";
+  for (const node of element.childNodes) {
+    if (node.nodeType === Node.TEXT_NODE) text += node.data;
+    else if (node.nodeType === Node.ELEMENT_NODE && node.matches(".esc")) text += unescaped(node.textContent);
+    else if (node.nodeType === Node.ELEMENT_NODE && node.tagName !== "WBR") throw new Mismatch("a text holds something unknown");
+  }
+  return text;
+}
+
+function unescaped(shown) {
+  const point = /^U\+([0-9A-F]{4,6})$/.exec(shown);
+  if (!point || parseInt(point[1], 16) > 0x10ffff) throw new Mismatch("an escape cannot be read");
+  return String.fromCodePoint(parseInt(point[1], 16));
+}
+
+// `payment.amount` and `/payment/amount` name the same place.
+function pointerOf(shown) {
+  if (shown === "(the whole state)") return [];
+  if (!shown.startsWith("/")) return shown.split(".");
+  return shown.slice(1).split("/").map((it) => it.replace(/~1/g, "/").replace(/~0/g, "~"));
+}
+
+const pointerText = (keys) => keys.map((it) => "/" + it.replace(/~/g, "~0").replace(/\//g, "~1")).join("");
+
+function sideOf(element, where) {
+  if ("absent" in element.dataset) return ABSENT;
+  if ("nested" in element.dataset) return NESTED;
+  if ("bare" in element.dataset) {
+    const text = element.dataset.bare || element.textContent;
+    if (!bare.test(text)) throw new Mismatch(`the commitment of ${where} cannot be read`);
+    return text;
+  }
+  const text = canonical(parseShown(shownText(element, readJson), where));
+  return { text, salt: element.dataset.salt };
+}
+
+const sameSide = (one, other) => one === other || (one.text !== undefined && one.text === other.text && one.salt === other.salt);
+
+// The rows, as pointer → side for each tree. Changes are read from the table of changes alone, and
+// what does not change from where it is shown; a mention elsewhere must agree, and makes up for
+// no row that is missing.
+function readRows(trees) {
+  const mentions = [];
+  for (const row of document.querySelectorAll("[data-row]")) {
+    const role = row.dataset.row;
+    const name = row.querySelector("[data-pointer]");
+    const keys = pointerOf(readProse(name));
+    const where = keys.join(".") || "the state";
+    const cells = row.querySelectorAll("[data-side]");
+    const folds = row.closest("[data-unchanged]") ? FOLDS.unchanged : FOLDS.value;
+    for (const element of [name, ...cells]) {
+      mustSee(element, folds, where);
+    }
+    for (const cell of cells) {
+      const side = sideOf(cell, where);
+      const both = cell.dataset.side === "both";
+      if (role !== "mention" && both !== (role === "same")) throw new Mismatch(`${where} is not what its row says`);
+      for (const it of both ? ["from", "to"] : [cell.dataset.side]) {
+        if (role === "mention") mentions.push([trees[it], keys, side, where]);
+        else plant(trees[it], keys, side, where);
+      }
+    }
+  }
+  for (const mention of mentions) compareMention(...mention);
+  for (const list of document.querySelectorAll("[data-rows]")) {
+    if (list.querySelectorAll("[data-row]").length !== Number(list.dataset.rows)) throw new Mismatch("a row is missing");
+  }
+}
+
+function compareMention(tree, keys, side, where) {
+  const there = tree.places.get(pointerText(keys));
+  if (!there || !sameSide(there.side, side)) throw new Mismatch(`${where} is shown in two ways`);
+}
+
+function plant(tree, keys, side, where) {
+  const pointer = pointerText(keys);
+  const there = tree.places.get(pointer);
+  if (there && !sameSide(there.side, side)) throw new Mismatch(`${where} is shown in two ways`);
+  tree.places.set(pointer, { keys, side, where });
+}
+
+function grow(tree) {
+  const top = { members: new Map() };
+  for (const { keys, side, where } of tree.places.values()) {
+    if (side === ABSENT || side === NESTED) continue;
+    let at = top;
+    for (const key of ["", ...keys]) {
+      if (!at.members) throw new Mismatch(`${where} lies below a value`);
+      if (!at.members.has(key)) at.members.set(key, { members: new Map() });
+      at = at.members.get(key);
+    }
+    if (at.members?.size > 0) throw new Mismatch(`${where} is a value and holds others`);
+    delete at.members;
+    at.side = side;
+  }
+  checkClaims(tree, top);
+  return top.members.get("") ?? null;
+}
+
+// Where a row says that nothing, or something with rows of its own, is there, so it must be.
+function checkClaims(tree, top) {
+  for (const { keys, side, where } of tree.places.values()) {
+    if (side !== ABSENT && side !== NESTED) continue;
+    let at = top;
+    for (const key of ["", ...keys]) at = at?.members?.get(key);
+    if ((side === ABSENT) === Boolean(at)) throw new Mismatch(`${where} is not as its row says`);
+  }
+}
+
+async function commit(node, pointer, arrays) {
+  if (!node) throw new Mismatch("no rows are shown");
+  if (typeof node.side === "string") return node.side;
+  if (node.side) return hash("countersign.leaf.v1", unsalted(node.side.salt ?? ""), node.side.text);
+  const members = [...node.members].map(([key, child]) => [key, child, pointer + pointerText([key])]);
+  if (arrays.has(pointer)) {
+    members.sort(([one], [other]) => Number(one) - Number(other));
+    if (members.some(([key], at) => key !== String(at))) throw new Mismatch(`an item of ${pointer} is missing`);
+    const roots = await Promise.all(members.map(([, child, at]) => commit(child, at, arrays)));
+    return hash("countersign.array.v1", canonical(roots));
+  }
+  const roots = Object.create(null);
+  for (const [key, child, at] of members) roots[key] = await commit(child, at, arrays);
+  return hash("countersign.object.v1", canonical(roots));
+}
+
+function readStatement() {
+  const statement = Object.create(null);
+  for (const row of document.querySelectorAll("[data-fact]")) {
+    const [name, value] = [row.querySelector("[data-key]"), row.querySelector("[data-value]")];
+    const key = name.textContent;
+    mustSee(name, FOLDS.value, `the statement’s ${key}`);
+    mustSee(value, FOLDS.value, `the statement’s ${key}`);
+    if (key in statement) throw new Mismatch(`the statement’s ${key} is shown twice`);
+    statement[key] = parseShown(shownText(value, readJson), `the statement’s ${key}`);
+  }
+  return statement;
+}
+
+// ---------------------------------------------------------------- the comparison
+
+async function recompute(page) {
+  const statement = readStatement();
+  const trees = { from: { places: new Map() }, to: { places: new Map() } };
+  readRows(trees);
+  for (const [name, arrays] of [["from", page.dataset.arraysFrom], ["to", page.dataset.arraysTo]]) {
+    const root = await commit(grow(trees[name]), "", new Set(JSON.parse(arrays)));
+    if (root !== statement[name]) throw new Mismatch(`the state ${name === "from" ? "before" : "after"} is not the one that is signed`);
+  }
+  for (const element of document.querySelectorAll("[data-statement]")) {
+    mustSee(element, FOLDS.value, "the sentence");
+    if (readProse(element) !== statement[element.dataset.statement]) throw new Mismatch("the sentence and the statement differ");
+  }
+  const rationale = document.querySelector("[data-rationale]");
+  if (rationale) {
+    mustSee(rationale, FOLDS.value, "what the agent says");
+    const shown = await hash("countersign.rationale.v1", shownText(rationale, readProse));
+    if (shown !== statement.rationale) throw new Mismatch("what the agent says is not what is signed");
+  }
+  const digest = await hash("countersign.transition.v1", canonical(statement));
+  const shown = document.querySelector("[data-digest]");
+  mustSee(shown, FOLDS.value, "the digest");
+  if (shown.textContent !== digest) throw new Mismatch("the digest shown is another");
+  for (const input of document.querySelectorAll("input[name=digest]")) {
+    if (input.value !== digest) throw new Mismatch("the form would sign another digest");
+  }
+}
+
+const SAID = {
+  match: ["Recomputed in this browser: matches", "The keys and values shown on this page and the statement below give exactly this digest."],
+  mismatch: ["Recomputed in this browser: does not match", "Do not decide on this page. Tell whoever runs the gateway."],
+};
+
+function say(state, reason) {
+  const [words, detail] = SAID[state];
+  for (const element of document.querySelectorAll("[data-check]")) {
+    element.dataset.state = state;
+    element.querySelector("[data-check-words]").textContent = words;
+    const more = element.querySelector("[data-check-detail]");
+    if (more) more.textContent = reason ? `Reason: ${reason}. ${detail}` : detail;
+  }
+  for (const form of document.querySelectorAll("form[data-decide]")) {
+    form.elements.browser_check.value = state;
+    for (const button of form.querySelectorAll("button[name=verdict]")) button.disabled = state !== "match";
+  }
+}
+
+async function check(page) {
+  try {
+    await recompute(page);
+    say("match", null);
+    return true;
+  } catch (error) {
+    say("mismatch", error instanceof Mismatch ? error.message : "the page cannot be read");
+    return false;
+  }
+}
+
+// What was right when the page opened must still be right when it is signed.
+function checkBeforeSending(page, form) {
+  let stage = "reading";
+  addEventListener("pageshow", () => (stage = "reading"));
+  form.addEventListener("submit", async (event) => {
+    if (stage === "checked") return void (stage = "sent");
+    event.preventDefault();
+    if (stage !== "reading") return;
+    stage = "checking";
+    stage = (await check(page)) ? "checked" : "reading";
+    if (stage === "checked") form.requestSubmit(event.submitter);
+  });
+}
+
+const page = document.querySelector("[data-proof]");
+if (page && globalThis.isSecureContext && globalThis.crypto?.subtle) {
+  for (const form of document.querySelectorAll("form[data-decide]")) checkBeforeSending(page, form);
+  await check(page);
+}

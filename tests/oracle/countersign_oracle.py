@@ -1,0 +1,203 @@
+"""An auditor's view of Countersign, written from docs/protocol.md alone and sharing no code with
+the gateway: statements and their digests, the policy digest, a proposal's identity, the chain
+with its entries, a receipt in its chain, and what each transition changed.
+
+Canonical JSON is in strict_json, patches and diffs in effect, trees and openings in commitment,
+tokens in signed; this file puts them together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from commitment import PATCH, POLICY, PROPOSAL, TRANSITION
+from commitment import Completeness, H, check_opening, is_digest
+from signed import ENTRY, RECEIPT, Jwks, check_token, is_time
+from strict_json import Json, Refused, canonical, same
+
+TYPES = ("create", "propose", "edit", "reaffirm", "rollback", "confirm")
+STATEMENT_KEYS = {
+    "type", "flow", "policy", "thread", "version", "parent", "node", "principal", "proposal",
+    "attempt", "from", "to", "tool", "usage", "rationale", "supersedes", "restores", "write_id",
+    "proposed_at",
+}  # fmt: skip
+Object = dict[str, Json]
+
+
+def policy_digest(policy: str, schemas: dict[str, str]) -> str:
+    return H(POLICY, canonical({"policy": policy, "schemas": dict(schemas)}))
+
+
+def patch_hash(patch: Json) -> str:
+    return H(PATCH, canonical(patch))
+
+
+def proposal_identity(proposal: Object, patch: Json) -> str:
+    """What asking twice is recognised by."""
+    named = [proposal[key] for key in ("thread", "parent", "node", "principal", "type", "format")]
+    return H(PROPOSAL, canonical([*named, patch_hash(patch), proposal["attempt"]]))
+
+
+def transition_digest(statement: Json) -> str:
+    return H(TRANSITION, canonical(check_statement(statement)))
+
+
+def check_statement(statement: Json) -> Object:
+    """A statement's form: all keys, always; null where something does not apply."""
+    if not isinstance(statement, dict) or set(statement) != STATEMENT_KEYS:
+        raise Refused("statement", "not exactly the keys of a statement")
+    kind, created = statement["type"], statement["type"] == "create"
+    wanted: dict[str, Callable[[Json], bool]] = {
+        "type": lambda value: value in TYPES,
+        "version": lambda value: type(value) is int and (value == 0 if created else value > 0),
+        "attempt": lambda value: value is None or (type(value) is int and value > 0),
+        "proposed_at": is_time,
+        "rationale": lambda value: value is None or is_digest(value),
+        "parent": is_null if created else is_digest,
+        "node": is_null if created else is_name,
+        "supersedes": is_digest if kind == "edit" else is_null,
+        "restores": is_digest if kind == "rollback" else is_null,
+        "write_id": is_name if kind == "confirm" else is_null,
+        **dict.fromkeys(("policy", "from", "to"), is_digest),
+        **dict.fromkeys(("flow", "thread", "principal", "proposal"), is_name),
+    }
+    for key, check in wanted.items():
+        _say(check(statement[key]), "statement", f"{key} is not what it should be in a {kind}")
+    if kind == "reaffirm":
+        _say(statement["from"] == statement["to"], "statement", "a reaffirmation changes nothing")
+    return statement
+
+
+def is_name(value: Json) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def is_null(value: Json) -> bool:
+    return value is None
+
+
+def _say(holds: bool, code: str, detail: str) -> None:
+    if not holds:
+        raise Refused(code, detail)
+
+
+@dataclass
+class Audit:
+    """What a chain was found to say."""
+
+    thread: str = ""
+    iss: str = ""
+    transitions: list[tuple[Object, Object]] = field(default_factory=list)
+    diffs: dict[int, Completeness] = field(default_factory=dict)
+
+    def by_digest(self, digest: Json) -> tuple[Object, Object]:
+        for statement, entry in self.transitions:
+            if entry["transition"] == digest:
+                return statement, entry
+        raise Refused("unknown_transition", "not a transition of this chain")
+
+
+def check_chain(entries: Json, jwks: Jwks) -> Audit:
+    """Every link of a chain from version 0 on: numbers, digests, parents, roots, signatures,
+    gates, and (where an opening is given) that both roots follow from it."""
+    audit = Audit()
+    if not isinstance(entries, list) or not entries:
+        raise Refused("chain", "no entries")
+    for version, item in enumerate(entries):
+        _say(isinstance(item, dict), "chain", "an entry is an object")
+        assert isinstance(item, dict)
+        missing = {"version", "transition", "statement", "entry"} - set(item)
+        _say(not missing, "chain", f"version {version} lacks {missing}")
+        _say(same(item["version"], version), "chain", f"version {version} is missing or moved")
+        try:
+            _check_link(item, audit, jwks)
+        except Refused as why:
+            raise Refused(why.code, f"version {version}: {why}") from why
+    return audit
+
+
+def _check_link(item: Object, audit: Audit, jwks: Jwks) -> None:
+    statement = check_statement(item["statement"])
+    _say(
+        transition_digest(statement) == item["transition"],
+        "digest_mismatch",
+        "the statement has another digest",
+    )
+    entry = check_token(item["entry"], ENTRY, jwks)
+    _say(
+        entry["transition"] == item["transition"],
+        "digest_mismatch",
+        "the entry signs another transition",
+    )
+    _say(
+        statement["version"] == item["version"],
+        "version_mismatch",
+        "the statement is of another version",
+    )
+    for key in ("version", "thread", "parent", "policy"):
+        _say(
+            entry[key] == statement[key], f"{key}_mismatch", f"entry and statement differ in {key}"
+        )
+    if audit.transitions:
+        _check_follows(statement, entry, audit)
+    else:
+        audit.thread, audit.iss = str(statement["thread"]), str(entry["iss"])
+    _check_gate(statement, entry, audit)
+    if item.get("opening") is not None:
+        version = len(audit.transitions)
+        audit.diffs[version] = check_opening(item["opening"], statement["from"], statement["to"])
+    audit.transitions.append((statement, entry))
+
+
+def _check_follows(statement: Object, entry: Object, audit: Audit) -> None:
+    before, last = audit.transitions[-1]
+    _say(statement["parent"] == last["transition"], "parent_mismatch", "not made on the one before")
+    _say(statement["from"] == before["to"], "root_mismatch", "does not start from the state before")
+    _say(statement["thread"] == before["thread"], "thread_mismatch", "another thread")
+    _say(statement["flow"] == before["flow"], "flow_mismatch", "another flow")
+    _say(entry["iss"] == audit.iss, "issuer_mismatch", "another issuer")
+    if statement["policy"] == before["policy"]:
+        _say(entry["owes"] is True or last["owes"] is False, "owes", "forgot what it owed")
+    if statement["type"] == "rollback":
+        audit.by_digest(statement["restores"])
+
+
+def _check_gate(statement: Object, entry: Object, audit: Audit) -> None:
+    gate, kind = entry["gate"], statement["type"]
+    assert isinstance(gate, dict)
+    _say(
+        (gate["kind"] == "written") == (kind == "confirm"),
+        "gate",
+        "written is the gate of a confirm",
+    )
+    if kind == "create":
+        _say(gate["kind"] != "approved", "gate", "nobody approves a creation")
+    if kind in ("edit", "reaffirm", "rollback"):
+        _say(gate["kind"] != "auto", "gate", f"{kind} is always held")
+    if gate["kind"] != "written":
+        return
+    _say(gate["write_id"] == statement["write_id"], "gate", "another write")
+    if "receipt" in gate:
+        approved = audit.transitions[-1][1]["gate"]
+        assert isinstance(approved, dict)
+        _say(approved.get("receipt") == gate["receipt"], "gate", "written under another receipt")
+
+
+def check_receipt(token: Json, audit: Audit, jwks: Jwks) -> Object:
+    """That a receipt is genuine and is the one that a transition of this chain was approved by."""
+    receipt = check_token(token, RECEIPT, jwks)
+    _say(receipt["iss"] == audit.iss, "issuer_mismatch", "another issuer")
+    _say(receipt["sub"] == audit.thread, "thread_mismatch", "another thread")
+    statement, entry = audit.by_digest(receipt["transition"])
+    for key in ("flow", "policy", "version", "parent", "to"):
+        _say(
+            receipt[key] == statement[key],
+            f"{key}_mismatch",
+            f"receipt and statement differ in {key}",
+        )
+    gate = entry["gate"]
+    assert isinstance(gate, dict)
+    approved = gate["kind"] == "approved" and gate["receipt"] == receipt["jti"]
+    _say(approved, "receipt_mismatch", "the entry was not approved by this receipt")
+    return receipt

@@ -1,0 +1,215 @@
+"""Tokens: compact JWS by EdDSA with exactly {alg, kid, typ} as header, one typ per meaning.
+
+PyJWT and OpenSSL check the signature; what they would let pass (other spellings, other headers,
+weak keys) is refused before they are asked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from commitment import is_digest
+from ed25519 import is_sound_point, is_sound_scalar
+from strict_json import Json, Refused, base64url, canonical, parse, unbase64url
+
+ENTRY, RECEIPT = "countersign-entry+jwt", "countersign-receipt+jwt"
+DENIAL, VERIFICATION = "countersign-denial+jwt", "countersign-verification+jwt"
+SIGNS_TOKENS = {"kty": "OKP", "crv": "Ed25519", "alg": "EdDSA", "use": "sig"}
+STATUSES = ("next", "signing", "retired", "revoked")
+
+
+class CouldNotTell(Exception):
+    """Neither yes nor no: what would settle it is not in what was given."""
+
+
+@dataclass(frozen=True)
+class Key:
+    raw: bytes
+    status: str
+
+
+Jwks = dict[str, Key]
+Check = Callable[[Json], bool]
+
+
+def thumbprint(raw: bytes) -> str:
+    """RFC 7638, of an Ed25519 public key as a JWK of RFC 8037."""
+    jwk: Json = {"crv": "Ed25519", "kty": "OKP", "x": base64url(raw)}
+    return base64url(hashlib.sha256(canonical(jwk)).digest())
+
+
+def read_jwks(document: Json) -> Jwks:
+    """The keys that sign tokens, of a published set, by kid; keys for other ends are passed over."""
+    keys: Jwks = {}
+    listed = document.get("keys") if isinstance(document, dict) else None
+    if not isinstance(listed, list):
+        raise Refused("jwks", "not a key set")
+    for jwk in listed:
+        if not isinstance(jwk, dict):
+            raise Refused("jwks", "a key is an object")
+        if any(jwk.get(member) != value for member, value in SIGNS_TOKENS.items()):
+            continue
+        x, kid, status = jwk.get("x"), jwk.get("kid"), jwk.get("status")
+        raw = unbase64url(x) if isinstance(x, str) else b""
+        if "d" in jwk or len(raw) != 32 or kid != thumbprint(raw) or kid in keys:
+            raise Refused("jwks", "a key that is private, misnamed or listed twice")
+        if status not in STATUSES:
+            raise Refused("jwks", f"no such status: {status}")
+        keys[str(kid)] = Key(raw, str(status))
+    return keys
+
+
+def check_token(token: Json, typ: str, keys: Jwks) -> dict[str, Json]:
+    """The claims of a genuine token of this typ. Times, audience and the like are the caller's."""
+    if not isinstance(token, str):
+        raise Refused("receipt_malformed", "not a string")
+    kid, signature = _check_form(token, typ)
+    key = keys.get(kid)
+    if key is None or key.status == "revoked":
+        raise Refused("unknown_key", kid)
+    if not _is_strict(key.raw, signature):
+        raise Refused("signature_invalid", "a weak key or a second spelling of a signature")
+    try:
+        public = Ed25519PublicKey.from_public_bytes(key.raw)
+        payload: bytes = jwt.PyJWS().decode(token, public, algorithms=["EdDSA"])
+    except jwt.InvalidTokenError as bad:
+        raise Refused("signature_invalid", str(bad)) from bad
+    claims = check_claims(payload, typ)
+    if typ == RECEIPT and key.status == "retired":
+        raise CouldNotTell("a retired key vouches only for receipts that the gateway has stored")
+    return claims
+
+
+def _check_form(token: str, typ: str) -> tuple[str, bytes]:
+    """kid and signature of a token in its one spelling."""
+    parts = token.split(".")
+    if len(parts) != 3 or "" in parts:
+        raise Refused("receipt_malformed", "not three parts")
+    try:
+        header, _, signature = (unbase64url(part) for part in parts)
+        said = parse(header)
+    except Refused as bad:
+        raise Refused("receipt_malformed", f"not a compact JWS: {bad}") from bad
+    kid = said.get("kid") if isinstance(said, dict) else None
+    if not isinstance(kid, str) or header != canonical({"alg": "EdDSA", "kid": kid, "typ": typ}):
+        raise Refused("receipt_malformed", "the header is not exactly alg, kid and this typ")
+    if len(signature) != 64:
+        raise Refused("receipt_malformed", "a signature has 64 bytes")
+    return kid, signature
+
+
+def _is_strict(public: bytes, signature: bytes) -> bool:
+    nonce, scalar = signature[:32], signature[32:]
+    return is_sound_point(public) and is_sound_point(nonce) and is_sound_scalar(scalar)
+
+
+def check_claims(payload: bytes, typ: str) -> dict[str, Json]:
+    """What a token says, once its signature holds: exactly the claims of its typ."""
+    try:
+        claims = parse(payload)
+    except Refused as bad:
+        raise Refused("receipt_malformed", f"claims: {bad}") from bad
+    wrong = _wrong(claims, CLAIMS[typ])
+    if wrong is not None or not isinstance(claims, dict):
+        raise Refused("receipt_malformed", f"claims: {wrong}")
+    return claims
+
+
+def _wrong(value: Json, shape: dict[str, Check]) -> str | None:
+    """What keeps an object from having exactly these members (`name?` may be left out)."""
+    if not isinstance(value, dict):
+        return "not an object"
+    names = {name.rstrip("?"): check for name, check in shape.items()}
+    for name in value:
+        if name not in names:
+            return f"{name} does not belong"
+    for name, check in names.items():
+        if name not in value and f"{name}?" not in shape:
+            return f"{name} is missing"
+        if name in value and not check(value[name]):
+            return f"{name} is not what it should be"
+    return None
+
+
+def is_time(value: Json) -> bool:
+    """RFC 3339, UTC, milliseconds."""
+    form = r"\d{4}-(0\d|1[0-2])-([0-2]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z"
+    return isinstance(value, str) and re.fullmatch(form, value, re.ASCII) is not None
+
+
+def _text(value: Json) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _count(value: Json) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _flag(value: Json) -> bool:
+    return isinstance(value, bool)
+
+
+def _jti(value: Json) -> bool:
+    """128 random bits."""
+    return isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9_-]{21}[AQgw]", value) is not None
+
+
+def _or_null(check: Check) -> Check:
+    return lambda value: value is None or check(value)
+
+
+def _list_of(check: Check) -> Check:
+    return lambda value: isinstance(value, list) and all(map(check, value))
+
+
+def _some_of(check: Check) -> Check:
+    return lambda value: isinstance(value, list) and value != [] and all(map(check, value))
+
+
+def _shaped(shape: dict[str, Check]) -> Check:
+    return lambda value: _wrong(value, shape) is None
+
+
+def _gate(value: Json) -> bool:
+    kind = value.get("kind") if isinstance(value, dict) else None
+    return isinstance(kind, str) and kind in GATES and _wrong(value, GATES[kind]) is None
+
+
+GATES: dict[str, dict[str, Check]] = {
+    "auto": {"kind": _text},
+    "observed": {"kind": _text},
+    "approved": {"kind": _text, "review": _text, "receipt": _jti},
+    "written": {"kind": _text, "write_id": _text, "receipt?": _jti},
+}
+VOTE: dict[str, Check] = {"reviewer": _text, "stage": _count, "at": is_time}
+APPROVAL: dict[str, Check] = {**VOTE, "method": _text, "evidence?": lambda value: value is not None}
+CLAIMS: dict[str, dict[str, Check]] = {
+    ENTRY: {
+        "iss": _text, "thread": _text, "version": _count, "transition": is_digest,
+        "parent": _or_null(is_digest), "gate": _gate, "owes": _flag, "policy": is_digest,
+        "committed_at": is_time,
+    },
+    RECEIPT: {
+        "iss": _text, "sub": _text, "aud": _list_of(_text), "jti": _jti, "iat": _count,
+        "nbf": _count, "exp": _count, "flow": _text, "policy": is_digest,
+        "transition": is_digest, "parent": is_digest, "version": _count, "to": is_digest,
+        "approvals": _some_of(_shaped(APPROVAL)),
+    },
+    DENIAL: {
+        "iss": _text, "sub": _text, "jti": _jti, "iat": _count, "flow": _text,
+        "policy": is_digest, "transition": is_digest, "parent": is_digest, "review": _text,
+        "outcome": lambda value: value == "denied", "reviewers": _some_of(_shaped(VOTE)),
+    },
+    VERIFICATION: {
+        "iss": _text, "sub": _text, "aud": _text, "iat": _count, "exp": _count,
+        "write_id": _text, "fence": _count, "flow": _text, "policy": is_digest,
+        "transition": is_digest, "version": _count, "to": is_digest, "receipt": _or_null(_jti),
+        "enforced": _flag,
+    },
+}  # fmt: skip

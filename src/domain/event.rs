@@ -58,6 +58,8 @@ pub enum EventType {
     AccountAdded,
     #[serde(rename = "access.token_added")]
     TokenAdded,
+    #[serde(rename = "access.token_revoked")]
+    TokenRevoked,
     #[serde(rename = "access.setup_link_made")]
     SetupLinkMade,
     #[serde(rename = "access.setup_link_used")]

@@ -4,13 +4,12 @@
 //! with everything the decision relied on; on a conflict it loads and decides again.
 
 pub mod access;
-pub mod audit;
 pub mod decision;
 pub mod error;
 pub mod events;
 pub mod heads;
 pub mod holds;
-pub mod offline;
+pub mod passwords;
 pub mod policies;
 pub mod proposals;
 pub mod receipts;
@@ -29,7 +28,7 @@ use crate::clock::Clock;
 use crate::domain::flow::{Flow, Gateway};
 use crate::domain::id::{FlowId, ThreadId};
 use crate::domain::keys::Keys;
-use crate::domain::policy::StateLimits;
+use crate::domain::json::size::StateLimits;
 use crate::domain::thread::Thread;
 use crate::domain::time::Timestamp;
 use crate::keyring::Keyring;

@@ -1,0 +1,307 @@
+//! Who may come in: accounts, tokens, sessions and one-time links.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+use super::error::{Error, Result};
+use super::passwords;
+use super::{Service, recorder};
+use crate::domain::account::{Account, LinkPurpose, MachineRole, OneTimeLink, PersonRole, Session, Token};
+use crate::domain::event::EventType;
+use crate::domain::id::{AccountId, FlowId, GroupName, NodeId, SessionId, TokenId};
+use crate::domain::keys::Keys;
+use crate::random;
+use crate::store::Filter;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+
+/// A working day; a phone left in a taxi is signed out by the evening.
+pub const SESSION_TTL: Duration = Duration::from_secs(12 * 3600);
+/// Long enough to find the terminal again.
+pub const LINK_TTL: Duration = Duration::from_secs(3600);
+/// Names are shown in lists.
+const NAME_CHARS_MAX: usize = 64;
+/// What every token begins with, so that scanners of leaked secrets can know one.
+pub const TOKEN_PREFIX: &str = "cs_";
+
+/// A new person.
+#[derive(Clone, Debug)]
+pub struct NewAccount {
+    /// What they sign in with.
+    pub name: String,
+    /// What they may do.
+    pub role: PersonRole,
+    /// Which groups they stand for.
+    pub groups: BTreeSet<GroupName>,
+}
+
+/// A new token.
+#[derive(Clone, Debug)]
+pub struct NewToken {
+    /// What people call it.
+    pub name: String,
+    /// What it may do.
+    pub role: MachineRole,
+    /// Who answers for it.
+    pub owner: String,
+    /// The flow it is bound to.
+    pub flow: Option<FlowId>,
+    /// The nodes it acts as.
+    pub nodes: BTreeSet<NodeId>,
+}
+
+/// A person who is signed in.
+#[derive(Clone, Debug)]
+pub struct SignedIn {
+    /// Who.
+    pub account: Stored<Account>,
+    /// Their session.
+    pub session: Stored<Session>,
+}
+
+fn fingerprint(secret: &str) -> SessionId {
+    let hash = URL_SAFE_NO_PAD.encode(Sha256::digest(secret.as_bytes()));
+    SessionId::try_from(hash).expect("base64url is token text")
+}
+
+fn new_secret() -> String {
+    URL_SAFE_NO_PAD.encode(random::bytes::<32>())
+}
+
+fn check_name(pointer: &str, name: &str) -> Result<()> {
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '@');
+    let fits = !name.is_empty() && name.chars().count() <= NAME_CHARS_MAX && name.chars().all(plain);
+    if fits {
+        return Ok(());
+    }
+    Err(Error::invalid(pointer, format!("1 to {NAME_CHARS_MAX} letters, digits and . _ - @")))
+}
+
+impl Service {
+    /// Adds a person.
+    pub async fn add_account(&self, new: &NewAccount, password: String) -> Result<Account> {
+        let (account, draft_link) = (self.new_account(new, password).await?, None::<Stored<OneTimeLink>>);
+        self.put_account(account, draft_link).await
+    }
+
+    async fn new_account(&self, new: &NewAccount, password: String) -> Result<Account> {
+        check_name("/name", &new.name)?;
+        passwords::check_strength(&password)?;
+        let now = self.now();
+        let id = AccountId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name");
+        let password = passwords::hash(password).await?;
+        let (name, role, groups) = (new.name.clone(), new.role, new.groups.clone());
+        Ok(Account { id, name, role, groups, password, disabled: false, created_at: now })
+    }
+
+    async fn put_account(&self, account: Account, link: Option<Stored<OneTimeLink>>) -> Result<Account> {
+        let (keys, now) = (self.keys()?, self.now());
+        let mut draft = Draft::new(keys.row(), now);
+        draft.insert(&account)?;
+        let data = json!({"account": account.id, "name": account.name, "role": account.role, "groups": account.groups});
+        recorder::outside(&mut draft, None, now, EventType::AccountAdded, data)?;
+        if let Some(link) = &link {
+            draft.before(link.record.expires_at);
+            draft.replace(link, &OneTimeLink { used: true, ..link.record.clone() })?;
+            recorder::outside(&mut draft, None, now, EventType::SetupLinkUsed, json!({"account": account.id}))?;
+        }
+        match self.commit(draft.finish()).await {
+            Err(error) if error.is_conflict() => Err(Error::Exists("there is an account of that name, or the link was used")),
+            other => other.map(|()| account),
+        }
+    }
+
+    /// Adds a token; the secret is in the answer and nowhere else.
+    pub async fn add_token(&self, new: &NewToken) -> Result<(Token, String)> {
+        check_name("/name", &new.name)?;
+        self.check_binding(new).await?;
+        let (keys, now) = (self.keys()?, self.now());
+        let secret = new_secret();
+        let id = TokenId::try_from(random::uuid_v7(now).simple().to_string()).expect("a UUID is a name");
+        let token = Token {
+            id,
+            name: new.name.clone(),
+            role: new.role,
+            owner: new.owner.clone(),
+            flow: new.flow.clone(),
+            nodes: new.nodes.clone(),
+            secret_hash: fingerprint(&secret).to_string(),
+            revoked: false,
+            created_at: now,
+        };
+        let mut draft = Draft::new(keys.row(), now);
+        draft.insert(&token)?;
+        let data = json!({
+            "token": token.id, "name": token.name, "role": token.role, "owner": token.owner,
+            "flow": token.flow, "nodes": token.nodes,
+        });
+        recorder::outside(&mut draft, token.flow.as_ref(), now, EventType::TokenAdded, data)?;
+        self.commit(draft.finish()).await?;
+        let text = format!("{TOKEN_PREFIX}{}_{secret}", token.id);
+        Ok((token, text))
+    }
+
+    /// A token is bound as its role asks, and its owner is somebody.
+    async fn check_binding(&self, new: &NewToken) -> Result<()> {
+        let nodes = new.nodes.len();
+        let (flow, fits) = match new.role {
+            MachineRole::Host => (true, nodes == 0),
+            MachineRole::Agent => (true, nodes >= 1),
+            MachineRole::Writer => (true, nodes == 1),
+            MachineRole::Auditor | MachineRole::Admin => (false, nodes == 0),
+        };
+        if new.flow.is_some() != flow {
+            return Err(Error::invalid("/flow", "hosts, agents and writers are bound to one flow; auditors and admins to none"));
+        }
+        if !fits {
+            return Err(Error::invalid("/nodes", "an agent has one node or more, a writer exactly one, all others none"));
+        }
+        let keys = self.keys()?;
+        let person = self.reader(&keys).get_by_alias::<Account>(&new.owner).await?;
+        if person.is_none() && GroupName::try_from(new.owner.as_str()).is_err() {
+            return Err(Error::invalid("/owner", "name a person or a group who answers for this token"));
+        }
+        Ok(())
+    }
+
+    /// The token that a text is, if it is one and may be used.
+    pub async fn token_of(&self, text: &str) -> Result<Stored<Token>> {
+        let parts = text.strip_prefix(TOKEN_PREFIX).and_then(|it| it.split_once('_'));
+        let (id, secret) = parts.ok_or(Error::Unauthenticated)?;
+        let id = TokenId::try_from(id).map_err(|_| Error::Unauthenticated)?;
+        let keys = self.keys()?;
+        let token = self.fetch::<Token>(&keys, id.as_str()).await?.ok_or(Error::Unauthenticated)?;
+        let hash = fingerprint(secret);
+        let same = bool::from(hash.as_str().as_bytes().ct_eq(token.record.secret_hash.as_bytes()));
+        if same && !token.record.revoked { Ok(token) } else { Err(Error::Unauthenticated) }
+    }
+
+    /// Revokes a token: nothing is accepted from it any more.
+    pub async fn revoke_token(&self, id: &TokenId) -> Result<()> {
+        let (keys, now) = (self.keys()?, self.now());
+        let token: Stored<Token> = self.need(&keys, id.as_str(), "token").await?;
+        let mut draft = Draft::new(keys.row(), now);
+        draft.replace(&token, &Token { revoked: true, ..token.record.clone() })?;
+        recorder::outside(&mut draft, token.record.flow.as_ref(), now, EventType::TokenRevoked, json!({"token": id}))?;
+        self.commit(draft.finish()).await
+    }
+
+    /// Signs a person in by name and password; the cookie's secret is in the answer and nowhere else.
+    /// An unknown name costs as much time as a wrong password.
+    pub async fn sign_in(&self, name: &str, password: String) -> Result<(SignedIn, String)> {
+        let keys = self.keys()?;
+        let account = self.reader(&keys).get_by_alias::<Account>(name).await?;
+        let hash = account.as_ref().map(|it| it.record.password.clone());
+        let right = passwords::verify(password, hash).await?;
+        match account {
+            Some(account) if right && !account.record.disabled => self.open_session(&keys, account, None).await,
+            other => {
+                let data = json!({"account": other.map(|it| it.record.id)});
+                let mut draft = Draft::new(keys.row(), self.now());
+                recorder::outside(&mut draft, None, self.now(), EventType::SignInFailed, data)?;
+                self.commit(draft.finish()).await?;
+                Err(Error::Unauthenticated)
+            }
+        }
+    }
+
+    async fn open_session(&self, keys: &Keys, account: Stored<Account>, link: Option<Stored<OneTimeLink>>) -> Result<(SignedIn, String)> {
+        let now = self.now();
+        let secret = new_secret();
+        let session = Session {
+            id: fingerprint(&secret),
+            account: account.record.id.clone(),
+            created_at: now,
+            expires_at: now.plus(SESSION_TTL),
+            ended: false,
+        };
+        let mut draft = Draft::new(keys.row(), now);
+        draft.rely_on(&account);
+        draft.insert(&session)?;
+        if let Some(link) = &link {
+            draft.before(link.record.expires_at);
+            draft.replace(link, &OneTimeLink { used: true, ..link.record.clone() })?;
+        }
+        recorder::outside(&mut draft, None, now, EventType::SignedIn, json!({"account": account.record.id}))?;
+        self.commit(draft.finish()).await?;
+        Ok((SignedIn { account, session: Stored { record: session, revision: 1 } }, secret))
+    }
+
+    /// The person whose session a cookie's secret is, if it still is one.
+    pub async fn session_of(&self, secret: &str) -> Result<SignedIn> {
+        let keys = self.keys()?;
+        let session = self.fetch::<Session>(&keys, fingerprint(secret).as_str()).await?;
+        let session = session.filter(|it| !it.record.ended && it.record.expires_at > self.now());
+        let session = session.ok_or(Error::Unauthenticated)?;
+        let account = self.fetch::<Account>(&keys, session.record.account.as_str()).await?;
+        let account = account.filter(|it| !it.record.disabled).ok_or(Error::Unauthenticated)?;
+        Ok(SignedIn { account, session })
+    }
+
+    /// Ends a session.
+    pub async fn sign_out(&self, person: &SignedIn) -> Result<()> {
+        let (keys, now) = (self.keys()?, self.now());
+        let mut draft = Draft::new(keys.row(), now);
+        draft.replace(&person.session, &Session { ended: true, ..person.session.record.clone() })?;
+        recorder::outside(&mut draft, None, now, EventType::SignedOut, json!({"account": person.account.record.id}))?;
+        self.commit(draft.finish()).await
+    }
+
+    /// A one-time link's secret; `None` for a set-up link when somebody has an account already.
+    pub async fn set_up_link(&self) -> Result<Option<String>> {
+        let keys = self.keys()?;
+        let anybody = self.reader(&keys).list::<Account>(Filter::All, None, 1).await?;
+        if anybody.is_empty() { self.make_link(LinkPurpose::SetUp {}).await.map(Some) } else { Ok(None) }
+    }
+
+    /// A link that signs one person in, once.
+    pub async fn sign_in_link(&self, account: &AccountId) -> Result<String> {
+        self.make_link(LinkPurpose::SignIn { account: account.clone() }).await
+    }
+
+    async fn make_link(&self, purpose: LinkPurpose) -> Result<String> {
+        let (keys, now) = (self.keys()?, self.now());
+        let secret = new_secret();
+        let link = OneTimeLink { id: fingerprint(&secret), purpose, expires_at: now.plus(LINK_TTL), used: false };
+        let mut draft = Draft::new(keys.row(), now);
+        draft.insert(&link)?;
+        recorder::outside(&mut draft, None, now, EventType::SetupLinkMade, json!({"expires_at": link.expires_at}))?;
+        self.commit(draft.finish()).await?;
+        Ok(secret)
+    }
+
+    /// The link that a secret is, if it can still be used.
+    pub async fn link_of(&self, secret: &str) -> Result<Stored<OneTimeLink>> {
+        let keys = self.keys()?;
+        let link = self.fetch::<OneTimeLink>(&keys, fingerprint(secret).as_str()).await?;
+        link.filter(|it| !it.record.used && it.record.expires_at > self.now()).ok_or(Error::NotFound("link"))
+    }
+
+    /// Uses a set-up link: makes the first account and signs it in.
+    pub async fn use_set_up_link(&self, secret: &str, new: &NewAccount, password: String) -> Result<(SignedIn, String)> {
+        let link = self.link_of(secret).await?;
+        if !matches!(link.record.purpose, LinkPurpose::SetUp {}) {
+            return Err(Error::NotFound("link"));
+        }
+        let account = self.new_account(new, password).await?;
+        let account = self.put_account(account, Some(link)).await?;
+        let keys = self.keys()?;
+        let stored = self.need::<Account>(&keys, account.id.as_str(), "account").await?;
+        self.open_session(&keys, stored, None).await
+    }
+
+    /// Uses a sign-in link.
+    pub async fn use_sign_in_link(&self, secret: &str) -> Result<(SignedIn, String)> {
+        let link = self.link_of(secret).await?;
+        let LinkPurpose::SignIn { account } = link.record.purpose.clone() else { return Err(Error::NotFound("link")) };
+        let keys = self.keys()?;
+        let account = self.need::<Account>(&keys, account.as_str(), "account").await?;
+        self.open_session(&keys, account, Some(link)).await
+    }
+}

@@ -1,0 +1,197 @@
+//! The decision: what an agent resumes with, always the same body for the same end.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Service;
+use super::error::Result;
+use crate::domain::chain::hash::Digest;
+use crate::domain::chain::opening::Opening;
+use crate::domain::chain::statement::Statement;
+use crate::domain::flow::ReceiptRow;
+use crate::domain::id::{AccountId, Jti, ReviewId, ThreadId};
+use crate::domain::json::diff::Change;
+use crate::domain::keys::Keys;
+use crate::domain::policy::{RedactedChange, redacted};
+use crate::domain::review::{Hold, HoldState, Verdict};
+use crate::domain::time::Timestamp;
+use crate::domain::transition::{Outcome, Transition};
+use crate::store::record::Stored;
+
+/// The resume body.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Decision {
+    /// Whether people (or the policy alone) let it pass.
+    pub approved: bool,
+    /// `committed`, `approved`, `denied`, `expired`, `cancelled` or `superseded`.
+    pub decision: String,
+    /// Of exactly what.
+    #[schema(value_type = String)]
+    pub transition_digest: Digest,
+    /// Who decided last; null where no person did.
+    #[schema(value_type = Option<String>)]
+    pub reviewer_id: Option<AccountId>,
+    /// Everyone who voted for the decision.
+    #[schema(value_type = Vec<String>)]
+    pub reviewers: Vec<AccountId>,
+    /// The receipt's id.
+    #[schema(value_type = Option<String>)]
+    pub nonce: Option<Jti>,
+    /// When the receipt expires.
+    #[schema(value_type = Option<String>)]
+    pub expires_at: Option<Timestamp>,
+    /// The receipt.
+    pub receipt: Option<String>,
+    /// The version it was committed as.
+    pub version: Option<u64>,
+    /// What the last decider said.
+    pub comment: Option<String>,
+    /// What took its place.
+    #[schema(value_type = Option<String>)]
+    pub superseded_by: Option<Digest>,
+}
+
+/// A transition as it may be told.
+#[derive(Clone, Debug)]
+pub struct Told {
+    /// The thread.
+    pub thread: ThreadId,
+    /// `committed`, `held`, `approved`, `denied`, `expired`, `cancelled` or `superseded`.
+    pub status: String,
+    /// What was stated.
+    pub statement: Statement,
+    /// The signed entry, if it is in the chain.
+    pub entry: Option<String>,
+    /// The whole effect.
+    pub changes: Vec<Change>,
+    /// The whole effect, nothing hidden in it.
+    pub redacted: Vec<RedactedChange>,
+    /// The hold, if it was held.
+    pub hold: Option<Hold>,
+}
+
+impl Service {
+    /// What became of a transition: `None` while people are asked.
+    pub async fn decision(&self, digest: Digest) -> Result<(ThreadId, Option<Decision>)> {
+        let keys = self.keys()?;
+        let transition = self.transition(&keys, digest).await?.record;
+        let thread = transition.statement.thread.clone();
+        let Some(hold) = self.hold_of(&keys, digest).await? else {
+            return Ok((thread, Some(committed(&transition))));
+        };
+        if matches!(hold.record.state, HoldState::Open {}) && !hold.record.is_open(self.now()) {
+            self.expire_hold(&hold.record.id).await?;
+            let hold = self.hold_of(&keys, digest).await?.map(|it| it.record);
+            return Ok((thread, self.decided(&keys, hold.as_ref()).await?));
+        }
+        Ok((thread, self.decided(&keys, Some(&hold.record)).await?))
+    }
+
+    async fn decided(&self, keys: &Keys, hold: Option<&Hold>) -> Result<Option<Decision>> {
+        let Some(hold) = hold else { return Ok(None) };
+        let receipt: Option<Stored<ReceiptRow>> = match &hold.state {
+            HoldState::Approved { receipt, .. } => self.fetch(keys, receipt.as_str()).await?,
+            _ => None,
+        };
+        Ok(decision_of(hold, receipt.map(|it| it.record)))
+    }
+
+    /// A transition with its statement and effect.
+    pub async fn told(&self, digest: Digest) -> Result<Told> {
+        let keys = self.keys()?;
+        let transition = self.transition(&keys, digest).await?.record;
+        let policy = self.policy(&keys, transition.statement.policy).await?;
+        let changes = self.changes_of(&keys, &transition).await?;
+        let hold = self.hold_of(&keys, digest).await?.map(|it| it.record);
+        Ok(Told {
+            thread: transition.statement.thread.clone(),
+            status: status_of(&transition),
+            entry: transition.outcome.entry().map(str::to_owned),
+            statement: transition.statement,
+            redacted: redacted(&policy, &changes),
+            changes,
+            hold,
+        })
+    }
+
+    /// The opening of a transition along what it changed, for auditors: nothing hidden in it.
+    pub async fn opening(&self, digest: Digest) -> Result<Opening> {
+        let keys = self.keys()?;
+        let transition = self.transition(&keys, digest).await?.record;
+        let policy = self.policy(&keys, transition.statement.policy).await?;
+        self.open_transition(&keys, &transition, &policy, &|_| false).await
+    }
+}
+
+/// The review that a transition is or was decided on.
+pub fn review_of(transition: &Transition) -> Option<&ReviewId> {
+    match &transition.outcome {
+        Outcome::Held { review } | Outcome::Approved { review, .. } | Outcome::Ended { review, .. } => Some(review),
+        Outcome::Committed { .. } => None,
+    }
+}
+
+fn status_of(transition: &Transition) -> String {
+    match &transition.outcome {
+        Outcome::Ended { decision, .. } => match serde_json::to_value(decision) {
+            Ok(Value::String(word)) => word,
+            _ => "ended".to_owned(),
+        },
+        other => other.word().to_owned(),
+    }
+}
+
+fn committed(transition: &Transition) -> Decision {
+    Decision {
+        approved: true,
+        version: Some(transition.statement.version),
+        ..undecided(transition.digest, "committed")
+    }
+}
+
+fn undecided(digest: Digest, word: &str) -> Decision {
+    Decision {
+        approved: false,
+        decision: word.to_owned(),
+        transition_digest: digest,
+        reviewer_id: None,
+        reviewers: Vec::new(),
+        nonce: None,
+        expires_at: None,
+        receipt: None,
+        version: None,
+        comment: None,
+        superseded_by: None,
+    }
+}
+
+fn decision_of(hold: &Hold, receipt: Option<ReceiptRow>) -> Option<Decision> {
+    let with = |word: &str| undecided(hold.transition, word);
+    Some(match &hold.state {
+        HoldState::Open {} => return None,
+        HoldState::Approved { receipt: jti, version, .. } => {
+            let claims = receipt.as_ref().and_then(|it| super::verify::peek_receipt(&it.token));
+            Decision {
+                approved: true,
+                nonce: Some(jti.clone()),
+                expires_at: claims.map(|it| Timestamp::from_millis(it.exp.saturating_mul(1000))),
+                receipt: receipt.map(|it| it.token),
+                version: Some(*version),
+                ..voted(hold, Verdict::Approve, with("approved"))
+            }
+        }
+        HoldState::Denied { .. } => voted(hold, Verdict::Deny, with("denied")),
+        HoldState::Expired { .. } => with("expired"),
+        HoldState::Cancelled { .. } => with("cancelled"),
+        HoldState::Superseded { by, .. } => Decision { superseded_by: *by, ..with("superseded") },
+    })
+}
+
+fn voted(hold: &Hold, verdict: Verdict, mut decision: Decision) -> Decision {
+    let mut deciders = hold.votes.iter().filter(|vote| vote.verdict == verdict);
+    decision.reviewers = deciders.clone().map(|vote| vote.reviewer.clone()).collect();
+    let last = deciders.next_back();
+    decision.reviewer_id = last.map(|vote| vote.reviewer.clone());
+    decision.comment = last.and_then(|vote| vote.comment.clone());
+    decision
+}

@@ -1,0 +1,120 @@
+//! The log: giving events their place, and reading them in it.
+
+use super::Service;
+use super::error::Result;
+use crate::domain::event::Event;
+use crate::domain::id::FlowId;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+use crate::store::records::{LogRow, Pending, log_id};
+use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
+
+/// An event with its place in the log.
+#[derive(Clone, Debug)]
+pub struct Placed {
+    /// Dense from 1; what cursors are.
+    pub index: u64,
+    /// The event.
+    pub event: Event,
+}
+
+/// How many events get their place in one change.
+const SEQUENCED_AT_ONCE: u32 = 250;
+
+impl Service {
+    /// Gives waiting events their place in the log, a thread's in the thread's own order. Returns how many.
+    /// Only one sequencer works at a time; if another does, there is nothing to do here.
+    pub async fn sequence(&self) -> Result<usize> {
+        let Some(_lock) = self.store.sequencer_lock().await? else { return Ok(0) };
+        let keys = self.keys()?;
+        let reader = self.reader(&keys);
+        let waiting = reader.list::<Pending>(Filter::All, None, SEQUENCED_AT_ONCE).await?;
+        if waiting.is_empty() {
+            return Ok(0);
+        }
+        let ids: Vec<String> = waiting.iter().map(|it| it.record.event.to_string()).collect();
+        let mut events: Vec<Event> = reader.get_many::<Event>(&ids).await?.into_iter().map(|it| it.record).collect();
+        events.sort_by(|a, b| (a.at, a.seq, &a.id).cmp(&(b.at, b.seq, &b.id)));
+        let ready = self.in_thread_order(&keys, events).await?;
+        let mut next = self.log_length().await? + 1;
+        let mut draft = Draft::new(keys.row(), self.now());
+        for event in &ready {
+            draft.insert(&LogRow { index: next, event: event.id.clone(), hash: event.hash() })?;
+            next += 1;
+            let pending = waiting.iter().find(|it| it.record.event == event.id);
+            if let Some(pending) = pending {
+                draft.remove(pending);
+            }
+        }
+        self.commit(draft.finish()).await?;
+        Ok(ready.len())
+    }
+
+    /// An event waits until the thread's event before it has its place: one that was committed earlier by
+    /// another gateway's clock may still be waiting in a later batch.
+    async fn in_thread_order(&self, keys: &crate::domain::keys::Keys, mut events: Vec<Event>) -> Result<Vec<Event>> {
+        events.sort_by(|a, b| (&a.thread, a.seq, &a.id).cmp(&(&b.thread, b.seq, &b.id)));
+        let mut ready: Vec<Event> = Vec::with_capacity(events.len());
+        for event in events {
+            let follows = match (&event.thread, event.seq) {
+                (Some(_), Some(1)) | (None, _) | (_, None) => true,
+                (Some(thread), Some(seq)) => {
+                    let here = ready.iter().rev().take_while(|it| it.thread == event.thread).any(|it| it.seq == Some(seq - 1));
+                    here || self.has_place(keys, thread, seq - 1).await?
+                }
+            };
+            if follows {
+                ready.push(event);
+            }
+        }
+        ready.sort_by(|a, b| (a.at, &a.thread, a.seq, &a.id).cmp(&(b.at, &b.thread, b.seq, &b.id)));
+        Ok(stable_by_thread(ready))
+    }
+
+    async fn has_place(&self, keys: &crate::domain::keys::Keys, thread: &crate::domain::id::ThreadId, seq: u64) -> Result<bool> {
+        let alias = crate::store::records::event_alias(thread, seq);
+        let Some(event) = self.reader(keys).get_by_alias::<Event>(&alias).await? else { return Ok(false) };
+        Ok(self.reader(keys).get_by_alias::<LogRow>(event.record.id.as_str()).await?.is_some())
+    }
+
+    /// How many events have their place.
+    pub async fn log_length(&self) -> Result<u64> {
+        let keys = self.keys()?;
+        let last: Option<Stored<LogRow>> = self.reader(&keys).last_of("").await?;
+        Ok(last.map_or(0, |it| it.record.index))
+    }
+
+    /// Events after a place, of one flow or of all. The second part is where to go on from.
+    pub async fn events_after(&self, after: u64, flow: Option<&FlowId>, limit: u32) -> Result<(Vec<Placed>, u64)> {
+        let keys = self.keys()?;
+        let reader = self.reader(&keys);
+        let cursor = Cursor { due: 0, id: log_id(after) };
+        let rows = reader.list::<LogRow>(Filter::All, Some(&cursor), limit.min(LIST_ROWS_MAX)).await?;
+        let last = rows.last().map_or(after, |it| it.record.index);
+        let ids: Vec<String> = rows.iter().map(|it| it.record.event.to_string()).collect();
+        let mut events: Vec<Event> = reader.get_many::<Event>(&ids).await?.into_iter().map(|it| it.record).collect();
+        events.retain(|event| flow.is_none_or(|it| event.flow.as_ref() == Some(it)));
+        let place = |event: Event| {
+            let row = rows.iter().find(|it| it.record.event == event.id)?;
+            Some(Placed { index: row.record.index, event })
+        };
+        let mut placed: Vec<Placed> = events.into_iter().filter_map(place).collect();
+        placed.sort_by_key(|it| it.index);
+        Ok((placed, last))
+    }
+}
+
+/// The order by time, with each thread's events in the thread's own order within it.
+fn stable_by_thread(events: Vec<Event>) -> Vec<Event> {
+    use std::collections::BTreeMap;
+    use std::collections::VecDeque;
+    let mut by_thread: BTreeMap<_, VecDeque<Event>> = BTreeMap::new();
+    let order: Vec<_> = events.iter().map(|event| event.thread.clone()).collect();
+    for event in events {
+        by_thread.entry(event.thread.clone()).or_default().push_back(event);
+    }
+    for queue in by_thread.values_mut() {
+        queue.make_contiguous().sort_by_key(|event| event.seq);
+    }
+    order.iter().filter_map(|thread| by_thread.get_mut(thread)?.pop_front()).collect()
+}

@@ -1,0 +1,60 @@
+//! Passwords: argon2id, off the workers, a few at a time.
+
+use std::sync::LazyLock;
+
+use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier};
+use argon2::Argon2;
+use tokio::sync::Semaphore;
+
+use super::error::{Error, Result};
+
+/// Each costs some 20 MB and 20 ms: two at a time leave the machine to its work.
+static TURNSTILE: Semaphore = Semaphore::const_new(2);
+
+/// Shorter ones are guessed.
+pub const PASSWORD_CHARS_MIN: usize = 12;
+/// Longer ones only cost time.
+pub const PASSWORD_CHARS_MAX: usize = 256;
+
+/// What an unknown name's password is checked against, so that it takes as long.
+static NOBODY: LazyLock<Option<String>> = LazyLock::new(|| make("nobody's password, checked against for time").ok());
+
+/// Whether a password may be taken.
+pub fn check_strength(password: &str) -> Result<()> {
+    let length = password.chars().count();
+    if (PASSWORD_CHARS_MIN..=PASSWORD_CHARS_MAX).contains(&length) {
+        return Ok(());
+    }
+    Err(Error::invalid("/password", format!("a password has {PASSWORD_CHARS_MIN} to {PASSWORD_CHARS_MAX} characters")))
+}
+
+fn make(password: &str) -> Result<String> {
+    let hash = Argon2::default().hash_password(password.as_bytes());
+    Ok(hash.map_err(|_| Error::Broken("hashing a password"))?.to_string())
+}
+
+fn matches(password: &str, hash: Option<&str>) -> bool {
+    let against = hash.or(NOBODY.as_deref());
+    let right = against
+        .and_then(|it| PasswordHash::new(it).ok())
+        .is_some_and(|it| Argon2::default().verify_password(password.as_bytes(), &it).is_ok());
+    right && hash.is_some()
+}
+
+async fn in_turn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+    let _turn = TURNSTILE.acquire().await.map_err(|_| Error::Busy)?;
+    tokio::task::spawn_blocking(work).await.map_err(|_| Error::Busy)
+}
+
+/// The hash to keep.
+pub(super) async fn hash(password: String) -> Result<String> {
+    in_turn(move || make(&password)).await?
+}
+
+/// Whether it is the password of that hash. Without a hash it never is, and takes as long.
+pub(super) async fn verify(password: String, hash: Option<String>) -> Result<bool> {
+    if password.chars().count() > PASSWORD_CHARS_MAX {
+        return Ok(false);
+    }
+    in_turn(move || matches(&password, hash.as_deref())).await
+}

@@ -1,0 +1,260 @@
+//! What a reviewer is shown: everything the decision is about, redacted, and provable.
+
+use serde_json::Value;
+
+use super::error::{Error, Result};
+use super::{Service, retrying};
+use crate::domain::account::{Account, Token};
+use crate::domain::chain::opening::{Opening, View, open};
+use crate::domain::chain::commitment::{Setting, Tree};
+use crate::domain::event::Event;
+use crate::domain::id::{NodeId, ReviewId, ThreadId};
+use crate::domain::json::diff::diff;
+use crate::domain::json::pointer::Pointer;
+use crate::domain::keys::Keys;
+use crate::domain::policy::{Policy, RedactedChange, RedactedLeaf, readable_leaves, redacted};
+use crate::domain::review::{Hold, Ineligible};
+use crate::domain::thread::{Status, Thread};
+use crate::domain::time::Timestamp;
+use crate::domain::transition::{ChainRow, Transition};
+use crate::domain::write::Write;
+use crate::store::record::Stored;
+use crate::store::records::{OPEN, event_alias, version_id};
+use crate::store::{Cursor, Filter};
+
+/// What one writer will read, if this is approved and written.
+#[derive(Clone, Debug)]
+pub struct WriterView {
+    /// The writer's node.
+    pub node: NodeId,
+    /// Everything it will read, redacted.
+    pub leaves: Vec<RedactedLeaf>,
+    /// Where that differs from the last confirmed write, or from version 0.
+    pub changed_since_write: Vec<RedactedChange>,
+}
+
+/// Everything a review is about.
+pub struct ReviewFacts {
+    /// The hold.
+    pub hold: Hold,
+    /// What is held.
+    pub transition: Transition,
+    /// By which policy.
+    pub policy: std::sync::Arc<Policy>,
+    /// The thread.
+    pub thread: Thread,
+    /// What the thread is doing.
+    pub status: Status,
+    /// The change, redacted.
+    pub diff: Vec<RedactedChange>,
+    /// Both trees, opened along the change and along what writers will read, closed where hidden.
+    pub opening: Opening,
+    /// What each writer will read.
+    pub writers: Vec<WriterView>,
+    /// Who answers for the proposing agent.
+    pub owner: String,
+    /// Who voted, as they stand now.
+    pub voters: Vec<Account>,
+    /// Which stages the viewer may decide, or why none.
+    pub eligible: std::result::Result<Vec<u32>, Ineligible>,
+    /// Whether an earlier write's outcome is unknown.
+    pub outcome_unknown: bool,
+    /// What became of its write, once committed.
+    pub write: Option<Write>,
+    /// The time all this was true.
+    pub now: Timestamp,
+}
+
+/// One line of the inbox.
+pub struct InboxItem {
+    /// The hold.
+    pub hold: Hold,
+    /// The change, redacted.
+    pub diff: Vec<RedactedChange>,
+    /// What is held.
+    pub transition: Transition,
+    /// Which stages the viewer may decide, or why none.
+    pub eligible: std::result::Result<Vec<u32>, Ineligible>,
+}
+
+/// A version of a thread, for its history.
+pub struct HistoryItem {
+    /// The transition.
+    pub transition: Transition,
+    /// Its version's change, redacted.
+    pub diff: Vec<RedactedChange>,
+    /// Its signed entry's claims.
+    pub entry: crate::domain::chain::entry::Entry,
+}
+
+impl Service {
+    /// A review as one viewer may see it. A hold past its deadline is ended first.
+    pub async fn review(&self, review: &ReviewId, viewer: &Account) -> Result<ReviewFacts> {
+        retrying!(self.review_once(review, viewer))
+    }
+
+    async fn review_once(&self, review: &ReviewId, viewer: &Account) -> Result<ReviewFacts> {
+        self.expire_hold(review).await?;
+        let (keys, now) = (self.keys()?, self.now());
+        let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
+        let hold = hold.record;
+        let thread = self.thread(&keys, &hold.thread).await?.record;
+        let transition = self.transition(&keys, hold.transition).await?.record;
+        let policy = self.policy(&keys, hold.policy).await?;
+        let (before, after) = self.states_of(&keys, &transition).await?;
+        let opening = self.open_transition(&keys, &transition, &policy, &|at| policy.hides(at)).await?;
+        let writers = self.writer_views(&keys, &thread, &policy, &after).await?;
+        let owner = self.fetch::<Token>(&keys, hold.proposer.as_str()).await?.map(|it| it.record.owner);
+        let ids: Vec<String> = hold.votes.iter().map(|vote| vote.reviewer.to_string()).collect();
+        let voters = self.reader(&keys).get_many::<Account>(&ids).await?.into_iter().map(|it| it.record).collect();
+        Ok(ReviewFacts {
+            diff: redacted(&policy, &diff(&before, &after)),
+            eligible: hold.eligible(viewer),
+            status: thread.status(now),
+            outcome_unknown: thread.outcome_unknown(now),
+            write: self.write_of(&keys, &thread, &transition).await?,
+            owner: owner.unwrap_or_default(),
+            hold,
+            transition,
+            policy,
+            thread,
+            opening,
+            writers,
+            voters,
+            now,
+        })
+    }
+
+    async fn write_of(&self, keys: &Keys, thread: &Thread, transition: &Transition) -> Result<Option<Write>> {
+        let mut fence = thread.fence;
+        while fence > 0 {
+            let write = self.reader(keys).get_by_alias::<Write>(&event_alias(&thread.id, fence)).await?;
+            match write {
+                Some(it) if it.record.transition == transition.digest => return Ok(Some(it.record)),
+                Some(it) if it.record.version > transition.statement.version => fence -= 1,
+                _ => return Ok(None),
+            }
+        }
+        Ok(None)
+    }
+
+    async fn writer_views(&self, keys: &Keys, thread: &Thread, policy: &Policy, after: &Value) -> Result<Vec<WriterView>> {
+        let written = self.version(keys, &thread.id, thread.written_version).await?;
+        let changes = diff(&written.state, after);
+        let views = policy.writers().map(|(node, rules)| {
+            let read: Vec<_> = changes.iter().filter(|it| rules.reads().covers(&it.pointer)).cloned().collect();
+            WriterView {
+                node: node.clone(),
+                leaves: readable_leaves(policy, node, after),
+                changed_since_write: redacted(policy, &read),
+            }
+        });
+        Ok(views.collect())
+    }
+
+    /// Opens both trees of a transition along its change and along what its policy's writers read.
+    pub(super) async fn open_transition(
+        &self,
+        keys: &Keys,
+        transition: &Transition,
+        policy: &Policy,
+        hidden: &(dyn Fn(&Pointer) -> bool + Sync),
+    ) -> Result<Opening> {
+        let statement = &transition.statement;
+        let secret = self.secret(keys, &statement.thread);
+        let (before, tree) = match statement.version.checked_sub(1) {
+            Some(version) => {
+                let version = self.version(keys, &statement.thread, version).await?;
+                (version.state, version.tree)
+            }
+            None => {
+                let nothing = Value::Object(Default::default());
+                let tree = Tree::new(&secret, &nothing, &statement.proposal);
+                (nothing, tree)
+            }
+        };
+        let after = transition.delta.apply(&before).map_err(|_| Error::Broken("a transition's effect"))?;
+        let setting = Setting { proposal: &statement.proposal, named: &transition.named };
+        let next = match statement.version {
+            0 => Tree::new(&secret, &after, &statement.proposal),
+            _ => tree.advance(&secret, &before, &after, &setting),
+        };
+        if next.root() != statement.to || tree.root() != statement.from {
+            return Err(Error::Broken("a transition is not what was stated"));
+        }
+        let wanted = |at: &Pointer| policy.writers().any(|(_, rules)| rules.reads().touches(at));
+        Ok(open((&before, &tree), (&after, &next), &View { hidden, wanted: &wanted }))
+    }
+
+    /// Open holds by deadline, soonest first, as one viewer may see them.
+    pub async fn inbox(&self, viewer: &Account, after: Option<&Cursor>, limit: u32) -> Result<Vec<InboxItem>> {
+        let keys = self.keys()?;
+        let holds = self.reader(&keys).list::<Hold>(Filter::State(OPEN), after, limit).await?;
+        self.inbox_items(&keys, viewer, holds).await
+    }
+
+    /// Holds that ended, by their deadline, latest first within the page.
+    pub async fn recently_ended(&self, viewer: &Account, limit: u32) -> Result<Vec<InboxItem>> {
+        let keys = self.keys()?;
+        let since = self.now().millis() - RECENT_MILLIS;
+        let cursor = Cursor { due: since, id: String::new() };
+        let mut holds = self.reader(&keys).list::<Hold>(Filter::State("ended"), Some(&cursor), limit).await?;
+        holds.reverse();
+        self.inbox_items(&keys, viewer, holds).await
+    }
+
+    async fn inbox_items(&self, keys: &Keys, viewer: &Account, holds: Vec<Stored<Hold>>) -> Result<Vec<InboxItem>> {
+        let mut items = Vec::with_capacity(holds.len());
+        for hold in holds {
+            let hold = hold.record;
+            let transition = self.transition(keys, hold.transition).await?.record;
+            let policy = self.policy(keys, hold.policy).await?;
+            let changes = self.changes_of(keys, &transition).await?;
+            let eligible = hold.eligible(viewer);
+            items.push(InboxItem { diff: redacted(&policy, &changes), hold, transition, eligible });
+        }
+        Ok(items)
+    }
+
+    /// A page of a thread's chain, newest first, from `below` (exclusive) downwards.
+    pub async fn history(&self, thread: &ThreadId, below: Option<u64>, limit: u64) -> Result<(Thread, Vec<HistoryItem>)> {
+        let keys = self.keys()?;
+        let record = self.thread(&keys, thread).await?.record;
+        let top = below.unwrap_or(record.head.version + 1).min(record.head.version + 1);
+        let mut items = Vec::new();
+        for version in (top.saturating_sub(limit)..top).rev() {
+            let checked = self.version(&keys, thread, version).await?;
+            let transition = self.transition(&keys, checked.entry.transition).await?.record;
+            let policy = self.policy(&keys, transition.statement.policy).await?;
+            let changes = self.changes_of(&keys, &transition).await?;
+            items.push(HistoryItem { diff: redacted(&policy, &changes), transition, entry: checked.entry });
+        }
+        Ok((record, items))
+    }
+
+    /// A page of a thread's chain, oldest first.
+    pub async fn chain(&self, thread: &ThreadId, from: u64, limit: u32) -> Result<Vec<(ChainRow, Transition)>> {
+        let keys = self.keys()?;
+        let head = self.thread(&keys, thread).await?.record.head.version;
+        let ids: Vec<String> = (from..=head).take(limit as usize).map(|it| version_id(thread, it)).collect();
+        let mut rows: Vec<ChainRow> = self.reader(&keys).get_many(&ids).await?.into_iter().map(|it: Stored<ChainRow>| it.record).collect();
+        rows.sort_by_key(|row| row.version);
+        let digests: Vec<String> = rows.iter().map(|row| row.transition.to_string()).collect();
+        let transitions = self.reader(&keys).get_many::<Transition>(&digests).await?;
+        let find = |row: ChainRow| {
+            let transition = transitions.iter().find(|it| it.record.digest == row.transition)?;
+            Some((row, transition.record.clone()))
+        };
+        Ok(rows.into_iter().filter_map(find).collect())
+    }
+
+    /// The thread of an event, for callers that follow one.
+    pub async fn event(&self, thread: &ThreadId, seq: u64) -> Result<Option<Event>> {
+        let keys = self.keys()?;
+        let stored = self.reader(&keys).get_by_alias::<Event>(&event_alias(thread, seq)).await?;
+        Ok(stored.map(|it| it.record))
+    }
+}
+
+/// How far back "recently decided" reaches.
+const RECENT_MILLIS: i64 = 7 * 24 * 3600 * 1000;

@@ -12,9 +12,11 @@ use super::size::{POINTER_BYTES_MAX, Size, StateLimits, TooBig};
 mod apply;
 mod names;
 mod operation;
+mod places;
 
 pub use names::{Claimed, Named};
 pub use operation::Malformed;
+pub use places::{Place, Reach};
 use operation::Operation;
 
 #[cfg(test)]

@@ -1,0 +1,48 @@
+//! How much a policy may ask for, and why not more.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+/// A policy is written and read by people; past this it is generated, and every head carries its digest's input.
+pub(super) const POLICY_BYTES_MAX: usize = 256 * 1024;
+/// Schemas are compiled into memory and kept as long as the flow lives.
+pub(super) const SCHEMA_BYTES_MAX: usize = 256 * 1024;
+/// One for the state and a few shared by nodes is usual.
+pub(super) const SCHEMAS_MAX: usize = 64;
+/// Schema errors are told to the asker; a thousand say as much as ten thousand.
+pub(super) const FAULTS_MAX: usize = 1_000;
+/// Nodes of one agent graph. Each review shows what every writer among them will read.
+pub(super) const NODES_MAX: usize = 256;
+/// Every changed leaf is held against every pattern of a list: the product bounds the work of a judgement.
+pub(super) const PATTERNS_MAX: usize = 256;
+/// People climb these one after another.
+pub(super) const STAGES_MAX: usize = 8;
+/// Groups are listed on the review page.
+pub(super) const GROUPS_MAX: usize = 32;
+/// No decision is better for more signatures than a page can show.
+pub(super) const NEED: RangeInclusive<u32> = 1..=32;
+/// Each try puts the same question to the same people again.
+pub(super) const ATTEMPTS: RangeInclusive<u32> = 1..=100;
+/// As many as people could deny in one stage.
+pub(super) const DENIALS: RangeInclusive<u32> = 1..=32;
+/// From what a demonstration needs to a long holiday; a hold pauses its thread all the while.
+pub(super) const TTL: RangeInclusive<Duration> = secs(1)..=secs(90 * 24 * 3600);
+/// A receipt opens a write. The longer it lives, the longer a stolen one does.
+pub(super) const RECEIPT_TTL: RangeInclusive<Duration> = secs(1)..=secs(24 * 3600);
+/// While a lease lives nobody can commit or vote.
+pub(super) const WRITE_LEASE: RangeInclusive<Duration> = secs(1)..=secs(3600);
+
+/// A working day and a night: a hold opened at the end of one day is seen in the next.
+pub(super) const TTL_DEFAULT: Duration = secs(24 * 3600);
+/// Long enough for a queue and a retry, too short to be hoarded.
+pub(super) const RECEIPT_TTL_DEFAULT: Duration = secs(10 * 60);
+/// Many times what a database transaction takes.
+pub(super) const WRITE_LEASE_DEFAULT: Duration = secs(30);
+/// A second try may be better; a fourth is pressure.
+pub(super) const ATTEMPTS_DEFAULT: u32 = 3;
+/// One person's no is a no unless the policy says otherwise.
+pub(super) const DENIALS_DEFAULT: u32 = 1;
+
+const fn secs(n: u64) -> Duration {
+    Duration::from_secs(n)
+}

@@ -1,0 +1,243 @@
+//! The policy text → `Policy`. Whatever is not understood is refused: a rule that is read past is a hole.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::bounds;
+use super::error::{PolicyCode, PolicyError};
+use super::model::{Approval, Comment, Covers, NodePolicy, Policy, Stage};
+use super::patterns::Patterns;
+use super::schema::{Openness, Schema, SchemaSource};
+use super::source::PolicySource;
+use super::toml_reader::{Item, Section, parse};
+use crate::domain::id::{FlowId, GroupName, NodeId};
+use crate::domain::json::pattern::Pattern;
+
+const KEYS: &[&str] =
+    &["flow", "schema", "mode", "trust_initial", "on_violation", "protected", "nodes", "approval", "redaction"];
+const KEYS_YET: &[&str] = &["transitions", "rules", "tools", "budgets"];
+const NODE_KEYS: &[&str] = &["reads", "writes", "deny", "schema", "writer", "rollback"];
+const NODE_KEYS_YET: &[&str] = &["tools", "budget"];
+const APPROVAL_KEYS: &[&str] = &["covers", "ttl", "receipt_ttl", "write_lease", "attempts", "denials", "stages"];
+const APPROVAL_KEYS_YET: &[&str] = &["remind_after", "escalate_after", "escalate_to", "policy"];
+const STAGE_KEYS: &[&str] = &["groups", "need", "comment"];
+const STAGE_KEYS_YET: &[&str] = &["passkey"];
+const REDACTION_KEYS: &[&str] = &["hide"];
+const REDACTION_KEYS_YET: &[&str] = &["reveal_to", "detect"];
+
+impl Policy {
+    /// Understands a policy, or says where and why not.
+    pub fn compile(source: &PolicySource) -> Result<Self, PolicyError> {
+        check_sizes(source)?;
+        let document = parse(&source.text)?;
+        let root = Section::root(&source.text, &document);
+        root.expect_keys(KEYS, KEYS_YET)?;
+        check_modes(&root)?;
+        let nodes = read_nodes(&root, source)?;
+        let approval = read_approval(&root, nodes.values().any(|node| node.writer))?;
+        Ok(Self {
+            flow: read_flow(&root)?,
+            digest: source.digest(),
+            schema: root.get("schema").map(|it| read_schema(&it, source, Openness::AsWritten)).transpose()?,
+            trust_initial: flag(&root, "trust_initial")?,
+            protected: read_protected(&root, &approval)?,
+            hidden: read_hidden(&root)?,
+            source: source.clone(),
+            nodes,
+            approval,
+        })
+    }
+}
+
+/// Before anything is parsed. Sizes have no place in the text; they are reported at its start.
+fn check_sizes(source: &PolicySource) -> Result<(), PolicyError> {
+    let refuse = |message: String| Err(PolicyError { code: PolicyCode::TooLarge, line: 1, column: 1, message });
+    if source.text.len() > bounds::POLICY_BYTES_MAX {
+        return refuse(format!("the policy is longer than {} bytes: shorten it", bounds::POLICY_BYTES_MAX));
+    }
+    if source.schemas.len() > bounds::SCHEMAS_MAX {
+        return refuse(format!("more than {} schemas were handed in: leave out what is not used", bounds::SCHEMAS_MAX));
+    }
+    match source.schemas.iter().find(|(_, text)| text.len() > bounds::SCHEMA_BYTES_MAX) {
+        Some((name, _)) => refuse(format!("schema {name:?} is longer than {} bytes", bounds::SCHEMA_BYTES_MAX)),
+        None => Ok(()),
+    }
+}
+
+/// Keys whose other values belong to what is not built yet.
+fn check_modes(root: &Section<'_>) -> Result<(), PolicyError> {
+    if let Some(item) = root.get("mode") {
+        match item.text()? {
+            "enforce" => {}
+            "observe" => return Err(item.not_built("mode = \"observe\"")),
+            _ => return Err(item.error(PolicyCode::BadValue, "`mode` must be \"enforce\"")),
+        }
+    }
+    if let Some(item) = root.get("on_violation") {
+        match item.text()? {
+            "fail_fast" => {}
+            later @ ("retry_once" | "skip_node") => {
+                return Err(item.not_built(&format!("on_violation = \"{later}\"")));
+            }
+            _ => return Err(item.error(PolicyCode::BadValue, "`on_violation` must be \"fail_fast\"")),
+        }
+    }
+    Ok(())
+}
+
+fn read_flow(root: &Section<'_>) -> Result<FlowId, PolicyError> {
+    let item = root.require("flow", "the flow's name, such as flow = \"payments\"")?;
+    FlowId::try_from(item.text()?).map_err(|error| item.error(PolicyCode::BadValue, format!("`flow`: {error}")))
+}
+
+fn flag(section: &Section<'_>, key: &str) -> Result<bool, PolicyError> {
+    section.get(key).map_or(Ok(false), |item| item.flag())
+}
+
+fn read_patterns(section: &Section<'_>, key: &str) -> Result<Patterns, PolicyError> {
+    let Some(list) = section.get(key) else { return Ok(Patterns::default()) };
+    let mut patterns: Vec<Pattern> = Vec::new();
+    for item in list.items(bounds::PATTERNS_MAX)? {
+        let text = item.text()?;
+        let bad = |why: String| item.error(PolicyCode::BadValue, format!("`{}`: {why}", item.name()));
+        if text.chars().any(char::is_control) {
+            return Err(bad("a pattern has no control characters".to_owned()));
+        }
+        let pattern = Pattern::try_from(text).map_err(|error| bad(error.to_string()))?;
+        if patterns.contains(&pattern) {
+            return Err(bad("the pattern stands in the list already: take it out".to_owned()));
+        }
+        patterns.push(pattern);
+    }
+    Ok(patterns.into())
+}
+
+fn read_schema(item: &Item<'_>, source: &PolicySource, openness: Openness) -> Result<Schema, PolicyError> {
+    let named = match item.value().as_table() {
+        Some(table) => SchemaSource::inline(table),
+        None => {
+            let name = item.text()?;
+            let text = source.schemas.get(name).ok_or_else(|| unknown_schema(item, name, source))?;
+            SchemaSource::file(name, text)
+        }
+    };
+    named
+        .and_then(|it| it.compile(openness))
+        .map_err(|error| item.error(PolicyCode::BadSchema, format!("`{}`: {error}", item.name())))
+}
+
+fn unknown_schema(item: &Item<'_>, name: &str, source: &PolicySource) -> PolicyError {
+    let there: Vec<_> = source.schemas.keys().map(String::as_str).collect();
+    let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+    let message = format!("schema {name:?} was not handed in with the policy: add it; handed in: {there}");
+    item.error(PolicyCode::UnknownSchema, message)
+}
+
+fn read_nodes(root: &Section<'_>, source: &PolicySource) -> Result<BTreeMap<NodeId, NodePolicy>, PolicyError> {
+    let Some(nodes) = root.get("nodes") else { return Ok(BTreeMap::new()) };
+    let mut read = BTreeMap::new();
+    for (name, place, item) in nodes.section()?.members(bounds::NODES_MAX)? {
+        let node = NodeId::try_from(name).map_err(|error| place.error(PolicyCode::BadValue, error.to_string()))?;
+        read.insert(node, read_node(&item.section()?, source)?);
+    }
+    Ok(read)
+}
+
+fn read_node(section: &Section<'_>, source: &PolicySource) -> Result<NodePolicy, PolicyError> {
+    section.expect_keys(NODE_KEYS, NODE_KEYS_YET)?;
+    Ok(NodePolicy {
+        reads: read_patterns(section, "reads")?,
+        writes: read_patterns(section, "writes")?,
+        deny: read_patterns(section, "deny")?,
+        schema: section.get("schema").map(|it| read_schema(&it, source, Openness::Closed)).transpose()?,
+        writer: flag(section, "writer")?,
+        rollback: flag(section, "rollback")?,
+    })
+}
+
+fn read_protected(root: &Section<'_>, approval: &Approval) -> Result<Patterns, PolicyError> {
+    let patterns = read_patterns(root, "protected")?;
+    match root.get("protected") {
+        Some(item) if !patterns.is_empty() && approval.stages.is_empty() => Err(item.error(
+            PolicyCode::Contradiction,
+            "`protected` needs people: add [[approval.stages]] with `groups`, or nobody could approve",
+        )),
+        _ => Ok(patterns),
+    }
+}
+
+fn read_hidden(root: &Section<'_>) -> Result<Patterns, PolicyError> {
+    let Some(item) = root.get("redaction") else { return Ok(Patterns::default()) };
+    let section = item.section()?;
+    section.expect_keys(REDACTION_KEYS, REDACTION_KEYS_YET)?;
+    read_patterns(&section, "hide")
+}
+
+fn read_approval(root: &Section<'_>, has_writer: bool) -> Result<Approval, PolicyError> {
+    let default = Approval {
+        covers: if has_writer { Covers::Write } else { Covers::Commit },
+        ttl: bounds::TTL_DEFAULT,
+        receipt_ttl: bounds::RECEIPT_TTL_DEFAULT,
+        write_lease: bounds::WRITE_LEASE_DEFAULT,
+        attempts: bounds::ATTEMPTS_DEFAULT,
+        denials: bounds::DENIALS_DEFAULT,
+        stages: Vec::new(),
+    };
+    let Some(item) = root.get("approval") else { return Ok(default) };
+    let section = item.section()?;
+    section.expect_keys(APPROVAL_KEYS, APPROVAL_KEYS_YET)?;
+    let duration = |key: &str, range, default: Duration| {
+        section.get(key).map_or(Ok(default), |item| item.duration(range))
+    };
+    let count = |key: &str, range, default: u32| section.get(key).map_or(Ok(default), |item| item.count(range));
+    Ok(Approval {
+        covers: read_covers(&section)?.unwrap_or(default.covers),
+        ttl: duration("ttl", bounds::TTL, default.ttl)?,
+        receipt_ttl: duration("receipt_ttl", bounds::RECEIPT_TTL, default.receipt_ttl)?,
+        write_lease: duration("write_lease", bounds::WRITE_LEASE, default.write_lease)?,
+        attempts: count("attempts", bounds::ATTEMPTS, default.attempts)?,
+        denials: count("denials", bounds::DENIALS, default.denials)?,
+        stages: read_stages(&section)?,
+    })
+}
+
+fn read_covers(section: &Section<'_>) -> Result<Option<Covers>, PolicyError> {
+    let Some(item) = section.get("covers") else { return Ok(None) };
+    match item.text()? {
+        "write" => Ok(Some(Covers::Write)),
+        "commit" => Ok(Some(Covers::Commit)),
+        _ => Err(item.error(PolicyCode::BadValue, "`approval.covers` must be \"write\" or \"commit\"")),
+    }
+}
+
+fn read_stages(section: &Section<'_>) -> Result<Vec<Stage>, PolicyError> {
+    let Some(list) = section.get("stages") else { return Ok(Vec::new()) };
+    list.items(bounds::STAGES_MAX)?.iter().map(|item| read_stage(&item.section()?)).collect()
+}
+
+fn read_stage(section: &Section<'_>) -> Result<Stage, PolicyError> {
+    section.expect_keys(STAGE_KEYS, STAGE_KEYS_YET)?;
+    let list = section.require("groups", "the groups whose members may vote, such as groups = [\"finance\"]")?;
+    let mut groups = BTreeSet::new();
+    for item in list.items(bounds::GROUPS_MAX)? {
+        let bad = |why: String| item.error(PolicyCode::BadValue, format!("`{}`: {why}", item.name()));
+        let group = GroupName::try_from(item.text()?).map_err(|error| bad(error.to_string()))?;
+        if !groups.insert(group) {
+            return Err(bad("the group stands in the list already: take it out".to_owned()));
+        }
+    }
+    if groups.is_empty() {
+        return Err(list.error(PolicyCode::BadValue, "a stage needs at least one group, or nobody could vote"));
+    }
+    let need = section.get("need").map_or(Ok(1), |item| item.count(bounds::NEED))?;
+    Ok(Stage { groups, need, comment: read_comment(section)? })
+}
+
+fn read_comment(section: &Section<'_>) -> Result<Comment, PolicyError> {
+    let Some(item) = section.get("comment") else { return Ok(Comment::Optional) };
+    match item.text()? {
+        "optional" => Ok(Comment::Optional),
+        "required" => Ok(Comment::Required),
+        _ => Err(item.error(PolicyCode::BadValue, "`comment` must be \"optional\" or \"required\"")),
+    }
+}

@@ -1,0 +1,47 @@
+//! Version 0: the state that a host starts a thread with.
+
+use serde_json::{Map, Value};
+
+use super::model::Policy;
+use super::shape::{self, Seen};
+use super::patterns::Patterns;
+use super::sight::{in_order, told};
+use super::verdict::Violation;
+use crate::domain::json::diff::diff;
+use crate::domain::json::pattern::Pattern;
+use crate::domain::json::size::StateLimits;
+
+/// A state that a thread may start with.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Initial {
+    /// The protected patterns that the state sets, unless the policy trusts its hosts. If there is one, the thread
+    /// owes an approval from version 0 on.
+    pub owes_reason: Vec<Pattern>,
+}
+
+impl Initial {
+    /// Whether the thread owes an approval from version 0 on.
+    pub fn owes(&self) -> bool {
+        !self.owes_reason.is_empty()
+    }
+}
+
+/// Judges the state that a host creates a thread with. The host sent all of it, so it is told everything.
+pub fn judge_initial(policy: &Policy, state: &Value, limits: &StateLimits) -> Result<Initial, Vec<Violation>> {
+    if let Some(violation) = shape::check(state, limits, &Seen::<Patterns>::Whole) {
+        return Err(vec![violation]);
+    }
+    let changes = diff(&Value::Object(Map::new()), state);
+    let mut violations = in_order(policy, shape::check_keys(&changes));
+    let faults = policy.schema.as_ref().map(|schema| schema.faults(state)).unwrap_or_default();
+    violations.extend(in_order(policy, faults.into_iter().map(told).collect()));
+    if !violations.is_empty() {
+        return Err(violations);
+    }
+    let sets = |pattern: &&Pattern| changes.iter().any(|change| pattern.touches(&change.pointer));
+    let owes_reason = match policy.trust_initial {
+        true => Vec::new(),
+        false => policy.protected.iter().filter(sets).cloned().collect(),
+    };
+    Ok(Initial { owes_reason })
+}

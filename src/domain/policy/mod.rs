@@ -1,0 +1,38 @@
+//! The policy text → `Policy`; judging, views, redaction.
+//!
+//! Two promises hold this together. *Write lists judge the effect*: whatever a patch says, what differs afterwards
+//! must be in the node's `writes`. *Reads bound what can be learned*: two states that look alike to a node are
+//! judged alike, and told alike.
+
+mod bounds;
+mod claims;
+mod compile;
+mod error;
+mod initial;
+mod judge;
+mod model;
+mod patterns;
+mod redact;
+mod request;
+mod schema;
+mod shape;
+mod sight;
+mod source;
+mod toml_reader;
+mod verdict;
+mod view;
+
+pub use error::{PolicyCode, PolicyError};
+pub use initial::{Initial, judge_initial};
+pub use judge::judge;
+pub use model::{Approval, Comment, Covers, NodePolicy, Policy, Stage};
+pub use patterns::Patterns;
+pub use redact::{Effect, RedactedChange, RedactedLeaf, True, readable_leaves, redacted};
+pub use request::{Request, RequestKind};
+pub use source::PolicySource;
+pub use crate::domain::json::size::StateLimits;
+pub use verdict::{Audience, Judgement, Reason, ReasonCode, RejectCode, Violation};
+pub use view::{changed_for, diff_for, project};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,213 @@
+//! What a policy says once it is understood. Nothing here can be changed after it was compiled.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::time::Duration;
+
+use super::patterns::Patterns;
+use super::schema::Schema;
+use super::source::PolicySource;
+use crate::domain::chain::hash::Digest;
+use crate::domain::id::{FlowId, GroupName, NodeId};
+
+/// A flow's rules, compiled once and used for every proposal.
+pub struct Policy {
+    pub(super) flow: FlowId,
+    pub(super) digest: Digest,
+    pub(super) source: PolicySource,
+    pub(super) schema: Option<Schema>,
+    pub(super) trust_initial: bool,
+    pub(super) protected: Patterns,
+    pub(super) nodes: BTreeMap<NodeId, NodePolicy>,
+    pub(super) approval: Approval,
+    pub(super) hidden: Patterns,
+}
+
+/// What one node of the agent graph may do.
+#[derive(Debug)]
+pub struct NodePolicy {
+    pub(super) reads: Patterns,
+    pub(super) writes: Patterns,
+    pub(super) deny: Patterns,
+    pub(super) schema: Option<Schema>,
+    pub(super) writer: bool,
+    pub(super) rollback: bool,
+}
+
+/// How people approve.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Approval {
+    pub(super) covers: Covers,
+    pub(super) ttl: Duration,
+    pub(super) receipt_ttl: Duration,
+    pub(super) write_lease: Duration,
+    pub(super) attempts: u32,
+    pub(super) denials: u32,
+    pub(super) stages: Vec<Stage>,
+}
+
+/// What one approval admits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Covers {
+    /// The exact state that will be written: once something was gated, every later head owes a receipt.
+    Write,
+    /// The approved transition: its values are admitted for good.
+    Commit,
+}
+
+/// One round of votes. Every stage must reach its quorum.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Stage {
+    pub(super) groups: BTreeSet<GroupName>,
+    pub(super) need: u32,
+    pub(super) comment: Comment,
+}
+
+/// Whether a vote needs words.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Comment {
+    /// A comment may be left out.
+    Optional,
+    /// A vote without a comment is refused.
+    Required,
+}
+
+impl Policy {
+    /// The flow this policy is for.
+    pub fn flow(&self) -> &FlowId {
+        &self.flow
+    }
+
+    /// The digest of text and schemas, which every head is bound to.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// The policy as it was handed in.
+    pub fn source(&self) -> &PolicySource {
+        &self.source
+    }
+
+    /// Whether version 0 may set protected values without owing an approval.
+    pub fn trust_initial(&self) -> bool {
+        self.trust_initial
+    }
+
+    /// What only people may change.
+    pub fn protected(&self) -> &Patterns {
+        &self.protected
+    }
+
+    /// The rules of one node.
+    pub fn node(&self, node: &NodeId) -> Option<&NodePolicy> {
+        self.nodes.get(node)
+    }
+
+    /// Every node with its rules, by name.
+    pub fn nodes(&self) -> impl Iterator<Item = (&NodeId, &NodePolicy)> {
+        self.nodes.iter()
+    }
+
+    /// The nodes that write to the outside: whom a receipt names.
+    pub fn writers(&self) -> impl Iterator<Item = (&NodeId, &NodePolicy)> {
+        self.nodes.iter().filter(|(_, node)| node.writer)
+    }
+
+    /// How people approve.
+    pub fn approval(&self) -> &Approval {
+        &self.approval
+    }
+
+    /// What is hidden from pages, webhooks, events and errors.
+    pub fn hidden(&self) -> &Patterns {
+        &self.hidden
+    }
+}
+
+impl fmt::Debug for Policy {
+    /// Names the policy; its whole text would drown a log line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Policy").field("flow", &self.flow).field("digest", &self.digest).finish_non_exhaustive()
+    }
+}
+
+impl NodePolicy {
+    /// What the node is shown.
+    pub fn reads(&self) -> &Patterns {
+        &self.reads
+    }
+
+    /// What the node may change.
+    pub fn writes(&self) -> &Patterns {
+        &self.writes
+    }
+
+    /// What the node may not change although `writes` covers it.
+    pub fn deny(&self) -> &Patterns {
+        &self.deny
+    }
+
+    /// Whether the node writes to the outside: it verifies and confirms.
+    pub fn is_writer(&self) -> bool {
+        self.writer
+    }
+
+    /// Whether the node may ask for an ancestor's state.
+    pub fn may_roll_back(&self) -> bool {
+        self.rollback
+    }
+}
+
+impl Approval {
+    /// What one approval admits.
+    pub fn covers(&self) -> Covers {
+        self.covers
+    }
+
+    /// How long a hold waits for people.
+    pub fn ttl(&self) -> Duration {
+        self.ttl
+    }
+
+    /// How long a receipt opens the write.
+    pub fn receipt_ttl(&self) -> Duration {
+        self.receipt_ttl
+    }
+
+    /// How long a writer has between verify and confirm.
+    pub fn write_lease(&self) -> Duration {
+        self.write_lease
+    }
+
+    /// How many holds a node may open on one head.
+    pub fn attempts(&self) -> u32 {
+        self.attempts
+    }
+
+    /// How many denials end a hold.
+    pub fn denials(&self) -> u32 {
+        self.denials
+    }
+
+    /// The rounds of votes.
+    pub fn stages(&self) -> &[Stage] {
+        &self.stages
+    }
+}
+
+impl Stage {
+    /// Whose members may vote.
+    pub fn groups(&self) -> &BTreeSet<GroupName> {
+        &self.groups
+    }
+
+    /// How many distinct people must approve.
+    pub fn need(&self) -> u32 {
+        self.need
+    }
+
+    /// Whether a vote needs words.
+    pub fn comment(&self) -> Comment {
+        self.comment
+    }
+}

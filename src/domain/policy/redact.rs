@@ -1,0 +1,154 @@
+//! What pages, webhooks, events and errors show: nothing at or below what the policy hides.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::model::Policy;
+use crate::domain::id::NodeId;
+use crate::domain::json::diff::{Change, leaves};
+use crate::domain::json::pointer::Pointer;
+
+use super::view::project;
+
+/// A change as strangers may see it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(untagged, deny_unknown_fields)]
+pub enum RedactedChange {
+    /// Something hidden differs at or below the pointer.
+    Hidden {
+        /// Where the hidden part begins; names below it are not shown.
+        pointer: Pointer,
+        /// Always true: what tells the two forms apart on the wire.
+        hidden: True,
+        /// What happened to the leaves below.
+        effect: Effect,
+    },
+    /// A leaf that is not hidden. An absent side is left out; null is a value.
+    Shown {
+        /// Where.
+        pointer: Pointer,
+        /// The value before.
+        #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "present")]
+        before: Option<Value>,
+        /// The value after.
+        #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "present")]
+        after: Option<Value>,
+    },
+}
+
+/// The constant `true`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(try_from = "bool", into = "bool")]
+pub struct True;
+
+impl From<True> for bool {
+    fn from(_: True) -> bool {
+        true
+    }
+}
+
+impl TryFrom<bool> for True {
+    type Error = &'static str;
+    fn try_from(value: bool) -> Result<Self, Self::Error> {
+        if value { Ok(Self) } else { Err("`hidden` is true or left out") }
+    }
+}
+
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+/// What happened to the changed leaves of something hidden.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// All of them are new.
+    Added,
+    /// All of them are gone.
+    Removed,
+    /// Anything else.
+    Changed,
+}
+
+/// A leaf of a state as strangers may see it.
+#[derive(Clone, PartialEq, Debug)]
+pub enum RedactedLeaf {
+    /// Something hidden stands at or below the pointer.
+    Hidden {
+        /// Where the hidden part begins.
+        pointer: Pointer,
+    },
+    /// A leaf that is not hidden.
+    Shown {
+        /// Where.
+        pointer: Pointer,
+        /// What.
+        value: Value,
+    },
+}
+
+impl Policy {
+    /// Whether the pointer is at or below something hidden.
+    pub fn hides(&self, pointer: &Pointer) -> bool {
+        self.hidden.covers(pointer)
+    }
+
+    /// The pointer, or where the hidden part of it begins. The last name shown is the one that the pattern's last
+    /// segment matches: the trees of an opening end there too.
+    #[must_use]
+    pub fn cut(&self, pointer: &Pointer) -> Pointer {
+        let mut prefix = Pointer::root();
+        for token in pointer.tokens() {
+            if self.hides(&prefix) {
+                return prefix;
+            }
+            prefix = prefix.child(&token);
+        }
+        prefix
+    }
+}
+
+/// The changes without anything hidden. Changes below one hidden prefix become one line.
+pub fn redacted(policy: &Policy, changes: &[Change]) -> Vec<RedactedChange> {
+    let mut lines: Vec<RedactedChange> = Vec::with_capacity(changes.len());
+    for change in changes {
+        if !policy.hides(&change.pointer) {
+            let Change { pointer, before, after } = change.clone();
+            lines.push(RedactedChange::Shown { pointer, before, after });
+            continue;
+        }
+        let cut = policy.cut(&change.pointer);
+        let this = match (&change.before, &change.after) {
+            (None, _) => Effect::Added,
+            (_, None) => Effect::Removed,
+            _ => Effect::Changed,
+        };
+        // Changes come in the order of the tree, so what belongs to one prefix stands together.
+        match lines.last_mut() {
+            Some(RedactedChange::Hidden { pointer, effect, .. }) if *pointer == cut => {
+                if *effect != this {
+                    *effect = Effect::Changed;
+                }
+            }
+            _ => lines.push(RedactedChange::Hidden { pointer: cut, hidden: True, effect: this }),
+        }
+    }
+    lines
+}
+
+/// What `node` will read, leaf by leaf, for people to see before they approve.
+pub fn readable_leaves(policy: &Policy, node: &NodeId, state: &Value) -> Vec<RedactedLeaf> {
+    let view = project(policy, node, state);
+    let mut lines: Vec<RedactedLeaf> = Vec::new();
+    for (pointer, value) in leaves(&view) {
+        if !policy.hides(&pointer) {
+            lines.push(RedactedLeaf::Shown { pointer, value: value.clone() });
+            continue;
+        }
+        let line = RedactedLeaf::Hidden { pointer: policy.cut(&pointer) };
+        if lines.last() != Some(&line) {
+            lines.push(line);
+        }
+    }
+    lines
+}

@@ -1,0 +1,44 @@
+//! What is judged.
+
+use serde_json::Value;
+
+use crate::domain::id::NodeId;
+use crate::domain::json::patch::Patch;
+
+/// A request to move a thread's state on.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// Whose rules it is judged by.
+    pub node: &'a NodeId,
+    /// What is asked.
+    pub kind: RequestKind<'a>,
+}
+
+/// The kinds differ in what they carry, in whether they are always held, and in what they may touch.
+#[derive(Clone, Copy, Debug)]
+pub enum RequestKind<'a> {
+    /// An agent's patch: commits, is held if it touches what is protected, or is rejected.
+    Propose {
+        /// The patch.
+        patch: &'a Patch,
+    },
+    /// A reviewer's rewrite of a held patch: judged as the same node's, always held.
+    Edit {
+        /// The new patch.
+        patch: &'a Patch,
+    },
+    /// A question for a receipt for the head as it stands: changes nothing, always held.
+    Reaffirm,
+    /// A return to an ancestor: the node must have `rollback = true`; the node's write lists and schema do not
+    /// apply, since the state was admitted before, but the state's schema does. Always held.
+    Rollback {
+        /// The ancestor's state.
+        to: &'a Value,
+    },
+    /// A writer's record of what it wrote: the node must be a writer. It cannot be held, because the write has
+    /// happened; so what would be held is rejected.
+    Confirm {
+        /// The result, as a patch of the writer's own node.
+        patch: &'a Patch,
+    },
+}

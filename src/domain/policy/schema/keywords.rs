@@ -1,0 +1,120 @@
+//! Every key of a schema must mean something: a misspelt keyword admits what its author meant to refuse.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::SchemaError;
+
+/// What stands under a keyword.
+enum Shape {
+    /// A schema.
+    Schema,
+    /// A list of schemas.
+    List,
+    /// Schemas by name.
+    Map,
+    /// Data.
+    Data,
+    /// A reference, which must stay in the document.
+    Reference,
+    /// The name of a format.
+    Format,
+    /// The dialect.
+    Dialect,
+}
+
+const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
+
+/// The formats that are checked. Others would be annotations, and an annotation refuses nothing.
+const FORMATS: &[&str] = &[
+    "date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "iri", "iri-reference", "json-pointer",
+    "regex", "relative-json-pointer", "time", "uri", "uri-reference", "uri-template", "uuid",
+];
+
+fn shape(keyword: &str) -> Option<Shape> {
+    Some(match keyword {
+        "$schema" => Shape::Dialect,
+        "$ref" | "$dynamicRef" => Shape::Reference,
+        "format" => Shape::Format,
+        "$defs" | "definitions" | "properties" | "patternProperties" | "dependentSchemas" => Shape::Map,
+        "allOf" | "anyOf" | "oneOf" | "prefixItems" => Shape::List,
+        "not" | "if" | "then" | "else" | "items" | "contains" | "additionalProperties" | "propertyNames"
+        | "unevaluatedItems" | "unevaluatedProperties" | "contentSchema" => Shape::Schema,
+        "$id" | "$anchor" | "$dynamicAnchor" | "$comment" | "type" | "enum" | "const" | "multipleOf" | "maximum"
+        | "exclusiveMaximum" | "minimum" | "exclusiveMinimum" | "maxLength" | "minLength" | "pattern" | "maxItems"
+        | "minItems" | "uniqueItems" | "maxContains" | "minContains" | "maxProperties" | "minProperties" | "required"
+        | "dependentRequired" | "title" | "description" | "default" | "deprecated" | "readOnly" | "writeOnly"
+        | "examples" | "contentEncoding" | "contentMediaType" => Shape::Data,
+        _ if keyword.starts_with("x-") => Shape::Data,
+        _ => return None,
+    })
+}
+
+/// Every schema of the document by its pointer. What a reference names must be one of them.
+pub(super) type Places<'s> = BTreeMap<String, &'s Value>;
+
+/// Walks the whole document. The depth is bounded by the parsers.
+pub(super) fn check(schema: &Value) -> Result<Places<'_>, SchemaError> {
+    let mut places = Places::new();
+    if !schema.is_object() {
+        return Err(at("", "a schema is an object with keywords".to_owned()));
+    }
+    walk(schema, String::new(), &mut places)?;
+    Ok(places)
+}
+
+fn at(pointer: &str, why: String) -> SchemaError {
+    SchemaError::At { at: pointer.to_owned(), why }
+}
+
+fn walk<'s>(schema: &'s Value, pointer: String, places: &mut Places<'s>) -> Result<(), SchemaError> {
+    places.insert(pointer.clone(), schema);
+    // `true`, `false`, and what the metaschema will refuse with a better message.
+    let Value::Object(members) = schema else { return Ok(()) };
+    for (keyword, value) in members {
+        let here = child(&pointer, keyword);
+        let shape = shape(keyword).ok_or_else(|| {
+            at(&here, format!("unknown keyword {keyword:?}: correct it, or start it with x- if it is only a note"))
+        })?;
+        match (shape, value) {
+            (Shape::Schema, value) => walk(value, here, places)?,
+            (Shape::List, Value::Array(items)) => {
+                for (index, item) in items.iter().enumerate() {
+                    walk(item, child(&here, &index.to_string()), places)?;
+                }
+            }
+            (Shape::Map, Value::Object(named)) => {
+                for (name, item) in named {
+                    walk(item, child(&here, name), places)?;
+                }
+            }
+            (shape, value) => check_value(&shape, keyword, value, &pointer, &here)?,
+        }
+    }
+    Ok(())
+}
+
+fn check_value(shape: &Shape, keyword: &str, value: &Value, parent: &str, here: &str) -> Result<(), SchemaError> {
+    let text = value.as_str();
+    match shape {
+        Shape::Dialect if text.map(|it| it.trim_end_matches('#')) != Some(DIALECT) => {
+            Err(at(here, format!("only {DIALECT} is read: write that, or leave $schema out")))
+        }
+        Shape::Reference if !text.is_some_and(|it| it.starts_with('#')) => {
+            Err(at(here, "references stay within the document (\"#/$defs/name\"); nothing is fetched".to_owned()))
+        }
+        Shape::Format if !text.is_some_and(|it| FORMATS.contains(&it)) => {
+            Err(at(here, format!("this format is not checked; known are {}", FORMATS.join(", "))))
+        }
+        Shape::Data if keyword == "$id" && !parent.is_empty() => {
+            Err(at(here, "$id only stands at the top: take it out, references are within the document".to_owned()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// One step down a JSON Pointer.
+pub(super) fn child(pointer: &str, token: &str) -> String {
+    format!("{pointer}/{}", token.replace('~', "~0").replace('/', "~1"))
+}

@@ -1,0 +1,97 @@
+//! JSON Schema 2020-12, of which everything written is enforced: what is not understood is refused.
+
+mod fault;
+mod keywords;
+mod references;
+mod text;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use jsonschema::{Draft, PatternOptions, Validator};
+use serde_json::{Value, json};
+use toml::de::DeTable;
+
+pub(super) use fault::Fault;
+
+use super::bounds;
+
+/// Compiled once; cheap to clone.
+#[derive(Clone, Debug)]
+pub(super) struct Schema {
+    validator: Arc<Validator>,
+}
+
+/// A schema before it is compiled.
+pub(super) struct SchemaSource(Value);
+
+/// What a schema that does not speak of unknown members means by that.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Openness {
+    /// As JSON Schema says: they are admitted.
+    AsWritten,
+    /// They are refused at the top: a patch is for naming what one changes.
+    Closed,
+}
+
+/// Why a schema is not accepted; `at` is a pointer into the schema.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub(super) enum SchemaError {
+    #[error("schema {name:?} is not JSON: {why}")]
+    Text { name: String, why: String },
+    #[error("{what} cannot stand in a schema")]
+    NotJson { what: &'static str },
+    #[error("at {at:?} of the schema: {why}")]
+    At { at: String, why: String },
+}
+
+impl SchemaSource {
+    /// A schema handed in as a file.
+    pub(super) fn file(name: &str, text: &str) -> Result<Self, SchemaError> {
+        text::from_json(text).map(Self).map_err(|why| SchemaError::Text { name: name.to_owned(), why })
+    }
+
+    /// A schema written in the policy itself.
+    pub(super) fn inline(table: &DeTable<'_>) -> Result<Self, SchemaError> {
+        text::from_toml(table).map(Self)
+    }
+
+    pub(super) fn compile(mut self, openness: Openness) -> Result<Schema, SchemaError> {
+        let places = keywords::check(&self.0)?;
+        references::check(&self.0, &places)?;
+        if let (Openness::Closed, Value::Object(members)) = (openness, &mut self.0)
+            && !["additionalProperties", "unevaluatedProperties"].iter().any(|key| members.contains_key(*key))
+        {
+            // `unevaluated` rather than `additional`: it sees through `$ref` and `allOf`.
+            members.insert("unevaluatedProperties".to_owned(), json!(false));
+        }
+        let validator = jsonschema::options()
+            .with_draft(Draft::Draft202012)
+            .offline()
+            .should_validate_formats(true)
+            .should_ignore_unknown_formats(false)
+            // Linear in the text: a pattern from a policy must not hang a gateway on a value from an agent.
+            .with_pattern_options(PatternOptions::regex().size_limit(REGEX_BYTES_MAX).dfa_size_limit(REGEX_BYTES_MAX))
+            .build(&self.0)
+            .map_err(|error| SchemaError::At { at: error.instance_path().as_str().to_owned(), why: error.to_string() })?;
+        Ok(Schema { validator: Arc::new(validator) })
+    }
+}
+
+/// A compiled pattern of a schema; counted repetitions otherwise grow without end.
+const REGEX_BYTES_MAX: usize = 1024 * 1024;
+
+impl Schema {
+    /// Everything that is wrong with the value, at most `FAULTS_MAX` things, in no particular order.
+    pub(super) fn faults(&self, value: &Value) -> Vec<Fault> {
+        if self.validator.is_valid(value) {
+            return Vec::new();
+        }
+        let faults = self.validator.iter_errors(value).flat_map(|error| Fault::all_of(&error));
+        let faults: Vec<_> = faults.take(bounds::FAULTS_MAX).collect();
+        // The two paths of the validator must agree; should they not, the stricter one counts.
+        if faults.is_empty() { vec![Fault::unexplained()] } else { faults }
+    }
+}

@@ -1,0 +1,86 @@
+//! What an asker knows of the state after its own request: its reads, and what it set itself.
+
+use std::collections::BTreeSet;
+
+use super::claims::Claims;
+use super::model::Policy;
+use super::patterns::Patterns;
+use super::schema::Fault;
+use super::verdict::{RejectCode, Violation};
+use super::view::Scope;
+use crate::domain::json::pointer::Pointer;
+
+/// Everything that is told to an asker goes through here.
+pub(super) struct Sight<'a> {
+    reads: &'a Patterns,
+    claims: &'a Claims,
+    /// Everything above what the request sets.
+    above_own: BTreeSet<Pointer>,
+}
+
+/// What is said when saying more would tell of something unreadable.
+const UNTOLD: &str = "the result does not fit the flow's schema, for a reason that this node may not read";
+
+impl<'a> Sight<'a> {
+    pub(super) fn new(reads: &'a Patterns, claims: &'a Claims) -> Self {
+        let mut above_own = BTreeSet::new();
+        for pointer in &claims.set {
+            let mut next = pointer.parent();
+            while let Some(above) = next {
+                next = above.parent();
+                if !above_own.insert(above) {
+                    break;
+                }
+            }
+        }
+        Self { reads, claims, above_own }
+    }
+
+    /// Where to say that something is wrong: there, if the node may read it, or at the place above it that the
+    /// request named itself.
+    pub(super) fn tellable(&self, pointer: &Pointer) -> Pointer {
+        if self.reads.covers(pointer) {
+            return pointer.clone();
+        }
+        self.claims.place_above(pointer).unwrap_or_default()
+    }
+
+    /// Faults of the state after. What a schema says about parts that the asker does not know in full becomes one
+    /// violation at the root that says no more than that there is one.
+    pub(super) fn tell(&self, faults: Vec<Fault>) -> Vec<Violation> {
+        let tell = |fault: Fault| match self.covers(&fault.pointer) {
+            true => told(fault),
+            false => Violation::new(RejectCode::Schema, Pointer::root(), UNTOLD),
+        };
+        faults.into_iter().map(tell).collect()
+    }
+
+    /// Only the faults that the asker knows all about.
+    pub(super) fn tell_known(&self, faults: Vec<Fault>) -> Vec<Violation> {
+        faults.into_iter().filter(|fault| self.covers(&fault.pointer)).map(told).collect()
+    }
+}
+
+impl Scope for Sight<'_> {
+    fn covers(&self, pointer: &Pointer) -> bool {
+        self.reads.covers(pointer) || self.claims.has_set(pointer)
+    }
+
+    fn reaches(&self, pointer: &Pointer) -> bool {
+        self.reads.touches(pointer) || self.above_own.contains(pointer) || self.covers(pointer)
+    }
+}
+
+/// A fault of something that the asker knows all about.
+pub(super) fn told(fault: Fault) -> Violation {
+    Violation::new(RejectCode::Schema, fault.pointer, fault.detail)
+}
+
+/// Puts one check's violations into their fixed order and hides what is hidden.
+pub(super) fn in_order(policy: &Policy, violations: Vec<Violation>) -> Vec<Violation> {
+    let cut = |it: Violation| Violation { pointer: policy.cut(&it.pointer), ..it };
+    let mut violations: Vec<_> = violations.into_iter().map(cut).collect();
+    violations.sort_by(|a, b| (&a.pointer, a.code, &a.detail).cmp(&(&b.pointer, b.code, &b.detail)));
+    violations.dedup();
+    violations
+}

@@ -1,0 +1,28 @@
+//! A policy as it was handed in.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::domain::chain::hash::{Digest, Tag};
+use crate::domain::json::canonical::canonical;
+
+/// The text of a policy and of every schema it names. What heads are bound to is the digest of all of it.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PolicySource {
+    /// The TOML text, byte for byte.
+    pub text: String,
+    /// Schema texts by the names that the policy uses.
+    #[serde(default)]
+    pub schemas: BTreeMap<String, String>,
+}
+
+impl PolicySource {
+    /// H(policy, JCS({policy: text, schemas: {name: text}})).
+    pub fn digest(&self) -> Digest {
+        let content = canonical(&json!({ "policy": self.text, "schemas": self.schemas }));
+        Digest::of(Tag::Policy, &[content.as_bytes()])
+    }
+}

@@ -1,0 +1,189 @@
+//! Reading TOML so that every complaint has a line, a column and an advice.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::error::{Place, PolicyCode, PolicyError};
+
+/// A table whose every key is accounted for.
+pub(super) struct Section<'t> {
+    text: &'t str,
+    name: String,
+    place: Place<'t>,
+    entries: &'t DeTable<'t>,
+}
+
+/// A value with its name and place.
+pub(super) struct Item<'t> {
+    text: &'t str,
+    name: String,
+    place: Place<'t>,
+    value: &'t DeValue<'t>,
+}
+
+/// Parses the text; the first mistake is reported.
+pub(super) fn parse(text: &str) -> Result<Spanned<DeTable<'_>>, PolicyError> {
+    DeTable::parse(text).map_err(|error| {
+        let place = Place::new(text, &error.span().unwrap_or_default());
+        place.error(PolicyCode::Syntax, format!("not TOML: {}", error.message()))
+    })
+}
+
+impl<'t> Section<'t> {
+    pub(super) fn root(text: &'t str, table: &'t Spanned<DeTable<'t>>) -> Self {
+        Self { text, name: String::new(), place: Place::new(text, &(0..0)), entries: table.get_ref() }
+    }
+
+    /// Refuses every key that is not `known`; a key of the format that is not built `yet` by name.
+    pub(super) fn expect_keys(&self, known: &[&str], yet: &[&str]) -> Result<(), PolicyError> {
+        let mut strangers: Vec<_> =
+            self.entries.keys().filter(|key| !known.contains(&key.get_ref().as_ref())).collect();
+        strangers.sort_by_key(|key| key.span().start);
+        let Some(key) = strangers.first() else { return Ok(()) };
+        let (place, name) = (Place::new(self.text, &key.span()), self.child_name(key.get_ref()));
+        if yet.contains(&key.get_ref().as_ref()) {
+            return Err(not_built(place, &name));
+        }
+        let message = format!("unknown key `{name}`: take it out; known here are {}", known.join(", "));
+        Err(place.error(PolicyCode::UnknownKey, message))
+    }
+
+    fn child_name(&self, key: &str) -> String {
+        if self.name.is_empty() { key.to_owned() } else { format!("{}.{key}", self.name) }
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<Item<'t>> {
+        self.entries.iter().find(|(name, _)| name.get_ref() == key).map(|(_, value)| Item {
+            text: self.text,
+            name: self.child_name(key),
+            place: Place::new(self.text, &value.span()),
+            value: value.get_ref(),
+        })
+    }
+
+    pub(super) fn require(&self, key: &str, advice: &str) -> Result<Item<'t>, PolicyError> {
+        self.get(key).ok_or_else(|| {
+            let name = self.child_name(key);
+            self.place.error(PolicyCode::Missing, format!("`{name}` is missing: add {advice}"))
+        })
+    }
+
+    /// The members as (key, where the key stands, value), at most `max` of them.
+    pub(super) fn members(&self, max: usize) -> Result<Vec<(&'t str, Place<'t>, Item<'t>)>, PolicyError> {
+        if self.entries.len() > max {
+            let message = format!("`{}` has {} entries, at most {max} are taken", self.name, self.entries.len());
+            return Err(self.place.error(PolicyCode::TooLarge, message));
+        }
+        let member = |(key, value): (&'t Spanned<_>, &'t Spanned<DeValue<'t>>)| {
+            let key_text: &'t str = Spanned::<std::borrow::Cow<'t, str>>::get_ref(key);
+            let item = Item {
+                text: self.text,
+                name: self.child_name(key_text),
+                place: Place::new(self.text, &value.span()),
+                value: value.get_ref(),
+            };
+            (key_text, Place::new(self.text, &key.span()), item)
+        };
+        Ok(self.entries.iter().map(member).collect())
+    }
+}
+
+/// The error for what the full format has and this version cannot enforce.
+pub(super) fn not_built(place: Place<'_>, name: &str) -> PolicyError {
+    let message = format!("`{name}` is not built yet: take it out, it would not be enforced");
+    place.error(PolicyCode::NotBuilt, message)
+}
+
+impl<'t> Item<'t> {
+    pub(super) fn error(&self, code: PolicyCode, message: impl Into<String>) -> PolicyError {
+        self.place.error(code, message)
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn value(&self) -> &'t DeValue<'t> {
+        self.value
+    }
+
+    pub(super) fn not_built(&self, what: &str) -> PolicyError {
+        not_built(self.place, what)
+    }
+
+    fn wrong_type(&self, wanted: &str) -> PolicyError {
+        self.error(PolicyCode::WrongType, format!("`{}` must be {wanted}", self.name))
+    }
+
+    pub(super) fn text(&self) -> Result<&'t str, PolicyError> {
+        self.value.as_str().ok_or_else(|| self.wrong_type("a text in quotes"))
+    }
+
+    pub(super) fn flag(&self) -> Result<bool, PolicyError> {
+        self.value.as_bool().ok_or_else(|| self.wrong_type("true or false"))
+    }
+
+    pub(super) fn section(&self) -> Result<Section<'t>, PolicyError> {
+        let entries = self.value.as_table().ok_or_else(|| self.wrong_type("a table"))?;
+        Ok(Section { text: self.text, name: self.name.clone(), place: self.place, entries })
+    }
+
+    /// The items of an array, at most `max` of them.
+    pub(super) fn items(&self, max: usize) -> Result<Vec<Item<'t>>, PolicyError> {
+        let items = self.value.as_array().ok_or_else(|| self.wrong_type("a list"))?;
+        if items.len() > max {
+            let message = format!("`{}` has {} items, at most {max} are taken", self.name, items.len());
+            return Err(self.error(PolicyCode::TooLarge, message));
+        }
+        let item = |(index, value): (usize, &'t Spanned<DeValue<'t>>)| Item {
+            text: self.text,
+            name: format!("{}[{index}]", self.name),
+            place: Place::new(self.text, &value.span()),
+            value: value.get_ref(),
+        };
+        Ok(items.iter().enumerate().map(item).collect())
+    }
+
+    pub(super) fn count(&self, range: RangeInclusive<u32>) -> Result<u32, PolicyError> {
+        let integer = self.value.as_integer().ok_or_else(|| self.wrong_type("a whole number"))?;
+        let number = u32::from_str_radix(integer.as_str(), integer.radix()).ok();
+        number.filter(|it| range.contains(it)).ok_or_else(|| {
+            let message = format!("`{}` must be a number from {} to {}", self.name, range.start(), range.end());
+            self.error(PolicyCode::BadValue, message)
+        })
+    }
+
+    pub(super) fn duration(&self, range: RangeInclusive<Duration>) -> Result<Duration, PolicyError> {
+        let text = self.text()?;
+        let (low, high) = (words(*range.start()), words(*range.end()));
+        let advice = format!("`{}` must be a duration such as \"30s\", \"10m\" or \"24h\", from {low} to {high}", self.name);
+        let duration = parse_duration(text).filter(|it| range.contains(it));
+        duration.ok_or_else(|| self.error(PolicyCode::BadValue, advice))
+    }
+}
+
+/// A whole number and one unit: `30s`, `10m`, `24h`.
+fn parse_duration(text: &str) -> Option<Duration> {
+    let unit = text.chars().next_back()?;
+    let seconds_per_unit: u64 = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 3600,
+        _ => return None,
+    };
+    let digits = &text[..text.len() - 1];
+    let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    let number: u64 = plain.then(|| digits.parse().ok()).flatten()?;
+    number.checked_mul(seconds_per_unit).map(Duration::from_secs)
+}
+
+fn words(duration: Duration) -> String {
+    match duration.as_secs() {
+        secs if secs % 3600 == 0 => format!("{}h", secs / 3600),
+        secs if secs % 60 == 0 => format!("{}m", secs / 60),
+        secs => format!("{secs}s"),
+    }
+}

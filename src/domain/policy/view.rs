@@ -1,0 +1,83 @@
+//! What a node is shown of a state.
+
+use serde_json::{Map, Value};
+
+use super::model::Policy;
+use super::patterns::Patterns;
+use crate::domain::id::NodeId;
+use crate::domain::json::diff::Change;
+use crate::domain::json::pointer::Pointer;
+
+/// What decides about a view.
+pub(super) trait Scope {
+    /// Everything at and below the pointer is shown.
+    fn covers(&self, pointer: &Pointer) -> bool;
+    /// Something at or below the pointer may be shown.
+    fn reaches(&self, pointer: &Pointer) -> bool;
+}
+
+impl Scope for Patterns {
+    fn covers(&self, pointer: &Pointer) -> bool {
+        Self::covers(self, pointer)
+    }
+
+    fn reaches(&self, pointer: &Pointer) -> bool {
+        self.touches(pointer)
+    }
+}
+
+/// What `node` may read of `state`: always an object, `{}` for a node that the policy does not know.
+///
+/// Containers are kept as small as what they must hold. An object has only its readable members, and is left out
+/// when it has none, so that an unreadable object cannot be told from an absent one. An array keeps the positions
+/// of what is readable in it, because pointers name positions: items before a readable one of which nothing is
+/// readable are null, items after the last readable one are cut off. So a view tells that the items before a
+/// readable one exist, which its position tells anyway, and never how long an array is beyond that.
+pub fn project(policy: &Policy, node: &NodeId, state: &Value) -> Value {
+    policy.node(node).map_or_else(|| Value::Object(Map::new()), |node| project_by(node.reads(), state))
+}
+
+/// The part of `changes` that `node` may read, values included.
+pub fn diff_for(policy: &Policy, node: &NodeId, changes: &[Change]) -> Vec<Change> {
+    let Some(node) = policy.node(node) else { return Vec::new() };
+    changes.iter().filter(|change| node.reads().covers(&change.pointer)).cloned().collect()
+}
+
+/// What an agent is told that its request changed: what differs within its reads, and what it `named` outside
+/// them whether or not that differs. Cut at hidden prefixes, in order, each once.
+pub fn changed_for(policy: &Policy, node: &NodeId, changes: &[Change], named: &[Pointer]) -> Vec<Pointer> {
+    let Some(node) = policy.node(node) else { return Vec::new() };
+    let read = changes.iter().map(|change| &change.pointer).filter(|pointer| node.reads().covers(pointer));
+    let unseen = named.iter().filter(|pointer| !node.reads().covers(pointer));
+    let mut told: Vec<_> = read.chain(unseen).map(|pointer| policy.cut(pointer)).collect();
+    told.sort();
+    told.dedup();
+    told
+}
+
+pub(super) fn project_by(scope: &impl Scope, state: &Value) -> Value {
+    shown(scope, state, &Pointer::root()).filter(Value::is_object).unwrap_or_else(|| Value::Object(Map::new()))
+}
+
+fn shown(scope: &impl Scope, value: &Value, at: &Pointer) -> Option<Value> {
+    if scope.covers(at) {
+        return Some(value.clone());
+    }
+    if !scope.reaches(at) {
+        return None;
+    }
+    match value {
+        Value::Object(members) => {
+            let member = |(key, value): (&String, &Value)| Some((key.clone(), shown(scope, value, &at.child(key))?));
+            let kept: Map<_, _> = members.iter().filter_map(member).collect();
+            (!kept.is_empty()).then_some(Value::Object(kept))
+        }
+        Value::Array(items) => {
+            let item = |(index, value): (usize, &Value)| shown(scope, value, &at.index(index));
+            let items: Vec<_> = items.iter().enumerate().map(item).collect();
+            let last = items.iter().rposition(Option::is_some)?;
+            Some(items.into_iter().take(last + 1).map(Option::unwrap_or_default).collect())
+        }
+        _ => None,
+    }
+}

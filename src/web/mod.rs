@@ -1,4 +1,10 @@
 //! What is reached over HTTP.
 
+pub mod api;
+pub mod app;
 pub mod assets;
+pub mod auth;
 pub mod pages;
+pub mod request_id;
+pub mod roles;
+pub mod throttle;

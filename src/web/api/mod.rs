@@ -1,0 +1,3 @@
+//! JSON for machines: one file for each resource.
+
+pub mod problem;

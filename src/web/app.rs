@@ -1,0 +1,56 @@
+//! What every handler can reach, and the server around the handlers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::dev::Server;
+use actix_web::middleware::{Compress, from_fn};
+use actix_web::{App as ActixApp, HttpServer, web};
+
+use super::throttle::Throttle;
+use super::{api, assets, pages, request_id};
+use crate::service::Service;
+
+/// What every handler can reach.
+#[derive(Clone)]
+pub struct App {
+    /// The use cases.
+    pub service: Arc<Service>,
+    /// How the edge behaves.
+    pub edge: Arc<Edge>,
+}
+
+/// How the edge behaves.
+pub struct Edge {
+    /// The longest body.
+    pub body_bytes_max: usize,
+    /// The deepest JSON.
+    pub depth_max: usize,
+    /// The longest wait for a decision.
+    pub wait_max: Duration,
+    /// Whether people come over https: then cookies are `__Host-`.
+    pub secure: bool,
+    /// Where pages are served from: what `Origin` must say on a POST.
+    pub origin: String,
+    /// Bounds requests of each token.
+    pub requests: Throttle,
+    /// Bounds failed sign-ins.
+    pub sign_ins: Throttle,
+}
+
+/// Serves on a listener that is already bound, so that a taken port is known before anything is said.
+pub fn serve(app: App, listener: std::net::TcpListener, workers: usize, shutdown: Duration) -> std::io::Result<Server> {
+    let body_bytes_max = app.edge.body_bytes_max;
+    let server = HttpServer::new(move || {
+        ActixApp::new()
+            .app_data(web::Data::new(app.clone()))
+            .app_data(web::PayloadConfig::new(body_bytes_max))
+            .wrap(Compress::default())
+            .wrap(from_fn(request_id::tag))
+            .configure(api::routes)
+            .configure(pages::routes)
+            .service(web::resource("/assets/{name:.*}").route(web::get().to(assets::serve)))
+            .default_service(web::to(api::not_found))
+    });
+    Ok(server.workers(workers).shutdown_timeout(shutdown.as_secs()).listen(listener)?.run())
+}

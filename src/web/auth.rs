@@ -1,0 +1,122 @@
+//! Who asks: a person with a cookie, or a machine with a token. The one place that lets anybody in.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use actix_web::cookie::{Cookie, SameSite};
+use actix_web::dev::Payload;
+use actix_web::http::header;
+use actix_web::{FromRequest, HttpRequest, web};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+use super::api::problem::Problem;
+use super::app::App;
+use super::roles::{self, Caller};
+use crate::domain::account::Token;
+use crate::service::access::SignedIn;
+use crate::service::error::Error;
+use crate::store::record::Stored;
+
+/// A machine whose role may call this route.
+#[derive(Clone, Debug)]
+pub struct Machine(pub Stored<Token>);
+
+/// A person who is signed in.
+#[derive(Clone, Debug)]
+pub struct Person {
+    /// Account and session.
+    pub signed_in: SignedIn,
+    /// What forms of this session carry.
+    pub csrf: String,
+}
+
+type Extracted<T> = Pin<Box<dyn Future<Output = Result<T, Problem>>>>;
+
+impl FromRequest for Machine {
+    type Error = Problem;
+    type Future = Extracted<Self>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let request = request.clone();
+        Box::pin(async move {
+            let app = app_of(&request);
+            let token = bearer(&request).ok_or_else(|| Problem::of(&request, Error::Unauthenticated))?;
+            let token = app.service.token_of(&token).await.map_err(|error| Problem::of(&request, error))?;
+            let taken = app.edge.requests.take(token.record.id.as_str(), app.service.now());
+            taken.map_err(|_| Problem::of(&request, Error::TooMany))?;
+            let route = request.match_pattern().unwrap_or_default();
+            if roles::may(Caller::Machine(token.record.role), request.method(), &route) {
+                Ok(Self(token))
+            } else {
+                Err(Problem::of(&request, roles::refusal(&route)))
+            }
+        })
+    }
+}
+
+impl FromRequest for Person {
+    type Error = Problem;
+    type Future = Extracted<Self>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let request = request.clone();
+        Box::pin(async move {
+            let app = app_of(&request);
+            let secret = request.cookie(cookie_name(&app)).map(|it| it.value().to_owned());
+            let secret = secret.ok_or_else(|| Problem::of(&request, Error::Unauthenticated))?;
+            let signed_in = app.service.session_of(&secret).await.map_err(|error| Problem::of(&request, error))?;
+            let route = request.match_pattern().unwrap_or_default();
+            if !roles::may(Caller::Person(signed_in.account.record.role), request.method(), &route) {
+                return Err(Problem::of(&request, roles::refusal(&route)));
+            }
+            Ok(Self { signed_in, csrf: csrf_of(&secret) })
+        })
+    }
+}
+
+fn app_of(request: &HttpRequest) -> web::Data<App> {
+    request.app_data::<web::Data<App>>().expect("the server gives every handler the app").clone()
+}
+
+fn bearer(request: &HttpRequest) -> Option<String> {
+    let value = request.headers().get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().to_owned())
+}
+
+/// `__Host-` where the origin is secure: no other host or path can set it then.
+pub fn cookie_name(app: &App) -> &'static str {
+    if app.edge.secure { "__Host-countersign" } else { "countersign" }
+}
+
+/// The cookie that carries a session's secret.
+pub fn session_cookie(app: &App, secret: String) -> Cookie<'static> {
+    Cookie::build(cookie_name(app), secret)
+        .path("/")
+        .http_only(true)
+        .secure(app.edge.secure)
+        .same_site(SameSite::Lax)
+        .finish()
+}
+
+/// What a session's forms carry: derived from the cookie, so that who cannot read it cannot make one.
+pub fn csrf_of(secret: &str) -> String {
+    let mut hasher = Sha256::new();
+    hasher.update(b"countersign.csrf.v1\0");
+    hasher.update(secret.as_bytes());
+    URL_SAFE_NO_PAD.encode(hasher.finalize())
+}
+
+/// Whether a form was sent from a page of ours, by this session.
+pub fn check_form(app: &App, request: &HttpRequest, expected: &str, given: &str) -> Result<(), Error> {
+    let origin = request.headers().get(header::ORIGIN).and_then(|it| it.to_str().ok());
+    let ours = match origin {
+        Some("null") | None => request.headers().get("sec-fetch-site").is_none_or(|it| it == "same-origin"),
+        Some(origin) => origin == app.edge.origin,
+    };
+    let same = bool::from(expected.as_bytes().ct_eq(given.as_bytes()));
+    if ours && same { Ok(()) } else { Err(Error::Forbidden("this form is not from a page of yours; open the page again")) }
+}

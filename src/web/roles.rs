@@ -1,0 +1,86 @@
+//! Who may call what: the one table, which a test walks.
+
+use actix_web::http::Method;
+
+use crate::domain::account::{MachineRole, PersonRole};
+use crate::domain::chain::verify::DenialCode;
+use crate::service::error::Error;
+
+/// Who asks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Caller {
+    /// A token.
+    Machine(MachineRole),
+    /// A session.
+    Person(PersonRole),
+}
+
+use MachineRole::{Admin, Agent, Auditor, Host, Writer};
+
+/// A route and who may call it.
+pub struct Rule {
+    /// The method.
+    pub method: &'static str,
+    /// The route as it is registered.
+    pub route: &'static str,
+    /// Which machines.
+    pub machines: &'static [MachineRole],
+    /// Which people.
+    pub people: &'static [PersonRole],
+}
+
+const fn machine(method: &'static str, route: &'static str, machines: &'static [MachineRole]) -> Rule {
+    Rule { method, route, machines, people: &[] }
+}
+
+const fn person(method: &'static str, route: &'static str, people: &'static [PersonRole]) -> Rule {
+    Rule { method, route, machines: &[], people }
+}
+
+const EVERYBODY: &[PersonRole] = &[PersonRole::Reviewer, PersonRole::Admin, PersonRole::Auditor];
+
+/// Every route that asks who calls. A route that is not here lets nobody in.
+pub const TABLE: &[Rule] = &[
+    machine("POST", "/v1/threads", &[Host]),
+    machine("GET", "/v1/threads/{thread}", &[Host, Agent, Writer, Auditor]),
+    machine("GET", "/v1/threads/{thread}/state", &[Agent, Auditor]),
+    machine("GET", "/v1/threads/{thread}/chain", &[Host, Auditor]),
+    machine("POST", "/v1/threads/{thread}/transitions", &[Agent]),
+    machine("POST", "/v1/threads/{thread}/rollbacks", &[Agent]),
+    machine("POST", "/v1/threads/{thread}/closing", &[Admin]),
+    machine("POST", "/v1/threads/{thread}/reopening", &[Admin]),
+    machine("POST", "/v1/threads/{thread}/lapses/{write_id}/resolution", &[Admin]),
+    machine("GET", "/v1/transitions/{digest}", &[Host, Agent, Auditor]),
+    machine("GET", "/v1/transitions/{digest}/decision", &[Host, Agent, Auditor]),
+    machine("POST", "/v1/transitions/{digest}/cancellation", &[Agent]),
+    machine("POST", "/v1/verify", &[Writer]),
+    machine("POST", "/v1/writes/{write_id}/confirm", &[Writer]),
+    machine("POST", "/v1/writes/{write_id}/abort", &[Writer]),
+    machine("POST", "/v1/receipts/{jti}/revocation", &[Admin]),
+    machine("PUT", "/v1/halts/{scope}", &[Admin]),
+    machine("GET", "/v1/events", &[Host, Auditor]),
+    machine("POST", "/v1/flows/{flow}/policies", &[Admin]),
+    person("GET", "/", EVERYBODY),
+    person("GET", "/reviews/{review}", EVERYBODY),
+    person("POST", "/reviews/{review}/decision", &[PersonRole::Reviewer]),
+    person("POST", "/reviews/{review}/revocation", &[PersonRole::Reviewer]),
+    person("GET", "/threads/{thread}", EVERYBODY),
+    person("POST", "/sign-out", EVERYBODY),
+];
+
+/// Whether this caller may call that route.
+pub fn may(caller: Caller, method: &Method, route: &str) -> bool {
+    let rule = TABLE.iter().find(|it| it.method == method.as_str() && it.route == route);
+    rule.is_some_and(|rule| match caller {
+        Caller::Machine(role) => rule.machines.contains(&role),
+        Caller::Person(role) => rule.people.contains(&role),
+    })
+}
+
+/// What a caller is told who may not: verify has its own word for it.
+pub fn refusal(route: &str) -> Error {
+    match route {
+        "/v1/verify" => Error::Denied(DenialCode::Forbidden),
+        _ => Error::Forbidden("this role may not do that"),
+    }
+}

@@ -1,0 +1,82 @@
+//! Token buckets: how fast one asker may ask.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::domain::time::Timestamp;
+
+/// How many askers are remembered; beyond it the fullest buckets are forgotten, which only ever helps their owners.
+const ASKERS_MAX: usize = 50_000;
+
+/// Buckets by asker. Each holds at most `burst` and gets one back every `interval`.
+pub struct Throttle {
+    burst: f64,
+    interval: Duration,
+    buckets: Mutex<HashMap<String, Bucket>>,
+}
+
+#[derive(Clone, Copy)]
+struct Bucket {
+    level: f64,
+    at: Timestamp,
+}
+
+/// It was too fast.
+#[derive(Debug, PartialEq, Eq)]
+pub struct TooFast;
+
+impl Throttle {
+    /// Buckets of that size that fill at that pace.
+    pub fn new(burst: u32, interval: Duration) -> Self {
+        Self { burst: f64::from(burst), interval, buckets: Mutex::default() }
+    }
+
+    /// Takes one from the asker's bucket.
+    pub fn take(&self, asker: &(impl Hash + ToString + ?Sized), now: Timestamp) -> Result<(), TooFast> {
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        if buckets.len() >= ASKERS_MAX {
+            let burst = self.burst;
+            buckets.retain(|_, bucket| self.level(*bucket, now) < burst - 0.5);
+        }
+        let bucket = buckets.entry(asker.to_string()).or_insert(Bucket { level: self.burst, at: now });
+        let level = self.level(*bucket, now);
+        if level < 1.0 {
+            return Err(TooFast);
+        }
+        *bucket = Bucket { level: level - 1.0, at: now };
+        Ok(())
+    }
+
+    /// Gives one back: what was taken did no harm.
+    pub fn give_back(&self, asker: &(impl Hash + ToString + ?Sized)) {
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bucket) = buckets.get_mut(&asker.to_string()) {
+            bucket.level = (bucket.level + 1.0).min(self.burst);
+        }
+    }
+
+    fn level(&self, bucket: Bucket, now: Timestamp) -> f64 {
+        let refill = bucket.at.until(now).as_secs_f64() / self.interval.as_secs_f64().max(f64::EPSILON);
+        (bucket.level + refill).min(self.burst)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_empties_refills_and_belongs_to_one_asker() {
+        let throttle = Throttle::new(2, Duration::from_secs(10));
+        let at = |secs: i64| Timestamp::from_millis(secs * 1000);
+        assert!(throttle.take("a", at(0)).is_ok() && throttle.take("a", at(0)).is_ok());
+        assert_eq!(throttle.take("a", at(9)), Err(TooFast));
+        assert!(throttle.take("b", at(9)).is_ok());
+        assert!(throttle.take("a", at(10)).is_ok());
+        throttle.give_back("a");
+        assert!(throttle.take("a", at(10)).is_ok());
+        assert_eq!(throttle.take("a", at(0)), Err(TooFast), "a clock that jumps back fills nothing");
+    }
+}

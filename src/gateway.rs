@@ -1,9 +1,10 @@
 //! Wiring: from a configuration to a service on its store.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::clock::SystemClock;
-use crate::config::{Config, Database, KeyringSource};
+use crate::config::{Config, Database};
 use crate::domain::json::size::StateLimits;
 use crate::keyring::{Keyring, KeyringError};
 use crate::service::Service;
@@ -30,8 +31,8 @@ pub enum GatewayError {
 
 /// Opens the gateway of a configuration, making database and keyring at the very first start.
 pub async fn open(config: &Config, public_url: String) -> Result<Arc<Service>, GatewayError> {
-    std::fs::create_dir_all(&config.data).map_err(GatewayError::Data)?;
-    let keyring = keyring(config)?;
+    private_directory(&config.data).map_err(GatewayError::Data)?;
+    let keyring = Keyring::start(&config.keyring, config.issuer.as_deref(), &SystemClock)?;
     let store: Arc<dyn Store> = match &config.database {
         Database::Sqlite => Arc::new(SqliteStore::open(config.sqlite_path(), SqliteOptions::default())?),
         Database::Postgres(_) => return Err(GatewayError::Service(Error::WrongState("PostgreSQL is not built yet"))),
@@ -44,9 +45,8 @@ pub async fn open(config: &Config, public_url: String) -> Result<Arc<Service>, G
     Ok(Arc::new(Service::open(store, keyring, Arc::new(SystemClock), limits, public_url).await?))
 }
 
-fn keyring(config: &Config) -> Result<Keyring, KeyringError> {
-    match &config.keyring {
-        KeyringSource::File(path) => Keyring::open_or_create(path, config.issuer.as_deref(), &SystemClock),
-        KeyringSource::Given(text) => Keyring::given(text, config.issuer.as_deref()),
-    }
+/// Nobody else on the machine has a reason to look.
+fn private_directory(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }

@@ -9,7 +9,8 @@ use crate::domain::chain::hash::Digest;
 use crate::domain::chain::opening::Opening;
 use crate::domain::chain::statement::Statement;
 use crate::domain::flow::ReceiptRow;
-use crate::domain::id::{AccountId, Jti, ReviewId, ThreadId};
+use crate::domain::account::Token;
+use crate::domain::id::{AccountId, FlowId, Jti, ReviewId, ThreadId};
 use crate::domain::json::diff::Change;
 use crate::domain::keys::Keys;
 use crate::domain::policy::{RedactedChange, redacted};
@@ -112,6 +113,22 @@ impl Service {
             changes,
             hold,
         })
+    }
+
+    /// The flow of a transition.
+    pub async fn flow_of_transition(&self, digest: Digest) -> Result<FlowId> {
+        let keys = self.keys()?;
+        Ok(self.transition(&keys, digest).await?.record.statement.flow)
+    }
+
+    /// What an agent may see of a transition's effect: what its own nodes read.
+    pub async fn visible_to(&self, token: &Token, told: &Told) -> Result<Vec<Change>> {
+        let keys = self.keys()?;
+        let policy = self.policy(&keys, told.statement.policy).await?;
+        let seen = |change: &&Change| {
+            token.nodes.iter().any(|node| policy.node(node).is_some_and(|it| it.reads().covers(&change.pointer)))
+        };
+        Ok(told.changes.iter().filter(seen).cloned().collect())
     }
 
     /// The opening of a transition along what it changed, for auditors: nothing hidden in it.

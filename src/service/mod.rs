@@ -165,6 +165,12 @@ impl Service {
         Ok(self.store.commit(change).await?)
     }
 
+    /// Whether keys are there, the store answers, and the gateway is still itself.
+    pub async fn ready_to_work(&self) -> Result<()> {
+        let keys = self.keys()?;
+        self.gateway(&keys).await.map(drop)
+    }
+
     /// Waits for a commit by anyone, or as long as `patience`; a hint to look again.
     pub async fn changed(&self, patience: std::time::Duration) {
         self.store.changed(patience).await;

@@ -209,13 +209,16 @@ impl Service {
     }
 
     /// An administrator says what became of a lapsed write, and how they know.
-    pub async fn resolve_write(&self, by: &PrincipalId, key: &WriteKey, outcome: Resolution, reason: &str) -> Result<Write> {
-        retrying!(self.resolve_once(by, key, outcome, reason))
+    pub async fn resolve_write(&self, by: &PrincipalId, thread: &ThreadId, key: &WriteKey, verdict: (Resolution, &str)) -> Result<Write> {
+        retrying!(self.resolve_once(by, thread, key, verdict))
     }
 
-    async fn resolve_once(&self, by: &PrincipalId, key: &WriteKey, outcome: Resolution, reason: &str) -> Result<Write> {
+    async fn resolve_once(&self, by: &PrincipalId, thread: &ThreadId, key: &WriteKey, (outcome, reason): (Resolution, &str)) -> Result<Write> {
         let (keys, now) = (self.keys()?, self.now());
         let write: Stored<Write> = self.need(&keys, &write_row_id(key), "write").await?;
+        if write.record.thread != *thread {
+            return Err(Error::NotFound("write"));
+        }
         if !matches!(write.record.state, WriteState::Reserved {}) {
             return Err(Error::WrongState("this write has ended"));
         }

@@ -1,3 +1,71 @@
 //! JSON for machines: one file for each resource.
 
+pub mod admin;
+pub mod body;
+pub mod open;
 pub mod problem;
+pub mod threads;
+pub mod transitions;
+pub mod writes;
+
+use actix_web::web::{ServiceConfig, get, post, put};
+use actix_web::{HttpRequest, HttpResponse, ResponseError as _};
+
+use problem::Problem;
+
+use crate::domain::id::FlowId;
+use crate::service::error::{Error, Result};
+use crate::web::auth::Machine;
+
+/// This surface, described from its own types.
+#[derive(utoipa::OpenApi)]
+#[openapi(
+    info(title = "Countersign", description = "What agents propose is held until people have signed exactly that."),
+    paths(
+        threads::create, threads::read, threads::state, threads::chain, threads::close, threads::reopen,
+        transitions::propose, transitions::roll_back, transitions::read, transitions::decision, transitions::cancel,
+        writes::verify, writes::confirm, writes::abort, writes::resolve,
+        admin::activate, admin::halt, admin::revoke,
+        open::jwks, open::livez, open::readyz, open::events,
+    )
+)]
+pub struct Description;
+
+/// Every machine's route. Who may call which is said in `roles`.
+pub fn routes(config: &mut ServiceConfig) {
+    config
+        .route("/v1/threads", post().to(threads::create))
+        .route("/v1/threads/{thread}", get().to(threads::read))
+        .route("/v1/threads/{thread}/state", get().to(threads::state))
+        .route("/v1/threads/{thread}/chain", get().to(threads::chain))
+        .route("/v1/threads/{thread}/transitions", post().to(transitions::propose))
+        .route("/v1/threads/{thread}/rollbacks", post().to(transitions::roll_back))
+        .route("/v1/threads/{thread}/closing", post().to(threads::close))
+        .route("/v1/threads/{thread}/reopening", post().to(threads::reopen))
+        .route("/v1/threads/{thread}/lapses/{write_id}/resolution", post().to(writes::resolve))
+        .route("/v1/transitions/{digest}", get().to(transitions::read))
+        .route("/v1/transitions/{digest}/decision", get().to(transitions::decision))
+        .route("/v1/transitions/{digest}/cancellation", post().to(transitions::cancel))
+        .route("/v1/verify", post().to(writes::verify))
+        .route("/v1/writes/{write_id}/confirm", post().to(writes::confirm))
+        .route("/v1/writes/{write_id}/abort", post().to(writes::abort))
+        .route("/v1/receipts/{jti}/revocation", post().to(admin::revoke))
+        .route("/v1/halts/{scope}", put().to(admin::halt))
+        .route("/v1/events", get().to(open::events))
+        .route("/v1/flows/{flow}/policies", post().to(admin::activate))
+        .route("/.well-known/jwks.json", get().to(open::jwks))
+        .route("/openapi.json", get().to(open::openapi))
+        .route("/livez", get().to(open::livez))
+        .route("/readyz", get().to(open::readyz));
+}
+
+/// No such route.
+pub async fn not_found(request: HttpRequest) -> HttpResponse {
+    Problem::of(&request, Error::NotFound("route")).error_response()
+}
+
+/// Whether a machine that is bound to a flow reads of its own flow. Others are told that there is no such thing.
+pub fn flow_of_thread(machine: &Machine, flow: &FlowId) -> Result<()> {
+    let token = &machine.0.record;
+    if token.flow.is_none() || token.of_flow(flow) { Ok(()) } else { Err(Error::NotFound("thread")) }
+}

@@ -1,0 +1,88 @@
+//! What administrators do: policies, halts, revocations.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use actix_web::web::{Bytes, Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use serde::Deserialize;
+use serde_json::json;
+use utoipa::ToSchema;
+
+use super::body;
+use super::problem::Problem;
+use super::threads::Reason;
+use crate::domain::chain::hash::Digest;
+use crate::domain::flow::Halt;
+use crate::domain::id::{FlowId, Jti};
+use crate::domain::policy::PolicySource;
+use crate::service::receipts::Revoker;
+use crate::service::stops::Scope;
+use crate::web::app::App;
+use crate::web::auth::Machine;
+
+/// `POST /v1/flows/{flow}/policies`
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Activate {
+    /// The policy's text, in TOML.
+    pub policy: String,
+    /// The schemas that it names.
+    #[serde(default)]
+    pub schemas: BTreeMap<String, String>,
+    /// Older policies whose heads may still be written.
+    #[serde(default)]
+    #[schema(value_type = Vec<String>)]
+    pub accepts: BTreeSet<Digest>,
+}
+
+/// `PUT /v1/halts/{scope}`
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SetHalt {
+    /// Nothing may be proposed, and no vote counts.
+    pub proposing: bool,
+    /// No write may be verified.
+    pub verifying: bool,
+    /// Why.
+    pub reason: String,
+}
+
+/// Activates a policy for its flow.
+#[utoipa::path(post, path = "/v1/flows/{flow}/policies", request_body = Activate, params(("flow" = String, Path)), responses((status = 200, description = "Active"), (status = 422, body = super::problem::ProblemBody)))]
+pub async fn activate(request: HttpRequest, app: Data<App>, machine: Machine, flow: Path<String>, bytes: Bytes) -> Result<HttpResponse, Problem> {
+    let done = async {
+        let flow: FlowId = body::name("/flow", &flow)?;
+        let ask: Activate = body::read(&app, &bytes)?;
+        let source = PolicySource { text: ask.policy, schemas: ask.schemas };
+        let by = machine.0.record.principal();
+        let active = app.service.activate_policy(&by, Some(&flow), source, ask.accepts).await?;
+        Ok(HttpResponse::Ok().json(json!({"flow": active.flow, "policy": active.policy, "accepts": active.accepts})))
+    };
+    done.await.map_err(|error| Problem::of(&request, error))
+}
+
+/// Sets the stops of a flow, or of all.
+#[utoipa::path(put, path = "/v1/halts/{scope}", request_body = SetHalt, params(("scope" = String, Path, description = "a flow, or `all`")), responses((status = 200, description = "Set")))]
+pub async fn halt(request: HttpRequest, app: Data<App>, machine: Machine, scope: Path<String>, bytes: Bytes) -> Result<HttpResponse, Problem> {
+    let done = async {
+        let ask: SetHalt = body::read(&app, &bytes)?;
+        let at = if *scope == "all" { Scope::All } else { Scope::Flow(body::name("/scope", &scope)?) };
+        let halt = Halt { proposing: ask.proposing, verifying: ask.verifying, reason: ask.reason };
+        app.service.set_halt(&machine.0.record.principal(), &at, &halt).await?;
+        Ok(HttpResponse::Ok().json(json!({"scope": *scope, "proposing": halt.proposing, "verifying": halt.verifying})))
+    };
+    done.await.map_err(|error| Problem::of(&request, error))
+}
+
+/// Takes a receipt back.
+#[utoipa::path(post, path = "/v1/receipts/{jti}/revocation", request_body = Reason, params(("jti" = String, Path)), responses((status = 200, description = "Revoked"), (status = 404, body = super::problem::ProblemBody)))]
+pub async fn revoke(request: HttpRequest, app: Data<App>, machine: Machine, jti: Path<String>, bytes: Bytes) -> Result<HttpResponse, Problem> {
+    let done = async {
+        let jti: Jti = body::name("/jti", &jti)?;
+        let ask: Reason = body::read(&app, &bytes)?;
+        let by = Revoker::Admin(machine.0.record.principal());
+        app.service.revoke_receipt(&by, &jti, &ask.reason).await?;
+        Ok(HttpResponse::Ok().json(json!({"jti": jti, "revoked": true})))
+    };
+    done.await.map_err(|error| Problem::of(&request, error))
+}

@@ -1,0 +1,242 @@
+//! Errors as strangers see them: RFC 9457, one status for each, nothing that was sent in them.
+
+use std::fmt;
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{self, HeaderValue};
+use actix_web::{HttpRequest, HttpResponse, ResponseError};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+
+use crate::domain::chain::verify::DenialCode;
+use crate::domain::json::parse::JsonCode;
+use crate::domain::review::VoteRefused;
+use crate::service::error::Error;
+use crate::store::StoreError;
+use crate::web::request_id::RequestId;
+
+/// The body of an error.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct ProblemBody {
+    /// Names the kind of problem; its last part is the code.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The kind of problem in words.
+    pub title: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// What to do, in fixed words.
+    pub detail: String,
+    /// The path that was asked.
+    pub instance: String,
+    /// What programs look at.
+    pub code: String,
+    /// What to name when asking an administrator.
+    pub request_id: String,
+    /// Each thing that is wrong.
+    pub errors: Vec<Fault>,
+    /// Facts that help to go on: the head, the review.
+    #[serde(flatten)]
+    #[schema(value_type = Object)]
+    pub facts: Map<String, Value>,
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Fault {
+    /// Where, as a JSON Pointer.
+    pub pointer: String,
+    /// What kind.
+    pub code: String,
+    /// In words.
+    pub detail: String,
+    /// At which byte of the body, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offset: Option<usize>,
+}
+
+/// An error on its way out.
+#[derive(Debug)]
+pub struct Problem {
+    body: ProblemBody,
+    /// For pages, which show errors in their own way.
+    pub error: Error,
+}
+
+struct Shape {
+    status: StatusCode,
+    code: &'static str,
+    title: &'static str,
+}
+
+const fn shape(status: StatusCode, code: &'static str, title: &'static str) -> Shape {
+    Shape { status, code, title }
+}
+
+impl Problem {
+    /// The problem that an error is, logged here once if it is the gateway's own.
+    pub fn of(request: &HttpRequest, error: Error) -> Self {
+        let id = RequestId::of(request);
+        let shape = shape_of(&error);
+        if shape.status.is_server_error() {
+            tracing::error!(request_id = id.as_str(), error = %Chain(&error), "request failed");
+        }
+        let body = ProblemBody {
+            kind: format!("urn:countersign:problem:{}", shape.code),
+            title: shape.title.to_owned(),
+            status: shape.status.as_u16(),
+            detail: detail_of(&error),
+            instance: request.path().to_owned(),
+            code: shape.code.to_owned(),
+            request_id: id.as_str().to_owned(),
+            errors: faults_of(&error),
+            facts: facts_of(&error),
+        };
+        Self { body, error }
+    }
+
+    /// The status it is answered with.
+    pub fn status(&self) -> StatusCode {
+        StatusCode::from_u16(self.body.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    /// What to name when asking an administrator.
+    pub fn request_id(&self) -> &str {
+        &self.body.request_id
+    }
+}
+
+/// An error with everything that caused it.
+struct Chain<'a>(&'a dyn std::error::Error);
+
+impl fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut cause = self.0.source();
+        while let Some(error) = cause {
+            write!(f, ": {error}")?;
+            cause = error.source();
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.body.code)
+    }
+}
+
+impl ResponseError for Problem {
+    fn status_code(&self) -> StatusCode {
+        self.status()
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        let mut answer = HttpResponse::build(self.status());
+        answer.insert_header((header::CONTENT_TYPE, "application/problem+json"));
+        answer.insert_header((header::CACHE_CONTROL, "no-store"));
+        match &self.error {
+            Error::Unauthenticated => {
+                answer.insert_header((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
+            }
+            Error::TooMany | Error::Busy | Error::Store(StoreError::Busy) => {
+                answer.insert_header((header::RETRY_AFTER, HeaderValue::from_static("1")));
+            }
+            _ => {}
+        }
+        answer.json(&self.body)
+    }
+}
+
+/// Status, code and title of each error; a new error does not compile until it has its own.
+fn shape_of(error: &Error) -> Shape {
+    match error {
+        Error::NotFound(_) => shape(StatusCode::NOT_FOUND, "not_found", "Not found"),
+        Error::Forbidden(_) => shape(StatusCode::FORBIDDEN, "forbidden", "Forbidden"),
+        Error::Unauthenticated => shape(StatusCode::UNAUTHORIZED, "unauthenticated", "Not authenticated"),
+        Error::Json(error) => shape(json_status(error.code), error.code.as_str(), "The JSON is refused"),
+        Error::Invalid { .. } => shape(StatusCode::BAD_REQUEST, "malformed", "The request cannot be understood"),
+        Error::Rejected(_) => shape(StatusCode::UNPROCESSABLE_ENTITY, "rejected", "The policy rejects it"),
+        Error::Policy(_) => shape(StatusCode::UNPROCESSABLE_ENTITY, "policy_refused", "The policy is refused"),
+        Error::HeadMoved { .. } => shape(StatusCode::CONFLICT, "head_moved", "The head has moved"),
+        Error::ThreadHeld(_) => shape(StatusCode::CONFLICT, "thread_held", "The thread is held"),
+        Error::WriteInProgress => shape(StatusCode::CONFLICT, "write_in_progress", "A write is in progress"),
+        Error::Halted => shape(StatusCode::CONFLICT, "halted", "Halted"),
+        Error::Closed => shape(StatusCode::CONFLICT, "closed", "The thread is closed"),
+        Error::Exists(_) => shape(StatusCode::CONFLICT, "exists", "It exists already"),
+        Error::WrongState(_) => shape(StatusCode::CONFLICT, "wrong_state", "Not in this state"),
+        Error::Denied(code) => shape(StatusCode::FORBIDDEN, code.as_str(), "The write is denied"),
+        Error::Vote(refused) => shape(StatusCode::CONFLICT, vote_code(refused), "The vote is not counted"),
+        Error::TooMany => shape(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", "Too many requests"),
+        Error::Busy => shape(StatusCode::SERVICE_UNAVAILABLE, "busy", "Busy"),
+        Error::Broken(_) => shape(StatusCode::INTERNAL_SERVER_ERROR, "chain_broken", "What is stored is not what was signed"),
+        Error::Store(_) => shape(StatusCode::INTERNAL_SERVER_ERROR, "internal", "The gateway failed"),
+        Error::Keyring(_) => shape(StatusCode::INTERNAL_SERVER_ERROR, "keyring", "The gateway's keys cannot be used"),
+    }
+}
+
+fn json_status(code: JsonCode) -> StatusCode {
+    if code == JsonCode::TooLarge { StatusCode::PAYLOAD_TOO_LARGE } else { StatusCode::BAD_REQUEST }
+}
+
+/// The code of each refused vote.
+pub fn vote_code(refused: &VoteRefused) -> &'static str {
+    match refused {
+        VoteRefused::Ended => "review_ended",
+        VoteRefused::Expired => "expired",
+        VoteRefused::Digest => "digest_mismatch",
+        VoteRefused::Ineligible(_) => "not_eligible",
+        VoteRefused::Stage => "wrong_stage",
+        VoteRefused::CommentRequired => "comment_required",
+        VoteRefused::CommentTooLong => "comment_too_long",
+        VoteRefused::NonceUsed => "nonce_used",
+        VoteRefused::Mismatch => "browser_mismatch",
+        VoteRefused::OutcomeUnknown => "write_outcome_unknown",
+    }
+}
+
+/// Fixed words; what strangers sent is never in them.
+fn detail_of(error: &Error) -> String {
+    match error {
+        Error::Denied(code) => code.detail().to_owned(),
+        Error::Broken(_) | Error::Store(_) | Error::Keyring(_) => {
+            "Nothing was changed. Name the request id to an administrator; the log says more.".to_owned()
+        }
+        other => other.to_string(),
+    }
+}
+
+fn faults_of(error: &Error) -> Vec<Fault> {
+    let fault = |pointer: String, code: &str, detail: &str| Fault {
+        pointer,
+        code: code.to_owned(),
+        detail: detail.to_owned(),
+        offset: None,
+    };
+    match error {
+        Error::Json(error) => vec![Fault {
+            offset: error.offset,
+            ..fault(error.pointer.to_string(), error.code.as_str(), "the JSON is refused here")
+        }],
+        Error::Invalid { pointer, detail } => vec![fault(pointer.clone(), "malformed", detail)],
+        Error::Rejected(errors) => {
+            errors.iter().map(|it| fault(it.pointer.clone(), &it.code, &it.detail)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn facts_of(error: &Error) -> Map<String, Value> {
+    let facts = match error {
+        Error::HeadMoved { version, transition } => json!({"head": {"version": version, "transition": transition}}),
+        Error::ThreadHeld(review) => json!({"review": {"id": review}}),
+        Error::Denied(DenialCode::ReceiptMissing) => json!({"needs": "receipt"}),
+        _ => json!({}),
+    };
+    match facts {
+        Value::Object(facts) => facts,
+        _ => Map::new(),
+    }
+}

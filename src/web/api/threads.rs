@@ -1,0 +1,179 @@
+//! `/v1/threads`: making, reading, closing.
+
+use actix_web::web::{Bytes, Data, Path, Query};
+use actix_web::{HttpRequest, HttpResponse};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use super::problem::Problem;
+use super::{body, flow_of_thread};
+use crate::domain::account::MachineRole;
+use crate::domain::id::{FlowId, NodeId, ThreadId};
+use crate::domain::thread::Context;
+use crate::service::error::Error;
+use crate::service::threads::NewThread;
+use crate::web::app::App;
+use crate::web::auth::Machine;
+
+/// `POST /v1/threads`
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreateThread {
+    /// Under which flow.
+    #[schema(value_type = String)]
+    pub flow: FlowId,
+    /// Under which name, if the host has one.
+    #[schema(value_type = Option<String>)]
+    pub thread: Option<ThreadId>,
+    /// The initial state.
+    #[schema(value_type = Object)]
+    pub state: Value,
+    /// What it is about.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub context: Context,
+}
+
+/// Which view of a state.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ViewQuery {
+    node: String,
+    version: Option<u64>,
+}
+
+/// A page of a chain.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChainQuery {
+    page_size: Option<u32>,
+    page_token: Option<u64>,
+}
+
+/// A sentence.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Reason {
+    /// Why, for the log.
+    pub reason: String,
+}
+
+/// Entries on a page of a chain, unless told otherwise, and at most.
+const PAGE: (u32, u32) = (50, 200);
+
+/// Makes a thread.
+#[utoipa::path(post, path = "/v1/threads", request_body = CreateThread, responses((status = 201, description = "The thread and its signed version 0"), (status = 409, body = super::problem::ProblemBody), (status = 422, body = super::problem::ProblemBody)))]
+pub async fn create(request: HttpRequest, app: Data<App>, machine: Machine, bytes: Bytes) -> Result<HttpResponse, Problem> {
+    let done = async {
+        let ask: CreateThread = body::read(&app, &bytes)?;
+        let new = NewThread { flow: ask.flow, thread: ask.thread, state: ask.state, context: ask.context };
+        let made = app.service.create_thread(&machine.0, &new).await?;
+        Ok(HttpResponse::Created().json(json!({
+            "thread": made.thread, "flow": made.flow, "version": 0, "transition": made.transition,
+            "state_root": made.state_root, "entry": made.entry,
+        })))
+    };
+    done.await.map_err(|error| Problem::of(&request, error))
+}
+
+/// A thread as it stands.
+#[utoipa::path(get, path = "/v1/threads/{thread}", params(("thread" = String, Path)), responses((status = 200, description = "Status, version and head"), (status = 404, body = super::problem::ProblemBody)))]
+pub async fn read(request: HttpRequest, app: Data<App>, machine: Machine, thread: Path<String>) -> Result<HttpResponse, Problem> {
+    let done = async {
+        let thread: ThreadId = body::name("/thread", &thread)?;
+        let overview = app.service.overview(&thread).await?;
+        flow_of_thread(&machine, &overview.thread.flow)?;
+        let head = &overview.thread.head;
+        let mut answer = json!({
+            "thread": overview.thread.id, "flow": overview.thread.flow, "status": overview.status,
+            "version": head.version, "transition": head.transition, "owes": head.owes,
+        });
+        if let Some(review) = &overview.review {
+            answer["review"] = super::transitions::review_link(&app, review);
+        }
+        Ok(HttpResponse::Ok().json(answer))
+    };
+    done.await.map_err(|error| Problem::of(&request, error))
+}
+
+/// What a node may read of a version.
+#[utoipa::path(get, path = "/v1/threads/{thread}/state", params(("thread" = String, Path), ("node" = String, Query), ("version" = Option<u64>, Query)), responses((status = 200, description = "The node's view"), (status = 403, body = super::problem::ProblemBody)))]
+pub async fn state(
+    request: HttpRequest,
+    app: Data<App>,
+    machine: Machine,
+    thread: Path<String>,
+    query: Query<ViewQuery>,
+) -> Result<HttpResponse, Problem> {
+    let done = async {
+        let (thread, node): (ThreadId, NodeId) = (body::name("/thread", &thread)?, body::name("/node", &query.node)?);
+        let flow = app.service.overview(&thread).await?.thread.flow;
+        if machine.0.record.role == MachineRole::Agent && !machine.0.record.acts_as(&flow, &node) {
+            return Err(Error::Forbidden("this token may not act as this node of this thread's flow"));
+        }
+        let view = app.service.state_view(&thread, &node, query.version).await?;
+        Ok(HttpResponse::Ok().json(json!({
+            "thread": thread, "version": view.version, "transition": view.transition, "state": view.state,
+        })))
+    };
+    done.await.map_err(|error| Problem::of(&request, error))
+}
+
+/// A page of a thread's chain.
+#[utoipa::path(get, path = "/v1/threads/{thread}/chain", params(("thread" = String, Path), ("page_size" = Option<u32>, Query), ("page_token" = Option<u64>, Query)), responses((status = 200, description = "Signed entries with their statements")))]
+pub async fn chain(
+    request: HttpRequest,
+    app: Data<App>,
+    machine: Machine,
+    thread: Path<String>,
+    query: Query<ChainQuery>,
+) -> Result<HttpResponse, Problem> {
+    let done = async {
+        let thread: ThreadId = body::name("/thread", &thread)?;
+        let overview = app.service.overview(&thread).await?;
+        flow_of_thread(&machine, &overview.thread.flow)?;
+        let size = query.page_size.unwrap_or(PAGE.0).clamp(1, PAGE.1);
+        let from = query.page_token.unwrap_or(0);
+        let rows = app.service.chain(&thread, from, size).await?;
+        let mut entries = Vec::with_capacity(rows.len());
+        for (row, transition) in &rows {
+            let mut entry = json!({
+                "version": row.version, "transition": row.transition,
+                "statement": transition.statement, "entry": row.entry,
+            });
+            if machine.0.record.role == MachineRole::Auditor {
+                entry["opening"] = json!(app.service.opening(row.transition).await?);
+            }
+            entries.push(entry);
+        }
+        let next = rows.last().map(|(row, _)| row.version + 1).filter(|it| *it <= overview.thread.head.version);
+        Ok(HttpResponse::Ok().json(json!({"entries": entries, "next_page_token": next})))
+    };
+    done.await.map_err(|error| Problem::of(&request, error))
+}
+
+/// Closes a thread.
+#[utoipa::path(post, path = "/v1/threads/{thread}/closing", request_body = Reason, params(("thread" = String, Path)), responses((status = 200, description = "Closed")))]
+pub async fn close(request: HttpRequest, app: Data<App>, machine: Machine, thread: Path<String>, bytes: Bytes) -> Result<HttpResponse, Problem> {
+    let done = async {
+        let thread: ThreadId = body::name("/thread", &thread)?;
+        let ask: Reason = body::read(&app, &bytes)?;
+        app.service.close_thread(&machine.0.record.principal(), &thread, &ask.reason).await?;
+        Ok(HttpResponse::Ok().json(json!({"thread": thread, "status": "closed"})))
+    };
+    done.await.map_err(|error| Problem::of(&request, error))
+}
+
+/// Reopens a closed thread.
+#[utoipa::path(post, path = "/v1/threads/{thread}/reopening", request_body = Reason, params(("thread" = String, Path)), responses((status = 200, description = "Open again")))]
+pub async fn reopen(request: HttpRequest, app: Data<App>, machine: Machine, thread: Path<String>, bytes: Bytes) -> Result<HttpResponse, Problem> {
+    let done = async {
+        let thread: ThreadId = body::name("/thread", &thread)?;
+        let ask: Reason = body::read(&app, &bytes)?;
+        app.service.reopen_thread(&machine.0.record.principal(), &thread, &ask.reason).await?;
+        let status = app.service.overview(&thread).await?.status;
+        Ok(HttpResponse::Ok().json(json!({"thread": thread, "status": status})))
+    };
+    done.await.map_err(|error| Problem::of(&request, error))
+}

@@ -1,0 +1,228 @@
+//! Proposals, and what became of them.
+
+use std::time::Duration;
+
+use actix_web::web::{Bytes, Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use super::problem::Problem;
+use super::threads::Reason;
+use super::{body, flow_of_thread};
+use crate::domain::account::MachineRole;
+use crate::domain::chain::hash::Digest;
+use crate::domain::id::{NodeId, ReviewId, ThreadId};
+use crate::domain::json::diff::Change;
+use crate::domain::json::patch::Format;
+use crate::domain::review::Hold;
+use crate::service::error::{Error, Result as Done};
+use crate::service::proposals::{Asked, Proposal};
+use crate::service::transitions::Answer;
+use crate::web::app::App;
+use crate::web::auth::Machine;
+
+/// `POST /v1/threads/{thread}/transitions`
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Propose {
+    /// As which node.
+    #[schema(value_type = String)]
+    pub node: NodeId,
+    /// On which head.
+    #[schema(value_type = String)]
+    pub parent: Digest,
+    /// For what.
+    #[schema(value_type = Object)]
+    pub patch: Value,
+    /// In which form: `merge` (the default), `merge-patch` or `json-patch`.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    pub format: Option<Format>,
+    /// Ask for a receipt for the head as it stands; `patch` must be `{}`.
+    #[serde(default)]
+    pub reaffirm: bool,
+    /// Which try, from 1.
+    #[serde(default)]
+    pub attempt: Option<u32>,
+    /// Not built yet: refused by name.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub tool: Option<Value>,
+    /// Not built yet: refused by name.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub usage: Option<Value>,
+    /// Why, in the agent's words; shown to people as untrusted.
+    #[serde(default)]
+    pub rationale: Option<String>,
+}
+
+/// `POST /v1/threads/{thread}/rollbacks`
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RollBack {
+    /// Which version's state.
+    pub to_version: u64,
+    /// As which node.
+    #[schema(value_type = String)]
+    pub node: NodeId,
+    /// On which head.
+    #[schema(value_type = String)]
+    pub parent: Digest,
+    /// Which try, from 1.
+    #[serde(default)]
+    pub attempt: Option<u32>,
+}
+
+/// Takes a proposal.
+#[utoipa::path(post, path = "/v1/threads/{thread}/transitions", request_body = Propose, params(("thread" = String, Path)), responses((status = 201, description = "Committed"), (status = 202, description = "Held"), (status = 409, body = super::problem::ProblemBody), (status = 422, body = super::problem::ProblemBody)))]
+pub async fn propose(request: HttpRequest, app: Data<App>, machine: Machine, thread: Path<String>, bytes: Bytes) -> Result<HttpResponse, Problem> {
+    let done = async {
+        let thread: ThreadId = body::name("/thread", &thread)?;
+        let ask: Propose = body::read(&app, &bytes)?;
+        let proposal = read_proposal(thread, ask)?;
+        answer(&app, app.service.propose(&machine.0, &proposal).await?)
+    };
+    done.await.map_err(|error| Problem::of(&request, error))
+}
+
+fn read_proposal(thread: ThreadId, ask: Propose) -> Done<Proposal> {
+    for (pointer, given) in [("/tool", &ask.tool), ("/usage", &ask.usage)] {
+        if given.is_some() {
+            return Err(Error::invalid(pointer, "tool and budget rules are not built yet; leave this out"));
+        }
+    }
+    let asked = match (ask.reaffirm, &ask.patch) {
+        (true, Value::Object(patch)) if patch.is_empty() && ask.format.is_none() => Asked::Reaffirm,
+        (true, _) => return Err(Error::invalid("/patch", "reaffirm takes an empty patch and no format")),
+        (false, _) => Asked::Patch { format: ask.format.unwrap_or(Format::Merge), patch: ask.patch },
+    };
+    let attempt = ask.attempt.unwrap_or(1);
+    Ok(Proposal { thread, node: ask.node, parent: ask.parent, ask: asked, attempt, rationale: ask.rationale })
+}
+
+/// Asks for an ancestor's state again.
+#[utoipa::path(post, path = "/v1/threads/{thread}/rollbacks", request_body = RollBack, params(("thread" = String, Path)), responses((status = 202, description = "Held"), (status = 409, body = super::problem::ProblemBody), (status = 422, body = super::problem::ProblemBody)))]
+pub async fn roll_back(request: HttpRequest, app: Data<App>, machine: Machine, thread: Path<String>, bytes: Bytes) -> Result<HttpResponse, Problem> {
+    let done = async {
+        let thread: ThreadId = body::name("/thread", &thread)?;
+        let ask: RollBack = body::read(&app, &bytes)?;
+        let (asked, attempt) = (Asked::Rollback { to_version: ask.to_version }, ask.attempt.unwrap_or(1));
+        let proposal = Proposal { thread, node: ask.node, parent: ask.parent, ask: asked, attempt, rationale: None };
+        answer(&app, app.service.propose(&machine.0, &proposal).await?)
+    };
+    done.await.map_err(|error| Problem::of(&request, error))
+}
+
+fn answer(app: &App, answer: Answer) -> Done<HttpResponse> {
+    match answer {
+        Answer::Committed { version, transition, entry, changed } => Ok(HttpResponse::Created().json(json!({
+            "outcome": "committed", "version": version, "transition": transition, "entry": entry, "changed": changed,
+        }))),
+        Answer::Held { transition, hold, reasons, diff } => Ok(HttpResponse::Accepted().json(json!({
+            "outcome": "held", "transition": transition, "review": review_of(app, &hold),
+            "reasons": reasons, "diff": diff_json(&diff),
+        }))),
+        Answer::Rejected(errors) => Err(Error::Rejected(errors)),
+    }
+}
+
+fn review_of(app: &App, hold: &Hold) -> Value {
+    let mut review = review_link(app, &hold.id);
+    let needed: Vec<Value> =
+        hold.stages.iter().map(|stage| json!({"groups": stage.groups, "need": stage.need})).collect();
+    review["expires_at"] = json!(hold.expires_at);
+    review["needed"] = json!(needed);
+    review
+}
+
+/// A review's name and address.
+pub fn review_link(app: &App, review: &ReviewId) -> Value {
+    json!({"id": review, "url": format!("{}/reviews/{review}", app.service.public_url())})
+}
+
+fn diff_json(diff: &[Change]) -> Value {
+    let line = |change: &Change| {
+        let mut line = json!({"pointer": change.pointer});
+        if let Some(before) = &change.before {
+            line["before"] = before.clone();
+        }
+        if let Some(after) = &change.after {
+            line["after"] = after.clone();
+        }
+        line
+    };
+    diff.iter().map(line).collect()
+}
+
+/// A transition with its statement and what the caller may see of its effect.
+#[utoipa::path(get, path = "/v1/transitions/{digest}", params(("digest" = String, Path)), responses((status = 200, description = "Status, statement, redacted diff"), (status = 404, body = super::problem::ProblemBody)))]
+pub async fn read(request: HttpRequest, app: Data<App>, machine: Machine, digest: Path<String>) -> Result<HttpResponse, Problem> {
+    let done = async {
+        let digest: Digest = body::name("/digest", &digest)?;
+        let told = app.service.told(digest).await?;
+        flow_of_thread(&machine, &told.statement.flow)?;
+        let token = &machine.0.record;
+        let mut answer = json!({
+            "transition": digest, "thread": told.thread, "status": told.status,
+            "statement": told.statement, "entry": told.entry,
+        });
+        answer["diff"] = match token.role {
+            MachineRole::Agent => diff_json(&app.service.visible_to(token, &told).await?),
+            _ => json!(told.redacted),
+        };
+        if token.role == MachineRole::Auditor {
+            answer["opening"] = json!(app.service.opening(digest).await?);
+        }
+        if let Some(hold) = &told.hold {
+            answer["review"] = review_of(&app, hold);
+        }
+        Ok(HttpResponse::Ok().json(answer))
+    };
+    done.await.map_err(|error| Problem::of(&request, error))
+}
+
+/// What became of a transition; waits for it if asked to by `Prefer: wait=N`.
+#[utoipa::path(get, path = "/v1/transitions/{digest}/decision", params(("digest" = String, Path), ("Prefer" = Option<String>, Header)), responses((status = 200, body = crate::service::decision::Decision), (status = 202, description = "Still held")))]
+pub async fn decision(request: HttpRequest, app: Data<App>, machine: Machine, digest: Path<String>) -> Result<HttpResponse, Problem> {
+    let done = async {
+        let digest: Digest = body::name("/digest", &digest)?;
+        let told_flow = app.service.flow_of_transition(digest).await?;
+        flow_of_thread(&machine, &told_flow)?;
+        let until = app.service.now().plus(wait_wished(&request).min(app.edge.wait_max));
+        loop {
+            if let (_, Some(decision)) = app.service.decision(digest).await? {
+                return Ok(HttpResponse::Ok().json(decision));
+            }
+            let left = app.service.now().until(until);
+            if left.is_zero() {
+                return Ok(HttpResponse::Accepted().json(json!({"status": "held"})));
+            }
+            app.service.changed(left.min(LOOK_AGAIN)).await;
+        }
+    };
+    done.await.map_err(|error| Problem::of(&request, error))
+}
+
+/// A waiting agent looks again at least this often, so that a deadline passes on time for it too.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
+
+fn wait_wished(request: &HttpRequest) -> Duration {
+    let wishes = request.headers().get_all("prefer").filter_map(|it| it.to_str().ok());
+    let wait = wishes.flat_map(|it| it.split(',')).find_map(|it| it.trim().strip_prefix("wait=")?.parse().ok());
+    Duration::from_secs(wait.unwrap_or(0))
+}
+
+/// Takes a held proposal back.
+#[utoipa::path(post, path = "/v1/transitions/{digest}/cancellation", request_body = Reason, params(("digest" = String, Path)), responses((status = 200, description = "Cancelled"), (status = 409, body = super::problem::ProblemBody)))]
+pub async fn cancel(request: HttpRequest, app: Data<App>, machine: Machine, digest: Path<String>, bytes: Bytes) -> Result<HttpResponse, Problem> {
+    let done = async {
+        let digest: Digest = body::name("/digest", &digest)?;
+        let ask: Reason = body::read(&app, &bytes)?;
+        app.service.cancel(&machine.0, digest, &ask.reason).await?;
+        Ok(HttpResponse::Ok().json(json!({"transition": digest, "status": "cancelled"})))
+    };
+    done.await.map_err(|error| Problem::of(&request, error))
+}

@@ -1,0 +1,158 @@
+//! Verify, and how writes end.
+
+use actix_web::web::{Bytes, Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+
+use super::body;
+use super::problem::Problem;
+use super::threads::Reason;
+use crate::domain::chain::hash::Digest;
+use crate::domain::chain::verify::DenialCode;
+use crate::domain::id::{PrincipalId, ThreadId, WriteId};
+use crate::domain::thread::WriteKey;
+use crate::domain::write::{Resolution, Write, WriteState};
+use crate::service::error::{Error, Result as Done};
+use crate::service::verify::{VerifyAsk, read_expectations};
+use crate::web::app::App;
+use crate::web::auth::Machine;
+
+/// `POST /v1/verify`
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Verify {
+    /// In which thread; bound to the writer's own job, never to what an agent routed to it.
+    #[schema(value_type = String)]
+    pub thread: ThreadId,
+    /// Which transition it means to write.
+    #[schema(value_type = String)]
+    pub transition: Digest,
+    /// The receipt, if it has one.
+    #[serde(default)]
+    pub receipt: Option<String>,
+    /// What it calls the write; the same name again gives the same answer while the lease lives.
+    #[schema(value_type = String)]
+    pub write_id: WriteId,
+    /// What it expects to read: pointers to values.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub expect: Map<String, Value>,
+}
+
+/// `POST /v1/writes/{write_id}/confirm`
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Confirm {
+    /// The patch of the writer's own node: what it wrote, or a reference to it.
+    #[schema(value_type = Object)]
+    pub result: Value,
+}
+
+/// `POST /v1/threads/{thread}/lapses/{write_id}/resolution`
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Resolve {
+    /// Whose write.
+    #[schema(value_type = String)]
+    pub principal: PrincipalId,
+    /// What became of it.
+    pub outcome: Resolution,
+    /// How that is known.
+    pub reason: String,
+}
+
+/// The writer's question before any write. Whatever is not a 200 with `allow: true` is a no.
+#[utoipa::path(post, path = "/v1/verify", request_body = Verify, responses((status = 200, description = "Let through, once"), (status = 403, body = super::problem::ProblemBody)))]
+pub async fn verify(request: HttpRequest, app: Data<App>, machine: Machine, bytes: Bytes) -> Result<HttpResponse, Problem> {
+    let done = async {
+        let ask: Verify = body::read(&app, &bytes).map_err(malformed)?;
+        let ask = VerifyAsk {
+            thread: ask.thread,
+            transition: ask.transition,
+            receipt: ask.receipt,
+            write_id: ask.write_id,
+            expect: read_expectations(ask.expect)?,
+        };
+        let allowed = app.service.verify(&machine.0, &ask).await?;
+        Ok(HttpResponse::Ok().json(json!({
+            "allow": true, "write_id": allowed.write.key.write_id, "fence": allowed.write.fence,
+            "lease_expires_at": allowed.write.lease_expires_at, "view": allowed.view,
+            "verification": allowed.write.verification, "enforced": true, "replayed": allowed.replayed,
+        })))
+    };
+    done.await.map_err(|error| Problem::of(&request, error))
+}
+
+/// A client that only looks at the status must stay closed: what verify cannot read it denies.
+fn malformed(error: Error) -> Error {
+    match error {
+        Error::Json(_) | Error::Invalid { .. } => Error::Denied(DenialCode::Malformed),
+        other => other,
+    }
+}
+
+/// The writer says that it wrote.
+#[utoipa::path(post, path = "/v1/writes/{write_id}/confirm", request_body = Confirm, params(("write_id" = String, Path)), responses((status = 200, description = "How the write ended"), (status = 404, body = super::problem::ProblemBody)))]
+pub async fn confirm(request: HttpRequest, app: Data<App>, machine: Machine, write_id: Path<String>, bytes: Bytes) -> Result<HttpResponse, Problem> {
+    let done = async {
+        let write_id: WriteId = body::name("/write_id", &write_id)?;
+        let ask: Confirm = body::read(&app, &bytes)?;
+        ended(&app.service.confirm(&machine.0, &write_id, &ask.result).await?)
+    };
+    done.await.map_err(|error| Problem::of(&request, error))
+}
+
+/// The writer says that it wrote nothing.
+#[utoipa::path(post, path = "/v1/writes/{write_id}/abort", request_body = Reason, params(("write_id" = String, Path)), responses((status = 200, description = "How the write ended"), (status = 404, body = super::problem::ProblemBody)))]
+pub async fn abort(request: HttpRequest, app: Data<App>, machine: Machine, write_id: Path<String>, bytes: Bytes) -> Result<HttpResponse, Problem> {
+    let done = async {
+        let write_id: WriteId = body::name("/write_id", &write_id)?;
+        let ask: Reason = body::read(&app, &bytes)?;
+        ended(&app.service.abort(&machine.0, &write_id, &ask.reason).await?)
+    };
+    done.await.map_err(|error| Problem::of(&request, error))
+}
+
+/// How a write ended, in the wire's words.
+fn ended(write: &Write) -> Done<HttpResponse> {
+    let mut answer = json!({
+        "write_id": write.key.write_id, "outcome": "late", "version": write.version, "transition": write.transition,
+    });
+    match &write.state {
+        WriteState::Confirmed { version, transition, refused, .. } => {
+            answer["outcome"] = json!("confirmed");
+            answer["version"] = json!(version);
+            answer["transition"] = json!(transition);
+            if !refused.is_empty() {
+                answer["result_refused"] = json!(true);
+                answer["errors"] = json!(refused);
+            }
+        }
+        WriteState::Aborted { .. } => answer["outcome"] = json!("aborted"),
+        WriteState::Late { .. } | WriteState::Resolved { .. } => {}
+        WriteState::Reserved {} => return Err(Error::Broken("a write that was to end")),
+    }
+    Ok(HttpResponse::Ok().json(answer))
+}
+
+/// An administrator says what became of a lapsed write.
+#[utoipa::path(post, path = "/v1/threads/{thread}/lapses/{write_id}/resolution", request_body = Resolve, params(("thread" = String, Path), ("write_id" = String, Path)), responses((status = 200, description = "Resolved"), (status = 409, body = super::problem::ProblemBody)))]
+pub async fn resolve(
+    request: HttpRequest,
+    app: Data<App>,
+    machine: Machine,
+    path: Path<(String, String)>,
+    bytes: Bytes,
+) -> Result<HttpResponse, Problem> {
+    let done = async {
+        let (thread, write_id): (ThreadId, WriteId) = (body::name("/thread", &path.0)?, body::name("/write_id", &path.1)?);
+        let ask: Resolve = body::read(&app, &bytes)?;
+        let key = WriteKey { principal: ask.principal, write_id };
+        let by = machine.0.record.principal();
+        let write = app.service.resolve_write(&by, &thread, &key, (ask.outcome, &ask.reason)).await?;
+        Ok(HttpResponse::Ok().json(json!({"write_id": write.key.write_id, "outcome": ask.outcome})))
+    };
+    done.await.map_err(|error| Problem::of(&request, error))
+}

@@ -162,9 +162,11 @@ fn another_keyring_in_its_place_is_refused_while_running() {
     let keyring = Keyring::open_or_create(&place.path, Some(issuer), &SystemClock).unwrap();
     fs::remove_file(&place.path).unwrap();
     let other = Keyring::open_or_create(&place.path, Some(issuer), &SystemClock).unwrap();
+    let before = fs::read(&place.path).unwrap();
     assert!(matches!(keyring.current(), Err(KeyringError::Replaced { .. })));
     let refused = keyring.update(|it| it.rotate(KeyUse::Chain, SystemClock.now(), &mut random::fill));
     assert!(matches!(refused, Err(KeyringError::Replaced { .. })));
+    assert_eq!(fs::read(&place.path).unwrap(), before);
     assert!(other.current().is_ok());
 }
 

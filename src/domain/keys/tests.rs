@@ -200,6 +200,15 @@ fn a_keyring_whose_members_do_not_fit_is_refused() {
 }
 
 #[test]
+fn a_second_key_that_signs_is_refused() {
+    let other = Keys::generate(ISSUER, START, &mut others()).unwrap();
+    let other: Value = serde_json::from_str(&text(&other)).unwrap();
+    let refused = spoil(|it| it["keys"].as_array_mut().unwrap().push(other["keys"][0].clone())).unwrap_err();
+    let expected = KeysError::NotOne { key_use: KeyUse::Chain, state: KeyState::Signing, found: 2 };
+    assert_eq!(refused, expected);
+}
+
+#[test]
 fn a_refusal_never_quotes_the_keyring() {
     let text = text(&keys());
     let secret = serde_json::from_str::<Value>(&text).unwrap()["salt"].as_str().unwrap().to_owned();
@@ -221,6 +230,9 @@ fn nothing_private_prints() {
         keys.salt().thread_secret("t")
     );
     assert!(printed.contains("[redacted]"));
+    for key in KeyUse::ALL.map(|it| keys.signing(it)) {
+        assert!(!printed.contains(&format!("{:?}", key.private())));
+    }
     let privates = document["keys"].as_array().unwrap().iter().map(|it| &it["private"]);
     for secret in privates.chain([&document["salt"], &document["row"]]) {
         assert!(!printed.contains(secret.as_str().unwrap()));
@@ -236,7 +248,10 @@ fn a_weak_key_is_refused_wherever_it_is_loaded() {
     signed[31] = 0x80;
     let mut beyond = [0xff; 32];
     (beyond[0], beyond[31]) = (0xee, 0x7f);
-    for bytes in [neutral, signed, beyond, [0; 32]] {
+    // y = p + 3 is a sound point by its proper encoding, y = 3, but not by this one.
+    let mut again = beyond;
+    again[0] = 0xf0;
+    for bytes in [neutral, signed, beyond, again, [0; 32]] {
         assert_eq!(PublicKey::read(KeyUse::Chain, KeyState::Signing, &bytes), Err(KeysError::Weak), "{bytes:?}");
     }
 }

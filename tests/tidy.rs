@@ -1,0 +1,276 @@
+//! The house rules that a compiler does not know. Each is a function from files to complaints; bad samples
+//! show that it complains.
+#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
+#[path = "tidy/rules.rs"]
+mod rules;
+#[path = "tidy/source.rs"]
+mod source;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use rules::{Rule, migrations, named_paths, rust_rules};
+use source::{File, Source};
+
+/// Directories that are not the project's text.
+const NOT_OURS: [&str; 4] = [".git", "target", "node_modules", "countersign-data"];
+
+fn repository() -> Vec<File> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (mut files, mut directories) = (Vec::new(), vec![root.to_owned()]);
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).unwrap() {
+            let entry = entry.unwrap();
+            let kind = entry.file_type().unwrap();
+            let ours = !NOT_OURS.iter().any(|it| entry.file_name() == *it);
+            if kind.is_dir() && ours {
+                directories.push(entry.path());
+            } else if kind.is_file() && ours {
+                let path = entry.path().strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+                // What is not text (a screenshot) is there, and has nothing to say.
+                let text = fs::read_to_string(entry.path()).unwrap_or_default();
+                files.push(File { path, text });
+            }
+        }
+    }
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    files
+}
+
+fn file(path: &str, text: &str) -> File {
+    File { path: path.to_owned(), text: text.to_owned() }
+}
+
+fn complaints(rule: Rule, path: &str, text: &str) -> Vec<String> {
+    rule(&file(path, text), &Source::read(text))
+}
+
+#[test]
+fn the_repository_is_tidy() {
+    let files = repository();
+    let mut found = Vec::new();
+    for file in files.iter().filter(|it| it.path.ends_with(".rs")) {
+        let source = Source::read(&file.text);
+        found.extend(rust_rules().iter().flat_map(|rule| rule(file, &source)));
+    }
+    found.extend(migrations(&files));
+    found.extend(named_paths(&files));
+    assert!(found.is_empty(), "\n{}\n", found.join("\n"));
+}
+
+#[test]
+fn an_arrow_that_points_up_is_found() {
+    for (path, text) in [
+        ("src/domain/review.rs", "use crate::store::Store;"),
+        ("src/domain/review.rs", "fn f() { crate::random::fill(&mut []) }"),
+        ("src/domain/mod.rs", "use super::store::Store;"),
+        ("src/domain/chain/entry.rs", "use super::super::super::store::Store;"),
+        ("src/store/sqlite.rs", "use crate::service::Service;"),
+        ("src/store/sqlite.rs", "use crate::{domain::id::Jti, config::Config};"),
+        ("src/store/mod.rs", "use crate :: keyring :: Keyring;"),
+        ("src/service/mod.rs", "use crate::web::auth::Person;"),
+        ("src/web/pages/inbox.rs", "use crate::store::Store;"),
+        ("src/web/pages/inbox.rs", "use crate::{\n    service::Service,\n    store::{Store, Change},\n};"),
+        ("src/worker/expire.rs", "use crate::store::Store;"),
+        ("src/web/mod.rs", "use crate::cli::Exit;"),
+        ("src/config.rs", "use crate::service::Service;"),
+        ("src/clock.rs", "use crate::config::Config;"),
+        ("src/helpers.rs", "pub fn help() {}"),
+        ("src/helpers/mod.rs", "pub fn help() {}"),
+        ("src/store/mod.rs", "use crate as everything;"),
+        ("src/store/mod.rs", "use crate::*;"),
+    ] {
+        assert_eq!(complaints(rules::arrows, path, text).len(), 1, "{path}: {text}");
+    }
+}
+
+#[test]
+fn an_arrow_that_points_down_is_fine() {
+    for (path, text) in [
+        ("src/store/mod.rs", "use crate::domain::id::Jti; // crate::service"),
+        ("src/store/row.rs", "use super::sql::TABLES; use crate::store::Store;"),
+        ("src/store/sqlite.rs", "#[cfg(test)]\nmod tests { use crate::config::Config; }"),
+        ("src/store/sqlite/tests.rs", "use crate::config::Config;"),
+        ("src/service/mod.rs", "use crate::{domain::{id::Jti, keys}, store::Store, config::Config};"),
+        ("src/web/mod.rs", "use crate::service::Service; const S: &str = \"crate::store\";"),
+        ("src/cli/serve.rs", "use crate::{store, web, worker};"),
+        ("src/main.rs", "use countersign::store::Store;"),
+        ("src/domain/chain/entry.rs", "use super::super::keys::Keys; use super::hash::Digest;"),
+    ] {
+        assert_eq!(complaints(rules::arrows, path, text), Vec::<String>::new(), "{path}: {text}");
+    }
+}
+
+#[test]
+fn a_domain_that_is_not_pure_is_found() {
+    for text in [
+        "async fn decide() {}",
+        "use std::fs;",
+        "use std::{env, fmt};",
+        "use std::io::{self, Write};",
+        "use tokio::sync::Mutex;",
+        "fn f() { getrandom::fill(&mut []); }",
+        "use rusqlite::Connection;",
+    ] {
+        assert_eq!(complaints(rules::pure_domain, "src/domain/review.rs", text).len(), 1, "{text}");
+        assert_eq!(complaints(rules::pure_domain, "src/service/review.rs", text).len(), 0, "{text}");
+    }
+    assert_eq!(complaints(rules::pure_domain, "src/domain/a.rs", "use std::io::Write as _;").len(), 0);
+}
+
+#[test]
+fn a_database_outside_the_store_is_found() {
+    for text in ["use rusqlite::Connection;", "fn f(it: tokio_postgres::Row) {}", "use deadpool_postgres::Pool;"] {
+        assert_eq!(complaints(rules::databases_in_store, "src/service/mod.rs", text).len(), 1, "{text}");
+        assert_eq!(complaints(rules::databases_in_store, "src/store/sqlite.rs", text).len(), 0, "{text}");
+    }
+}
+
+#[test]
+fn words_of_sql_outside_the_store_are_found() {
+    for text in [
+        "const Q: &str = \"SELECT a FROM b\";",
+        "const Q: &str = \"select a from b\";",
+        "const Q: &str = r#\"INSERT\n INTO b VALUES (1)\"#;",
+        "const Q: &str = \"UPDATE b SET a = 1\";",
+        "const Q: &str = \"DELETE FROM b\";",
+        "const Q: &str = \"CREATE TABLE b (a)\";",
+        "const Q: &str = \"PRAGMA synchronous = OFF\";",
+        "const Q: &str = \"BEGIN IMMEDIATE\";",
+    ] {
+        assert_eq!(complaints(rules::sql_in_store, "src/service/mod.rs", text).len(), 1, "{text}");
+        assert_eq!(complaints(rules::sql_in_store, "src/store/sqlite.rs", text).len(), 0, "{text}");
+    }
+    for text in ["// SELECT a FROM b", "const T: &str = \"select a flow; updates come from there\";"] {
+        assert_eq!(complaints(rules::sql_in_store, "src/web/mod.rs", text).len(), 0, "{text}");
+    }
+}
+
+#[test]
+fn a_file_or_function_that_is_too_long_is_found() {
+    let lines = |count: usize| "// A line.\n".repeat(count);
+    let function = |count: usize| format!("impl It {{\n    pub fn long<T>(a: [u8; 3]) -> u8\n{}}}\n}}\n", body(count));
+    fn body(count: usize) -> String {
+        format!("    {{\n{}    ", "        let a = '{';\n".repeat(count - 3))
+    }
+    assert_eq!(complaints(rules::sizes, "src/domain/a.rs", &lines(401)).len(), 1);
+    assert_eq!(complaints(rules::sizes, "src/domain/a.rs", &lines(400)).len(), 0);
+    assert_eq!(complaints(rules::sizes, "src/domain/a/tests.rs", &lines(401)).len(), 0);
+    assert_eq!(complaints(rules::sizes, "src/domain/a_tests.rs", &lines(401)).len(), 0);
+    assert_eq!(complaints(rules::sizes, "tests/api.rs", &lines(401)).len(), 0);
+    let tests = format!("{}#[cfg(test)]\nmod tests {{\n{}}}\n", lines(399), lines(300));
+    assert_eq!(complaints(rules::sizes, "src/domain/a.rs", &tests).len(), 0);
+    assert_eq!(complaints(rules::sizes, "src/domain/a.rs", &format!("{tests}//\n//\n")).len(), 1);
+    assert_eq!(complaints(rules::sizes, "src/domain/a.rs", &function(61)).len(), 1);
+    assert_eq!(complaints(rules::sizes, "src/domain/a.rs", &function(60)).len(), 0);
+    assert_eq!(complaints(rules::sizes, "src/main.rs", &lines(60)).len(), 1);
+    assert_eq!(complaints(rules::sizes, "src/main.rs", &lines(59)).len(), 0);
+}
+
+#[test]
+fn a_lint_that_is_silenced_is_found() {
+    for text in
+        ["#[allow(dead_code)] fn f() {}", "#![allow(missing_docs)]", "#[cfg_attr(test, allow(unused))] fn f() {}"]
+    {
+        for path in ["src/service/mod.rs", "src/service/tests.rs", "tests/api.rs", "benches/verify.rs"] {
+            assert_eq!(complaints(rules::silenced, path, text).len(), 1, "{text}");
+        }
+    }
+    for text in ["#[expect(dead_code, reason = \"why\")] fn f() {}", "// #[allow(x)]", "fn allow(a: u8) { allow(a) }"] {
+        assert_eq!(complaints(rules::silenced, "src/service/mod.rs", text).len(), 0, "{text}");
+    }
+    assert_eq!(complaints(rules::silenced, "tests/api.rs", "#[test]\n#[ignore]\nfn f() {}").len(), 1);
+}
+
+#[test]
+fn printing_outside_the_command_line_is_found() {
+    for text in [
+        "fn f() { println!(\"a\") }",
+        "fn f() { eprint!(\"a\") }",
+        "fn f() { std::print!(\"a\") }",
+        "fn f() { dbg!(1); }",
+    ] {
+        assert_eq!(complaints(rules::printing, "src/service/mod.rs", text).len(), 1, "{text}");
+        assert_eq!(complaints(rules::printing, "src/cli/serve.rs", text).len(), 0, "{text}");
+    }
+    assert_eq!(complaints(rules::printing, "src/web/mod.rs", "// println!\nfn print() {}").len(), 0);
+}
+
+#[test]
+fn a_migration_without_its_twin_is_found() {
+    let found = |names: &[&str]| migrations(&names.iter().map(|it| file(it, ";")).collect::<Vec<_>>()).len();
+    assert_eq!(found(&[]), 0);
+    assert_eq!(found(&["migrations/sqlite/0001_core.sql", "migrations/postgres/0001_core.sql"]), 0);
+    assert_eq!(found(&["migrations/sqlite/0001_core.sql"]), 1);
+    assert_eq!(found(&["migrations/postgres/0001_core.sql"]), 1);
+    assert_eq!(found(&["migrations/sqlite/0001_core.sql", "migrations/postgres/0001_cores.sql"]), 2);
+    assert_eq!(found(&["migrations/sqlite/0002_core.sql", "migrations/postgres/0002_core.sql"]), 1);
+    assert_eq!(found(&["migrations/sqlite/core.sql", "migrations/postgres/core.sql"]), 1);
+    assert_eq!(found(&["migrations/mysql/0001_core.sql"]), 1);
+}
+
+#[test]
+fn a_path_that_is_named_but_not_there_is_found() {
+    let there = ["src/domain/keys.rs", "src/domain/json/parse.rs", "docs/protocol.md", "test", ".ci/run", "Cargo.toml"];
+    let found = |name: &str, text: &str| {
+        let mut files: Vec<File> = there.iter().map(|it| file(it, "")).collect();
+        files.push(file(name, text));
+        named_paths(&files).len()
+    };
+    for text in [
+        "See `src/domain/keyz.rs`.",
+        "See `src/domain/{keys,missing}.rs`.",
+        "See [the protocol](docs/protokol.md).",
+        "Run `./tests`.",
+        "Run `.ci/runs`.",
+        "Read `SECURITY.md`.",
+        "In `src/store/`.",
+        "See [it](protocol.md#digest).",
+    ] {
+        assert_eq!(found("README.md", text), 1, "{text}");
+        assert_eq!(found("ARCHITECTURE.md", text), 1, "{text}");
+    }
+    for text in [
+        "See `src/domain/keys.rs` and `src/domain/`, `src/domain/{keys,json/parse}.rs`, `src/domain/*.rs`.",
+        "See [the protocol](docs/protocol.md#digest), [a site](https://example.org/a.md), [here](#here).",
+        "Run `./test` and `.ci/run`; `POST /v1/threads`, `application/json`, `./countersign-data`, `a/b`.",
+        "```\ncat src/nothing.rs\n```",
+    ] {
+        assert_eq!(found("README.md", text), 0, "{text}");
+    }
+    assert_eq!(found("docs/security.md", "See [it](protocol.md#digest), [up](../Cargo.toml)."), 0);
+    assert_eq!(found("docs/security.md", "See [it](docs/protocol.md)."), 1);
+}
+
+#[test]
+fn the_lexer_tells_code_from_texts_and_comments() {
+    let text = concat!(
+        "let a = \"x // \\\" y\"; // c \"not a text\"\n",
+        "let b = r##\"raw \"# text\"##; /* one /* two */ still */ let c = b\"bytes\"; let d = br#\"r\"#;\n",
+        "fn f<'a>(it: &'a str) -> char { '\"' } let e = '\\''; let g = 'x';\n",
+    );
+    let source = Source::read(text);
+    let texts: Vec<_> = source.texts.iter().map(|(line, it)| (*line, it.as_str())).collect();
+    assert_eq!(texts, [(1, "x // \\\" y"), (2, "raw \"# text"), (2, "bytes"), (2, "r")]);
+    assert_eq!(source.code.len(), text.len());
+    for gone in ["not a text", "still", "one", "raw", "bytes"] {
+        assert!(!source.code.contains(gone), "{gone}: {}", source.code);
+    }
+    assert!(source.code.contains("let g = ' ';") && source.code.contains("fn f<'a>(it: &'a str)"));
+    assert_eq!(source.functions(), [("f".to_owned(), 3, 1)]);
+}
+
+#[test]
+fn every_room_of_the_house_has_its_arrows() {
+    let planned: BTreeSet<&str> = rules::ROOMS.iter().map(|it| it.0).collect();
+    for (room, below) in rules::ROOMS {
+        assert!(below.iter().all(|it| planned.contains(it)), "{room}");
+    }
+    // Down means down: whoever is below a room does not point back at it.
+    let reaches = |from: &str, to: &str| rules::ROOMS.iter().any(|(room, below)| *room == from && below.contains(&to));
+    for (from, below) in rules::ROOMS {
+        assert!(below.iter().all(|to| !reaches(to, from)), "{from}");
+    }
+}

@@ -18,8 +18,14 @@ async fn altered(site: &Site, html: &str, what: &str, by: &str) -> super::site::
 #[actix_web::test]
 async fn what_is_shown_as_it_was_signed_matches() {
     let mut site = Site::open().await;
-    let pages =
-        [Case::small().page(), Case::rich().page(), Case::reaffirm().page(), screens::decided(), screens::doubtful(), screens::own_agent()];
+    let pages = [
+        Case::small().page(),
+        Case::rich().page(),
+        Case::reaffirm().page(),
+        screens::decided(),
+        screens::doubtful(),
+        screens::own_agent(),
+    ];
     for (number, page) in pages.iter().enumerate() {
         site.put("/review", page.render().unwrap());
         for (width, height) in [(1280, 900), (390, 844), (320, 568)] {
@@ -181,7 +187,9 @@ async fn without_the_script_or_a_secure_context_nothing_is_claimed() {
     site.visit("/review").await;
     let said = site.said().await;
     assert!(said.claims_nothing() && said.enabled == 2, "{said:?}");
-    assert!(!site.js::<String>("document.querySelector('.check').textContent").await.to_lowercase().contains("checked"));
+    assert!(
+        !site.js::<String>("document.querySelector('.check').textContent").await.to_lowercase().contains("checked")
+    );
     site.close().await;
 }
 
@@ -202,7 +210,15 @@ async fn what_changes_after_the_page_opened_is_noticed_before_it_is_sent() {
     assert!(site.verdict("").await.matches());
     let _: bool = site.js("(document.querySelector('button.deny').click(), true)").await;
     let posted = site.next_post().await;
-    for field in ["verdict=deny", "browser_check=match", "csrf=csrf-1", "nonce=nonce-1", "stage=0", "comment=", "digest=sha256%3A"] {
+    for field in [
+        "verdict=deny",
+        "browser_check=match",
+        "csrf=csrf-1",
+        "nonce=nonce-1",
+        "stage=0",
+        "comment=",
+        "digest=sha256%3A",
+    ] {
         assert!(posted.contains(field), "{field} in {posted}");
     }
     site.close().await;
@@ -215,7 +231,9 @@ async fn the_first_screen_of_a_phone_says_what_and_why_and_offers_both_verdicts(
     for case in [Case::small(), Case::rich()] {
         site.put("/review", case.page().render().unwrap());
         site.visit("/review").await;
-        for selector in [".headline", ".reasons", ".facts > :nth-child(2)", ".facts time", ".reads caption", ".approve", ".deny"] {
+        for selector in
+            [".headline", ".reasons", ".facts > :nth-child(2)", ".facts time", ".reads caption", ".approve", ".deny"]
+        {
             let place = format!(
                 "(() => {{ const box = document.querySelector('{selector}').getBoundingClientRect();
                     return box.top >= 0 && box.bottom <= innerHeight && box.left >= 0 && box.right <= innerWidth && box.height > 0; }})()"
@@ -223,8 +241,14 @@ async fn the_first_screen_of_a_phone_says_what_and_why_and_offers_both_verdicts(
             assert!(site.js::<bool>(&place).await, "{selector}");
         }
         let sentence: String = site.js("document.querySelector('.headline').innerText.replace(/\\s+/g, ' ')").await;
-        assert!(sentence.starts_with("planner wants to change ") && sentence.contains("target_user_id: 17 →"), "{sentence}");
-        assert!(site.js::<bool>("document.documentElement.scrollWidth <= innerWidth").await, "nothing scrolls sideways");
+        assert!(
+            sentence.starts_with("planner wants to change ") && sentence.contains("target_user_id: 17 →"),
+            "{sentence}"
+        );
+        assert!(
+            site.js::<bool>("document.documentElement.scrollWidth <= innerWidth").await,
+            "nothing scrolls sideways"
+        );
         let small: Vec<String> = site
             .js("[...document.querySelectorAll('button, .brand, .top-nav a, summary, textarea')]
                     .filter((it) => it.checkVisibility() && it.getBoundingClientRect().height < 44).map((it) => it.outerHTML)")

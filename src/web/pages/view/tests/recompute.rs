@@ -84,6 +84,18 @@ async fn an_altered_value_is_a_mismatch_and_disables_deciding() {
         ("class=\"fold-head\">&#34;Ignore", "class=\"fold-head\">&#34;Honour"),
         ("data-whole>&#34;Ignore", "data-whole>&#34;Honour"),
         ("data-absent>nothing", "data-nested>nothing"),
+        ("data-nested>several values, below", "data-nested>false"),
+        ("data-absent>nothing", "data-absent>17"),
+        (">hidden</span> <span class=\"badge care\">changes now", ">4</span> <span class=\"badge care\">changes now"),
+        // What changes, folded away or among what does not.
+        ("<table class=\"diff\"", "<details><summary>more</summary><table class=\"diff\""),
+        (
+            "<table class=\"diff\"",
+            "<details class=\"unchanged\" data-unchanged><summary>more</summary><table class=\"diff\"",
+        ),
+        ("data-row=\"change\"", "data-row=\"same\""),
+        ("data-row=\"change\"", "data-row=\"mention\""),
+        ("data-row=\"same\"", "data-row=\"change\""),
     ] {
         let said = altered(&site, &rich, what, by).await;
         assert!(said.refuses(), "{what} by {by}: {said:?}");
@@ -127,7 +139,7 @@ async fn a_row_that_cannot_be_seen_is_a_mismatch() {
         format!("{row} {{ opacity: 0.05 }}"),
         format!("{row} .value {{ display: none }}"),
         format!("{row} .after {{ visibility: collapse }}"),
-        format!("{row} .value {{ font-size: 1px }}"),
+        format!("{row} .value {{ font-size: 7px }}"),
         format!("{row} .value {{ color: transparent }}"),
         format!("{row} .value {{ color: rgb(1 2 3 / 10%) }}"),
         format!("{row} .value {{ -webkit-text-fill-color: transparent }}"),
@@ -142,7 +154,7 @@ async fn a_row_that_cannot_be_seen_is_a_mismatch() {
         format!("{row} .value {{ transform: scale(0) }}"),
         format!("{row} {{ filter: blur(9px) }}"),
         format!("{row} .value {{ mask-image: linear-gradient(transparent, transparent) }}"),
-        format!("{row} .value {{ content-visibility: hidden }}"),
+        format!("{row} .value {{ content-visibility: hidden; height: 2rem }}"),
         format!("{row} .value {{ -webkit-text-security: disc }}"),
         format!("{row} .value {{ direction: rtl; unicode-bidi: bidi-override }}"),
         format!("{row} .value::after {{ content: '0' }}"),

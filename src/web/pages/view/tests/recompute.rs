@@ -86,6 +86,14 @@ async fn an_altered_value_is_a_mismatch_and_disables_deciding() {
         ("data-absent>nothing", "data-nested>nothing"),
         ("data-nested>several values, below", "data-nested>false"),
         ("data-absent>nothing", "data-absent>17"),
+        // A claim about a place that no commitment stands for.
+        ("data-nested>several values, below", "data-absent>nothing"),
+        ("data-absent>nothing", "data-nested>several values, below"),
+        (
+            "<tr role=\"row\" data-fact>",
+            "<tr role=\"row\" data-fact><th><code data-key>node</code></th><td><div class=\"value\" data-value>&#34;auditor&#34;</div></td></tr>\
+             <tr role=\"row\" data-fact>",
+        ),
         (">hidden</span> <span class=\"badge care\">changes now", ">4</span> <span class=\"badge care\">changes now"),
         // What changes, folded away or among what does not.
         ("<table class=\"diff\"", "<details><summary>more</summary><table class=\"diff\""),

@@ -9,6 +9,7 @@
 // top, a font with misleading glyphs, and a gateway that serves another script.
 
 const encoder = new TextEncoder();
+const BARE = /^sha256:[0-9a-f]{64}$/;
 const ABSENT = "absent";
 const NESTED = "nested";
 const FONT_PIXELS_MIN = 9;
@@ -16,10 +17,6 @@ const OPACITY_MIN = 0.6;
 const EDGE_PIXELS = 2;
 
 class Mismatch extends Error {}
-
-const bare = /^sha256:[0-9a-f]{64}$/;
-
-// ---------------------------------------------------------------- what is signed
 
 async function hash(tag, ...parts) {
   const pieces = [encoder.encode(tag), new Uint8Array(1), ...parts.map((it) => (typeof it === "string" ? encoder.encode(it) : it))];
@@ -59,17 +56,10 @@ function parseShown(text, where) {
   return value;
 }
 
-function unsalted(text) {
-  try {
-    const bytes = Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (it) => it.charCodeAt(0));
-    if (bytes.length === 32) return bytes;
-  } catch {
-    // Reported below, with every other wrong length.
-  }
-  throw new Mismatch("a salt is missing");
+function saltBytes(text) {
+  if (!/^[A-Za-z0-9_-]{43}$/.test(text)) throw new Mismatch("a salt is missing");
+  return Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (it) => it.charCodeAt(0));
 }
-
-// ---------------------------------------------------------------- what can be seen
 
 function transparent(colour) {
   const alpha = /(?:,|\/)\s*([\d.]+)(%?)\s*\)$/.exec(/^rgba|\//.test(colour) ? colour : "");
@@ -78,8 +68,8 @@ function transparent(colour) {
 
 function ground(element) {
   for (let it = element; it; it = it.parentElement) {
-    const colour = getComputedStyle(it).backgroundColor;
-    if (!transparent(colour)) return colour;
+    const colour = boxOf(it).ground;
+    if (colour) return colour;
   }
   return "rgb(255, 255, 255)";
 }
@@ -104,20 +94,38 @@ function styleHides(element) {
   return drawsText(style.content || "normal") ? "is replaced by a style" : null;
 }
 
-// Why an ancestor, or the element itself, keeps all within it from being seen, or null.
-function boxHides(element, box) {
+// What an element's style does to all within it. A page has thousands of cells in a few boxes, so
+// this is kept while one check lasts.
+let boxes = new Map();
+
+function boxOf(element) {
+  const known = boxes.get(element);
+  if (known) return known;
   const style = getComputedStyle(element);
-  if (style.display === "none") return "is not displayed";
+  const cuts = (overflow) => ["hidden", "clip"].includes(overflow);
+  const box = {
+    why: boxHides(style),
+    opacity: Number(style.opacity),
+    ground: transparent(style.backgroundColor) ? null : style.backgroundColor,
+    cutsAcross: cuts(style.overflowX),
+    cutsDown: cuts(style.overflowY),
+  };
+  if (box.cutsAcross || box.cutsDown) box.frame = element.getBoundingClientRect();
+  boxes.set(element, box);
+  return box;
+}
+
+function boxHides(style) {
   if (style.contentVisibility === "hidden") return "is not displayed";
   if (style.clipPath !== "none" || (style.maskImage || "none") !== "none") return "is masked";
   if (style.clip !== "auto" && style.position !== "static") return "is clipped";
-  if (style.filter !== "none") return "is filtered";
-  for (const [axis, low, high] of [["overflowX", "left", "right"], ["overflowY", "top", "bottom"]]) {
-    if (!["hidden", "clip"].includes(style[axis])) continue;
-    const frame = element.getBoundingClientRect();
-    if (box[low] < frame[low] - EDGE_PIXELS || box[high] > frame[high] + EDGE_PIXELS) return "is cut off";
-  }
-  return null;
+  return style.filter === "none" ? null : "is filtered";
+}
+
+function cutsOff({ frame, cutsAcross, cutsDown }, place) {
+  const across = place.left < frame.left - EDGE_PIXELS || place.right > frame.right + EDGE_PIXELS;
+  const down = place.top < frame.top - EDGE_PIXELS || place.bottom > frame.bottom + EDGE_PIXELS;
+  return (cutsAcross && across) || (cutsDown && down);
 }
 
 function outOfPage(box) {
@@ -138,9 +146,10 @@ function unseen(element, folds) {
     if (folded && !it.matches(folds)) return "is folded away";
     // Within a fold nothing has a place; the fold itself must be seen.
     if (folded) box = it.getBoundingClientRect();
-    const why = boxHides(it, box);
-    if (why) return why;
-    opacity *= Number(getComputedStyle(it).opacity);
+    const around = boxOf(it);
+    if (around.why) return around.why;
+    if (around.frame && cutsOff(around, box)) return "is cut off";
+    opacity *= around.opacity;
   }
   if (opacity < OPACITY_MIN) return "is transparent";
   if (box.width < 3 || box.height < 6) return "has no room";
@@ -160,8 +169,6 @@ function mustSee(element, folds, where) {
   const why = unseen(element, folds);
   if (why) throw new Mismatch(`${where} ${why}`);
 }
-
-// ---------------------------------------------------------------- what the page shows
 
 // A value's text. A fold shows the beginning of what it folds, and the whole is read.
 function shownText(element, read) {
@@ -202,16 +209,16 @@ function pointerOf(shown) {
 
 const pointerText = (keys) => keys.map((it) => "/" + it.replace(/~/g, "~0").replace(/\//g, "~1")).join("");
 
+// A side that is no opened leaf says so in these words; a commitment may stand for itself.
+const WORDS = { [ABSENT]: "nothing", [NESTED]: "several values, below", bare: "hidden" };
+
 function sideOf(element, where) {
-  if ("absent" in element.dataset) return ABSENT;
-  if ("nested" in element.dataset) return NESTED;
-  if ("bare" in element.dataset) {
-    const text = element.dataset.bare || element.textContent;
-    if (!bare.test(text)) throw new Mismatch(`the commitment of ${where} cannot be read`);
-    return text;
-  }
-  const text = canonical(parseShown(shownText(element, readJson), where));
-  return { text, salt: element.dataset.salt };
+  const kind = Object.keys(WORDS).find((it) => it in element.dataset);
+  if (!kind) return { text: canonical(parseShown(shownText(element, readJson), where)), salt: element.dataset.salt };
+  const [shown, given] = [element.textContent, element.dataset[kind]];
+  if (shown === WORDS[kind] && kind !== "bare") return kind;
+  if (kind === "bare" && BARE.test(given || shown) && (!given || shown === WORDS.bare)) return given || shown;
+  throw new Mismatch(`${where} is not what its row says`);
 }
 
 const sameSide = (one, other) => one === other || (one.text !== undefined && one.text === other.text && one.salt === other.salt);
@@ -227,10 +234,8 @@ function readRows(trees) {
     const keys = pointerOf(readProse(name));
     const where = keys.join(".") || "the state";
     const cells = row.querySelectorAll("[data-side]");
-    const folds = row.closest("[data-unchanged]") ? FOLDS.unchanged : FOLDS.value;
-    for (const element of [name, ...cells]) {
-      mustSee(element, folds, where);
-    }
+    const folds = role === "same" ? FOLDS.unchanged : FOLDS.value;
+    for (const element of [name, ...cells]) mustSee(element, folds, where);
     for (const cell of cells) {
       const side = sideOf(cell, where);
       const both = cell.dataset.side === "both";
@@ -241,15 +246,13 @@ function readRows(trees) {
       }
     }
   }
-  for (const mention of mentions) compareMention(...mention);
+  for (const [tree, keys, side, where] of mentions) {
+    const there = tree.places.get(pointerText(keys));
+    if (!there || !sameSide(there.side, side)) throw new Mismatch(`${where} is shown in two ways`);
+  }
   for (const list of document.querySelectorAll("[data-rows]")) {
     if (list.querySelectorAll("[data-row]").length !== Number(list.dataset.rows)) throw new Mismatch("a row is missing");
   }
-}
-
-function compareMention(tree, keys, side, where) {
-  const there = tree.places.get(pointerText(keys));
-  if (!there || !sameSide(there.side, side)) throw new Mismatch(`${where} is shown in two ways`);
 }
 
 function plant(tree, keys, side, where) {
@@ -290,7 +293,7 @@ function checkClaims(tree, top) {
 async function commit(node, pointer, arrays) {
   if (!node) throw new Mismatch("no rows are shown");
   if (typeof node.side === "string") return node.side;
-  if (node.side) return hash("countersign.leaf.v1", unsalted(node.side.salt ?? ""), node.side.text);
+  if (node.side) return hash("countersign.leaf.v1", saltBytes(node.side.salt ?? ""), node.side.text);
   const members = [...node.members].map(([key, child]) => [key, child, pointer + pointerText([key])]);
   if (arrays.has(pointer)) {
     members.sort(([one], [other]) => Number(one) - Number(other));
@@ -308,17 +311,15 @@ function readStatement() {
   for (const row of document.querySelectorAll("[data-fact]")) {
     const [name, value] = [row.querySelector("[data-key]"), row.querySelector("[data-value]")];
     const key = name.textContent;
-    mustSee(name, FOLDS.value, `the statement’s ${key}`);
-    mustSee(value, FOLDS.value, `the statement’s ${key}`);
+    for (const element of [name, value]) mustSee(element, FOLDS.value, `the statement’s ${key}`);
     if (key in statement) throw new Mismatch(`the statement’s ${key} is shown twice`);
     statement[key] = parseShown(shownText(value, readJson), `the statement’s ${key}`);
   }
   return statement;
 }
 
-// ---------------------------------------------------------------- the comparison
-
 async function recompute(page) {
+  boxes = new Map();
   const statement = readStatement();
   const trees = { from: { places: new Map() }, to: { places: new Map() } };
   readRows(trees);

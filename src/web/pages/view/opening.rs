@@ -182,7 +182,8 @@ impl Rows {
             let mark = if new(it.path.pointer()) { ReadMark::SinceLastWrite } else { ReadMark::Same };
             (&it.path, &it.side, mark)
         });
-        let row = |(path, side, mark): (&Path, &Side, ReadMark)| ReadRow { path: path.clone(), side: side.clone(), mark };
+        let row =
+            |(path, side, mark): (&Path, &Side, ReadMark)| ReadRow { path: path.clone(), side: side.clone(), mark };
         let mut rows: Vec<ReadRow> = changed.chain(unchanged).map(row).collect();
         rows.sort_by_cached_key(|it| (it.mark, natural(it.path.pointer())));
         rows

@@ -121,6 +121,13 @@ pub enum Standing {
     },
 }
 
+impl Standing {
+    /// Whether it can still be decided by somebody.
+    pub const fn is_waiting(&self) -> bool {
+        matches!(self, Self::Waiting { .. })
+    }
+}
+
 /// How a hold ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {

@@ -41,6 +41,10 @@ fn no_page_carries_a_script_or_style_of_its_own() {
         for forbidden in ["<style", " style=", "<script>", "javascript:", " onclick", " onload", " onsubmit"] {
             assert!(!html.contains(forbidden), "{name}: {forbidden}");
         }
-        assert_eq!(html.matches("<script").count(), html.matches("<script type=\"module\" src=\"/assets/").count(), "{name}");
+        assert_eq!(
+            html.matches("<script").count(),
+            html.matches("<script type=\"module\" src=\"/assets/").count(),
+            "{name}"
+        );
     }
 }

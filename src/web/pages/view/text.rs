@@ -116,7 +116,8 @@ impl Path {
 
     /// Dotted where every key is a plain word, so that it reads back to the same pointer.
     fn shown(&self) -> String {
-        let plain = |key: &str| !key.is_empty() && key.chars().all(|it| it.is_ascii_alphanumeric() || "_-".contains(it));
+        let plain =
+            |key: &str| !key.is_empty() && key.chars().all(|it| it.is_ascii_alphanumeric() || "_-".contains(it));
         match self.0.strip_prefix('/') {
             None => ROOT_WORDS.to_owned(),
             Some(keys) if keys.split('/').all(plain) => keys.replace('/', "."),

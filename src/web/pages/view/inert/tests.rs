@@ -22,10 +22,38 @@ fn joined(segments: &[Segment<'_>]) -> String {
 #[test]
 fn every_character_that_hides_or_reorders_is_shown_by_its_number() {
     for character in [
-        '\0', '\u{7}', '\t', '\r', '\u{1b}', '\u{7f}', '\u{85}', '\u{a0}', '\u{ad}', '\u{61c}', '\u{180e}', '\u{200b}',
-        '\u{200d}', '\u{200e}', '\u{202a}', '\u{202e}', '\u{2028}', '\u{2060}', '\u{2066}', '\u{2069}', '\u{2800}',
-        '\u{3000}', '\u{3164}', '\u{e000}', '\u{fe0f}', '\u{feff}', '\u{fffc}', '\u{ffff}', '\u{1d173}', '\u{e0041}',
-        '\u{e0101}', '\u{10fffd}',
+        '\0',
+        '\u{7}',
+        '\t',
+        '\r',
+        '\u{1b}',
+        '\u{7f}',
+        '\u{85}',
+        '\u{a0}',
+        '\u{ad}',
+        '\u{61c}',
+        '\u{180e}',
+        '\u{200b}',
+        '\u{200d}',
+        '\u{200e}',
+        '\u{202a}',
+        '\u{202e}',
+        '\u{2028}',
+        '\u{2060}',
+        '\u{2066}',
+        '\u{2069}',
+        '\u{2800}',
+        '\u{3000}',
+        '\u{3164}',
+        '\u{e000}',
+        '\u{fe0f}',
+        '\u{feff}',
+        '\u{fffc}',
+        '\u{ffff}',
+        '\u{1d173}',
+        '\u{e0041}',
+        '\u{e0101}',
+        '\u{10fffd}',
     ] {
         assert_eq!(escapes(&format!("a{character}b")), [character], "{:x}", u32::from(character));
     }
@@ -33,7 +61,8 @@ fn every_character_that_hides_or_reorders_is_shown_by_its_number() {
 
 #[test]
 fn letters_of_any_language_and_pictures_are_left_alone() {
-    for text in ["Zoë's 42 € – naïve", "Ελληνικά", "漢字かな", "हिन्दी", "שָׁלוֹם", "العربية", "Việt", "👍🏽"] {
+    for text in ["Zoë's 42 € – naïve", "Ελληνικά", "漢字かな", "हिन्दी", "שָׁלוֹם", "العربية", "Việt", "👍🏽"]
+    {
         assert_eq!(inert(text), [Segment::Text(text)]);
     }
 }

@@ -54,8 +54,13 @@ pub fn half(value: &Value, before: Option<&Value>, other: Option<&Value>, at: &s
                     (key, half(it, step(before).as_ref(), step(other).as_ref(), &child(key), view))
                 })
                 .collect();
-            let roots: Value = halves.iter().map(|(key, it)| ((*key).clone(), json!(it.root))).collect::<serde_json::Map<_, _>>().into();
-            let opened: serde_json::Map<String, Value> = halves.into_iter().map(|(key, it)| (key.clone(), it.opened)).collect();
+            let roots: Value = halves
+                .iter()
+                .map(|(key, it)| ((*key).clone(), json!(it.root)))
+                .collect::<serde_json::Map<_, _>>()
+                .into();
+            let opened: serde_json::Map<String, Value> =
+                halves.into_iter().map(|(key, it)| (key.clone(), it.opened)).collect();
             (hash("countersign.object.v1", &[canonical(&roots).as_bytes()]), json!({ "object": opened }))
         }
         Value::Array(items) if !items.is_empty() => {

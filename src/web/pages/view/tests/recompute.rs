@@ -18,8 +18,14 @@ async fn altered(site: &Site, html: &str, what: &str, by: &str) -> super::site::
 #[actix_web::test]
 async fn what_is_shown_as_it_was_signed_matches() {
     let mut site = Site::open().await;
-    let pages =
-        [Case::small().page(), Case::rich().page(), Case::reaffirm().page(), screens::decided(), screens::doubtful(), screens::own_agent()];
+    let pages = [
+        Case::small().page(),
+        Case::rich().page(),
+        Case::reaffirm().page(),
+        screens::decided(),
+        screens::doubtful(),
+        screens::own_agent(),
+    ];
     for (number, page) in pages.iter().enumerate() {
         site.put("/review", page.render().unwrap());
         for (width, height) in [(1280, 900), (390, 844), (320, 568)] {
@@ -78,6 +84,26 @@ async fn an_altered_value_is_a_mismatch_and_disables_deciding() {
         ("class=\"fold-head\">&#34;Ignore", "class=\"fold-head\">&#34;Honour"),
         ("data-whole>&#34;Ignore", "data-whole>&#34;Honour"),
         ("data-absent>nothing", "data-nested>nothing"),
+        ("data-nested>several values, below", "data-nested>false"),
+        ("data-absent>nothing", "data-absent>17"),
+        // A claim about a place that no commitment stands for.
+        ("data-nested>several values, below", "data-absent>nothing"),
+        ("data-absent>nothing", "data-nested>several values, below"),
+        (
+            "<tr role=\"row\" data-fact>",
+            "<tr role=\"row\" data-fact><th><code data-key>node</code></th><td><div class=\"value\" data-value>&#34;auditor&#34;</div></td></tr>\
+             <tr role=\"row\" data-fact>",
+        ),
+        (">hidden</span> <span class=\"badge care\">changes now", ">4</span> <span class=\"badge care\">changes now"),
+        // What changes, folded away or among what does not.
+        ("<table class=\"diff\"", "<details><summary>more</summary><table class=\"diff\""),
+        (
+            "<table class=\"diff\"",
+            "<details class=\"unchanged\" data-unchanged><summary>more</summary><table class=\"diff\"",
+        ),
+        ("data-row=\"change\"", "data-row=\"same\""),
+        ("data-row=\"change\"", "data-row=\"mention\""),
+        ("data-row=\"same\"", "data-row=\"change\""),
     ] {
         let said = altered(&site, &rich, what, by).await;
         assert!(said.refuses(), "{what} by {by}: {said:?}");
@@ -121,7 +147,7 @@ async fn a_row_that_cannot_be_seen_is_a_mismatch() {
         format!("{row} {{ opacity: 0.05 }}"),
         format!("{row} .value {{ display: none }}"),
         format!("{row} .after {{ visibility: collapse }}"),
-        format!("{row} .value {{ font-size: 1px }}"),
+        format!("{row} .value {{ font-size: 7px }}"),
         format!("{row} .value {{ color: transparent }}"),
         format!("{row} .value {{ color: rgb(1 2 3 / 10%) }}"),
         format!("{row} .value {{ -webkit-text-fill-color: transparent }}"),
@@ -136,7 +162,7 @@ async fn a_row_that_cannot_be_seen_is_a_mismatch() {
         format!("{row} .value {{ transform: scale(0) }}"),
         format!("{row} {{ filter: blur(9px) }}"),
         format!("{row} .value {{ mask-image: linear-gradient(transparent, transparent) }}"),
-        format!("{row} .value {{ content-visibility: hidden }}"),
+        format!("{row} .value {{ content-visibility: hidden; height: 2rem }}"),
         format!("{row} .value {{ -webkit-text-security: disc }}"),
         format!("{row} .value {{ direction: rtl; unicode-bidi: bidi-override }}"),
         format!("{row} .value::after {{ content: '0' }}"),
@@ -181,7 +207,9 @@ async fn without_the_script_or_a_secure_context_nothing_is_claimed() {
     site.visit("/review").await;
     let said = site.said().await;
     assert!(said.claims_nothing() && said.enabled == 2, "{said:?}");
-    assert!(!site.js::<String>("document.querySelector('.check').textContent").await.to_lowercase().contains("checked"));
+    assert!(
+        !site.js::<String>("document.querySelector('.check').textContent").await.to_lowercase().contains("checked")
+    );
     site.close().await;
 }
 
@@ -202,7 +230,15 @@ async fn what_changes_after_the_page_opened_is_noticed_before_it_is_sent() {
     assert!(site.verdict("").await.matches());
     let _: bool = site.js("(document.querySelector('button.deny').click(), true)").await;
     let posted = site.next_post().await;
-    for field in ["verdict=deny", "browser_check=match", "csrf=csrf-1", "nonce=nonce-1", "stage=0", "comment=", "digest=sha256%3A"] {
+    for field in [
+        "verdict=deny",
+        "browser_check=match",
+        "csrf=csrf-1",
+        "nonce=nonce-1",
+        "stage=0",
+        "comment=",
+        "digest=sha256%3A",
+    ] {
         assert!(posted.contains(field), "{field} in {posted}");
     }
     site.close().await;
@@ -215,7 +251,9 @@ async fn the_first_screen_of_a_phone_says_what_and_why_and_offers_both_verdicts(
     for case in [Case::small(), Case::rich()] {
         site.put("/review", case.page().render().unwrap());
         site.visit("/review").await;
-        for selector in [".headline", ".reasons", ".facts > :nth-child(2)", ".facts time", ".reads caption", ".approve", ".deny"] {
+        for selector in
+            [".headline", ".reasons", ".facts > :nth-child(2)", ".facts time", ".reads caption", ".approve", ".deny"]
+        {
             let place = format!(
                 "(() => {{ const box = document.querySelector('{selector}').getBoundingClientRect();
                     return box.top >= 0 && box.bottom <= innerHeight && box.left >= 0 && box.right <= innerWidth && box.height > 0; }})()"
@@ -223,8 +261,14 @@ async fn the_first_screen_of_a_phone_says_what_and_why_and_offers_both_verdicts(
             assert!(site.js::<bool>(&place).await, "{selector}");
         }
         let sentence: String = site.js("document.querySelector('.headline').innerText.replace(/\\s+/g, ' ')").await;
-        assert!(sentence.starts_with("planner wants to change ") && sentence.contains("target_user_id: 17 →"), "{sentence}");
-        assert!(site.js::<bool>("document.documentElement.scrollWidth <= innerWidth").await, "nothing scrolls sideways");
+        assert!(
+            sentence.starts_with("planner wants to change ") && sentence.contains("target_user_id: 17 →"),
+            "{sentence}"
+        );
+        assert!(
+            site.js::<bool>("document.documentElement.scrollWidth <= innerWidth").await,
+            "nothing scrolls sideways"
+        );
         let small: Vec<String> = site
             .js("[...document.querySelectorAll('button, .brand, .top-nav a, summary, textarea')]
                     .filter((it) => it.checkVisibility() && it.getBoundingClientRect().height < 44).map((it) => it.outerHTML)")

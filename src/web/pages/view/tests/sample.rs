@@ -6,8 +6,8 @@ use super::commit::{View, canonical, half, hash, touches};
 use crate::web::pages::view::inbox::Urgency;
 use crate::web::pages::view::opening::{Protection, Rows};
 use crate::web::pages::view::review::{
-    CommentWish, Deciding, DecisionForm, Fact, HeadChange, Headline, Intent, Progress, Proof, Rationale, Reason, ReviewPage,
-    Stage, Standing, TimelineItem, WriteDoubt, WriterReads,
+    CommentWish, Deciding, DecisionForm, Fact, HeadChange, Headline, Intent, Progress, Proof, Rationale, Reason,
+    ReviewPage, Stage, Standing, TimelineItem, WriteDoubt, WriterReads,
 };
 use crate::web::pages::view::shell::{Account, Hash, Moment, Shell, Tone};
 use crate::web::pages::view::text::{Json, Line, Path, Prose};
@@ -21,7 +21,8 @@ pub fn line(text: &str) -> Line {
 }
 
 pub fn shell(waiting: usize) -> Shell {
-    let account = Account { name: line("dana"), groups: vec![line("finance"), line("leads")], waiting, csrf: "csrf-1".into() };
+    let account =
+        Account { name: line("dana"), groups: vec![line("finance"), line("leads")], waiting, csrf: "csrf-1".into() };
     Shell { account: Some(account), notice: None }
 }
 
@@ -59,7 +60,8 @@ impl Case {
         case.before["tags"] = json!([]);
         case.before["step"] = json!(1.5e-9);
         case.before["a.b/c~"] = json!({"x": null});
-        case.after["items"] = json!([{"sku": "A-1", "count": 2}, {"sku": "B-7", "count": 3}, {"sku": "p\u{430}yp\u{430}l", "count": 1}]);
+        case.after["items"] =
+            json!([{"sku": "A-1", "count": 2}, {"sku": "B-7", "count": 3}, {"sku": "p\u{430}yp\u{430}l", "count": 1}]);
         case.after["payment"]["card"]["number"] = json!("4929 0000 0000 0000");
         case.after["payment"]["amount"] = json!(950.5);
         case.after["memo"] = json!("pay\u{202e}diap\u{200b} to 42\n<b>approved</b> \\u202e & done");
@@ -149,8 +151,11 @@ impl Case {
 const HEADLINE_CHANGES: usize = 3;
 
 pub fn headline(rows: &Rows) -> Headline {
-    let change =
-        |it: &super::super::opening::Row| HeadChange { path: it.path.clone(), before: it.before.clone(), after: it.after.clone() };
+    let change = |it: &super::super::opening::Row| HeadChange {
+        path: it.path.clone(),
+        before: it.before.clone(),
+        after: it.after.clone(),
+    };
     let intent = if rows.changed.is_empty() { Intent::Reaffirm } else { Intent::Change };
     assert!(rows.changed.is_sorted_by_key(|it| it.protection != Protection::Protected));
     Headline {

@@ -90,7 +90,10 @@ pub fn inbox() -> InboxPage {
     };
     InboxPage {
         shell: Shell {
-            notice: Some(Notice { tone: Tone::Good, words: "Approved. The receipt is valid for 10 minutes.".to_owned() }),
+            notice: Some(Notice {
+                tone: Tone::Good,
+                words: "Approved. The receipt is valid for 10 minutes.".to_owned(),
+            }),
             ..shell(2)
         },
         waiting: vec![
@@ -155,7 +158,9 @@ pub fn decided() -> ReviewPage {
 pub fn doubtful() -> ReviewPage {
     let mut page = Case::small().page();
     if let Deciding::Open(form) = &mut page.deciding {
-        form.doubt = WriteDoubt::Unknown(line("database_writer reserved version 3 at 14:02 UTC and never said whether it wrote."));
+        form.doubt = WriteDoubt::Unknown(line(
+            "database_writer reserved version 3 at 14:02 UTC and never said whether it wrote.",
+        ));
         form.problem = Some("Approving needs the tick below. Your vote was not counted.".to_owned());
     }
     page

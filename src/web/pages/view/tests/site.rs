@@ -27,7 +27,9 @@ struct Shelf {
 async fn file(request: HttpRequest, shelf: web::Data<Arc<Shelf>>) -> HttpResponse {
     let kind = if request.path().ends_with(".css") { "text/css" } else { "text/html; charset=utf-8" };
     match shelf.files.lock().unwrap().get(request.path()) {
-        Some(text) => HttpResponse::Ok().content_type(kind).insert_header(("content-security-policy", CSP)).body(text.clone()),
+        Some(text) => {
+            HttpResponse::Ok().content_type(kind).insert_header(("content-security-policy", CSP)).body(text.clone())
+        }
         None => HttpResponse::NotFound().finish(),
     }
 }
@@ -131,13 +133,11 @@ impl Site {
 
     /// What the page says at this moment.
     pub async fn said(&self) -> Said {
-        self.js(
-            "({ words: [...document.querySelectorAll('[data-check-words]')].map((it) => it.textContent),
+        self.js("({ words: [...document.querySelectorAll('[data-check-words]')].map((it) => it.textContent),
                 detail: document.querySelector('[data-check-detail]').textContent,
                 field: document.querySelector('[name=browser_check]')?.value ?? '',
-                enabled: [...document.querySelectorAll('button[name=verdict]')].filter((it) => !it.disabled).length })",
-        )
-        .await
+                enabled: [...document.querySelectorAll('button[name=verdict]')].filter((it) => !it.disabled).length })")
+            .await
     }
 
     pub async fn close(mut self) {

@@ -26,7 +26,9 @@ fn markup_in_a_text_stays_text() {
 
 #[test]
 fn what_is_visible_of_a_value_parses_to_that_value() {
-    for value in ["pay\u{202e}42\u{200b}", "\u{e0041}tag", "a\nb\u{1}c\"\\u202e\\", "שלום", "", "<b>&amp;</b>", "17\u{338}"] {
+    for value in
+        ["pay\u{202e}42\u{200b}", "\u{e0041}tag", "a\nb\u{1}c\"\\u202e\\", "שלום", "", "<b>&amp;</b>", "17\u{338}"]
+    {
         let html = Json::new(serde_json::to_string(value).unwrap()).to_string();
         assert_eq!(serde_json::from_str::<String>(&visible(&html)).unwrap(), value, "{html}");
     }

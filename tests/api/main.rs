@@ -1,0 +1,6 @@
+//! The gateway over HTTP, as hosts, agents and writers use it.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+#[path = "../support/gateway.rs"]
+mod gateway;
+mod path;

@@ -1,0 +1,244 @@
+//! A real gateway for tests: its own SQLite in a folder of its own, port 0, a clock that tests move,
+//! and callers of every role. Workers do not run by themselves; tests drain them by hand.
+
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::Duration;
+
+use countersign::clock::{Clock, ClockOffset, SystemClock};
+use countersign::domain::account::{Account, MachineRole, PersonRole};
+use countersign::domain::chain::hash::Digest;
+use countersign::domain::id::PrincipalId;
+use countersign::domain::json::size::StateLimits;
+use countersign::domain::policy::PolicySource;
+use countersign::domain::review::{Ballot, BrowserCheck, Ticked, Verdict};
+use countersign::domain::time::Timestamp;
+use countersign::keyring::Keyring;
+use countersign::service::Service;
+use countersign::service::access::{NewAccount, NewToken};
+use countersign::service::error::Error;
+use countersign::service::votes::Voted;
+use countersign::store::Store;
+use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use countersign::web::app::{App, Edge, serve};
+use countersign::web::throttle::Throttle;
+use reqwest::{Method, Response};
+use serde_json::{Value, json};
+
+pub const POLICY: &str = include_str!("../../examples/payments/policy.toml");
+pub const SCHEMA: &str = include_str!("../../examples/payments/payments.schema.json");
+
+/// The machine's clock, moved.
+#[derive(Clone, Default)]
+pub struct MovedClock(pub ClockOffset);
+
+impl Clock for MovedClock {
+    fn now(&self) -> Timestamp {
+        self.0.applied_to(SystemClock.now())
+    }
+
+    fn instant(&self) -> std::time::Instant {
+        SystemClock.instant()
+    }
+}
+
+pub struct Gateway {
+    pub url: String,
+    pub service: Arc<Service>,
+    pub clock: ClockOffset,
+    pub folder: tempfile::TempDir,
+    pub http: reqwest::Client,
+    pub host: String,
+    pub parser: String,
+    pub planner: String,
+    pub writer: String,
+    pub admin: String,
+    pub auditor: String,
+    pub alice: Account,
+    pub bob: Account,
+}
+
+pub fn source(policy: &str) -> PolicySource {
+    let schemas = BTreeMap::from([("payments.schema.json".to_owned(), SCHEMA.to_owned())]);
+    PolicySource { text: policy.to_owned(), schemas }
+}
+
+/// A gateway with the payments flow.
+pub async fn spawn_gateway() -> Gateway {
+    spawn_with_policy(POLICY).await
+}
+
+pub async fn spawn_with_policy(policy: &str) -> Gateway {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ClockOffset::default();
+    let options = SqliteOptions { clock_offset: clock.clone(), ..SqliteOptions::default() };
+    let store = Arc::new(SqliteStore::open(folder.path().join("countersign.db"), options).unwrap());
+    spawn_on(folder, clock, store, policy).await
+}
+
+pub async fn spawn_on(folder: tempfile::TempDir, clock: ClockOffset, store: Arc<dyn Store>, policy: &str) -> Gateway {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://localhost:{}", listener.local_addr().unwrap().port());
+    let keyring = Keyring::open_or_create(&folder.path().join("keyring.json"), Some("urn:test:gateway"), &SystemClock).unwrap();
+    let limits = StateLimits::default();
+    let moved = Arc::new(MovedClock(clock.clone()));
+    let service = Arc::new(Service::open(store, keyring, moved, limits, url.clone()).await.unwrap());
+    let edge = Edge {
+        body_bytes_max: 1024 * 1024,
+        depth_max: 64,
+        wait_max: Duration::from_secs(30),
+        secure: false,
+        origin: url.clone(),
+        requests: Throttle::new(100_000, Duration::from_micros(1)),
+        sign_ins: Throttle::new(5, Duration::from_secs(60)),
+    };
+    let app = App { service: Arc::clone(&service), edge: Arc::new(edge) };
+    let server = serve(app, listener, 1, Duration::from_secs(1)).unwrap();
+    tokio::spawn(server);
+    let by = PrincipalId::try_from("tests").unwrap();
+    service.activate_policy(&by, None, source(policy), BTreeSet::new()).await.unwrap();
+    let alice = person(&service, "alice", &["reviewers"]).await;
+    let bob = person(&service, "bob", &["reviewers"]).await;
+    Gateway {
+        host: token(&service, "host", MachineRole::Host, &[]).await,
+        parser: token(&service, "parser", MachineRole::Agent, &["input_parser"]).await,
+        planner: token(&service, "planner", MachineRole::Agent, &["planner"]).await,
+        writer: token(&service, "writer", MachineRole::Writer, &["database_writer"]).await,
+        admin: token(&service, "admin", MachineRole::Admin, &[]).await,
+        auditor: token(&service, "auditor", MachineRole::Auditor, &[]).await,
+        url,
+        service,
+        clock,
+        folder,
+        http: reqwest::Client::new(),
+        alice,
+        bob,
+    }
+}
+
+pub async fn person(service: &Service, name: &str, groups: &[&str]) -> Account {
+    let groups = groups.iter().map(|it| (*it).try_into().unwrap()).collect();
+    let new = NewAccount { name: name.to_owned(), role: PersonRole::Reviewer, groups };
+    service.add_account(&new, "correct horse battery".to_owned()).await.unwrap()
+}
+
+pub async fn token(service: &Service, name: &str, role: MachineRole, nodes: &[&str]) -> String {
+    owned_token(service, name, role, nodes, "platform").await
+}
+
+pub async fn owned_token(service: &Service, name: &str, role: MachineRole, nodes: &[&str], owner: &str) -> String {
+    let bound = !matches!(role, MachineRole::Admin | MachineRole::Auditor);
+    let new = NewToken {
+        name: name.to_owned(),
+        role,
+        owner: owner.to_owned(),
+        flow: bound.then(|| "payments".try_into().unwrap()),
+        nodes: nodes.iter().map(|it| (*it).try_into().unwrap()).collect(),
+    };
+    service.add_token(&new).await.unwrap().1
+}
+
+pub struct Answer {
+    pub status: u16,
+    pub body: Value,
+}
+
+impl Answer {
+    pub async fn of(response: Response) -> Self {
+        let status = response.status().as_u16();
+        let text = response.text().await.unwrap();
+        Self { status, body: serde_json::from_str(&text).unwrap_or(Value::String(text)) }
+    }
+
+    pub fn expect(self, status: u16) -> Value {
+        assert_eq!(self.status, status, "{:#}", self.body);
+        self.body
+    }
+
+    pub fn code(&self) -> &str {
+        self.body["code"].as_str().unwrap_or_default()
+    }
+}
+
+impl Gateway {
+    pub async fn send(&self, method: Method, path: &str, token: &str, body: Option<Value>) -> Answer {
+        let request = self.http.request(method, format!("{}{path}", self.url)).bearer_auth(token);
+        let request = match body {
+            Some(body) => request.json(&body),
+            None => request,
+        };
+        Answer::of(request.send().await.unwrap()).await
+    }
+
+    pub async fn post(&self, path: &str, token: &str, body: Value) -> Answer {
+        self.send(Method::POST, path, token, Some(body)).await
+    }
+
+    pub async fn get(&self, path: &str, token: &str) -> Answer {
+        self.send(Method::GET, path, token, None).await
+    }
+
+    /// A thread with user 17's harmless state; the answer of its creation.
+    pub async fn thread(&self) -> Value {
+        let state = json!({"requested_action": "none", "target_user_id": 17, "payment": {"amount": 10, "card": "4111111111111111"}});
+        self.post("/v1/threads", &self.host, json!({"flow": "payments", "state": state})).await.expect(201)
+    }
+
+    pub async fn propose(&self, thread: &Value, parent: &Value, node: (&str, &str), patch: Value) -> Answer {
+        let path = format!("/v1/threads/{}/transitions", thread.as_str().unwrap());
+        self.post(&path, node.0, json!({"node": node.1, "parent": parent, "patch": patch})).await
+    }
+
+    /// A held change of the target user; its 202 answer.
+    pub async fn held(&self, thread: &Value) -> Value {
+        let patch = json!({"target_user_id": 42, "requested_action": "update_email"});
+        self.propose(&thread["thread"], &thread["transition"], (&self.planner, "planner"), patch).await.expect(202)
+    }
+
+    pub async fn vote(&self, who: &Account, held: &Value, verdict: Verdict) -> Result<Voted, Error> {
+        self.service.vote(&who.id, &held["review"]["id"].as_str().unwrap().try_into().unwrap(), &ballot(held, verdict)).await
+    }
+
+    /// Approves and gives the resume body.
+    pub async fn approved(&self, held: &Value) -> Value {
+        assert_eq!(self.vote(&self.alice, held, Verdict::Approve).await.unwrap(), Voted::Approved);
+        self.decision(held).await.expect(200)
+    }
+
+    pub async fn decision(&self, held: &Value) -> Answer {
+        self.get(&format!("/v1/transitions/{}/decision", held["transition"].as_str().unwrap()), &self.planner).await
+    }
+
+    pub async fn verify(&self, thread: &Value, transition: &Value, receipt: &Value, write_id: &str) -> Answer {
+        let mut ask = json!({"thread": thread, "transition": transition, "write_id": write_id});
+        if !receipt.is_null() {
+            ask["receipt"] = receipt.clone();
+        }
+        self.post("/v1/verify", &self.writer, ask).await
+    }
+
+    pub async fn confirm(&self, write_id: &str) -> Answer {
+        self.post(&format!("/v1/writes/{write_id}/confirm"), &self.writer, json!({"result": {"result_ref": "row 1"}})).await
+    }
+
+    /// Moves gateway and database forward.
+    pub fn pass(&self, time: Duration) {
+        let so_far = self.clock.applied_to(Timestamp::from_millis(0)).millis();
+        self.clock.set_millis(so_far + i64::try_from(time.as_millis()).unwrap());
+    }
+}
+
+pub fn ballot(held: &Value, verdict: Verdict) -> Ballot {
+    Ballot {
+        transition: Digest::try_from(held["transition"].as_str().unwrap()).unwrap(),
+        stage: 0,
+        verdict,
+        nonce: countersign::random::uuid_v4().to_string(),
+        comment: None,
+        browser_check: BrowserCheck::NotRecomputed,
+        outcome_unknown_accepted: Ticked::No,
+    }
+}

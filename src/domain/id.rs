@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
 use serde::{Deserialize, Serialize};
 
 /// Why a text is not a name.
@@ -21,10 +24,14 @@ fn is_name(text: &str) -> bool {
         && text.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric())
 }
 
-/// jti and nonces are base64url, which may begin with `-` or `_`.
+/// Fingerprints are base64url, which may begin with `-` or `_`.
 fn is_token_text(text: &str) -> bool {
     (1..=ID_CHARS_MAX).contains(&text.len())
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
+}
+
+fn is_128_bits(text: &str) -> bool {
+    URL_SAFE_NO_PAD.decode(text).is_ok_and(|it| it.len() == 16)
 }
 
 macro_rules! ids {
@@ -102,7 +109,7 @@ ids! {
     /// A browser session.
     SessionId, "a session", is_token_text;
     /// A receipt: 128 random bits.
-    Jti, "a receipt id", is_token_text;
+    Jti, "a receipt id", is_128_bits;
 }
 
 impl From<&TokenId> for PrincipalId {

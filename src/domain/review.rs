@@ -391,7 +391,7 @@ impl Hold {
             reviewer: vote.reviewer.clone(),
             stage: vote.stage,
             at: vote.at,
-            method: Method::Session,
+            method: Method::Password,
             evidence: None,
         });
         let approvals = approvals.collect();

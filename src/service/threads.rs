@@ -156,7 +156,7 @@ impl Service {
             node: None,
             principal: token.record.principal(),
             proposal,
-            attempt: 1,
+            attempt: None,
             from: from.root(),
             to: tree.root(),
             tool: None,

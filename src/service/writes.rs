@@ -96,7 +96,7 @@ impl Service {
             kind: Kind::Confirm,
             node: &write.node,
             principal: write.key.principal.clone(),
-            attempt: 1,
+            attempt: None,
             format: Format::Merge,
             patch: content,
             rationale: None,

@@ -117,7 +117,7 @@ def jwk_of(public: bytes, status: str) -> Object:
     x, kid = base64url(public), thumbprint(public)
     return {
         "kty": "OKP", "crv": "Ed25519", "alg": "EdDSA", "use": "sig", "kid": kid, "x": x,
-        "status": status,
+        "countersign_use": "chain", "status": status,
     }  # fmt: skip
 
 
@@ -240,7 +240,7 @@ def with_values(state: Json, **values: Json) -> Json:
 def payments_thread() -> tuple[Thread, list[Object], str, Object]:
     """The thread of the export: every type of statement once. Returns the thread, statements that
     were held but never committed, the receipt of version 2, and its claims."""
-    thread = Thread("order-2026/0017 für Åsa")
+    thread = Thread("order-2026:0017.b")
     auto: Object = {"kind": "auto"}
     thread.commit(thread.statement("create", CREATED, 0), CREATED, auto, RETIRED, 0)
     after = with_values(CREATED, raw_text="move it to user 42")

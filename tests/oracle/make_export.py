@@ -250,7 +250,7 @@ def _in_keys(entries: list[Object]) -> Iterator[Spoiled]:
         "jwks",
         [{"op": "copy", "from": "/jwks/keys/0", "path": "/jwks/keys/-"}],
     )
-    for member, value in (("alg", "ES256"), ("use", "enc"), ("kty", "EC"), ("crv", "Ed448")):
+    for member, value in (("countersign_use", "webhook"), ("alg", "ES256"), ("use", "enc"), ("kty", "EC"), ("crv", "Ed448")):
         yield (
             f"a key whose {member} is {value}",
             "unknown_key",

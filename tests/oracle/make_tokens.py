@@ -79,7 +79,7 @@ GENUINE: list[tuple[str, str, SigningKey, Object]] = [
     ("an entry, written by receipt", ENTRY, SIGNING, entry(gate={"kind": "written", "write_id": "w-1", "receipt": JTI}, owes=True)),
     ("an entry, written without one", ENTRY, SIGNING, entry(gate={"kind": "written", "write_id": "w-1"})),
     ("an entry of a retired key", ENTRY, RETIRED, entry()),
-    ("an entry of a thread named in another script", ENTRY, SIGNING, entry(thread="заказ/7 😀")),
+    ("an entry of a thread with every sign a name may have", ENTRY, SIGNING, entry(thread="Order.7_b:c-9")),
     ("a receipt", RECEIPT, SIGNING, receipt()),
     ("a receipt of two stages for two writers", RECEIPT, SIGNING, receipt(aud=["database_writer", "ledger"], approvals=TWICE)),
     ("a receipt of a key that is next", RECEIPT, NEXT, receipt()),

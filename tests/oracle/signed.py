@@ -20,7 +20,7 @@ from strict_json import Json, Refused, base64url, canonical, parse, unbase64url
 
 ENTRY, RECEIPT = "countersign-entry+jwt", "countersign-receipt+jwt"
 DENIAL, VERIFICATION = "countersign-denial+jwt", "countersign-verification+jwt"
-SIGNS_TOKENS = {"kty": "OKP", "crv": "Ed25519", "alg": "EdDSA", "use": "sig"}
+SIGNS_TOKENS = {"kty": "OKP", "crv": "Ed25519", "alg": "EdDSA", "use": "sig", "countersign_use": "chain"}
 STATUSES = ("next", "signing", "retired", "revoked")
 
 

@@ -48,6 +48,13 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// Whether it says what every entry says: version 0 alone has no parent, and nobody approved or wrote it.
+    pub fn is_whole(&self) -> bool {
+        let first = self.version == 0;
+        let gated = matches!(self.gate, Gate::Approved { .. } | Gate::Written { .. });
+        self.parent.is_none() == first && !(first && gated)
+    }
+
     /// Whether a head with this entry verifies only with a receipt for that very head.
     /// An observed head needs one because whoever asks stands under a flow that enforces.
     pub fn needs_receipt(&self) -> bool {

@@ -23,8 +23,10 @@ pub struct Approval {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Method {
-    /// A signed-in session, opened with a password.
-    Session,
+    /// By a session that was opened with a password.
+    Password,
+    /// By a passkey that signed the decision.
+    Passkey,
 }
 
 /// The claims of a receipt.
@@ -46,6 +48,13 @@ pub struct Receipt {
     pub version: u64,
     pub to: Digest,
     pub approvals: Vec<Approval>,
+}
+
+impl Receipt {
+    /// Whether it says what every receipt says: an approved transition has a parent and somebody approved it.
+    pub fn is_whole(&self) -> bool {
+        self.version > 0 && self.parent.is_some() && !self.approvals.is_empty() && self.nbf >= 0 && (0..=self.exp).contains(&self.iat)
+    }
 }
 
 /// One person's refusal.
@@ -76,6 +85,13 @@ pub struct Denial {
     pub reviewers: Vec<Refusal>,
 }
 
+impl Denial {
+    /// Whether it says what every denial says.
+    pub fn is_whole(&self) -> bool {
+        self.outcome == "denied" && self.iat >= 0 && self.parent.is_some() && !self.reviewers.is_empty()
+    }
+}
+
 /// The claims of a verification: the gateway's own record that it let a writer through.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -95,4 +111,11 @@ pub struct Verification {
     pub to: Digest,
     pub receipt: Option<Jti>,
     pub enforced: bool,
+}
+
+impl Verification {
+    /// Whether it says what every verification says: a lease that ends, and a place among the thread's writes.
+    pub fn is_whole(&self) -> bool {
+        self.fence > 0 && (0..=self.exp).contains(&self.iat)
+    }
 }

@@ -55,7 +55,7 @@ pub struct Statement {
     pub node: Option<NodeId>,
     pub principal: PrincipalId,
     pub proposal: ProposalId,
-    pub attempt: u32,
+    pub attempt: Option<u32>,
     pub from: Digest,
     pub to: Digest,
     pub tool: Option<Value>,
@@ -72,6 +72,20 @@ impl Statement {
     pub fn canonical(&self) -> String {
         let value = serde_json::to_value(self).expect("a statement is a plain struct with text keys");
         canonical(&value)
+    }
+
+    /// Whether it says what its kind must say and nothing that does not apply to it.
+    pub fn is_whole(&self) -> bool {
+        let first = self.kind == Kind::Create;
+        let asked = !first && self.kind != Kind::Confirm;
+        let placed = (self.version == 0) == first && self.parent.is_none() == first && self.node.is_none() == first;
+        let tried = if asked { self.attempt.is_some_and(|it| it > 0) } else { self.attempt.is_none() };
+        placed
+            && tried
+            && self.write_id.is_some() == (self.kind == Kind::Confirm)
+            && self.restores.is_some() == (self.kind == Kind::Rollback)
+            && (self.kind != Kind::Reaffirm || self.from == self.to)
+            && self.supersedes.is_some() == (self.kind == Kind::Edit)
     }
 
     /// The transition's digest.

@@ -10,7 +10,7 @@ use super::entry::{Entry, Gate};
 use super::hash::Digest;
 use super::jws::{self, JwsError, Typ};
 use super::receipt::Receipt;
-use super::statement::Statement;
+use super::statement::{Kind, Statement};
 use crate::domain::id::{Jti, NodeId, PrincipalId, WriteId};
 use crate::domain::keys::{KeyState, KeyUse, PublicKeys};
 use crate::domain::thread::{HeadUse, Thread};
@@ -113,6 +113,9 @@ pub fn check_link(link: &Link<'_>, keys: &PublicKeys, issuer: &str) -> Result<En
     let entry = unverified.verify(key).ok_or(broken)?;
     let statement = link.statement;
     let agrees = entry.iss == issuer
+        && entry.is_whole()
+        && statement.is_whole()
+        && gate_fits(&entry.gate, statement.kind)
         && entry.transition == statement.digest()
         && entry.thread == statement.thread
         && entry.version == statement.version
@@ -120,6 +123,16 @@ pub fn check_link(link: &Link<'_>, keys: &PublicKeys, issuer: &str) -> Result<En
         && entry.policy == statement.policy
         && statement.to == link.root;
     if agrees { Ok(entry) } else { Err(broken) }
+}
+
+/// A confirm is written, and only a confirm; what people must decide never passes by itself.
+fn gate_fits(gate: &Gate, kind: Kind) -> bool {
+    match gate {
+        Gate::Written { .. } => kind == Kind::Confirm,
+        Gate::Auto {} => matches!(kind, Kind::Create | Kind::Propose),
+        Gate::Observed {} => kind != Kind::Confirm,
+        Gate::Approved { .. } => !matches!(kind, Kind::Create | Kind::Confirm),
+    }
 }
 
 /// What a writer asks.
@@ -275,7 +288,8 @@ pub fn read_receipt(token: &str, keys: &PublicKeys, stored: Option<StoredReceipt
         KeyState::Retired if stored.is_some_and(|it| it.token == token) => {}
         KeyState::Retired | KeyState::Revoked | KeyState::Next => return Err(DenialCode::UnknownKey),
     }
-    unverified.verify(key).ok_or(DenialCode::SignatureInvalid)
+    let receipt = unverified.verify(key).ok_or(DenialCode::SignatureInvalid)?;
+    if receipt.is_whole() { Ok(receipt) } else { Err(DenialCode::ReceiptMalformed) }
 }
 
 /// Whether a receipt is valid at this moment.

@@ -1,0 +1,356 @@
+//! The gateway agrees with the published vectors, which an independent implementation made.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use countersign::domain::chain::commitment::{Origins, Setting, Tree};
+use countersign::domain::chain::entry::Entry;
+use countersign::domain::chain::hash::{Digest, Tag};
+use countersign::domain::chain::jws::{self, Typ};
+use countersign::domain::chain::opening::{Opening, View, open};
+use countersign::domain::chain::receipt::{Denial, Receipt, Verification};
+use countersign::domain::chain::statement::{Kind, Statement};
+use countersign::domain::chain::verify::{Link, check_link, read_receipt};
+use countersign::domain::id::{NodeId, PrincipalId, ProposalId, ThreadId};
+use countersign::domain::json::canonical::canonical;
+use countersign::domain::json::delta::Delta;
+use countersign::domain::json::diff::diff;
+use countersign::domain::json::parse::{Limits, parse};
+use countersign::domain::json::patch::{Format, Patch};
+use countersign::domain::json::pattern::Pattern;
+use countersign::domain::json::pointer::Pointer;
+use countersign::domain::json::size::StateLimits;
+use countersign::domain::keys::{KeyUse, PublicKeys, ThreadSecret};
+use countersign::domain::policy::PolicySource;
+use countersign::domain::transition::{Identity, patch_digest};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+fn vectors(name: &str) -> Value {
+    let path = format!("{}/tests/vectors/{name}.json", env!("CARGO_MANIFEST_DIR"));
+    let limits = Limits { bytes_max: 1 << 24, ..Limits::default() };
+    parse(&std::fs::read(path).unwrap(), &limits).unwrap()
+}
+
+fn cases(of: &Value, list: &str) -> Vec<Value> {
+    let cases = of[list].as_array().unwrap().clone();
+    assert!(!cases.is_empty());
+    cases
+}
+
+fn text<'v>(value: &'v Value, key: &str) -> &'v str {
+    value[key].as_str().unwrap_or_else(|| panic!("{key} of {value}"))
+}
+
+fn digest(value: &Value, key: &str) -> Digest {
+    Digest::try_from(text(value, key)).unwrap()
+}
+
+fn bytes32(hex: &str) -> [u8; 32] {
+    let byte = |at: usize| u8::from_str_radix(&hex[at * 2..at * 2 + 2], 16).unwrap();
+    std::array::from_fn(byte)
+}
+
+#[test]
+fn every_text_has_its_canonical_form_or_its_code() {
+    for case in cases(&vectors("json"), "cases") {
+        let bytes = match case.get("text") {
+            Some(text) => text.as_str().unwrap().as_bytes().to_vec(),
+            None => STANDARD.decode(text(&case, "base64")).unwrap(),
+        };
+        let default = Limits::default();
+        let limit = |name: &str, or: usize| case["limits"][name].as_u64().map_or(or, |it| usize::try_from(it).unwrap());
+        let limits = Limits {
+            bytes_max: limit("bytes_max", default.bytes_max),
+            depth_max: limit("depth_max", default.depth_max),
+        };
+        match (parse(&bytes, &limits), case.get("canonical")) {
+            (Ok(value), Some(form)) => assert_eq!(canonical(&value), form.as_str().unwrap(), "{}", case["name"]),
+            (Err(error), None) => assert_eq!(error.code.as_str(), text(&case, "code"), "{}", case["name"]),
+            (outcome, _) => panic!("{}: {outcome:?}", case["name"]),
+        }
+    }
+}
+
+#[test]
+fn every_difference_is_found_leaf_by_leaf_and_a_delta_leads_there() {
+    for case in cases(&vectors("diffs"), "cases") {
+        let (before, after) = (&case["before"], &case["after"]);
+        let mut found: Vec<String> = diff(before, after)
+            .iter()
+            .map(|change| {
+                let mut line = json!({"pointer": change.pointer});
+                if let Some(value) = &change.before {
+                    line["before"] = value.clone();
+                }
+                if let Some(value) = &change.after {
+                    line["after"] = value.clone();
+                }
+                canonical(&line)
+            })
+            .collect();
+        let mut expected: Vec<String> = case["changes"].as_array().unwrap().iter().map(canonical).collect();
+        found.sort();
+        expected.sort();
+        assert_eq!(found, expected, "{}", case["name"]);
+        assert_eq!(&Delta::between(before, after).apply(before).unwrap(), after, "{}", case["name"]);
+    }
+}
+
+#[test]
+fn every_patch_has_its_result_or_is_refused() {
+    let mut stricter = Vec::new();
+    for case in cases(&vectors("patches"), "cases") {
+        let format: Format = serde_json::from_value(case["format"].clone()).unwrap();
+        let done = Patch::read(format, case["patch"].clone())
+            .and_then(|patch| patch.apply(&case["state"], &StateLimits::default()));
+        match (done, case.get("result")) {
+            (Ok(after), Some(result)) => assert_eq!(&after, result, "{}", case["name"]),
+            (Err(_), None) => {}
+            (Err(_), Some(_)) => stricter.push(text(&case, "name").to_owned()),
+            (Ok(after), None) => panic!("{}: {after}", case["name"]),
+        }
+    }
+    // RFC 6902 has unknown members of an operation ignored; here they are refused, as everywhere else.
+    assert!(stricter.iter().all(|name| name.contains("member") || name.contains("ignored")), "{stricter:?}");
+}
+
+fn origins(of: &Value) -> Origins {
+    let mut by_proposal: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (pointer, proposal) in of.as_object().unwrap() {
+        by_proposal.entry(proposal.as_str().unwrap().to_owned()).or_default().push(pointer.clone());
+    }
+    serde_json::from_value(json!(by_proposal)).unwrap()
+}
+
+fn by_leaf(of: &Origins) -> BTreeMap<String, String> {
+    let value = serde_json::to_value(of).unwrap();
+    let leaves = value.as_object().unwrap().iter().flat_map(|(proposal, leaves)| {
+        leaves.as_array().unwrap().iter().map(move |leaf| (leaf.as_str().unwrap().to_owned(), proposal.clone()))
+    });
+    leaves.collect()
+}
+
+fn thread_secret(salt_key: &str, thread: &str) -> ThreadSecret {
+    let derived = ThreadSecret::from_bytes(&bytes32(salt_key)).hmac(thread.as_bytes());
+    ThreadSecret::from_bytes(&derived)
+}
+
+#[test]
+fn every_state_commits_to_its_root() {
+    let file = vectors("commitments");
+    for case in cases(&file, "cases") {
+        let secret = thread_secret(text(&case, "salt_key"), text(&case, "thread"));
+        let tree = Tree::restore(&secret, &case["state"], &origins(&case["origins"])).unwrap();
+        assert_eq!(tree.root(), digest(&case, "root"), "{}", case["name"]);
+        assert_eq!(json!(by_leaf(&tree.origins())), case["origins"], "{}", case["name"]);
+        let view = View { hidden: &|_| false, wanted: &|_| true };
+        let all = serde_json::to_value(open((&case["state"], &tree), (&case["state"], &tree), &view)).unwrap();
+        for leaf in cases(&case, "leaves") {
+            let place = text(&leaf, "pointer").split('/').skip(1).fold(&all["from"], |at, token| {
+                let token = token.replace("~1", "/").replace("~0", "~");
+                let inside = at.get("object").and_then(|it| it.get(&token));
+                inside.unwrap_or_else(|| &at["array"][token.parse::<usize>().unwrap_or(0)])
+            });
+            assert_eq!((&place["value"], &place["salt"]), (&leaf["value"], &leaf["salt"]), "{}", case["name"]);
+        }
+    }
+    for step in cases(&file, "steps") {
+        let secret = ThreadSecret::from_bytes(&[7; 32]);
+        let before = Tree::restore(&secret, &step["before"], &origins(&step["origins"])).unwrap();
+        let proposal = ProposalId::try_from(text(&step, "proposal")).unwrap();
+        let setting = Setting { proposal: &proposal, named: &Default::default() };
+        let after = before.advance(&secret, &step["before"], &step["after"], &setting);
+        assert_eq!(json!(by_leaf(&after.origins())), step["origins_after"], "{}", step["name"]);
+        let restored = Tree::restore(&secret, &step["after"], &after.origins()).unwrap();
+        assert_eq!(restored.root(), after.root(), "{}", step["name"]);
+    }
+}
+
+fn roots(case: &Value) -> Option<(Digest, Digest)> {
+    let opening: Opening = serde_json::from_value(case["opening"].clone()).ok()?;
+    opening.from.root().zip(opening.to.root())
+}
+
+#[test]
+fn every_opening_gives_both_roots_and_no_spoiled_one_does() {
+    let file = vectors("openings");
+    for case in cases(&file, "cases") {
+        assert_eq!(roots(&case), Some((digest(&case, "from_root"), digest(&case, "to_root"))), "{}", case["name"]);
+        let made = &case["made_from"];
+        let patterns = |list: &str| -> Vec<Pattern> {
+            made[list].as_array().unwrap().iter().map(|it| Pattern::try_from(it.as_str().unwrap()).unwrap()).collect()
+        };
+        let (hide, reads) = (patterns("hide"), patterns("reads"));
+        let secret = thread_secret(text(made, "salt_key"), text(made, "thread"));
+        let (before, after) = (&made["before"], &made["after"]);
+        let from = Tree::restore(&secret, before, &origins(&made["origins"])).unwrap();
+        let proposal = ProposalId::try_from(text(made, "proposal")).unwrap();
+        let to = from.advance(&secret, before, after, &Setting { proposal: &proposal, named: &Default::default() });
+        let hidden = |at: &Pointer| hide.iter().any(|it| it.covers(at));
+        let wanted = |at: &Pointer| reads.iter().any(|it| it.touches(at));
+        let opening = open((before, &from), (after, &to), &View { hidden: &hidden, wanted: &wanted });
+        assert_eq!(serde_json::to_value(opening).unwrap(), case["opening"], "{}", case["name"]);
+    }
+    for case in cases(&file, "spoiled") {
+        let good = (digest(&case, "from_root"), digest(&case, "to_root"));
+        assert_ne!(roots(&case), Some(good), "{}", case["name"]);
+    }
+}
+
+#[test]
+fn every_statement_has_its_digest_and_no_other_form_is_one() {
+    let file = vectors("statements");
+    for case in cases(&file, "cases") {
+        let statement: Statement = serde_json::from_value(case["statement"].clone()).unwrap();
+        assert_eq!(statement.canonical(), text(&case, "jcs"), "{}", case["name"]);
+        assert_eq!(statement.digest(), digest(&case, "digest"), "{}", case["name"]);
+    }
+    let mut read = Vec::new();
+    for case in cases(&file, "refused") {
+        let statement = serde_json::from_value::<Statement>(case["statement"].clone());
+        if statement.is_ok_and(|it| it.is_whole() && serde_json::to_value(&it).unwrap() == case["statement"]) {
+            read.push(text(&case, "name").to_owned());
+        }
+    }
+    assert_eq!(read, Vec::<String>::new());
+}
+
+#[test]
+fn policies_proposals_and_texts_have_their_hashes() {
+    for case in cases(&vectors("policies"), "cases") {
+        let schemas = serde_json::from_value(case["schemas"].clone()).unwrap();
+        let source = PolicySource { text: text(&case, "policy").to_owned(), schemas };
+        assert_eq!(source.digest(), digest(&case, "digest"), "{}", case["name"]);
+    }
+    for case in cases(&vectors("proposals"), "cases") {
+        let of = &case["proposal"];
+        for patch in case["patch_texts"].as_array().unwrap() {
+            let patch = patch_digest(&parse(patch.as_str().unwrap().as_bytes(), &Limits::default()).unwrap());
+            assert_eq!(patch, digest(&case, "patch_hash"), "{}", case["name"]);
+            let identity = Identity {
+                thread: &ThreadId::try_from(text(of, "thread")).unwrap(),
+                parent: Some(digest(of, "parent")),
+                node: Some(&NodeId::try_from(text(of, "node")).unwrap()),
+                principal: &PrincipalId::try_from(text(of, "principal")).unwrap(),
+                kind: serde_json::from_value::<Kind>(of["type"].clone()).unwrap(),
+                format: serde_json::from_value(of["format"].clone()).unwrap(),
+                patch,
+                attempt: u32::try_from(of["attempt"].as_u64().unwrap()).unwrap(),
+            };
+            assert_eq!(identity.digest(), digest(&case, "identity"), "{}", case["name"]);
+        }
+    }
+    for case in cases(&vectors("hashes"), "cases") {
+        let tag = match text(&case, "tag") {
+            "countersign.rationale.v1" => Tag::Rationale,
+            "countersign.comment.v1" => Tag::Comment,
+            other => panic!("{other}"),
+        };
+        assert_eq!(Digest::of(tag, &[text(&case, "text").as_bytes()]), digest(&case, "hash"));
+    }
+}
+
+fn typ(name: &str) -> Typ {
+    [Typ::Entry, Typ::Receipt, Typ::Denial, Typ::Verification].into_iter().find(|it| it.as_str() == name).unwrap()
+}
+
+/// What is said of a token: its claims, or the code it is refused with.
+fn believed(token: &str, accept_as: Typ, keys: &PublicKeys) -> Result<Value, &'static str> {
+    fn generic<C: DeserializeOwned + Serialize>(token: &str, typ: Typ, keys: &PublicKeys) -> Result<Value, &'static str> {
+        let read = jws::read::<C>(token, typ).map_err(|_| "receipt_malformed")?;
+        let key = keys.public(KeyUse::Chain, read.kid()).ok_or("unknown_key")?;
+        if matches!(key.state().as_str(), "revoked") {
+            return Err("unknown_key");
+        }
+        read.verify(key).map(|it| serde_json::to_value(it).unwrap()).ok_or("signature_invalid")
+    }
+    match accept_as {
+        Typ::Receipt => read_receipt(token, keys, None).map(|it| serde_json::to_value(it).unwrap()).map_err(|it| it.as_str()),
+        Typ::Entry => generic::<Entry>(token, accept_as, keys),
+        Typ::Denial => generic::<Denial>(token, accept_as, keys),
+        Typ::Verification => generic::<Verification>(token, accept_as, keys),
+    }
+}
+
+#[test]
+fn every_genuine_token_is_read_and_every_spoiled_one_refused_with_its_code() {
+    let file = vectors("tokens");
+    let keys = PublicKeys::from_jwks(&file["jwks"]).unwrap();
+    for case in cases(&file, "genuine") {
+        let retired = text(&case, "key") != "signing" && typ(text(&case, "typ")) == Typ::Receipt;
+        let read = believed(text(&case, "token"), typ(text(&case, "typ")), &keys);
+        if retired {
+            assert_eq!(read, Err("unknown_key"), "{}", case["name"]);
+        } else {
+            assert_eq!(read.as_ref(), Ok(&case["claims"]), "{}", case["name"]);
+            let payload = text(&case, "token").split('.').nth(1).unwrap();
+            assert_eq!(URL_SAFE_NO_PAD.decode(payload).unwrap(), text(&case, "payload").as_bytes());
+        }
+    }
+    for case in cases(&file, "refused") {
+        let own = case.get("jwks").map(PublicKeys::from_jwks);
+        let keys = match &own {
+            Some(Err(_)) => continue, // refused when it is loaded, which the page allows
+            Some(Ok(keys)) => keys,
+            None => &keys,
+        };
+        let refused = believed(text(&case, "token"), typ(text(&case, "accept_as")), keys);
+        assert_eq!(refused, Err(text(&case, "code")), "{}", case["name"]);
+    }
+}
+
+#[test]
+fn claims_with_anything_wrong_are_no_claims() {
+    let file = vectors("claims");
+    fn whole<C: DeserializeOwned + Serialize>(claims: &Value, is_whole: impl Fn(&C) -> bool) -> bool {
+        let read = serde_json::from_value::<C>(claims.clone());
+        read.is_ok_and(|it| is_whole(&it) && serde_json::to_value(&it).unwrap() == *claims)
+    }
+    let reads = |typ: &str, claims: &Value| match typ {
+        "countersign-entry+jwt" => whole(claims, Entry::is_whole),
+        "countersign-receipt+jwt" => whole(claims, Receipt::is_whole),
+        "countersign-denial+jwt" => whole(claims, Denial::is_whole),
+        _ => whole(claims, Verification::is_whole),
+    };
+    for (typ, whole) in file["whole"].as_object().unwrap() {
+        assert!(reads(typ, whole), "{typ}");
+    }
+    let mut read = Vec::new();
+    for case in cases(&file, "refused") {
+        let name = text(&case, "typ");
+        let mut claims = file["whole"][name].clone();
+        if let Some(without) = case.get("without") {
+            claims.as_object_mut().unwrap().remove(without.as_str().unwrap());
+        }
+        if let Some(with) = case.get("with") {
+            claims.as_object_mut().unwrap().extend(with.as_object().unwrap().clone());
+        }
+        if reads(name, &claims) {
+            read.push(case.to_string());
+        }
+    }
+    assert_eq!(read, Vec::<String>::new());
+}
+
+#[test]
+fn the_published_chain_links_and_re_commits_link_by_link() {
+    let chain = vectors("export/chain");
+    let keys = PublicKeys::from_jwks(&vectors("export/jwks")).unwrap();
+    let mut parent = None;
+    for entry in cases(&chain, "entries") {
+        let statement: Statement = serde_json::from_value(entry["statement"].clone()).unwrap();
+        let opening: Opening = serde_json::from_value(entry["opening"].clone()).unwrap();
+        let root = opening.to.root().unwrap();
+        let link = Link { entry: text(&entry, "entry"), statement: &statement, root };
+        let signed = check_link(&link, &keys, "https://countersign.example").unwrap();
+        assert_eq!(signed.parent, parent);
+        assert_eq!(opening.from.root(), Some(statement.from));
+        parent = Some(signed.transition);
+        let other = Link { root: statement.from, ..link };
+        assert!(statement.from == statement.to || check_link(&other, &keys, "https://countersign.example").is_err());
+    }
+}

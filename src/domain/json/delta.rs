@@ -74,6 +74,10 @@ impl Delta {
         // Its length was bounded when the state was; a limit that shrank since must not lose a state.
         let limits = Limits { bytes_max: text.len(), depth_max: DEPTH_CEILING };
         let value = parse(text, &limits).map_err(|_| DeltaError::Text)?;
+        // `serde` would also read a struct from an array of its fields; we never write that.
+        if !value.is_object() {
+            return Err(DeltaError::Text);
+        }
         serde_json::from_value(value).map_err(|_| DeltaError::Text)
     }
 

@@ -14,3 +14,6 @@ pub mod patch;
 pub mod pattern;
 pub mod pointer;
 pub mod size;
+
+#[cfg(test)]
+mod samples;

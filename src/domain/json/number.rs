@@ -2,11 +2,17 @@
 
 use serde_json::{Number, Value};
 
+#[cfg(test)]
+mod tests;
+
 /// The largest integer up to which every integer is a double: 2^53 − 1.
 pub const INTEGER_MAX: u64 = (1 << 53) - 1;
 
 /// No double needs more significant digits than this to be told from its neighbours.
 const DIGITS_MAX: u32 = 17;
+
+/// Digits that fit a `u64` whatever they are. Those after them can only be zeros, or there are too many.
+const DIGITS_KEPT: u32 = 19;
 
 /// Any decimal of this many significant digits survives the way through a (normal) double, so its
 /// shortest form need not be looked at.
@@ -52,7 +58,7 @@ pub fn normalise(value: &mut Value) {
 /// The number that a JSON number's text means, or `None` if the decimal value of the shortest double
 /// is another one. The text is known to be a JSON number.
 pub(super) fn exact(text: &str) -> Option<Number> {
-    let decimal = Decimal::read(text)?;
+    let decimal = Decimal::read(text.as_bytes())?;
     if decimal.digits == 0 {
         return Some(Number::from(0));
     }
@@ -66,8 +72,9 @@ pub(super) fn exact(text: &str) -> Option<Number> {
         Some(double) => number(double),
         None => {
             let double: f64 = text.parse().ok().filter(|it: &f64| it.is_finite())?;
-            let shortest = ryu_js::Buffer::new().format_finite(double).to_owned();
-            if Decimal::read(&shortest)? == decimal { number(double) } else { None }
+            let mut buffer = ryu_js::Buffer::new();
+            let shortest = Decimal::read(buffer.format_finite(double).as_bytes())?;
+            if shortest == decimal { number(double) } else { None }
         }
     }
 }
@@ -83,41 +90,43 @@ struct Decimal {
 
 impl Decimal {
     /// Reads a number's text in one pass; `None` if it has more significant digits than any double needs.
-    fn read(text: &str) -> Option<Self> {
-        let mut it = Self { negative: text.starts_with('-'), digits: 0, digit_count: 0, exponent: 0 };
-        let mantissa_end = text.find(['e', 'E']).unwrap_or(text.len());
-        let (mantissa, exponent) = text.split_at(mantissa_end);
-        let mut zeros_pending = 0_usize;
-        let mut digits_after_point = None;
-        for byte in mantissa.bytes() {
-            match byte {
-                b'.' => digits_after_point = Some(0_i64),
-                b'0'..=b'9' => {
-                    digits_after_point = digits_after_point.map(|count| count + 1);
-                    if byte == b'0' {
-                        zeros_pending += usize::from(it.digits != 0);
-                        continue;
-                    }
-                    if zeros_pending + it.digit_count as usize >= DIGITS_MAX as usize {
-                        return None;
-                    }
-                    for _ in 0..zeros_pending {
-                        it.push_digit(0);
-                    }
-                    zeros_pending = 0;
-                    it.push_digit(byte - b'0');
+    fn read(text: &[u8]) -> Option<Self> {
+        let (mut digits, mut digits_kept) = (0_u64, 0_u32);
+        let (mut zeros_dropped, mut exponent, mut point) = (0_i64, 0, None);
+        let mut mantissa_end = text.len();
+        for (index, byte) in text.iter().enumerate() {
+            let digit = byte.wrapping_sub(b'0');
+            if digit <= 9 {
+                if digits_kept < DIGITS_KEPT {
+                    digits = digits * 10 + u64::from(digit);
+                    digits_kept += u32::from(digits != 0);
+                } else if digit == 0 {
+                    zeros_dropped += 1;
+                } else {
+                    return None;
                 }
-                _ => {}
+            } else if *byte == b'.' {
+                point = Some(index + 1);
+            } else if matches!(byte, b'e' | b'E') {
+                exponent = read_exponent(&text[index + 1..]);
+                mantissa_end = index;
+                break;
             }
         }
-        let trailing = i64::try_from(zeros_pending).ok()?;
-        it.exponent = read_exponent(exponent) - digits_after_point.unwrap_or(0) + trailing;
-        Some(it)
+        if let Some(point) = point {
+            exponent -= i64::try_from(mantissa_end - point).ok()?;
+        }
+        let negative = text.first() == Some(&b'-');
+        Self::without_zeros(negative, digits, exponent + zeros_dropped)
     }
 
-    fn push_digit(&mut self, digit: u8) {
-        self.digits = self.digits * 10 + u64::from(digit);
-        self.digit_count += 1;
+    fn without_zeros(negative: bool, mut digits: u64, mut exponent: i64) -> Option<Self> {
+        while digits != 0 && digits.is_multiple_of(10) {
+            digits /= 10;
+            exponent += 1;
+        }
+        let digit_count = digits.checked_ilog10().map_or(0, |it| it + 1);
+        if digit_count > DIGITS_MAX { None } else { Some(Self { negative, digits, digit_count, exponent }) }
     }
 
     /// The exponent it would have as `0.d… × 10^magnitude`.
@@ -146,9 +155,12 @@ impl Decimal {
     }
 }
 
-/// The exponent after its `e`, bounded before any arithmetic; 0 if there is none.
-fn read_exponent(text: &str) -> i64 {
-    let digits = text.trim_start_matches(['e', 'E', '+', '-']);
-    let size = digits.bytes().fold(0_i64, |sum, it| (sum * 10 + i64::from(it - b'0')).min(EXPONENT_MAX));
-    if text.contains('-') { -size } else { size }
+/// The exponent after its `e`, bounded before any arithmetic.
+fn read_exponent(text: &[u8]) -> i64 {
+    let (negative, digits) = match text {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] | digits => (false, digits),
+    };
+    let size = digits.iter().fold(0_i64, |sum, it| (sum * 10 + i64::from(it - b'0')).min(EXPONENT_MAX));
+    if negative { -size } else { size }
 }

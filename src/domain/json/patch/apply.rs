@@ -176,8 +176,9 @@ impl Run<'_> {
         let (parent, token) = path.split_last().ok_or(Fault::StateNotAnObject)?;
         match parent.resolve_mut(&mut self.state) {
             Some(Value::Object(members)) => members.remove(token.as_ref()).ok_or(Fault::NotFound),
+            // Not `BadIndex`: the array is no probe, so that it is one must not show.
             Some(Value::Array(items)) => {
-                let index = array_index(&token).filter(|it| *it < items.len()).ok_or(Fault::BadIndex)?;
+                let index = array_index(&token).filter(|it| *it < items.len()).ok_or(Fault::NotFound)?;
                 Ok(items.remove(index))
             }
             _ => Err(Fault::NotFound),

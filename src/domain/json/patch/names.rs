@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::operation::Operation;
 use super::{Form, Patch};
 use crate::domain::json::diff::each_leaf;
-use crate::domain::json::pointer::{Pointer, Trail};
+use crate::domain::json::pointer::{Pointer, Trail, array_index};
 
 /// A place that a request names, and what it asks for there.
 #[derive(Clone, PartialEq, Debug)]
@@ -34,7 +34,11 @@ impl Patch {
         match &self.0 {
             // They fit every object.
             Form::Merge(_) | Form::MergePatch(_) => Vec::new(),
-            Form::JsonPatch(operations) => operations.iter().flat_map(probes_of).collect(),
+            Form::JsonPatch(operations) => {
+                let mut prober = Prober::default();
+                operations.iter().for_each(|it| prober.operation(it));
+                prober.probes
+            }
         }
     }
 
@@ -54,21 +58,54 @@ impl Patch {
     }
 }
 
-fn probes_of(operation: &Operation) -> Vec<Pointer> {
-    match operation {
-        Operation::Add { path, .. } => probe_of_place(path).into_iter().collect(),
-        Operation::Remove { path } | Operation::Replace { path, .. } | Operation::Test { path, .. } => {
-            vec![path.clone()]
-        }
-        Operation::Move { from, path } | Operation::Copy { from, path } => {
-            std::iter::once(from.clone()).chain(probe_of_place(path)).collect()
-        }
-    }
+#[derive(Default)]
+struct Prober {
+    probes: Vec<Pointer>,
+    /// Where an item may have been taken out of an array, so that those after it moved up: from then on
+    /// a path into the array reads an item that had another index.
+    shifted: Vec<Pointer>,
 }
 
-/// To put something somewhere, there must be a container; the state itself always is one.
-fn probe_of_place(path: &Pointer) -> Option<Pointer> {
-    path.parent().filter(|it| !it.is_root())
+impl Prober {
+    fn operation(&mut self, operation: &Operation) {
+        match operation {
+            Operation::Add { path, .. } => self.container_of(path),
+            Operation::Replace { path, .. } | Operation::Test { path, .. } => self.probe(path.clone()),
+            Operation::Remove { path } => self.taken(path),
+            Operation::Move { from, path } => {
+                self.taken(from);
+                self.container_of(path);
+            }
+            Operation::Copy { from, path } => {
+                self.probe(from.clone());
+                self.container_of(path);
+            }
+        }
+    }
+
+    fn probe(&mut self, path: Pointer) {
+        let arrays = self.shifted.iter().filter(|it| it.covers(&path) && **it != path);
+        self.probes.extend(arrays.cloned());
+        self.probes.push(path);
+    }
+
+    /// To put something somewhere, there must be a container; the state itself always is one.
+    fn container_of(&mut self, path: &Pointer) {
+        if let Some(container) = path.parent().filter(|it| !it.is_root()) {
+            self.probe(container);
+        }
+    }
+
+    fn taken(&mut self, path: &Pointer) {
+        self.probe(path.clone());
+        if let Some((array, token)) = path.split_last()
+            && array_index(&token).is_some()
+            && !array.is_root()
+            && !self.shifted.contains(&array)
+        {
+            self.shifted.push(array);
+        }
+    }
 }
 
 fn name_operation(operation: &Operation, named: &mut Vec<Named>) {

@@ -23,7 +23,6 @@ macro_rules! migrations {
 }
 
 pub(super) const SQLITE: &[Migration] = migrations!("sqlite": 1 "0001_tables");
-#[expect(dead_code, reason = "PostgreSQL comes next")]
 pub(super) const POSTGRES: &[Migration] = migrations!("postgres": 1 "0001_tables");
 
 /// Which migrations the database has had. Both databases take this text.

@@ -198,7 +198,7 @@ fn applied(connection: &Connection) -> rusqlite::Result<Vec<(i64, String)>> {
     statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
 }
 
-/// A row as [`super::sql::COLUMNS`] lists it.
+/// A row, its columns in the order in which every statement lists them.
 fn decode(table: Table, row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
     let facets = Facets { alias: row.get(1)?, owner: row.get(2)?, state: row.get(3)?, due: row.get(4)? };
     Ok(Row {

@@ -16,7 +16,7 @@ pub async fn what_was_committed_is_read_back_in_every_column(database: Database)
             due: i64::MIN,
         };
         let row = sealed(*table, "größer \"quoted\" 📎", facets, 1);
-        store.commit(insert(&[row.clone()])).await.unwrap();
+        store.commit(insert(&[&row])).await.unwrap();
         assert_eq!(store.get(*table, &row.id).await.unwrap().as_ref(), Some(&row));
         let next = next(&row, "{}");
         store.commit(replace(next.clone())).await.unwrap();
@@ -28,7 +28,7 @@ pub async fn what_was_committed_is_read_back_in_every_column(database: Database)
 pub async fn of_twenty_racing_replacements_exactly_one_wins(database: Database) {
     let store = database.open().await;
     let first = row("t");
-    store.commit(insert(&[first.clone()])).await.unwrap();
+    store.commit(insert(&[&first])).await.unwrap();
     let racers = (0..20).map(|at| store.commit(replace(next(&first, &at.to_string()))));
     let outcomes = join_all(racers).await;
     let won: Vec<usize> = (0..20).filter(|at| outcomes[*at].is_ok()).collect();

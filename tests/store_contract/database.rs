@@ -8,9 +8,12 @@ use countersign::domain::keys::{Keys, RowKey};
 use countersign::domain::time::Timestamp;
 use countersign::store::Store;
 use countersign::store::change::{Change, Guard, RowWrite};
+use countersign::store::postgres::{PostgresOptions, PostgresStore};
 use countersign::store::row::{Facets, Row, Table};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use tempfile::TempDir;
+
+use crate::server;
 
 /// A database of one test's own.
 pub struct Database {
@@ -20,6 +23,7 @@ pub struct Database {
 
 enum Place {
     Sqlite { path: PathBuf, _folder: TempDir },
+    Postgres { url: String },
 }
 
 impl Database {
@@ -29,12 +33,20 @@ impl Database {
         Self { offset: ClockOffset::default(), place }
     }
 
+    pub async fn postgres() -> Self {
+        Self { offset: ClockOffset::default(), place: Place::Postgres { url: server::new_database().await } }
+    }
+
     /// Another store on the same database, as another gateway would have.
     pub async fn open(&self) -> Arc<dyn Store> {
         match &self.place {
             Place::Sqlite { path, .. } => {
                 let options = SqliteOptions { clock_offset: self.offset.clone(), ..SqliteOptions::default() };
                 Arc::new(SqliteStore::open(path, options).unwrap())
+            }
+            Place::Postgres { url } => {
+                let options = PostgresOptions { clock_offset: self.offset.clone() };
+                Arc::new(PostgresStore::open(url, options).await.unwrap())
             }
         }
     }
@@ -69,8 +81,8 @@ pub fn change(guards: Vec<Guard>, writes: Vec<RowWrite>) -> Change {
     Change { decided_at: now(), guards, writes }
 }
 
-pub fn insert(rows: &[Row]) -> Change {
-    change(Vec::new(), rows.iter().cloned().map(RowWrite::Insert).collect())
+pub fn insert(rows: &[&Row]) -> Change {
+    change(Vec::new(), rows.iter().map(|row| RowWrite::Insert((*row).clone())).collect())
 }
 
 pub fn replace(row: Row) -> Change {

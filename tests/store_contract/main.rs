@@ -4,6 +4,8 @@
 
 mod commits;
 mod database;
+#[path = "../support/postgres.rs"]
+mod server;
 
 use database::Database;
 
@@ -14,6 +16,15 @@ macro_rules! promises {
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $claim() {
                     super::$file::$claim(super::Database::sqlite()).await;
+                }
+            )*)*
+        }
+
+        mod postgres {
+            $($(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $claim() {
+                    super::$file::$claim(super::Database::postgres().await).await;
                 }
             )*)*
         }

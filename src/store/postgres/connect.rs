@@ -1,5 +1,6 @@
 //! Connections: how the address is read, how a session is set up, and what is said when something fails.
 
+use std::error::Error as _;
 use std::ops::Deref;
 use std::time::Duration;
 
@@ -191,7 +192,18 @@ fn told(error: &Error) -> String {
     match error.as_db_error() {
         Some(refusal) if names_only(refusal) => format!("{} ({})", refusal.message(), refusal.code().code()),
         Some(refusal) => format!("error {}", refusal.code().code()),
-        None => error.to_string(),
+        None => {
+            let causes = std::iter::successors(error.source(), |cause| (*cause).source());
+            causes.fold(error.to_string(), |told, cause| format!("{told}: {cause}"))
+        }
+    }
+}
+
+/// True if the failure is the connection's and not the statement's: another connection may do better.
+pub(super) fn is_lost(error: &Error) -> bool {
+    match error.code() {
+        Some(code) => ["08", "57P"].iter().any(|class| code.code().starts_with(class)),
+        None => true,
     }
 }
 

@@ -15,7 +15,7 @@ use super::super::check::can_be_asked;
 use super::super::row::{Facets, Row, Table};
 use super::super::sql::{Dialect, Grouped, Reads};
 use super::super::{Cursor, Filter, LIST_ROWS_MAX, StoreError, queue};
-use super::connect::{ANSWER_PATIENCE, Lease, database, silent};
+use super::connect::{ANSWER_PATIENCE, Lease, database, is_lost, silent};
 use crate::domain::time::Timestamp;
 
 /// How many fetch beside each other: while one waits for the database, what comes meanwhile gathers.
@@ -174,14 +174,14 @@ pub(super) async fn now(pool: Pool) -> Result<Timestamp, StoreError> {
 }
 
 /// Milliseconds since 1970, as they are when the statement runs and not when its transaction began.
-pub(super) const NOW: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+pub(super) const NOW: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
 /// Runs the queries, all sent before the first is answered. A connection that turns out to be gone is no
 /// reason to fail: the next is tried once.
 async fn run(pool: &Pool, queries: Vec<Query>) -> Result<Vec<Vec<Row>>, StoreError> {
     let work = async {
         match run_once(pool, &queries).await? {
-            Err(error) if error.is_closed() => run_once(pool, &queries).await?.map_err(|error| database(&error)),
+            Err(error) if is_lost(&error) => run_once(pool, &queries).await?.map_err(|error| database(&error)),
             done => done.map_err(|error| database(&error)),
         }
     };

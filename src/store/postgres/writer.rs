@@ -19,7 +19,7 @@ use super::super::check::{self, Moment};
 use super::super::queue::{self, Job, Outcomes};
 use super::super::row::Table;
 use super::super::sql::Grouped;
-use super::connect::{ANSWER_PATIENCE, Lease, database, of_change, silent};
+use super::connect::{ANSWER_PATIENCE, Lease, database, is_lost, of_change, silent};
 use super::group::{self, Rows};
 use super::listen::CHANNEL;
 use super::reader::NOW;
@@ -143,7 +143,7 @@ impl Writer {
                 client.give_back();
                 Ok(outcomes)
             }
-            Err(Trouble::Refused(error)) if error.is_closed() => Err(Failure::Lost(database(&error))),
+            Err(Trouble::Refused(error)) if is_lost(&error) => Err(Failure::Lost(database(&error))),
             Err(trouble) => {
                 if client.batch_execute("ROLLBACK").await.is_ok() {
                     client.give_back();

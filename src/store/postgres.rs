@@ -21,10 +21,12 @@ use super::bell::Bell;
 use super::change::Change;
 pub use super::migrate::OpenError;
 use super::queue::{self, Queue};
+pub use super::queue::{Point, Probe};
 use super::row::{Row, Table};
 use super::{Cursor, Filter, SequencerLock, Store, StoreError, check};
 use connect::database;
 use reader::{By, Query, Reader};
+use writer::Writer;
 
 /// The store has threads of its own, so that it works under any runtime, or several, and outlives none.
 const THREADS: usize = 2;
@@ -37,6 +39,8 @@ const SEQUENCER_LOCK: i64 = i64::from_be_bytes(*b"csignseq");
 pub struct PostgresOptions {
     /// How far the store's time is off the database's clock.
     pub clock_offset: ClockOffset,
+    /// What is told where each commit stands.
+    pub probe: Probe,
 }
 
 /// The store on a PostgreSQL database.
@@ -68,7 +72,8 @@ impl PostgresStore {
         let (reader, asks) = Reader::new();
         engine.run(connect::migrate(config.clone())).await??;
         engine.run(connect::warm(pool.clone())).await??;
-        writer::start(engine.runtime(), &pool, jobs, &options.clock_offset, &bell);
+        let writer = Writer { pool: pool.clone(), options: options.clone(), bell: Arc::clone(&bell) };
+        writer.start(engine.runtime(), jobs);
         reader::start(engine.runtime(), &pool, asks);
         engine.runtime().spawn(listen::forever(config.clone(), Arc::clone(&bell)));
         Ok(Self { queue, reader, pool, config, bell, clock_offset: options.clock_offset, engine })

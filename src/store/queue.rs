@@ -1,6 +1,6 @@
 //! Changes on their way to whoever writes: a bounded queue, and an answer for each.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
 
@@ -17,8 +17,36 @@ pub(super) type Outcomes = Vec<Result<(), StoreError>>;
 /// A change and whoever waits for it.
 pub(super) struct Job {
     pub(super) change: Change,
-    pub(super) since: Instant,
+    since: Instant,
     answer: oneshot::Sender<Result<(), StoreError>>,
+}
+
+impl Job {
+    /// How long it has been in the store's hands.
+    pub(super) fn waited(&self) -> Duration {
+        SystemClock.instant().saturating_duration_since(self.since)
+    }
+}
+
+/// Where a commit stands. Told of each, a test can end the process just there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Point {
+    /// The transaction has begun and its rows are locked; nothing is written.
+    Locked,
+    /// Every row is written, nothing is committed.
+    Written,
+    /// All is committed, nobody has been told.
+    Committed,
+}
+
+/// Called at each point of each group of commits. Nothing, except in tests.
+#[derive(Clone, Copy, Debug)]
+pub struct Probe(pub fn(Point));
+
+impl Default for Probe {
+    fn default() -> Self {
+        Self(|_| ())
+    }
 }
 
 /// The callers' end.

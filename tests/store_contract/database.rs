@@ -57,7 +57,8 @@ impl Database {
                 SqliteStore::open(path, options).map(|store| -> Arc<dyn Store> { Arc::new(store) })
             }
             Place::Postgres { url } => {
-                let store = PostgresStore::open(url, PostgresOptions { clock_offset }).await?;
+                let store =
+                    PostgresStore::open(url, PostgresOptions { clock_offset, ..PostgresOptions::default() }).await?;
                 Ok(Arc::new(store))
             }
         }

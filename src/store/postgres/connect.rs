@@ -32,13 +32,14 @@ const POOL_PATIENCE: Duration = Duration::from_secs(2);
 /// While a database is brought up to date, others that want to do so wait.
 const MIGRATION_LOCK: i64 = i64::from_be_bytes(*b"csignmig");
 
-/// What every session needs. Waiting for a lock for longer than clocks may differ is of no use. A gateway
+/// What every session needs. A lock that is not had soon is held by someone who is stuck: others need not
+/// wait with those who want it. A gateway
 /// that stops in the middle of a transaction must not hold its locks for ever. Plans are made once, must
 /// not depend on how small a table was then, and so use indexes and nothing else. And what is committed
 /// is on the disk, whatever the server's default.
 const SESSION: &str = "
     SET default_transaction_isolation = 'read committed';
-    SET lock_timeout = '2s';
+    SET lock_timeout = '500ms';
     SET statement_timeout = '10s';
     SET idle_in_transaction_session_timeout = '10s';
     SET plan_cache_mode = 'force_generic_plan';

@@ -224,3 +224,67 @@ pub(super) fn writings<'c>(changes: impl Iterator<Item = &'c Change>) -> Vec<Wri
     }
     writings
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::time::Timestamp;
+    use crate::store::row::Facets;
+
+    fn row(table: Table, id: &str) -> Row {
+        let (key_id, body) = ("key".to_owned(), "{}".to_owned());
+        Row { table, id: id.to_owned(), facets: Facets::default(), revision: 2, body, key_id, mac: vec![0] }
+    }
+
+    fn change(relied: &[&str], replaced: &[&str], inserted: &[&str]) -> Change {
+        let guard = |id: &&str| Guard::Unchanged { table: Table::Threads, id: (*id).to_owned(), revision: 1 };
+        let replace = replaced.iter().map(|id| RowWrite::Replace(row(Table::Threads, id)));
+        let insert = inserted.iter().map(|id| RowWrite::Insert(row(Table::Threads, id)));
+        let guards = relied.iter().map(guard).collect();
+        Change { decided_at: Timestamp::default(), guards, writes: replace.chain(insert).collect() }
+    }
+
+    fn told(changes: &[Change]) -> Vec<(Strength, String)> {
+        locks(changes.iter()).iter().map(|it| (it.strength, it.ids.concat())).collect()
+    }
+
+    #[test]
+    fn rows_are_locked_in_one_order_whoever_wants_them() {
+        let (one, other) = (change(&["c", "a"], &["d"], &[]), change(&["e"], &["b"], &[]));
+        let expected = [(Strength::Rely, "a"), (Strength::Write, "b"), (Strength::Rely, "c"), (Strength::Write, "d")];
+        let told_so = told(&[one.clone(), other.clone()]);
+        assert_eq!(told_so, told(&[other, one]));
+        assert!(told_so.iter().zip(expected).all(|(told, (strength, ids))| *told == (strength, ids.to_owned())));
+        assert_eq!(told_so.len(), 5);
+    }
+
+    #[test]
+    fn neighbours_share_a_statement_and_new_rows_go_with_any() {
+        let told_so = told(&[change(&["b", "c"], &["e", "f"], &["a", "d", "g"])]);
+        assert_eq!(told_so, [(Strength::Rely, "abcd".to_owned()), (Strength::Write, "efg".to_owned())]);
+    }
+
+    #[test]
+    fn a_row_that_one_relies_on_and_another_writes_is_locked_for_writing() {
+        let both = [change(&["a"], &[], &[]), change(&[], &["a"], &[])];
+        assert_eq!(told(&both), [(Strength::Write, "a".to_owned())]);
+    }
+
+    #[test]
+    fn a_row_written_by_a_change_stands_at_nothing_that_the_next_could_expect() {
+        let mut rows = Rows::default();
+        rows.stands_at(Table::Threads, "a".to_owned(), 1);
+        rows.write(&change(&[], &["a"], &["b"]));
+        for id in ["a", "b"] {
+            assert_eq!(rows.revision(Table::Threads, id).unwrap(), Some(WRITTEN));
+        }
+    }
+
+    #[test]
+    fn a_table_is_written_by_one_statement_of_each_kind_in_the_order_of_ids() {
+        let changes = [change(&[], &["d", "a"], &["c"]), change(&[], &["b"], &[])];
+        let told: Vec<(Verb, String)> =
+            writings(changes.iter()).iter().map(|it| (it.verb, it.columns.ids.concat())).collect();
+        assert_eq!(told, [(Verb::Update, "abd".to_owned()), (Verb::Insert, "c".to_owned())]);
+    }
+}

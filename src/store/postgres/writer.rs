@@ -9,21 +9,21 @@ use futures_util::future::{try_join_all, try_join4};
 use tokio::runtime::Runtime;
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::timeout;
-use tokio_postgres::error::DbError;
 use tokio_postgres::Error;
+use tokio_postgres::error::DbError;
 
-use super::super::StoreError;
 use super::super::bell::Bell;
 use super::super::change::Change;
 use super::super::check::{self, Moment};
-use super::super::queue::{self, Job, Outcomes};
+use super::super::queue::{self, Job, Outcomes, Point};
 use super::super::row::Table;
 use super::super::sql::Grouped;
+use super::super::{CLOCK_SKEW_MILLIS_MAX, StoreError};
+use super::PostgresOptions;
 use super::connect::{ANSWER_PATIENCE, Lease, database, is_lost, of_change, silent};
 use super::group::{self, Rows};
 use super::listen::CHANNEL;
 use super::reader::NOW;
-use crate::clock::{Clock as _, ClockOffset, SystemClock};
 use crate::domain::time::Timestamp;
 
 /// How many commit beside each other: while one waits for the disk, the other prepares.
@@ -32,11 +32,15 @@ const WRITERS: usize = 2;
 /// Enough that a statement's own cost no longer counts; more would only hold the locks longer.
 const GROUP_CHANGES_MAX: usize = 256;
 
+/// A change that waited longer was decided longer ago than clocks may differ.
+const PATIENCE_MILLIS: u128 = CLOCK_SKEW_MILLIS_MAX.unsigned_abs() as u128;
+
+/// What each writer works with.
 #[derive(Clone)]
-struct Writer {
-    pool: Pool,
-    clock_offset: ClockOffset,
-    bell: Arc<Bell>,
+pub(super) struct Writer {
+    pub(super) pool: Pool,
+    pub(super) options: PostgresOptions,
+    pub(super) bell: Arc<Bell>,
 }
 
 /// Why nothing of a group was committed.
@@ -80,22 +84,15 @@ impl Trouble {
     }
 }
 
-/// Starts the writers.
-pub(super) fn start(
-    runtime: &Runtime,
-    pool: &Pool,
-    jobs: mpsc::Receiver<Job>,
-    clock_offset: &ClockOffset,
-    bell: &Arc<Bell>,
-) {
-    let writer = Writer { pool: pool.clone(), clock_offset: clock_offset.clone(), bell: Arc::clone(bell) };
-    let jobs = Arc::new(Mutex::new(jobs));
-    for _ in 0..WRITERS {
-        runtime.spawn(writer.clone().work(Arc::clone(&jobs)));
-    }
-}
-
 impl Writer {
+    /// Starts as many as are of use.
+    pub(super) fn start(self, runtime: &Runtime, jobs: mpsc::Receiver<Job>) {
+        let jobs = Arc::new(Mutex::new(jobs));
+        for _ in 0..WRITERS {
+            runtime.spawn(self.clone().work(Arc::clone(&jobs)));
+        }
+    }
+
     async fn work(self, jobs: Arc<Mutex<mpsc::Receiver<Job>>>) {
         let mut group = Vec::with_capacity(GROUP_CHANGES_MAX);
         while jobs.lock().await.recv_many(&mut group, GROUP_CHANGES_MAX).await > 0 {
@@ -114,7 +111,12 @@ impl Writer {
             Err(Failure::Undone(_)) => {
                 let mut outcomes = Vec::with_capacity(group.len());
                 for job in group {
-                    outcomes.extend(Box::pin(self.commit(slice::from_ref(job))).await);
+                    // Too old to be accepted, and so no reason to let the next grow old as well.
+                    let outcome = match job.waited().as_millis() > PATIENCE_MILLIS {
+                        true => vec![Err(StoreError::Busy)],
+                        false => Box::pin(self.commit(slice::from_ref(job))).await,
+                    };
+                    outcomes.extend(outcome);
                 }
                 outcomes
             }
@@ -139,7 +141,9 @@ impl Writer {
             Ok(outcomes) => {
                 // NOTIFY is part of the transaction: it is heard if and only if it commits.
                 let end = format!("NOTIFY {CHANNEL}; COMMIT");
+                (self.options.probe.0)(Point::Written);
                 client.batch_execute(&end).await.map_err(|error| Failure::Final(database(&error)))?;
+                (self.options.probe.0)(Point::Committed);
                 client.give_back();
                 Ok(outcomes)
             }
@@ -156,11 +160,11 @@ impl Writer {
     /// Everything but the end: locks, checks, writes.
     async fn write(&self, client: &Object, group: &[Job]) -> Result<Outcomes, Trouble> {
         let (mut rows, now) = stand(client, group).await?;
-        let now = self.clock_offset.applied_to(now);
+        (self.options.probe.0)(Point::Locked);
+        let now = self.options.clock_offset.applied_to(now);
         let mut outcomes = Vec::with_capacity(group.len());
         for job in group {
-            let waited = SystemClock.instant().saturating_duration_since(job.since);
-            let verdict = check::check(&job.change, Moment { now, waited }, &mut rows);
+            let verdict = check::check(&job.change, Moment { now, waited: job.waited() }, &mut rows);
             if verdict.is_ok() {
                 rows.write(&job.change);
             }

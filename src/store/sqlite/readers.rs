@@ -107,3 +107,35 @@ impl Readers {
         self.connections[turn % self.connections.len()].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::migrate;
+    use super::*;
+
+    /// How SQLite means to run a statement.
+    fn plan(connection: &Connection, text: &str) -> String {
+        let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {text}")).unwrap();
+        let parameters = vec![rusqlite::types::Null; statement.parameter_count()];
+        let rows = statement.query_map(rusqlite::params_from_iter(parameters), |row| row.get::<_, String>(3));
+        rows.unwrap().collect::<rusqlite::Result<Vec<_>>>().unwrap().join("; ")
+    }
+
+    #[test]
+    fn every_statement_on_every_table_goes_through_an_index_and_sorts_nothing() {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(migrate::SQLITE[0].sql).unwrap();
+        for table in Table::ALL {
+            let (reads, single) = (Reads::of(Dialect::Sqlite, *table), Single::of(*table));
+            let lists = [&reads.list_all, &reads.list_owner, &reads.list_state, &reads.list_due, &reads.last_of];
+            let lookups = [&single.get, &single.get_by_alias, &single.revision, &single.holder, &single.update];
+            for text in lists.into_iter().chain(lookups).chain([&single.delete]) {
+                let plan = plan(&connection, text);
+                assert!(plan.starts_with(&format!("SEARCH {} USING ", table.name())), "{text}: {plan}");
+                assert!(!plan.contains("SCAN") && !plan.contains("TEMP B-TREE"), "{text}: {plan}");
+            }
+            assert!(plan(&connection, &reads.list_due).contains(&format!("{}_state", table.name())));
+            assert!(plan(&connection, &reads.last_of).contains(&format!("{}_owner", table.name())));
+        }
+    }
+}

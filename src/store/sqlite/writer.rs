@@ -12,7 +12,7 @@ use super::super::StoreError;
 use super::super::bell::Bell;
 use super::super::change::{Change, RowWrite};
 use super::super::check::{self, Moment, Standing};
-use super::super::queue::{self, Job, Outcomes, Queue};
+use super::super::queue::{self, Job, Outcomes, Point, Probe, Queue};
 use super::super::row::{Row, Table};
 use super::super::sql::Single;
 use super::database;
@@ -30,14 +30,8 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(
-        connection: Connection,
-        clock_offset: ClockOffset,
-        bell: Arc<Bell>,
-        keeper: Signal,
-    ) -> Result<Self, StoreError> {
+    pub(super) fn start(mut desk: Desk) -> Result<Self, StoreError> {
         let (queue, jobs) = Queue::new();
-        let mut desk = Desk { connection, clock_offset, bell, keeper };
         let thread = std::thread::Builder::new().name("sqlite-writer".to_owned());
         let thread = thread.spawn(move || desk.work(jobs));
         let thread = thread.map_err(|error| StoreError::Database(format!("no thread for the writer: {error}")))?;
@@ -60,11 +54,12 @@ impl Drop for Writer {
 }
 
 /// What the writing thread owns.
-struct Desk {
-    connection: Connection,
-    clock_offset: ClockOffset,
-    bell: Arc<Bell>,
-    keeper: Signal,
+pub(super) struct Desk {
+    pub(super) connection: Connection,
+    pub(super) clock_offset: ClockOffset,
+    pub(super) probe: Probe,
+    pub(super) bell: Arc<Bell>,
+    pub(super) keeper: Signal,
 }
 
 /// Why nothing of a group was committed.
@@ -101,11 +96,12 @@ impl Desk {
     fn commit_together(&mut self, group: &[Job]) -> Result<Outcomes, Failure> {
         let begin = self.connection.transaction_with_behavior(TransactionBehavior::Immediate);
         let transaction = begin.map_err(|error| Failure::InAll(database(error)))?;
+        (self.probe.0)(Point::Locked);
         let mut outcomes = Vec::with_capacity(group.len());
         for job in group {
             let now = self.clock_offset.applied_to(SystemClock.now());
-            let waited = SystemClock.instant().saturating_duration_since(job.since);
-            let verdict = check::check(&job.change, Moment { now, waited }, &mut Locked(&transaction));
+            let moment = Moment { now, waited: job.waited() };
+            let verdict = check::check(&job.change, moment, &mut Locked(&transaction));
             if let Err(StoreError::Database(text)) = verdict {
                 return Err(Failure::InOne(StoreError::Database(text)));
             }
@@ -115,7 +111,9 @@ impl Desk {
             }
             outcomes.push(verdict);
         }
+        (self.probe.0)(Point::Written);
         transaction.commit().map_err(|error| Failure::InAll(database(error)))?;
+        (self.probe.0)(Point::Committed);
         Ok(outcomes)
     }
 }

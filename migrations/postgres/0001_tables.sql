@@ -3,11 +3,12 @@
 -- `mac` covers every other column.
 --
 -- An empty owner or state means none: no list asks for it, so no index keeps it.
+-- Bodies of some KiB stay in their row, uncompressed: they are mostly hashes and signatures.
 -- COLLATE "C" is the order of bytes, which is SQLite's: lists come in the same order from both.
 
 -- The gateway itself: its identity and whether all is halted. One row.
 CREATE TABLE gateway (
-    id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    id TEXT COLLATE "C" NOT NULL PRIMARY KEY CHECK (id <> ''),
     alias TEXT COLLATE "C",
     owner TEXT COLLATE "C" NOT NULL,
     state TEXT COLLATE "C" NOT NULL,
@@ -16,14 +17,14 @@ CREATE TABLE gateway (
     body TEXT COLLATE "C" NOT NULL,
     key_id TEXT COLLATE "C" NOT NULL,
     mac BYTEA NOT NULL
-);
+) WITH (toast_tuple_target = 8160);
 CREATE UNIQUE INDEX gateway_alias ON gateway (alias) WHERE alias IS NOT NULL;
 CREATE INDEX gateway_owner ON gateway (owner, id) WHERE owner <> '';
 CREATE INDEX gateway_state ON gateway (state, due, id) WHERE state <> '';
 
 -- Flows, with their active policy and halts.
 CREATE TABLE flows (
-    id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    id TEXT COLLATE "C" NOT NULL PRIMARY KEY CHECK (id <> ''),
     alias TEXT COLLATE "C",
     owner TEXT COLLATE "C" NOT NULL,
     state TEXT COLLATE "C" NOT NULL,
@@ -32,14 +33,14 @@ CREATE TABLE flows (
     body TEXT COLLATE "C" NOT NULL,
     key_id TEXT COLLATE "C" NOT NULL,
     mac BYTEA NOT NULL
-);
+) WITH (toast_tuple_target = 8160);
 CREATE UNIQUE INDEX flows_alias ON flows (alias) WHERE alias IS NOT NULL;
 CREATE INDEX flows_owner ON flows (owner, id) WHERE owner <> '';
 CREATE INDEX flows_state ON flows (state, due, id) WHERE state <> '';
 
 -- Policies, by digest.
 CREATE TABLE policies (
-    id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    id TEXT COLLATE "C" NOT NULL PRIMARY KEY CHECK (id <> ''),
     alias TEXT COLLATE "C",
     owner TEXT COLLATE "C" NOT NULL,
     state TEXT COLLATE "C" NOT NULL,
@@ -48,14 +49,14 @@ CREATE TABLE policies (
     body TEXT COLLATE "C" NOT NULL,
     key_id TEXT COLLATE "C" NOT NULL,
     mac BYTEA NOT NULL
-);
+) WITH (toast_tuple_target = 8160);
 CREATE UNIQUE INDEX policies_alias ON policies (alias) WHERE alias IS NOT NULL;
 CREATE INDEX policies_owner ON policies (owner, id) WHERE owner <> '';
 CREATE INDEX policies_state ON policies (state, due, id) WHERE state <> '';
 
 -- Threads.
 CREATE TABLE threads (
-    id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    id TEXT COLLATE "C" NOT NULL PRIMARY KEY CHECK (id <> ''),
     alias TEXT COLLATE "C",
     owner TEXT COLLATE "C" NOT NULL,
     state TEXT COLLATE "C" NOT NULL,
@@ -64,14 +65,14 @@ CREATE TABLE threads (
     body TEXT COLLATE "C" NOT NULL,
     key_id TEXT COLLATE "C" NOT NULL,
     mac BYTEA NOT NULL
-);
+) WITH (toast_tuple_target = 8160);
 CREATE UNIQUE INDEX threads_alias ON threads (alias) WHERE alias IS NOT NULL;
 CREATE INDEX threads_owner ON threads (owner, id) WHERE owner <> '';
 CREATE INDEX threads_state ON threads (state, due, id) WHERE state <> '';
 
 -- Transitions, by digest; alias: what makes two requests the same proposal.
 CREATE TABLE transitions (
-    id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    id TEXT COLLATE "C" NOT NULL PRIMARY KEY CHECK (id <> ''),
     alias TEXT COLLATE "C",
     owner TEXT COLLATE "C" NOT NULL,
     state TEXT COLLATE "C" NOT NULL,
@@ -80,14 +81,14 @@ CREATE TABLE transitions (
     body TEXT COLLATE "C" NOT NULL,
     key_id TEXT COLLATE "C" NOT NULL,
     mac BYTEA NOT NULL
-);
+) WITH (toast_tuple_target = 8160);
 CREATE UNIQUE INDEX transitions_alias ON transitions (alias) WHERE alias IS NOT NULL;
 CREATE INDEX transitions_owner ON transitions (owner, id) WHERE owner <> '';
 CREATE INDEX transitions_state ON transitions (state, due, id) WHERE state <> '';
 
 -- Rejected attempts, by what makes two requests the same proposal.
 CREATE TABLE rejections (
-    id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    id TEXT COLLATE "C" NOT NULL PRIMARY KEY CHECK (id <> ''),
     alias TEXT COLLATE "C",
     owner TEXT COLLATE "C" NOT NULL,
     state TEXT COLLATE "C" NOT NULL,
@@ -96,14 +97,14 @@ CREATE TABLE rejections (
     body TEXT COLLATE "C" NOT NULL,
     key_id TEXT COLLATE "C" NOT NULL,
     mac BYTEA NOT NULL
-);
+) WITH (toast_tuple_target = 8160);
 CREATE UNIQUE INDEX rejections_alias ON rejections (alias) WHERE alias IS NOT NULL;
 CREATE INDEX rejections_owner ON rejections (owner, id) WHERE owner <> '';
 CREATE INDEX rejections_state ON rejections (state, due, id) WHERE state <> '';
 
 -- Committed transitions' entries, by thread and version.
 CREATE TABLE entries (
-    id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    id TEXT COLLATE "C" NOT NULL PRIMARY KEY CHECK (id <> ''),
     alias TEXT COLLATE "C",
     owner TEXT COLLATE "C" NOT NULL,
     state TEXT COLLATE "C" NOT NULL,
@@ -112,14 +113,14 @@ CREATE TABLE entries (
     body TEXT COLLATE "C" NOT NULL,
     key_id TEXT COLLATE "C" NOT NULL,
     mac BYTEA NOT NULL
-);
+) WITH (toast_tuple_target = 8160);
 CREATE UNIQUE INDEX entries_alias ON entries (alias) WHERE alias IS NOT NULL;
 CREATE INDEX entries_owner ON entries (owner, id) WHERE owner <> '';
 CREATE INDEX entries_state ON entries (state, due, id) WHERE state <> '';
 
 -- States, whole or as a delta on the version before, by thread and version.
 CREATE TABLE states (
-    id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    id TEXT COLLATE "C" NOT NULL PRIMARY KEY CHECK (id <> ''),
     alias TEXT COLLATE "C",
     owner TEXT COLLATE "C" NOT NULL,
     state TEXT COLLATE "C" NOT NULL,
@@ -128,14 +129,14 @@ CREATE TABLE states (
     body TEXT COLLATE "C" NOT NULL,
     key_id TEXT COLLATE "C" NOT NULL,
     mac BYTEA NOT NULL
-);
+) WITH (toast_tuple_target = 8160);
 CREATE UNIQUE INDEX states_alias ON states (alias) WHERE alias IS NOT NULL;
 CREATE INDEX states_owner ON states (owner, id) WHERE owner <> '';
 CREATE INDEX states_state ON states (state, due, id) WHERE state <> '';
 
 -- Holds with their votes.
 CREATE TABLE holds (
-    id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    id TEXT COLLATE "C" NOT NULL PRIMARY KEY CHECK (id <> ''),
     alias TEXT COLLATE "C",
     owner TEXT COLLATE "C" NOT NULL,
     state TEXT COLLATE "C" NOT NULL,
@@ -144,14 +145,14 @@ CREATE TABLE holds (
     body TEXT COLLATE "C" NOT NULL,
     key_id TEXT COLLATE "C" NOT NULL,
     mac BYTEA NOT NULL
-);
+) WITH (toast_tuple_target = 8160);
 CREATE UNIQUE INDEX holds_alias ON holds (alias) WHERE alias IS NOT NULL;
 CREATE INDEX holds_owner ON holds (owner, id) WHERE owner <> '';
 CREATE INDEX holds_state ON holds (state, due, id) WHERE state <> '';
 
 -- Receipts, by jti.
 CREATE TABLE receipts (
-    id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    id TEXT COLLATE "C" NOT NULL PRIMARY KEY CHECK (id <> ''),
     alias TEXT COLLATE "C",
     owner TEXT COLLATE "C" NOT NULL,
     state TEXT COLLATE "C" NOT NULL,
@@ -160,14 +161,14 @@ CREATE TABLE receipts (
     body TEXT COLLATE "C" NOT NULL,
     key_id TEXT COLLATE "C" NOT NULL,
     mac BYTEA NOT NULL
-);
+) WITH (toast_tuple_target = 8160);
 CREATE UNIQUE INDEX receipts_alias ON receipts (alias) WHERE alias IS NOT NULL;
 CREATE INDEX receipts_owner ON receipts (owner, id) WHERE owner <> '';
 CREATE INDEX receipts_state ON receipts (state, due, id) WHERE state <> '';
 
 -- Writes, by principal and write id.
 CREATE TABLE writes (
-    id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    id TEXT COLLATE "C" NOT NULL PRIMARY KEY CHECK (id <> ''),
     alias TEXT COLLATE "C",
     owner TEXT COLLATE "C" NOT NULL,
     state TEXT COLLATE "C" NOT NULL,
@@ -176,14 +177,14 @@ CREATE TABLE writes (
     body TEXT COLLATE "C" NOT NULL,
     key_id TEXT COLLATE "C" NOT NULL,
     mac BYTEA NOT NULL
-);
+) WITH (toast_tuple_target = 8160);
 CREATE UNIQUE INDEX writes_alias ON writes (alias) WHERE alias IS NOT NULL;
 CREATE INDEX writes_owner ON writes (owner, id) WHERE owner <> '';
 CREATE INDEX writes_state ON writes (state, due, id) WHERE state <> '';
 
 -- Accounts; alias: the name.
 CREATE TABLE accounts (
-    id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    id TEXT COLLATE "C" NOT NULL PRIMARY KEY CHECK (id <> ''),
     alias TEXT COLLATE "C",
     owner TEXT COLLATE "C" NOT NULL,
     state TEXT COLLATE "C" NOT NULL,
@@ -192,14 +193,14 @@ CREATE TABLE accounts (
     body TEXT COLLATE "C" NOT NULL,
     key_id TEXT COLLATE "C" NOT NULL,
     mac BYTEA NOT NULL
-);
+) WITH (toast_tuple_target = 8160);
 CREATE UNIQUE INDEX accounts_alias ON accounts (alias) WHERE alias IS NOT NULL;
 CREATE INDEX accounts_owner ON accounts (owner, id) WHERE owner <> '';
 CREATE INDEX accounts_state ON accounts (state, due, id) WHERE state <> '';
 
 -- Tokens of machines.
 CREATE TABLE tokens (
-    id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    id TEXT COLLATE "C" NOT NULL PRIMARY KEY CHECK (id <> ''),
     alias TEXT COLLATE "C",
     owner TEXT COLLATE "C" NOT NULL,
     state TEXT COLLATE "C" NOT NULL,
@@ -208,14 +209,14 @@ CREATE TABLE tokens (
     body TEXT COLLATE "C" NOT NULL,
     key_id TEXT COLLATE "C" NOT NULL,
     mac BYTEA NOT NULL
-);
+) WITH (toast_tuple_target = 8160);
 CREATE UNIQUE INDEX tokens_alias ON tokens (alias) WHERE alias IS NOT NULL;
 CREATE INDEX tokens_owner ON tokens (owner, id) WHERE owner <> '';
 CREATE INDEX tokens_state ON tokens (state, due, id) WHERE state <> '';
 
 -- Browser sessions.
 CREATE TABLE sessions (
-    id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    id TEXT COLLATE "C" NOT NULL PRIMARY KEY CHECK (id <> ''),
     alias TEXT COLLATE "C",
     owner TEXT COLLATE "C" NOT NULL,
     state TEXT COLLATE "C" NOT NULL,
@@ -224,14 +225,14 @@ CREATE TABLE sessions (
     body TEXT COLLATE "C" NOT NULL,
     key_id TEXT COLLATE "C" NOT NULL,
     mac BYTEA NOT NULL
-);
+) WITH (toast_tuple_target = 8160);
 CREATE UNIQUE INDEX sessions_alias ON sessions (alias) WHERE alias IS NOT NULL;
 CREATE INDEX sessions_owner ON sessions (owner, id) WHERE owner <> '';
 CREATE INDEX sessions_state ON sessions (state, due, id) WHERE state <> '';
 
 -- One-time links.
 CREATE TABLE links (
-    id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    id TEXT COLLATE "C" NOT NULL PRIMARY KEY CHECK (id <> ''),
     alias TEXT COLLATE "C",
     owner TEXT COLLATE "C" NOT NULL,
     state TEXT COLLATE "C" NOT NULL,
@@ -240,14 +241,14 @@ CREATE TABLE links (
     body TEXT COLLATE "C" NOT NULL,
     key_id TEXT COLLATE "C" NOT NULL,
     mac BYTEA NOT NULL
-);
+) WITH (toast_tuple_target = 8160);
 CREATE UNIQUE INDEX links_alias ON links (alias) WHERE alias IS NOT NULL;
 CREATE INDEX links_owner ON links (owner, id) WHERE owner <> '';
 CREATE INDEX links_state ON links (state, due, id) WHERE state <> '';
 
 -- Events; alias: thread and number.
 CREATE TABLE events (
-    id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    id TEXT COLLATE "C" NOT NULL PRIMARY KEY CHECK (id <> ''),
     alias TEXT COLLATE "C",
     owner TEXT COLLATE "C" NOT NULL,
     state TEXT COLLATE "C" NOT NULL,
@@ -256,14 +257,14 @@ CREATE TABLE events (
     body TEXT COLLATE "C" NOT NULL,
     key_id TEXT COLLATE "C" NOT NULL,
     mac BYTEA NOT NULL
-);
+) WITH (toast_tuple_target = 8160);
 CREATE UNIQUE INDEX events_alias ON events (alias) WHERE alias IS NOT NULL;
 CREATE INDEX events_owner ON events (owner, id) WHERE owner <> '';
 CREATE INDEX events_state ON events (state, due, id) WHERE state <> '';
 
 -- Events that have no place in the log yet.
 CREATE TABLE outbox (
-    id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    id TEXT COLLATE "C" NOT NULL PRIMARY KEY CHECK (id <> ''),
     alias TEXT COLLATE "C",
     owner TEXT COLLATE "C" NOT NULL,
     state TEXT COLLATE "C" NOT NULL,
@@ -272,14 +273,14 @@ CREATE TABLE outbox (
     body TEXT COLLATE "C" NOT NULL,
     key_id TEXT COLLATE "C" NOT NULL,
     mac BYTEA NOT NULL
-);
+) WITH (toast_tuple_target = 8160);
 CREATE UNIQUE INDEX outbox_alias ON outbox (alias) WHERE alias IS NOT NULL;
 CREATE INDEX outbox_owner ON outbox (owner, id) WHERE owner <> '';
 CREATE INDEX outbox_state ON outbox (state, due, id) WHERE state <> '';
 
 -- The log: each event's place.
 CREATE TABLE log (
-    id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    id TEXT COLLATE "C" NOT NULL PRIMARY KEY CHECK (id <> ''),
     alias TEXT COLLATE "C",
     owner TEXT COLLATE "C" NOT NULL,
     state TEXT COLLATE "C" NOT NULL,
@@ -288,7 +289,7 @@ CREATE TABLE log (
     body TEXT COLLATE "C" NOT NULL,
     key_id TEXT COLLATE "C" NOT NULL,
     mac BYTEA NOT NULL
-);
+) WITH (toast_tuple_target = 8160);
 CREATE UNIQUE INDEX log_alias ON log (alias) WHERE alias IS NOT NULL;
 CREATE INDEX log_owner ON log (owner, id) WHERE owner <> '';
 CREATE INDEX log_state ON log (state, due, id) WHERE state <> '';

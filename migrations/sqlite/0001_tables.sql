@@ -8,7 +8,7 @@
 
 -- The gateway itself: its identity and whether all is halted. One row.
 CREATE TABLE gateway (
-    id TEXT NOT NULL PRIMARY KEY,
+    id TEXT NOT NULL PRIMARY KEY CHECK (id <> ''),
     alias TEXT,
     owner TEXT NOT NULL,
     state TEXT NOT NULL,
@@ -24,7 +24,7 @@ CREATE INDEX gateway_state ON gateway (state, due, id) WHERE state <> '';
 
 -- Flows, with their active policy and halts.
 CREATE TABLE flows (
-    id TEXT NOT NULL PRIMARY KEY,
+    id TEXT NOT NULL PRIMARY KEY CHECK (id <> ''),
     alias TEXT,
     owner TEXT NOT NULL,
     state TEXT NOT NULL,
@@ -40,7 +40,7 @@ CREATE INDEX flows_state ON flows (state, due, id) WHERE state <> '';
 
 -- Policies, by digest.
 CREATE TABLE policies (
-    id TEXT NOT NULL PRIMARY KEY,
+    id TEXT NOT NULL PRIMARY KEY CHECK (id <> ''),
     alias TEXT,
     owner TEXT NOT NULL,
     state TEXT NOT NULL,
@@ -56,7 +56,7 @@ CREATE INDEX policies_state ON policies (state, due, id) WHERE state <> '';
 
 -- Threads.
 CREATE TABLE threads (
-    id TEXT NOT NULL PRIMARY KEY,
+    id TEXT NOT NULL PRIMARY KEY CHECK (id <> ''),
     alias TEXT,
     owner TEXT NOT NULL,
     state TEXT NOT NULL,
@@ -72,7 +72,7 @@ CREATE INDEX threads_state ON threads (state, due, id) WHERE state <> '';
 
 -- Transitions, by digest; alias: what makes two requests the same proposal.
 CREATE TABLE transitions (
-    id TEXT NOT NULL PRIMARY KEY,
+    id TEXT NOT NULL PRIMARY KEY CHECK (id <> ''),
     alias TEXT,
     owner TEXT NOT NULL,
     state TEXT NOT NULL,
@@ -88,7 +88,7 @@ CREATE INDEX transitions_state ON transitions (state, due, id) WHERE state <> ''
 
 -- Rejected attempts, by what makes two requests the same proposal.
 CREATE TABLE rejections (
-    id TEXT NOT NULL PRIMARY KEY,
+    id TEXT NOT NULL PRIMARY KEY CHECK (id <> ''),
     alias TEXT,
     owner TEXT NOT NULL,
     state TEXT NOT NULL,
@@ -104,7 +104,7 @@ CREATE INDEX rejections_state ON rejections (state, due, id) WHERE state <> '';
 
 -- Committed transitions' entries, by thread and version.
 CREATE TABLE entries (
-    id TEXT NOT NULL PRIMARY KEY,
+    id TEXT NOT NULL PRIMARY KEY CHECK (id <> ''),
     alias TEXT,
     owner TEXT NOT NULL,
     state TEXT NOT NULL,
@@ -120,7 +120,7 @@ CREATE INDEX entries_state ON entries (state, due, id) WHERE state <> '';
 
 -- States, whole or as a delta on the version before, by thread and version.
 CREATE TABLE states (
-    id TEXT NOT NULL PRIMARY KEY,
+    id TEXT NOT NULL PRIMARY KEY CHECK (id <> ''),
     alias TEXT,
     owner TEXT NOT NULL,
     state TEXT NOT NULL,
@@ -136,7 +136,7 @@ CREATE INDEX states_state ON states (state, due, id) WHERE state <> '';
 
 -- Holds with their votes.
 CREATE TABLE holds (
-    id TEXT NOT NULL PRIMARY KEY,
+    id TEXT NOT NULL PRIMARY KEY CHECK (id <> ''),
     alias TEXT,
     owner TEXT NOT NULL,
     state TEXT NOT NULL,
@@ -152,7 +152,7 @@ CREATE INDEX holds_state ON holds (state, due, id) WHERE state <> '';
 
 -- Receipts, by jti.
 CREATE TABLE receipts (
-    id TEXT NOT NULL PRIMARY KEY,
+    id TEXT NOT NULL PRIMARY KEY CHECK (id <> ''),
     alias TEXT,
     owner TEXT NOT NULL,
     state TEXT NOT NULL,
@@ -168,7 +168,7 @@ CREATE INDEX receipts_state ON receipts (state, due, id) WHERE state <> '';
 
 -- Writes, by principal and write id.
 CREATE TABLE writes (
-    id TEXT NOT NULL PRIMARY KEY,
+    id TEXT NOT NULL PRIMARY KEY CHECK (id <> ''),
     alias TEXT,
     owner TEXT NOT NULL,
     state TEXT NOT NULL,
@@ -184,7 +184,7 @@ CREATE INDEX writes_state ON writes (state, due, id) WHERE state <> '';
 
 -- Accounts; alias: the name.
 CREATE TABLE accounts (
-    id TEXT NOT NULL PRIMARY KEY,
+    id TEXT NOT NULL PRIMARY KEY CHECK (id <> ''),
     alias TEXT,
     owner TEXT NOT NULL,
     state TEXT NOT NULL,
@@ -200,7 +200,7 @@ CREATE INDEX accounts_state ON accounts (state, due, id) WHERE state <> '';
 
 -- Tokens of machines.
 CREATE TABLE tokens (
-    id TEXT NOT NULL PRIMARY KEY,
+    id TEXT NOT NULL PRIMARY KEY CHECK (id <> ''),
     alias TEXT,
     owner TEXT NOT NULL,
     state TEXT NOT NULL,
@@ -216,7 +216,7 @@ CREATE INDEX tokens_state ON tokens (state, due, id) WHERE state <> '';
 
 -- Browser sessions.
 CREATE TABLE sessions (
-    id TEXT NOT NULL PRIMARY KEY,
+    id TEXT NOT NULL PRIMARY KEY CHECK (id <> ''),
     alias TEXT,
     owner TEXT NOT NULL,
     state TEXT NOT NULL,
@@ -232,7 +232,7 @@ CREATE INDEX sessions_state ON sessions (state, due, id) WHERE state <> '';
 
 -- One-time links.
 CREATE TABLE links (
-    id TEXT NOT NULL PRIMARY KEY,
+    id TEXT NOT NULL PRIMARY KEY CHECK (id <> ''),
     alias TEXT,
     owner TEXT NOT NULL,
     state TEXT NOT NULL,
@@ -248,7 +248,7 @@ CREATE INDEX links_state ON links (state, due, id) WHERE state <> '';
 
 -- Events; alias: thread and number.
 CREATE TABLE events (
-    id TEXT NOT NULL PRIMARY KEY,
+    id TEXT NOT NULL PRIMARY KEY CHECK (id <> ''),
     alias TEXT,
     owner TEXT NOT NULL,
     state TEXT NOT NULL,
@@ -264,7 +264,7 @@ CREATE INDEX events_state ON events (state, due, id) WHERE state <> '';
 
 -- Events that have no place in the log yet.
 CREATE TABLE outbox (
-    id TEXT NOT NULL PRIMARY KEY,
+    id TEXT NOT NULL PRIMARY KEY CHECK (id <> ''),
     alias TEXT,
     owner TEXT NOT NULL,
     state TEXT NOT NULL,
@@ -280,7 +280,7 @@ CREATE INDEX outbox_state ON outbox (state, due, id) WHERE state <> '';
 
 -- The log: each event's place.
 CREATE TABLE log (
-    id TEXT NOT NULL PRIMARY KEY,
+    id TEXT NOT NULL PRIMARY KEY CHECK (id <> ''),
     alias TEXT,
     owner TEXT NOT NULL,
     state TEXT NOT NULL,

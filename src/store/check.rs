@@ -7,7 +7,7 @@ use crate::domain::time::Timestamp;
 
 use super::change::{Change, Guard, RowWrite};
 use super::row::{Row, Table};
-use super::{CLOCK_SKEW_MILLIS_MAX, StoreError};
+use super::{CLOCK_SKEW_MILLIS_MAX, Cursor, Filter, LIST_ROWS_MAX, StoreError};
 
 /// An index entry of PostgreSQL is at most a third of a page; names are far below that, on both databases.
 pub const NAME_BYTES_MAX: usize = 1_024;
@@ -77,8 +77,8 @@ pub(super) fn well_formed(change: &Change) -> Result<(), StoreError> {
         if !names.insert((table, id)) {
             return Err(StoreError::Database(format!("a change writes one row of {} twice", table.name())));
         }
-        if id.is_empty() || !write.row().is_none_or(can_be_kept) {
-            return Err(StoreError::Database(format!("a row of {} has a name that cannot be kept", table.name())));
+        if !write.row().is_none_or(can_be_kept) {
+            return Err(StoreError::Database(format!("a row of {} is of a form that cannot be kept", table.name())));
         }
     }
     let mut aliases = HashSet::new();
@@ -94,12 +94,29 @@ pub(super) fn well_formed(change: &Change) -> Result<(), StoreError> {
 fn can_be_kept(row: &Row) -> bool {
     let alias = row.facets.alias.as_deref().unwrap_or_default();
     let names = [&row.id, alias, &row.facets.owner, &row.facets.state, &row.key_id];
-    names.iter().all(|name| can_be_asked(name)) && !row.body.contains('\0')
+    !row.id.is_empty() && row.revision >= 1 && names.iter().all(|it| can_be_asked(it)) && !row.body.contains('\0')
 }
 
 /// False for names that no row can have; asking for one finds nothing.
 pub(super) fn can_be_asked(name: &str) -> bool {
     name.len() <= NAME_BYTES_MAX && !name.contains('\0')
+}
+
+/// False for lists that are empty because nothing can be named so.
+pub(super) fn can_be_listed(filter: Filter<'_>, after: Option<&Cursor>) -> bool {
+    let word = match filter {
+        Filter::All => "",
+        Filter::Owner(word) | Filter::State(word) | Filter::DueBy(word, _) => word,
+    };
+    can_be_asked(word) && after.is_none_or(|cursor| can_be_asked(&cursor.id))
+}
+
+/// Refuses what would make one read arbitrarily long.
+pub(super) fn few_enough(ids: &[String]) -> Result<(), StoreError> {
+    if ids.len() <= LIST_ROWS_MAX as usize {
+        return Ok(());
+    }
+    Err(StoreError::Database(format!("more than {LIST_ROWS_MAX} rows were asked for at once")))
 }
 
 /// Checks everything a change relies on: the clocks, its guards, and every row it writes as it stood before.

@@ -23,7 +23,6 @@ macro_rules! migrations {
 }
 
 pub(super) const SQLITE: &[Migration] = migrations!("sqlite": 1 "0001_tables");
-#[expect(dead_code, reason = "PostgreSQL comes next")]
 pub(super) const POSTGRES: &[Migration] = migrations!("postgres": 1 "0001_tables");
 
 /// Which migrations the database has had. Both databases take this text.
@@ -82,4 +81,41 @@ pub(super) fn pending(
         }
     }
     Ok(known.get(applied.len()..).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static KNOWN: &[Migration] =
+        &[Migration { version: 1, name: "one", sql: "a" }, Migration { version: 2, name: "two", sql: "b" }];
+
+    fn applied(count: usize) -> Vec<(i64, String)> {
+        KNOWN.iter().take(count).map(|it| (it.version, it.checksum())).collect()
+    }
+
+    #[test]
+    fn what_was_not_applied_is_pending() {
+        for count in 0..=2 {
+            assert_eq!(pending(KNOWN, &applied(count)).unwrap().len(), 2 - count);
+        }
+    }
+
+    #[test]
+    fn a_database_that_is_ahead_or_went_another_way_is_refused() {
+        let mut ahead = applied(2);
+        ahead.push((3, "c".to_owned()));
+        assert!(matches!(pending(KNOWN, &ahead), Err(OpenError::Newer { found: 3, known: 2 })));
+        let mut altered = applied(2);
+        altered[0].1.push('x');
+        assert!(matches!(pending(KNOWN, &altered), Err(OpenError::Altered { version: 1 })));
+        assert!(matches!(pending(KNOWN, &applied(2)[1..]), Err(OpenError::Altered { version: 2 })));
+    }
+
+    #[test]
+    fn both_databases_have_the_same_migrations_numbered_without_gaps() {
+        let names = |known: &[Migration]| known.iter().map(|it| (it.version, it.name)).collect::<Vec<_>>();
+        assert_eq!(names(SQLITE), names(POSTGRES));
+        assert!(SQLITE.iter().zip(1..).all(|(it, version)| it.version == version));
+    }
 }

@@ -11,6 +11,7 @@ pub mod change;
 mod check;
 mod migrate;
 pub mod postgres;
+mod queue;
 pub mod record;
 pub mod records;
 pub mod row;

@@ -1,1 +1,183 @@
-//! PostgreSQL: many gateways on one database.
+//! PostgreSQL: many gateways on one database. Reads and changes that wait together travel together.
+
+mod connect;
+mod group;
+mod listen;
+mod reader;
+mod writer;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use deadpool_postgres::Pool;
+use tokio::runtime::Runtime;
+use tokio_postgres::{Client, NoTls};
+
+use crate::clock::ClockOffset;
+use crate::domain::time::Timestamp;
+
+use super::bell::Bell;
+use super::change::Change;
+pub use super::migrate::OpenError;
+use super::queue::{self, Queue};
+pub use super::queue::{Point, Probe};
+use super::row::{Row, Table};
+use super::{Cursor, Filter, SequencerLock, Store, StoreError, check};
+use connect::database;
+use reader::{By, Query, Reader};
+use writer::Writer;
+
+/// The store has threads of its own, so that it works under any runtime, or several, and outlives none.
+const THREADS: usize = 2;
+
+/// The lock's name among the database's advisory locks.
+const SEQUENCER_LOCK: i64 = i64::from_be_bytes(*b"csignseq");
+
+/// What tests change about a store; the default is right everywhere else.
+#[derive(Clone, Debug, Default)]
+pub struct PostgresOptions {
+    /// How far the store's time is off the database's clock.
+    pub clock_offset: ClockOffset,
+    /// What is told where each commit stands.
+    pub probe: Probe,
+}
+
+/// The store on a PostgreSQL database.
+pub struct PostgresStore {
+    queue: Queue,
+    reader: Reader,
+    pool: Pool,
+    config: tokio_postgres::Config,
+    bell: Arc<Bell>,
+    clock_offset: ClockOffset,
+    engine: Engine,
+}
+
+/// The address may hold a password.
+impl std::fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PostgresStore").field("database", &self.config.get_dbname()).finish_non_exhaustive()
+    }
+}
+
+impl PostgresStore {
+    /// Connects to `postgres://…`, and brings the database up to date where needed.
+    pub async fn open(url: &str, options: PostgresOptions) -> Result<Self, OpenError> {
+        let config = connect::parse(url)?;
+        let engine = Engine::start()?;
+        let bell = Arc::new(Bell::new());
+        let pool = connect::pool(&config)?;
+        let (queue, jobs) = Queue::new();
+        let (reader, asks) = Reader::new();
+        engine.run(connect::migrate(config.clone())).await??;
+        engine.run(connect::warm(pool.clone())).await??;
+        let writer = Writer { pool: pool.clone(), options: options.clone(), bell: Arc::clone(&bell) };
+        writer.start(engine.runtime(), jobs);
+        reader::start(engine.runtime(), &pool, asks);
+        engine.runtime().spawn(listen::forever(config.clone(), Arc::clone(&bell)));
+        Ok(Self { queue, reader, pool, config, bell, clock_offset: options.clock_offset, engine })
+    }
+
+    async fn rows(&self, query: Query) -> Result<Vec<Row>, StoreError> {
+        self.engine.run(reader::rows(self.pool.clone(), query)).await?
+    }
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn commit(&self, change: Change) -> Result<(), StoreError> {
+        check::well_formed(&change)?;
+        self.queue.commit(change).await
+    }
+
+    async fn get(&self, table: Table, id: &str) -> Result<Option<Row>, StoreError> {
+        self.reader.ask(table, By::Id, id).await
+    }
+
+    async fn get_by_alias(&self, table: Table, alias: &str) -> Result<Option<Row>, StoreError> {
+        self.reader.ask(table, By::Alias, alias).await
+    }
+
+    async fn get_many(&self, table: Table, ids: &[String]) -> Result<Vec<Row>, StoreError> {
+        check::few_enough(ids)?;
+        let ids = ids.iter().filter(|id| check::can_be_asked(id)).cloned().collect();
+        self.rows(Query::by_ids(table, ids)).await
+    }
+
+    async fn list(
+        &self,
+        table: Table,
+        filter: Filter<'_>,
+        after: Option<&Cursor>,
+        limit: u32,
+    ) -> Result<Vec<Row>, StoreError> {
+        if !check::can_be_listed(filter, after) {
+            return Ok(Vec::new());
+        }
+        self.rows(Query::list(table, filter, after, limit)).await
+    }
+
+    async fn last_of(&self, table: Table, owner: &str) -> Result<Option<Row>, StoreError> {
+        if !check::can_be_asked(owner) {
+            return Ok(None);
+        }
+        Ok(self.rows(Query::last_of(table, owner)).await?.pop())
+    }
+
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        let now = self.engine.run(reader::now(self.pool.clone())).await??;
+        Ok(self.clock_offset.applied_to(now))
+    }
+
+    async fn sequencer_lock(&self) -> Result<Option<Box<dyn SequencerLock>>, StoreError> {
+        let lock = self.engine.run(try_lock(self.config.clone())).await??;
+        Ok(lock.map(|it| -> Box<dyn SequencerLock> { Box::new(it) }))
+    }
+
+    async fn changed(&self, patience: Duration) {
+        self.bell.wait(patience).await;
+    }
+}
+
+/// A connection of its own holds the lock: the server frees it when the connection ends, however it ends.
+struct AdvisoryLock(#[expect(dead_code, reason = "the open connection is the lock")] Client);
+
+impl SequencerLock for AdvisoryLock {}
+
+async fn try_lock(config: tokio_postgres::Config) -> Result<Option<AdvisoryLock>, StoreError> {
+    let (client, connection) = config.connect(NoTls).await.map_err(|error| database(&error))?;
+    // It ends when the client is dropped; if the server ends it before, the lock is another's to take.
+    tokio::spawn(connection);
+    let locked = client.query_one("SELECT pg_try_advisory_lock($1)", &[&SEQUENCER_LOCK]).await;
+    let locked = locked.and_then(|row| row.try_get(0)).map_err(|error| database(&error))?;
+    Ok(if locked { Some(AdvisoryLock(client)) } else { None })
+}
+
+/// The threads that talk to the database.
+struct Engine(Option<Runtime>);
+
+impl Engine {
+    fn start() -> Result<Self, StoreError> {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        let runtime = builder.worker_threads(THREADS).thread_name("postgres").enable_all().build();
+        runtime.map(|it| Self(Some(it))).map_err(|error| StoreError::Database(format!("no threads: {error}")))
+    }
+
+    fn runtime(&self) -> &Runtime {
+        self.0.as_ref().expect("it is there until the store is dropped")
+    }
+
+    async fn run<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Result<T, StoreError> {
+        self.runtime().spawn(work).await.map_err(|_| queue::ended())
+    }
+}
+
+/// A runtime may not be dropped where futures run, and the store is. Nobody waits for it any more.
+impl Drop for Engine {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}

@@ -1,8 +1,11 @@
-//! The statements that both databases take, written once.
+//! Every statement, written once: a table's name goes in, and all tables have the same columns.
 
 use std::sync::LazyLock;
 
 use super::row::Table;
+
+/// Every column, in the order in which rows are decoded and written.
+const COLUMNS: &str = "id, alias, owner, state, due, revision, body, key_id, mac";
 
 /// How a database spells the n-th parameter.
 #[derive(Clone, Copy, Debug)]
@@ -13,24 +16,66 @@ pub(super) enum Dialect {
     Postgres,
 }
 
-/// The statements of one table. Lists take an upper bound last, and before it the cursor, which for the
-/// first page is before every row.
+/// The reads of one table, the same on both databases. Each takes a limit last; before it the cursor, which
+/// for the first page is before every row. An empty owner or state means none: the conditions repeat those
+/// of the partial indexes.
 #[derive(Debug)]
-pub(super) struct Statements {
-    /// By id.
-    pub(super) get: String,
-    /// By alias.
-    pub(super) get_by_alias: String,
+pub(super) struct Reads {
     /// After an id.
     pub(super) list_all: String,
     /// Of an owner, after an id.
     pub(super) list_owner: String,
     /// In a state, after a due moment and id.
     pub(super) list_state: String,
-    /// In a state, after a due moment and id, due by a moment.
+    /// In a state and due by a moment, after a due moment and id.
     pub(super) list_due: String,
-    /// The last of an owner.
+    /// The last of an owner; no cursor, no limit.
     pub(super) last_of: String,
+}
+
+impl Reads {
+    fn new(dialect: Dialect, table: Table) -> Self {
+        let table = table.name();
+        let select = |rest: &str| {
+            let text = format!("SELECT {COLUMNS} FROM {table} WHERE {rest}");
+            match dialect {
+                Dialect::Sqlite => text,
+                Dialect::Postgres => text.replace('?', "$"),
+            }
+        };
+        Self {
+            list_all: select("id > ?1 ORDER BY id LIMIT ?2"),
+            // Not `owner = ?1`: PostgreSQL then knows that the order is that of ids, and where it believes
+            // that most rows are this owner's it walks through everybody's.
+            list_owner: select(
+                "(owner, id) > (?1, ?2) AND owner <= ?1 AND owner <> '' ORDER BY owner, id LIMIT ?3",
+            ),
+            list_state: select("state = ?1 AND state <> '' AND (due, id) > (?2, ?3) ORDER BY due, id LIMIT ?4"),
+            list_due: select(
+                "state = ?1 AND state <> '' AND due <= ?2 AND (due, id) > (?3, ?4) ORDER BY due, id LIMIT ?5",
+            ),
+            last_of: select("owner >= ?1 AND owner <= ?1 AND owner <> '' ORDER BY owner DESC, id DESC LIMIT 1"),
+        }
+    }
+
+    /// The reads of a table, made once.
+    pub(super) fn of(dialect: Dialect, table: Table) -> &'static Self {
+        static SQLITE: LazyLock<Vec<Reads>> = LazyLock::new(|| each(|table| Reads::new(Dialect::Sqlite, table)));
+        static POSTGRES: LazyLock<Vec<Reads>> = LazyLock::new(|| each(|table| Reads::new(Dialect::Postgres, table)));
+        match dialect {
+            Dialect::Sqlite => &SQLITE[table as usize],
+            Dialect::Postgres => &POSTGRES[table as usize],
+        }
+    }
+}
+
+/// One row at a time, for SQLite: a statement is a function call, and nobody else writes meanwhile.
+#[derive(Debug)]
+pub(super) struct Single {
+    /// By id.
+    pub(super) get: String,
+    /// By alias.
+    pub(super) get_by_alias: String,
     /// The revision of a row.
     pub(super) revision: String,
     /// Which row has an alias.
@@ -43,52 +88,92 @@ pub(super) struct Statements {
     pub(super) delete: String,
 }
 
-/// Every column, in the order in which rows are decoded and written.
-pub(super) const COLUMNS: &str = "id, alias, owner, state, due, revision, body, key_id, mac";
-
-impl Statements {
-    fn new(dialect: Dialect, table: Table) -> Self {
+impl Single {
+    fn new(table: Table) -> Self {
         let table = table.name();
-        let spelled = |text: String| match dialect {
-            Dialect::Sqlite => text,
-            Dialect::Postgres => text.replace('?', "$"),
-        };
-        // An empty owner or state means none; the conditions repeat those of the partial indexes.
-        let select = |rest: &str| spelled(format!("SELECT {COLUMNS} FROM {table} {rest}"));
         Self {
-            get: select("WHERE id = ?1"),
-            get_by_alias: select("WHERE alias = ?1"),
-            list_all: select("WHERE id > ?1 ORDER BY id LIMIT ?2"),
-            list_owner: select("WHERE owner = ?1 AND owner <> '' AND id > ?2 ORDER BY id LIMIT ?3"),
-            list_state: select("WHERE state = ?1 AND state <> '' AND (due, id) > (?2, ?3) ORDER BY due, id LIMIT ?4"),
-            list_due: select(
-                "WHERE state = ?1 AND state <> '' AND (due, id) > (?2, ?3) AND due <= ?4 ORDER BY due, id LIMIT ?5",
-            ),
-            last_of: select("WHERE owner = ?1 AND owner <> '' ORDER BY id DESC LIMIT 1"),
-            revision: spelled(format!("SELECT revision FROM {table} WHERE id = ?1")),
-            holder: spelled(format!("SELECT id FROM {table} WHERE alias = ?1")),
-            insert: spelled(format!("INSERT INTO {table} ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")),
-            update: spelled(format!(
+            get: format!("SELECT {COLUMNS} FROM {table} WHERE id = ?1"),
+            get_by_alias: format!("SELECT {COLUMNS} FROM {table} WHERE alias = ?1"),
+            revision: format!("SELECT revision FROM {table} WHERE id = ?1"),
+            holder: format!("SELECT id FROM {table} WHERE alias = ?1"),
+            insert: format!("INSERT INTO {table} ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"),
+            update: format!(
                 "UPDATE {table} SET alias = ?2, owner = ?3, state = ?4, due = ?5, revision = ?6, body = ?7, \
                  key_id = ?8, mac = ?9 WHERE id = ?1 AND revision = ?6 - 1"
-            )),
-            delete: spelled(format!("DELETE FROM {table} WHERE id = ?1 AND revision = ?2")),
+            ),
+            delete: format!("DELETE FROM {table} WHERE id = ?1 AND revision = ?2"),
         }
     }
 
-    /// The statements of a table for a database, made once.
-    pub(super) fn of(dialect: Dialect, table: Table) -> &'static Self {
-        static SQLITE: LazyLock<Vec<Statements>> = LazyLock::new(|| all(Dialect::Sqlite));
-        static POSTGRES: LazyLock<Vec<Statements>> = LazyLock::new(|| all(Dialect::Postgres));
-        match dialect {
-            Dialect::Sqlite => &SQLITE[table as usize],
-            Dialect::Postgres => &POSTGRES[table as usize],
-        }
+    /// The statements of a table, made once.
+    pub(super) fn of(table: Table) -> &'static Self {
+        static ALL: LazyLock<Vec<Single>> = LazyLock::new(|| each(Single::new));
+        &ALL[table as usize]
     }
 }
 
-fn all(dialect: Dialect) -> Vec<Statements> {
-    Table::ALL.iter().map(|table| Statements::new(dialect, *table)).collect()
+/// Many rows at a time, for PostgreSQL: a statement is a message, and what waits together goes together.
+#[derive(Debug)]
+pub(super) struct Grouped {
+    /// By ids.
+    pub(super) get: String,
+    /// By aliases.
+    pub(super) get_by_alias: String,
+    /// Ids and revisions, locked one after the other in the order given, against every other writer.
+    pub(super) lock_to_write: String,
+    /// The same, locked only against being changed.
+    pub(super) lock_to_rely: String,
+    /// Which rows have these aliases.
+    pub(super) holders: String,
+    /// New rows.
+    pub(super) insert: String,
+    /// The next revisions of rows that are locked. An upsert, because it finds each row by its index; an
+    /// update joined with its new values is planned while a table is empty, and then read whole ever after.
+    pub(super) update: String,
+    /// Rows that are locked go.
+    pub(super) delete: String,
+}
+
+impl Grouped {
+    fn new(table: Table) -> Self {
+        let table = table.name();
+        let lock = |strength: &str| {
+            format!(
+                "SELECT held.id, held.revision FROM unnest($1::text[]) AS asked (id) CROSS JOIN LATERAL \
+                 (SELECT id, revision FROM {table} AS kept WHERE kept.id = asked.id FOR {strength}) AS held"
+            )
+        };
+        let insert = format!(
+            "INSERT INTO {table} AS kept ({COLUMNS}) SELECT * FROM unnest($1::text[], $2::text[], $3::text[], \
+             $4::text[], $5::bigint[], $6::bigint[], $7::text[], $8::text[], $9::bytea[])"
+        );
+        let update = format!(
+            "{insert} ON CONFLICT (id) DO UPDATE SET alias = excluded.alias, owner = excluded.owner, \
+             state = excluded.state, due = excluded.due, revision = excluded.revision, body = excluded.body, \
+             key_id = excluded.key_id, mac = excluded.mac WHERE kept.revision = excluded.revision - 1"
+        );
+        Self {
+            get: format!("SELECT {COLUMNS} FROM {table} WHERE id = ANY($1)"),
+            get_by_alias: format!("SELECT {COLUMNS} FROM {table} WHERE alias = ANY($1)"),
+            lock_to_write: lock("UPDATE"),
+            lock_to_rely: lock("SHARE"),
+            holders: format!("SELECT alias, id FROM {table} WHERE alias = ANY($1)"),
+            insert,
+            update,
+            delete: format!("DELETE FROM {table} WHERE id = ANY($1)"),
+        }
+    }
+
+    /// The statements of a table, made once.
+    pub(super) fn of(table: Table) -> &'static Self {
+        static ALL: LazyLock<Vec<Grouped>> = LazyLock::new(|| each(Grouped::new));
+        &ALL[table as usize]
+    }
+}
+
+/// In the order of the tables, so that a table's number finds its own.
+fn each<S>(statements: impl Fn(Table) -> S) -> Vec<S> {
+    Table::ALL.iter().map(|table| statements(*table)).collect()
 }
 
 #[cfg(test)]
@@ -96,13 +181,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_table_has_its_own_statements_in_either_spelling() {
+    fn every_table_finds_its_own_statements() {
         for table in Table::ALL {
             let from = format!(" FROM {} ", table.name());
-            assert!(Statements::of(Dialect::Sqlite, *table).list_due.contains(&from));
-            assert!(Statements::of(Dialect::Postgres, *table).list_due.contains(&from));
-            assert!(Statements::of(Dialect::Postgres, *table).list_due.contains("$5"));
-            assert!(!Statements::of(Dialect::Postgres, *table).list_due.contains('?'));
+            assert!(Reads::of(Dialect::Sqlite, *table).list_due.contains(&from));
+            assert!(Reads::of(Dialect::Postgres, *table).list_due.contains(&from));
+            assert!(Single::of(*table).get.contains(&from));
+            assert!(Grouped::of(*table).get.contains(&from));
         }
+    }
+
+    #[test]
+    fn parameters_are_spelled_as_the_database_does() {
+        assert!(Reads::of(Dialect::Sqlite, Table::Holds).list_due.contains("?5"));
+        let postgres = &Reads::of(Dialect::Postgres, Table::Holds).list_due;
+        assert!(postgres.contains("$5") && !postgres.contains('?'));
     }
 }

@@ -19,11 +19,12 @@ use crate::domain::time::Timestamp;
 use super::bell::Bell;
 use super::change::Change;
 pub use super::migrate::OpenError;
+pub use super::queue::{Point, Probe};
 use super::row::{Facets, Row, Table};
 use super::{Cursor, Filter, SequencerLock, Store, StoreError, check, migrate};
 use keeper::Keeper;
 use readers::Readers;
-use writer::Writer;
+use writer::{Desk, Writer};
 
 /// How long to wait for another process (the command line, a backup) that has the database.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -57,6 +58,8 @@ pub struct SqliteOptions {
     pub clock_offset: ClockOffset,
     /// How a commit reaches the disk.
     pub synchronous: Synchronous,
+    /// What is told where each commit stands.
+    pub probe: Probe,
 }
 
 /// The store on a SQLite file.
@@ -82,8 +85,11 @@ impl SqliteStore {
         let bell = Arc::new(Bell::new());
         let readers = Readers::open(&path)?;
         let keeper = Keeper::start(&path, Arc::clone(&bell))?;
-        let writer = Writer::start(connection, options.clock_offset.clone(), Arc::clone(&bell), keeper.signal())?;
-        Ok(Self { _keeper: keeper, writer, readers, bell, clock_offset: options.clock_offset, path })
+        let SqliteOptions { clock_offset, probe, .. } = options;
+        let (desk_bell, desk_offset) = (Arc::clone(&bell), clock_offset.clone());
+        let desk = Desk { connection, clock_offset: desk_offset, probe, bell: desk_bell, keeper: keeper.signal() };
+        let writer = Writer::start(desk)?;
+        Ok(Self { _keeper: keeper, writer, readers, bell, clock_offset, path })
     }
 }
 
@@ -198,7 +204,7 @@ fn applied(connection: &Connection) -> rusqlite::Result<Vec<(i64, String)>> {
     statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
 }
 
-/// A row as [`super::sql::COLUMNS`] lists it.
+/// A row, its columns in the order in which every statement lists them.
 fn decode(table: Table, row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
     let facets = Facets { alias: row.get(1)?, owner: row.get(2)?, state: row.get(3)?, due: row.get(4)? };
     Ok(Row {

@@ -1,6 +1,6 @@
 //! One database for one test, and rows to put into it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
 use countersign::clock::{Clock as _, ClockOffset, SystemClock};
@@ -8,18 +8,29 @@ use countersign::domain::keys::{Keys, RowKey};
 use countersign::domain::time::Timestamp;
 use countersign::store::Store;
 use countersign::store::change::{Change, Guard, RowWrite};
+use countersign::store::postgres::{PostgresOptions, PostgresStore};
 use countersign::store::row::{Facets, Row, Table};
-use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use countersign::store::sqlite::{OpenError, SqliteOptions, SqliteStore};
 use tempfile::TempDir;
+
+use crate::server;
 
 /// A database of one test's own.
 pub struct Database {
+    /// How far its clock is off, for every store on it.
     pub offset: ClockOffset,
     place: Place,
 }
 
 enum Place {
     Sqlite { path: PathBuf, _folder: TempDir },
+    Postgres { url: String },
+}
+
+/// Someone at the database itself, past the gateway.
+pub enum Intruder {
+    Sqlite(rusqlite::Connection),
+    Postgres(tokio_postgres::Client),
 }
 
 impl Database {
@@ -29,19 +40,120 @@ impl Database {
         Self { offset: ClockOffset::default(), place }
     }
 
+    pub async fn postgres() -> Self {
+        Self { offset: ClockOffset::default(), place: Place::Postgres { url: server::new_database().await } }
+    }
+
     /// Another store on the same database, as another gateway would have.
     pub async fn open(&self) -> Arc<dyn Store> {
+        self.try_open().await.unwrap()
+    }
+
+    pub async fn try_open(&self) -> Result<Arc<dyn Store>, OpenError> {
+        let clock_offset = self.offset.clone();
         match &self.place {
             Place::Sqlite { path, .. } => {
-                let options = SqliteOptions { clock_offset: self.offset.clone(), ..SqliteOptions::default() };
-                Arc::new(SqliteStore::open(path, options).unwrap())
+                let options = SqliteOptions { clock_offset, ..SqliteOptions::default() };
+                SqliteStore::open(path, options).map(|store| -> Arc<dyn Store> { Arc::new(store) })
             }
+            Place::Postgres { url } => {
+                let store =
+                    PostgresStore::open(url, PostgresOptions { clock_offset, ..PostgresOptions::default() }).await?;
+                Ok(Arc::new(store))
+            }
+        }
+    }
+
+    pub async fn intrude(&self) -> Intruder {
+        match &self.place {
+            Place::Sqlite { path, .. } => Intruder::Sqlite(rusqlite::Connection::open(path).unwrap()),
+            Place::Postgres { url } => Intruder::Postgres(server::connect(url).await),
+        }
+    }
+
+    /// Where the file is, of a database that is one.
+    pub fn path(&self) -> &Path {
+        match &self.place {
+            Place::Sqlite { path, .. } => path,
+            Place::Postgres { .. } => unreachable!("only asked of SQLite"),
+        }
+    }
+
+    /// The address, of a database that has one.
+    pub fn url(&self) -> &str {
+        match &self.place {
+            Place::Sqlite { .. } => unreachable!("only asked of PostgreSQL"),
+            Place::Postgres { url } => url,
         }
     }
 }
 
-static KEYS: LazyLock<Keys> =
-    LazyLock::new(|| Keys::generate("https://test.example", now(), &mut countersign::random::fill).unwrap());
+impl Intruder {
+    pub async fn run(&self, sql: &str) {
+        match self {
+            Self::Sqlite(connection) => connection.execute_batch(sql).unwrap(),
+            Self::Postgres(client) => client.batch_execute(sql).await.unwrap(),
+        }
+    }
+
+    /// The first column of every row, as text.
+    pub async fn ask(&self, sql: &str) -> Vec<String> {
+        match self {
+            Self::Sqlite(connection) => {
+                let mut statement = connection.prepare(sql).unwrap();
+                statement.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap()
+            }
+            Self::Postgres(client) => client.query(sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect(),
+        }
+    }
+
+    /// The columns of a table, as the database itself tells them.
+    pub async fn columns(&self, table: Table) -> Vec<String> {
+        let name = table.name();
+        let sql = match self {
+            Self::Sqlite(_) => format!("SELECT name FROM pragma_table_info('{name}')"),
+            Self::Postgres(_) => {
+                format!("SELECT column_name::text FROM information_schema.columns WHERE table_name = '{name}'")
+            }
+        };
+        self.ask(&sql).await
+    }
+
+    /// From now on a row of that id cannot be inserted into events.
+    pub async fn poison_events(&self, id: &str) {
+        let sql = match self {
+            Self::Sqlite(_) => format!(
+                "CREATE TRIGGER poison BEFORE INSERT ON events WHEN NEW.id = '{id}' \
+                 BEGIN SELECT RAISE(ABORT, 'poison'); END"
+            ),
+            Self::Postgres(_) => format!(
+                "CREATE FUNCTION poison() RETURNS trigger LANGUAGE plpgsql AS \
+                 $$ BEGIN RAISE EXCEPTION 'poison in %', NEW.body; END $$; \
+                 CREATE TRIGGER poison BEFORE INSERT ON events FOR EACH ROW WHEN (NEW.id = '{id}') \
+                 EXECUTE FUNCTION poison()"
+            ),
+        };
+        self.run(&sql).await;
+    }
+
+    /// Nobody writes until this ends.
+    pub async fn begin_to_block(&self) {
+        match self {
+            Self::Sqlite(_) => self.run("BEGIN IMMEDIATE").await,
+            Self::Postgres(_) => self.run("BEGIN; LOCK TABLE threads IN EXCLUSIVE MODE").await,
+        }
+    }
+
+    pub async fn end(&self) {
+        self.run("ROLLBACK").await;
+    }
+}
+
+static KEYS: LazyLock<Keys> = LazyLock::new(another_keyring);
+
+pub fn another_keyring() -> Keys {
+    Keys::generate("https://test.example", now(), &mut countersign::random::fill).unwrap()
+}
 
 pub fn key() -> &'static RowKey {
     KEYS.row()
@@ -54,6 +166,11 @@ pub fn now() -> Timestamp {
 /// A row of threads at its first revision.
 pub fn row(id: &str) -> Row {
     sealed(Table::Threads, id, Facets { owner: "payments".to_owned(), ..Facets::default() }, 1)
+}
+
+/// The same, with a second name.
+pub fn named_row(id: &str, alias: &str) -> Row {
+    sealed(Table::Threads, id, Facets { alias: Some(alias.to_owned()), ..Facets::default() }, 1)
 }
 
 pub fn sealed(table: Table, id: &str, facets: Facets, revision: i64) -> Row {
@@ -69,10 +186,19 @@ pub fn change(guards: Vec<Guard>, writes: Vec<RowWrite>) -> Change {
     Change { decided_at: now(), guards, writes }
 }
 
-pub fn insert(rows: &[Row]) -> Change {
-    change(Vec::new(), rows.iter().cloned().map(RowWrite::Insert).collect())
+pub fn insert(rows: &[&Row]) -> Change {
+    change(Vec::new(), rows.iter().map(|row| RowWrite::Insert((*row).clone())).collect())
 }
 
 pub fn replace(row: Row) -> Change {
     change(Vec::new(), vec![RowWrite::Replace(row)])
+}
+
+pub fn remove(row: &Row) -> Change {
+    let remove = RowWrite::Remove { table: row.table, id: row.id.clone(), revision: row.revision };
+    change(Vec::new(), vec![remove])
+}
+
+pub fn unchanged(row: &Row) -> Guard {
+    Guard::Unchanged { table: row.table, id: row.id.clone(), revision: row.revision }
 }

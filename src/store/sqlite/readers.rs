@@ -6,9 +6,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, ToSql};
 
-use super::super::check::can_be_asked;
+use super::super::check::{can_be_asked, can_be_listed, few_enough};
 use super::super::row::{Row, Table};
-use super::super::sql::{Dialect, Statements};
+use super::super::sql::{Dialect, Reads, Single};
 use super::super::{Cursor, Filter, LIST_ROWS_MAX, StoreError};
 use super::{connect, database, decode};
 
@@ -31,26 +31,24 @@ impl Readers {
     }
 
     pub(super) fn get(&self, table: Table, id: &str) -> Result<Option<Row>, StoreError> {
-        self.one(table, |it| &it.get, id)
+        self.one(table, &Single::of(table).get, id)
     }
 
     pub(super) fn get_by_alias(&self, table: Table, alias: &str) -> Result<Option<Row>, StoreError> {
-        self.one(table, |it| &it.get_by_alias, alias)
+        self.one(table, &Single::of(table).get_by_alias, alias)
     }
 
     pub(super) fn last_of(&self, table: Table, owner: &str) -> Result<Option<Row>, StoreError> {
-        self.one(table, |it| &it.last_of, owner)
+        self.one(table, &Reads::of(Dialect::Sqlite, table).last_of, owner)
     }
 
     pub(super) fn get_many(&self, table: Table, ids: &[String]) -> Result<Vec<Row>, StoreError> {
-        if ids.len() > LIST_ROWS_MAX as usize {
-            return Err(StoreError::Database(format!("more than {LIST_ROWS_MAX} rows were asked for at once")));
-        }
+        few_enough(ids)?;
         let mut ids: Vec<&String> = ids.iter().filter(|id| can_be_asked(id)).collect();
         ids.sort_unstable();
         ids.dedup();
         let connection = self.connection();
-        let mut statement = connection.prepare_cached(&Statements::of(Dialect::Sqlite, table).get).map_err(database)?;
+        let mut statement = connection.prepare_cached(&Single::of(table).get).map_err(database)?;
         let rows = ids.iter().map(|id| statement.query_row([id], |row| decode(table, row)).optional());
         rows.filter_map(Result::transpose).collect::<rusqlite::Result<_>>().map_err(database)
     }
@@ -62,26 +60,28 @@ impl Readers {
         after: Option<&Cursor>,
         limit: u32,
     ) -> Result<Vec<Row>, StoreError> {
-        let statements = Statements::of(Dialect::Sqlite, table);
+        if !can_be_listed(filter, after) {
+            return Ok(Vec::new());
+        }
+        let reads = Reads::of(Dialect::Sqlite, table);
         let limit = limit.min(LIST_ROWS_MAX);
         let (due, id) = after.map_or((i64::MIN, ""), |cursor| (cursor.due, cursor.id.as_str()));
         match filter {
-            Filter::All => self.many(table, &statements.list_all, &[&id, &limit]),
-            Filter::Owner(owner) => self.many(table, &statements.list_owner, &[&owner, &id, &limit]),
-            Filter::State(state) => self.many(table, &statements.list_state, &[&state, &due, &id, &limit]),
+            Filter::All => self.many(table, &reads.list_all, &[&id, &limit]),
+            Filter::Owner(owner) => self.many(table, &reads.list_owner, &[&owner, &id, &limit]),
+            Filter::State(state) => self.many(table, &reads.list_state, &[&state, &due, &id, &limit]),
             Filter::DueBy(state, moment) => {
-                let parameters: [&dyn ToSql; 5] = [&state, &due, &id, &moment.millis(), &limit];
-                self.many(table, &statements.list_due, &parameters)
+                let parameters: [&dyn ToSql; 5] = [&state, &moment.millis(), &due, &id, &limit];
+                self.many(table, &reads.list_due, &parameters)
             }
         }
     }
 
-    fn one(&self, table: Table, which: fn(&Statements) -> &String, name: &str) -> Result<Option<Row>, StoreError> {
+    fn one(&self, table: Table, text: &str, name: &str) -> Result<Option<Row>, StoreError> {
         if !can_be_asked(name) {
             return Ok(None);
         }
         let connection = self.connection();
-        let text = which(Statements::of(Dialect::Sqlite, table));
         let mut statement = connection.prepare_cached(text).map_err(database)?;
         statement.query_row([name], |row| decode(table, row)).optional().map_err(database)
     }
@@ -105,5 +105,37 @@ impl Readers {
             }
         }
         self.connections[turn % self.connections.len()].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::migrate;
+    use super::*;
+
+    /// How SQLite means to run a statement.
+    fn plan(connection: &Connection, text: &str) -> String {
+        let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {text}")).unwrap();
+        let parameters = vec![rusqlite::types::Null; statement.parameter_count()];
+        let rows = statement.query_map(rusqlite::params_from_iter(parameters), |row| row.get::<_, String>(3));
+        rows.unwrap().collect::<rusqlite::Result<Vec<_>>>().unwrap().join("; ")
+    }
+
+    #[test]
+    fn every_statement_on_every_table_goes_through_an_index_and_sorts_nothing() {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(migrate::SQLITE[0].sql).unwrap();
+        for table in Table::ALL {
+            let (reads, single) = (Reads::of(Dialect::Sqlite, *table), Single::of(*table));
+            let lists = [&reads.list_all, &reads.list_owner, &reads.list_state, &reads.list_due, &reads.last_of];
+            let lookups = [&single.get, &single.get_by_alias, &single.revision, &single.holder, &single.update];
+            for text in lists.into_iter().chain(lookups).chain([&single.delete]) {
+                let plan = plan(&connection, text);
+                assert!(plan.starts_with(&format!("SEARCH {} USING ", table.name())), "{text}: {plan}");
+                assert!(!plan.contains("SCAN") && !plan.contains("TEMP B-TREE"), "{text}: {plan}");
+            }
+            assert!(plan(&connection, &reads.list_due).contains(&format!("{}_state", table.name())));
+            assert!(plan(&connection, &reads.last_of).contains(&format!("{}_owner", table.name())));
+        }
     }
 }

@@ -4,17 +4,17 @@
 use std::slice;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Instant;
 
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use super::super::StoreError;
 use super::super::bell::Bell;
 use super::super::change::{Change, RowWrite};
 use super::super::check::{self, Moment, Standing};
+use super::super::queue::{self, Job, Outcomes, Point, Probe, Queue};
 use super::super::row::{Row, Table};
-use super::super::sql::{Dialect, Statements};
+use super::super::sql::Single;
 use super::database;
 use super::keeper::Signal;
 use crate::clock::{Clock as _, ClockOffset, SystemClock};
@@ -22,31 +22,16 @@ use crate::clock::{Clock as _, ClockOffset, SystemClock};
 /// As many as wait; more would only make the first of them wait longer.
 const GROUP_CHANGES_MAX: usize = 1_024;
 
-/// A few groups: more could not be answered before their callers give up.
-const QUEUE_CHANGES_MAX: usize = 4_096;
-
-struct Job {
-    change: Change,
-    since: Instant,
-    answer: oneshot::Sender<Result<(), StoreError>>,
-}
-
 /// The writing thread's queue. Dropping it lets the thread finish what is queued, and waits for that.
 #[derive(Debug)]
 pub(super) struct Writer {
-    queue: Option<mpsc::Sender<Job>>,
+    queue: Option<Queue>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Writer {
-    pub(super) fn start(
-        connection: Connection,
-        clock_offset: ClockOffset,
-        bell: Arc<Bell>,
-        keeper: Signal,
-    ) -> Result<Self, StoreError> {
-        let (queue, jobs) = mpsc::channel(QUEUE_CHANGES_MAX);
-        let mut desk = Desk { connection, clock_offset, bell, keeper };
+    pub(super) fn start(mut desk: Desk) -> Result<Self, StoreError> {
+        let (queue, jobs) = Queue::new();
         let thread = std::thread::Builder::new().name("sqlite-writer".to_owned());
         let thread = thread.spawn(move || desk.work(jobs));
         let thread = thread.map_err(|error| StoreError::Database(format!("no thread for the writer: {error}")))?;
@@ -54,14 +39,7 @@ impl Writer {
     }
 
     pub(super) async fn commit(&self, change: Change) -> Result<(), StoreError> {
-        let (answer, answered) = oneshot::channel();
-        let job = Job { change, since: SystemClock.instant(), answer };
-        let queue = self.queue.as_ref().ok_or_else(ended)?;
-        queue.try_send(job).map_err(|error| match error {
-            mpsc::error::TrySendError::Full(_) => StoreError::Busy,
-            mpsc::error::TrySendError::Closed(_) => ended(),
-        })?;
-        answered.await.map_err(|_| ended())?
+        self.queue.as_ref().ok_or_else(queue::ended)?.commit(change).await
     }
 }
 
@@ -75,20 +53,14 @@ impl Drop for Writer {
     }
 }
 
-fn ended() -> StoreError {
-    StoreError::Database("the writing thread has ended".to_owned())
-}
-
 /// What the writing thread owns.
-struct Desk {
-    connection: Connection,
-    clock_offset: ClockOffset,
-    bell: Arc<Bell>,
-    keeper: Signal,
+pub(super) struct Desk {
+    pub(super) connection: Connection,
+    pub(super) clock_offset: ClockOffset,
+    pub(super) probe: Probe,
+    pub(super) bell: Arc<Bell>,
+    pub(super) keeper: Signal,
 }
-
-/// What happened to each change of a group that was committed.
-type Outcomes = Vec<Result<(), StoreError>>;
 
 /// Why nothing of a group was committed.
 enum Failure {
@@ -108,10 +80,7 @@ impl Desk {
                 self.bell.ring();
                 self.keeper.wrote(group.iter().map(|job| size(&job.change)).sum());
             }
-            for (job, outcome) in group.drain(..).zip(outcomes) {
-                // A caller that went away is not owed an answer; what it asked for stands.
-                let _ = job.answer.send(outcome);
-            }
+            queue::answer(&mut group, outcomes);
         }
     }
 
@@ -120,18 +89,19 @@ impl Desk {
             Ok(outcomes) => outcomes,
             Err(Failure::InOne(error)) if group.len() == 1 => vec![Err(error)],
             Err(Failure::InOne(_)) => group.iter().flat_map(|job| self.commit(slice::from_ref(job))).collect(),
-            Err(Failure::InAll(error)) => group.iter().map(|_| Err(again(&error))).collect(),
+            Err(Failure::InAll(error)) => queue::all_fail(group, &error),
         }
     }
 
     fn commit_together(&mut self, group: &[Job]) -> Result<Outcomes, Failure> {
         let begin = self.connection.transaction_with_behavior(TransactionBehavior::Immediate);
         let transaction = begin.map_err(|error| Failure::InAll(database(error)))?;
+        (self.probe.0)(Point::Locked);
         let mut outcomes = Vec::with_capacity(group.len());
         for job in group {
             let now = self.clock_offset.applied_to(SystemClock.now());
-            let waited = SystemClock.instant().saturating_duration_since(job.since);
-            let verdict = check::check(&job.change, Moment { now, waited }, &mut Locked(&transaction));
+            let moment = Moment { now, waited: job.waited() };
+            let verdict = check::check(&job.change, moment, &mut Locked(&transaction));
             if let Err(StoreError::Database(text)) = verdict {
                 return Err(Failure::InOne(StoreError::Database(text)));
             }
@@ -141,16 +111,10 @@ impl Desk {
             }
             outcomes.push(verdict);
         }
+        (self.probe.0)(Point::Written);
         transaction.commit().map_err(|error| Failure::InAll(database(error)))?;
+        (self.probe.0)(Point::Committed);
         Ok(outcomes)
-    }
-}
-
-/// The same for the next of them: all of a group fail alike.
-fn again(error: &StoreError) -> StoreError {
-    match error {
-        StoreError::Busy => StoreError::Busy,
-        other => StoreError::Database(other.to_string()),
     }
 }
 
@@ -166,18 +130,18 @@ impl Locked<'_> {
 
 impl Standing for Locked<'_> {
     fn revision(&mut self, table: Table, id: &str) -> Result<Option<i64>, StoreError> {
-        self.ask(&Statements::of(Dialect::Sqlite, table).revision, id)
+        self.ask(&Single::of(table).revision, id)
     }
 
     fn holder(&mut self, table: Table, alias: &str) -> Result<Option<String>, StoreError> {
-        self.ask(&Statements::of(Dialect::Sqlite, table).holder, alias)
+        self.ask(&Single::of(table).holder, alias)
     }
 }
 
 /// Writes one row that was checked. Anything but one row written is unforeseen.
 fn write(transaction: &Transaction<'_>, write: &RowWrite) -> Result<(), StoreError> {
     let (table, _) = write.name();
-    let statements = Statements::of(Dialect::Sqlite, table);
+    let statements = Single::of(table);
     let written = match write {
         RowWrite::Insert(row) => put(transaction, &statements.insert, row),
         RowWrite::Replace(row) => put(transaction, &statements.update, row),

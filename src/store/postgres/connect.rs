@@ -1,0 +1,215 @@
+//! Connections: how the address is read, how a session is set up, and what is said when something fails.
+
+use std::error::Error as _;
+use std::ops::Deref;
+use std::time::Duration;
+
+use deadpool_postgres::{
+    Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime, TimeoutType,
+};
+use tokio_postgres::config::SslMode;
+use tokio_postgres::error::{DbError, SqlState};
+use tokio_postgres::{Client, Config, Error, NoTls};
+
+use super::super::StoreError;
+use super::super::migrate::{self, OpenError};
+
+/// A few that write, a few that read what waits together, and some for lists.
+const CONNECTIONS_MAX: usize = 12;
+
+/// Longer than any network takes, shorter than a caller waits.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Until a connection whose other side is silent is given up.
+const SILENCE_MAX: Duration = Duration::from_secs(10);
+
+/// Until a server that says nothing is given up, whatever it was asked. Beyond every time-out of its own.
+pub(super) const ANSWER_PATIENCE: Duration = Duration::from_secs(15);
+
+/// Until a caller that finds every connection in use is told to come again.
+const POOL_PATIENCE: Duration = Duration::from_secs(2);
+
+/// While a database is brought up to date, others that want to do so wait.
+const MIGRATION_LOCK: i64 = i64::from_be_bytes(*b"csignmig");
+
+/// What every session needs. A lock that is not had soon is held by someone who is stuck: others need not
+/// wait with those who want it. A gateway
+/// that stops in the middle of a transaction must not hold its locks for ever. Plans are made once, must
+/// not depend on how small a table was then, and so use indexes and nothing else. And what is committed
+/// is on the disk, whatever the server's default.
+const SESSION: &str = "
+    SET default_transaction_isolation = 'read committed';
+    SET lock_timeout = '500ms';
+    SET statement_timeout = '10s';
+    SET idle_in_transaction_session_timeout = '10s';
+    SET plan_cache_mode = 'force_generic_plan';
+    SET enable_seqscan = off;
+    SET enable_bitmapscan = off;
+    SET enable_hashjoin = off;
+    SET enable_mergejoin = off;
+    SET jit = off;
+    SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off';
+";
+
+/// Reads the address. Its text may hold a password, and is never repeated.
+pub(super) fn parse(url: &str) -> Result<Config, OpenError> {
+    if !url.starts_with("postgres://") {
+        return Err(OpenError::Url("it must begin with postgres://".to_owned()));
+    }
+    let mut config: Config = url.parse().map_err(|error: Error| OpenError::Url(told(&error)))?;
+    if !matches!(config.get_ssl_mode(), SslMode::Disable | SslMode::Prefer) {
+        let reason = "sslmode=require is not supported yet: use a socket, a loopback address or a tunnel";
+        return Err(OpenError::Url(reason.to_owned()));
+    }
+    config.ssl_mode(SslMode::Disable);
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(CONNECT_TIMEOUT);
+    }
+    if config.get_application_name().is_none() {
+        config.application_name("countersign");
+    }
+    config.tcp_user_timeout(SILENCE_MAX);
+    Ok(config)
+}
+
+pub(super) fn pool(config: &Config) -> Result<Pool, StoreError> {
+    let recycle = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+    let set_up = Hook::async_fn(|client: &mut deadpool_postgres::ClientWrapper, _| {
+        Box::pin(async move { client.batch_execute(SESSION).await.map_err(HookError::Backend) })
+    });
+    let pool = Pool::builder(Manager::from_config(config.clone(), NoTls, recycle))
+        .max_size(CONNECTIONS_MAX)
+        .wait_timeout(Some(POOL_PATIENCE))
+        .create_timeout(Some(CONNECT_TIMEOUT * 2))
+        .post_create(set_up)
+        .runtime(Runtime::Tokio1);
+    pool.build().map_err(|error| StoreError::Database(format!("PostgreSQL: {error}")))
+}
+
+/// A connection taken from the pool. Unless it is given back it is closed: whoever was interrupted in the
+/// middle of something, or met an error, leaves nobody else a transaction half done.
+pub(super) struct Lease(Option<Object>);
+
+impl Lease {
+    /// Takes a connection that is free, or a new one.
+    pub(super) async fn take(pool: &Pool) -> Result<Self, StoreError> {
+        let taken = pool.get().await.map_err(|error| match error {
+            PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => database(&error),
+            PoolError::Timeout(TimeoutType::Wait) => StoreError::Busy,
+            PoolError::Timeout(_) => silent(),
+            PoolError::Closed | PoolError::NoRuntimeSpecified | PoolError::PostCreateHook(HookError::Message(_)) => {
+                StoreError::Database("PostgreSQL: no connections are given out".to_owned())
+            }
+        });
+        taken.map(|it| Self(Some(it)))
+    }
+
+    /// Done with it, and nothing is left undone.
+    pub(super) fn give_back(mut self) {
+        drop(self.0.take());
+    }
+}
+
+impl Deref for Lease {
+    type Target = Object;
+    fn deref(&self) -> &Object {
+        self.0.as_ref().expect("only giving it back empties it, and that takes it")
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if let Some(object) = self.0.take() {
+            drop(Object::take(object));
+        }
+    }
+}
+
+/// What is said of a server that accepts and does not answer.
+pub(super) fn silent() -> StoreError {
+    StoreError::Database("PostgreSQL: it does not answer".to_owned())
+}
+
+/// Makes the first connection, so that a wrong address shows at once.
+pub(super) async fn warm(pool: Pool) -> Result<(), StoreError> {
+    Lease::take(&pool).await.map(Lease::give_back)
+}
+
+/// Brings the database up to date, one gateway at a time.
+pub(super) async fn migrate(config: Config) -> Result<(), OpenError> {
+    let (mut client, connection) = config.connect(NoTls).await.map_err(|error| database(&error))?;
+    tokio::spawn(connection);
+    check_encoding(&client).await?;
+    let failed = |error: Error| OpenError::Store(database(&error));
+    let transaction = client.transaction().await.map_err(failed)?;
+    transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&MIGRATION_LOCK]).await.map_err(failed)?;
+    transaction.batch_execute(migrate::CREATE_TABLE).await.map_err(failed)?;
+    let applied = transaction.query(migrate::SELECT_APPLIED, &[]).await.map_err(failed)?;
+    let applied = applied.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
+    let applied = applied.collect::<Result<Vec<(i64, String)>, Error>>().map_err(failed)?;
+    for migration in migrate::pending(migrate::POSTGRES, &applied)? {
+        transaction.batch_execute(migration.sql).await.map_err(failed)?;
+        let insert = "INSERT INTO schema_migrations (version, name, checksum) VALUES ($1, $2, $3)";
+        let values = (migration.version, migration.name, migration.checksum());
+        transaction.execute(insert, &[&values.0, &values.1, &values.2]).await.map_err(failed)?;
+    }
+    transaction.commit().await.map_err(failed)
+}
+
+/// The order of bytes is the order of texts only in UTF-8, and only UTF-8 holds every text.
+async fn check_encoding(client: &Client) -> Result<(), OpenError> {
+    let row = client.query_one("SHOW server_encoding", &[]).await.map_err(|error| database(&error))?;
+    let encoding: String = row.try_get(0).map_err(|error| database(&error))?;
+    if encoding == "UTF8" {
+        return Ok(());
+    }
+    Err(OpenError::Store(StoreError::Database(format!("PostgreSQL: the database is in {encoding}, not UTF8"))))
+}
+
+/// What a failure is to a caller that relied on nothing in particular.
+pub(super) fn database(error: &Error) -> StoreError {
+    match error.code() {
+        Some(code) if is_overload(code) => StoreError::Busy,
+        _ => StoreError::Database(format!("PostgreSQL: {}", told(error))),
+    }
+}
+
+/// What a failure is to the one change that met it.
+pub(super) fn of_change(error: &Error, table: &'static str) -> StoreError {
+    let met = [SqlState::UNIQUE_VIOLATION, SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED];
+    match error.code() {
+        Some(code) if met.contains(code) => StoreError::Conflict(table),
+        _ => database(error),
+    }
+}
+
+/// Someone else holds a lock, or the server is too slow to finish in time.
+fn is_overload(code: &SqlState) -> bool {
+    [SqlState::LOCK_NOT_AVAILABLE, SqlState::QUERY_CANCELED, SqlState::TOO_MANY_CONNECTIONS].contains(code)
+}
+
+/// The error's own words where they cannot hold what rows hold; else only its code.
+fn told(error: &Error) -> String {
+    match error.as_db_error() {
+        Some(refusal) if names_only(refusal) => format!("{} ({})", refusal.message(), refusal.code().code()),
+        Some(refusal) => format!("error {}", refusal.code().code()),
+        None => {
+            let causes = std::iter::successors(error.source(), |cause| (*cause).source());
+            causes.fold(error.to_string(), |told, cause| format!("{told}: {cause}"))
+        }
+    }
+}
+
+/// True if the failure is the connection's and not the statement's: another connection may do better.
+pub(super) fn is_lost(error: &Error) -> bool {
+    match error.code() {
+        Some(code) => ["08", "57P"].iter().any(|class| code.code().starts_with(class)),
+        None => true,
+    }
+}
+
+/// Classes of errors about connections, rights, names and resources: their messages quote no values.
+fn names_only(refusal: &DbError) -> bool {
+    const CLASSES: [&str; 9] = ["08", "25", "28", "3D", "42", "53", "55", "57", "58"];
+    CLASSES.iter().any(|class| refusal.code().code().starts_with(class))
+}

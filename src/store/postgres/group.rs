@@ -1,0 +1,290 @@
+//! What a group of changes means for the database: which rows to lock, how they stand, what to write.
+
+use std::collections::{BTreeMap, HashMap};
+
+use tokio_postgres::types::ToSql;
+
+use super::super::StoreError;
+use super::super::change::{Change, Guard, RowWrite};
+use super::super::check::Standing;
+use super::super::row::{Row, Table};
+use super::super::sql::Grouped;
+
+/// How a row is locked. In this order: of two wishes the greater is granted.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Strength {
+    /// It should not be there; nothing is locked, so any lock will do to look.
+    Absent,
+    /// Nobody may change it meanwhile.
+    Rely,
+    /// Nobody may even rely on it meanwhile.
+    Write,
+}
+
+/// Rows of one table that are locked by one statement, in this order.
+#[derive(Debug)]
+pub(super) struct Lock<'c> {
+    pub(super) table: Table,
+    strength: Strength,
+    pub(super) ids: Vec<&'c str>,
+}
+
+impl Lock<'_> {
+    pub(super) fn text(&self) -> &'static str {
+        match self.strength {
+            Strength::Absent | Strength::Rely => &Grouped::of(self.table).lock_to_rely,
+            Strength::Write => &Grouped::of(self.table).lock_to_write,
+        }
+    }
+}
+
+/// Every row the changes rely on or write, by table and id: locked in one order by everyone, so that nobody
+/// waits in a circle. Neighbours of equal strength share a statement.
+pub(super) fn locks<'c>(changes: impl Iterator<Item = &'c Change>) -> Vec<Lock<'c>> {
+    let mut wishes: BTreeMap<(Table, &str), Strength> = BTreeMap::new();
+    for change in changes {
+        let relied = change.guards.iter().filter_map(|guard| match guard {
+            Guard::Unchanged { table, id, .. } => Some(((*table, id.as_str()), Strength::Rely)),
+            Guard::Before(_) => None,
+        });
+        let written = change.writes.iter().map(|write| match write {
+            RowWrite::Insert(_) => (write.name(), Strength::Absent),
+            RowWrite::Replace(_) | RowWrite::Remove { .. } => (write.name(), Strength::Write),
+        });
+        for (name, strength) in relied.chain(written) {
+            let wish = wishes.entry(name).or_insert(strength);
+            *wish = strength.max(*wish);
+        }
+    }
+    let mut locks: Vec<Lock<'_>> = Vec::new();
+    for ((table, id), strength) in wishes {
+        match locks.last_mut().filter(|it| it.table == table) {
+            Some(last) if strength == Strength::Absent || strength == last.strength => last.ids.push(id),
+            Some(last) if last.strength == Strength::Absent => {
+                last.strength = strength;
+                last.ids.push(id);
+            }
+            _ => locks.push(Lock { table, strength, ids: vec![id] }),
+        }
+    }
+    locks
+}
+
+/// Every alias the changes need, by table.
+pub(super) fn aliases<'c>(changes: impl Iterator<Item = &'c Change>) -> BTreeMap<Table, Vec<&'c str>> {
+    let mut aliases: BTreeMap<Table, Vec<&str>> = BTreeMap::new();
+    for (table, alias, _) in changes.flat_map(Change::aliases) {
+        aliases.entry(table).or_default().push(alias);
+    }
+    aliases
+}
+
+/// The rows as they stand under the group's locks, and what its earlier changes make of them.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    revisions: HashMap<Table, HashMap<String, i64>>,
+    holders: HashMap<Table, HashMap<String, String>>,
+}
+
+/// What a row stands at once a change of the group has written it. No change expects it: two changes of
+/// one group never write one row, so each statement writes each row once.
+const WRITTEN: i64 = -1;
+
+impl Rows {
+    pub(super) fn stands_at(&mut self, table: Table, id: String, revision: i64) {
+        self.revisions.entry(table).or_default().insert(id, revision);
+    }
+
+    pub(super) fn is_held(&mut self, table: Table, alias: String, id: String) {
+        self.holders.entry(table).or_default().insert(alias, id);
+    }
+
+    pub(super) fn write(&mut self, change: &Change) {
+        for write in &change.writes {
+            let (table, id) = write.name();
+            self.stands_at(table, id.to_owned(), WRITTEN);
+        }
+        for (table, alias, id) in change.aliases() {
+            self.is_held(table, alias.to_owned(), id.to_owned());
+        }
+    }
+}
+
+impl Standing for Rows {
+    fn revision(&mut self, table: Table, id: &str) -> Result<Option<i64>, StoreError> {
+        Ok(self.revisions.get(&table).and_then(|rows| rows.get(id)).copied())
+    }
+
+    fn holder(&mut self, table: Table, alias: &str) -> Result<Option<String>, StoreError> {
+        Ok(self.holders.get(&table).and_then(|rows| rows.get(alias)).cloned())
+    }
+}
+
+/// What a statement does, in the order in which a table's are sent: names are freed before they are taken.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Verb {
+    Delete,
+    Update,
+    Insert,
+}
+
+/// Rows of one table that are written by one statement, a list for each column.
+#[derive(Debug, Default)]
+pub(super) struct Columns<'c> {
+    ids: Vec<&'c str>,
+    aliases: Vec<Option<&'c str>>,
+    owners: Vec<&'c str>,
+    states: Vec<&'c str>,
+    dues: Vec<i64>,
+    revisions: Vec<i64>,
+    bodies: Vec<&'c str>,
+    key_ids: Vec<&'c str>,
+    macs: Vec<&'c [u8]>,
+}
+
+impl<'c> Columns<'c> {
+    fn push(&mut self, row: &'c Row) {
+        self.ids.push(&row.id);
+        self.aliases.push(row.facets.alias.as_deref());
+        self.owners.push(&row.facets.owner);
+        self.states.push(&row.facets.state);
+        self.dues.push(row.facets.due);
+        self.revisions.push(row.revision);
+        self.bodies.push(&row.body);
+        self.key_ids.push(&row.key_id);
+        self.macs.push(&row.mac);
+    }
+}
+
+/// One statement that writes.
+#[derive(Debug)]
+pub(super) struct Writing<'c> {
+    pub(super) table: Table,
+    verb: Verb,
+    columns: Columns<'c>,
+}
+
+impl Writing<'_> {
+    pub(super) fn text(&self) -> &'static str {
+        let statements = Grouped::of(self.table);
+        match self.verb {
+            Verb::Delete => &statements.delete,
+            Verb::Update => &statements.update,
+            Verb::Insert => &statements.insert,
+        }
+    }
+
+    pub(super) fn parameters(&self) -> Vec<&(dyn ToSql + Sync)> {
+        let it = &self.columns;
+        match self.verb {
+            Verb::Delete => vec![&it.ids],
+            Verb::Update | Verb::Insert => vec![
+                &it.ids,
+                &it.aliases,
+                &it.owners,
+                &it.states,
+                &it.dues,
+                &it.revisions,
+                &it.bodies,
+                &it.key_ids,
+                &it.macs,
+            ],
+        }
+    }
+
+    /// How many rows it must write.
+    pub(super) fn count(&self) -> u64 {
+        self.columns.ids.len() as u64
+    }
+}
+
+/// The statements that write what the changes do, in the order of tables and ids.
+pub(super) fn writings<'c>(changes: impl Iterator<Item = &'c Change>) -> Vec<Writing<'c>> {
+    let mut ordered: BTreeMap<(Table, Verb, &str), &RowWrite> = BTreeMap::new();
+    for write in changes.flat_map(|change| &change.writes) {
+        let verb = match write {
+            RowWrite::Insert(_) => Verb::Insert,
+            RowWrite::Replace(_) => Verb::Update,
+            RowWrite::Remove { .. } => Verb::Delete,
+        };
+        let (table, id) = write.name();
+        ordered.insert((table, verb, id), write);
+    }
+    let mut writings: Vec<Writing<'_>> = Vec::new();
+    for ((table, verb, id), write) in ordered {
+        if writings.last().is_none_or(|it| (it.table, it.verb) != (table, verb)) {
+            writings.push(Writing { table, verb, columns: Columns::default() });
+        }
+        if let Some(Writing { columns, .. }) = writings.last_mut() {
+            match write {
+                RowWrite::Insert(row) | RowWrite::Replace(row) => columns.push(row),
+                RowWrite::Remove { .. } => columns.ids.push(id),
+            }
+        }
+    }
+    writings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::time::Timestamp;
+    use crate::store::row::Facets;
+
+    fn row(table: Table, id: &str) -> Row {
+        let (key_id, body) = ("key".to_owned(), "{}".to_owned());
+        Row { table, id: id.to_owned(), facets: Facets::default(), revision: 2, body, key_id, mac: vec![0] }
+    }
+
+    fn change(relied: &[&str], replaced: &[&str], inserted: &[&str]) -> Change {
+        let guard = |id: &&str| Guard::Unchanged { table: Table::Threads, id: (*id).to_owned(), revision: 1 };
+        let replace = replaced.iter().map(|id| RowWrite::Replace(row(Table::Threads, id)));
+        let insert = inserted.iter().map(|id| RowWrite::Insert(row(Table::Threads, id)));
+        let guards = relied.iter().map(guard).collect();
+        Change { decided_at: Timestamp::default(), guards, writes: replace.chain(insert).collect() }
+    }
+
+    fn told(changes: &[Change]) -> Vec<(Strength, String)> {
+        locks(changes.iter()).iter().map(|it| (it.strength, it.ids.concat())).collect()
+    }
+
+    #[test]
+    fn rows_are_locked_in_one_order_whoever_wants_them() {
+        let (one, other) = (change(&["c", "a"], &["d"], &[]), change(&["e"], &["b"], &[]));
+        let expected = [(Strength::Rely, "a"), (Strength::Write, "b"), (Strength::Rely, "c"), (Strength::Write, "d")];
+        let told_so = told(&[one.clone(), other.clone()]);
+        assert_eq!(told_so, told(&[other, one]));
+        assert!(told_so.iter().zip(expected).all(|(told, (strength, ids))| *told == (strength, ids.to_owned())));
+        assert_eq!(told_so.len(), 5);
+    }
+
+    #[test]
+    fn neighbours_share_a_statement_and_new_rows_go_with_any() {
+        let told_so = told(&[change(&["b", "c"], &["e", "f"], &["a", "d", "g"])]);
+        assert_eq!(told_so, [(Strength::Rely, "abcd".to_owned()), (Strength::Write, "efg".to_owned())]);
+    }
+
+    #[test]
+    fn a_row_that_one_relies_on_and_another_writes_is_locked_for_writing() {
+        let both = [change(&["a"], &[], &[]), change(&[], &["a"], &[])];
+        assert_eq!(told(&both), [(Strength::Write, "a".to_owned())]);
+    }
+
+    #[test]
+    fn a_row_written_by_a_change_stands_at_nothing_that_the_next_could_expect() {
+        let mut rows = Rows::default();
+        rows.stands_at(Table::Threads, "a".to_owned(), 1);
+        rows.write(&change(&[], &["a"], &["b"]));
+        for id in ["a", "b"] {
+            assert_eq!(rows.revision(Table::Threads, id).unwrap(), Some(WRITTEN));
+        }
+    }
+
+    #[test]
+    fn a_table_is_written_by_one_statement_of_each_kind_in_the_order_of_ids() {
+        let changes = [change(&[], &["d", "a"], &["c"]), change(&[], &["b"], &[])];
+        let told: Vec<(Verb, String)> =
+            writings(changes.iter()).iter().map(|it| (it.verb, it.columns.ids.concat())).collect();
+        assert_eq!(told, [(Verb::Update, "abd".to_owned()), (Verb::Insert, "c".to_owned())]);
+    }
+}

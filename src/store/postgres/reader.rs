@@ -1,0 +1,229 @@
+//! Reads. Rows that many callers ask for at the same time are fetched by one statement a table.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use deadpool_postgres::{Object, Pool};
+use futures_util::future::try_join_all;
+use tokio::runtime::Runtime;
+use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::time::timeout;
+use tokio_postgres::Error;
+use tokio_postgres::types::ToSql;
+
+use super::super::check::can_be_asked;
+use super::super::row::{Facets, Row, Table};
+use super::super::sql::{Dialect, Grouped, Reads};
+use super::super::{Cursor, Filter, LIST_ROWS_MAX, StoreError, queue};
+use super::connect::{ANSWER_PATIENCE, Lease, database, is_lost, silent};
+use crate::domain::time::Timestamp;
+
+/// How many fetch beside each other: while one waits for the database, what comes meanwhile gathers.
+const FETCHERS: usize = 2;
+
+/// As many names as one fetch takes.
+const NAMES_MAX: usize = 1_024;
+
+/// A few fetches: more could not be answered before their callers give up.
+const ASKS_MAX: usize = 16_384;
+
+/// By which of its names a row is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum By {
+    /// Its id.
+    Id,
+    /// Its alias.
+    Alias,
+}
+
+/// One name asked for, and whoever waits for it.
+pub(super) struct Ask {
+    table: Table,
+    by: By,
+    name: String,
+    answer: oneshot::Sender<Result<Option<Row>, StoreError>>,
+}
+
+/// The callers' end.
+pub(super) struct Reader(mpsc::Sender<Ask>);
+
+impl Reader {
+    pub(super) fn new() -> (Self, mpsc::Receiver<Ask>) {
+        let (asks, received) = mpsc::channel(ASKS_MAX);
+        (Self(asks), received)
+    }
+
+    pub(super) async fn ask(&self, table: Table, by: By, name: &str) -> Result<Option<Row>, StoreError> {
+        if !can_be_asked(name) {
+            return Ok(None);
+        }
+        let (answer, answered) = oneshot::channel();
+        let ask = Ask { table, by, name: name.to_owned(), answer };
+        self.0.try_send(ask).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => StoreError::Busy,
+            mpsc::error::TrySendError::Closed(_) => queue::ended(),
+        })?;
+        answered.await.map_err(|_| queue::ended())?
+    }
+}
+
+/// Starts the fetchers.
+pub(super) fn start(runtime: &Runtime, pool: &Pool, asks: mpsc::Receiver<Ask>) {
+    let asks = Arc::new(Mutex::new(asks));
+    for _ in 0..FETCHERS {
+        runtime.spawn(fetch_all(pool.clone(), Arc::clone(&asks)));
+    }
+}
+
+async fn fetch_all(pool: Pool, asks: Arc<Mutex<mpsc::Receiver<Ask>>>) {
+    let mut batch = Vec::with_capacity(NAMES_MAX);
+    while asks.lock().await.recv_many(&mut batch, NAMES_MAX).await > 0 {
+        let mut kinds: BTreeMap<(Table, By), Vec<Ask>> = BTreeMap::new();
+        for ask in batch.drain(..) {
+            kinds.entry((ask.table, ask.by)).or_default().push(ask);
+        }
+        let queries = kinds.iter().map(|((table, by), asks)| {
+            let mut names: Vec<String> = asks.iter().map(|ask| ask.name.clone()).collect();
+            names.sort_unstable();
+            names.dedup();
+            Query::by_names(*table, *by, names)
+        });
+        let fetched = run(&pool, queries.collect()).await;
+        match fetched {
+            Ok(fetched) => kinds.into_iter().zip(fetched).for_each(|(((_, by), asks), rows)| answer(by, asks, rows)),
+            Err(error) => kinds.into_values().flatten().for_each(|ask| {
+                let _ = ask.answer.send(Err(queue::alike(&error)));
+            }),
+        }
+    }
+}
+
+fn answer(by: By, asks: Vec<Ask>, rows: Vec<Row>) {
+    let name = |row: &Row| match by {
+        By::Id => row.id.clone(),
+        By::Alias => row.facets.alias.clone().unwrap_or_default(),
+    };
+    let rows: HashMap<String, Row> = rows.into_iter().map(|row| (name(&row), row)).collect();
+    for ask in asks {
+        // A caller that went away needs no answer.
+        let _ = ask.answer.send(Ok(rows.get(&ask.name).cloned()));
+    }
+}
+
+/// One statement with its parameters.
+pub(super) struct Query {
+    table: Table,
+    text: &'static str,
+    parameters: Vec<Box<dyn ToSql + Sync + Send>>,
+}
+
+impl Query {
+    fn new(table: Table, text: &'static str) -> Self {
+        Self { table, text, parameters: Vec::new() }
+    }
+
+    fn with(mut self, parameter: impl ToSql + Sync + Send + 'static) -> Self {
+        self.parameters.push(Box::new(parameter));
+        self
+    }
+
+    fn by_names(table: Table, by: By, names: Vec<String>) -> Self {
+        let statements = Grouped::of(table);
+        let text = match by {
+            By::Id => &statements.get,
+            By::Alias => &statements.get_by_alias,
+        };
+        Self::new(table, text).with(names)
+    }
+
+    pub(super) fn by_ids(table: Table, ids: Vec<String>) -> Self {
+        Self::by_names(table, By::Id, ids)
+    }
+
+    pub(super) fn last_of(table: Table, owner: &str) -> Self {
+        Self::new(table, &Reads::of(Dialect::Postgres, table).last_of).with(owner.to_owned())
+    }
+
+    pub(super) fn list(table: Table, filter: Filter<'_>, after: Option<&Cursor>, limit: u32) -> Self {
+        let reads = Reads::of(Dialect::Postgres, table);
+        let (due, id) = after.map_or((i64::MIN, String::new()), |cursor| (cursor.due, cursor.id.clone()));
+        let query = match filter {
+            Filter::All => Self::new(table, &reads.list_all),
+            Filter::Owner(owner) => Self::new(table, &reads.list_owner).with(owner.to_owned()),
+            Filter::State(state) => Self::new(table, &reads.list_state).with(state.to_owned()).with(due),
+            Filter::DueBy(state, by) => {
+                Self::new(table, &reads.list_due).with(state.to_owned()).with(by.millis()).with(due)
+            }
+        };
+        query.with(id).with(i64::from(limit.min(LIST_ROWS_MAX)))
+    }
+}
+
+/// The rows of one query.
+pub(super) async fn rows(pool: Pool, query: Query) -> Result<Vec<Row>, StoreError> {
+    Ok(run(&pool, vec![query]).await?.pop().unwrap_or_default())
+}
+
+/// The time by the database's clock.
+pub(super) async fn now(pool: Pool) -> Result<Timestamp, StoreError> {
+    let client = Lease::take(&pool).await?;
+    let row = client.query_one(NOW, &[]).await.map_err(|error| database(&error))?;
+    let now = row.try_get(0).map(Timestamp::from_millis).map_err(|error| database(&error))?;
+    client.give_back();
+    Ok(now)
+}
+
+/// Milliseconds since 1970, as they are when the statement runs and not when its transaction began.
+pub(super) const NOW: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+
+/// Runs the queries, all sent before the first is answered. A connection that turns out to be gone is no
+/// reason to fail: the next is tried once.
+async fn run(pool: &Pool, queries: Vec<Query>) -> Result<Vec<Vec<Row>>, StoreError> {
+    let work = async {
+        match run_once(pool, &queries).await? {
+            Err(error) if is_lost(&error) => run_once(pool, &queries).await?.map_err(|error| database(&error)),
+            done => done.map_err(|error| database(&error)),
+        }
+    };
+    timeout(ANSWER_PATIENCE, work).await.unwrap_or_else(|_| Err(silent()))
+}
+
+async fn run_once(pool: &Pool, queries: &[Query]) -> Result<Result<Vec<Vec<Row>>, Error>, StoreError> {
+    let client = Lease::take(pool).await?;
+    let done = run_on(&client, queries).await;
+    if done.is_ok() {
+        client.give_back();
+    }
+    Ok(done)
+}
+
+async fn run_on(client: &Object, queries: &[Query]) -> Result<Vec<Vec<Row>>, Error> {
+    let mut prepared = Vec::with_capacity(queries.len());
+    for query in queries {
+        let parameters: Vec<&(dyn ToSql + Sync)> =
+            query.parameters.iter().map(|it| -> &(dyn ToSql + Sync) { &**it }).collect();
+        prepared.push((client.prepare_cached(query.text).await?, parameters));
+    }
+    let sent = prepared.iter().map(|(statement, parameters)| client.query(statement, parameters));
+    let answers = try_join_all(sent).await?;
+    let decoded = answers
+        .iter()
+        .zip(queries)
+        .map(|(rows, query)| rows.iter().map(|row| decode(query.table, row)).collect::<Result<Vec<Row>, Error>>());
+    decoded.collect()
+}
+
+/// A row, its columns in the order in which every statement lists them.
+fn decode(table: Table, row: &tokio_postgres::Row) -> Result<Row, Error> {
+    let facets =
+        Facets { alias: row.try_get(1)?, owner: row.try_get(2)?, state: row.try_get(3)?, due: row.try_get(4)? };
+    Ok(Row {
+        table,
+        id: row.try_get(0)?,
+        facets,
+        revision: row.try_get(5)?,
+        body: row.try_get(6)?,
+        key_id: row.try_get(7)?,
+        mac: row.try_get(8)?,
+    })
+}

@@ -1,0 +1,217 @@
+//! Commits. Changes that wait together share a transaction of few round trips; each is still applied
+//! wholly or refused on its own.
+
+use std::slice;
+use std::sync::Arc;
+
+use deadpool_postgres::{Object, Pool};
+use futures_util::future::{try_join_all, try_join4};
+use tokio::runtime::Runtime;
+use tokio::sync::{Mutex, mpsc};
+use tokio::time::timeout;
+use tokio_postgres::Error;
+use tokio_postgres::error::DbError;
+
+use super::super::bell::Bell;
+use super::super::change::Change;
+use super::super::check::{self, Moment};
+use super::super::queue::{self, Job, Outcomes, Point};
+use super::super::row::Table;
+use super::super::sql::Grouped;
+use super::super::{CLOCK_SKEW_MILLIS_MAX, StoreError};
+use super::PostgresOptions;
+use super::connect::{ANSWER_PATIENCE, Lease, database, is_lost, of_change, silent};
+use super::group::{self, Rows};
+use super::listen::CHANNEL;
+use super::reader::NOW;
+use crate::domain::time::Timestamp;
+
+/// How many commit beside each other: while one waits for the disk, the other prepares.
+const WRITERS: usize = 2;
+
+/// Enough that a statement's own cost no longer counts; more would only hold the locks longer.
+const GROUP_CHANGES_MAX: usize = 256;
+
+/// A change that waited longer was decided longer ago than clocks may differ.
+const PATIENCE_MILLIS: u128 = CLOCK_SKEW_MILLIS_MAX.unsigned_abs() as u128;
+
+/// What each writer works with.
+#[derive(Clone)]
+pub(super) struct Writer {
+    pub(super) pool: Pool,
+    pub(super) options: PostgresOptions,
+    pub(super) bell: Arc<Bell>,
+}
+
+/// Why nothing of a group was committed.
+enum Failure {
+    /// A statement failed and the transaction was undone: the changes deserve to be tried one by one.
+    Undone(Trouble),
+    /// The connection was lost before the end: nothing happened, and another may do better.
+    Lost(StoreError),
+    /// No connection is to be had, or it was lost at the very end.
+    Final(StoreError),
+}
+
+/// What went wrong in the middle of a transaction.
+enum Trouble {
+    /// The database refused.
+    Refused(Error),
+    /// It wrote another number of rows than it was given.
+    Miscounted(Table),
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl Trouble {
+    /// What it is to the only change that met it.
+    fn of_change(&self, change: &Change) -> StoreError {
+        let first = change.writes.first().map_or("nothing", |write| write.name().0.name());
+        match self {
+            Self::Refused(error) => {
+                let named = error.as_db_error().and_then(DbError::table);
+                let table = named.and_then(|name| Table::ALL.iter().find(|it| it.name() == name));
+                of_change(error, table.map_or(first, |it| it.name()))
+            }
+            Self::Miscounted(table) => {
+                StoreError::Database(format!("PostgreSQL: rows of {} were not written", table.name()))
+            }
+        }
+    }
+}
+
+impl Writer {
+    /// Starts as many as are of use.
+    pub(super) fn start(self, runtime: &Runtime, jobs: mpsc::Receiver<Job>) {
+        let jobs = Arc::new(Mutex::new(jobs));
+        for _ in 0..WRITERS {
+            runtime.spawn(self.clone().work(Arc::clone(&jobs)));
+        }
+    }
+
+    async fn work(self, jobs: Arc<Mutex<mpsc::Receiver<Job>>>) {
+        let mut group = Vec::with_capacity(GROUP_CHANGES_MAX);
+        while jobs.lock().await.recv_many(&mut group, GROUP_CHANGES_MAX).await > 0 {
+            let outcomes = self.commit(&group).await;
+            if outcomes.iter().any(Result::is_ok) {
+                self.bell.ring();
+            }
+            queue::answer(&mut group, outcomes);
+        }
+    }
+
+    async fn commit(&self, group: &[Job]) -> Outcomes {
+        match self.commit_together(group).await {
+            Ok(outcomes) => outcomes,
+            Err(Failure::Undone(trouble)) if group.len() == 1 => vec![Err(trouble.of_change(&group[0].change))],
+            Err(Failure::Undone(_)) => {
+                let mut outcomes = Vec::with_capacity(group.len());
+                for job in group {
+                    // Too old to be accepted, and so no reason to let the next grow old as well.
+                    let outcome = match job.waited().as_millis() > PATIENCE_MILLIS {
+                        true => vec![Err(StoreError::Busy)],
+                        false => Box::pin(self.commit(slice::from_ref(job))).await,
+                    };
+                    outcomes.extend(outcome);
+                }
+                outcomes
+            }
+            Err(Failure::Lost(error) | Failure::Final(error)) => queue::all_fail(group, &error),
+        }
+    }
+
+    /// One transaction, tried once more where a broken connection shows before its end.
+    async fn commit_together(&self, group: &[Job]) -> Result<Outcomes, Failure> {
+        let work = async {
+            match self.commit_once(group).await {
+                Err(Failure::Lost(_)) => self.commit_once(group).await,
+                done => done,
+            }
+        };
+        timeout(ANSWER_PATIENCE, work).await.unwrap_or_else(|_| Err(Failure::Final(silent())))
+    }
+
+    async fn commit_once(&self, group: &[Job]) -> Result<Outcomes, Failure> {
+        let client = Lease::take(&self.pool).await.map_err(Failure::Final)?;
+        match self.write(&client, group).await {
+            Ok(outcomes) => {
+                // NOTIFY is part of the transaction: it is heard if and only if it commits.
+                let end = format!("NOTIFY {CHANNEL}; COMMIT");
+                (self.options.probe.0)(Point::Written);
+                client.batch_execute(&end).await.map_err(|error| Failure::Final(database(&error)))?;
+                (self.options.probe.0)(Point::Committed);
+                client.give_back();
+                Ok(outcomes)
+            }
+            Err(Trouble::Refused(error)) if is_lost(&error) => Err(Failure::Lost(database(&error))),
+            Err(trouble) => {
+                if client.batch_execute("ROLLBACK").await.is_ok() {
+                    client.give_back();
+                }
+                Err(Failure::Undone(trouble))
+            }
+        }
+    }
+
+    /// Everything but the end: locks, checks, writes.
+    async fn write(&self, client: &Object, group: &[Job]) -> Result<Outcomes, Trouble> {
+        let (mut rows, now) = stand(client, group).await?;
+        (self.options.probe.0)(Point::Locked);
+        let now = self.options.clock_offset.applied_to(now);
+        let mut outcomes = Vec::with_capacity(group.len());
+        for job in group {
+            let verdict = check::check(&job.change, Moment { now, waited: job.waited() }, &mut rows);
+            if verdict.is_ok() {
+                rows.write(&job.change);
+            }
+            outcomes.push(verdict);
+        }
+        let accepted = group.iter().zip(&outcomes).filter(|(_, verdict)| verdict.is_ok());
+        let writings = group::writings(accepted.map(|(job, _)| &job.change));
+        let mut prepared = Vec::with_capacity(writings.len());
+        for writing in &writings {
+            prepared.push((client.prepare_cached(writing.text()).await?, writing.parameters()));
+        }
+        let counts = try_join_all(prepared.iter().map(|(text, values)| client.execute(text, values))).await?;
+        match writings.iter().zip(counts).find(|(writing, count)| writing.count() != *count) {
+            Some((writing, _)) => Err(Trouble::Miscounted(writing.table)),
+            None => Ok(outcomes),
+        }
+    }
+}
+
+/// Begins, locks all rows of the group, and looks at them and at the clock: one round trip.
+async fn stand(client: &Object, group: &[Job]) -> Result<(Rows, Timestamp), Error> {
+    let locks = group::locks(group.iter().map(|job| &job.change));
+    let aliases = group::aliases(group.iter().map(|job| &job.change));
+    let now = client.prepare_cached(NOW).await?;
+    let mut statements = Vec::with_capacity(locks.len());
+    for lock in &locks {
+        statements.push((client.prepare_cached(lock.text()).await?, &lock.ids));
+    }
+    let mut lookups = Vec::with_capacity(aliases.len());
+    for (table, names) in &aliases {
+        lookups.push((client.prepare_cached(&Grouped::of(*table).holders).await?, names));
+    }
+    // Sent in this order, and so run in this order: the clock is asked when all locks are had.
+    let begin = client.batch_execute("BEGIN");
+    let locked = try_join_all(statements.iter().map(async |(text, ids)| client.query(text, &[ids]).await));
+    let held = try_join_all(lookups.iter().map(async |(text, names)| client.query(text, &[names]).await));
+    let ((), locked, held, now) = try_join4(begin, locked, held, client.query_one(&now, &[])).await?;
+    let mut rows = Rows::default();
+    for (lock, found) in locks.iter().zip(&locked) {
+        for row in found {
+            rows.stands_at(lock.table, row.try_get(0)?, row.try_get(1)?);
+        }
+    }
+    for ((table, _), found) in aliases.iter().zip(&held) {
+        for row in found {
+            rows.is_held(*table, row.try_get(0)?, row.try_get(1)?);
+        }
+    }
+    Ok((rows, Timestamp::from_millis(now.try_get(0)?)))
+}

@@ -1,0 +1,82 @@
+//! What only a server promises.
+
+use countersign::store::postgres::{OpenError, PostgresOptions, PostgresStore};
+use countersign::store::row::Table;
+use countersign::store::{Filter, StoreError};
+
+use crate::database::{Database, insert, row};
+
+async fn refused(url: &str) -> OpenError {
+    PostgresStore::open(url, PostgresOptions::default()).await.expect_err(url)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_broken_connection_is_replaced_unnoticed() {
+    let database = Database::postgres().await;
+    let store = database.open().await;
+    let intruder = database.intrude().await;
+    for round in 0..5 {
+        let others = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
+        intruder.run(&format!("SELECT pg_terminate_backend(pid) {others}")).await;
+        let row = row(&round.to_string());
+        store.commit(insert(&[&row])).await.unwrap();
+        assert_eq!(store.get(Table::Threads, &row.id).await.unwrap().as_ref(), Some(&row));
+        assert_eq!(store.list(Table::Threads, Filter::All, None, 10).await.unwrap().len(), round + 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_read_goes_through_an_index() {
+    let database = Database::postgres().await;
+    let store = database.open().await;
+    let intruder = database.intrude().await;
+    let scans = "SELECT coalesce(sum(seq_scan), 0)::text FROM pg_stat_user_tables WHERE relname <> 'schema_migrations'";
+    intruder.run("SELECT pg_stat_force_next_flush()").await;
+    let before = intruder.ask(scans).await;
+    for table in Table::ALL {
+        store.get(*table, "x").await.unwrap();
+        store.get_by_alias(*table, "x").await.unwrap();
+        store.get_many(*table, &["x".to_owned()]).await.unwrap();
+        store.last_of(*table, "x").await.unwrap();
+        let due = Filter::DueBy("x", countersign::domain::time::Timestamp::default());
+        for filter in [Filter::All, Filter::Owner("x"), Filter::State("x"), due] {
+            store.list(*table, filter, None, 10).await.unwrap();
+        }
+    }
+    // Sessions count when they end.
+    drop(store);
+    let others = "SELECT pid::text FROM pg_stat_activity WHERE datname = current_database() \
+                  AND pid <> pg_backend_pid() AND application_name = 'countersign'";
+    while !intruder.ask(others).await.is_empty() {}
+    assert_eq!(intruder.ask(scans).await, before);
+}
+
+#[tokio::test]
+async fn an_address_that_cannot_be_used_is_refused_by_name_and_never_repeated() {
+    for (url, named) in [
+        ("host=localhost password=hunter2", "postgres://"),
+        ("mysql://root:hunter2@localhost/x", "postgres://"),
+        ("postgres://root:hunter2@localhost/x?sslmode=require", "sslmode=require"),
+        ("postgres://root:hunter2@localhost/x?colour=red", "colour"),
+        ("postgres://root:hunter2@localhost:port/x", "port"),
+    ] {
+        let error = refused(url).await;
+        assert!(matches!(&error, OpenError::Url(text) if text.contains(named)), "{url}: {error}");
+        assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_be_reached_is_named_without_the_password() {
+    let database = Database::postgres().await;
+    let elsewhere = database.url().replace("/test_", "/absent_");
+    let with_password = elsewhere.replace("countersign@", "countersign:hunter2@");
+    for url in ["postgres://root:hunter2@127.0.0.1:1/x", &with_password] {
+        let error = refused(url).await;
+        assert!(matches!(error, OpenError::Store(StoreError::Database(_))), "{error:?}");
+        assert!(!format!("{error:?} {error}").contains("hunter2"), "{error:?}");
+    }
+    let address = database.url().replace("countersign@", "countersign:hunter2@");
+    let store = PostgresStore::open(&address, PostgresOptions::default()).await.unwrap();
+    assert!(!format!("{store:?}").contains("hunter2"));
+}

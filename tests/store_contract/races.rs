@@ -1,0 +1,92 @@
+//! Many at once, through two stores on one database.
+
+use std::sync::Arc;
+
+use countersign::store::change::{Change, RowWrite};
+use countersign::store::row::{Row, Table};
+use countersign::store::{Store, StoreError};
+use futures_util::future::join_all;
+
+use crate::database::{Database, change, insert, named_row, next, remove, replace, row, unchanged};
+
+const RACERS: usize = 20;
+
+async fn two_stores(database: &Database) -> [Arc<dyn Store>; 2] {
+    [database.open().await, database.open().await]
+}
+
+/// Half of them through each store; says who won, and that all others met a conflict.
+async fn race(stores: &[Arc<dyn Store>; 2], count: usize, change: impl Fn(usize) -> Change) -> Vec<usize> {
+    let racers = (0..count).map(|at| {
+        let (store, change) = (Arc::clone(&stores[at % 2]), change(at));
+        tokio::spawn(async move { store.commit(change).await })
+    });
+    let outcomes: Vec<_> = join_all(racers).await.into_iter().map(Result::unwrap).collect();
+    for outcome in &outcomes {
+        assert!(matches!(outcome, Ok(()) | Err(StoreError::Conflict("threads"))), "{outcome:?}");
+    }
+    (0..outcomes.len()).filter(|at| outcomes[*at].is_ok()).collect()
+}
+
+pub async fn of_twenty_racing_replacements_exactly_one_wins(database: Database) {
+    let stores = two_stores(&database).await;
+    let first = row("row");
+    stores[0].commit(insert(&[&first])).await.unwrap();
+    let won = race(&stores, RACERS, |at| replace(next(&first, &at.to_string()))).await;
+    assert_eq!(won.len(), 1);
+    assert_eq!(stores[1].get(Table::Threads, "row").await.unwrap().unwrap().body, won[0].to_string());
+}
+
+pub async fn of_twenty_racing_removals_exactly_one_wins(database: Database) {
+    let stores = two_stores(&database).await;
+    let first = row("row");
+    stores[0].commit(insert(&[&first])).await.unwrap();
+    assert_eq!(race(&stores, RACERS, |_| remove(&first)).await.len(), 1);
+}
+
+pub async fn of_twenty_racing_inserts_exactly_one_wins(database: Database) {
+    let stores = two_stores(&database).await;
+    let rows: Vec<Row> = (0..RACERS).map(|at| named_row("row", &at.to_string())).collect();
+    let won = race(&stores, RACERS, |at| insert(&[&rows[at]])).await;
+    assert_eq!(won.len(), 1);
+    let kept = stores[0].get(Table::Threads, "row").await.unwrap();
+    assert_eq!(kept.as_ref(), Some(&rows[won[0]]));
+}
+
+pub async fn of_twenty_racing_claims_to_an_alias_exactly_one_wins(database: Database) {
+    let stores = two_stores(&database).await;
+    let rows: Vec<Row> = (0..RACERS).map(|at| named_row(&at.to_string(), "alias")).collect();
+    let won = race(&stores, RACERS, |at| insert(&[&rows[at]])).await;
+    assert_eq!(won.len(), 1);
+    let kept = stores[0].get_by_alias(Table::Threads, "alias").await.unwrap();
+    assert_eq!(kept.as_ref(), Some(&rows[won[0]]));
+}
+
+/// Each is right by what it read; both together would not be.
+pub async fn of_two_changes_that_rely_on_what_the_other_replaces_only_one_succeeds(database: Database) {
+    let stores = two_stores(&database).await;
+    for round in 0..20 {
+        let (left, right) = (row(&format!("{round} left")), row(&format!("{round} right")));
+        stores[0].commit(insert(&[&left, &right])).await.unwrap();
+        let relying =
+            |on: &Row, replaced: &Row| change(vec![unchanged(on)], vec![RowWrite::Replace(next(replaced, "{}"))]);
+        let won = race(&stores, 2, |at| if at == 0 { relying(&left, &right) } else { relying(&right, &left) }).await;
+        assert_eq!(won.len(), 1, "round {round}");
+    }
+}
+
+pub async fn changes_that_lock_the_same_rows_in_any_order_all_get_through(database: Database) {
+    let stores = two_stores(&database).await;
+    let shared: Vec<Row> = (0..8).map(|at| row(&format!("shared {at}"))).collect();
+    stores[0].commit(insert(&shared.iter().collect::<Vec<_>>())).await.unwrap();
+    let relying = |at: usize| {
+        let mut guards: Vec<_> = shared.iter().map(unchanged).collect();
+        if at.is_multiple_of(2) {
+            guards.reverse();
+        }
+        guards.rotate_left(at % 8);
+        change(guards, vec![RowWrite::Insert(row(&format!("own {at:03}")))])
+    };
+    let won = race(&stores, 200, relying).await;
+    assert_eq!(won.len(), 200);
+}

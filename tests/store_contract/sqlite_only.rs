@@ -1,0 +1,53 @@
+//! What only a file promises.
+
+use std::path::PathBuf;
+
+use countersign::store::row::{Facets, Row, Table};
+
+use crate::database::{Database, insert, key, row};
+
+fn beside(database: &Database, suffix: &str) -> PathBuf {
+    let mut name = database.path().as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn nobody_else_may_read_the_file_or_its_log() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let database = Database::sqlite();
+    let store = database.open().await;
+    store.commit(insert(&[&row("row")])).await.unwrap();
+    let lock = store.sequencer_lock().await.unwrap();
+    for suffix in ["", "-wal", "-shm", "-sequencer"] {
+        let mode = std::fs::metadata(beside(&database, suffix)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{suffix}");
+    }
+    drop(lock);
+}
+
+#[tokio::test]
+async fn a_closed_store_leaves_one_file_that_holds_everything() {
+    let database = Database::sqlite();
+    let store = database.open().await;
+    store.commit(insert(&[&row("row")])).await.unwrap();
+    drop(store);
+    assert!(!beside(&database, "-wal").exists());
+    assert_eq!(database.intrude().await.ask("SELECT id FROM threads").await, ["row"]);
+}
+
+#[tokio::test]
+async fn the_log_does_not_grow_without_bound() {
+    /// The bound, and room for what comes while it is being cut.
+    const LOG_BYTES: u64 = 96 * 1024 * 1024;
+    let database = Database::sqlite();
+    let store = database.open().await;
+    let body = format!("\"{}\"", "x".repeat(1 << 20));
+    for at in 0..200 {
+        let row = Row::seal(key(), Table::States, format!("{at:04}"), Facets::default(), 1, body.clone());
+        store.commit(insert(&[&row])).await.unwrap();
+        let log = std::fs::metadata(beside(&database, "-wal")).unwrap().len();
+        assert!(log < LOG_BYTES, "{log} bytes after {at} MiB");
+    }
+}

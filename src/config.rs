@@ -61,10 +61,6 @@ pub struct Config {
     pub limits: Limits,
     /// How long people stay signed in.
     pub sessions: Sessions,
-    /// The write-ahead log is cut back past this.
-    pub sqlite_wal_bytes: u64,
-    /// How many connections to PostgreSQL.
-    pub postgres_connections: usize,
     /// How often the workers look.
     pub worker_interval: Duration,
     /// What is logged, and how.
@@ -99,8 +95,6 @@ pub struct Limits {
     pub sign_in_attempts: u32,
     /// The window.
     pub sign_in_window: Duration,
-    /// Passwords checked at once.
-    pub password_checks: usize,
     /// The longest wait for a decision.
     pub wait: Duration,
 }
@@ -108,8 +102,6 @@ pub struct Limits {
 /// How long people stay signed in.
 #[derive(Clone, Debug)]
 pub struct Sessions {
-    /// Without a request.
-    pub idle: Duration,
     /// In any case.
     pub lifetime: Duration,
 }
@@ -258,11 +250,8 @@ impl Config {
             shutdown: settings.secs("shutdown_secs", 0..=600)?,
             limits: Limits::read(settings)?,
             sessions: Sessions {
-                idle: settings.secs("sessions.idle_secs", 60..=31_536_000)?,
                 lifetime: settings.secs("sessions.lifetime_secs", 60..=31_536_000)?,
             },
-            sqlite_wal_bytes: settings.number("sqlite.wal_bytes", 1_048_576..=u64::MAX)?,
-            postgres_connections: settings.number("postgres.connections", 1..=1_000)?,
             worker_interval: Duration::from_millis(settings.number("workers.interval_ms", 10..=60_000)?),
             log: Log {
                 format: settings.text("log.format", "text or json", read_log_format)?,
@@ -310,7 +299,6 @@ impl Limits {
             burst: settings.number("limits.burst", 1..=10_000_000)?,
             sign_in_attempts: settings.number("limits.sign_in_attempts", 1..=1_000)?,
             sign_in_window: settings.secs("limits.sign_in_window_secs", 1..=86_400)?,
-            password_checks: settings.number("limits.password_checks", 1..=64)?,
             wait: settings.secs("limits.wait_secs", 0..=600)?,
         })
     }

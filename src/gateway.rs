@@ -7,9 +7,10 @@ use crate::clock::SystemClock;
 use crate::config::{Config, Database};
 use crate::domain::json::size::StateLimits;
 use crate::keyring::{Keyring, KeyringError};
-use crate::service::Service;
+use crate::service::{Service, Settings};
 use crate::service::error::Error;
 use crate::store::Store;
+use crate::store::postgres::{PostgresOptions, PostgresStore};
 use crate::store::sqlite::{OpenError, SqliteOptions, SqliteStore};
 
 /// Why a gateway does not open.
@@ -35,14 +36,15 @@ pub async fn open(config: &Config, public_url: String) -> Result<Arc<Service>, G
     let keyring = Keyring::start(&config.keyring, config.issuer.as_deref(), &SystemClock)?;
     let store: Arc<dyn Store> = match &config.database {
         Database::Sqlite => Arc::new(SqliteStore::open(config.sqlite_path(), SqliteOptions::default())?),
-        Database::Postgres(_) => return Err(GatewayError::Service(Error::WrongState("PostgreSQL is not built yet"))),
+        Database::Postgres(url) => Arc::new(PostgresStore::open(url.expose(), PostgresOptions::default()).await?),
     };
     let limits = StateLimits {
         bytes_max: config.limits.state_bytes,
         leaves_max: config.limits.leaves,
         depth_max: config.limits.depth,
     };
-    Ok(Arc::new(Service::open(store, keyring, Arc::new(SystemClock), limits, public_url).await?))
+    let settings = Settings { limits, public_url, session_lifetime: config.sessions.lifetime };
+    Ok(Arc::new(Service::open(store, keyring, Arc::new(SystemClock), settings).await?))
 }
 
 /// Nobody else on the machine has a reason to look.

@@ -21,8 +21,6 @@ use crate::store::Filter;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
-/// A working day; a phone left in a taxi is signed out by the evening.
-pub const SESSION_TTL: Duration = Duration::from_secs(12 * 3600);
 /// Long enough to find the terminal again.
 pub const LINK_TTL: Duration = Duration::from_secs(3600);
 /// Names are shown in lists.
@@ -218,7 +216,7 @@ impl Service {
             id: fingerprint(&secret),
             account: account.record.id.clone(),
             created_at: now,
-            expires_at: now.plus(SESSION_TTL),
+            expires_at: now.plus(self.settings.session_lifetime),
             ended: false,
         };
         let mut draft = Draft::new(keys.row(), now);

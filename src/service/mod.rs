@@ -23,6 +23,7 @@ pub mod votes;
 pub mod writes;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::domain::flow::{Flow, Gateway};
@@ -49,10 +50,20 @@ pub struct Service {
     store: Arc<dyn Store>,
     keyring: Keyring,
     clock: Arc<dyn Clock>,
-    limits: StateLimits,
-    public_url: String,
+    settings: Settings,
     heads: HeadCache,
     policies: PolicyCache,
+}
+
+/// What a deployment decides.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How large a state may be.
+    pub limits: StateLimits,
+    /// Where people find the gateway.
+    pub public_url: String,
+    /// How long a person stays signed in.
+    pub session_lifetime: Duration,
 }
 
 /// The facts that nearly every decision relies on.
@@ -82,11 +93,10 @@ impl Service {
         store: Arc<dyn Store>,
         keyring: Keyring,
         clock: Arc<dyn Clock>,
-        limits: StateLimits,
-        public_url: String,
+        settings: Settings,
     ) -> Result<Self> {
         let (heads, policies) = (HeadCache::default(), PolicyCache::default());
-        let service = Self { store, keyring, clock, limits, public_url, heads, policies };
+        let service = Self { store, keyring, clock, settings, heads, policies };
         service.settle_identity().await?;
         Ok(service)
     }
@@ -118,7 +128,7 @@ impl Service {
 
     /// Where people find the gateway.
     pub fn public_url(&self) -> &str {
-        &self.public_url
+        &self.settings.public_url
     }
 
     /// The keys as they stand now.
@@ -128,7 +138,7 @@ impl Service {
 
     /// How large a state may be.
     pub fn limits(&self) -> &StateLimits {
-        &self.limits
+        &self.settings.limits
     }
 
     fn reader<'a>(&'a self, keys: &'a Keys) -> Reader<'a> {
@@ -172,7 +182,7 @@ impl Service {
     }
 
     /// Waits for a commit by anyone, or as long as `patience`; a hint to look again.
-    pub async fn changed(&self, patience: std::time::Duration) {
+    pub async fn changed(&self, patience: Duration) {
         self.store.changed(patience).await;
     }
 }

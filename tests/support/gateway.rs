@@ -17,7 +17,7 @@ use countersign::domain::policy::PolicySource;
 use countersign::domain::review::{Ballot, BrowserCheck, Ticked, Verdict};
 use countersign::domain::time::Timestamp;
 use countersign::keyring::Keyring;
-use countersign::service::Service;
+use countersign::service::{Service, Settings};
 use countersign::service::access::{NewAccount, NewToken};
 use countersign::service::error::Error;
 use countersign::service::votes::Voted;
@@ -83,9 +83,13 @@ pub async fn spawn_on(folder: tempfile::TempDir, clock: ClockOffset, store: Arc<
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://localhost:{}", listener.local_addr().unwrap().port());
     let keyring = Keyring::open_or_create(&folder.path().join("keyring.json"), Some("urn:test:gateway"), &SystemClock).unwrap();
-    let limits = StateLimits::default();
+    let settings = Settings {
+        limits: StateLimits::default(),
+        public_url: url.clone(),
+        session_lifetime: Duration::from_secs(3600),
+    };
     let moved = Arc::new(MovedClock(clock.clone()));
-    let service = Arc::new(Service::open(store, keyring, moved, limits, url.clone()).await.unwrap());
+    let service = Arc::new(Service::open(store, keyring, moved, settings).await.unwrap());
     let edge = Edge {
         body_bytes_max: 1024 * 1024,
         depth_max: 64,

@@ -37,7 +37,7 @@ fn every_command_of_the_documentation_is_read() {
         "keys list",
         "keys rotate",
         "keys revoke kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k",
-        "receipt revoke 0aZ",
+        "receipt revoke AAECAwQFBgcICQoLDA0ODw",
         "thread close t-1",
         "thread reopen t-1 --reason again",
         "halt set all --reason fire",

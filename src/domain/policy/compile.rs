@@ -241,3 +241,6 @@ fn read_comment(section: &Section<'_>) -> Result<Comment, PolicyError> {
         _ => Err(item.error(PolicyCode::BadValue, "`comment` must be \"optional\" or \"required\"")),
     }
 }
+
+#[cfg(test)]
+mod tests;

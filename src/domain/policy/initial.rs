@@ -31,7 +31,9 @@ pub fn judge_initial(policy: &Policy, state: &Value, limits: &StateLimits) -> Re
     if let Some(violation) = shape::check(state, limits, &Seen::<Patterns>::Whole) {
         return Err(vec![violation]);
     }
-    let changes = diff(&Value::Object(Map::new()), state);
+    let nothing = Value::Object(Map::new());
+    let mut changes = diff(&nothing, state);
+    changes.retain(|change| !change.is_filling(&nothing, state));
     let mut violations = in_order(policy, shape::check_keys(&changes));
     let faults = policy.schema.as_ref().map(|schema| schema.faults(state)).unwrap_or_default();
     violations.extend(in_order(policy, faults.into_iter().map(told).collect()));

@@ -200,7 +200,9 @@ impl<'a> Case<'a> {
         let changes = diff(self.before, after);
         let mut reasons = vec![Reason::of_kind(code)];
         for pattern in &self.policy.protected {
-            let mut touching = changes.iter().filter(|change| pattern.touches(&change.pointer)).peekable();
+            let says_something = |change: &&Change| !change.is_filling(self.before, after);
+            let mut touching =
+                changes.iter().filter(says_something).filter(|change| pattern.touches(&change.pointer)).peekable();
             if touching.peek().is_some() {
                 let told = touching.any(|change| self.node.reads.covers(&change.pointer));
                 let audience = if told { Audience::Everyone } else { Audience::Reviewers };

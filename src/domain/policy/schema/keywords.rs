@@ -27,7 +27,7 @@ enum Shape {
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// The formats that are checked. Others would be annotations, and an annotation refuses nothing.
-const FORMATS: &[&str] = &[
+pub(super) const FORMATS: &[&str] = &[
     "date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "iri", "iri-reference", "json-pointer",
     "regex", "relative-json-pointer", "time", "uri", "uri-reference", "uri-template", "uuid",
 ];

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use toml::de::DeTable;
 
 pub(super) use fault::Fault;
+use references::Recursion;
 
 use super::bounds;
 
@@ -22,6 +23,7 @@ use super::bounds;
 #[derive(Clone, Debug)]
 pub(super) struct Schema {
     validator: Arc<Validator>,
+    recursion: Recursion,
 }
 
 /// A schema before it is compiled.
@@ -60,7 +62,7 @@ impl SchemaSource {
 
     pub(super) fn compile(mut self, openness: Openness) -> Result<Schema, SchemaError> {
         let places = keywords::check(&self.0)?;
-        references::check(&self.0, &places)?;
+        let recursion = references::check(&places)?;
         if let (Openness::Closed, Value::Object(members)) = (openness, &mut self.0)
             && !["additionalProperties", "unevaluatedProperties"].iter().any(|key| members.contains_key(*key))
         {
@@ -76,7 +78,7 @@ impl SchemaSource {
             .with_pattern_options(PatternOptions::regex().size_limit(REGEX_BYTES_MAX).dfa_size_limit(REGEX_BYTES_MAX))
             .build(&self.0)
             .map_err(|error| SchemaError::At { at: error.instance_path().as_str().to_owned(), why: error.to_string() })?;
-        Ok(Schema { validator: Arc::new(validator) })
+        Ok(Schema { validator: Arc::new(validator), recursion })
     }
 }
 
@@ -88,6 +90,11 @@ impl Schema {
     pub(super) fn faults(&self, value: &Value) -> Vec<Fault> {
         if self.validator.is_valid(value) {
             return Vec::new();
+        }
+        if self.recursion == Recursion::InParts {
+            // Listing what is wrong costs twice as much for each level of the value where a schema descends twice
+            // into one part; deciding does not, the validator remembers. So a tree's faults are not listed.
+            return vec![Fault::unexplained()];
         }
         let faults = self.validator.iter_errors(value).flat_map(|error| Fault::all_of(&error));
         let faults: Vec<_> = faults.take(bounds::FAULTS_MAX).collect();

@@ -1,21 +1,56 @@
-//! References name a schema of the document, and never come back to where they started without going down.
+//! References name a schema of the document, end, and do not multiply the work.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
 use super::SchemaError;
 use super::keywords::{Places, child};
 
-/// Refuses references to nothing or to data, and circles that would never end.
-pub(super) fn check(document: &Value, places: &Places<'_>) -> Result<(), SchemaError> {
+/// How many schemas may judge one value through references and combinations, one within another. The validator
+/// recurses that often for each level of the value.
+const WITHIN_MAX: usize = 32;
+
+/// How many schemas a document may amount to when every reference is written out. Referring twice to what refers
+/// twice doubles with every step; an honest document stays in the hundreds.
+const WRITTEN_OUT_MAX: usize = 20_000;
+
+/// What a document's references come to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Recursion {
+    /// Written out, the document ends.
+    None,
+    /// A schema refers to itself for a part of its value, as a tree does.
+    InParts,
+}
+
+/// How many schemas may be open at once while the document is walked: far more than a document nests.
+const OPEN_MAX: usize = 512;
+
+/// Refuses references to nothing or to data, circles that would never end, and references that multiply.
+pub(super) fn check(places: &Places<'_>) -> Result<Recursion, SchemaError> {
     let anchors = anchors(places);
-    let mut done = BTreeSet::new();
-    debug_assert!(document.is_object(), "keywords were checked first");
+    let mut same_value = Walk { places, anchors: &anchors, follows: Follows::SameValue, visits: BTreeMap::new(), open: 0 };
+    let mut everything = Walk { places, anchors: &anchors, follows: Follows::Everything, visits: BTreeMap::new(), open: 0 };
+    let mut recursion = Recursion::None;
     for pointer in places.keys() {
-        follow(pointer, places, &anchors, &mut Vec::new(), &mut done)?;
+        let refuse = |why: &str| Err(SchemaError::At { at: pointer.to_owned(), why: why.to_owned() });
+        let within = same_value.visit(pointer)?;
+        if within.circular {
+            return refuse("this schema refers to itself for the same value and would never end");
+        }
+        if within.longest > WITHIN_MAX {
+            return refuse("too many schemas judge one value here, one within another");
+        }
+        let written_out = everything.visit(pointer)?;
+        if written_out.sum > WRITTEN_OUT_MAX {
+            return refuse("written out, these references repeat the same schemas too often");
+        }
+        if written_out.circular {
+            recursion = Recursion::InParts;
+        }
     }
-    Ok(())
+    Ok(recursion)
 }
 
 fn anchors<'p>(places: &'p Places<'_>) -> BTreeMap<&'p str, &'p str> {
@@ -30,59 +65,120 @@ fn anchors<'p>(places: &'p Places<'_>) -> BTreeMap<&'p str, &'p str> {
     anchors
 }
 
-/// Goes through all schemas that judge the same value as the one at `pointer`.
-fn follow(
-    pointer: &str,
-    places: &Places<'_>,
-    anchors: &BTreeMap<&str, &str>,
-    path: &mut Vec<String>,
-    done: &mut BTreeSet<String>,
-) -> Result<(), SchemaError> {
-    if done.contains(pointer) {
-        return Ok(());
-    }
-    let refuse = |why: &str| Err(SchemaError::At { at: pointer.to_owned(), why: why.to_owned() });
-    if path.iter().any(|it| it == pointer) {
-        return refuse("this schema refers to itself for the same value and would never end: refer from a member");
-    }
-    let Some(Value::Object(schema)) = places.get(pointer) else { return Ok(()) };
-    path.push(pointer.to_owned());
-    for (keyword, value) in schema {
-        for next in beside(pointer, keyword, value) {
-            follow(&next, places, anchors, path, done)?;
+struct Walk<'w, 's> {
+    places: &'w Places<'s>,
+    anchors: &'w BTreeMap<&'w str, &'w str>,
+    follows: Follows,
+    /// `None` while it is open.
+    visits: BTreeMap<String, Option<Extent>>,
+    open: usize,
+}
+
+/// Which steps a walk follows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Follows {
+    /// Those to schemas that judge the same value.
+    SameValue,
+    /// All.
+    Everything,
+}
+
+/// What lies behind a schema.
+#[derive(Clone, Copy)]
+struct Extent {
+    /// How many schemas, each as often as it is referred to.
+    sum: usize,
+    /// How many one within another.
+    longest: usize,
+    /// Whether one of them leads back to itself.
+    circular: bool,
+}
+
+/// A schema that another leads to.
+enum Step {
+    /// For the same value.
+    Same(String),
+    /// For a part of it.
+    Part(String),
+}
+
+impl Walk<'_, '_> {
+    fn visit(&mut self, pointer: &str) -> Result<Extent, SchemaError> {
+        match self.visits.get(pointer) {
+            Some(Some(extent)) => return Ok(*extent),
+            Some(None) => return Ok(Extent { sum: 1, longest: 1, circular: true }),
+            None => {}
         }
-        if matches!(keyword.as_str(), "$ref" | "$dynamicRef") {
-            let Some(target) = target(value.as_str().unwrap_or_default(), places, anchors) else {
-                return refuse("the reference names no schema of this document");
+        if self.open == OPEN_MAX {
+            let why = "too many references lead through one another here".to_owned();
+            return Err(SchemaError::At { at: pointer.to_owned(), why });
+        }
+        self.open += 1;
+        self.visits.insert(pointer.to_owned(), None);
+        let mut extent = Extent { sum: 1, longest: 1, circular: false };
+        for step in self.steps(pointer)? {
+            let next = match step {
+                Step::Part(_) if self.follows == Follows::SameValue => continue,
+                Step::Same(next) | Step::Part(next) => self.visit(&next)?,
             };
-            follow(&target, places, anchors, path, done)?;
+            extent.sum = extent.sum.saturating_add(next.sum);
+            extent.longest = extent.longest.max(next.longest + 1);
+            extent.circular |= next.circular;
         }
+        self.visits.insert(pointer.to_owned(), Some(extent));
+        self.open -= 1;
+        Ok(extent)
     }
-    path.pop();
-    done.insert(pointer.to_owned());
-    Ok(())
+
+    fn steps(&self, pointer: &str) -> Result<Vec<Step>, SchemaError> {
+        let Some(Value::Object(schema)) = self.places.get(pointer) else { return Ok(Vec::new()) };
+        let mut steps = Vec::new();
+        for (keyword, value) in schema {
+            if matches!(keyword.as_str(), "$ref" | "$dynamicRef") {
+                let target = self.target(value.as_str().unwrap_or_default()).ok_or_else(|| SchemaError::At {
+                    at: child(pointer, keyword),
+                    why: "the reference names no schema of this document".to_owned(),
+                })?;
+                steps.push(Step::Same(target));
+            }
+            below(&child(pointer, keyword), keyword, value, &mut steps);
+        }
+        Ok(steps)
+    }
+
+    fn target(&self, reference: &str) -> Option<String> {
+        let fragment = reference.strip_prefix('#')?;
+        if fragment.is_empty() || fragment.starts_with('/') {
+            let pointer = percent_decoded(fragment)?;
+            return self.places.contains_key(&pointer).then_some(pointer);
+        }
+        self.anchors.get(fragment).map(|pointer| (*pointer).to_owned())
+    }
 }
 
-/// The subschemas under a keyword that judge the same value, not a part of it.
-fn beside(pointer: &str, keyword: &str, value: &Value) -> Vec<String> {
-    let here = child(pointer, keyword);
+/// The schemas that stand under a keyword; those under `$defs` are led to by references only.
+fn below(here: &str, keyword: &str, value: &Value, steps: &mut Vec<Step>) {
     match (keyword, value) {
-        ("not" | "if" | "then" | "else", _) => vec![here],
+        ("not" | "if" | "then" | "else", _) => steps.push(Step::Same(here.to_owned())),
         ("allOf" | "anyOf" | "oneOf", Value::Array(items)) => {
-            (0..items.len()).map(|index| child(&here, &index.to_string())).collect()
+            steps.extend((0..items.len()).map(|index| Step::Same(child(here, &index.to_string()))));
         }
-        ("dependentSchemas", Value::Object(named)) => named.keys().map(|name| child(&here, name)).collect(),
-        _ => Vec::new(),
+        ("dependentSchemas", Value::Object(named)) => {
+            steps.extend(named.keys().map(|name| Step::Same(child(here, name))));
+        }
+        ("prefixItems", Value::Array(items)) => {
+            steps.extend((0..items.len()).map(|index| Step::Part(child(here, &index.to_string()))));
+        }
+        ("properties" | "patternProperties", Value::Object(named)) => {
+            steps.extend(named.keys().map(|name| Step::Part(child(here, name))));
+        }
+        (
+            "items" | "contains" | "additionalProperties" | "propertyNames" | "unevaluatedItems"
+            | "unevaluatedProperties",
+            _,
+        ) => steps.push(Step::Part(here.to_owned())),
+        _ => {}
     }
-}
-
-fn target(reference: &str, places: &Places<'_>, anchors: &BTreeMap<&str, &str>) -> Option<String> {
-    let fragment = reference.strip_prefix('#')?;
-    if fragment.is_empty() || fragment.starts_with('/') {
-        let pointer = percent_decoded(fragment)?;
-        return places.contains_key(&pointer).then_some(pointer);
-    }
-    anchors.get(fragment).map(|pointer| (*pointer).to_owned())
 }
 
 fn percent_decoded(fragment: &str) -> Option<String> {

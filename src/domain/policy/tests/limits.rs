@@ -1,0 +1,50 @@
+//! States stay within their limits, to the byte for whoever sees all of them.
+
+use serde_json::{Value, json};
+
+use super::{is_committed, node, one_node, patch, refused};
+use crate::domain::json::patch::Format::{self, JsonPatch, Merge};
+use crate::domain::policy::{Judgement, RejectCode::*, Request, RequestKind, StateLimits, judge};
+
+fn judged(before: &Value, format: Format, request: Value, limits: &StateLimits) -> Judgement {
+    let patch = patch(format, request);
+    let request = Request { node: &node(), kind: RequestKind::Propose { patch: &patch } };
+    judge(&one_node("$", "$", "", ""), before, &request, limits)
+}
+
+#[test]
+fn bytes_and_leaves_are_counted_exactly() {
+    let limits = StateLimits { bytes_max: 20, leaves_max: 3, ..StateLimits::default() };
+    let fits = json!({"a": "123456789012"});
+    assert_eq!(fits.to_string().len(), 20);
+    assert!(is_committed(&judged(&json!({}), Merge, fits, &limits)));
+    let long = json!({"a": "1234567890123"});
+    assert_eq!(refused(&judged(&json!({}), Merge, long, &limits)), [(TooLarge, String::new())]);
+    assert!(is_committed(&judged(&json!({"a": 1}), Merge, json!({"b": [1, 2]}), &limits)));
+    assert_eq!(refused(&judged(&json!({"a": 1}), Merge, json!({"b": [1, 2, 3]}), &limits)), [(TooLarge, String::new())]);
+}
+
+#[test]
+fn levels_are_bounded_however_they_come_about() {
+    let limits = StateLimits { depth_max: 4, ..StateLimits::default() };
+    let deep = json!({"a": {"b": {"c": {"d": 1}}}});
+    assert!(is_committed(&judged(&json!({}), Merge, deep.clone(), &limits)));
+    assert_eq!(refused(&judged(&json!({}), Merge, json!({"x": deep}), &limits)), [(TooDeep, String::new())]);
+    let copied = json!([{"op": "copy", "from": "/a", "path": "/a/b/c"}]);
+    assert_eq!(refused(&judged(&deep, JsonPatch, copied, &limits)), [(TooDeep, String::new())]);
+}
+
+#[test]
+fn a_state_stays_an_object() {
+    let limits = StateLimits::default();
+    for step in [json!({"op": "add", "path": "", "value": []}), json!({"op": "replace", "path": "", "value": 1})] {
+        assert_eq!(refused(&judged(&json!({}), JsonPatch, json!([step]), &limits)), [(Schema, String::new())]);
+    }
+}
+
+#[test]
+fn a_patch_that_does_not_apply_is_told_where() {
+    let request = json!([{"op": "remove", "path": "/a/b"}]);
+    let judged = judged(&json!({"a": {}}), JsonPatch, request, &StateLimits::default());
+    assert_eq!(refused(&judged), [(PatchFailed, "/a/b".into())]);
+}

@@ -1,0 +1,206 @@
+//! Claims about all states, patches and policies, tried on many.
+
+use std::collections::BTreeSet;
+
+use proptest::collection::{btree_map, vec};
+use proptest::prelude::*;
+use proptest::sample::{select, subsequence};
+use serde_json::{Map, Value, json};
+
+use super::{node, one_node, propose};
+use crate::domain::json::diff::{diff, leaves};
+use crate::domain::json::patch::{Format, Patch};
+use crate::domain::json::pointer::Pointer;
+use crate::domain::policy::{Judgement, Policy, project, redacted};
+
+/// Few keys, so that patches, patterns and states meet.
+const KEYS: &[&str] = &["a", "b", "0"];
+
+/// Patterns of every shape over those keys.
+const PATTERNS: &[&str] =
+    &["a", "b", "0", "a.b", "a.a", "a.*", "a.0", "b.*", "b.0", "a.b.a", "a.*.b", "*.b", "b.0.a", "a.0.*"];
+
+/// How many cases are tried, unless `PROPTEST_CASES` says otherwise.
+pub(super) fn cases(cases: u32) -> ProptestConfig {
+    let asked = std::env::var_os("PROPTEST_CASES").is_some();
+    let default = ProptestConfig { max_global_rejects: 1_000_000, ..ProptestConfig::default() };
+    if asked { default } else { ProptestConfig { cases, ..default } }
+}
+
+pub(super) fn value() -> impl Strategy<Value = Value> {
+    let scalar = prop_oneof![Just(json!(null)), Just(json!(1)), Just(json!(2)), Just(json!({})), Just(json!([]))];
+    scalar.prop_recursive(3, 12, 3, |inner| {
+        prop_oneof![vec(inner.clone(), 1..4).prop_map(Value::Array), object_of(inner)]
+    })
+}
+
+fn object_of(inner: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> {
+    btree_map(select(KEYS).prop_map(str::to_owned), inner, 0..3).prop_map(|it| Value::Object(it.into_iter().collect()))
+}
+
+pub(super) fn state() -> impl Strategy<Value = Value> {
+    object_of(value())
+}
+
+pub(super) fn pointer() -> impl Strategy<Value = String> {
+    let token = prop_oneof![9 => select(KEYS), 1 => Just("-")];
+    vec(token, 0..4).prop_map(|tokens| tokens.iter().map(|it| format!("/{it}")).collect())
+}
+
+fn step() -> impl Strategy<Value = Value> {
+    (select(vec!["add", "remove", "replace", "move", "copy", "test"]), pointer(), pointer(), value()).prop_map(
+        |(op, path, from, value)| match op {
+            "remove" => json!({"op": op, "path": path}),
+            "move" | "copy" => json!({"op": op, "path": path, "from": from}),
+            _ => json!({"op": op, "path": path, "value": value}),
+        },
+    )
+}
+
+pub(super) fn request() -> impl Strategy<Value = (Format, Value)> {
+    prop_oneof![
+        state().prop_map(|it| (Format::Merge, it)),
+        state().prop_map(|it| (Format::MergePatch, it)),
+        vec(step(), 1..4).prop_map(|it| (Format::JsonPatch, Value::Array(it))),
+    ]
+}
+
+fn patterns(most: usize) -> impl Strategy<Value = Vec<&'static str>> {
+    subsequence(PATTERNS, 0..=most)
+}
+
+/// The words of a policy: reads, writes, deny, protected.
+#[derive(Clone, Debug)]
+pub(super) struct Words {
+    pub(super) reads: Vec<&'static str>,
+    pub(super) writes: Vec<&'static str>,
+    pub(super) deny: Vec<&'static str>,
+    pub(super) protected: Vec<&'static str>,
+}
+
+impl Words {
+    pub(super) fn policy(&self) -> Policy {
+        one_node(&self.reads.join(" "), &self.writes.join(" "), &self.deny.join(" "), &self.protected.join(" "))
+    }
+}
+
+pub(super) fn words() -> impl Strategy<Value = Words> {
+    let writes = prop_oneof![3 => patterns(8), 1 => Just(vec!["$"])];
+    (patterns(6), writes, patterns(2), patterns(3)).prop_map(|(reads, writes, deny, protected)| {
+        let known: BTreeSet<_> = deny.iter().copied().collect();
+        Words { reads, writes, deny: known.into_iter().collect(), protected }
+    })
+}
+
+/// Everything that a pattern names in a state, found without asking `Pattern`.
+fn named<'v>(pattern: &str, state: &'v Value) -> Vec<(String, &'v Value)> {
+    let mut found = vec![(String::new(), state)];
+    for segment in pattern.split('.') {
+        let mut next = Vec::new();
+        for (at, value) in found {
+            let members: Vec<(String, &Value)> = match value {
+                Value::Object(members) => members.iter().map(|(key, value)| (key.clone(), value)).collect(),
+                Value::Array(items) => items.iter().enumerate().map(|(i, value)| (i.to_string(), value)).collect(),
+                _ => Vec::new(),
+            };
+            let fits = members.into_iter().filter(|(key, _)| segment == "*" || key == segment);
+            next.extend(fits.map(|(key, value)| (format!("{at}/{key}"), value)));
+        }
+        found = next;
+    }
+    found
+}
+
+fn is_read(patterns: &[&str], pointer: &Pointer) -> bool {
+    patterns.iter().any(|pattern| {
+        let segments: Vec<_> = pattern.split('.').collect();
+        let tokens: Vec<_> = pointer.tokens().collect();
+        tokens.len() >= segments.len() && segments.iter().zip(&tokens).all(|(s, t)| *s == "*" || *s == t.as_ref())
+    })
+}
+
+/// The same state with every scalar made unlike any other.
+fn with_unique_leaves(state: &Value) -> Value {
+    fn mark(value: &Value, at: &str) -> Value {
+        match value {
+            Value::Object(members) => {
+                members.iter().map(|(key, value)| (key.clone(), mark(value, &format!("{at}.{key}")))).collect::<Map<_, _>>().into()
+            }
+            Value::Array(items) => items.iter().enumerate().map(|(i, it)| mark(it, &format!("{at}.{i}"))).collect(),
+            _ => Value::from(format!("<{at}>")),
+        }
+    }
+    mark(state, "")
+}
+
+proptest! {
+    #![proptest_config(cases(2048))]
+
+    #[test]
+    fn a_protected_value_never_changes_without_people(words in words(), before in state(), (format, request) in request()) {
+        let Ok(_) = Patch::read(format, request.clone()) else { return Ok(()) };
+        if let Judgement::Commit { after, .. } = propose(&words.policy(), &before, format, request) {
+            for pattern in &words.protected {
+                prop_assert_eq!(named(pattern, &before), named(pattern, &after), "{}", pattern);
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_changes_outside_the_write_lists(words in words(), before in state(), (format, request) in request()) {
+        let Ok(_) = Patch::read(format, request.clone()) else { return Ok(()) };
+        let after = match propose(&words.policy(), &before, format, request) {
+            Judgement::Commit { after, .. } | Judgement::Hold { after, .. } => after,
+            Judgement::Reject { .. } => return Ok(()),
+        };
+        let all = words.writes == ["$"];
+        for change in diff(&before, &after) {
+            // An object on the way to what is written may come into being, and its own emptiness is no value.
+            let on_the_way = change.before.is_none() && change.after == Some(json!({}));
+            let by_the_way = on_the_way || change.is_filling(&before, &after);
+            prop_assert!(by_the_way || all || is_read(&words.writes, &change.pointer), "{:?}", change);
+            prop_assert!(by_the_way || !is_read(&words.deny, &change.pointer), "denied {:?}", change);
+        }
+    }
+
+    #[test]
+    fn a_judgement_never_tells_two_things_of_one_request(words in words(), before in state(), (format, request) in request()) {
+        let Ok(_) = Patch::read(format, request.clone()) else { return Ok(()) };
+        let policy = words.policy();
+        let (first, second) = (propose(&policy, &before, format, request.clone()), propose(&policy, &before, format, request));
+        prop_assert_eq!(first, second);
+    }
+
+    #[test]
+    fn a_view_never_has_a_value_from_outside_the_reads(words in words(), state in state()) {
+        let state = with_unique_leaves(&state);
+        let view = project(&words.policy(), &node(), &state);
+        for (pointer, leaf) in leaves(&view) {
+            if is_read(&words.reads, &pointer) {
+                prop_assert_eq!(Some(leaf), pointer.resolve(&state));
+            } else {
+                let placeholder = leaf.is_null() || pointer.is_root();
+                prop_assert!(placeholder, "{} {}", pointer, leaf);
+            }
+        }
+        for (pointer, leaf) in leaves(&state) {
+            if is_read(&words.reads, &pointer) {
+                prop_assert_eq!(Some(leaf), pointer.resolve(&view), "what is read is shown");
+            }
+        }
+    }
+
+    #[test]
+    fn a_redacted_diff_never_has_a_hidden_value(hide in patterns(4), before in state(), after in state()) {
+        let quoted: Vec<_> = hide.iter().map(|it| format!("{it:?}")).collect();
+        let policy = super::policy(&format!("[redaction]\nhide = [{}]", quoted.join(", ")));
+        let (before, after) = (with_unique_leaves(&before), with_unique_leaves(&after));
+        let text = serde_json::to_string(&redacted(&policy, &diff(&before, &after))).unwrap();
+        for (pointer, leaf) in leaves(&before).into_iter().chain(leaves(&after)) {
+            if let (true, Some(leaf)) = (is_read(&hide, &pointer), leaf.as_str()) {
+                prop_assert!(!text.contains(leaf), "{} in {}", leaf, text);
+                prop_assert!(!text.contains(&format!("\"{pointer}/")), "names below {}", pointer);
+            }
+        }
+    }
+}

@@ -8,19 +8,20 @@ use crate::domain::account::{Account, Token};
 use crate::domain::chain::opening::{Opening, View, open};
 use crate::domain::chain::commitment::{Setting, Tree};
 use crate::domain::event::Event;
+use crate::domain::flow::ReceiptRow;
 use crate::domain::id::{NodeId, ReviewId, ThreadId};
 use crate::domain::json::diff::diff;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::Keys;
 use crate::domain::policy::{Policy, RedactedChange, RedactedLeaf, readable_leaves, redacted};
-use crate::domain::review::{Hold, Ineligible};
+use crate::domain::review::{Hold, HoldState, Ineligible};
 use crate::domain::thread::{Status, Thread};
 use crate::domain::time::Timestamp;
 use crate::domain::transition::{ChainRow, Transition};
 use crate::domain::write::Write;
 use crate::store::record::Stored;
 use crate::store::records::{OPEN, event_alias, version_id};
-use crate::store::{Cursor, Filter};
+use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
 
 /// What one writer will read, if this is approved and written.
 #[derive(Clone, Debug)]
@@ -59,6 +60,8 @@ pub struct ReviewFacts {
     pub eligible: std::result::Result<Vec<u32>, Ineligible>,
     /// Whether an earlier write's outcome is unknown.
     pub outcome_unknown: bool,
+    /// The receipt that came of it.
+    pub receipt: Option<ReceiptRow>,
     /// What became of its write, once committed.
     pub write: Option<Write>,
     /// The time all this was true.
@@ -104,6 +107,10 @@ impl Service {
         let (before, after) = self.states_of(&keys, &transition).await?;
         let opening = self.open_transition(&keys, &transition, &policy, &|at| policy.hides(at)).await?;
         let writers = self.writer_views(&keys, &thread, &policy, &after).await?;
+        let receipt = match &hold.state {
+            HoldState::Approved { receipt, .. } => self.fetch::<ReceiptRow>(&keys, receipt.as_str()).await?,
+            _ => None,
+        };
         let owner = self.fetch::<Token>(&keys, hold.proposer.as_str()).await?.map(|it| it.record.owner);
         let ids: Vec<String> = hold.votes.iter().map(|vote| vote.reviewer.to_string()).collect();
         let voters = self.reader(&keys).get_many::<Account>(&ids).await?.into_iter().map(|it| it.record).collect();
@@ -112,6 +119,7 @@ impl Service {
             eligible: hold.eligible(viewer),
             status: thread.status(now),
             outcome_unknown: thread.outcome_unknown(now),
+            receipt: receipt.map(|it| it.record),
             write: self.write_of(&keys, &thread, &transition).await?,
             owner: owner.unwrap_or_default(),
             hold,
@@ -201,6 +209,22 @@ impl Service {
         let mut holds = self.reader(&keys).list::<Hold>(Filter::State("ended"), Some(&cursor), limit).await?;
         holds.reverse();
         self.inbox_items(&keys, viewer, holds).await
+    }
+
+    /// How many open holds wait for the viewer, of at most `limit` with the nearest deadlines.
+    pub async fn waiting_for(&self, viewer: &Account, limit: u32) -> Result<usize> {
+        let (keys, now) = (self.keys()?, self.now());
+        let holds = self.reader(&keys).list::<Hold>(Filter::State(OPEN), None, limit).await?;
+        Ok(holds.iter().filter(|it| it.record.is_open(now) && it.record.eligible(viewer).is_ok()).count())
+    }
+
+    /// The last reviews of a thread that led to nothing, newest first.
+    pub async fn reviews_in_vain(&self, thread: &ThreadId, viewer: &Account, limit: usize) -> Result<Vec<InboxItem>> {
+        let keys = self.keys()?;
+        let holds = self.reader(&keys).list::<Hold>(Filter::Owner(thread.as_str()), None, LIST_ROWS_MAX).await?;
+        let vain = |it: &Stored<Hold>| !matches!(it.record.state, HoldState::Open {} | HoldState::Approved { .. });
+        let vain = holds.into_iter().rev().filter(vain).take(limit).collect();
+        self.inbox_items(&keys, viewer, vain).await
     }
 
     async fn inbox_items(&self, keys: &Keys, viewer: &Account, holds: Vec<Stored<Hold>>) -> Result<Vec<InboxItem>> {

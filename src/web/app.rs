@@ -50,7 +50,7 @@ pub fn serve(app: App, listener: std::net::TcpListener, workers: usize, shutdown
             .configure(api::routes)
             .configure(pages::routes)
             .service(web::resource("/assets/{name:.*}").route(web::get().to(assets::serve)))
-            .default_service(web::to(api::not_found))
+            .default_service(web::to(pages::failure::not_found))
     });
     Ok(server.workers(workers).shutdown_timeout(shutdown.as_secs()).listen(listener)?.run())
 }

@@ -1,8 +1,54 @@
 //! HTML, one file per screen.
+//!
+//! A handler parses the edge, calls the service, and fills a view model of [`view`]. Whoever has no
+//! session is led to `/sign-in`; whatever goes wrong becomes a page in words ([`failure`]).
 
+pub mod decision;
+pub mod door;
+pub mod failure;
+pub mod inbox;
+pub mod local;
+pub mod nonce;
+pub mod parts;
+pub mod review;
+pub mod revocation;
+pub mod set_up;
+pub mod sign_in;
+pub mod thread;
 pub mod view;
+pub mod visitor;
 
-use actix_web::web::ServiceConfig;
+use actix_web::web::{self, ServiceConfig};
+
+use failure::Failure;
+
+/// A comment of 4,000 characters, each of which may take 12 bytes in a form, and the fields around it.
+const FORM_BYTES_MAX: usize = 64 * 1024;
 
 /// Every screen's route. Who may see which is said in `roles`.
-pub fn routes(_: &mut ServiceConfig) {}
+pub fn routes(cfg: &mut ServiceConfig) {
+    let form = web::FormConfig::default().limit(FORM_BYTES_MAX);
+    cfg.app_data(form.error_handler(|_, request| Failure::unreadable(request).into()))
+        .app_data(web::QueryConfig::default().error_handler(|_, request| Failure::unreadable(request).into()))
+        .service(web::resource("/sign-in").route(web::get().to(sign_in::show)).route(web::post().to(sign_in::submit)))
+        .service(
+            web::resource("/sign-in/{secret}")
+                .route(web::get().to(sign_in::show_link))
+                .route(web::post().to(sign_in::use_link)),
+        )
+        .service(web::resource("/set-up/{secret}").route(web::get().to(set_up::show)).route(web::post().to(set_up::submit)))
+        .service(web::resource("/sign-out").route(web::post().to(sign_in::sign_out)))
+        .service(web::resource("/").route(web::get().to(inbox::show)))
+        .service(web::resource("/reviews/{review}").route(web::get().to(review::show)))
+        .service(
+            web::resource("/reviews/{review}/decision")
+                .route(web::get().to(review::back))
+                .route(web::post().to(decision::submit)),
+        )
+        .service(
+            web::resource("/reviews/{review}/revocation")
+                .route(web::get().to(review::back))
+                .route(web::post().to(revocation::submit)),
+        )
+        .service(web::resource("/threads/{thread}").route(web::get().to(thread::show)));
+}

@@ -6,7 +6,7 @@ use super::review::{Headline, Verdict, WriteDoubt};
 use super::shell::{Hash, Moment, Shell};
 use super::text::{Line, Prose};
 
-/// Answers the first submit of a decision; its own submit carries `confirm=yes`.
+/// Answers the first submit of a decision; its own submit carries `confirmed=yes`.
 #[derive(Template, Clone, Debug)]
 #[template(path = "confirm.html")]
 pub struct ConfirmPage {
@@ -40,6 +40,6 @@ pub struct ConfirmPage {
     pub comment: Prose,
     /// What the review's page reported of its own check, sent again unchanged.
     pub browser_check: String,
-    /// Whether an earlier write may have happened.
+    /// Whether an earlier write may have happened, which was ticked as known.
     pub doubt: WriteDoubt,
 }

@@ -16,8 +16,24 @@ pub struct InboxPage {
     pub waiting: Vec<WaitingRow>,
     /// What was decided lately, the newest first.
     pub decided: Vec<DecidedRow>,
-    /// How many more wait than are listed.
-    pub more_waiting: usize,
+    /// Whether more wait than are listed.
+    pub more: More,
+}
+
+/// Whether a list is whole.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum More {
+    /// It is.
+    None,
+    /// Others follow.
+    Some,
+}
+
+impl More {
+    /// Whether others follow.
+    pub const fn is_some(self) -> bool {
+        matches!(self, Self::Some)
+    }
 }
 
 /// An open hold.

@@ -9,6 +9,7 @@ pub mod error;
 pub mod inbox;
 pub mod inert;
 pub mod opening;
+pub mod receipt;
 pub mod review;
 pub mod shell;
 pub mod sign_in;

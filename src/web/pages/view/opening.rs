@@ -40,6 +40,18 @@ pub struct Row {
     pub before: Side,
     /// What would.
     pub after: Side,
+    /// Whether its value differs, or was only set again.
+    pub meaning: Meaning,
+}
+
+/// What it means that two commitments of one place differ. A value that a request sets without having read it is
+/// salted anew even where it is the same, so that nobody can tell a right guess from the commitment.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Meaning {
+    /// The value differs.
+    Differs,
+    /// It was set to what it is.
+    SetAgain,
 }
 
 /// Whether the policy protects a place.
@@ -55,6 +67,8 @@ impl Row {
     /// What becomes of the place, in a word.
     pub const fn words(&self) -> &'static str {
         match (&self.before, &self.after) {
+            (Side::Bare(_), _) if self.is_set_again() => "hidden, set to the same value",
+            _ if self.is_set_again() => "set, same value",
             (Side::Absent, Side::Bare(_)) => "hidden, added",
             (Side::Bare(_), Side::Absent) => "hidden, removed",
             (Side::Bare(_), _) | (_, Side::Bare(_)) => "hidden, changed",
@@ -63,6 +77,11 @@ impl Row {
             (_, Side::Nested) | (Side::Nested, _) => "replaced",
             (Side::Leaf { .. }, Side::Leaf { .. }) => "changed",
         }
+    }
+
+    /// Whether its value stays what it is.
+    pub const fn is_set_again(&self) -> bool {
+        matches!(self.meaning, Meaning::SetAgain)
     }
 }
 
@@ -166,11 +185,27 @@ impl Rows {
                 rows.unchanged.push(UnchangedRow { path, side: after });
             } else {
                 let protection = if protected(pointer) { Protection::Protected } else { Protection::Plain };
-                rows.changed.push(Row { path, protection, before, after });
+                let meaning = if same_value(&before, &after) { Meaning::SetAgain } else { Meaning::Differs };
+                rows.changed.push(Row { path, protection, before, after, meaning });
             }
         }
-        rows.changed.sort_by_cached_key(|it| (it.protection, natural(it.path.pointer())));
+        rows.sort();
         Ok(rows)
+    }
+
+    /// Says which hidden places keep their value although their commitment differs: the commitments do not tell.
+    pub fn hidden_set_again(&mut self, same: &dyn Fn(&str) -> bool) {
+        for row in &mut self.changed {
+            if matches!((&row.before, &row.after), (Side::Bare(_), Side::Bare(_))) && same(row.path.pointer()) {
+                row.meaning = Meaning::SetAgain;
+            }
+        }
+        self.sort();
+    }
+
+    /// What differs comes before what was only set again, protected places first in each.
+    fn sort(&mut self) {
+        self.changed.sort_by_cached_key(|it| (it.meaning, it.protection, natural(it.path.pointer())));
     }
 
     /// What a writer would read. `reads` says whether a pointer is at, above or below what it may
@@ -195,6 +230,10 @@ impl Rows {
         let shown: BTreeSet<&Path> = writers.iter().flat_map(|it| &it.rows).map(|it| &it.path).collect();
         self.unchanged.retain(|it| !shown.contains(&it.path));
     }
+}
+
+fn same_value(before: &Side, after: &Side) -> bool {
+    matches!((before, after), (Side::Leaf { value: one, .. }, Side::Leaf { value: other, .. }) if one == other)
 }
 
 /// Sorts `/items/2` before `/items/10`.

@@ -3,6 +3,7 @@
 use askama::Template;
 
 use super::inbox::Urgency;
+use super::receipt::RevocationForm;
 use super::opening::{ReadRow, Row, Side, UnchangedRow};
 use super::shell::{Hash, Moment, Shell, Tone};
 use super::text::{Json, Line, Path, Prose};
@@ -49,6 +50,10 @@ pub struct ReviewPage {
     pub proof: Proof,
     /// The form, or why there is none.
     pub deciding: Deciding,
+    /// What was typed into a form that nobody can send any more.
+    pub unsent: Option<Prose>,
+    /// The form that takes the receipt back, where the reader may.
+    pub revoking: Option<RevocationForm>,
 }
 
 /// A change in one sentence.
@@ -233,6 +238,8 @@ pub enum Progress {
     Open,
     /// Others come first.
     Later,
+    /// The review ended before its quorum was there.
+    Over,
 }
 
 impl Progress {
@@ -242,6 +249,7 @@ impl Progress {
             Self::Done => "complete",
             Self::Open => "open now",
             Self::Later => "comes later",
+            Self::Over => "not reached",
         }
     }
 }
@@ -295,7 +303,7 @@ pub enum Deciding {
 }
 
 /// The form that decides: `POST` with `csrf`, `digest`, `nonce`, `stage`, `verdict`
-/// (`approve` or `deny`), `comment`, `browser_check` and, where asked for, `write_outcome_unknown=seen`.
+/// (`approve` or `deny`), `comment`, `browser_check` and, where asked for, `outcome_unknown=yes`.
 #[derive(Clone, Debug)]
 pub struct DecisionForm {
     /// `/reviews/{id}/decision`.

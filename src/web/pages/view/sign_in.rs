@@ -1,4 +1,4 @@
-//! The two pages that are seen without a session.
+//! The pages that are seen without a session.
 
 use askama::Template;
 
@@ -21,7 +21,37 @@ pub struct SignInPage {
     pub problem: Option<String>,
 }
 
-/// `GET /set-up/{token}`, once; posts `username`, `password`, `csrf` to the same address.
+/// `GET /sign-in/{secret}`: a one-time link's only button. Posts `csrf` and `next` to the same address.
+#[derive(Template, Clone, Debug)]
+#[template(path = "sign_in_link.html")]
+pub struct SignInLinkPage {
+    /// The frame.
+    pub shell: Shell,
+    /// Where the form goes: the one-time link itself.
+    pub action: String,
+    /// The form's own token.
+    pub csrf: String,
+    /// The path to go on to, on this gateway.
+    pub next: String,
+}
+
+/// What the first account will be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RoleChoice {
+    /// Decides on what agents propose.
+    Reviewer,
+    /// Runs the gateway; never votes.
+    Admin,
+}
+
+impl RoleChoice {
+    /// Whether it is the one that decides.
+    pub const fn is_reviewer(self) -> bool {
+        matches!(self, Self::Reviewer)
+    }
+}
+
+/// `GET /set-up/{secret}`, once; posts `username`, `password`, `groups`, `role`, `csrf` to the same address.
 #[derive(Template, Clone, Debug)]
 #[template(path = "set_up.html")]
 pub struct SetUpPage {
@@ -31,10 +61,14 @@ pub struct SetUpPage {
     pub action: String,
     /// The form's own token.
     pub csrf: String,
-    /// What the account will be able to do: "You will administer this gateway.", "… review as finance."
+    /// What the account is for: "It is the first account of this gateway."
     pub purpose: String,
     /// What was typed or is proposed, when there is something.
     pub username: Line,
+    /// The groups it stands for, as typed: "reviewers, finance".
+    pub groups: Line,
+    /// What it will be.
+    pub role: RoleChoice,
     /// The shortest password that is taken.
     pub password_chars_min: usize,
     /// Why the page comes again.

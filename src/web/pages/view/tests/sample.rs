@@ -143,6 +143,8 @@ impl Case {
             timeline: timeline(),
             proof,
             deciding: Deciding::Open(Box::new(form())),
+            unsent: None,
+            revoking: None,
         }
     }
 }

@@ -3,10 +3,10 @@
 use super::sample::{Case, line, moment, shell};
 use crate::web::pages::view::confirm::ConfirmPage;
 use crate::web::pages::view::error::{Action, ErrorPage};
-use crate::web::pages::view::inbox::{Badge, DecidedRow, InboxPage, Urgency, Votes, WaitingRow};
+use crate::web::pages::view::inbox::{Badge, DecidedRow, InboxPage, More, Urgency, Votes, WaitingRow};
 use crate::web::pages::view::review::{Deciding, Headline, Outcome, ReviewPage, Standing, Verdict, WriteDoubt};
 use crate::web::pages::view::shell::{Hash, Moment, Notice, Shell, Tone};
-use crate::web::pages::view::sign_in::{SetUpPage, SignInPage};
+use crate::web::pages::view::sign_in::{RoleChoice, SetUpPage, SignInLinkPage, SignInPage};
 use crate::web::pages::view::text::{Path, Prose};
 use crate::web::pages::view::thread::{EndedRow, EntryRow, Gate, ThreadPage, ThreadStatus, Write};
 
@@ -33,10 +33,21 @@ pub fn set_up() -> SetUpPage {
         shell: Shell::anonymous(),
         action: "/set-up/one-time".to_owned(),
         csrf: "csrf-0".to_owned(),
-        purpose: "You will administer this gateway.".to_owned(),
+        purpose: "It is the first account of this gateway.".to_owned(),
         username: line(""),
+        groups: line("reviewers"),
+        role: RoleChoice::Reviewer,
         password_chars_min: 12,
         problem: None,
+    }
+}
+
+pub fn sign_in_link() -> SignInLinkPage {
+    SignInLinkPage {
+        shell: Shell::anonymous(),
+        action: "/sign-in/one-time".to_owned(),
+        csrf: "csrf-0".to_owned(),
+        next: "/".to_owned(),
     }
 }
 
@@ -112,12 +123,12 @@ pub fn inbox() -> InboxPage {
             decided(small.clone(), Outcome::Denied, vec!["sam"], "3 h ago"),
             decided(small, Outcome::Expired, vec![], "yesterday"),
         ],
-        more_waiting: 0,
+        more: More::None,
     }
 }
 
 pub fn empty_inbox() -> InboxPage {
-    InboxPage { shell: shell(0), waiting: vec![], decided: vec![], more_waiting: 0 }
+    InboxPage { shell: shell(0), waiting: vec![], decided: vec![], more: More::None }
 }
 
 pub fn confirm() -> ConfirmPage {

@@ -1,0 +1,217 @@
+//! `POST /reviews/{review}/decision`: first the second look, then the vote.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+use serde::Deserialize;
+
+use super::failure::Failure;
+use super::nonce::{Binding, Nonce};
+use super::parts::{headline, html, moment, see_other, span};
+use super::review::{self, Again};
+use super::view::confirm::ConfirmPage;
+use super::view::review::Verdict as Button;
+use super::view::shell::Hash;
+use super::view::text::{Line, Prose};
+use super::visitor::Visitor;
+use crate::domain::account::Account;
+use crate::domain::chain::hash::Digest;
+use crate::domain::review::{Ballot, Bench, BrowserCheck, Tally, Ticked, Verdict, VoteRefused};
+use crate::domain::thread::Status;
+use crate::service::error::{Error, Result};
+use crate::service::review_page::ReviewFacts;
+use crate::service::votes::Voted;
+use crate::web::app::App;
+
+/// What the form sends. Fields that a form may leave out are empty then.
+#[derive(Clone, Deserialize, Default)]
+#[serde(default)]
+pub struct DecisionFields {
+    csrf: String,
+    digest: String,
+    nonce: String,
+    stage: String,
+    verdict: String,
+    comment: String,
+    browser_check: String,
+    outcome_unknown: String,
+    confirmed: String,
+}
+
+/// `POST /reviews/{review}/decision`.
+pub async fn submit(
+    app: web::Data<App>,
+    request: HttpRequest,
+    visitor: Visitor,
+    review: web::Path<String>,
+    form: web::Form<DecisionFields>,
+) -> std::result::Result<HttpResponse, Failure> {
+    visitor.check_form(&app, &request, &form.csrf)?;
+    let failed = |error| Failure::of(&request, error);
+    let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
+    let asked = Asked { app: &app, visitor: &visitor, facts: &facts, form: &form };
+    let answer = match asked.ballot() {
+        Ok(ballot) if form.confirmed == "yes" => asked.count(&ballot).await,
+        Ok(ballot) => asked.confirm(&ballot),
+        Err(error) => Err(error),
+    };
+    match answer {
+        Ok(response) => Ok(response),
+        Err(error) => match words(&error) {
+            Some(problem) => asked.again(problem).await.map_err(failed),
+            None => Err(failed(error)),
+        },
+    }
+}
+
+struct Asked<'a> {
+    app: &'a App,
+    visitor: &'a Visitor,
+    facts: &'a ReviewFacts,
+    form: &'a DecisionFields,
+}
+
+impl Asked<'_> {
+    /// The ballot that the form is, if its page was this visitor's own. Whether it counts is not said here.
+    fn ballot(&self) -> Result<Ballot> {
+        let form = self.form;
+        let verdict = match form.verdict.as_str() {
+            "approve" => Verdict::Approve,
+            "deny" => Verdict::Deny,
+            _ => return Err(Error::invalid("/verdict", "say approve or deny")),
+        };
+        let stage: u32 = form.stage.parse().map_err(|_| VoteRefused::Stage)?;
+        let transition = Digest::try_from(form.digest.as_str()).map_err(|_| VoteRefused::Digest)?;
+        let binding = Binding {
+            session: &self.visitor.0.signed_in.session.record.id,
+            review: &self.facts.hold.id,
+            digest: transition,
+            stage,
+        };
+        let nonce = Nonce::read(self.app.service.keys()?.row(), &binding, &form.nonce).ok_or(VoteRefused::NonceUsed)?;
+        let comment = self.comment();
+        Ok(Ballot {
+            transition,
+            stage,
+            verdict,
+            nonce: nonce.as_str().to_owned(),
+            comment: Some(comment).filter(|it| !it.trim().is_empty()),
+            browser_check: match form.browser_check.as_str() {
+                "match" => BrowserCheck::Match,
+                "mismatch" => BrowserCheck::Mismatch,
+                _ => BrowserCheck::NotRecomputed,
+            },
+            outcome_unknown_accepted: if form.outcome_unknown == "yes" { Ticked::Yes } else { Ticked::No },
+        })
+    }
+
+    /// The comment as it was typed: browsers send line ends as CR LF.
+    fn comment(&self) -> String {
+        self.form.comment.replace("\r\n", "\n")
+    }
+
+    /// Counts the vote; a reload of the page that follows sends nothing again.
+    async fn count(&self, ballot: &Ballot) -> Result<HttpResponse> {
+        let review = &self.facts.hold.id;
+        let voted = self.app.service.vote(&self.visitor.account().id, review, ballot).await?;
+        match voted {
+            Voted::Waiting | Voted::Approved | Voted::Denied => Ok(see_other(&format!("/reviews/{review}"))),
+        }
+    }
+
+    /// The second look. A ballot that would not count is refused here already, by the same rules.
+    fn confirm(&self, ballot: &Ballot) -> Result<HttpResponse> {
+        let (facts, hold) = (self.facts, &self.facts.hold);
+        if facts.status == Status::Writing {
+            return Err(Error::WriteInProgress);
+        }
+        let mut people: Vec<Account> = facts.voters.clone();
+        people.push(self.visitor.account().clone());
+        let bench = Bench { people: &people, outcome_unknown: facts.outcome_unknown, now: facts.now };
+        let tally = hold.clone().vote(ballot.clone(), self.visitor.account(), &bench)?;
+        let verdict = match ballot.verdict {
+            Verdict::Approve => Button::Approve,
+            Verdict::Deny => Button::Deny,
+        };
+        let page = ConfirmPage {
+            shell: self.visitor.shell(0, None),
+            review_url: format!("/reviews/{}", hold.id),
+            action: format!("/reviews/{}/decision", hold.id),
+            csrf: self.visitor.0.csrf.clone(),
+            digest: Hash::new(ballot.transition.to_string()),
+            nonce: ballot.nonce.clone(),
+            stage: ballot.stage.to_string(),
+            verdict,
+            headline: headline(hold, &facts.transition, &facts.diff),
+            flow: Line::new(hold.flow.as_str()),
+            thread: Line::new(hold.thread.as_str()),
+            deadline: moment(hold.expires_at, facts.now),
+            consequence: consequence(facts, &tally),
+            comment: Prose::new(ballot.comment.clone().unwrap_or_default()),
+            browser_check: self.form.browser_check.clone(),
+            doubt: review::doubt(facts),
+        };
+        Ok(html(StatusCode::OK, page.render()))
+    }
+
+    /// The review once more, as it stands by now: what was refused in words, and what was typed.
+    async fn again(&self, problem: String) -> Result<HttpResponse> {
+        let facts = review::facts(self.app, self.visitor, self.facts.hold.id.as_str()).await?;
+        let again = Again { problem: Some(problem), typed: self.comment() };
+        let page = review::page(self.app, self.visitor, &facts, &again).await?;
+        Ok(html(StatusCode::CONFLICT, page.render()))
+    }
+}
+
+/// What this vote leads to, if it is confirmed at once.
+fn consequence(facts: &ReviewFacts, tally: &Tally) -> String {
+    match tally {
+        Tally::Waiting(_) => "Your vote is counted, and the review waits for others.".to_owned(),
+        Tally::Denied(..) => "The review ends. Nothing is committed, and nothing can be written of it.".to_owned(),
+        Tally::Approved(..) => {
+            let writers: Vec<String> = facts.policy.writers().map(|(node, _)| node.to_string()).collect();
+            let ttl = span(facts.policy.approval().receipt_ttl().as_secs());
+            match writers.as_slice() {
+                [] => "The change is committed at once.".to_owned(),
+                [..] => format!(
+                    "The change is committed at once, and {} may write it, once, within {ttl}.",
+                    super::parts::listed(&writers, "or")
+                ),
+            }
+        }
+    }
+}
+
+const NOT_COUNTED: &str = "Your vote was not counted.";
+
+/// What a voter is told whose vote does not count; `None` for what is not about the vote.
+fn words(error: &Error) -> Option<String> {
+    let why = match error {
+        Error::Vote(refused) => vote_words(refused).to_owned(),
+        Error::WriteInProgress => "A writer was let through a moment ago; wait half a minute until it is done.".to_owned(),
+        Error::Halted => "An administrator has stopped this flow.".to_owned(),
+        Error::Closed => "The thread was closed.".to_owned(),
+        Error::Denied(_) => "The policy it was judged by is not accepted any more; the agent has to ask again.".to_owned(),
+        Error::Busy => "The gateway was busy; try again.".to_owned(),
+        Error::Invalid { detail, .. } => format!("The form was not complete: {detail}."),
+        Error::NotFound(_) | Error::Forbidden(_) | Error::Unauthenticated | Error::Json(_) | Error::Rejected(_)
+        | Error::Policy(_) | Error::HeadMoved { .. } | Error::ThreadHeld(_) | Error::Exists(_) | Error::WrongState(_)
+        | Error::TooMany | Error::Broken(_) | Error::Store(_) | Error::Keyring(_) => return None,
+    };
+    Some(format!("{why} {NOT_COUNTED}"))
+}
+
+fn vote_words(refused: &VoteRefused) -> &'static str {
+    match refused {
+        VoteRefused::Ended => "This review was decided meanwhile.",
+        VoteRefused::Expired => "The deadline has passed.",
+        VoteRefused::Digest => "The page you decided on shows another change than the one that is held. Read this one.",
+        VoteRefused::Ineligible(reason) => super::parts::why_not(*reason).0,
+        VoteRefused::Stage => "That is not a stage you can decide.",
+        VoteRefused::CommentRequired => "A comment is required here: say why.",
+        VoteRefused::CommentTooLong => "The comment is too long; 4,000 characters fit.",
+        VoteRefused::NonceUsed => "The form was used before, or is not from a page of yours. Read the change again and decide.",
+        VoteRefused::Mismatch => "Your browser found that the page does not come out as the digest. Do not approve it; tell whoever runs the gateway.",
+        VoteRefused::OutcomeUnknown => "An earlier write’s outcome is unknown: approving needs the box ticked.",
+    }
+}

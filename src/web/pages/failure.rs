@@ -1,0 +1,151 @@
+//! What went wrong, as a page for a person: what happened, that nothing was lost, and what to do.
+
+use std::fmt;
+
+use actix_web::http::{StatusCode, header};
+use actix_web::{HttpRequest, HttpResponse, ResponseError};
+use askama::Template as _;
+
+use super::local::LocalPath;
+use super::parts::html;
+use super::view::error::{Action, ErrorPage};
+use super::view::shell::Shell;
+use crate::service::error::Error;
+use crate::web::api::{self, problem::Problem};
+
+/// Why a page is not the one that was asked for.
+#[derive(Debug)]
+pub enum Failure {
+    /// Nobody is signed in: sign in, and go on to there.
+    SignInFirst(LocalPath),
+    /// Something went wrong.
+    Page(Box<ErrorPage>),
+}
+
+impl Failure {
+    /// The page of an error, which is logged here once if it is the gateway's own.
+    pub fn of(request: &HttpRequest, error: Error) -> Self {
+        Self::told(&Problem::of(request, error))
+    }
+
+    /// The page of an error that was logged already.
+    pub fn told(problem: &Problem) -> Self {
+        let words = words_of(&problem.error);
+        Self::Page(Box::new(ErrorPage {
+            shell: Shell::anonymous(),
+            status: problem.status().as_u16(),
+            happened: words.happened,
+            kept: words.kept.to_owned(),
+            action: words.action,
+            request_id: problem.request_id().to_owned(),
+        }))
+    }
+
+    /// The page for a form or a query that cannot be read.
+    pub fn unreadable(request: &HttpRequest) -> Self {
+        Self::of(request, Error::invalid("", "The form could not be read"))
+    }
+}
+
+/// There is nothing at this address: a page for people, a problem for machines.
+pub async fn not_found(request: HttpRequest) -> HttpResponse {
+    let accepts = request.headers().get(header::ACCEPT).and_then(|it| it.to_str().ok()).unwrap_or_default();
+    if accepts.contains("text/html") {
+        Failure::of(&request, Error::NotFound("page")).error_response()
+    } else {
+        api::not_found(request).await
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SignInFirst(_) => f.write_str("sign in first"),
+            Self::Page(page) => f.write_str(&page.happened),
+        }
+    }
+}
+
+impl ResponseError for Failure {
+    fn status_code(&self) -> StatusCode {
+        match self {
+            Self::SignInFirst(_) => StatusCode::SEE_OTHER,
+            Self::Page(page) => StatusCode::from_u16(page.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+        }
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        match self {
+            Self::SignInFirst(next) => HttpResponse::SeeOther()
+                .insert_header((header::LOCATION, next.sign_in()))
+                .insert_header((header::CACHE_CONTROL, "no-store"))
+                .finish(),
+            Self::Page(page) => html(self.status_code(), page.render()),
+        }
+    }
+}
+
+struct Words {
+    happened: String,
+    kept: &'static str,
+    action: Action,
+}
+
+fn words(happened: impl Into<String>, kept: &'static str, action: Action) -> Words {
+    Words { happened: happened.into(), kept, action }
+}
+
+fn inbox() -> Action {
+    Action { words: "Go to the inbox".to_owned(), url: "/".to_owned() }
+}
+
+const UNTOUCHED: &str = "Nothing was changed.";
+
+/// A new error does not compile until a person is told what it means.
+fn words_of(error: &Error) -> Words {
+    let sentence = |text: String| {
+        let mut rest = text.chars();
+        rest.next().map(|first| first.to_uppercase().chain(rest).collect()).unwrap_or(text)
+    };
+    match error {
+        Error::NotFound("link") => words(
+            "This link cannot be used",
+            "It was used before, or it is older than an hour. Links work once; ask for another, or sign in with your password.",
+            Action { words: "Sign in".to_owned(), url: "/sign-in".to_owned() },
+        ),
+        Error::NotFound(what) => words(
+            format!("There is no such {what}"),
+            "The address may be mistyped, or it is of another gateway.",
+            inbox(),
+        ),
+        Error::Forbidden(why) => words(sentence((*why).to_owned()), UNTOUCHED, inbox()),
+        Error::Unauthenticated => words(
+            "You are not signed in",
+            UNTOUCHED,
+            Action { words: "Sign in".to_owned(), url: "/sign-in".to_owned() },
+        ),
+        Error::Json(_) | Error::Rejected(_) | Error::Policy(_) => words(sentence(error.to_string()), UNTOUCHED, inbox()),
+        Error::Invalid { detail, .. } => words(sentence(detail.clone()), UNTOUCHED, inbox()),
+        Error::HeadMoved { .. } => words("The thread has moved on meanwhile", UNTOUCHED, inbox()),
+        Error::ThreadHeld(review) => words(
+            "The thread waits for a decision",
+            UNTOUCHED,
+            Action { words: "Open the review".to_owned(), url: format!("/reviews/{review}") },
+        ),
+        Error::WriteInProgress | Error::Halted | Error::Closed | Error::Exists(_) | Error::WrongState(_) | Error::Vote(_)
+        | Error::Denied(_) => words(sentence(error.to_string()), UNTOUCHED, inbox()),
+        Error::TooMany => words("That was too fast", "Nothing was changed. Wait a minute and try again.", inbox()),
+        Error::Busy => words("The gateway is busy", "Nothing was changed. Try again in a moment.", inbox()),
+        Error::Broken(_) => words(
+            "What is stored is not what was signed",
+            "Nothing was changed, and nothing can be decided or written here until somebody has looked into it. \
+             Tell whoever runs the gateway.",
+            inbox(),
+        ),
+        Error::Store(_) | Error::Keyring(_) => words(
+            "The gateway failed",
+            "Nothing was changed. Try again; if it stays so, tell whoever runs the gateway.",
+            inbox(),
+        ),
+    }
+}

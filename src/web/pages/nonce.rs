@@ -1,0 +1,124 @@
+//! The one-time nonce of a decision's form: made here, for one session, review, digest and stage.
+//!
+//! That a nonce counts once is checked where votes are (`Hold::vote`); here is checked that it is ours.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use crate::domain::chain::hash::Digest;
+use crate::domain::id::{ReviewId, SessionId};
+use crate::domain::keys::RowKey;
+use crate::random;
+
+/// What the MAC is of. Seals of rows begin with another tag, so neither can pass for the other.
+const TAG: &[u8] = b"countersign.nonce.v1";
+
+/// 128 bits never come twice.
+const RANDOM_BYTES: usize = 16;
+
+/// An HMAC-SHA-256.
+const MAC_BYTES: usize = 32;
+
+/// What a nonce is bound to.
+#[derive(Clone, Copy, Debug)]
+pub struct Binding<'a> {
+    /// Whose form.
+    pub session: &'a SessionId,
+    /// On which review's page.
+    pub review: &'a ReviewId,
+    /// Showing exactly what.
+    pub digest: Digest,
+    /// For which stage.
+    pub stage: u32,
+}
+
+/// A nonce that is the gateway's own, for what it was asked for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Nonce(String);
+
+impl Nonce {
+    /// A new one.
+    pub fn new(key: &RowKey, binding: &Binding<'_>) -> Self {
+        let random = random::bytes::<RANDOM_BYTES>();
+        let mut bytes = random.to_vec();
+        bytes.extend_from_slice(&key.hmac(&binding.message(&random)));
+        Self(URL_SAFE_NO_PAD.encode(bytes))
+    }
+
+    /// The nonce that a form sent, if it was made here for exactly this.
+    pub fn read(key: &RowKey, binding: &Binding<'_>, text: &str) -> Option<Self> {
+        let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+        let (random, mac) = bytes.split_at_checked(RANDOM_BYTES)?;
+        let ours = mac.len() == MAC_BYTES && key.checks(&binding.message(random), mac);
+        ours.then(|| Self(text.to_owned()))
+    }
+
+    /// As forms carry it and votes keep it.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Binding<'_> {
+    /// Every part with its length before it, so that nothing can move from one part to the next.
+    fn message(&self, random: &[u8]) -> Vec<u8> {
+        let (digest, stage) = (self.digest.to_string(), self.stage.to_be_bytes());
+        let parts: [&[u8]; 6] =
+            [TAG, self.session.as_str().as_bytes(), self.review.as_str().as_bytes(), digest.as_bytes(), &stage, random];
+        let mut message = Vec::new();
+        for part in parts {
+            message.extend_from_slice(&(part.len() as u64).to_be_bytes());
+            message.extend_from_slice(part);
+        }
+        message
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::chain::hash::Tag;
+    use crate::domain::keys::Keys;
+    use crate::domain::time::Timestamp;
+
+    fn keys() -> Keys {
+        Keys::generate("https://gate.example", Timestamp::from_millis(0), &mut random::fill).unwrap()
+    }
+
+    fn session(text: &str) -> SessionId {
+        SessionId::try_from(text).unwrap()
+    }
+
+    fn review(text: &str) -> ReviewId {
+        ReviewId::try_from(text).unwrap()
+    }
+
+    #[test]
+    fn a_nonce_is_good_for_its_own_session_review_digest_and_stage_only() {
+        let (keys, one, other) = (keys(), Digest::of(Tag::Patch, &[b"1"]), Digest::of(Tag::Patch, &[b"2"]));
+        let (mine, theirs) = (session("s1"), session("s2"));
+        let (this, that) = (review("r1"), review("r2"));
+        let binding = Binding { session: &mine, review: &this, digest: one, stage: 0 };
+        let nonce = Nonce::new(keys.row(), &binding);
+        let read = |binding: &Binding<'_>| Nonce::read(keys.row(), binding, nonce.as_str());
+        assert_eq!(read(&binding), Some(nonce.clone()));
+        assert_eq!(read(&Binding { session: &theirs, ..binding }), None);
+        assert_eq!(read(&Binding { review: &that, ..binding }), None);
+        assert_eq!(read(&Binding { digest: other, ..binding }), None);
+        assert_eq!(read(&Binding { stage: 1, ..binding }), None);
+    }
+
+    #[test]
+    fn a_nonce_that_is_not_ours_is_refused() {
+        let (keys, others) = (keys(), keys());
+        let (session, review) = (session("s1"), review("r1"));
+        let binding = Binding { session: &session, review: &review, digest: Digest::of(Tag::Patch, &[b"1"]), stage: 0 };
+        let nonce = Nonce::new(keys.row(), &binding);
+        assert_ne!(nonce, Nonce::new(keys.row(), &binding), "no two are the same");
+        assert_eq!(Nonce::read(others.row(), &binding, nonce.as_str()), None);
+        let cut = &nonce.as_str()[..nonce.as_str().len() - 4];
+        for text in ["", "x", "nonce-1", cut, &URL_SAFE_NO_PAD.encode([0; 16]), &URL_SAFE_NO_PAD.encode([0; 48])] {
+            assert_eq!(Nonce::read(keys.row(), &binding, text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! `GET /reviews/{review}`: the change, why it waits, and the form that decides it.
+
+mod change;
+mod standing;
+mod story;
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+
+use super::failure::Failure;
+use super::inbox::WAITING_MAX;
+use super::nonce::{Binding, Nonce};
+use super::parts::{html, see_other, why_not};
+use super::view::receipt::RevocationForm;
+use super::view::review::{CommentWish, Deciding, DecisionForm, ReviewPage, WriteDoubt};
+use super::view::shell::{Notice, Tone};
+use super::view::text::{Line, Prose};
+use super::visitor::Visitor;
+use crate::domain::id::ReviewId;
+use crate::domain::review::{HoldState, Verdict};
+use crate::domain::thread::Status;
+use crate::service::error::{Error, Result};
+use crate::service::review_page::ReviewFacts;
+use crate::web::app::App;
+
+/// What comes back to a page whose form was not taken.
+#[derive(Clone, Debug, Default)]
+pub struct Again {
+    /// Why not.
+    pub problem: Option<String>,
+    /// The comment as typed.
+    pub typed: String,
+}
+
+/// `GET /reviews/{review}`.
+pub async fn show(
+    app: web::Data<App>,
+    request: HttpRequest,
+    visitor: Visitor,
+    review: web::Path<String>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let facts = facts(&app, &visitor, &review).await.map_err(|error| Failure::of(&request, error))?;
+    let page = page(&app, &visitor, &facts, &Again::default()).await.map_err(|error| Failure::of(&request, error))?;
+    Ok(html(StatusCode::OK, page.render()))
+}
+
+/// `GET` where only forms go: whoever loads such an address again means the review.
+pub async fn back(review: web::Path<String>) -> HttpResponse {
+    let review = ReviewId::try_from(review.as_str());
+    see_other(&review.map_or_else(|_| "/".to_owned(), |it| format!("/reviews/{it}")))
+}
+
+/// Everything that a review is about, as the visitor may see it.
+pub async fn facts(app: &App, visitor: &Visitor, review: &str) -> Result<ReviewFacts> {
+    let review = ReviewId::try_from(review).map_err(|_| Error::NotFound("review"))?;
+    app.service.review(&review, visitor.account()).await
+}
+
+/// The page of a review, for the first time or again.
+pub async fn page(app: &App, visitor: &Visitor, facts: &ReviewFacts, again: &Again) -> Result<ReviewPage> {
+    let deciding = deciding(app, visitor, facts, again)?;
+    let next = match &facts.hold.state {
+        HoldState::Superseded { by: Some(by), .. } => app.service.told(*by).await?.hold.map(|it| it.id),
+        _ => None,
+    };
+    let waiting = app.service.waiting_for(visitor.account(), WAITING_MAX).await?;
+    let shown = change::read(facts)?;
+    let context = &facts.hold.context;
+    let open = matches!(deciding, Deciding::Open(_));
+    Ok(ReviewPage {
+        shell: visitor.shell(waiting, notice(facts, visitor, again.problem.as_deref().filter(|_| !open))),
+        headline: shown.headline,
+        standing: standing::standing(facts, next.map(|it| format!("/reviews/{it}"))),
+        flow: Line::new(facts.hold.flow.as_str()),
+        thread: Line::new(facts.hold.thread.as_str()),
+        thread_url: format!("/threads/{}", facts.hold.thread),
+        title: context.title.as_deref().map(Line::new),
+        on_behalf_of: context.on_behalf_of.as_deref().map(Line::new),
+        agent_owner: Line::new(facts.owner.as_str()),
+        reasons: change::reasons(&facts.hold),
+        writers: shown.writers,
+        rows: shown.rows.changed,
+        unchanged: shown.rows.unchanged,
+        arrays: shown.rows.arrays,
+        rationale: facts.transition.rationale.as_deref().map(change::rationale),
+        stages: standing::stages(facts),
+        timeline: story::timeline(facts),
+        proof: change::proof(facts)?,
+        unsent: Some(again.typed.as_str()).filter(|it| !open && !it.trim().is_empty()).map(Prose::new),
+        revoking: revoking(visitor, facts),
+        deciding,
+    })
+}
+
+/// Said once above the page: what was refused, or how far the visitor's own vote has led.
+fn notice(facts: &ReviewFacts, visitor: &Visitor, problem: Option<&str>) -> Option<Notice> {
+    if let Some(problem) = problem {
+        return Some(Notice { tone: Tone::Bad, words: problem.to_owned() });
+    }
+    let mine = facts.hold.votes.iter().find(|it| it.reviewer == visitor.account().id)?;
+    let open = matches!(facts.hold.state, HoldState::Open {});
+    open.then(|| Notice {
+        tone: Tone::Good,
+        words: match mine.verdict {
+            Verdict::Approve => "Your approval is counted. The review waits for others.".to_owned(),
+            Verdict::Deny => "Your denial is counted. The review waits for others.".to_owned(),
+        },
+    })
+}
+
+fn deciding(app: &App, visitor: &Visitor, facts: &ReviewFacts, again: &Again) -> Result<Deciding> {
+    if !facts.hold.is_open(facts.now) {
+        return Ok(Deciding::Over);
+    }
+    if facts.status == Status::Writing {
+        let why = "A writer was let through a moment ago and has not said how it went. Open the page again in half a minute.";
+        return Ok(Deciding::Closed(why.to_owned()));
+    }
+    let stages = match &facts.eligible {
+        Ok(stages) => stages,
+        Err(reason) => return Ok(Deciding::Closed(why_not(*reason).0.to_owned())),
+    };
+    let stage = standing::stage_to_vote_in(facts, stages);
+    let binding = Binding {
+        session: &visitor.0.signed_in.session.record.id,
+        review: &facts.hold.id,
+        digest: facts.hold.transition,
+        stage,
+    };
+    let asks = facts.hold.stages.get(stage as usize).is_some_and(|it| it.comment_required);
+    Ok(Deciding::Open(Box::new(DecisionForm {
+        action: format!("/reviews/{}/decision", facts.hold.id),
+        csrf: visitor.0.csrf.clone(),
+        nonce: Nonce::new(app.service.keys()?.row(), &binding).as_str().to_owned(),
+        stage: stage.to_string(),
+        comment: if asks { CommentWish::Required } else { CommentWish::Optional },
+        typed: Prose::new(again.typed.as_str()),
+        doubt: doubt(facts),
+        problem: again.problem.clone(),
+    })))
+}
+
+/// Whether a write of this thread may or may not have happened, and which.
+pub fn doubt(facts: &ReviewFacts) -> WriteDoubt {
+    if !facts.outcome_unknown {
+        return WriteDoubt::None;
+    }
+    let lapsed = facts.thread.lapsed_write(facts.now).into_iter();
+    let writes: Vec<&str> = facts.thread.unresolved.iter().chain(lapsed).map(|it| it.write_id.as_str()).collect();
+    WriteDoubt::Unknown(Line::new(format!(
+        "A writer was let through for {} and never said how it went. An administrator can look and settle it.",
+        writes.join(", ")
+    )))
+}
+
+/// Who approved may take the receipt back while nobody was let through with it.
+pub fn may_revoke(visitor: &Visitor, facts: &ReviewFacts) -> bool {
+    let me = &visitor.account().id;
+    let unused = facts.receipt.as_ref().is_some_and(|it| it.revoked.is_none() && it.reviewers.contains(me));
+    unused && facts.write.is_none()
+}
+
+fn revoking(visitor: &Visitor, facts: &ReviewFacts) -> Option<RevocationForm> {
+    let still_good = standing::receipt_expires_at(facts).is_some_and(|it| it > facts.now);
+    (still_good && may_revoke(visitor, facts))
+        .then(|| RevocationForm { action: format!("/reviews/{}/revocation", facts.hold.id), csrf: visitor.0.csrf.clone() })
+}

@@ -1,0 +1,103 @@
+//! What would change, and what it is signed with.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::domain::json::canonical::canonical;
+use crate::domain::json::pointer::Pointer;
+use crate::domain::policy::RedactedLeaf;
+use crate::domain::review::{Hold, HoldReason};
+use crate::service::error::{Error, Result};
+use crate::service::review_page::{ReviewFacts, WriterView};
+use crate::web::pages::parts::{HEADLINE_CHANGES, intent, pattern_of, place};
+use crate::web::pages::view::opening::{ReadRow, Row, Rows};
+use crate::web::pages::view::review::{Fact, HeadChange, Headline, Proof, Rationale, Reason, WriterReads};
+use crate::web::pages::view::shell::Hash;
+use crate::web::pages::view::text::{Json, Line, Path, Prose};
+
+/// The change in all its places on the page.
+pub struct Shown {
+    pub headline: Headline,
+    pub rows: Rows,
+    pub writers: Vec<WriterReads>,
+}
+
+/// Reads the rows from the opening, which is closed at everything hidden already: nothing else of the states
+/// reaches the page.
+pub fn read(facts: &ReviewFacts) -> Result<Shown> {
+    let opening = serde_json::to_value(&facts.opening).map_err(|_| Error::Broken("an opening"))?;
+    let protected = |at: &str| named(at).is_some_and(|it| facts.policy.protected().touches(&it));
+    let mut rows = Rows::read(&opening, canonical, &protected).map_err(|_| Error::Broken("an opening"))?;
+    let differs: BTreeSet<&str> = facts.diff.iter().map(|it| place(it).as_str()).collect();
+    rows.hidden_set_again(&|at| !differs.contains(at));
+    let writers: Vec<WriterReads> = facts.writers.iter().map(|it| writer(facts, &rows, it)).collect();
+    rows.leave_out(&writers);
+    Ok(Shown { headline: headline(facts, &rows.changed), rows, writers })
+}
+
+fn named(pointer: &str) -> Option<Pointer> {
+    Pointer::try_from(pointer).ok()
+}
+
+/// What one writer will read: every leaf that it will find, and what it would have found and is gone.
+fn writer(facts: &ReviewFacts, rows: &Rows, view: &WriterView) -> WriterReads {
+    let finds: BTreeSet<&str> = view.leaves.iter().map(leaf_place).collect();
+    let changed: BTreeSet<&str> = view.changed_since_write.iter().map(|it| place(it).as_str()).collect();
+    let reads = |at: &str| {
+        let rules = facts.policy.node(&view.node);
+        finds.contains(at) || named(at).zip(rules).is_some_and(|(at, rules)| rules.reads().covers(&at))
+    };
+    let rows: Vec<ReadRow> = rows.reads(&reads, &|at| changed.contains(at));
+    WriterReads { node: Line::new(view.node.as_str()), rows }
+}
+
+fn leaf_place(leaf: &RedactedLeaf) -> &str {
+    match leaf {
+        RedactedLeaf::Hidden { pointer } | RedactedLeaf::Shown { pointer, .. } => pointer.as_str(),
+    }
+}
+
+/// The sentence. What was only set again is not in it unless there is nothing else.
+fn headline(facts: &ReviewFacts, rows: &[Row]) -> Headline {
+    let differing = rows.iter().take_while(|it| !it.is_set_again()).count();
+    let told = if differing == 0 { rows } else { &rows[..differing] };
+    let change =
+        |row: &Row| HeadChange { path: row.path.clone(), before: row.before.clone(), after: row.after.clone() };
+    Headline {
+        node: Line::new(facts.hold.node.as_str()),
+        intent: intent(&facts.transition),
+        changes: told.iter().take(HEADLINE_CHANGES).map(change).collect(),
+        more: rows.len().saturating_sub(told.len().min(HEADLINE_CHANGES)),
+    }
+}
+
+/// Why it was held, in the policy's words.
+pub fn reasons(hold: &Hold) -> Vec<Reason> {
+    let reason = |it: &HoldReason| {
+        let pattern = pattern_of(it);
+        let words = pattern.as_ref().and_then(|pattern| it.text.strip_prefix(&format!("{pattern} ")));
+        match (pattern.as_ref().and_then(|it| it.pointer()), words) {
+            (Some(at), Some(words)) => Reason { path: Some(Path::new(at.to_string())), words: Line::new(words) },
+            _ => Reason { path: None, words: Line::new(it.text.as_str()) },
+        }
+    };
+    hold.reasons.iter().map(reason).collect()
+}
+
+/// What the agent says, whole.
+pub fn rationale(text: &str) -> Rationale {
+    Rationale::Whole(Prose::new(text))
+}
+
+/// What is signed, member by member.
+pub fn proof(facts: &ReviewFacts) -> Result<Proof> {
+    let statement = serde_json::to_value(&facts.transition.statement).map_err(|_| Error::Broken("a statement"))?;
+    let Value::Object(members) = statement else { return Err(Error::Broken("a statement")) };
+    let fact = |(key, value): (&String, &Value)| Fact { key: key.clone(), value: Json::new(canonical(value)) };
+    Ok(Proof {
+        digest: Hash::new(facts.transition.digest.to_string()),
+        statement: members.iter().map(fact).collect(),
+        policy: Line::new(facts.hold.flow.as_str()),
+    })
+}

@@ -1,0 +1,129 @@
+//! Where a review stands: who has voted, who is still needed, how it ended and what followed.
+
+use crate::domain::review::{HoldState, Verdict, Vote};
+use crate::domain::time::Timestamp;
+use crate::domain::write::{Resolution, WriteState};
+use crate::service::review_page::ReviewFacts;
+use crate::service::verify::peek_receipt;
+use crate::web::pages::parts::{deciders, ending, lines, listed, moment, span, urgency};
+use crate::web::pages::view::review::{Progress, Stage, Standing};
+
+/// Where the review stands, in words.
+pub fn standing(facts: &ReviewFacts, next_url: Option<String>) -> Standing {
+    match ending(&facts.hold.state) {
+        None => Standing::Waiting {
+            needs: needs(facts),
+            deadline: moment(facts.hold.expires_at, facts.now),
+            urgency: urgency(facts.hold.expires_at, facts.now),
+        },
+        Some((outcome, at)) => Standing::Ended {
+            outcome,
+            by: deciders(&facts.hold),
+            at: moment(at, facts.now),
+            followed: followed(facts),
+            next_url,
+        },
+    }
+}
+
+fn needs(facts: &ReviewFacts) -> String {
+    let lacking = (0u32..).zip(&facts.hold.stages).filter_map(|(index, stage)| {
+        let missing = stage.need.saturating_sub(facts.hold.approvals(index, &facts.voters));
+        (missing > 0).then(|| format!("{missing} more from {}", listed(&groups(&stage.groups), "or")))
+    });
+    listed(&lacking.collect::<Vec<_>>(), "and")
+}
+
+/// Names of groups, as texts.
+pub fn groups(groups: &std::collections::BTreeSet<crate::domain::id::GroupName>) -> Vec<String> {
+    groups.iter().map(ToString::to_string).collect()
+}
+
+/// The stages with the votes that count as people stand now.
+pub fn stages(facts: &ReviewFacts) -> Vec<Stage> {
+    let stage = |(index, stage): (u32, &crate::domain::review::Stage)| {
+        let counts = |vote: &&Vote| {
+            let voter = facts.voters.iter().find(|it| it.id == vote.reviewer);
+            vote.stage == index
+                && vote.verdict == Verdict::Approve
+                && voter.is_some_and(|it| facts.hold.approvals(index, std::slice::from_ref(it)) > 0)
+        };
+        let approved_by = lines(facts.hold.votes.iter().filter(counts).map(|it| it.name.as_str()));
+        let done = facts.hold.approvals(index, &facts.voters) >= stage.need;
+        Stage {
+            groups: lines(stage.groups.iter().map(|it| it.as_str())),
+            approved_by,
+            need: stage.need,
+            progress: match (done, facts.hold.is_open(facts.now)) {
+                (true, _) => Progress::Done,
+                (false, true) => Progress::Open,
+                (false, false) => Progress::Over,
+            },
+        }
+    };
+    (0u32..).zip(&facts.hold.stages).map(stage).collect()
+}
+
+/// The first stage that lacks votes and that the person may vote in; or else the first that they may vote in.
+pub fn stage_to_vote_in(facts: &ReviewFacts, may: &[u32]) -> u32 {
+    let lacks = |index: &&u32| {
+        let stage = facts.hold.stages.get(**index as usize);
+        stage.is_some_and(|it| facts.hold.approvals(**index, &facts.voters) < it.need)
+    };
+    may.iter().find(lacks).or(may.first()).copied().unwrap_or_default()
+}
+
+/// When the receipt that came of it expires.
+pub fn receipt_expires_at(facts: &ReviewFacts) -> Option<Timestamp> {
+    let claims = peek_receipt(&facts.receipt.as_ref()?.token)?;
+    Some(Timestamp::from_millis(claims.exp.saturating_mul(1000)))
+}
+
+fn followed(facts: &ReviewFacts) -> String {
+    match &facts.hold.state {
+        HoldState::Open {} => String::new(),
+        HoldState::Approved { version, .. } => after_approval(facts, *version),
+        HoldState::Denied { .. } => "Nothing was committed, and nothing can be written of it.".to_owned(),
+        HoldState::Expired { .. } => "Nobody decided in time. Nothing was committed; the agent may ask again.".to_owned(),
+        HoldState::Cancelled { .. } => "Its proposer took it back. Nothing was committed.".to_owned(),
+        HoldState::Superseded { by: Some(_), .. } => "Another transition took its place. Nothing was committed of this one.".to_owned(),
+        HoldState::Superseded { by: None, .. } => {
+            "The thread was closed, or moved on by a confirmed write. Nothing was committed of this one.".to_owned()
+        }
+    }
+}
+
+fn after_approval(facts: &ReviewFacts, version: u64) -> String {
+    let committed = format!("It was committed as version {version}.");
+    let Some(write) = &facts.write else {
+        return format!("{committed} {}", unused_receipt(facts));
+    };
+    let node = &write.node;
+    let became = match &write.state {
+        WriteState::Reserved {} if write.is_live(facts.now) => format!("{node} was let through and is writing now."),
+        WriteState::Reserved {} => format!("{node} was let through and never said whether it wrote."),
+        WriteState::Confirmed { .. } => format!("The receipt was used: {node} has written."),
+        WriteState::Aborted { .. } => format!("{node} was let through and said that it wrote nothing. The receipt is used up."),
+        WriteState::Late { .. } => format!("{node} confirmed its write too late to be recorded in the thread."),
+        WriteState::Resolved { outcome: Resolution::Written, .. } => {
+            format!("{node} never answered; an administrator found that it has written.")
+        }
+        WriteState::Resolved { outcome: Resolution::NotWritten, .. } => {
+            format!("{node} never answered; an administrator found that it wrote nothing.")
+        }
+    };
+    format!("{committed} {became}")
+}
+
+fn unused_receipt(facts: &ReviewFacts) -> String {
+    if facts.receipt.as_ref().is_some_and(|it| it.revoked.is_some()) {
+        return "The receipt was taken back before it was used: nothing is written on it.".to_owned();
+    }
+    match receipt_expires_at(facts) {
+        Some(at) if at > facts.now => {
+            format!("The receipt waits for its writer, for another {}.", span(facts.now.until(at).as_secs()))
+        }
+        Some(_) => "The receipt expired without being used.".to_owned(),
+        None => "The receipt cannot be read.".to_owned(),
+    }
+}

@@ -1,0 +1,101 @@
+//! What happened to a review, the oldest first.
+
+use crate::domain::review::{BrowserCheck, HoldState, Verdict, Vote};
+use crate::domain::time::Timestamp;
+use crate::domain::write::WriteState;
+use crate::service::review_page::ReviewFacts;
+use crate::web::pages::parts::{listed, moment};
+use crate::web::pages::view::review::TimelineItem;
+use crate::web::pages::view::shell::Tone;
+use crate::web::pages::view::text::{Line, Prose};
+
+use super::standing::groups;
+
+/// Proposal, votes, end, receipt, write.
+pub fn timeline(facts: &ReviewFacts) -> Vec<TimelineItem> {
+    let teller = Teller { now: facts.now };
+    let hold = &facts.hold;
+    let mut items = vec![
+        teller.item(Some(hold.node.as_str()), "proposed the change", Tone::Plain, facts.transition.statement.proposed_at),
+        teller.item(None, "The gateway held it for people to decide", Tone::Care, hold.opened_at),
+    ];
+    items.extend(hold.votes.iter().map(|it| teller.vote(facts, it)));
+    items.extend(teller.end(&hold.state));
+    items.extend(teller.write(facts));
+    items
+}
+
+struct Teller {
+    now: Timestamp,
+}
+
+impl Teller {
+    fn item(&self, who: Option<&str>, words: impl Into<String>, tone: Tone, at: Timestamp) -> TimelineItem {
+        let (words, at) = (words.into(), moment(at, self.now));
+        TimelineItem { tone, who: who.map(Line::new), words, comment: None, claim: None, at }
+    }
+
+    fn vote(&self, facts: &ReviewFacts, vote: &Vote) -> TimelineItem {
+        let stage = facts.hold.stages.get(vote.stage as usize);
+        let asked = stage.map(|it| listed(&groups(&it.groups), "or")).unwrap_or_default();
+        let (word, tone) = match vote.verdict {
+            Verdict::Approve => ("approved", Tone::Good),
+            Verdict::Deny => ("denied", Tone::Bad),
+        };
+        let claim = match vote.browser_check {
+            BrowserCheck::Match => "Their browser reported that the page gives this digest.",
+            BrowserCheck::Mismatch => "Their browser reported that the page does not give this digest.",
+            BrowserCheck::NotRecomputed => "Not recomputed in their browser.",
+        };
+        TimelineItem {
+            comment: vote.comment.as_deref().map(Prose::new),
+            claim: Some(claim.to_owned()),
+            ..self.item(Some(&vote.name), format!("{word} as {asked}"), tone, vote.at)
+        }
+    }
+
+    fn end(&self, state: &HoldState) -> Option<TimelineItem> {
+        Some(match state {
+            HoldState::Open {} => return None,
+            HoldState::Approved { at, version, .. } => {
+                let words = format!("The gateway committed it as version {version} and signed a receipt");
+                self.item(None, words, Tone::Good, *at)
+            }
+            HoldState::Denied { at, .. } => self.item(None, "The review ended without a commit", Tone::Bad, *at),
+            HoldState::Expired { at } => self.item(None, "The deadline passed without a decision", Tone::Plain, *at),
+            HoldState::Cancelled { at, reason } => TimelineItem {
+                comment: Some(Prose::new(reason.as_str())).filter(|it| !it.raw().is_empty()),
+                ..self.item(None, "Its proposer took it back", Tone::Plain, *at)
+            },
+            HoldState::Superseded { at, .. } => self.item(None, "Something else took its place", Tone::Plain, *at),
+        })
+    }
+
+    fn write(&self, facts: &ReviewFacts) -> Vec<TimelineItem> {
+        let revoked = facts.receipt.as_ref().and_then(|it| it.revoked.as_ref());
+        let mut items: Vec<TimelineItem> = revoked
+            .map(|it| TimelineItem {
+                comment: Some(Prose::new(it.reason.as_str())).filter(|it| !it.raw().is_empty()),
+                ..self.item(None, "The receipt was taken back", Tone::Care, it.at)
+            })
+            .into_iter()
+            .collect();
+        let Some(write) = &facts.write else { return items };
+        let node = Some(write.node.as_str());
+        items.push(self.item(node, format!("was let through once, fence {}", write.fence), Tone::Care, write.reserved_at));
+        items.extend(match &write.state {
+            WriteState::Reserved {} if write.is_live(facts.now) => None,
+            WriteState::Reserved {} => {
+                Some(self.item(node, "never said whether it wrote", Tone::Care, write.lease_expires_at))
+            }
+            WriteState::Confirmed { at, version, .. } => {
+                Some(self.item(node, format!("confirmed its write, version {version}"), Tone::Good, *at))
+            }
+            WriteState::Aborted { at, .. } => Some(self.item(node, "said that it wrote nothing", Tone::Plain, *at)),
+            WriteState::Late { at } => Some(self.item(node, "confirmed its write too late", Tone::Care, *at)),
+            WriteState::Resolved { at, .. } => Some(self.item(None, "An administrator settled it", Tone::Plain, *at)),
+        });
+        items.sort_by(|one, other| one.at.iso.cmp(&other.at.iso));
+        items
+    }
+}

@@ -1,0 +1,60 @@
+//! `POST /reviews/{review}/revocation`: taking an unused receipt back.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+use serde::Deserialize;
+
+use super::failure::Failure;
+use super::parts::{html, see_other};
+use super::review::{self, Again};
+use super::visitor::Visitor;
+use crate::service::error::{Error, Result};
+use crate::service::receipts::Revoker;
+use crate::service::review_page::ReviewFacts;
+use crate::web::app::App;
+
+/// A sentence.
+const REASON_CHARS_MAX: usize = 500;
+
+/// What the form sends.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct RevocationFields {
+    csrf: String,
+    reason: String,
+}
+
+/// `POST /reviews/{review}/revocation`.
+pub async fn submit(
+    app: web::Data<App>,
+    request: HttpRequest,
+    visitor: Visitor,
+    review: web::Path<String>,
+    form: web::Form<RevocationFields>,
+) -> std::result::Result<HttpResponse, Failure> {
+    visitor.check_form(&app, &request, &form.csrf)?;
+    let failed = |error| Failure::of(&request, error);
+    let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
+    match revoke(&app, &visitor, &facts, form.reason.trim()).await {
+        Ok(()) => Ok(see_other(&format!("/reviews/{}", facts.hold.id))),
+        Err(Error::WrongState(why)) => {
+            let again = Again { problem: Some(why.to_owned()), typed: form.reason.clone() };
+            let page = review::page(&app, &visitor, &facts, &again).await.map_err(failed)?;
+            Ok(html(StatusCode::CONFLICT, page.render()))
+        }
+        Err(error) => Err(failed(error)),
+    }
+}
+
+async fn revoke(app: &App, visitor: &Visitor, facts: &ReviewFacts, reason: &str) -> Result<()> {
+    let Some(receipt) = &facts.receipt else { return Err(Error::WrongState("There is no receipt to take back.")) };
+    if facts.write.is_some() {
+        return Err(Error::WrongState("The receipt is used: a writer was let through with it. It cannot be taken back."));
+    }
+    if reason.is_empty() || reason.chars().count() > REASON_CHARS_MAX {
+        return Err(Error::WrongState("Say why, in at most 500 characters. The receipt was not taken back."));
+    }
+    let me = Revoker::Reviewer(visitor.account().id.clone());
+    app.service.revoke_receipt(&me, &receipt.jti, reason).await
+}

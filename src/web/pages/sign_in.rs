@@ -1,0 +1,154 @@
+//! Signing in, by password or by a one-time link, and out again.
+
+use actix_web::cookie::Cookie;
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+use serde::Deserialize;
+
+use super::door::{Door, let_in};
+use super::failure::Failure;
+use super::local::LocalPath;
+use super::parts::{html, see_other};
+use super::view::shell::Shell;
+use super::view::sign_in::{SignInLinkPage, SignInPage};
+use super::view::text::Line;
+use super::visitor::Visitor;
+use crate::domain::account::LinkPurpose;
+use crate::service::error::Error;
+use crate::web::app::App;
+use crate::web::auth::cookie_name;
+
+/// `?next=`.
+#[derive(Deserialize)]
+pub struct Onward {
+    #[serde(default)]
+    next: String,
+}
+
+/// What the form sends.
+#[derive(Deserialize)]
+#[serde(default)]
+#[derive(Default)]
+pub struct SignInForm {
+    csrf: String,
+    username: String,
+    password: String,
+    next: String,
+}
+
+/// A form with nothing but its token.
+#[derive(Deserialize)]
+pub struct BareForm {
+    #[serde(default)]
+    csrf: String,
+    #[serde(default)]
+    next: String,
+}
+
+/// `GET /sign-in`.
+pub async fn show(app: web::Data<App>, request: HttpRequest, onward: web::Query<Onward>) -> Result<HttpResponse, Failure> {
+    let next = LocalPath::of(&onward.next);
+    if let Some(cookie) = request.cookie(cookie_name(&app)) {
+        if app.service.session_of(cookie.value()).await.is_ok() {
+            return Ok(see_other(next.as_str()));
+        }
+    }
+    Ok(page(&app, &request, StatusCode::OK, (&next, ""), None))
+}
+
+/// `POST /sign-in`. Failed tries of one name from one address are bounded; a right password gives its try back.
+pub async fn submit(app: web::Data<App>, request: HttpRequest, form: web::Form<SignInForm>) -> Result<HttpResponse, Failure> {
+    Door::check(&app, &request, &form.csrf)?;
+    let SignInForm { username, password, next, .. } = form.into_inner();
+    let (next, asker) = (LocalPath::of(&next), asker(&request, &username));
+    let again = |status, problem: &str| page(&app, &request, status, (&next, &username), Some(problem.to_owned()));
+    if app.edge.sign_ins.take(asker.as_str(), app.service.now()).is_err() {
+        return Ok(again(StatusCode::TOO_MANY_REQUESTS, "Too many tries in a row. Wait a few minutes; then it works again."));
+    }
+    match app.service.sign_in(&username, password).await {
+        Ok((_, secret)) => {
+            app.edge.sign_ins.give_back(asker.as_str());
+            Ok(let_in(&app, secret, &next))
+        }
+        Err(Error::Unauthenticated) => Ok(again(StatusCode::UNAUTHORIZED, "User name and password do not match.")),
+        Err(error) => Err(Failure::of(&request, error)),
+    }
+}
+
+/// A name at an address. The name is cut, so that nobody fills the memory with long ones.
+fn asker(request: &HttpRequest, username: &str) -> String {
+    const NAME_CHARS: usize = 64;
+    let address = request.peer_addr().map(|it| it.ip().to_string()).unwrap_or_default();
+    let name: String = username.chars().take(NAME_CHARS).collect();
+    format!("{address} {name}")
+}
+
+fn page(
+    app: &App,
+    request: &HttpRequest,
+    status: StatusCode,
+    (next, username): (&LocalPath, &str),
+    problem: Option<String>,
+) -> HttpResponse {
+    let door = Door::of(app, request);
+    let page = SignInPage {
+        shell: Shell::anonymous(),
+        csrf: door.csrf(),
+        next: next.as_str().to_owned(),
+        username: Line::new(username),
+        problem,
+    };
+    door.hold_open(app, html(status, page.render()))
+}
+
+/// `GET /sign-in/{secret}`. Opening a link does nothing: whoever previews links would use it up.
+pub async fn show_link(
+    app: web::Data<App>,
+    request: HttpRequest,
+    secret: web::Path<String>,
+    onward: web::Query<Onward>,
+) -> Result<HttpResponse, Failure> {
+    let link = app.service.link_of(&secret).await.map_err(|error| Failure::of(&request, error))?;
+    if !matches!(link.record.purpose, LinkPurpose::SignIn { .. }) {
+        return Err(Failure::of(&request, Error::NotFound("link")));
+    }
+    let door = Door::of(&app, &request);
+    let page = SignInLinkPage {
+        shell: Shell::anonymous(),
+        action: request.path().to_owned(),
+        csrf: door.csrf(),
+        next: LocalPath::of(&onward.next).as_str().to_owned(),
+    };
+    Ok(door.hold_open(&app, html(StatusCode::OK, page.render())))
+}
+
+/// `POST /sign-in/{secret}`: uses the link.
+pub async fn use_link(
+    app: web::Data<App>,
+    request: HttpRequest,
+    secret: web::Path<String>,
+    form: web::Form<BareForm>,
+) -> Result<HttpResponse, Failure> {
+    Door::check(&app, &request, &form.csrf)?;
+    let used = app.service.use_sign_in_link(&secret).await;
+    let (_, session) = used.map_err(|error| Failure::of(&request, error))?;
+    Ok(let_in(&app, session, &LocalPath::of(&form.next)))
+}
+
+/// `POST /sign-out`.
+pub async fn sign_out(
+    app: web::Data<App>,
+    request: HttpRequest,
+    visitor: Visitor,
+    form: web::Form<BareForm>,
+) -> Result<HttpResponse, Failure> {
+    visitor.check_form(&app, &request, &form.csrf)?;
+    app.service.sign_out(&visitor.0.signed_in).await.map_err(|error| Failure::of(&request, error))?;
+    let mut response = see_other("/sign-in");
+    let mut gone = Cookie::build(cookie_name(&app), "").path("/").secure(app.edge.secure).finish();
+    gone.make_removal();
+    // The session is over in any case; the cookie is only tidied away.
+    let _ = response.add_cookie(&gone);
+    Ok(response)
+}

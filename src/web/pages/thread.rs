@@ -1,0 +1,155 @@
+//! `GET /threads/{thread}`: a thread's chain, the newest version first.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+use serde::Deserialize;
+
+use super::failure::Failure;
+use super::inbox::WAITING_MAX;
+use super::parts::{deciders, ending, headline, html, moment, place};
+use super::view::shell::{Hash, Tone};
+use super::view::text::{Line, Path};
+use super::view::thread::{EndedRow, EntryRow, Gate as Shown, ThreadPage, ThreadStatus, Write};
+use super::visitor::Visitor;
+use crate::domain::chain::entry::Gate;
+use crate::domain::chain::statement::Kind;
+use crate::domain::id::ThreadId;
+use crate::domain::thread::{HeadUse, Status, Thread};
+use crate::domain::time::Timestamp;
+use crate::service::error::{Error, Result};
+use crate::service::review_page::{HistoryItem, InboxItem};
+use crate::web::app::App;
+
+/// Versions of one page: each is checked before it is shown.
+const ENTRIES_MAX: u64 = 25;
+
+/// Reviews in vain that are listed.
+const ENDED_MAX: usize = 10;
+
+/// Places that one row names.
+const PLACES_SHOWN: usize = 4;
+
+/// `?below=`: the page of the versions below that one.
+#[derive(Deserialize)]
+pub struct Below {
+    below: Option<u64>,
+}
+
+/// `GET /threads/{thread}`.
+pub async fn show(
+    app: web::Data<App>,
+    request: HttpRequest,
+    visitor: Visitor,
+    thread: web::Path<String>,
+    query: web::Query<Below>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let page = page(&app, &visitor, &thread, query.below).await.map_err(|error| Failure::of(&request, error))?;
+    Ok(html(StatusCode::OK, page.render()))
+}
+
+async fn page(app: &App, visitor: &Visitor, thread: &str, below: Option<u64>) -> Result<ThreadPage> {
+    let (service, viewer) = (&app.service, visitor.account());
+    let id = ThreadId::try_from(thread).map_err(|_| Error::NotFound("thread"))?;
+    let status = service.overview(&id).await?.status;
+    let (thread, items) = service.history(&id, below, ENTRIES_MAX).await?;
+    let now = service.now();
+    let mut entries = Vec::with_capacity(items.len());
+    for (index, item) in items.iter().enumerate() {
+        let newer = index.checked_sub(1).and_then(|it| items.get(it));
+        entries.push(entry(app, item, newer, now).await?);
+    }
+    let last = items.last().map_or(0, |it| it.entry.version);
+    let ended = match below {
+        None => service.reviews_in_vain(&id, viewer, ENDED_MAX).await?,
+        Some(_) => Vec::new(),
+    };
+    let context = &thread.context;
+    Ok(ThreadPage {
+        shell: visitor.shell(service.waiting_for(viewer, WAITING_MAX).await?, None),
+        thread: Line::new(id.as_str()),
+        title: context.title.as_deref().map(Line::new),
+        flow: Line::new(thread.flow.as_str()),
+        on_behalf_of: context.on_behalf_of.as_deref().map(Line::new),
+        status: status_of(&thread, status),
+        standing: standing(&thread, now),
+        entries,
+        ended: ended.iter().filter_map(|it| ended_row(it, now)).collect(),
+        older_url: (last > 0).then(|| format!("/threads/{id}?below={last}")),
+    })
+}
+
+fn status_of(thread: &Thread, status: Status) -> ThreadStatus {
+    match (status, &thread.hold) {
+        (Status::Held, Some(review)) => ThreadStatus::Held(format!("/reviews/{review}")),
+        (Status::Open | Status::Held, _) => ThreadStatus::Open,
+        (Status::Writing, _) => ThreadStatus::Writing,
+        (Status::Closed, _) => ThreadStatus::Closed,
+    }
+}
+
+fn standing(thread: &Thread, now: Timestamp) -> String {
+    if let Some(closed) = &thread.closed {
+        return format!("It takes nothing since {}.", moment(closed.at, now).words);
+    }
+    if thread.outcome_unknown(now) {
+        return "A writer was let through and never said how it went; an administrator can settle it.".to_owned();
+    }
+    match (&thread.head.usage, thread.head.needs_receipt) {
+        (HeadUse::Reserved { .. }, _) => "Its head was given to a writer.".to_owned(),
+        (HeadUse::Used {}, _) => "Its head was given to a writer before, and needs a new approval to be written.".to_owned(),
+        (HeadUse::Unused {}, true) => "Its head can be written with a receipt for exactly this version only.".to_owned(),
+        (HeadUse::Unused {}, false) => "Its head owes no approval.".to_owned(),
+    }
+}
+
+async fn entry(app: &App, item: &HistoryItem, newer: Option<&HistoryItem>, now: Timestamp) -> Result<EntryRow> {
+    let statement = &item.transition.statement;
+    let step = match statement.kind {
+        Kind::Create => "created by the host",
+        Kind::Propose => "proposed by",
+        Kind::Edit => "rewritten by a reviewer, for",
+        Kind::Reaffirm => "asked to be signed as it stands, by",
+        Kind::Rollback => "rolled back by",
+        Kind::Confirm => "confirmed by",
+    };
+    let places = item.diff.iter().map(|it| Path::new(place(it).to_string()));
+    let written = newer.filter(|it| matches!(it.entry.gate, Gate::Written { .. }));
+    Ok(EntryRow {
+        version: statement.version,
+        step: step.to_owned(),
+        node: statement.node.as_ref().map(|it| Line::new(it.as_str())),
+        gate: gate(app, item).await?,
+        changed: places.take(PLACES_SHOWN).collect(),
+        more_changed: item.diff.len().saturating_sub(PLACES_SHOWN),
+        digest: Hash::new(item.transition.digest.to_string()),
+        at: moment(item.entry.committed_at, now),
+        write: written.map(|it| Write {
+            tone: Tone::Good,
+            words: Line::new(format!("written; recorded as version {}", it.entry.version)),
+        }),
+    })
+}
+
+async fn gate(app: &App, item: &HistoryItem) -> Result<Shown> {
+    Ok(match &item.entry.gate {
+        Gate::Auto {} => Shown::Auto,
+        Gate::Observed {} => Shown::Observed,
+        Gate::Written { .. } => Shown::Written,
+        Gate::Approved { review, .. } => {
+            let hold = app.service.told(item.transition.digest).await?.hold;
+            let by = hold.as_ref().map(deciders).unwrap_or_default();
+            Shown::Approved { review_url: format!("/reviews/{review}"), by }
+        }
+    })
+}
+
+fn ended_row(item: &InboxItem, now: Timestamp) -> Option<EndedRow> {
+    let (outcome, at) = ending(&item.hold.state)?;
+    Some(EndedRow {
+        url: format!("/reviews/{}", item.hold.id),
+        headline: headline(&item.hold, &item.transition, &item.diff),
+        outcome,
+        at: moment(at, now),
+    })
+}

@@ -1,0 +1,10 @@
+//! Taking a receipt back.
+
+/// Posts `csrf` and `reason` to `/reviews/{id}/revocation`.
+#[derive(Clone, Debug)]
+pub struct RevocationForm {
+    /// Where it goes.
+    pub action: String,
+    /// The session's CSRF token.
+    pub csrf: String,
+}

@@ -1,0 +1,67 @@
+//! A person who is signed in, on a page. Whoever is not is led to sign in, and back.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use actix_web::dev::Payload;
+use actix_web::http::Method;
+use actix_web::{FromRequest, HttpRequest};
+
+use super::failure::Failure;
+use super::local::LocalPath;
+use super::view::shell::{Account, Notice, Shell};
+use super::view::text::Line;
+use crate::service::error::Error;
+use crate::web::app::App;
+use crate::web::auth::{self, Person};
+
+/// A person who is signed in and may open this page.
+#[derive(Clone, Debug)]
+pub struct Visitor(pub Person);
+
+impl FromRequest for Visitor {
+    type Error = Failure;
+    type Future = Pin<Box<dyn Future<Output = Result<Self, Failure>>>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let (person, request) = (Person::from_request(request, payload), request.clone());
+        Box::pin(async move {
+            match person.await {
+                Ok(person) => Ok(Self(person)),
+                Err(problem) if matches!(problem.error, Error::Unauthenticated) => Err(Failure::SignInFirst(asked(&request))),
+                Err(problem) => Err(Failure::told(&problem)),
+            }
+        })
+    }
+}
+
+/// Where to go on after signing in: to the page, or to the one whose form was sent.
+fn asked(request: &HttpRequest) -> LocalPath {
+    if request.method() == Method::GET {
+        return LocalPath::of(request.uri().path_and_query().map_or("/", |it| it.as_str()));
+    }
+    match request.path().rsplit_once('/') {
+        Some((page, "decision" | "revocation")) => LocalPath::of(page),
+        _ => LocalPath::inbox(),
+    }
+}
+
+impl Visitor {
+    /// Who it is.
+    pub fn account(&self) -> &crate::domain::account::Account {
+        &self.0.signed_in.account.record
+    }
+
+    /// Whether a form comes from a page of ours and this session.
+    pub fn check_form(&self, app: &App, request: &HttpRequest, csrf: &str) -> Result<(), Failure> {
+        auth::check_form(app, request, &self.0.csrf, csrf).map_err(|error| Failure::of(request, error))
+    }
+
+    /// The frame of a page.
+    pub fn shell(&self, waiting: usize, notice: Option<Notice>) -> Shell {
+        let account = self.account();
+        let groups = account.groups.iter().map(|it| Line::new(it.as_str())).collect();
+        let csrf = self.0.csrf.clone();
+        Shell { account: Some(Account { name: Line::new(account.name.as_str()), groups, waiting, csrf }), notice }
+    }
+}

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::clock::SystemClock;
-use crate::config::{Config, Database, KeyringSource};
+use crate::config::{Config, Database};
 use crate::domain::json::size::StateLimits;
-use crate::keyring::{Keyring, KeyringError};
+use crate::keyring::{Keyring, KeyringError, KeyringSource};
 use crate::service::Service;
 use crate::service::error::Error;
 use crate::store::Store;

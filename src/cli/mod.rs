@@ -15,6 +15,7 @@ pub mod serve;
 pub mod thread;
 pub mod token;
 pub mod user;
+pub mod verify;
 #[cfg(test)]
 mod tests;
 
@@ -74,7 +75,8 @@ fn dispatch(args: &Args, out: &mut Output<'_>) -> Result<Exit, CliError> {
         Command::Thread(command) => thread::run(command, &config()?, out),
         Command::Halt(command) => halt::run(command, &config()?, out),
         Command::Migrate => migrate::run(&config()?, out),
-        Command::Demo(_) | Command::Verify(_) | Command::Audit(_) | Command::Guard(_) => Err(CliError::NotBuilt("this command")),
+        Command::Verify(verify) => verify::run(verify, &SystemClock, &mut io::stdin().lock(), out),
+        Command::Demo(_) | Command::Audit(_) | Command::Guard(_) => Err(CliError::NotBuilt("this command")),
     }
 }
 

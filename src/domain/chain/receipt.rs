@@ -23,8 +23,12 @@ pub struct Approval {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Method {
-    /// A signed-in session, opened with a password.
+    /// A signed-in session.
     Session,
+    /// A password, given for this very vote.
+    Password,
+    /// A passkey's assertion over this very vote.
+    Passkey,
 }
 
 /// The claims of a receipt.

@@ -10,3 +10,4 @@ pub mod random;
 pub mod service;
 pub mod store;
 pub mod web;
+pub mod worker;

@@ -1,4 +1,5 @@
 //! `keys list|rotate|revoke`: works on the keyring itself; a running gateway sees it at its next use of a key.
+//! Where there is a database, its log says what changed.
 
 use std::fmt::Write as _;
 
@@ -6,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::args;
 use super::output::Output;
-use super::{CliError, Exit};
+use super::{CliError, Exit, beside};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::domain::keys::{KeyUse, Keys};
@@ -20,14 +21,25 @@ pub fn run(command: &args::Keys, config: &Config, clock: &impl Clock, out: &mut 
         args::Keys::List => list(&*keyring.current()?, out),
         args::Keys::Rotate(rotate) => {
             let keys = keyring.update(|it| it.rotate(rotate.key_use, clock.now(), &mut random::fill))?;
+            note(config, rotate.key_use, None)?;
             signing(&keys, rotate.key_use, out)
         }
         args::Keys::Revoke(revoke) => {
             let keys = keyring.update(|it| it.revoke(&revoke.kid, clock.now(), &mut random::fill))?;
             let key_use = keys.published().find(|it| it.kid() == revoke.kid).map_or(KeyUse::Chain, |it| it.key_use());
+            note(config, key_use, Some(&revoke.kid))?;
             signing(&keys, key_use, out)
         }
     }
+}
+
+/// The keyring is changed already: keys must be revocable while the database is away.
+fn note(config: &Config, key_use: KeyUse, revoked: Option<&str>) -> Result<(), CliError> {
+    if !beside::has_database(config) {
+        return Ok(());
+    }
+    let by = beside::principal();
+    beside::with_service(config, |service| async move { service.note_keys_changed(&by, key_use, revoked).await })
 }
 
 fn list(keys: &Keys, out: &mut Output<'_>) -> Result<Exit, CliError> {

@@ -1,9 +1,21 @@
 //! The command line: one file for each group of commands.
 
 pub mod args;
+mod beside;
+pub mod error;
+pub mod halt;
 pub mod health;
 pub mod keys;
+pub mod logs;
+pub mod migrate;
 pub mod output;
+pub mod policy;
+pub mod receipt;
+pub mod serve;
+pub mod thread;
+pub mod token;
+pub mod user;
+pub mod verify;
 #[cfg(test)]
 mod tests;
 
@@ -13,12 +25,11 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use args::{Args, Command};
+pub use error::CliError;
 use output::{Form, Output};
 
 use crate::clock::SystemClock;
-use crate::config::{Config, ConfigError};
-use crate::domain::keys::KeysError;
-use crate::keyring::KeyringError;
+use crate::config::Config;
 
 /// What a command ends with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,32 +52,6 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a command has no answer.
-#[derive(Debug, thiserror::Error)]
-pub enum CliError {
-    /// The configuration is wrong.
-    #[error("the configuration does not work")]
-    Config(#[from] ConfigError),
-    /// There are no keys.
-    #[error("the keyring cannot be used")]
-    Keyring(#[from] KeyringError),
-    /// The answer could not be written.
-    #[error("the answer could not be written")]
-    Output(#[from] io::Error),
-    /// Its service is not there yet.
-    #[error("this command is not built yet")]
-    NotBuilt,
-}
-
-impl CliError {
-    fn exit(&self) -> Exit {
-        match self {
-            Self::Keyring(KeyringError::Refused(KeysError::Unknown { .. })) => Exit::No,
-            Self::Config(_) | Self::Keyring(_) | Self::Output(_) | Self::NotBuilt => Exit::CouldNotTell,
-        }
-    }
-}
-
 /// Runs the line; what went wrong goes to `err` with all its causes.
 pub fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
     let form = if args.global.json { Form::Json } else { Form::Text };
@@ -80,29 +65,31 @@ pub fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
 fn dispatch(args: &Args, out: &mut Output<'_>) -> Result<Exit, CliError> {
     let config = || Config::load(&args.flags(), std::env::vars_os());
     match &args.command {
+        Command::Serve(_) => serve::run(&config()?, out),
         Command::Keys(command) => keys::run(command, &config()?, &SystemClock, out),
         Command::Health => health::run(&config()?, out),
-        Command::Serve(_)
-        | Command::Demo(_)
-        | Command::User(_)
-        | Command::Token(_)
-        | Command::Policy(_)
-        | Command::Verify(_)
-        | Command::Audit(_)
-        | Command::Receipt(_)
-        | Command::Thread(_)
-        | Command::Halt(_)
-        | Command::Migrate
-        | Command::Guard(_) => Err(CliError::NotBuilt),
+        Command::User(args::User::Add(add)) => user::add(add, &config()?, &mut io::stdin().lock(), out),
+        Command::Token(args::Token::Add(add)) => token::add(add, &config()?, out),
+        Command::Policy(command) => policy::run(command, config, out),
+        Command::Receipt(args::Receipt::Revoke(revoke)) => receipt::revoke(revoke, &config()?, out),
+        Command::Thread(command) => thread::run(command, &config()?, out),
+        Command::Halt(command) => halt::run(command, &config()?, out),
+        Command::Migrate => migrate::run(&config()?, out),
+        Command::Verify(verify) => verify::run(verify, &SystemClock, &mut io::stdin().lock(), out),
+        Command::Demo(_) | Command::Audit(_) | Command::Guard(_) => Err(CliError::NotBuilt("this command")),
     }
 }
 
 /// An error and why, in one line.
-fn causes(error: &dyn Error) -> String {
+pub fn causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(next) = cause {
-        write!(text, ": {next}").expect("text grows");
+        // Some errors already say their cause in their own words.
+        let next_text = next.to_string();
+        if !text.ends_with(&next_text) {
+            write!(text, ": {next_text}").expect("text grows");
+        }
         cause = next.source();
     }
     text

@@ -107,7 +107,7 @@ impl Service {
         if let Some(link) = &link {
             draft.before(link.record.expires_at);
             draft.replace(link, &OneTimeLink { used: true, ..link.record.clone() })?;
-            recorder::outside(&mut draft, None, now, EventType::SetupLinkUsed, json!({"account": account.id}))?;
+            recorder::outside(&mut draft, None, now, EventType::SetupLinkUsed, json!({"account": account.id, "link": link.record.id}))?;
         }
         match self.commit(draft.finish()).await {
             Err(error) if error.is_conflict() => Err(Error::Exists("there is an account of that name, or the link was used")),
@@ -226,7 +226,9 @@ impl Service {
             draft.before(link.record.expires_at);
             draft.replace(link, &OneTimeLink { used: true, ..link.record.clone() })?;
         }
-        recorder::outside(&mut draft, None, now, EventType::SignedIn, json!({"account": account.record.id}))?;
+        let link = link.map(|it| it.record.id);
+        let data = json!({"account": account.record.id, "session": session.id, "link": link});
+        recorder::outside(&mut draft, None, now, EventType::SignedIn, data)?;
         self.commit(draft.finish()).await?;
         Ok((SignedIn { account, session: Stored { record: session, revision: 1 } }, secret))
     }
@@ -247,7 +249,8 @@ impl Service {
         let (keys, now) = (self.keys()?, self.now());
         let mut draft = Draft::new(keys.row(), now);
         draft.replace(&person.session, &Session { ended: true, ..person.session.record.clone() })?;
-        recorder::outside(&mut draft, None, now, EventType::SignedOut, json!({"account": person.account.record.id}))?;
+        let data = json!({"account": person.account.record.id, "session": person.session.record.id});
+        recorder::outside(&mut draft, None, now, EventType::SignedOut, data)?;
         self.commit(draft.finish()).await
     }
 
@@ -269,7 +272,7 @@ impl Service {
         let link = OneTimeLink { id: fingerprint(&secret), purpose, expires_at: now.plus(LINK_TTL), used: false };
         let mut draft = Draft::new(keys.row(), now);
         draft.insert(&link)?;
-        recorder::outside(&mut draft, None, now, EventType::SetupLinkMade, json!({"expires_at": link.expires_at}))?;
+        recorder::outside(&mut draft, None, now, EventType::SetupLinkMade, json!({"link": link.id, "expires_at": link.expires_at}))?;
         self.commit(draft.finish()).await?;
         Ok(secret)
     }

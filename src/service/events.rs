@@ -6,7 +6,7 @@ use crate::domain::event::Event;
 use crate::domain::id::FlowId;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
-use crate::store::records::{LogRow, Pending, log_id};
+use crate::store::records::{LOG, LogRow, Pending, log_id};
 use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
 
 /// An event with its place in the log.
@@ -80,7 +80,7 @@ impl Service {
     /// How many events have their place.
     pub async fn log_length(&self) -> Result<u64> {
         let keys = self.keys()?;
-        let last: Option<Stored<LogRow>> = self.reader(&keys).last_of("").await?;
+        let last: Option<Stored<LogRow>> = self.reader(&keys).last_of(LOG).await?;
         Ok(last.map_or(0, |it| it.record.index))
     }
 

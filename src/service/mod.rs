@@ -5,10 +5,12 @@
 
 pub mod access;
 pub mod decision;
+pub mod due;
 pub mod error;
 pub mod events;
 pub mod heads;
 pub mod holds;
+pub mod key_events;
 pub mod passwords;
 pub mod policies;
 pub mod proposals;

@@ -62,6 +62,9 @@ pub fn write_row_id(key: &WriteKey) -> String {
 /// The one row of the gateway's table.
 pub const GATEWAY_ID: &str = "gateway";
 
+/// Whom every place in the log belongs to, so that the last one is found at once.
+pub const LOG: &str = "log";
+
 /// The state word of holds that people can still decide.
 pub const OPEN: &str = "open";
 /// The state word of threads and writes whose reservation nobody has ended.
@@ -271,6 +274,6 @@ impl Record for LogRow {
         log_id(self.index)
     }
     fn facets(&self) -> Facets {
-        Facets { alias: Some(self.event.to_string()), ..Facets::default() }
+        Facets { alias: Some(self.event.to_string()), ..owned(LOG) }
     }
 }

@@ -52,5 +52,7 @@ pub fn serve(app: App, listener: std::net::TcpListener, workers: usize, shutdown
             .service(web::resource("/assets/{name:.*}").route(web::get().to(assets::serve)))
             .default_service(web::to(pages::failure::not_found))
     });
+    // Who serves decides what a signal means: requests under way end, whichever signal it was.
+    let server = server.disable_signals();
     Ok(server.workers(workers).shutdown_timeout(shutdown.as_secs()).listen(listener)?.run())
 }

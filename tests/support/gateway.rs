@@ -28,8 +28,8 @@ use countersign::web::throttle::Throttle;
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 
-pub const POLICY: &str = include_str!("../../examples/payments/policy.toml");
-pub const SCHEMA: &str = include_str!("../../examples/payments/payments.schema.json");
+pub const POLICY: &str = include_str!("payments/policy.toml");
+pub const SCHEMA: &str = include_str!("payments/payments.schema.json");
 
 /// The machine's clock, moved.
 #[derive(Clone, Default)]

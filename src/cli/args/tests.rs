@@ -122,7 +122,7 @@ fn names_that_begin_with_a_dash_are_read_whatever_comes_next() {
             assert!(args.global.json, "{line}");
             assert!(matches!(args.command, Command::Keys(Keys::Revoke(it)) if it.kid == kid), "{line}");
         }
-        let jti = format!("-{next}rK_qmxVWaYVA9wwBF6I");
+        let jti = format!("-{next}rK_qmxVWaYVA9wwBF6Iw");
         let line = format!("receipt revoke {jti} --reason mine");
         assert!(matches!(command(&line), Command::Receipt(Receipt::Revoke(it)) if it.jti.as_str() == jti), "{line}");
     }

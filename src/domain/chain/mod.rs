@@ -4,6 +4,7 @@ pub mod commitment;
 pub mod entry;
 pub mod hash;
 pub mod jws;
+pub mod offline;
 pub mod opening;
 pub mod receipt;
 pub mod statement;

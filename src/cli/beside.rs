@@ -1,0 +1,48 @@
+//! Commands beside a running gateway: they open the same database and keyring, and what they change acts there
+//! at once, because every decision is checked again where it is written down.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use super::CliError;
+use crate::config::{Config, Database};
+use crate::domain::id::PrincipalId;
+use crate::gateway;
+use crate::service::Service;
+use crate::service::error::Result;
+
+/// Who acts: whoever may run commands on the gateway's own machine, with its keyring.
+pub(super) fn principal() -> PrincipalId {
+    PrincipalId::try_from("command-line").expect("a literal name is a name")
+}
+
+/// Runs one use case on the gateway of a configuration.
+pub(super) fn with_service<T, F: Future<Output = Result<T>>>(
+    config: &Config,
+    run: impl FnOnce(Arc<Service>) -> F,
+) -> std::result::Result<T, CliError> {
+    block_on(async {
+        let url = config.public_url(config.listen).as_str().to_owned();
+        let service = gateway::open(config, url).await?;
+        Ok(run(service).await?)
+    })
+}
+
+/// Runs a future to its end on a runtime of its own.
+pub(super) fn block_on<T>(run: impl Future<Output = std::result::Result<T, CliError>>) -> std::result::Result<T, CliError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.map_err(CliError::Runtime)?.block_on(run)
+}
+
+/// Whether there is a database to work on; none is made only to be looked at.
+pub(super) fn has_database(config: &Config) -> bool {
+    match &config.database {
+        Database::Sqlite => config.sqlite_path().exists(),
+        Database::Postgres(_) => true,
+    }
+}
+
+/// Refuses to go on where there is no database.
+pub(super) fn need_database(config: &Config) -> std::result::Result<(), CliError> {
+    if has_database(config) { Ok(()) } else { Err(CliError::NoDatabase { path: config.sqlite_path() }) }
+}

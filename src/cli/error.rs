@@ -1,0 +1,119 @@
+//! Why a command has no answer, or its answer is no.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use super::Exit;
+use crate::config::ConfigError;
+use crate::domain::keys::KeysError;
+use crate::gateway::GatewayError;
+use crate::keyring::KeyringError;
+use crate::service::error::Error;
+use crate::store::sqlite::OpenError;
+
+/// Why a command has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    /// The configuration is wrong.
+    #[error("the configuration does not work")]
+    Config(#[from] ConfigError),
+    /// There are no keys.
+    #[error("the keyring cannot be used")]
+    Keyring(#[from] KeyringError),
+    /// The gateway's data cannot be opened.
+    #[error(transparent)]
+    Gateway(#[from] GatewayError),
+    /// The database does not open.
+    #[error("the database does not open")]
+    Open(#[from] OpenError),
+    /// The gateway did not do as asked.
+    #[error(transparent)]
+    Service(#[from] Error),
+    /// There is no database where one should be.
+    #[error("there is no database at {}: `countersign serve` makes one at its first start; say where with --data DIR", path.display())]
+    NoDatabase {
+        /// Where it should be.
+        path: PathBuf,
+    },
+    /// Another program listens there.
+    #[error("{address} is taken: stop the program that listens there, or listen elsewhere with --listen {address_free}")]
+    Taken {
+        /// Where.
+        address: SocketAddr,
+        /// Where it might work.
+        address_free: SocketAddr,
+    },
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A file or standard input cannot be read.
+    #[error("cannot read {what}")]
+    Read {
+        /// Which.
+        what: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// What was given is not what it should be.
+    #[error("{0}")]
+    Given(String),
+    /// The runtime or the server failed.
+    #[error("the program's own machinery failed")]
+    Runtime(#[source] io::Error),
+    /// The answer could not be written.
+    #[error("the answer could not be written")]
+    Output(#[from] io::Error),
+    /// It comes with a later version.
+    #[error("{0} is not built yet")]
+    NotBuilt(&'static str),
+}
+
+impl CliError {
+    /// No where the gateway says no; could not tell where nobody could be asked.
+    pub fn exit(&self) -> Exit {
+        match self {
+            Self::Keyring(KeyringError::Refused(KeysError::Unknown { .. })) => Exit::No,
+            Self::Service(error) => exit_of(error),
+            Self::Config(_)
+            | Self::Keyring(_)
+            | Self::Gateway(_)
+            | Self::Open(_)
+            | Self::NoDatabase { .. }
+            | Self::Taken { .. }
+            | Self::Listen { .. }
+            | Self::Read { .. }
+            | Self::Given(_)
+            | Self::Runtime(_)
+            | Self::Output(_)
+            | Self::NotBuilt(_) => Exit::CouldNotTell,
+        }
+    }
+}
+
+fn exit_of(error: &Error) -> Exit {
+    match error {
+        Error::NotFound(_)
+        | Error::Forbidden(_)
+        | Error::Unauthenticated
+        | Error::Json(_)
+        | Error::Invalid { .. }
+        | Error::Rejected(_)
+        | Error::Policy(_)
+        | Error::HeadMoved { .. }
+        | Error::ThreadHeld(_)
+        | Error::WriteInProgress
+        | Error::Halted
+        | Error::Closed
+        | Error::Exists(_)
+        | Error::WrongState(_)
+        | Error::Denied(_)
+        | Error::Vote(_) => Exit::No,
+        Error::TooMany | Error::Busy | Error::Broken(_) | Error::Store(_) | Error::Keyring(_) => Exit::CouldNotTell,
+    }
+}

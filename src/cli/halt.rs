@@ -1,0 +1,38 @@
+//! `halt set|lift`: stops proposing or verifying, for a flow or for all.
+
+use serde_json::json;
+
+use super::args::{self, Halted, Scope};
+use super::output::Output;
+use super::{CliError, Exit, beside};
+use crate::config::Config;
+use crate::domain::flow::Halt;
+use crate::service::stops;
+
+/// Runs one of them.
+pub fn run(command: &args::Halt, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
+    beside::need_database(config)?;
+    let (scope, halt) = match command {
+        args::Halt::Set(set) => {
+            let (proposing, verifying) = match set.only {
+                None => (true, true),
+                Some(Halted::Proposing) => (true, false),
+                Some(Halted::Verifying) => (false, true),
+            };
+            (&set.scope, Halt { proposing, verifying, reason: set.reason.clone() })
+        }
+        args::Halt::Lift(lift) => {
+            (&lift.scope, Halt { proposing: false, verifying: false, reason: lift.reason.clone() })
+        }
+    };
+    let (name, scope) = match scope {
+        Scope::All => ("all".to_owned(), stops::Scope::All),
+        Scope::Flow(flow) => (flow.to_string(), stops::Scope::Flow(flow.clone())),
+    };
+    let (by, stated) = (beside::principal(), halt.clone());
+    beside::with_service(config, |service| async move { service.set_halt(&by, &scope, &halt).await })?;
+    let word = |stopped: bool| if stopped { "halted" } else { "goes on" };
+    let text = format!("{name}: proposing {}, verifying {}", word(stated.proposing), word(stated.verifying));
+    out.answer(text, || json!({"scope": name, "proposing": stated.proposing, "verifying": stated.verifying}))?;
+    Ok(Exit::Yes)
+}

@@ -1,0 +1,20 @@
+//! `receipt revoke`: a receipt opens nothing any more.
+
+use serde_json::json;
+
+use super::args::ReceiptRevoke;
+use super::output::Output;
+use super::{CliError, Exit, beside};
+use crate::config::Config;
+use crate::service::receipts::Revoker;
+
+/// Takes a receipt back.
+pub fn revoke(revoke: &ReceiptRevoke, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
+    beside::need_database(config)?;
+    let by = Revoker::Admin(beside::principal());
+    beside::with_service(config, |service| async move {
+        service.revoke_receipt(&by, &revoke.jti, &revoke.reason).await
+    })?;
+    out.answer(format!("revoked {}", revoke.jti), || json!({"receipt": revoke.jti, "revoked": true}))?;
+    Ok(Exit::Yes)
+}

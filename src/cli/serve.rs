@@ -1,0 +1,140 @@
+//! `serve`: the gateway itself, from a bound address to an orderly end.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::dev::ServerHandle;
+use serde_json::json;
+use tokio::task::JoinHandle;
+
+use super::output::Output;
+use super::{CliError, Exit, beside, logs};
+use crate::config::{Config, Limits, PublicUrl};
+use crate::gateway;
+use crate::service::Service;
+use crate::web::app::{App, Edge, serve};
+use crate::web::throttle::Throttle;
+use crate::worker::Workers;
+
+/// Serves until it is told to stop.
+pub fn run(config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
+    // Only the first of a process's subscribers counts; a second `serve` in one process is a test's.
+    let _ = logs::begin(&config.log);
+    let listener = bind(config.listen)?;
+    beside::block_on(async {
+        let running = Running::start(config, listener).await?;
+        say(&running, out).await?;
+        running.until_told().await?;
+        Ok(Exit::Yes)
+    })
+}
+
+/// Binds before anything else is done or said, so that a taken port leaves no trace.
+pub fn bind(address: SocketAddr) -> Result<TcpListener, CliError> {
+    TcpListener::bind(address).map_err(|source| match source.kind() {
+        io::ErrorKind::AddrInUse => {
+            let port = address.port().checked_add(1).unwrap_or(0);
+            CliError::Taken { address, address_free: SocketAddr::new(address.ip(), port) }
+        }
+        _ => CliError::Listen { address, source },
+    })
+}
+
+async fn say(running: &Running, out: &mut Output<'_>) -> Result<(), CliError> {
+    let url = &running.url;
+    let set_up = running.service.set_up_link().await?.map(|secret| format!("{url}/set-up/{secret}"));
+    let mut text = format!("Countersign listens at {url}");
+    if let Some(link) = &set_up {
+        text.push_str(&format!("\nNobody has an account yet. Make the first one, within the hour: {link}"));
+    }
+    Ok(out.answer(text, || json!({"listening": url.as_str(), "set_up": set_up}))?)
+}
+
+/// A gateway that runs.
+pub struct Running {
+    /// Its use cases.
+    pub service: Arc<Service>,
+    /// Where people and machines reach it.
+    pub url: PublicUrl,
+    handle: ServerHandle,
+    server: JoinHandle<io::Result<()>>,
+    workers: Workers,
+}
+
+impl Running {
+    /// Opens the gateway of a configuration and serves it on a bound listener.
+    pub async fn start(config: &Config, listener: TcpListener) -> Result<Self, CliError> {
+        let bound = listener.local_addr().map_err(CliError::Runtime)?;
+        let url = config.public_url(bound);
+        let service = gateway::open(config, url.as_str().to_owned()).await?;
+        let app = App { service: Arc::clone(&service), edge: Arc::new(edge(config, &url)) };
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let server = serve(app, listener, threads, config.shutdown).map_err(CliError::Runtime)?;
+        let handle = server.handle();
+        let server = tokio::spawn(server);
+        let workers = Workers::start(&service, config.worker_interval);
+        tracing::info!(listen = %bound, url = url.as_str(), "started");
+        Ok(Self { service, url, handle, server, workers })
+    }
+
+    /// Serves until SIGTERM or ctrl-c, or until the server fails by itself; then ends in order.
+    pub async fn until_told(mut self) -> Result<(), CliError> {
+        tokio::select! {
+            signal = told_to_stop() => tracing::info!(signal = signal.map_err(CliError::Runtime)?, "stopping"),
+            ended = &mut self.server => return Err(CliError::Runtime(ended_by_itself(ended))),
+        }
+        self.stop().await
+    }
+
+    /// Takes no new requests, lets those under way end, and stops the workers.
+    pub async fn stop(self) -> Result<(), CliError> {
+        self.handle.stop(true).await;
+        self.workers.stop().await;
+        let ended = self.server.await;
+        ended.map_err(io::Error::other).and_then(|it| it).map_err(CliError::Runtime)?;
+        tracing::info!("stopped");
+        Ok(())
+    }
+}
+
+fn ended_by_itself(ended: Result<io::Result<()>, tokio::task::JoinError>) -> io::Error {
+    match ended {
+        Ok(Ok(())) => io::Error::other("the server ended by itself"),
+        Ok(Err(error)) => error,
+        Err(error) => io::Error::other(error),
+    }
+}
+
+/// Waits for whoever ends the program; says by what.
+pub async fn told_to_stop() -> io::Result<&'static str> {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let (mut term, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        tokio::select! {
+            _ = term.recv() => Ok("SIGTERM"),
+            _ = interrupt.recv() => Ok("SIGINT"),
+        }
+    }
+    #[cfg(not(unix))]
+    tokio::signal::ctrl_c().await.map(|()| "ctrl-c")
+}
+
+fn edge(config: &Config, url: &PublicUrl) -> Edge {
+    let Limits { rate_per_sec, burst, sign_in_attempts, sign_in_window, .. } = config.limits;
+    let requests = match rate_per_sec {
+        Some(rate) => Throttle::new(burst, Duration::from_secs(1) / rate.get()),
+        None => Throttle::new(u32::MAX, Duration::ZERO),
+    };
+    Edge {
+        body_bytes_max: config.limits.body_bytes,
+        depth_max: config.limits.depth,
+        wait_max: config.limits.wait,
+        secure: url.is_secure(),
+        origin: url.as_str().to_owned(),
+        requests,
+        sign_ins: Throttle::new(sign_in_attempts, sign_in_window / sign_in_attempts),
+    }
+}

@@ -1,0 +1,36 @@
+//! `user add`: people.
+
+use std::io::{BufRead, Read as _};
+
+use serde_json::json;
+
+use super::args::UserAdd;
+use super::output::Output;
+use super::{CliError, Exit, beside};
+use crate::config::Config;
+use crate::service::access::NewAccount;
+
+/// No password is longer; a whole file given by mistake is not read to its end.
+const PASSWORD_BYTES_MAX: u64 = 4 * 1024;
+
+/// Adds a person whose password is the first line of standard input.
+pub fn add(add: &UserAdd, config: &Config, stdin: &mut dyn BufRead, out: &mut Output<'_>) -> Result<Exit, CliError> {
+    let new = NewAccount { name: add.name.clone(), role: add.role, groups: add.groups.iter().cloned().collect() };
+    let password = read_password(stdin)?;
+    let account = beside::with_service(config, |service| async move { service.add_account(&new, password).await })?;
+    out.answer(&account.id, || {
+        json!({"account": account.id, "name": account.name, "role": account.role, "groups": account.groups})
+    })?;
+    Ok(Exit::Yes)
+}
+
+fn read_password(stdin: &mut dyn BufRead) -> Result<String, CliError> {
+    let mut line = String::new();
+    let read = stdin.take(PASSWORD_BYTES_MAX).read_line(&mut line);
+    read.map_err(|source| CliError::Read { what: "the password from standard input".to_owned(), source })?;
+    let password = line.trim_end_matches(['\r', '\n']);
+    match password {
+        "" => Err(CliError::Given("standard input has no password: pipe it in as one line".to_owned())),
+        password => Ok(password.to_owned()),
+    }
+}

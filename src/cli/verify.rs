@@ -1,0 +1,128 @@
+//! `verify`: checks a receipt with published keys and files alone. No gateway, no network, no database.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::args::{self, Input};
+use super::output::Output;
+use super::{CliError, Exit};
+use crate::clock::Clock;
+use crate::domain::chain::offline::{self, Check, Conclusion, Evidence, Outcome};
+use crate::domain::chain::opening::Opening;
+use crate::domain::chain::statement::Statement;
+use crate::domain::json::parse::{Limits, parse};
+use crate::domain::keys::PublicKeys;
+
+/// Longer files are none of ours: tokens, statements and key sets are kilobytes, openings at most a state.
+const FILE_BYTES_MAX: u64 = 8 * 1024 * 1024;
+
+/// Checks, and names every check.
+pub fn run(verify: &args::Verify, clock: &impl Clock, stdin: &mut dyn Read, out: &mut Output<'_>) -> Result<Exit, CliError> {
+    let receipt = token(&verify.receipt, stdin)?;
+    let entry = verify.entry.as_ref().map(|it| token(it, stdin)).transpose()?;
+    let keys: Value = document(&verify.jwks, "a set of published keys")?;
+    let keys = PublicKeys::from_jwks(&keys).map_err(|error| {
+        CliError::Given(format!("{} cannot be trusted as a whole: {error}", verify.jwks.display()))
+    })?;
+    let statement: Option<Statement> = optional(verify.statement.as_deref(), "a statement")?;
+    let opening: Option<Opening> = optional(verify.opening.as_deref(), "an opening")?;
+    let evidence = Evidence {
+        receipt: &receipt,
+        keys: &keys,
+        entry: entry.as_deref(),
+        statement: statement.as_ref(),
+        opening: opening.as_ref(),
+    };
+    let now = verify.at.unwrap_or_else(|| clock.now());
+    let checks = offline::check(&evidence, now);
+    let conclusion = offline::conclusion(&checks);
+    out.answer(text(&checks, conclusion), || {
+        json!({"conclusion": word(conclusion), "checked_at": now, "checks": checks.iter().map(row).collect::<Vec<_>>()})
+    })?;
+    Ok(match conclusion {
+        Conclusion::Genuine => Exit::Yes,
+        Conclusion::Refused => Exit::No,
+        Conclusion::CouldNotTell => Exit::CouldNotTell,
+    })
+}
+
+const fn word(conclusion: Conclusion) -> &'static str {
+    match conclusion {
+        Conclusion::Genuine => "genuine",
+        Conclusion::Refused => "refused",
+        Conclusion::CouldNotTell => "could_not_tell",
+    }
+}
+
+/// The outcome's word, its code if it has one, and what it says.
+fn parts(check: &Check) -> (&'static str, Option<&'static str>, &'static str) {
+    match check.outcome {
+        Outcome::Passed => ("passed", None, check.name.says()),
+        Outcome::Failed { code, detail } => ("failed", Some(code.as_str()), detail),
+        Outcome::CouldNotTell { detail } => ("could_not_tell", None, detail),
+        Outcome::NotChecked { detail } => ("not_checked", None, detail),
+    }
+}
+
+fn text(checks: &[Check], conclusion: Conclusion) -> String {
+    let mut text = String::new();
+    for check in checks {
+        let (outcome, code, says) = parts(check);
+        let outcome = outcome.replace('_', " ");
+        write!(text, "{:<10} {outcome:<15} {says}", check.name.as_str()).expect("text grows");
+        if let Some(code) = code {
+            write!(text, " [{code}]").expect("text grows");
+        }
+        text.push('\n');
+    }
+    text.push_str(match conclusion {
+        Conclusion::Genuine => "genuine: people approved exactly this",
+        Conclusion::Refused => "refused: it opens nothing",
+        Conclusion::CouldNotTell => "could not tell",
+    });
+    text
+}
+
+fn row(check: &Check) -> Value {
+    let (outcome, code, detail) = parts(check);
+    json!({"check": check.name.as_str(), "outcome": outcome, "code": code, "detail": detail})
+}
+
+/// A token as it is given; a file may end with a line break, and that is all that is forgiven.
+fn token(input: &Input, stdin: &mut dyn Read) -> Result<String, CliError> {
+    let (what, text) = match input {
+        Input::Given(text) => return Ok(text.clone()),
+        Input::Stdin => ("standard input".to_owned(), read(stdin)),
+        Input::File(path) => {
+            (path.display().to_string(), File::open(path).and_then(|mut file| read(&mut file)))
+        }
+    };
+    let text = text.map_err(|source| CliError::Read { what, source })?;
+    let bare = text.strip_suffix('\n').map_or(text.as_str(), |it| it.strip_suffix('\r').unwrap_or(it));
+    Ok(bare.to_owned())
+}
+
+fn optional<T: DeserializeOwned>(path: Option<&Path>, what: &str) -> Result<Option<T>, CliError> {
+    path.map(|path| document(path, what)).transpose()
+}
+
+fn document<T: DeserializeOwned>(path: &Path, what: &str) -> Result<T, CliError> {
+    let named = path.display().to_string();
+    let text = File::open(path).and_then(|mut file| read(&mut file));
+    let text = text.map_err(|source| CliError::Read { what: named.clone(), source })?;
+    let limits = Limits { bytes_max: text.len(), ..Limits::default() };
+    let value = parse(text.as_bytes(), &limits)
+        .map_err(|error| CliError::Given(format!("{named} is not strict JSON: {}", error.code.as_str())))?;
+    serde_json::from_value(value).map_err(|error| CliError::Given(format!("{named} is not {what}: {error}")))
+}
+
+fn read(from: &mut dyn Read) -> io::Result<String> {
+    let mut text = String::new();
+    from.take(FILE_BYTES_MAX).read_to_string(&mut text)?;
+    Ok(text)
+}

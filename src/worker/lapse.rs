@@ -1,0 +1,9 @@
+//! Logs leases that passed without a word from their writer.
+
+use crate::service::Service;
+use crate::service::error::Result;
+
+/// Logs every lapse that is not logged yet; says how many.
+pub async fn run_once(service: &Service) -> Result<usize> {
+    super::each(service.lapses_due().await?, |thread| async move { service.note_lapse(&thread).await }).await
+}

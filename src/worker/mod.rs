@@ -1,0 +1,98 @@
+//! Workers: what is done because time passed, not because somebody asked. Correctness never waits for them:
+//! whoever reads counts a passed deadline as passed, whether or not a worker saw it.
+//!
+//! Each worker is one function that does all there is to do now; tests call it by hand. The supervisor calls
+//! it again and again until the gateway stops.
+
+pub mod expire;
+pub mod lapse;
+pub mod sequence;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+
+/// The workers of a running gateway.
+#[derive(Debug)]
+pub struct Workers {
+    stop: watch::Sender<bool>,
+    loops: Vec<JoinHandle<()>>,
+}
+
+impl Workers {
+    /// Starts them all; each looks at once and then at every interval.
+    pub fn start(service: &Arc<Service>, interval: Duration) -> Self {
+        let (stop, stopping) = watch::channel(false);
+        let rounds = |name| Round { name, interval, stopping: stopping.clone() };
+        let loops = vec![
+            tokio::spawn(rounds("expire").repeat(Arc::clone(service), |it| async move { expire::run_once(&it).await })),
+            tokio::spawn(rounds("lapse").repeat(Arc::clone(service), |it| async move { lapse::run_once(&it).await })),
+            tokio::spawn(rounds("sequence").repeat(Arc::clone(service), |it| async move { sequence::run_once(&it).await })),
+        ];
+        Self { stop, loops }
+    }
+
+    /// Lets each end the run that it is in, and starts none any more.
+    pub async fn stop(self) {
+        // No receiver is left only if every loop has ended already.
+        let _ = self.stop.send(true);
+        for it in self.loops {
+            if let Err(error) = it.await {
+                tracing::error!(%error, "a worker did not end in order");
+            }
+        }
+    }
+}
+
+/// One worker's rhythm.
+struct Round {
+    name: &'static str,
+    interval: Duration,
+    stopping: watch::Receiver<bool>,
+}
+
+impl Round {
+    async fn repeat<F: Future<Output = Result<usize>>>(mut self, service: Arc<Service>, run: impl Fn(Arc<Service>) -> F) {
+        let mut failing = false;
+        while !*self.stopping.borrow() {
+            let outcome = run(Arc::clone(&service)).await;
+            self.note(&outcome, failing);
+            failing = outcome.is_err();
+            // Either the interval passes, or it is time to stop: the loop's condition says which.
+            let _ = tokio::time::timeout(self.interval, self.stopping.changed()).await;
+        }
+    }
+
+    /// A worker that keeps failing says so once, and once more when it works again.
+    fn note(&self, outcome: &Result<usize>, failing: bool) {
+        let worker = self.name;
+        match outcome {
+            Err(error) if !failing => {
+                tracing::error!(worker, error = error as &dyn std::error::Error, "a worker's run failed; it is tried again");
+            }
+            Err(_) => {}
+            Ok(done) if failing => tracing::info!(worker, done, "the worker works again"),
+            Ok(0) => {}
+            Ok(done) => tracing::debug!(worker, done, "a worker's run"),
+        }
+    }
+}
+
+/// Goes through what is due. One that fails does not keep the others waiting; the first failure is told.
+async fn each<I, F: Future<Output = Result<()>>>(due: Vec<I>, run: impl Fn(I) -> F) -> Result<usize> {
+    let mut failed: Option<Error> = None;
+    let mut done = 0;
+    for item in due {
+        match run(item).await {
+            Ok(()) => done += 1,
+            Err(error) => failed = failed.or(Some(error)),
+        }
+    }
+    failed.map_or(Ok(done), Err)
+}

@@ -28,11 +28,11 @@ fn statement() -> Statement {
 
 fn receipt_of(statement: &Statement) -> Value {
     json!({
-        "iss": "https://a.example", "sub": statement.thread, "aud": ["database_writer"], "jti": "nonce-1",
+        "iss": "https://a.example", "sub": statement.thread, "aud": ["database_writer"], "jti": "AAECAwQFBgcICQoLDA0ODw",
         "iat": now().seconds(), "nbf": now().seconds(), "exp": now().seconds() + 600, "flow": statement.flow,
         "policy": statement.policy, "transition": statement.digest(), "parent": statement.parent,
         "version": statement.version, "to": statement.to,
-        "approvals": [{"reviewer": "ada", "stage": 0, "at": "2026-11-21T01:36:40.123Z", "method": "session"}],
+        "approvals": [{"reviewer": "ada", "stage": 0, "at": "2026-11-21T01:36:40.123Z", "method": "password"}],
     })
 }
 
@@ -40,7 +40,7 @@ fn entry_of(statement: &Statement) -> Value {
     json!({
         "iss": "https://a.example", "thread": statement.thread, "version": statement.version,
         "transition": statement.digest(), "parent": statement.parent,
-        "gate": {"kind": "approved", "review": "r-1", "receipt": "nonce-1"}, "owes": true,
+        "gate": {"kind": "approved", "review": "r-1", "receipt": "AAECAwQFBgcICQoLDA0ODw"}, "owes": true,
         "policy": statement.policy, "committed_at": "2026-11-21T01:36:40.123Z",
     })
 }
@@ -107,7 +107,7 @@ fn each_spoiled_claim_is_refused_by_the_check_that_is_meant_to() {
         ("transition", other.clone(), CheckName::Statement, DenialCode::DigestMismatch),
         ("parent", other.clone(), CheckName::Binding, DenialCode::DigestMismatch),
         ("to", other.clone(), CheckName::Binding, DenialCode::DigestMismatch),
-        ("jti", json!("nonce-2"), CheckName::Binding, DenialCode::DigestMismatch),
+        ("jti", json!("EAECAwQFBgcICQoLDA0ODw"), CheckName::Binding, DenialCode::DigestMismatch),
         ("scope", json!("all"), CheckName::Form, DenialCode::ReceiptMalformed),
         ("version", json!(-2), CheckName::Form, DenialCode::ReceiptMalformed),
     ];

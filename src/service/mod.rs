@@ -37,7 +37,8 @@ use crate::domain::time::Timestamp;
 use crate::keyring::Keyring;
 use crate::store::Store;
 use crate::store::change::{Change, Draft};
-use crate::store::record::{Reader, Record, Stored};
+use crate::store::record::{Reader, Record};
+pub use crate::store::record::Stored;
 use crate::store::records::GATEWAY_ID;
 
 use error::{Error, Result};

@@ -17,8 +17,8 @@ use super::app::App;
 use super::roles::{self, Caller};
 use crate::domain::account::Token;
 use crate::service::access::SignedIn;
+use crate::service::Stored;
 use crate::service::error::Error;
-use crate::store::record::Stored;
 
 /// A machine whose role may call this route.
 #[derive(Clone, Debug)]

@@ -13,7 +13,6 @@ use crate::domain::chain::verify::DenialCode;
 use crate::domain::json::parse::JsonCode;
 use crate::domain::review::VoteRefused;
 use crate::service::error::Error;
-use crate::store::StoreError;
 use crate::web::request_id::RequestId;
 
 /// The body of an error.
@@ -141,7 +140,7 @@ impl ResponseError for Problem {
             Error::Unauthenticated => {
                 answer.insert_header((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
             }
-            Error::TooMany | Error::Busy | Error::Store(StoreError::Busy) => {
+            Error::TooMany | Error::Busy => {
                 answer.insert_header((header::RETRY_AFTER, HeaderValue::from_static("1")));
             }
             _ => {}

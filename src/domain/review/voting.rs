@@ -1,0 +1,210 @@
+//! Voting: what a person asks to have counted, why it may not be, and what a counted vote leads to.
+
+use super::{BrowserCheck, Hold, HoldState, Verdict, Vote};
+use crate::domain::account::Account;
+use crate::domain::chain::hash::Digest;
+use crate::domain::chain::receipt::{Approval, Method, Refusal};
+use crate::domain::time::Timestamp;
+
+/// What a person asks to have counted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Ballot {
+    /// Of exactly what.
+    pub transition: Digest,
+    /// For which stage.
+    pub stage: u32,
+    /// What they say.
+    pub verdict: Verdict,
+    /// The page's nonce, already found to be ours.
+    pub nonce: String,
+    /// Why.
+    pub comment: Option<String>,
+    /// What their browser recomputed.
+    pub browser_check: BrowserCheck,
+    /// Whether they ticked that a write's outcome is unknown.
+    pub outcome_unknown_accepted: Ticked,
+}
+
+/// A tick of a box.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ticked {
+    /// Yes.
+    Yes,
+    /// No.
+    No,
+}
+
+/// Why a person cannot decide a hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Ineligible {
+    /// Only reviewers vote.
+    #[error("only accounts with the role reviewer decide")]
+    Role,
+    /// The account was disabled.
+    #[error("the account is disabled")]
+    Disabled,
+    /// Their agent proposed it, or they edited it.
+    #[error("proposed by your own agent, or edited by you, since the last confirmed write")]
+    Author,
+    /// Not asked.
+    #[error("not in a group that this review asks")]
+    Group,
+    /// One person, one vote.
+    #[error("you have already voted")]
+    Voted,
+}
+
+/// Why a vote is not counted.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum VoteRefused {
+    /// The hold ended before.
+    #[error("this review has ended")]
+    Ended,
+    /// The deadline has passed.
+    #[error("the deadline has passed")]
+    Expired,
+    /// The digest is not the one held.
+    #[error("the digest is not the one that is held")]
+    Digest,
+    /// The person may not decide it.
+    #[error("{0}")]
+    Ineligible(#[from] Ineligible),
+    /// There is no such stage, or the person is not in its groups.
+    #[error("not a stage that you can decide")]
+    Stage,
+    /// The policy asks for a reason.
+    #[error("this stage asks for a comment")]
+    CommentRequired,
+    /// The comment is too long.
+    #[error("a comment has at most {COMMENT_CHARS_MAX} characters")]
+    CommentTooLong,
+    /// The page was used before.
+    #[error("this page was used before; open the review again")]
+    NonceUsed,
+    /// The browser found that the page does not come out as the digest.
+    #[error("the browser found that the page and the digest do not agree")]
+    Mismatch,
+    /// A write's outcome is unknown and the box was not ticked.
+    #[error("an earlier write's outcome is unknown; approving needs the box ticked")]
+    OutcomeUnknown,
+}
+
+/// A comment is a paragraph, not a document.
+pub const COMMENT_CHARS_MAX: usize = 4_000;
+
+/// What a counted vote leads to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Tally {
+    /// More are needed.
+    Waiting(Hold),
+    /// Every stage has its quorum: the approvals that count.
+    Approved(Hold, Vec<Approval>),
+    /// Enough people refused.
+    Denied(Hold, Vec<Refusal>),
+}
+
+/// What a vote is counted against, besides the hold.
+pub struct Bench<'a> {
+    /// Everyone who voted, as they stand now, the new voter included.
+    pub people: &'a [Account],
+    /// Whether an earlier write's outcome is unknown.
+    pub outcome_unknown: bool,
+    /// The time.
+    pub now: Timestamp,
+}
+
+impl Hold {
+    /// Counts a vote, or says why not.
+    pub fn vote(mut self, ballot: Ballot, voter: &Account, bench: &Bench<'_>) -> Result<Tally, VoteRefused> {
+        self.check(&ballot, voter, bench)?;
+        let verdict = ballot.verdict;
+        self.votes.push(Vote {
+            reviewer: voter.id.clone(),
+            name: voter.name.clone(),
+            stage: ballot.stage,
+            verdict,
+            transition: ballot.transition,
+            nonce: ballot.nonce,
+            comment: ballot.comment,
+            browser_check: ballot.browser_check,
+            at: bench.now,
+        });
+        Ok(match verdict {
+            Verdict::Approve => self.tally_approvals(bench),
+            Verdict::Deny => self.tally_denials(),
+        })
+    }
+
+    fn check(&self, ballot: &Ballot, voter: &Account, bench: &Bench<'_>) -> Result<(), VoteRefused> {
+        if !matches!(self.state, HoldState::Open {}) {
+            return Err(VoteRefused::Ended);
+        }
+        if bench.now >= self.expires_at {
+            return Err(VoteRefused::Expired);
+        }
+        if ballot.transition != self.transition {
+            return Err(VoteRefused::Digest);
+        }
+        if self.votes.iter().any(|vote| vote.nonce == ballot.nonce) {
+            return Err(VoteRefused::NonceUsed);
+        }
+        if !self.eligible(voter)?.contains(&ballot.stage) {
+            return Err(VoteRefused::Stage);
+        }
+        self.check_words(ballot)?;
+        if ballot.verdict == Verdict::Deny {
+            return Ok(());
+        }
+        if ballot.browser_check == BrowserCheck::Mismatch {
+            return Err(VoteRefused::Mismatch);
+        }
+        if bench.outcome_unknown && ballot.outcome_unknown_accepted == Ticked::No {
+            return Err(VoteRefused::OutcomeUnknown);
+        }
+        Ok(())
+    }
+
+    fn check_words(&self, ballot: &Ballot) -> Result<(), VoteRefused> {
+        let stage = usize::try_from(ballot.stage).ok().and_then(|it| self.stages.get(it)).ok_or(VoteRefused::Stage)?;
+        let said = ballot.comment.as_deref().unwrap_or_default();
+        if stage.comment_required && said.trim().is_empty() {
+            return Err(VoteRefused::CommentRequired);
+        }
+        if said.chars().count() > COMMENT_CHARS_MAX {
+            return Err(VoteRefused::CommentTooLong);
+        }
+        Ok(())
+    }
+
+    fn tally_approvals(self, bench: &Bench<'_>) -> Tally {
+        let full = (0u32..).zip(&self.stages).all(|(i, stage)| self.approvals(i, bench.people) >= stage.need);
+        if !full {
+            return Tally::Waiting(self);
+        }
+        let counted = self.votes.iter().filter(|vote| {
+            let voter = bench.people.iter().find(|it| it.id == vote.reviewer);
+            vote.verdict == Verdict::Approve
+                && voter.is_some_and(|it| self.stages_of(it).is_ok_and(|at| at.contains(&vote.stage)))
+        });
+        let approvals = counted.map(|vote| Approval {
+            reviewer: vote.reviewer.clone(),
+            stage: vote.stage,
+            at: vote.at,
+            method: Method::Password,
+            evidence: None,
+        });
+        let approvals = approvals.collect();
+        Tally::Approved(self, approvals)
+    }
+
+    fn tally_denials(self) -> Tally {
+        let refusals: Vec<Refusal> = self
+            .votes
+            .iter()
+            .filter(|vote| vote.verdict == Verdict::Deny)
+            .map(|vote| Refusal { reviewer: vote.reviewer.clone(), stage: vote.stage, at: vote.at })
+            .collect();
+        let enough = u32::try_from(refusals.len()).is_ok_and(|it| it >= self.denials_needed);
+        if enough { Tally::Denied(self, refusals) } else { Tally::Waiting(self) }
+    }
+}

@@ -1,6 +1,7 @@
 //! The command line: one file for each group of commands.
 
 pub mod args;
+pub mod audit;
 mod beside;
 pub mod error;
 pub mod halt;
@@ -76,7 +77,8 @@ fn dispatch(args: &Args, out: &mut Output<'_>) -> Result<Exit, CliError> {
         Command::Halt(command) => halt::run(command, &config()?, out),
         Command::Migrate => migrate::run(&config()?, out),
         Command::Verify(verify) => verify::run(verify, &SystemClock, &mut io::stdin().lock(), out),
-        Command::Demo(_) | Command::Audit(_) | Command::Guard(_) => Err(CliError::NotBuilt("this command")),
+        Command::Audit(args) => audit::run(args, &config()?, &SystemClock, out),
+        Command::Demo(_) | Command::Guard(_) => Err(CliError::NotBuilt("this command")),
     }
 }
 

@@ -4,6 +4,7 @@
 //! with everything the decision relied on; on a conflict it loads and decides again.
 
 pub mod access;
+pub mod audit;
 pub mod decision;
 pub mod due;
 pub mod error;

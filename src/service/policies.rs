@@ -101,11 +101,12 @@ impl Service {
             Some(old) if old.record.policy == digest && old.record.accepts == flow.accepts => {}
             Some(old) => {
                 draft.replace(old, &flow)?;
-                recorder::outside(&mut draft, Some(&id), now, EventType::PolicyActivated, activation_data(by, &flow))?;
+                let data = activation_data(by, &flow, old.revision + 1);
+                recorder::outside(&mut draft, Some(&id), now, EventType::PolicyActivated, data)?;
             }
             None => {
                 draft.insert(&flow)?;
-                recorder::outside(&mut draft, Some(&id), now, EventType::PolicyActivated, activation_data(by, &flow))?;
+                recorder::outside(&mut draft, Some(&id), now, EventType::PolicyActivated, activation_data(by, &flow, 1))?;
             }
         }
         self.commit(draft.finish()).await?;
@@ -120,6 +121,6 @@ impl Service {
     }
 }
 
-fn activation_data(by: &PrincipalId, flow: &Flow) -> serde_json::Value {
-    json!({"policy": flow.policy, "accepts": flow.accepts, "by": by})
+fn activation_data(by: &PrincipalId, flow: &Flow, revision: i64) -> serde_json::Value {
+    json!({"policy": flow.policy, "accepts": flow.accepts, "by": by, "revision": revision})
 }

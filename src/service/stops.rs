@@ -27,20 +27,23 @@ impl Service {
     async fn set_halt_once(&self, by: &PrincipalId, scope: &Scope, halt: &Halt) -> Result<()> {
         let (keys, now) = (self.keys()?, self.now());
         let mut draft = Draft::new(keys.row(), now);
-        let flow = match scope {
+        let (flow, revision) = match scope {
             Scope::All => {
                 let stored = self.gateway(&keys).await?;
                 draft.replace(&stored, &Gateway { halt: halt.clone(), ..stored.record.clone() })?;
-                None
+                (None, stored.revision + 1)
             }
             Scope::Flow(id) => {
                 let stored = self.flow(&keys, id).await?;
                 draft.replace(&stored, &Flow { halt: halt.clone(), ..stored.record.clone() })?;
-                Some(id)
+                (Some(id), stored.revision + 1)
             }
         };
         let kind = if halt.proposing || halt.verifying { EventType::Halted } else { EventType::HaltLifted };
-        let data = json!({"by": by, "proposing": halt.proposing, "verifying": halt.verifying, "reason": halt.reason});
+        // Which revision of its row it made: an audit sees by it that a lifted halt was not put back, or the reverse.
+        let data = json!({
+            "by": by, "proposing": halt.proposing, "verifying": halt.verifying, "reason": halt.reason, "revision": revision,
+        });
         recorder::outside(&mut draft, flow, now, kind, data)?;
         self.commit(draft.finish()).await
     }

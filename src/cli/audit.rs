@@ -1,0 +1,51 @@
+//! `audit`: replays everything that is stored, beside a running gateway or without one, and changes nothing.
+
+use std::fmt::Write as _;
+
+use serde_json::json;
+
+use super::args;
+use super::output::Output;
+use super::{CliError, Exit, beside};
+use crate::clock::Clock;
+use crate::config::{Config, Database};
+use crate::keyring::Keyring;
+use crate::service::audit::{Report, audit};
+use crate::service::error::Error;
+use crate::store::sqlite::{SqliteOptions, SqliteStore};
+
+/// Yes if nothing is wrong, no with a list of what is, could not tell where there is nothing to look at.
+pub fn run(args: &args::Audit, config: &Config, clock: &impl Clock, out: &mut Output<'_>) -> Result<Exit, CliError> {
+    if args.export.is_some() {
+        return Err(CliError::NotBuilt("`countersign audit --export`"));
+    }
+    beside::need_database(config)?;
+    let keyring = Keyring::existing(&config.keyring, config.issuer.as_deref())?;
+    let keys = keyring.current()?;
+    let store = match &config.database {
+        Database::Sqlite => SqliteStore::open(config.sqlite_path(), SqliteOptions::default())?,
+        Database::Postgres(_) => return Err(CliError::NotBuilt("PostgreSQL")),
+    };
+    let report = beside::block_on(async {
+        audit(&store, &keys, clock.now()).await.map_err(|error| CliError::Service(Error::Store(error)))
+    })?;
+    let sound = report.findings.is_empty();
+    out.answer(text(&report), || json!({"sound": sound, "report": report}))?;
+    Ok(if sound { Exit::Yes } else { Exit::No })
+}
+
+fn text(report: &Report) -> String {
+    let mut text = String::new();
+    for it in &report.findings {
+        writeln!(text, "{} {}: {}", it.table, it.id, it.finding).expect("text grows");
+    }
+    let Report { rows, threads, versions, events, findings } = report;
+    let verdict = match findings.len() {
+        0 => "nothing is wrong".to_owned(),
+        1 => "1 finding".to_owned(),
+        many => format!("{many} findings"),
+    };
+    write!(text, "{verdict}: {rows} rows, {threads} threads, {versions} versions, {events} events replayed")
+        .expect("text grows");
+    text
+}

@@ -1,0 +1,271 @@
+//! A thread's chain, replayed from version 0: every link, every state re-committed, and the thread's row.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::Audit;
+use super::story::Story;
+use crate::domain::account::Token;
+use crate::domain::chain::commitment::{Setting, Tree};
+use crate::domain::chain::entry::{Entry, Gate};
+use crate::domain::chain::statement::Kind;
+use crate::domain::chain::verify::{Link, check_link};
+use crate::domain::keys::ThreadSecret;
+use crate::domain::thread::{Closed, HeadUse, Thread};
+use crate::domain::transition::{Identity, Outcome, StateContent, Transition, patch_digest};
+use crate::domain::write::WriteState;
+use crate::service::transitions::head_of;
+use crate::store::records::{version_id, write_row_id};
+use crate::store::row::Table;
+
+/// A version as the replay came to it.
+pub(super) struct At {
+    pub(super) entry: Entry,
+    state: Value,
+    tree: Tree,
+    /// The version of the last whole state.
+    base: u64,
+}
+
+impl Audit<'_> {
+    /// Replays the chain up to the head that the thread's row names.
+    pub(super) fn check_chain(&mut self, thread: &Thread) {
+        let secret = self.keys.salt().thread_secret(thread.id.as_str());
+        let mut at: Option<At> = None;
+        let mut authors: BTreeSet<String> = BTreeSet::new();
+        let mut written_version = 0;
+        for version in 0..=thread.head.version {
+            let Some(next) = self.replay(thread, version, &secret, at.as_ref()) else { return };
+            self.versions += 1;
+            self.add_authors(&next.entry, &mut authors);
+            if matches!(next.entry.gate, Gate::Written { .. }) {
+                written_version = version;
+            }
+            at = Some(next);
+        }
+        let Some(head) = at else { return };
+        let mut expected = head_of(&head.entry);
+        expected.usage = thread.head.usage.clone();
+        self.expect(expected == thread.head, Table::Threads, &thread.id, "its head is not the last entry of its chain");
+        self.expect(authors == thread.authors, Table::Threads, &thread.id, "its authors are not those of its chain");
+        let same = written_version == thread.written_version;
+        self.expect(same, Table::Threads, &thread.id, "its last written version is not that of its chain");
+        self.check_beyond(thread);
+    }
+
+    fn replay(&mut self, thread: &Thread, version: u64, secret: &ThreadSecret, before: Option<&At>) -> Option<At> {
+        let id = version_id(&thread.id, version);
+        let Some(row) = self.all.entries.get(&id).map(|it| &it.record) else {
+            self.note(Table::Entries, id, "a version of the chain is gone");
+            return None;
+        };
+        let Some(transition) = self.all.transitions.get(&row.transition.to_string()).map(|it| &it.record) else {
+            self.note(Table::Transitions, row.transition, "a transition of the chain is gone");
+            return None;
+        };
+        let (state, tree, base) = self.roll_forward(&id, version, transition, secret, before)?;
+        let link = Link { entry: &row.entry, statement: &transition.statement, root: tree.root() };
+        let Ok(entry) = check_link(&link, self.keys.trusted(), self.keys.issuer()) else {
+            self.note(Table::Entries, id, "entry, statement and state are not one signed link");
+            return None;
+        };
+        let whole = self.all.entries.get(&id).is_some_and(|it| it.revision == 1)
+            && self.all.states.get(&id).is_some_and(|it| it.revision == 1);
+        self.expect(whole, Table::Entries, &id, "nothing of the chain is ever replaced");
+        let in_place = entry.version == version
+            && entry.thread == thread.id
+            && entry.transition == row.transition
+            && entry.parent == before.map(|it| it.entry.transition)
+            && transition.statement.flow == thread.flow;
+        self.expect(in_place, Table::Entries, &id, "the entry does not stand where it was signed for");
+        self.check_statement(transition, before, secret);
+        self.check_gate(&entry, transition, &row.entry);
+        self.check_owes(&entry, &state, before.map(|it| &it.entry));
+        Some(At { entry, state, tree, base })
+    }
+
+    /// The state as its row says, which must also be what the transition did to the state before.
+    fn roll_forward(
+        &mut self,
+        id: &str,
+        version: u64,
+        transition: &Transition,
+        secret: &ThreadSecret,
+        before: Option<&At>,
+    ) -> Option<(Value, Tree, u64)> {
+        let Some(row) = self.all.states.get(id).map(|it| &it.record) else {
+            self.note(Table::States, id, "a version's state is gone");
+            return None;
+        };
+        let rolled = match (&row.content, before) {
+            (StateContent::Full { state, origins }, _) => {
+                Tree::restore(secret, state, origins).ok().map(|tree| (state.clone(), tree, version))
+            }
+            (StateContent::Delta { base, proposal, delta, named }, Some(before)) if *base == before.base => {
+                delta.apply(&before.state).ok().map(|after| {
+                    let setting = Setting { proposal, named };
+                    let tree = before.tree.advance(secret, &before.state, &after, &setting);
+                    (after, tree, *base)
+                })
+            }
+            (StateContent::Delta { .. }, _) => None,
+        };
+        let nothing = json!({});
+        let effect = transition.delta.apply(before.map_or(&nothing, |it| &it.state)).ok();
+        match rolled {
+            Some(rolled) if effect.as_ref() == Some(&rolled.0) => Some(rolled),
+            Some(_) => {
+                self.note(Table::States, id, "the state is not what the transition made of the one before");
+                None
+            }
+            None => {
+                self.note(Table::States, id, "the state cannot be put together");
+                None
+            }
+        }
+    }
+
+    /// What a statement says besides its digest: its roots, its kind's own members, who made it, its identity.
+    fn check_statement(&mut self, transition: &Transition, before: Option<&At>, secret: &ThreadSecret) {
+        let statement = &transition.statement;
+        let from = match before {
+            Some(before) => before.tree.root(),
+            None => Tree::new(secret, &json!({}), &statement.proposal).root(),
+        };
+        let id = transition.digest;
+        self.expect(statement.from == from, Table::Transitions, id, "it does not begin at the state before");
+        let first = statement.kind == Kind::Create;
+        self.expect(first == before.is_none(), Table::Transitions, id, "only version 0 is a creation");
+        self.check_transition(transition);
+    }
+
+    /// What can be checked of any transition, in the chain or not.
+    pub(super) fn check_transition(&mut self, transition: &Transition) {
+        let (statement, id) = (&transition.statement, transition.digest);
+        self.expect(statement.digest() == id, Table::Transitions, id, "the statement does not hash to the digest");
+        let known = self.policies.contains_key(&statement.policy);
+        self.expect(known, Table::Policies, statement.policy, "a transition was judged by it, and it is gone");
+        let token = self.all.tokens.get(statement.principal.as_str()).map(|it| &it.record);
+        let allowed = token.is_some_and(|it| speaks_for(it, transition));
+        self.expect(allowed, Table::Transitions, id, "no token of this flow and node is its principal");
+        let same = identity_of(transition) == Some(transition.identity);
+        self.expect(same, Table::Transitions, id, "its identity is not that of its request");
+    }
+
+    /// `owes` is never lost on the way, and appears only where something gives rise to it.
+    fn check_owes(&mut self, entry: &Entry, state: &Value, before: Option<&Entry>) {
+        let Some(policy) = self.policies.get(&entry.policy) else { return };
+        let holds = super::gate::owes_fits(policy, entry, state, before);
+        self.expect(holds, Table::Entries, version_id(&entry.thread, entry.version), "what it owes does not follow from its chain");
+    }
+
+    fn add_authors(&mut self, entry: &Entry, authors: &mut BTreeSet<String>) {
+        match &entry.gate {
+            Gate::Written { .. } => authors.clear(),
+            Gate::Approved { review, .. } => {
+                if let Some(hold) = self.all.holds.get(review.as_str()) {
+                    authors.clone_from(&hold.record.excluded);
+                }
+            }
+            Gate::Auto {} | Gate::Observed {} => {
+                let transition = self.all.transitions.get(&entry.transition.to_string());
+                let token = transition.and_then(|it| self.all.tokens.get(it.record.statement.principal.as_str()));
+                authors.extend(token.map(|it| it.record.owner.clone()));
+            }
+        }
+    }
+
+    /// Nothing of the thread lies beyond its head.
+    fn check_beyond(&mut self, thread: &Thread) {
+        let last = version_id(&thread.id, thread.head.version);
+        let beyond = |id: &&String| id.starts_with(&format!("{}/", thread.id)) && **id > last;
+        for id in self.all.entries.keys().filter(beyond).collect::<Vec<_>>() {
+            self.note(Table::Entries, id, "it lies beyond the head of its thread");
+        }
+        for id in self.all.states.keys().filter(beyond).collect::<Vec<_>>() {
+            self.note(Table::States, id, "it lies beyond the head of its thread");
+        }
+    }
+
+    /// The thread's row against its events, its holds and its writes.
+    pub(super) fn check_thread(&mut self, thread: &Thread, story: &Story<'_>) {
+        let id = &thread.id;
+        let number = story.last.map_or(0, |it| it.seq);
+        let ours = thread.last_event.map_or(0, |it| it.seq);
+        let detail = format!("its last event is not the last that there is ({ours}, {number})");
+        self.expect(thread.last_event == story.last, Table::Threads, id, detail);
+        let first = self.all.entries.get(&version_id(id, 0)).map(|it| it.record.transition.to_string());
+        self.expect(first.as_deref() == story.created, Table::Threads, id, "its version 0 is not the one that an event made");
+        let committed: Vec<(u64, String)> = (1..=thread.head.version)
+            .filter_map(|version| Some((version, self.all.entries.get(&version_id(id, version))?.record.transition.to_string())))
+            .collect();
+        let told: Vec<(u64, String)> = story.committed.iter().map(|(version, it)| (*version, (*it).to_owned())).collect();
+        self.expect(committed == told, Table::Threads, id, "its chain is not the one that its events committed");
+        let open = self.all.holds.values().find(|it| it.record.thread == *id && it.record.state == crate::domain::review::HoldState::Open {});
+        let held = open.map(|it| &it.record.id);
+        self.expect(held == thread.hold.as_ref(), Table::Threads, id, "the hold that it names is not the open one");
+        let closed = story.closed.map(|it| (it.at, super::story::said(it, "by").to_owned(), super::story::said(it, "reason").to_owned()));
+        let row = thread.closed.as_ref().map(|Closed { by, at, reason }| (*at, by.to_string(), reason.clone()));
+        self.expect(closed == row, Table::Threads, id, "events and row disagree on whether it is closed");
+        self.check_reservation(thread, story);
+    }
+
+    fn check_reservation(&mut self, thread: &Thread, story: &Story<'_>) {
+        let id = &thread.id;
+        let writes = self.all.writes.values().map(|it| &it.record).filter(|it| it.thread == *id);
+        let (count, last) = (writes.clone().count(), writes.clone().map(|it| it.fence).max().unwrap_or_default());
+        let dense = u64::try_from(count).is_ok_and(|it| it == last);
+        self.expect(dense && last == thread.fence, Table::Threads, id, "its fence does not count its reservations");
+        let current = writes.filter(|it| it.transition == thread.head.transition).max_by_key(|it| it.fence);
+        let fits = match (&thread.head.usage, current) {
+            (HeadUse::Unused {}, None) => true,
+            (HeadUse::Unused {}, Some(write)) => matches!(write.state, WriteState::Aborted { .. }) && !thread.head.needs_receipt,
+            (HeadUse::Reserved { write: key, lease_expires_at }, Some(write)) => {
+                write.key == *key && write.lease_expires_at == *lease_expires_at
+            }
+            (HeadUse::Used {}, Some(write)) => !write.is_open(),
+            (HeadUse::Reserved { .. } | HeadUse::Used {}, None) => false,
+        };
+        self.expect(fits, Table::Threads, id, "what became of its head is not what its writes say");
+        let rows: BTreeSet<String> = thread.unresolved.iter().map(write_row_id).collect();
+        let told: BTreeSet<String> = story.unresolved().into_iter().map(str::to_owned).collect();
+        self.expect(told.is_subset(&rows), Table::Threads, id, "a lapsed write is not among those to be resolved");
+        let open = |key: &String| self.all.writes.get(key).is_some_and(|it| it.record.is_open() && !it.record.is_live(self.now));
+        self.expect(rows.iter().all(open), Table::Threads, id, "a write to be resolved is not one that lapsed");
+    }
+}
+
+fn speaks_for(token: &Token, transition: &Transition) -> bool {
+    let statement = &transition.statement;
+    match &statement.node {
+        Some(node) => token.acts_as(&statement.flow, node),
+        None => token.of_flow(&statement.flow),
+    }
+}
+
+/// What makes another request the same, worked out from the request as it is kept.
+fn identity_of(transition: &Transition) -> Option<crate::domain::chain::hash::Digest> {
+    let statement = &transition.statement;
+    let patch = match (statement.kind, &statement.write_id) {
+        (Kind::Create, _) => patch_digest(&transition.delta.apply(&json!({})).ok()?),
+        (Kind::Confirm, Some(write_id)) => patch_digest(&json!({"write_id": write_id, "result": transition.patch})),
+        _ => patch_digest(&transition.patch),
+    };
+    let identity = Identity {
+        thread: &statement.thread,
+        parent: statement.parent,
+        node: statement.node.as_ref(),
+        principal: &statement.principal,
+        kind: statement.kind,
+        format: transition.format,
+        patch,
+        attempt: statement.attempt,
+    };
+    Some(identity.digest())
+}
+
+/// Whether a transition says that it is in the chain.
+pub(super) fn is_committed(transition: &Transition) -> bool {
+    matches!(transition.outcome, Outcome::Committed { .. } | Outcome::Approved { .. })
+}

@@ -1,0 +1,105 @@
+//! How each version came to be committed, and what the thread owes since.
+
+use serde_json::Value;
+
+use super::Audit;
+use super::chain::is_committed;
+use crate::domain::chain::entry::{Entry, Gate};
+use crate::domain::chain::statement::Kind;
+use crate::domain::json::size::StateLimits;
+use crate::domain::policy::{Covers, Policy, judge_initial};
+use crate::domain::review::HoldState;
+use crate::domain::thread::WriteKey;
+use crate::domain::transition::{Outcome, Transition};
+use crate::domain::write::WriteState;
+use crate::store::records::{version_id, write_row_id};
+use crate::store::row::Table;
+
+impl Audit<'_> {
+    /// The gate names what opened it, and that says the same.
+    pub(super) fn check_gate(&mut self, entry: &Entry, transition: &Transition, token: &str) {
+        let id = transition.digest;
+        let kept = transition.outcome.entry() == Some(token);
+        self.expect(kept, Table::Transitions, id, "it is in the chain, and its outcome is not that entry");
+        let written = matches!(entry.gate, Gate::Written { .. });
+        let confirm = transition.statement.kind == Kind::Confirm;
+        self.expect(written == confirm, Table::Transitions, id, "its kind does not fit its gate");
+        let opened = match &entry.gate {
+            Gate::Auto {} | Gate::Observed {} => matches!(transition.outcome, Outcome::Committed { .. }),
+            Gate::Approved { review, receipt } => {
+                let hold = self.all.holds.get(review.as_str()).map(|it| &it.record);
+                let ended = hold.is_some_and(|it| {
+                    let state = &it.state;
+                    it.transition == entry.transition
+                        && matches!(state, HoldState::Approved { receipt: jti, version, .. } if jti == receipt && *version == entry.version)
+                });
+                let outcome = &transition.outcome;
+                let same = matches!(outcome, Outcome::Approved { review: r, receipt: j, .. } if r == review && j == receipt);
+                let issued = self.all.receipts.get(receipt.as_str()).is_some_and(|it| it.record.transition == entry.transition);
+                ended && same && issued
+            }
+            Gate::Written { write_id, receipt } => {
+                let principal = transition.statement.principal.clone();
+                let key = WriteKey { principal, write_id: write_id.clone() };
+                let write = self.all.writes.get(&write_row_id(&key)).map(|it| &it.record);
+                write.is_some_and(|it| {
+                    let state = &it.state;
+                    it.receipt == *receipt
+                        && Some(it.transition) == entry.parent
+                        && transition.statement.write_id.as_ref() == Some(write_id)
+                        && matches!(state, WriteState::Confirmed { version, transition, .. } if *version == entry.version && *transition == entry.transition)
+                })
+            }
+        };
+        let place = version_id(&entry.thread, entry.version);
+        self.expect(opened, Table::Entries, place, "what its gate names does not say the same");
+    }
+
+    /// Rows that no thread's replay comes by.
+    pub(super) fn check_strays(&mut self) {
+        let known = |thread: &str| self.all.threads.contains_key(thread);
+        let mut strays: Vec<(Table, String)> = Vec::new();
+        let mut collect = |table: Table, id: &String, thread: &str| {
+            if !known(thread) {
+                strays.push((table, id.clone()));
+            }
+        };
+        self.all.entries.iter().for_each(|(id, it)| collect(Table::Entries, id, it.record.thread.as_str()));
+        self.all.states.iter().for_each(|(id, it)| collect(Table::States, id, it.record.thread.as_str()));
+        self.all.holds.iter().for_each(|(id, it)| collect(Table::Holds, id, it.record.thread.as_str()));
+        self.all.receipts.iter().for_each(|(id, it)| collect(Table::Receipts, id, it.record.thread.as_str()));
+        self.all.writes.iter().for_each(|(id, it)| collect(Table::Writes, id, it.record.thread.as_str()));
+        self.all.rejections.iter().for_each(|(id, it)| collect(Table::Rejections, id, it.record.thread.as_str()));
+        self.all.transitions.iter().for_each(|(id, it)| collect(Table::Transitions, id, it.record.statement.thread.as_str()));
+        for (table, id) in strays {
+            self.note(table, id, "it belongs to a thread that is not there");
+        }
+        for (id, stored) in &self.all.transitions {
+            let transition = &stored.record;
+            self.check_transition(transition);
+            let statement = &transition.statement;
+            let place = self.all.entries.get(&version_id(&statement.thread, statement.version));
+            let there = place.is_some_and(|it| it.record.transition == transition.digest);
+            let fits = there == is_committed(transition);
+            self.expect(fits, Table::Transitions, id, "its outcome and the chain disagree on whether it was committed");
+        }
+    }
+}
+
+/// Whether `owes` follows: from what was owed before, from the gate, from version 0, or from a parent whose policy
+/// was not accepted any more.
+pub(super) fn owes_fits(policy: &Policy, entry: &Entry, state: &Value, before: Option<&Entry>) -> bool {
+    let Some(before) = before else {
+        // Bounds may have been wider then; what is beyond today's cannot be judged again.
+        return judge_initial(policy, state, &StateLimits::default()).map_or(true, |it| it.owes() == entry.owes);
+    };
+    let approved = matches!(entry.gate, Gate::Approved { .. });
+    let gated = approved || matches!(entry.gate, Gate::Observed {});
+    let other_policy = before.policy != entry.policy;
+    match policy.approval().covers() {
+        Covers::Write if before.owes || gated => entry.owes,
+        Covers::Commit if approved => !entry.owes,
+        Covers::Commit if before.owes => entry.owes,
+        Covers::Write | Covers::Commit => !entry.owes || other_policy,
+    }
+}

@@ -1,0 +1,203 @@
+//! Holds with their votes, receipts and rejections, against the events about them and the tokens that were signed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::Audit;
+use super::story::{HoldStory, Story, said};
+use crate::domain::chain::jws::{self, Typ};
+use crate::domain::chain::receipt::{Denial, Receipt};
+use crate::domain::event::EventType;
+use crate::domain::flow::ReceiptRow;
+use crate::domain::keys::{KeyState, KeyUse};
+use crate::domain::review::{Hold, HoldState, Verdict};
+use crate::domain::thread::Thread;
+use crate::domain::transition::{EndWord, Outcome};
+use crate::store::row::Table;
+
+impl Audit<'_> {
+    pub(super) fn check_holds(&mut self, thread: &Thread, story: &Story<'_>) {
+        let holds: Vec<&Hold> = self.all.holds.values().map(|it| &it.record).filter(|it| it.thread == thread.id).collect();
+        let mut opened: BTreeMap<_, u32> = BTreeMap::new();
+        for hold in &holds {
+            match story.holds.get(hold.id.as_str()) {
+                Some(told) => self.check_hold(hold, told),
+                None => self.note(Table::Holds, &hold.id, "no event opened it"),
+            }
+            let transition = self.all.transitions.get(&hold.transition.to_string()).map(|it| &it.record);
+            let Some(transition) = transition else {
+                self.note(Table::Transitions, hold.transition, "it was held, and it is gone");
+                continue;
+            };
+            self.expect(outcome_fits(hold, &transition.outcome), Table::Transitions, hold.transition, "its outcome is not how its hold stands");
+            if transition.statement.parent == Some(thread.head.transition) {
+                *opened.entry(hold.node.clone()).or_insert(0) += 1;
+            }
+        }
+        self.expect(opened == thread.holds_opened, Table::Threads, &thread.id, "it does not count the holds on its head");
+        for review in story.holds.keys().filter(|it| !self.all.holds.contains_key(**it)).collect::<Vec<_>>() {
+            self.note(Table::Holds, review, "an event opened it, and its row is gone");
+        }
+        self.check_rejections(thread, story);
+    }
+
+    fn check_hold(&mut self, hold: &Hold, told: &HoldStory<'_>) {
+        let reasons: Vec<&String> = hold.reasons.iter().map(|it| &it.text).collect();
+        let as_held = json!({
+            "transition": hold.transition, "review": hold.id, "node": hold.node, "expires_at": hold.expires_at,
+            "reasons": reasons,
+        });
+        let same = told.held.is_some_and(|it| it.data == as_held && it.at == hold.opened_at);
+        self.expect(same, Table::Holds, &hold.id, "it is not the hold that an event opened");
+        let votes: Vec<Value> = hold
+            .votes
+            .iter()
+            .map(|vote| {
+                json!({
+                    "review": hold.id, "transition": vote.transition, "reviewer": vote.reviewer, "stage": vote.stage,
+                    "verdict": vote.verdict, "browser_check": vote.browser_check,
+                })
+            })
+            .collect();
+        let counted: Vec<Value> = told.votes.iter().map(|it| it.data.clone()).collect();
+        self.expect(votes == counted, Table::Holds, &hold.id, "its votes are not those that events counted");
+        self.expect(end_of(&hold.state) == told.end, Table::Holds, &hold.id, "it did not end as its events say");
+        self.check_quorum(hold);
+        if let HoldState::Denied { denial, .. } = &hold.state {
+            let claims = self.believed::<Denial>(denial, Typ::Denial);
+            let same = claims.is_some_and(|it| it.transition == hold.transition && it.review == hold.id && it.sub == hold.thread);
+            self.expect(same, Table::Holds, &hold.id, "its denial is not signed for it");
+        }
+    }
+
+    /// Each person once, nobody excluded, and an approved hold with every stage's quorum by its stored votes.
+    fn check_quorum(&mut self, hold: &Hold) {
+        let people: BTreeSet<_> = hold.votes.iter().map(|it| &it.reviewer).collect();
+        self.expect(people.len() == hold.votes.len(), Table::Holds, &hold.id, "one person has two votes");
+        let author = |it: &crate::domain::review::Vote| hold.excluded.contains(&it.name) || hold.excluded.contains(it.reviewer.as_str());
+        self.expect(!hold.votes.iter().any(author), Table::Holds, &hold.id, "an author has a vote");
+        let exact = hold.votes.iter().all(|it| it.transition == hold.transition);
+        self.expect(exact, Table::Holds, &hold.id, "a vote is for another transition");
+        if !matches!(hold.state, HoldState::Approved { .. }) {
+            return;
+        }
+        let count = |stage: u32| hold.votes.iter().filter(|it| it.stage == stage && it.verdict == Verdict::Approve).count();
+        let full = (0u32..).zip(&hold.stages).all(|(stage, asked)| u32::try_from(count(stage)).is_ok_and(|it| it >= asked.need));
+        self.expect(full && !hold.stages.is_empty(), Table::Holds, &hold.id, "it is approved without its quorum");
+        let denied = hold.votes.iter().filter(|it| it.verdict == Verdict::Deny).count();
+        let outvoted = u32::try_from(denied).is_ok_and(|it| it < hold.denials_needed);
+        self.expect(outvoted, Table::Holds, &hold.id, "it is approved although enough people refused");
+    }
+
+    pub(super) fn check_receipts(&mut self, thread: &Thread, story: &Story<'_>) {
+        for (id, stored) in self.all.receipts.iter().filter(|(_, it)| it.record.thread == thread.id) {
+            let row = &stored.record;
+            let told = story.receipts.get(id.as_str());
+            let issued = told.and_then(|it| it.issued);
+            let same = issued.is_some_and(|it| said(it, "transition") == row.transition.to_string());
+            self.expect(same, Table::Receipts, id, "no event issued it");
+            let revoked = told.and_then(|it| it.revoked);
+            let as_told = revoked.map(|it| (it.at, said(it, "by").to_owned(), said(it, "reason").to_owned()));
+            let as_kept = row.revoked.as_ref().map(|it| (it.at, it.by.to_string(), it.reason.clone()));
+            self.expect(as_told == as_kept, Table::Receipts, id, "events and row disagree on whether it was revoked");
+            let expected = 1 + i64::from(revoked.is_some());
+            self.expect(stored.revision == expected, Table::Receipts, id, "its revision is not the one that its events lead to");
+            self.check_receipt_token(row);
+        }
+        for jti in story.receipts.keys().filter(|it| !self.all.receipts.contains_key(**it)).collect::<Vec<_>>() {
+            self.note(Table::Receipts, jti, "an event issued it, and its row is gone");
+        }
+    }
+
+    /// The token is signed, says what the chain says, and names people whose votes are counted.
+    fn check_receipt_token(&mut self, row: &ReceiptRow) {
+        let Some(claims) = self.believed::<Receipt>(&row.token, Typ::Receipt) else {
+            self.note(Table::Receipts, &row.jti, "its token is not signed by a key that may be believed");
+            return;
+        };
+        let transition = self.all.transitions.get(&row.transition.to_string()).map(|it| &it.record);
+        let stated = transition.is_some_and(|it| {
+            let statement = &it.statement;
+            claims.jti == row.jti
+                && claims.transition == row.transition
+                && claims.sub == row.thread
+                && claims.flow == statement.flow
+                && claims.policy == statement.policy
+                && claims.version == statement.version
+                && claims.parent == statement.parent
+                && claims.to == statement.to
+                && claims.iss == self.keys.issuer()
+        });
+        self.expect(stated, Table::Receipts, &row.jti, "its token is not for its transition");
+        let hold = transition.and_then(|it| match &it.outcome {
+            Outcome::Approved { review, receipt, .. } if *receipt == row.jti => self.all.holds.get(review.as_str()),
+            _ => None,
+        });
+        let voted = hold.is_some_and(|it| {
+            let hold = &it.record;
+            let counted = |stage: u32| claims.approvals.iter().filter(|it| it.stage == stage).count();
+            let by_votes = claims.approvals.iter().all(|approval| {
+                hold.votes.iter().any(|vote| {
+                    vote.reviewer == approval.reviewer
+                        && vote.stage == approval.stage
+                        && vote.at == approval.at
+                        && vote.verdict == Verdict::Approve
+                })
+            });
+            let enough = (0u32..).zip(&hold.stages).all(|(stage, asked)| u32::try_from(counted(stage)).is_ok_and(|it| it >= asked.need));
+            by_votes && enough
+        });
+        self.expect(voted, Table::Receipts, &row.jti, "its approvals are not the votes of an approved hold");
+        let named: Vec<_> = claims.approvals.iter().map(|it| it.reviewer.clone()).collect();
+        self.expect(named == row.reviewers, Table::Receipts, &row.jti, "the row names other reviewers than its token");
+    }
+
+    /// Claims that a published key signed which was not revoked; a retired key's past stays good.
+    pub(super) fn believed<C: serde::de::DeserializeOwned + serde::Serialize>(&self, token: &str, typ: Typ) -> Option<C> {
+        let unverified = jws::read::<C>(token, typ).ok()?;
+        let key = self.keys.public(KeyUse::Chain, unverified.kid())?;
+        match key.state() {
+            KeyState::Signing | KeyState::Retired => unverified.verify(key),
+            KeyState::Next | KeyState::Revoked => None,
+        }
+    }
+
+    fn check_rejections(&mut self, thread: &Thread, story: &Story<'_>) {
+        for (id, stored) in self.all.rejections.iter().filter(|(_, it)| it.record.thread == thread.id) {
+            let row = &stored.record;
+            let codes: BTreeSet<&str> = row.errors.iter().map(|it| it.code.as_str()).collect();
+            let as_told = json!({"node": row.node, "patch": row.patch, "codes": codes, "identity": row.identity});
+            let same = story.rejections.get(id.as_str()).is_some_and(|it| it.data == as_told && it.at == row.at);
+            self.expect(same && stored.revision == 1, Table::Rejections, id, "it is not the rejection that an event tells");
+        }
+        for id in story.rejections.keys().filter(|it| !self.all.rejections.contains_key(**it)).collect::<Vec<_>>() {
+            self.note(Table::Rejections, id, "an event tells it, and its row is gone");
+        }
+    }
+}
+
+const fn end_of(state: &HoldState) -> Option<EventType> {
+    match state {
+        HoldState::Open {} => None,
+        HoldState::Approved { .. } => Some(EventType::TransitionApproved),
+        HoldState::Denied { .. } => Some(EventType::TransitionDenied),
+        HoldState::Expired { .. } => Some(EventType::TransitionExpired),
+        HoldState::Cancelled { .. } => Some(EventType::TransitionCancelled),
+        HoldState::Superseded { .. } => Some(EventType::TransitionSuperseded),
+    }
+}
+
+fn outcome_fits(hold: &Hold, outcome: &Outcome) -> bool {
+    let ended = |word: EndWord| matches!(outcome, Outcome::Ended { review, decision } if *review == hold.id && *decision == word);
+    match &hold.state {
+        HoldState::Open {} => matches!(outcome, Outcome::Held { review } if *review == hold.id),
+        HoldState::Approved { receipt, .. } => {
+            matches!(outcome, Outcome::Approved { review, receipt: jti, .. } if *review == hold.id && jti == receipt)
+        }
+        HoldState::Denied { .. } => ended(EndWord::Denied),
+        HoldState::Expired { .. } => ended(EndWord::Expired),
+        HoldState::Cancelled { .. } => ended(EndWord::Cancelled),
+        HoldState::Superseded { .. } => ended(EndWord::Superseded),
+    }
+}

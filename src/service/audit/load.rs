@@ -1,0 +1,109 @@
+//! Reads every row of every table, and checks each by itself: seal, shape, and that it is found as what it says.
+
+use std::collections::BTreeMap;
+
+use super::Finding;
+use crate::domain::account::{Account, OneTimeLink, Session, Token};
+use crate::domain::event::Event;
+use crate::domain::flow::{Flow, Gateway, PolicyRow, ReceiptRow};
+use crate::domain::keys::RowKey;
+use crate::domain::review::Hold;
+use crate::domain::thread::Thread;
+use crate::domain::transition::{ChainRow, Rejection, StateRow, Transition};
+use crate::domain::write::Write;
+use crate::store::record::{Record, Stored, open};
+use crate::store::records::{LogRow, Pending};
+use crate::store::row::Row;
+use crate::store::{Cursor, Filter, LIST_ROWS_MAX, Store, StoreError};
+
+/// The rows of a table by id.
+pub(super) type Kept<R> = BTreeMap<String, Stored<R>>;
+
+/// Everything that is stored and bears this gateway's seal.
+pub(super) struct Everything {
+    pub(super) gateway: Kept<Gateway>,
+    pub(super) flows: Kept<Flow>,
+    pub(super) policies: Kept<PolicyRow>,
+    pub(super) threads: Kept<Thread>,
+    pub(super) transitions: Kept<Transition>,
+    pub(super) rejections: Kept<Rejection>,
+    pub(super) entries: Kept<ChainRow>,
+    pub(super) states: Kept<StateRow>,
+    pub(super) holds: Kept<Hold>,
+    pub(super) receipts: Kept<ReceiptRow>,
+    pub(super) writes: Kept<Write>,
+    pub(super) accounts: Kept<Account>,
+    pub(super) tokens: Kept<Token>,
+    pub(super) sessions: Kept<Session>,
+    pub(super) links: Kept<OneTimeLink>,
+    pub(super) events: Kept<Event>,
+    pub(super) outbox: Kept<Pending>,
+    pub(super) log: Kept<LogRow>,
+    pub(super) rows: usize,
+}
+
+struct Loader<'a> {
+    store: &'a dyn Store,
+    key: &'a RowKey,
+    findings: &'a mut Vec<Finding>,
+    rows: usize,
+}
+
+impl Everything {
+    /// Threads before what belongs to them: what is made meanwhile is then in excess, not missing.
+    pub(super) async fn load(store: &dyn Store, key: &RowKey, findings: &mut Vec<Finding>) -> Result<Self, StoreError> {
+        let mut loader = Loader { store, key, findings, rows: 0 };
+        Ok(Self {
+            gateway: loader.table().await?,
+            flows: loader.table().await?,
+            policies: loader.table().await?,
+            threads: loader.table().await?,
+            transitions: loader.table().await?,
+            rejections: loader.table().await?,
+            entries: loader.table().await?,
+            states: loader.table().await?,
+            holds: loader.table().await?,
+            receipts: loader.table().await?,
+            writes: loader.table().await?,
+            accounts: loader.table().await?,
+            tokens: loader.table().await?,
+            sessions: loader.table().await?,
+            links: loader.table().await?,
+            events: loader.table().await?,
+            outbox: loader.table().await?,
+            log: loader.table().await?,
+            rows: loader.rows,
+        })
+    }
+}
+
+impl Loader<'_> {
+    async fn table<R: Record>(&mut self) -> Result<Kept<R>, StoreError> {
+        let mut kept = Kept::new();
+        let mut after: Option<Cursor> = None;
+        loop {
+            let page = self.store.list(R::TABLE, Filter::All, after.as_ref(), LIST_ROWS_MAX).await?;
+            let Some(last) = page.last() else { return Ok(kept) };
+            after = Some(Cursor { due: last.facets.due, id: last.id.clone() });
+            for row in page {
+                self.rows += 1;
+                self.keep(&row, &mut kept);
+            }
+        }
+    }
+
+    fn keep<R: Record>(&mut self, row: &Row, kept: &mut Kept<R>) {
+        match open::<R>(self.key, row) {
+            Ok(stored) => {
+                kept.insert(row.id.clone(), stored);
+            }
+            Err(error) => {
+                let finding = match error {
+                    StoreError::Unsealed(_) => "it does not bear this gateway's seal",
+                    _ => "it is sealed, but not of the shape or not findable as what it says",
+                };
+                self.findings.push(Finding { table: R::TABLE.name(), id: row.id.clone(), finding: finding.to_owned() });
+            }
+        }
+    }
+}

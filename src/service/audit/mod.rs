@@ -1,0 +1,138 @@
+//! Audit: replays everything that is stored against what was signed and what the events say.
+//!
+//! It believes the keyring and nothing else. A row is genuine by its seal; that none is missing, and none was put
+//! back to what it once said, shows by the events, which are hash-linked in each thread and numbered in the log.
+//! It only reads, and runs beside a busy gateway: what was merely under way between two reads is not found again
+//! at the next look.
+
+mod access;
+mod chain;
+mod events;
+mod gate;
+mod holds;
+mod load;
+mod story;
+mod writes;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::domain::chain::hash::Digest;
+use crate::domain::keys::Keys;
+use crate::domain::policy::{Policy, PolicySource};
+use crate::domain::time::Timestamp;
+use crate::store::row::Table;
+use crate::store::{Store, StoreError};
+
+use load::Everything;
+use story::Story;
+
+/// Something that is not as it was signed.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+pub struct Finding {
+    /// In which table.
+    pub table: &'static str,
+    /// Which row, or where one should be.
+    pub id: String,
+    /// What is wrong.
+    pub finding: String,
+}
+
+/// What an audit went through, and what it found.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Report {
+    /// How many rows.
+    pub rows: usize,
+    /// How many threads.
+    pub threads: usize,
+    /// How many versions of theirs.
+    pub versions: u64,
+    /// How many events.
+    pub events: usize,
+    /// What is wrong; empty if nothing is.
+    pub findings: Vec<Finding>,
+}
+
+/// How often it looks at most. What is wrong stays wrong; what was under way has another detail each time.
+const LOOKS_MAX: usize = 4;
+
+/// Replays everything.
+pub async fn audit(store: &dyn Store, keys: &Keys, now: Timestamp) -> Result<Report, StoreError> {
+    let mut report = look(store, keys, now).await?;
+    for _ in 1..LOOKS_MAX {
+        if report.findings.is_empty() {
+            break;
+        }
+        let mut again = look(store, keys, now).await?;
+        again.findings.retain(|it| report.findings.contains(it));
+        let steady = again.findings.len() == report.findings.len();
+        report = again;
+        if steady {
+            break;
+        }
+    }
+    Ok(report)
+}
+
+async fn look(store: &dyn Store, keys: &Keys, now: Timestamp) -> Result<Report, StoreError> {
+    let mut findings = Vec::new();
+    let all = Everything::load(store, keys.row(), &mut findings).await?;
+    let mut audit = Audit { keys, now, all: &all, policies: BTreeMap::new(), findings, versions: 0 };
+    audit.check_policies();
+    audit.check_events();
+    audit.check_access();
+    for thread in all.threads.values() {
+        let story = Story::of(&all, &thread.record.id);
+        audit.check_chain(&thread.record);
+        audit.check_holds(&thread.record, &story);
+        audit.check_receipts(&thread.record, &story);
+        audit.check_writes(&thread.record, &story);
+        audit.check_thread(&thread.record, &story);
+    }
+    audit.check_strays();
+    let Audit { mut findings, versions, .. } = audit;
+    findings.sort();
+    findings.dedup();
+    Ok(Report { rows: all.rows, threads: all.threads.len(), versions, events: all.events.len(), findings })
+}
+
+/// An audit under way.
+struct Audit<'a> {
+    keys: &'a Keys,
+    now: Timestamp,
+    all: &'a Everything,
+    policies: BTreeMap<Digest, Policy>,
+    findings: Vec<Finding>,
+    versions: u64,
+}
+
+impl Audit<'_> {
+    fn note(&mut self, table: Table, id: impl ToString, finding: impl Into<String>) {
+        self.findings.push(Finding { table: table.name(), id: id.to_string(), finding: finding.into() });
+    }
+
+    /// Notes it unless it holds.
+    fn expect(&mut self, holds: bool, table: Table, id: impl ToString, finding: impl Into<String>) {
+        if !holds {
+            self.note(table, id, finding);
+        }
+    }
+
+    /// Every policy hashes to its name and compiles; every event that names one has its row.
+    fn check_policies(&mut self) {
+        for (id, stored) in &self.all.policies {
+            let row = &stored.record;
+            let source = PolicySource { text: row.text.clone(), schemas: row.schemas.clone() };
+            self.expect(source.digest() == row.digest, Table::Policies, id, "the text does not hash to the digest");
+            self.expect(stored.revision == 1, Table::Policies, id, "a policy is never replaced");
+            match Policy::compile(&source) {
+                Ok(policy) if *policy.flow() == row.flow => {
+                    self.policies.insert(row.digest, policy);
+                }
+                Ok(_) => self.note(Table::Policies, id, "the text is of another flow than the row says"),
+                Err(error) => self.note(Table::Policies, id, format!("the text is no policy: {error}")),
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! What a thread's events tell, in the shape of the rows that they should have led to.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::load::Everything;
+use crate::domain::event::{Event, EventLink, EventType};
+use crate::domain::id::ThreadId;
+
+/// A hold as its events tell it.
+#[derive(Debug, Default)]
+pub(super) struct HoldStory<'a> {
+    pub(super) held: Option<&'a Event>,
+    pub(super) votes: Vec<&'a Event>,
+    pub(super) end: Option<EventType>,
+}
+
+/// A receipt as its events tell it.
+#[derive(Debug, Default)]
+pub(super) struct ReceiptStory<'a> {
+    pub(super) issued: Option<&'a Event>,
+    pub(super) revoked: Option<&'a Event>,
+}
+
+/// A write as its events tell it.
+#[derive(Debug, Default)]
+pub(super) struct WriteStory<'a> {
+    pub(super) reserved: Option<&'a Event>,
+    pub(super) lapsed: bool,
+    pub(super) end: Option<&'a Event>,
+}
+
+/// Everything that a thread's events tell.
+#[derive(Debug, Default)]
+pub(super) struct Story<'a> {
+    pub(super) last: Option<EventLink>,
+    pub(super) created: Option<&'a str>,
+    /// Version and digest of each commit after version 0.
+    pub(super) committed: Vec<(u64, &'a str)>,
+    pub(super) holds: BTreeMap<&'a str, HoldStory<'a>>,
+    pub(super) receipts: BTreeMap<&'a str, ReceiptStory<'a>>,
+    /// By principal and write id, as rows are named.
+    pub(super) writes: BTreeMap<String, WriteStory<'a>>,
+    pub(super) rejections: BTreeMap<&'a str, &'a Event>,
+    pub(super) closed: Option<&'a Event>,
+}
+
+/// A text in an event's data.
+pub(super) fn said<'a>(event: &'a Event, name: &str) -> &'a str {
+    event.data.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// A number in an event's data.
+pub(super) fn number(event: &Event, name: &str) -> Option<u64> {
+    event.data.get(name).and_then(Value::as_u64)
+}
+
+impl<'a> Story<'a> {
+    /// The story of one thread.
+    pub(super) fn of(all: &'a Everything, thread: &ThreadId) -> Self {
+        let events = all.events.values().map(|it| &it.record).filter(|it| it.thread.as_ref() == Some(thread));
+        let by_number: BTreeMap<u64, &Event> = events.filter_map(|it| Some((it.seq?, it))).collect();
+        let mut story = Self::default();
+        for event in by_number.values() {
+            story.tell(event);
+        }
+        story.last = by_number.values().next_back().and_then(|it| it.link());
+        story
+    }
+
+    fn tell(&mut self, event: &'a Event) {
+        match event.kind {
+            EventType::ThreadCreated => self.created = Some(said(event, "transition")),
+            EventType::ThreadClosed => self.closed = Some(event),
+            EventType::ThreadReopened => self.closed = None,
+            EventType::TransitionCommitted => {
+                self.committed.push((number(event, "version").unwrap_or_default(), said(event, "transition")));
+            }
+            EventType::TransitionRejected => {
+                self.rejections.insert(said(event, "identity"), event);
+            }
+            EventType::TransitionHeld => self.hold(event).held = Some(event),
+            EventType::ReviewVote => self.hold(event).votes.push(event),
+            EventType::TransitionApproved
+            | EventType::TransitionDenied
+            | EventType::TransitionExpired
+            | EventType::TransitionCancelled
+            | EventType::TransitionSuperseded => self.hold(event).end = Some(event.kind),
+            EventType::ReceiptIssued => self.receipts.entry(said(event, "receipt")).or_default().issued = Some(event),
+            EventType::ReceiptRevoked => self.receipts.entry(said(event, "receipt")).or_default().revoked = Some(event),
+            EventType::WriteReserved => self.write(event, "by").reserved = Some(event),
+            EventType::WriteLapsed => self.write(event, "by").lapsed = true,
+            EventType::WriteConfirmed | EventType::WriteAborted => self.write(event, "by").end = Some(event),
+            EventType::WriteResolved => self.write(event, "of").end = Some(event),
+            EventType::PolicyActivated
+            | EventType::KeyRotated
+            | EventType::AccountAdded
+            | EventType::TokenAdded
+            | EventType::TokenRevoked
+            | EventType::SetupLinkMade
+            | EventType::SetupLinkUsed
+            | EventType::SignedIn
+            | EventType::SignInFailed
+            | EventType::SignedOut
+            | EventType::Halted
+            | EventType::HaltLifted => {}
+        }
+    }
+
+    fn hold(&mut self, event: &'a Event) -> &mut HoldStory<'a> {
+        self.holds.entry(said(event, "review")).or_default()
+    }
+
+    fn write(&mut self, event: &'a Event, whose: &str) -> &mut WriteStory<'a> {
+        self.writes.entry(format!("{}/{}", said(event, whose), said(event, "write_id"))).or_default()
+    }
+
+    /// The writes that lapsed in the log and have not ended since.
+    pub(super) fn unresolved(&self) -> BTreeSet<&str> {
+        self.writes.iter().filter(|(_, it)| it.lapsed && it.end.is_none()).map(|(id, _)| id.as_str()).collect()
+    }
+}

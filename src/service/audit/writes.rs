@@ -1,0 +1,70 @@
+//! Writes: each reservation against its events, its signed answer and the fence.
+
+use super::Audit;
+use super::story::{Story, WriteStory, number, said};
+use crate::domain::chain::jws::Typ;
+use crate::domain::chain::receipt::Verification;
+use crate::domain::event::EventType;
+use crate::domain::thread::Thread;
+use crate::domain::write::{Write, WriteState};
+use crate::store::row::Table;
+
+impl Audit<'_> {
+    pub(super) fn check_writes(&mut self, thread: &Thread, story: &Story<'_>) {
+        for (id, stored) in self.all.writes.iter().filter(|(_, it)| it.record.thread == thread.id) {
+            let write = &stored.record;
+            let told = story.writes.get(id);
+            let reserved = told.and_then(|it| it.reserved).is_some_and(|it| {
+                said(it, "node") == write.node.as_str()
+                    && number(it, "fence") == Some(write.fence)
+                    && number(it, "version") == Some(write.version)
+                    && said(it, "transition") == write.transition.to_string()
+                    && it.at == write.reserved_at
+            });
+            self.expect(reserved, Table::Writes, id, "it is not the reservation that an event tells");
+            self.expect(ended_as_told(write, told), Table::Writes, id, "it did not end as its events say");
+            let expected = 1 + i64::from(!write.is_open());
+            self.expect(stored.revision == expected, Table::Writes, id, "its revision is not the one that its events lead to");
+            self.check_answer(id, write);
+        }
+        for id in story.writes.keys().filter(|it| !self.all.writes.contains_key(*it)).collect::<Vec<_>>() {
+            self.note(Table::Writes, id, "an event tells it, and its row is gone");
+        }
+    }
+
+    /// What the writer was answered is signed, and says the same.
+    fn check_answer(&mut self, id: &str, write: &Write) {
+        let claims = self.believed::<Verification>(&write.verification, Typ::Verification);
+        let same = claims.is_some_and(|it| {
+            it.sub == write.thread
+                && it.aud == write.key.principal
+                && it.write_id == write.key.write_id
+                && it.fence == write.fence
+                && it.transition == write.transition
+                && it.version == write.version
+                && it.receipt == write.receipt
+                && it.iat == write.reserved_at.seconds()
+                && it.exp == write.lease_expires_at.seconds()
+        });
+        self.expect(same, Table::Writes, id, "its signed answer does not say the same");
+        if let Some(jti) = &write.receipt {
+            let used = self.all.receipts.get(jti.as_str()).is_some_and(|it| it.record.transition == write.transition);
+            self.expect(used, Table::Receipts, jti, "a write used it, and it is not there for that transition");
+        }
+    }
+}
+
+fn ended_as_told(write: &Write, told: Option<&WriteStory<'_>>) -> bool {
+    let end = told.and_then(|it| it.end);
+    let late = end.and_then(|it| it.data.get("late")?.as_bool());
+    let is = |kind: EventType| end.is_some_and(|it| it.kind == kind);
+    match &write.state {
+        WriteState::Reserved {} => end.is_none(),
+        WriteState::Confirmed { version, .. } => {
+            is(EventType::WriteConfirmed) && late == Some(false) && end.and_then(|it| number(it, "version")) == Some(*version)
+        }
+        WriteState::Late { .. } => is(EventType::WriteConfirmed) && late == Some(true),
+        WriteState::Aborted { .. } => is(EventType::WriteAborted),
+        WriteState::Resolved { .. } => is(EventType::WriteResolved),
+    }
+}

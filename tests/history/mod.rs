@@ -1,0 +1,285 @@
+//! A small real history, made through public calls only: something of everything that is stored.
+
+#![expect(dead_code, reason = "each test that reads the history uses a part of it")]
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use countersign::clock::{Clock, ClockOffset, SystemClock};
+use countersign::domain::account::{MachineRole, PersonRole, Token};
+use countersign::domain::chain::hash::Digest;
+use countersign::domain::flow::Halt;
+use countersign::domain::id::{AccountId, FlowId, NodeId, PrincipalId, ReviewId, ThreadId, WriteId};
+use countersign::domain::json::patch::Format;
+use countersign::domain::policy::{PolicySource, StateLimits};
+use countersign::domain::review::{Ballot, BrowserCheck, Ticked, Verdict};
+use countersign::domain::time::Timestamp;
+use countersign::keyring::Keyring;
+use countersign::service::Service;
+use countersign::service::access::{NewAccount, NewToken};
+use countersign::service::proposals::{Asked, Proposal};
+use countersign::service::receipts::Revoker;
+use countersign::service::stops::Scope;
+use countersign::service::threads::NewThread;
+use countersign::service::transitions::Answer;
+use countersign::service::verify::VerifyAsk;
+use countersign::store::Store;
+use countersign::store::record::Stored;
+use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use serde_json::{Value, json};
+
+/// Moves with the store's clock.
+#[derive(Clone, Default)]
+pub struct TestClock(pub ClockOffset);
+
+impl Clock for TestClock {
+    fn now(&self) -> Timestamp {
+        self.0.applied_to(SystemClock.now())
+    }
+
+    fn instant(&self) -> Instant {
+        SystemClock.instant()
+    }
+}
+
+/// A gateway on a file, with a clock that tests move.
+pub struct Gateway {
+    pub folder: PathBuf,
+    pub clock: TestClock,
+    pub service: Arc<Service>,
+    pub store: Arc<SqliteStore>,
+}
+
+pub const PASSWORD: &str = "correct horse battery staple";
+
+impl Gateway {
+    pub async fn open(folder: &Path) -> Self {
+        let clock = TestClock::default();
+        let options = SqliteOptions { clock_offset: clock.0.clone(), ..SqliteOptions::default() };
+        let store = Arc::new(SqliteStore::open(folder.join("countersign.db"), options).unwrap());
+        let keyring = Keyring::open_or_create(&folder.join("keyring.json"), None, &SystemClock).unwrap();
+        let kept: Arc<dyn Store> = Arc::<SqliteStore>::clone(&store);
+        let clocked: Arc<dyn Clock> = Arc::new(clock.clone());
+        let url = "http://localhost:1".to_owned();
+        let service = Service::open(kept, keyring, clocked, StateLimits::default(), url).await.unwrap();
+        Self { folder: folder.to_owned(), clock, service: Arc::new(service), store }
+    }
+}
+
+/// The policy of `examples/`, with its schemas.
+pub fn example(name: &str) -> PolicySource {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name).join("policy.toml");
+    countersign::cli::policy::source_of(&file).unwrap()
+}
+
+/// The people and machines of a history.
+pub struct Cast {
+    pub ada: AccountId,
+    pub ben: AccountId,
+    pub host: Stored<Token>,
+    pub agent: Stored<Token>,
+    pub writer: Stored<Token>,
+    pub two_host: Stored<Token>,
+    pub two_agent: Stored<Token>,
+}
+
+pub fn admin() -> PrincipalId {
+    PrincipalId::try_from("command-line").unwrap()
+}
+
+pub fn flow(name: &str) -> FlowId {
+    FlowId::try_from(name).unwrap()
+}
+
+pub fn thread(name: &str) -> ThreadId {
+    ThreadId::try_from(name).unwrap()
+}
+
+async fn person(service: &Service, name: &str, groups: &[&str]) -> AccountId {
+    let groups = groups.iter().map(|it| (*it).try_into().unwrap()).collect();
+    let new = NewAccount { name: name.to_owned(), role: PersonRole::Reviewer, groups };
+    service.add_account(&new, PASSWORD.to_owned()).await.unwrap().id
+}
+
+async fn token(service: &Service, role: MachineRole, of: &str, nodes: &[&str]) -> Stored<Token> {
+    let nodes = nodes.iter().map(|it| NodeId::try_from(*it).unwrap()).collect();
+    let new =
+        NewToken { name: format!("{of}-{}", role.as_str()), role, owner: "platform".to_owned(), flow: Some(flow(of)), nodes };
+    let (_, text) = service.add_token(&new).await.unwrap();
+    service.token_of(&text).await.unwrap()
+}
+
+pub async fn cast(service: &Service) -> Cast {
+    for name in ["payments", "payouts"] {
+        service.activate_policy(&admin(), None, example(name), BTreeSet::new()).await.unwrap();
+    }
+    Cast {
+        ada: person(service, "ada", &["finance"]).await,
+        ben: person(service, "ben", &["finance", "security"]).await,
+        host: token(service, MachineRole::Host, "payments", &[]).await,
+        agent: token(service, MachineRole::Agent, "payments", &["planner", "input_parser"]).await,
+        writer: token(service, MachineRole::Writer, "payments", &["database_writer"]).await,
+        two_host: token(service, MachineRole::Host, "payouts", &[]).await,
+        two_agent: token(service, MachineRole::Agent, "payouts", &["planner"]).await,
+    }
+}
+
+pub fn first_state() -> Value {
+    json!({
+        "raw_text": "Please pay Eva 40 EUR.", "requested_action": "none", "target_user_id": 17,
+        "payment": {"amount": 40, "currency": "EUR", "card": "4000 0000 0000 0002"},
+    })
+}
+
+pub async fn make(service: &Service, host: &Stored<Token>, name: &str) -> Digest {
+    let new = NewThread {
+        flow: host.record.flow.clone().unwrap(),
+        thread: Some(thread(name)),
+        state: first_state(),
+        context: Default::default(),
+    };
+    service.create_thread(host, &new).await.unwrap().transition
+}
+
+pub async fn propose(service: &Service, agent: &Stored<Token>, name: &str, node: &str, patch: Value) -> Answer {
+    let parent = service.overview(&thread(name)).await.unwrap().thread.head.transition;
+    let proposal = Proposal {
+        thread: thread(name),
+        node: NodeId::try_from(node).unwrap(),
+        parent,
+        ask: Asked::Patch { format: Format::Merge, patch },
+        attempt: 1,
+        rationale: Some("the text says so".to_owned()),
+    };
+    service.propose(agent, &proposal).await.unwrap()
+}
+
+/// The digest and the review of an answer that is a hold.
+pub fn held(answer: &Answer) -> (Digest, ReviewId) {
+    match answer {
+        Answer::Held { transition, hold, .. } => (*transition, hold.id.clone()),
+        other => panic!("not held: {other:?}"),
+    }
+}
+
+pub fn ballot(transition: Digest, stage: u32, verdict: Verdict) -> Ballot {
+    Ballot {
+        transition,
+        stage,
+        verdict,
+        nonce: format!("nonce-{}", countersign::random::uuid_v4()),
+        comment: None,
+        browser_check: BrowserCheck::Match,
+        outcome_unknown_accepted: Ticked::No,
+    }
+}
+
+pub fn ask(name: &str, transition: Digest, receipt: Option<String>, write_id: &str) -> VerifyAsk {
+    let write_id = WriteId::try_from(write_id).unwrap();
+    VerifyAsk { thread: thread(name), transition, receipt, write_id, expect: Vec::new() }
+}
+
+pub async fn receipt_of(service: &Service, transition: Digest) -> Option<String> {
+    service.decision(transition).await.unwrap().1.and_then(|it| it.receipt)
+}
+
+/// What was approved and can be written: `(thread, transition, receipt)`.
+pub struct Ready {
+    pub thread: &'static str,
+    pub transition: Digest,
+    pub receipt: String,
+}
+
+/// Makes something of everything, and leaves one head ready to be written, one hold open with a vote, and one
+/// write let through.
+pub async fn live_through(service: &Service) -> (Cast, Ready) {
+    service.set_up_link().await.unwrap().unwrap();
+    let cast = cast(service).await;
+    sign_in_and_out(service, &cast).await;
+    one_full_round(service, &cast).await;
+    holds_that_end_otherwise(service, &cast).await;
+    writes_that_end_otherwise(service, &cast).await;
+    stops_and_takes_back(service, &cast).await;
+    let ready = leave_work_open(service, &cast).await;
+    (cast, ready)
+}
+
+async fn sign_in_and_out(service: &Service, cast: &Cast) {
+    service.sign_in("ada", PASSWORD.to_owned()).await.unwrap();
+    assert!(service.sign_in("ada", "a wrong password".to_owned()).await.is_err());
+    let link = service.sign_in_link(&cast.ben).await.unwrap();
+    let (ben, _) = service.use_sign_in_link(&link).await.unwrap();
+    service.sign_out(&ben).await.unwrap();
+    service.sign_in_link(&cast.ada).await.unwrap();
+}
+
+async fn one_full_round(service: &Service, cast: &Cast) {
+    make(service, &cast.host, "round").await;
+    propose(service, &cast.agent, "round", "input_parser", json!({"raw_text": "Pay Eva."})).await;
+    propose(service, &cast.agent, "round", "planner", json!({"requested_action": "payout"})).await;
+    let rejected = propose(service, &cast.agent, "round", "planner", json!({"is_admin": true})).await;
+    assert!(matches!(rejected, Answer::Rejected(_)));
+    let (transition, review) = held(&propose(service, &cast.agent, "round", "planner", json!({"target_user_id": 42})).await);
+    service.vote(&cast.ada, &review, &ballot(transition, 0, Verdict::Approve)).await.unwrap();
+    let receipt = receipt_of(service, transition).await;
+    let allowed = service.verify(&cast.writer, &ask("round", transition, receipt, "w-1")).await.unwrap();
+    let result = json!({"result_ref": "row-1"});
+    service.confirm(&cast.writer, &allowed.write.key.write_id, &result).await.unwrap();
+}
+
+async fn holds_that_end_otherwise(service: &Service, cast: &Cast) {
+    make(service, &cast.host, "holds").await;
+    let (transition, review) = held(&propose(service, &cast.agent, "holds", "planner", json!({"target_user_id": 42})).await);
+    service.vote(&cast.ben, &review, &ballot(transition, 0, Verdict::Deny)).await.unwrap();
+    let (transition, _) = held(&propose(service, &cast.agent, "holds", "planner", json!({"target_user_id": 43})).await);
+    service.cancel(&cast.agent, transition, "never mind").await.unwrap();
+    held(&propose(service, &cast.agent, "holds", "planner", json!({"target_user_id": 44})).await);
+    service.close_thread(&admin(), &thread("holds"), "enough").await.unwrap();
+    service.reopen_thread(&admin(), &thread("holds"), "once more").await.unwrap();
+    service.close_thread(&admin(), &thread("holds"), "for good").await.unwrap();
+}
+
+async fn writes_that_end_otherwise(service: &Service, cast: &Cast) {
+    let head = make(service, &cast.host, "writes").await;
+    let allowed = service.verify(&cast.writer, &ask("writes", head, None, "w-2")).await.unwrap();
+    service.abort(&cast.writer, &allowed.write.key.write_id, "the table was locked").await.unwrap();
+    service.verify(&cast.writer, &ask("writes", head, None, "w-3")).await.unwrap();
+}
+
+async fn stops_and_takes_back(service: &Service, cast: &Cast) {
+    let halt = |proposing| Halt { proposing, verifying: false, reason: "drill".to_owned() };
+    for scope in [Scope::All, Scope::Flow(flow("payments"))] {
+        service.set_halt(&admin(), &scope, &halt(true)).await.unwrap();
+        service.set_halt(&admin(), &scope, &halt(false)).await.unwrap();
+    }
+    make(service, &cast.host, "revoked").await;
+    let (transition, review) = held(&propose(service, &cast.agent, "revoked", "planner", json!({"target_user_id": 42})).await);
+    service.vote(&cast.ada, &review, &ballot(transition, 0, Verdict::Approve)).await.unwrap();
+    let decision = service.decision(transition).await.unwrap().1.unwrap();
+    let by = Revoker::Reviewer(cast.ada.clone());
+    service.revoke_receipt(&by, &decision.nonce.unwrap(), "I misread it").await.unwrap();
+    let spare = token(service, MachineRole::Agent, "payments", &["planner"]).await;
+    service.revoke_token(&spare.record.id).await.unwrap();
+    service.activate_policy(&admin(), None, stricter(), BTreeSet::new()).await.unwrap();
+    service.activate_policy(&admin(), None, example("payments"), BTreeSet::new()).await.unwrap();
+}
+
+fn stricter() -> PolicySource {
+    let mut source = example("payments");
+    source.text = source.text.replace("need = 1", "need = 2");
+    source
+}
+
+async fn leave_work_open(service: &Service, cast: &Cast) -> Ready {
+    make(service, &cast.two_host, "waiting").await;
+    let (transition, review) = held(&propose(service, &cast.two_agent, "waiting", "planner", json!({"target_user_id": 42})).await);
+    service.vote(&cast.ada, &review, &ballot(transition, 0, Verdict::Approve)).await.unwrap();
+    while service.sequence().await.unwrap() > 0 {}
+    make(service, &cast.host, "ready").await;
+    let (transition, review) = held(&propose(service, &cast.agent, "ready", "planner", json!({"target_user_id": 42})).await);
+    service.vote(&cast.ada, &review, &ballot(transition, 0, Verdict::Approve)).await.unwrap();
+    let receipt = receipt_of(service, transition).await.unwrap();
+    Ready { thread: "ready", transition, receipt }
+}

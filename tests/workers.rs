@@ -1,0 +1,85 @@
+//! What workers do, one run at a time.
+
+#![expect(clippy::unwrap_used, reason = "a test says by its failure what could not be")]
+
+mod history;
+
+use countersign::service::audit::audit;
+use countersign::worker::{Workers, expire, lapse, sequence};
+use history::{Gateway, ask, held, live_through, make, propose, thread};
+use serde_json::json;
+use std::time::Duration;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hold_past_its_deadline_expires_and_others_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = Gateway::open(folder.path()).await;
+    let service = &gateway.service;
+    let cast = history::cast(service).await;
+    make(service, &cast.host, "long").await;
+    make(service, &cast.two_host, "short").await;
+    let (long, _) = held(&propose(service, &cast.agent, "long", "planner", json!({"target_user_id": 42})).await);
+    let (short, _) = held(&propose(service, &cast.two_agent, "short", "planner", json!({"target_user_id": 42})).await);
+    assert_eq!(expire::run_once(service).await.unwrap(), 0);
+    gateway.clock.0.set_millis(5 * 60_000);
+    assert_eq!(expire::run_once(service).await.unwrap(), 1);
+    assert_eq!(service.decision(short).await.unwrap().1.unwrap().decision, "expired");
+    assert!(service.decision(long).await.unwrap().1.is_none());
+    assert_eq!(expire::run_once(service).await.unwrap(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lapse_is_logged_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = Gateway::open(folder.path()).await;
+    let service = &gateway.service;
+    let cast = history::cast(service).await;
+    let head = make(service, &cast.host, "t").await;
+    service.verify(&cast.writer, &ask("t", head, None, "w")).await.unwrap();
+    assert_eq!(lapse::run_once(service).await.unwrap(), 0);
+    gateway.clock.0.set_millis(60_000);
+    assert_eq!(lapse::run_once(service).await.unwrap(), 1);
+    assert_eq!(lapse::run_once(service).await.unwrap(), 0);
+    assert_eq!(service.overview(&thread("t")).await.unwrap().thread.unresolved.len(), 1);
+    let keys = service.keys().unwrap();
+    let report = audit(&*gateway.store, &keys, service.now()).await.unwrap();
+    assert_eq!(report.findings, []);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_log_goes_on_where_it_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = Gateway::open(folder.path()).await;
+    let service = &gateway.service;
+    let cast = history::cast(service).await;
+    let first = sequence::run_once(service).await.unwrap();
+    make(service, &cast.host, "t").await;
+    assert_eq!(sequence::run_once(service).await.unwrap(), 1);
+    assert_eq!(sequence::run_once(service).await.unwrap(), 0);
+    assert_eq!(service.log_length().await.unwrap(), first as u64 + 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_supervisor_works_until_it_is_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = Gateway::open(folder.path()).await;
+    history::cast(&gateway.service).await;
+    let workers = Workers::start(&gateway.service, Duration::from_millis(10));
+    while gateway.service.log_length().await.unwrap() == 0 {
+        gateway.service.changed(Duration::from_millis(50)).await;
+    }
+    workers.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_audit_of_a_whole_history_with_open_work_finds_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = Gateway::open(folder.path()).await;
+    let (cast, ready) = live_through(&gateway.service).await;
+    let keys = gateway.service.keys().unwrap();
+    let report = audit(&*gateway.store, &keys, gateway.service.now()).await.unwrap();
+    assert_eq!(report.findings, [], "{report:#?}");
+    assert!(report.versions >= 10 && report.threads == 6, "{report:?}");
+    let ask = ask(ready.thread, ready.transition, Some(ready.receipt), "w-9");
+    gateway.service.verify(&cast.writer, &ask).await.unwrap();
+}

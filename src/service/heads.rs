@@ -57,10 +57,11 @@ impl HeadCache {
     /// Forgets an arbitrary head when full: any choice is safe, and heads are cheap to load again.
     pub(super) fn put(&self, thread: &ThreadId, head: Arc<Version>) {
         let mut heads = self.heads.lock().unwrap_or_else(PoisonError::into_inner);
-        if heads.len() >= HEADS_MAX && !heads.contains_key(thread) {
-            if let Some(other) = heads.keys().next().cloned() {
-                heads.remove(&other);
-            }
+        if heads.len() >= HEADS_MAX
+            && !heads.contains_key(thread)
+            && let Some(other) = heads.keys().next().cloned()
+        {
+            heads.remove(&other);
         }
         heads.insert(thread.clone(), head);
     }
@@ -76,10 +77,10 @@ impl Service {
     /// The thread's head, checked. An error means that nothing may be built or written on it.
     pub(super) async fn head(&self, keys: &Keys, thread: &Thread) -> Result<Arc<Version>> {
         self.check_last_event(keys, thread).await?;
-        if let Some(head) = self.heads.get(&thread.id, thread.head.transition) {
-            if self.still_trusted(keys, &head) {
-                return Ok(head);
-            }
+        if let Some(head) = self.heads.get(&thread.id, thread.head.transition)
+            && self.still_trusted(keys, &head)
+        {
+            return Ok(head);
         }
         let head = Arc::new(self.version(keys, &thread.id, thread.head.version).await?);
         if head.entry.transition != thread.head.transition {

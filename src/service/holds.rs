@@ -137,7 +137,7 @@ impl Service {
         let now = self.now();
         let mut draft = Draft::new(keys.row(), now);
         let mut record = thread.record.clone();
-        self.put_end(&mut draft, keys, &mut record, hold, end, now).await?;
+        self.put_end(&mut draft, keys, &mut record, hold, (end.0, end.1, now)).await?;
         draft.replace(thread, &record)?;
         self.commit(draft.finish()).await
     }
@@ -149,8 +149,7 @@ impl Service {
         keys: &Keys,
         thread: &mut Thread,
         hold: &Stored<Hold>,
-        (state, decision): (HoldState, EndWord),
-        now: Timestamp,
+        (state, decision, now): (HoldState, EndWord, Timestamp),
     ) -> Result<()> {
         let stored = self.transition(keys, hold.record.transition).await?;
         let review = hold.record.id.clone();

@@ -113,6 +113,7 @@ pub(super) struct Stating<'a> {
     pub(super) restores: Option<Digest>,
     pub(super) write_id: Option<crate::domain::id::WriteId>,
     pub(super) identity: Digest,
+    pub(super) now: Timestamp,
 }
 
 /// What a judgement led to.
@@ -236,7 +237,7 @@ impl Service {
         let mut thread = asking.standing.thread.record.clone();
         thread.authors.insert(asking.token.record.owner.clone());
         let effect = Effect::of(&asking.head.state, &step);
-        let advanced = self.advance(&mut draft, asking.keys, asking.base(), step, (Gate::Auto {}, now), &mut thread)?;
+        let advanced = self.advance(&mut draft, asking.keys, asking.base(), (step, Gate::Auto {}, now), &mut thread)?;
         let transition = Transition { outcome: Outcome::Committed { entry: advanced.token.clone() }, ..effect.transition.clone() };
         draft.insert(&transition)?;
         draft.replace(&asking.standing.thread, &thread)?;
@@ -281,12 +282,14 @@ impl Service {
             restores,
             write_id: None,
             identity: asking.identity,
+            now,
         };
-        Ok(self.state(asking.keys, asking.head, asking.policy, stating, effected, now))
+        Ok(self.state(asking.keys, (asking.head, asking.policy), stating, effected))
     }
 
     /// The statement, digest and tree of a step on a head.
-    pub(super) fn state(&self, keys: &Keys, head: &Version, policy: &Policy, stating: Stating<'_>, effected: Effected, now: Timestamp) -> Step {
+    pub(super) fn state(&self, keys: &Keys, on: (&Version, &Policy), stating: Stating<'_>, effected: Effected) -> Step {
+        let (head, policy) = on;
         let proposal = new_proposal_id();
         let secret = self.secret(keys, &head.entry.thread);
         let setting = Setting { proposal: &proposal, named: &effected.named };
@@ -310,7 +313,7 @@ impl Service {
             supersedes: None,
             restores: stating.restores,
             write_id: stating.write_id,
-            proposed_at: now,
+            proposed_at: stating.now,
         };
         let transition = Transition {
             digest: statement.digest(),

@@ -238,8 +238,8 @@ impl Service {
         let mut draft = Draft::new(keys.row(), now);
         if let Some(review) = record.hold.clone() {
             let hold = self.need(&keys, review.as_str(), "review").await?;
-            let end = (HoldState::Superseded { at: now, by: None }, EndWord::Superseded);
-            self.put_end(&mut draft, &keys, &mut record, &hold, end, now).await?;
+            let end = (HoldState::Superseded { at: now, by: None }, EndWord::Superseded, now);
+            self.put_end(&mut draft, &keys, &mut record, &hold, end).await?;
         }
         record.closed = Some(Closed { by: by.clone(), at: now, reason: reason.to_owned() });
         recorder::in_thread(&mut draft, &mut record, now, EventType::ThreadClosed, json!({"by": by, "reason": reason}))?;

@@ -113,11 +113,9 @@ impl Service {
         draft: &mut Draft<'_>,
         keys: &Keys,
         base: Base<'_>,
-        step: Step,
-        at: (Gate, Timestamp),
+        (step, gate, now): (Step, Gate, Timestamp),
         thread: &mut Thread,
     ) -> Result<Version> {
-        let (gate, now) = at;
         let owes = owes(&base, &gate);
         let kept = kept_state(base.head, &step)?;
         let version = self.enter(draft, keys, (step, gate, owes, now), kept)?;

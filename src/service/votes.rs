@@ -113,8 +113,8 @@ impl Service {
         let mut thread = poll.standing.thread.record.clone();
         put_vote_event(&mut draft, &mut thread, &counted, poll.now)?;
         let counted = Stored { record: counted, revision: poll.hold.revision };
-        let end = (HoldState::Denied { at: poll.now, denial }, EndWord::Denied);
-        self.put_end(&mut draft, poll.keys, &mut thread, &counted, end, poll.now).await?;
+        let end = (HoldState::Denied { at: poll.now, denial }, EndWord::Denied, poll.now);
+        self.put_end(&mut draft, poll.keys, &mut thread, &counted, end).await?;
         draft.replace(&poll.standing.thread, &thread)?;
         self.commit(draft.finish()).await?;
         Ok(Voted::Denied)
@@ -134,7 +134,7 @@ impl Service {
         thread.authors.clone_from(&counted.excluded);
         let gate = Gate::Approved { review: counted.id.clone(), receipt: receipt.jti.clone() };
         let base = Base { head: &head, policy: &policy, flow: &poll.standing.flow.record };
-        let advanced = self.advance(&mut draft, poll.keys, base, step, (gate, poll.now), &mut thread)?;
+        let advanced = self.advance(&mut draft, poll.keys, base, (step, gate, poll.now), &mut thread)?;
         let outcome = Outcome::Approved {
             review: counted.id.clone(),
             receipt: receipt.jti.clone(),

@@ -103,8 +103,9 @@ impl Service {
             restores: None,
             write_id: Some(write.key.write_id.clone()),
             identity: identity.digest(),
+            now,
         };
-        let step = self.state(keys, &head, &policy, stating, after, now);
+        let step = self.state(keys, (&head, &policy), stating, after);
         let mut draft = Draft::new(keys.row(), now);
         ending.standing.rely(&mut draft);
         let mut thread = ending.standing.thread.record.clone();
@@ -113,7 +114,7 @@ impl Service {
         let transition = step.transition.clone();
         let base = Base { head: &head, policy: &policy, flow: &ending.standing.flow.record };
         thread.head.usage = crate::domain::thread::HeadUse::Used {};
-        let advanced = self.advance(&mut draft, keys, base, step, (gate, now), &mut thread)?;
+        let advanced = self.advance(&mut draft, keys, base, (step, gate, now), &mut thread)?;
         let confirmed = confirmed(write, &mut thread, &advanced, refused, now);
         let data = json!({
             "write_id": confirmed.key.write_id, "by": confirmed.key.principal, "fence": confirmed.fence,
@@ -154,11 +155,11 @@ impl Service {
         }
         let now = self.now();
         let end = if hold.record.is_open(now) {
-            (HoldState::Superseded { at: now, by: Some(by) }, EndWord::Superseded)
+            (HoldState::Superseded { at: now, by: Some(by) }, EndWord::Superseded, now)
         } else {
-            (HoldState::Expired { at: now }, EndWord::Expired)
+            (HoldState::Expired { at: now }, EndWord::Expired, now)
         };
-        self.put_end(draft, keys, thread, &hold, end, now).await
+        self.put_end(draft, keys, thread, &hold, end).await
     }
 
     /// The writer says that it wrote nothing. A receipt is used up all the same.

@@ -17,7 +17,7 @@ use countersign::domain::policy::{PolicySource, StateLimits};
 use countersign::domain::review::{Ballot, BrowserCheck, Ticked, Verdict};
 use countersign::domain::time::Timestamp;
 use countersign::keyring::Keyring;
-use countersign::service::Service;
+use countersign::service::{Service, Settings};
 use countersign::service::access::{NewAccount, NewToken};
 use countersign::service::proposals::{Asked, Proposal};
 use countersign::service::receipts::Revoker;
@@ -63,7 +63,9 @@ impl Gateway {
         let kept: Arc<dyn Store> = Arc::<SqliteStore>::clone(&store);
         let clocked: Arc<dyn Clock> = Arc::new(clock.clone());
         let url = "http://localhost:1".to_owned();
-        let service = Service::open(kept, keyring, clocked, StateLimits::default(), url).await.unwrap();
+        let session_lifetime = std::time::Duration::from_secs(3600);
+        let settings = Settings { limits: StateLimits::default(), public_url: url, session_lifetime };
+        let service = Service::open(kept, keyring, clocked, settings).await.unwrap();
         Self { folder: folder.to_owned(), clock, service: Arc::new(service), store }
     }
 }

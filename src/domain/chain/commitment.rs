@@ -49,6 +49,9 @@ pub struct Setting<'a> {
     pub named: &'a BTreeSet<Pointer>,
 }
 
+/// The values and the trees of a container as it stood before.
+type Before<'b, Values, Trees> = (&'b Values, &'b Arc<Trees>);
+
 struct Grower<'a> {
     secret: &'a ThreadSecret,
     buffer: Vec<u8>,
@@ -143,7 +146,7 @@ impl<'a> Grower<'a> {
 
     fn grow_members(
         &mut self,
-        old: Option<(&Map<String, Value>, &Arc<BTreeMap<String, Tree>>)>,
+        old: Option<Before<'_, Map<String, Value>, BTreeMap<String, Tree>>>,
         members: &Map<String, Value>,
         at: &Pointer,
         setting: &Setting<'_>,
@@ -161,7 +164,7 @@ impl<'a> Grower<'a> {
 
     fn grow_items(
         &mut self,
-        old: Option<(&Vec<Value>, &Arc<Vec<Tree>>)>,
+        old: Option<Before<'_, Vec<Value>, Vec<Tree>>>,
         items: &[Value],
         at: &Pointer,
         setting: &Setting<'_>,

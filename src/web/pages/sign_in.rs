@@ -49,10 +49,10 @@ pub struct BareForm {
 /// `GET /sign-in`.
 pub async fn show(app: web::Data<App>, request: HttpRequest, onward: web::Query<Onward>) -> Result<HttpResponse, Failure> {
     let next = LocalPath::of(&onward.next);
-    if let Some(cookie) = request.cookie(cookie_name(&app)) {
-        if app.service.session_of(cookie.value()).await.is_ok() {
-            return Ok(see_other(next.as_str()));
-        }
+    if let Some(cookie) = request.cookie(cookie_name(&app))
+        && app.service.session_of(cookie.value()).await.is_ok()
+    {
+        return Ok(see_other(next.as_str()));
     }
     Ok(page(&app, &request, StatusCode::OK, (&next, ""), None))
 }

@@ -15,7 +15,7 @@ use crate::domain::chain::statement::Statement;
 use crate::domain::chain::verify::{Link, check_link};
 use crate::domain::event::Event;
 use crate::domain::id::ThreadId;
-use crate::domain::keys::{KeyState, KeyUse, Keys, ThreadSecret};
+use crate::domain::keys::{KeyState, KeyUse, Keys, PublicKey, ThreadSecret};
 use crate::domain::thread::Thread;
 use crate::domain::transition::{ChainRow, STATE_DELTAS_MAX, StateContent, StateRow, Transition};
 use crate::store::StoreError;
@@ -30,12 +30,32 @@ pub struct Version {
     pub entry: Entry,
     /// The signed entry, as it is served.
     pub token: String,
+    /// The key that signed it.
+    pub kid: String,
+    /// The key that signed its parent's.
+    pub parent_kid: Option<String>,
     /// The state, re-committed to its root.
     pub state: Value,
     /// Its commitments.
     pub tree: Tree,
     /// The version of the whole state that this one's row goes back to.
     pub base: u64,
+}
+
+impl Version {
+    /// The next version before anything decided how it is gated: its entry is signed when it is entered.
+    pub(super) fn followed_by(&self, statement: Statement, state: Value, tree: Tree) -> Self {
+        Self {
+            statement,
+            entry: self.entry.clone(),
+            token: String::new(),
+            kid: String::new(),
+            parent_kid: Some(self.kid.clone()),
+            state,
+            tree,
+            base: self.base,
+        }
+    }
 }
 
 /// How many checked heads are kept at most. A head of 2 KB takes some 20 KB with its tree.
@@ -90,15 +110,13 @@ impl Service {
         Ok(head)
     }
 
-    /// A key may have been revoked since the head was checked.
+    /// A key may have been revoked since the head was checked: its own or its parent's.
     fn still_trusted(&self, keys: &Keys, head: &Version) -> bool {
-        let link = Link { entry: &head.token, statement: &head.statement, root: head.tree.root() };
-        jws::read::<Entry>(&head.token, Typ::Entry).is_ok_and(|it| {
-            keys.trusted().public(KeyUse::Chain, it.kid()).is_some_and(|key| {
-                key.state() == KeyState::Signing
-                    || check_link(&link, keys.trusted(), keys.issuer()).is_ok()
-            })
-        })
+        let good = |kid: &String| {
+            let state = keys.public(KeyUse::Chain, kid).map(PublicKey::state);
+            matches!(state, Some(KeyState::Signing | KeyState::Retired))
+        };
+        good(&head.kid) && head.parent_kid.iter().all(good)
     }
 
     /// A thread's row that was rolled back or edited does not agree with its events.
@@ -126,23 +144,26 @@ impl Service {
         if entry.transition != row.transition || entry.version != version || entry.thread != *thread {
             return Err(BROKEN);
         }
-        self.check_parent(keys, &entry).await?;
-        Ok(Version { statement: transition.statement, entry, token: row.entry, state, tree, base })
+        let kid = jws::read::<Entry>(&row.entry, Typ::Entry).map_err(|_| BROKEN)?.kid().to_owned();
+        let parent_kid = self.check_parent(keys, &entry).await?;
+        Ok(Version { statement: transition.statement, entry, token: row.entry, kid, parent_kid, state, tree, base })
     }
 
-    async fn check_parent(&self, keys: &Keys, entry: &Entry) -> Result<()> {
+    /// The key that signed the parent's entry; none at version 0.
+    async fn check_parent(&self, keys: &Keys, entry: &Entry) -> Result<Option<String>> {
         let Some(before) = entry.version.checked_sub(1) else {
-            return if entry.parent.is_none() { Ok(()) } else { Err(BROKEN) };
+            return if entry.parent.is_none() { Ok(None) } else { Err(BROKEN) };
         };
         let row = self.fetch::<ChainRow>(keys, &version_id(&entry.thread, before)).await?.ok_or(BROKEN)?.record;
         let unverified = jws::read::<Entry>(&row.entry, Typ::Entry).map_err(|_| BROKEN)?;
         let key = keys.trusted().public(KeyUse::Chain, unverified.kid()).ok_or(BROKEN)?;
-        if key.state() == KeyState::Revoked {
+        if matches!(key.state(), KeyState::Revoked | KeyState::Next) {
             return Err(BROKEN);
         }
+        let kid = key.kid().to_owned();
         let parent = unverified.verify(key).ok_or(BROKEN)?;
         let links = parent.version == before && parent.thread == entry.thread && Some(parent.transition) == entry.parent;
-        if links { Ok(()) } else { Err(BROKEN) }
+        if links { Ok(Some(kid)) } else { Err(BROKEN) }
     }
 
     /// A version's state and tree, rolled forward from the whole state before it; a bounded number of rows.

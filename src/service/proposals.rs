@@ -327,8 +327,7 @@ impl Service {
             editor: None,
             outcome: Outcome::Committed { entry: String::new() },
         };
-        let entry = head.entry.clone();
-        Step { transition, after: Version { statement, entry, token: String::new(), state: effected.after, tree, base: head.base } }
+        Step { transition, after: head.followed_by(statement, effected.after, tree) }
     }
 }
 

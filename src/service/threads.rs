@@ -190,7 +190,8 @@ impl Service {
             outcome: Outcome::Committed { entry: String::new() },
         };
         let entry = unsigned(&statement, transition.digest);
-        let after = Version { statement, entry, token: String::new(), state: state.clone(), tree, base: 0 };
+        let (token, kid, parent_kid) = (String::new(), String::new(), None);
+        let after = Version { statement, entry, token, kid, parent_kid, state: state.clone(), tree, base: 0 };
         Step { transition, after }
     }
 

@@ -157,7 +157,8 @@ impl Service {
         let transition = entry.transition;
         draft.insert(&ChainRow { thread: thread.clone(), version, transition, entry: token.clone() })?;
         draft.insert(&StateRow { thread, version, content })?;
-        Ok(Version { statement, entry, token, base, ..step.after })
+        let kid = keys.signing(KeyUse::Chain).kid().to_owned();
+        Ok(Version { statement, entry, token, kid, base, ..step.after })
     }
 
     /// What became of the same proposal before, if it was made before. Looked up before the head is.

@@ -1,7 +1,5 @@
 //! Verify: the writer's question before any write.
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value, json};
 
 use super::error::{Error, Result};
@@ -91,8 +89,8 @@ impl Service {
         let receipt = self.stored_receipt(&keys, head.as_deref().ok()).await?;
         let allow = keeping.decide(head.as_deref().map_err(|code| *code), write.as_ref(), receipt.as_ref())?;
         let Ok(head) = head else { return Err(Error::Denied(DenialCode::ChainBroken)) };
-        let view = project(&policy, node, &head.state);
-        check_expectations(&policy, node, &head, &ask.expect)?;
+        let view = self.shown(&keys, &policy, node, &head).await?;
+        check_expectations(&policy, node, &view, &ask.expect)?;
         match allow {
             Allow::Replay => {
                 let write = write.ok_or(Error::Broken("a write"))?.record;
@@ -104,6 +102,17 @@ impl Service {
                 Ok(Allowed { write, view, replayed: false })
             }
         }
+    }
+
+    /// What the writer may read; of a head that people approved no more than they were shown, which a later
+    /// policy that accepts that head may have widened.
+    async fn shown(&self, keys: &Keys, policy: &Policy, node: &NodeId, head: &Version) -> Result<Value> {
+        let view = project(policy, node, &head.state);
+        if !head.entry.needs_receipt() || head.entry.policy == policy.digest() {
+            return Ok(view);
+        }
+        let approved = self.policy(keys, head.entry.policy).await?;
+        Ok(project(&approved, node, &view))
     }
 
     async fn write_named(&self, keys: &Keys, token: &Stored<Token>, write_id: &WriteId) -> Result<Option<Stored<Write>>> {
@@ -218,11 +227,11 @@ pub(super) fn writer_node(token: &Token) -> Result<&NodeId> {
     }
 }
 
-/// What the writer expects must lie within what it may read, and be so.
-fn check_expectations(policy: &Policy, node: &NodeId, head: &Arc<Version>, expect: &[(Pointer, Value)]) -> Result<()> {
+/// What the writer expects must lie within what it may read, and be so in what it is shown.
+fn check_expectations(policy: &Policy, node: &NodeId, view: &Value, expect: &[(Pointer, Value)]) -> Result<()> {
     let reads = policy.node(node).map(|it| it.reads());
     let met = |(pointer, value): &(Pointer, Value)| {
-        reads.is_some_and(|it| it.covers(pointer)) && pointer.resolve(&head.state) == Some(value)
+        reads.is_some_and(|it| it.covers(pointer)) && pointer.resolve(view) == Some(value)
     };
     if expect.iter().all(met) { Ok(()) } else { Err(Error::Denied(DenialCode::ExpectationFailed)) }
 }

@@ -173,9 +173,7 @@ impl Service {
         if tree.root() != statement.to {
             return Err(changed);
         }
-        let entry = head.entry.clone();
-        let after = Version { statement, entry, token: String::new(), state: after, tree, base: head.base };
-        Ok(Step { transition: transition.clone(), after })
+        Ok(Step { transition: transition.clone(), after: head.followed_by(statement, after, tree) })
     }
 }
 

@@ -1,6 +1,9 @@
 //! The gateway over HTTP, as hosts, agents and writers use it.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod attacks;
 #[path = "../support/gateway.rs"]
 mod gateway;
+mod oracles;
 mod path;
+mod roles;

@@ -228,7 +228,9 @@ pub fn verify(facts: &Facts<'_>, ask: &Ask<'_>, now: Timestamp) -> Result<Allow,
     check_binding(&receipt, entry, statement)?;
     match facts.stored_receipt {
         Some(stored) if *stored.jti == receipt.jti && stored.revoked => return Err(DenialCode::Revoked),
-        Some(stored) if *stored.jti == receipt.jti => {}
+        Some(stored) if *stored.jti == receipt.jti && stored.token == token => {}
+        // Signed by the true key, and not what was issued: a stolen key alone prolongs nothing.
+        Some(stored) if *stored.jti == receipt.jti => return Err(DenialCode::SignatureInvalid),
         Some(_) | None => return Err(DenialCode::ChainBroken),
     }
     let not_after = Timestamp::from_millis(receipt.exp.saturating_mul(1000));

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use actix_web::web::{Bytes, Data, Path};
+use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use serde::Deserialize;
 use serde_json::json;
 use utoipa::ToSchema;
 
-use super::body;
+use super::body::{self, Bytes};
 use super::problem::Problem;
 use super::threads::Reason;
 use crate::domain::chain::hash::Digest;

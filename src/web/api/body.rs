@@ -1,16 +1,44 @@
 //! Bodies: strict JSON, and only the members that a call takes.
 
-use actix_web::web::Bytes;
+use std::future::Future;
+use std::pin::Pin;
+
+use actix_web::dev::Payload;
+use actix_web::{FromRequest, HttpRequest, web};
 use serde::de::DeserializeOwned;
 
-use crate::domain::json::parse::{Limits, parse};
+use super::problem::Problem;
+use crate::domain::json::parse::{JsonCode, JsonError, Limits, parse};
+use crate::domain::json::pointer::Pointer;
 use crate::service::error::{Error, Result};
 use crate::web::app::App;
+
+/// A body as it was sent. One that is too large is refused in the same words as any other JSON.
+#[derive(Clone, Debug)]
+pub struct Bytes(web::Bytes);
+
+impl FromRequest for Bytes {
+    type Error = Problem;
+    type Future = Pin<Box<dyn Future<Output = std::result::Result<Self, Problem>>>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let (request, sent) = (request.clone(), web::Bytes::from_request(request, payload));
+        Box::pin(async move { sent.await.map(Self).map_err(|error| Problem::of(&request, unread(&error))) })
+    }
+}
+
+fn unread(error: &actix_web::Error) -> Error {
+    let too_large = error.as_response_error().status_code() == actix_web::http::StatusCode::PAYLOAD_TOO_LARGE;
+    if too_large {
+        return Error::Json(JsonError { code: JsonCode::TooLarge, pointer: Pointer::root(), offset: None });
+    }
+    Error::invalid("", "the body could not be read to its end")
+}
 
 /// A body as what a call takes. An empty body is `{}`, for calls that need nothing.
 pub fn read<T: DeserializeOwned>(app: &App, bytes: &Bytes) -> Result<T> {
     let limits = Limits { bytes_max: app.edge.body_bytes_max, depth_max: app.edge.depth_max };
-    let text: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
+    let text: &[u8] = if bytes.0.is_empty() { b"{}" } else { &bytes.0 };
     let value = parse(text, &limits)?;
     serde_json::from_value(value).map_err(|error| Error::invalid("", shape_words(&error.to_string())))
 }

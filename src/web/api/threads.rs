@@ -1,13 +1,14 @@
 //! `/v1/threads`: making, reading, closing.
 
-use actix_web::web::{Bytes, Data, Path, Query};
+use actix_web::web::{Data, Path, Query};
 use actix_web::{HttpRequest, HttpResponse};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::problem::Problem;
-use super::{body, flow_of_thread};
+use super::body::{self, Bytes};
+use super::flow_of_thread;
 use crate::domain::account::MachineRole;
 use crate::domain::id::{FlowId, NodeId, ThreadId};
 use crate::domain::thread::Context;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use actix_web::web::{Bytes, Data, Path};
+use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -10,7 +10,8 @@ use utoipa::ToSchema;
 
 use super::problem::Problem;
 use super::threads::Reason;
-use super::{body, flow_of_thread};
+use super::body::{self, Bytes};
+use super::flow_of_thread;
 use crate::domain::account::MachineRole;
 use crate::domain::chain::hash::Digest;
 use crate::domain::id::{NodeId, ReviewId, ThreadId};

@@ -1,12 +1,12 @@
 //! Verify, and how writes end.
 
-use actix_web::web::{Bytes, Data, Path};
+use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use super::body;
+use super::body::{self, Bytes};
 use super::problem::Problem;
 use super::threads::Reason;
 use crate::domain::chain::hash::Digest;

@@ -1,0 +1,211 @@
+//! The write is unreachable: one harness for every way in that somebody may try.
+//!
+//! A real gateway, a writer that asks it over HTTP and inserts a row into a real table only on a 200 that allows it,
+//! and a harness that counts rows. Every case spoils one thing and must leave no row and its stated code; in the same
+//! test its unspoiled twin writes exactly one. Bad states come about through public calls only.
+
+mod claims;
+mod forge;
+mod heads;
+mod keys;
+mod proposals;
+mod races;
+mod stops;
+mod tokens;
+mod votes;
+mod writes;
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+pub use futures_util::future::BoxFuture;
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use crate::gateway::{Answer, Gateway, POLICY, spawn_with_policy};
+
+/// A thread whose change of the target user people approved, and the receipt of that.
+#[derive(Clone)]
+pub struct Approved {
+    pub thread: Value,
+    pub held: Value,
+    pub decision: Value,
+}
+
+impl Approved {
+    /// What an honest writer asks.
+    pub fn ask(&self, write_id: &str) -> Value {
+        json!({
+            "thread": self.thread["thread"], "transition": self.held["transition"],
+            "receipt": self.decision["receipt"], "write_id": write_id,
+        })
+    }
+
+    pub fn receipt(&self) -> &str {
+        self.decision["receipt"].as_str().unwrap()
+    }
+
+    pub fn id(&self) -> &Value {
+        &self.thread["thread"]
+    }
+}
+
+/// A gateway, a target table, and the thread under attack.
+pub struct Scene {
+    pub g: Gateway,
+    pub case: Approved,
+    target: Mutex<Connection>,
+}
+
+impl Scene {
+    pub async fn new(policy: &str) -> Self {
+        let g = spawn_with_policy(policy).await;
+        let target = Connection::open(g.folder.path().join("target.db")).unwrap();
+        target.execute_batch("CREATE TABLE users_changed (thread TEXT, fence INTEGER, view TEXT, PRIMARY KEY (thread, fence))").unwrap();
+        let case = approve(&g).await;
+        Self { g, case, target: Mutex::new(target) }
+    }
+
+    /// The writer: whatever is not a 200 that allows it is a no.
+    pub async fn write_as(&self, token: &str, ask: &Value) -> Answer {
+        let answer = self.g.post("/v1/verify", token, ask.clone()).await;
+        if answer.status == 200 && answer.body["allow"] == true {
+            // A repeated answer is the same write: a writer that is run again does not write twice.
+            let row = (ask["thread"].as_str().unwrap(), answer.body["fence"].as_i64().unwrap(), answer.body["view"].to_string());
+            let target = self.target.lock().unwrap();
+            target.execute("INSERT OR IGNORE INTO users_changed VALUES (?1, ?2, ?3)", row).unwrap();
+        }
+        answer
+    }
+
+    pub async fn write(&self, ask: &Value) -> Answer {
+        self.write_as(&self.g.writer, ask).await
+    }
+
+    /// How many rows were written for a thread.
+    pub fn rows(&self, thread: &Value) -> i64 {
+        let target = self.target.lock().unwrap();
+        let count = "SELECT count(*) FROM users_changed WHERE thread = ?1";
+        target.query_row(count, [thread.as_str().unwrap()], |row| row.get(0)).unwrap()
+    }
+
+    /// How many rows there are at all.
+    pub fn rows_all(&self) -> i64 {
+        self.target.lock().unwrap().query_row("SELECT count(*) FROM users_changed", [], |row| row.get(0)).unwrap()
+    }
+
+    pub async fn agent_path(&self, path: &str, body: Value) -> Answer {
+        let thread = self.case.id().as_str().unwrap();
+        self.g.post(&format!("/v1/threads/{thread}/{path}"), &self.g.planner, body).await
+    }
+
+    /// A harmless change on top of a head, by another agent.
+    pub async fn harmless(&self, parent: &Value, text: &str) -> Value {
+        let node = (self.g.parser.as_str(), "input_parser");
+        self.g.propose(self.case.id(), parent, node, json!({"raw_text": text})).await.expect(201)
+    }
+
+    /// People are asked for a receipt for the head as it stands, and approve; (held, decision).
+    pub async fn reaffirmed(&self, parent: &Value) -> (Value, Value) {
+        let body = json!({"node": "planner", "parent": parent, "patch": {}, "reaffirm": true});
+        let held = self.agent_path("transitions", body).await.expect(202);
+        let decision = self.g.approved(&held).await;
+        (held, decision)
+    }
+
+    /// Activates a policy over HTTP; its digest.
+    pub async fn activate(&self, policy: &str, accepts: Value) -> Value {
+        let schemas = json!({"payments.schema.json": crate::gateway::SCHEMA});
+        let body = json!({"policy": policy, "schemas": schemas, "accepts": accepts});
+        self.g.post("/v1/flows/payments/policies", &self.g.admin, body).await.expect(200)["policy"].clone()
+    }
+
+    pub async fn halt(&self, scope: &str, proposing: bool, verifying: bool) {
+        let body = json!({"proposing": proposing, "verifying": verifying, "reason": "an exercise"});
+        let path = format!("/v1/halts/{scope}");
+        self.g.send(reqwest::Method::PUT, &path, &self.g.admin, Some(body)).await.expect(200);
+    }
+
+    pub fn pass_seconds(&self, seconds: u64) {
+        self.g.pass(Duration::from_secs(seconds));
+    }
+}
+
+/// A thread with an approved change.
+pub async fn approve(g: &Gateway) -> Approved {
+    let thread = g.thread().await;
+    let held = g.held(&thread).await;
+    let decision = g.approved(&held).await;
+    Approved { thread, held, decision }
+}
+
+/// Where the unspoiled twin is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Twin {
+    /// The very head that was attacked still is good for exactly one write, afterwards.
+    Same,
+    /// What was done spoils the head for good: its twin is another thread of the same gateway, written before.
+    Before,
+}
+
+/// One way in that must be shut.
+pub struct Case {
+    pub name: &'static str,
+    pub policy: &'static str,
+    pub status: u16,
+    pub code: &'static str,
+    pub twin: Twin,
+    /// Brings the bad state about, and says what the writer then asks.
+    pub spoil: for<'a> fn(&'a mut Scene) -> BoxFuture<'a, Value>,
+}
+
+/// Runs a case: no row by the spoiled ask, exactly one by its twin.
+pub async fn run(case: Case) {
+    let mut scene = Scene::new(case.policy).await;
+    if case.twin == Twin::Before {
+        let twin = approve(&scene.g).await;
+        scene.write(&twin.ask("twin")).await.expect(200);
+        assert_eq!(scene.rows(twin.id()), 1, "{}: the twin", case.name);
+    }
+    let before = scene.rows_all();
+    let ask = (case.spoil)(&mut scene).await;
+    let (honest, written) = (scene.case.ask("twin-of-the-same"), scene.rows_all());
+    let answer = scene.write(&ask).await;
+    assert_eq!((answer.status, answer.code()), (case.status, case.code), "{}: {:#}", case.name, answer.body);
+    assert_eq!(scene.rows_all(), written, "{}: a row was written", case.name);
+    if case.twin == Twin::Same {
+        assert_eq!(written, before, "{}: a row was written while spoiling", case.name);
+        scene.write(&honest).await.expect(200);
+        assert_eq!(scene.rows(scene.case.id()), 1, "{}: the twin", case.name);
+        scene.write(&scene.case.ask("once-more")).await.expect(403);
+        assert_eq!(scene.rows(scene.case.id()), 1, "{}: written twice", case.name);
+    }
+}
+
+/// Cases as a table; each is a test of its own name.
+macro_rules! cases {
+    ($($name:ident: $code:literal, $twin:ident, |$scene:ident| $body:expr;)*) => {$(
+        #[tokio::test]
+        async fn $name() {
+            fn spoil($scene: &mut $crate::attacks::Scene) -> $crate::attacks::BoxFuture<'_, serde_json::Value> {
+                Box::pin(async move { $body })
+            }
+            $crate::attacks::run($crate::attacks::Case {
+                name: stringify!($name),
+                policy: $crate::gateway::POLICY,
+                status: 403,
+                code: $code,
+                twin: $crate::attacks::Twin::$twin,
+                spoil,
+            })
+            .await;
+        }
+    )*};
+}
+pub(crate) use cases;
+
+/// The payments policy with something else in it.
+pub fn policy_with(from: &str, to: &str) -> String {
+    assert!(POLICY.contains(from), "the policy has no {from}");
+    POLICY.replace(from, to)
+}

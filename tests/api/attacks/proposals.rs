@@ -1,0 +1,174 @@
+//! What a node returns that it may not: nothing of it comes into the state, and no writer writes it.
+
+use serde_json::{Value, json};
+
+use super::{Scene, approve};
+use crate::gateway::{Answer, POLICY};
+
+/// One proposal that must come to nothing.
+struct Attempt {
+    name: &'static str,
+    /// As which node.
+    node: &'static str,
+    /// The patch, as text: duplicate keys cannot be said otherwise.
+    patch: String,
+    format: Option<&'static str>,
+    status: u16,
+    code: &'static str,
+    /// The code of the first of `errors`, where it is the policy that says no.
+    error: Option<&'static str>,
+}
+
+fn attempt(name: &'static str, node: &'static str, patch: impl Into<String>, code: &'static str) -> Attempt {
+    Attempt { name, node, patch: patch.into(), format: None, status: 422, code: "rejected", error: Some(code) }
+}
+
+fn in_format(format: &'static str, attempt: Attempt) -> Attempt {
+    Attempt { format: Some(format), ..attempt }
+}
+
+fn unread(name: &'static str, patch: impl Into<String>, status: u16, code: &'static str) -> Attempt {
+    Attempt { name, node: "planner", patch: patch.into(), format: None, status, code, error: None }
+}
+
+fn attempts() -> Vec<Attempt> {
+    let deep = format!("{}1{}", r#"{"a":"#.repeat(70), "}".repeat(70));
+    let long = "x".repeat(1024 * 1024);
+    vec![
+        attempt("an unknown key", "input_parser", r#"{"is_admin": true}"#, "write_not_allowed"),
+        attempt("an unknown key beside a good one", "input_parser", r#"{"raw_text": "x", "is_admin": true}"#, "write_not_allowed"),
+        attempt("a protected key of another node", "input_parser", r#"{"target_user_id": 42}"#, "write_not_allowed"),
+        attempt("protected permissions", "planner", r#"{"execution_permissions": {"write_scope": "tenant_admin"}}"#, "write_not_allowed"),
+        attempt("the parent of a protected key", "planner", r#"{"payment": {"amount": 10}}"#, "write_not_allowed"),
+        attempt("a wrong type", "planner", r#"{"target_user_id": "42"}"#, "schema"),
+        attempt("null", "planner", r#"{"target_user_id": null}"#, "schema"),
+        attempt("a value out of range", "planner", r#"{"target_user_id": 0}"#, "schema"),
+        attempt("a word that is none", "planner", r#"{"requested_action": "drop_table"}"#, "schema"),
+        attempt("a text that is too long", "input_parser", format!(r#"{{"raw_text": "{}"}}"#, "x".repeat(20_001)), "schema"),
+        attempt("a patch that is no object", "planner", "[1]", "patch_failed"),
+        attempt("a prototype", "planner", r#"{"__proto__": {"is_admin": true}}"#, "write_not_allowed"),
+        attempt("a key that only looks the same", "planner", "{\"t\u{430}rget_user_id\": 42}", "write_not_allowed"),
+        in_format("merge-patch", attempt("a deletion", "planner", r#"{"target_user_id": null}"#, "schema")),
+        in_format("merge-patch", attempt("another's deletion", "input_parser", r#"{"target_user_id": null}"#, "write_not_allowed")),
+        in_format("json-patch", attempt("a copy of what is not read", "planner", r#"[{"op":"copy","from":"/payment/card","path":"/requested_action"}]"#, "read_not_allowed")),
+        in_format("json-patch", attempt("a test of what is not read", "planner", r#"[{"op":"test","path":"/payment/card","value":"4111111111111111"}]"#, "read_not_allowed")),
+        in_format("json-patch", attempt("a move of what is not read", "input_parser", r#"[{"op":"move","from":"/target_user_id","path":"/raw_text"}]"#, "read_not_allowed")),
+        in_format("json-patch", attempt("the whole state", "planner", r#"[{"op":"replace","path":"","value":{"target_user_id":42}}]"#, "read_not_allowed")),
+        unread("a key twice", r#"{"requested_action": "none", "requested_action": "refund"}"#, 400, "duplicate_key"),
+        unread("a key twice, escaped", r#"{"target_user_id": 17, "target_user_i\u0064": 42}"#, 400, "duplicate_key"),
+        unread("keys that are equal after NFC", "{\"\u{e9}\": 1, \"e\u{301}\": 2}", 400, "duplicate_key"),
+        unread("a state that is too deep", deep, 400, "too_deep"),
+        unread("a number that no double holds", r#"{"target_user_id": 12345678901234567890}"#, 400, "number_not_exact"),
+        unread("not a number", r#"{"target_user_id": NaN}"#, 400, "not_a_number"),
+        unread("half a surrogate", r#"{"requested_action": "\ud800"}"#, 400, "encoding"),
+        unread("something after the value", r#"{}} "#, 400, "syntax"),
+        Attempt { error: None, ..unread("a megabyte", format!(r#"{{"requested_action": "{long}"}}"#), 413, "too_large") },
+    ]
+}
+
+async fn send(scene: &Scene, attempt: &Attempt) -> Answer {
+    let (thread, parent) = (&scene.case.thread["thread"], &scene.case.thread["transition"]);
+    let token = if attempt.node == "planner" { &scene.g.planner } else { &scene.g.parser };
+    let format = attempt.format.map(|it| format!(r#","format":"{it}""#)).unwrap_or_default();
+    let body = format!(r#"{{"node":"{}","parent":{parent},"patch":{}{format}}}"#, attempt.node, attempt.patch);
+    let url = format!("{}/v1/threads/{}/transitions", scene.g.url, thread.as_str().unwrap());
+    let request = scene.g.http.post(url).bearer_auth(token).header("content-type", "application/json");
+    Answer::of(request.body(body).send().await.unwrap()).await
+}
+
+/// What each attempt would have the writer write.
+fn asks(thread: &Value, transition: &Value) -> Vec<Value> {
+    let ask = |expect: Value| json!({"thread": thread, "transition": transition, "write_id": "spoiled", "expect": expect});
+    vec![ask(json!({"/target_user_id": 42})), ask(json!({"/requested_action": "drop_table"})), ask(json!({"/is_admin": true}))]
+}
+
+#[tokio::test]
+async fn what_a_node_may_not_return_comes_to_nothing() {
+    let mut scene = Scene::new(POLICY).await;
+    let twin = scene.case.clone();
+    // The thread under attack is a fresh one; the approved one is the twin.
+    scene.case.thread = scene.g.thread().await;
+    let id = scene.case.thread["thread"].as_str().unwrap().to_owned();
+    for attempt in attempts() {
+        let answer = send(&scene, &attempt).await;
+        assert_eq!((answer.status, answer.code()), (attempt.status, attempt.code), "{}: {:#}", attempt.name, answer.body);
+        if let Some(error) = attempt.error {
+            assert_eq!(answer.body["errors"][0]["code"], error, "{}: {:#}", attempt.name, answer.body);
+        }
+        let thread = scene.g.get(&format!("/v1/threads/{id}"), &scene.g.host).await.expect(200);
+        assert_eq!((&thread["version"], &thread["status"]), (&json!(0), &json!("open")), "{}", attempt.name);
+        for ask in asks(&thread["thread"], &thread["transition"]) {
+            assert_eq!(scene.write(&ask).await.code(), "expectation_failed", "{}", attempt.name);
+        }
+        assert_eq!(scene.rows_all(), 0, "{}", attempt.name);
+    }
+    let mut ask = twin.ask("twin");
+    ask["expect"] = json!({"/target_user_id": 42});
+    scene.write(&ask).await.expect(200);
+    assert_eq!(scene.rows_all(), 1);
+}
+
+#[tokio::test]
+async fn a_stale_parent_is_refused_whatever_is_asked_on_it() {
+    let scene = Scene::new(POLICY).await;
+    let stale = &scene.case.thread["transition"];
+    let node = (scene.g.parser.as_str(), "input_parser");
+    let answers = [
+        scene.g.propose(scene.case.id(), stale, node, json!({"raw_text": "x"})).await,
+        scene.g.propose(scene.case.id(), stale, (&scene.g.planner, "planner"), json!({"target_user_id": 99})).await,
+        scene.agent_path("transitions", json!({"node": "planner", "parent": stale, "patch": {}, "reaffirm": true})).await,
+        scene.agent_path("rollbacks", json!({"node": "planner", "parent": stale, "to_version": 0})).await,
+    ];
+    for answer in answers {
+        assert_eq!((answer.status, answer.code()), (409, "head_moved"), "{}", answer.body);
+        assert_eq!(answer.body["head"]["transition"], scene.case.held["transition"]);
+    }
+    scene.write(&scene.case.ask("w1")).await.expect(200);
+    assert_eq!(scene.rows_all(), 1);
+}
+
+#[tokio::test]
+async fn a_held_thread_takes_no_other_proposal_and_gives_no_write_of_it() {
+    let scene = Scene::new(POLICY).await;
+    let thread = scene.g.thread().await;
+    let held = scene.g.held(&thread).await;
+    let node = (scene.g.parser.as_str(), "input_parser");
+    let other = scene.g.propose(&thread["thread"], &thread["transition"], node, json!({"raw_text": "x"})).await;
+    assert_eq!((other.status, other.code()), (409, "thread_held"));
+    let ask = json!({"thread": thread["thread"], "transition": held["transition"], "write_id": "w1"});
+    assert_eq!(scene.write(&ask).await.code(), "not_head");
+    assert_eq!(scene.rows_all(), 0);
+    let decision = scene.g.approved(&held).await;
+    let honest = json!({"thread": thread["thread"], "transition": held["transition"], "receipt": decision["receipt"], "write_id": "w2"});
+    scene.write(&honest).await.expect(200);
+    assert_eq!(scene.rows_all(), 1);
+}
+
+#[tokio::test]
+async fn version_0_with_protected_values_owes_where_it_is_not_trusted() {
+    let scene = Scene::new(POLICY).await;
+    let untrusting = super::policy_with("trust_initial = true", "trust_initial = false");
+    scene.activate(&untrusting, json!([])).await;
+    let thread = scene.g.thread().await;
+    let ask = json!({"thread": thread["thread"], "transition": thread["transition"], "write_id": "w1"});
+    let refused = scene.write(&ask).await;
+    assert_eq!((refused.status, refused.code()), (403, "receipt_missing"));
+    assert_eq!(scene.rows_all(), 0);
+    let twin = approve(&scene.g).await;
+    scene.write(&twin.ask("w2")).await.expect(200);
+    assert_eq!(scene.rows_all(), 1);
+}
+
+#[tokio::test]
+async fn a_node_of_another_token_or_flow_proposes_nothing() {
+    let scene = Scene::new(POLICY).await;
+    let (id, head) = (scene.case.id(), &scene.case.held["transition"]);
+    let as_other = scene.g.propose(id, head, (&scene.g.parser, "planner"), json!({"target_user_id": 99})).await;
+    assert_eq!((as_other.status, as_other.code()), (403, "forbidden"));
+    for role in [&scene.g.host, &scene.g.writer, &scene.g.admin, &scene.g.auditor] {
+        let answer = scene.g.propose(id, head, (role, "planner"), json!({"target_user_id": 99})).await;
+        assert_eq!((answer.status, answer.code()), (403, "forbidden"));
+    }
+    scene.write(&scene.case.ask("w1")).await.expect(200);
+    assert_eq!(scene.rows_all(), 1);
+}

@@ -1,0 +1,157 @@
+//! Many at once: of any number exactly one is let through.
+
+use std::sync::Arc;
+
+use countersign::clock::SystemClock;
+use countersign::domain::json::size::StateLimits;
+use countersign::keyring::Keyring;
+use countersign::service::Service;
+use countersign::service::verify::VerifyAsk;
+use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use futures_util::future::join_all;
+use serde_json::json;
+
+use super::{Scene, approve};
+use crate::gateway::{MovedClock, POLICY};
+
+const MANY: usize = 20;
+
+#[tokio::test]
+async fn of_twenty_proposals_on_one_head_exactly_one_commits() {
+    let scene = Scene::new(POLICY).await;
+    let thread = scene.g.thread().await;
+    let node = (scene.g.parser.as_str(), "input_parser");
+    let ask = |turn: usize| scene.g.propose(&thread["thread"], &thread["transition"], node, json!({"raw_text": format!("{turn}")}));
+    let answers = join_all((0..MANY).map(ask)).await;
+    let committed: Vec<_> = answers.iter().filter(|it| it.status == 201).collect();
+    assert_eq!(committed.len(), 1);
+    for other in answers.iter().filter(|it| it.status != 201) {
+        assert_eq!((other.status, other.code()), (409, "head_moved"), "{}", other.body);
+        assert_eq!(other.body["head"]["transition"], committed[0].body["transition"]);
+    }
+    let ask = json!({"thread": thread["thread"], "transition": committed[0].body["transition"], "write_id": "w1"});
+    scene.write(&ask).await.expect(200);
+    assert_eq!(scene.rows_all(), 1);
+}
+
+#[tokio::test]
+async fn of_twenty_writes_of_one_head_exactly_one_is_let_through() {
+    let scene = Scene::new(POLICY).await;
+    let asks: Vec<_> = (0..MANY).map(|turn| scene.case.ask(&format!("w{turn}"))).collect();
+    let answers = join_all(asks.iter().map(|ask| scene.write(ask))).await;
+    assert_eq!(answers.iter().filter(|it| it.status == 200).count(), 1);
+    for other in answers.iter().filter(|it| it.status != 200) {
+        assert_eq!((other.status, other.code()), (403, "write_in_progress"), "{}", other.body);
+    }
+    assert_eq!(scene.rows_all(), 1);
+}
+
+#[tokio::test]
+async fn one_write_id_asked_for_two_threads_at_once_is_one_write() {
+    let scene = Scene::new(POLICY).await;
+    for turn in 0..5 {
+        let (one, two) = (approve(&scene.g).await, approve(&scene.g).await);
+        let name = format!("w{turn}");
+        let (left, right) = (one.ask(&name), two.ask(&name));
+        let (a, b) = tokio::join!(scene.write(&left), scene.write(&right));
+        let mut statuses = [(a.status, a.code()), (b.status, b.code())];
+        statuses.sort_unstable();
+        assert_eq!(statuses, [(200, ""), (403, "already_used")]);
+        assert_eq!(scene.rows(one.id()) + scene.rows(two.id()), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_write_and_a_change_on_top_race_and_one_wins() {
+    let scene = Scene::new(POLICY).await;
+    for turn in 0..5 {
+        let case = approve(&scene.g).await;
+        let ask = case.ask(&format!("w{turn}"));
+        let node = (scene.g.parser.as_str(), "input_parser");
+        let change = scene.g.propose(case.id(), &case.held["transition"], node, json!({"raw_text": "on top"}));
+        let (write, change) = tokio::join!(scene.write(&ask), change);
+        match (write.status, change.status) {
+            (200, 409) => assert_eq!((change.code(), scene.rows(case.id())), ("write_in_progress", 1)),
+            (403, 201) => assert_eq!((write.code(), scene.rows(case.id())), ("not_head", 0)),
+            other => panic!("{other:?}: {} {}", write.body, change.body),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_write_and_a_halt_race_and_after_the_halt_nobody_is_let_through() {
+    let scene = Scene::new(POLICY).await;
+    let asks: Vec<_> = (0..MANY).map(|turn| scene.case.ask(&format!("w{turn}"))).collect();
+    let (_, answers) = tokio::join!(scene.halt("payments", true, true), join_all(asks.iter().map(|ask| scene.write(ask))));
+    let allowed = answers.iter().filter(|it| it.status == 200).count();
+    assert!(allowed <= 1);
+    assert_eq!(scene.write(&scene.case.ask("after")).await.code(), "halted");
+    assert_eq!(scene.rows_all(), i64::try_from(allowed).unwrap());
+}
+
+#[tokio::test]
+async fn two_last_votes_at_once_make_one_receipt() {
+    use countersign::domain::review::Verdict;
+    let scene = Scene::new(POLICY).await;
+    let thread = scene.g.thread().await;
+    let held = scene.g.held(&thread).await;
+    let (a, b) = tokio::join!(scene.g.vote(&scene.g.alice, &held, Verdict::Approve), scene.g.vote(&scene.g.bob, &held, Verdict::Approve));
+    assert_eq!([a.is_ok(), b.is_ok()].iter().filter(|it| **it).count(), 1);
+    let receipt = scene.g.decision(&held).await.expect(200)["receipt"].clone();
+    let ask = |name: &str| json!({"thread": thread["thread"], "transition": held["transition"], "receipt": receipt, "write_id": name});
+    scene.write(&ask("w1")).await.expect(200);
+    assert_eq!(scene.write(&ask("w2")).await.status, 403);
+    assert_eq!(scene.rows_all(), 1);
+}
+
+/// Another gateway process on the same database and keyring: its own connections, its own caches.
+async fn second_gateway(scene: &Scene) -> Service {
+    let folder = scene.g.folder.path();
+    let options = SqliteOptions { clock_offset: scene.g.clock.clone(), ..SqliteOptions::default() };
+    let store = Arc::new(SqliteStore::open(folder.join("countersign.db"), options).unwrap());
+    let keyring = Keyring::open_or_create(&folder.join("keyring.json"), None, &SystemClock).unwrap();
+    let clock = Arc::new(MovedClock(scene.g.clock.clone()));
+    Service::open(store, keyring, clock, StateLimits::default(), scene.g.url.clone()).await.unwrap()
+}
+
+#[tokio::test]
+async fn of_two_gateways_on_one_database_exactly_one_lets_through() {
+    let scene = Scene::new(POLICY).await;
+    let second = second_gateway(&scene).await;
+    let token = scene.g.service.token_of(&scene.g.writer).await.unwrap();
+    for turn in 0..5 {
+        let case = approve(&scene.g).await;
+        let ask = |name: String| VerifyAsk {
+            thread: case.id().as_str().unwrap().try_into().unwrap(),
+            transition: case.held["transition"].as_str().unwrap().try_into().unwrap(),
+            receipt: Some(case.receipt().to_owned()),
+            write_id: name.as_str().try_into().unwrap(),
+            expect: Vec::new(),
+        };
+        let asks: Vec<_> = (0..MANY).map(|at| ask(format!("w{turn}-{at}"))).collect();
+        let service = |at: usize| if at % 2 == 0 { &*scene.g.service } else { &second };
+        let answers = join_all(asks.iter().enumerate().map(|(at, ask)| service(at).verify(&token, ask))).await;
+        assert_eq!(answers.iter().filter(|it| it.is_ok()).count(), 1);
+    }
+}
+
+#[tokio::test]
+async fn what_one_gateway_commits_the_other_does_not_write_from_memory() {
+    let scene = Scene::new(POLICY).await;
+    let second = second_gateway(&scene).await;
+    let token = scene.g.service.token_of(&scene.g.writer).await.unwrap();
+    // The second gateway has seen and kept the approved head; then the first commits on top of it.
+    second.state_view(&scene.case.id().as_str().unwrap().try_into().unwrap(), &"planner".try_into().unwrap(), None).await.unwrap();
+    scene.harmless(&scene.case.held["transition"], "on top").await;
+    let ask = VerifyAsk {
+        thread: scene.case.id().as_str().unwrap().try_into().unwrap(),
+        transition: scene.case.held["transition"].as_str().unwrap().try_into().unwrap(),
+        receipt: Some(scene.case.receipt().to_owned()),
+        write_id: "w1".try_into().unwrap(),
+        expect: Vec::new(),
+    };
+    assert!(second.verify(&token, &ask).await.is_err());
+    let twin = approve(&scene.g).await;
+    scene.write(&twin.ask("w2")).await.expect(200);
+    assert_eq!(scene.rows_all(), 1);
+}

@@ -1,0 +1,277 @@
+//! Votes that do not count: what they were on stays unwritten until people who may have approved it.
+
+use countersign::domain::account::{Account, MachineRole, PersonRole};
+use countersign::domain::review::{Ballot, BrowserCheck, Verdict};
+use countersign::service::access::NewAccount;
+use countersign::service::error::Error;
+use countersign::web::api::problem::vote_code;
+use serde_json::{Value, json};
+
+use super::{BoxFuture, Scene, policy_with};
+use crate::gateway::{POLICY, ballot, owned_token, person};
+
+/// The code that a refused vote has on the wire.
+fn code(error: &Error) -> &'static str {
+    match error {
+        Error::Vote(refused) => vote_code(refused),
+        Error::WriteInProgress => "write_in_progress",
+        Error::Halted => "halted",
+        Error::Closed => "closed",
+        Error::Denied(code) => code.as_str(),
+        Error::NotFound(_) => "not_found",
+        Error::Unauthenticated => "unauthenticated",
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn cast(scene: &Scene, who: &Account, held: &Value, ballot: Ballot) -> &'static str {
+    let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
+    match scene.g.service.vote(&who.id, &review, &ballot).await {
+        Ok(voted) => panic!("the vote was counted: {voted:?}"),
+        Err(error) => code(&error),
+    }
+}
+
+async fn votes(scene: &Scene, who: &Account, held: &Value) -> &'static str {
+    cast(scene, who, held, ballot(held, Verdict::Approve)).await
+}
+
+/// A hold, how a vote on it is spoiled, and the code that the vote gets.
+struct Case {
+    policy: String,
+    code: &'static str,
+    spoil: for<'a> fn(&'a Scene, &'a Value) -> BoxFuture<'a, &'static str>,
+}
+
+/// No row by the spoiled vote; exactly one after honest votes on another thread.
+async fn run(case: Case) {
+    let scene = Scene::new(POLICY).await;
+    scene.write(&scene.case.ask("twin")).await.expect(200);
+    scene.g.confirm("twin").await.expect(200);
+    scene.activate(&case.policy, json!([])).await;
+    let thread = scene.g.thread().await;
+    let held = scene.g.held(&thread).await;
+    assert_eq!((case.spoil)(&scene, &held).await, case.code);
+    let ask = json!({"thread": thread["thread"], "transition": held["transition"], "write_id": "spoiled"});
+    let refused = scene.write(&ask).await;
+    assert_eq!(refused.status, 403);
+    assert!(["not_head", "halted", "closed", "policy_mismatch"].contains(&refused.code()), "{}", refused.code());
+    assert_eq!((scene.rows(&thread["thread"]), scene.rows_all()), (0, 1));
+}
+
+macro_rules! votes {
+    ($($name:ident: $code:literal, $policy:expr, |$scene:ident, $held:ident| $body:expr;)*) => {$(
+        #[tokio::test]
+        async fn $name() {
+            fn spoil<'a>($scene: &'a Scene, $held: &'a Value) -> BoxFuture<'a, &'static str> {
+                Box::pin(async move { $body })
+            }
+            run(Case { policy: $policy.to_owned(), code: $code, spoil }).await;
+        }
+    )*};
+}
+
+fn two_needed() -> String {
+    policy_with("need = 1", "need = 2")
+}
+
+async fn outsider(scene: &Scene, name: &str, role: PersonRole, groups: &[&str]) -> Account {
+    let groups = groups.iter().map(|it| (*it).try_into().unwrap()).collect();
+    let new = NewAccount { name: name.to_owned(), role, groups };
+    scene.g.service.add_account(&new, "correct horse battery".to_owned()).await.unwrap()
+}
+
+async fn cancelled(scene: &Scene, held: &Value) {
+    let path = format!("/v1/transitions/{}/cancellation", held["transition"].as_str().unwrap());
+    scene.g.post(&path, &scene.g.planner, json!({"reason": "never mind"})).await.expect(200);
+}
+
+votes! {
+    one_person_does_not_vote_twice: "not_eligible", two_needed(), |s, held| {
+        s.g.vote(&s.g.alice, held, Verdict::Approve).await.unwrap();
+        votes(s, &s.g.alice, held).await
+    };
+    who_refused_does_not_approve_afterwards: "not_eligible", policy_with("need = 1", "need = 1").replace("ttl = \"24h\"", "ttl = \"24h\"\ndenials = 2"), |s, held| {
+        s.g.vote(&s.g.alice, held, Verdict::Deny).await.unwrap();
+        votes(s, &s.g.alice, held).await
+    };
+    one_approval_of_two_is_not_enough: "not_eligible", two_needed(), |s, held| {
+        assert_eq!(s.g.vote(&s.g.bob, held, Verdict::Approve).await.unwrap(), countersign::service::votes::Voted::Waiting);
+        votes(s, &s.g.bob, held).await
+    };
+    who_is_in_no_group_that_is_asked_does_not_vote: "not_eligible", POLICY, |s, held| {
+        let carol = person(&s.g.service, "carol", &["accounting"]).await;
+        votes(s, &carol, held).await
+    };
+    who_is_in_no_group_does_not_vote: "not_eligible", POLICY, |s, held| {
+        let carol = person(&s.g.service, "carol", &[]).await;
+        votes(s, &carol, held).await
+    };
+    an_administrator_does_not_vote: "not_eligible", POLICY, |s, held| {
+        let root = outsider(s, "root", PersonRole::Admin, &["reviewers"]).await;
+        votes(s, &root, held).await
+    };
+    an_auditor_does_not_vote: "not_eligible", POLICY, |s, held| {
+        let eve = outsider(s, "eve", PersonRole::Auditor, &["reviewers"]).await;
+        votes(s, &eve, held).await
+    };
+    who_is_of_the_team_that_owns_the_agent_does_not_vote: "not_eligible", POLICY, |s, held| {
+        let carol = person(&s.g.service, "carol", &["reviewers", "platform"]).await;
+        votes(s, &carol, held).await
+    };
+    a_stage_that_there_is_not_counts_nothing: "wrong_stage", POLICY, |s, held| {
+        cast(s, &s.g.alice, held, Ballot { stage: 1, ..ballot(held, Verdict::Approve) }).await
+    };
+    a_vote_after_the_deadline_does_not_count: "expired", POLICY, |s, held| {
+        s.pass_seconds(24 * 3600);
+        votes(s, &s.g.alice, held).await
+    };
+    a_vote_on_another_digest_does_not_count: "digest_mismatch", POLICY, |s, held| {
+        let other = s.case.held["transition"].as_str().unwrap().try_into().unwrap();
+        cast(s, &s.g.alice, held, Ballot { transition: other, ..ballot(held, Verdict::Approve) }).await
+    };
+    a_page_is_used_once: "nonce_used", two_needed(), |s, held| {
+        let first = ballot(held, Verdict::Approve);
+        let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
+        s.g.service.vote(&s.g.alice.id, &review, &first).await.unwrap();
+        cast(s, &s.g.bob, held, first).await
+    };
+    a_page_that_the_browser_found_wrong_approves_nothing: "browser_mismatch", POLICY, |s, held| {
+        cast(s, &s.g.alice, held, Ballot { browser_check: BrowserCheck::Mismatch, ..ballot(held, Verdict::Approve) }).await
+    };
+    a_stage_that_asks_for_words_gets_words: "comment_required", policy_with("need = 1", "need = 1\ncomment = \"required\""), |s, held| {
+        cast(s, &s.g.alice, held, Ballot { comment: Some(" \n".to_owned()), ..ballot(held, Verdict::Approve) }).await
+    };
+    a_comment_is_no_document: "comment_too_long", POLICY, |s, held| {
+        cast(s, &s.g.alice, held, Ballot { comment: Some("x".repeat(4_001)), ..ballot(held, Verdict::Approve) }).await
+    };
+    a_vote_on_a_halted_flow_does_not_count: "halted", POLICY, |s, held| {
+        s.halt("payments", true, false).await;
+        votes(s, &s.g.alice, held).await
+    };
+    a_vote_while_all_is_halted_does_not_count: "halted", POLICY, |s, held| {
+        s.halt("all", true, false).await;
+        votes(s, &s.g.alice, held).await
+    };
+    a_vote_on_a_cancelled_hold_does_not_count: "review_ended", POLICY, |s, held| {
+        cancelled(s, held).await;
+        votes(s, &s.g.alice, held).await
+    };
+    a_vote_on_a_denied_hold_does_not_count: "review_ended", POLICY, |s, held| {
+        s.g.vote(&s.g.bob, held, Verdict::Deny).await.unwrap();
+        votes(s, &s.g.alice, held).await
+    };
+    a_vote_in_a_closed_thread_does_not_count: "review_ended", POLICY, |s, held| {
+        let told = s.g.get(&format!("/v1/transitions/{}", held["transition"].as_str().unwrap()), &s.g.auditor).await.expect(200);
+        let path = format!("/v1/threads/{}/closing", told["thread"].as_str().unwrap());
+        s.g.post(&path, &s.g.admin, json!({"reason": "an exercise"})).await.expect(200);
+        votes(s, &s.g.alice, held).await
+    };
+    a_hold_of_a_policy_that_is_not_accepted_is_not_approved: "policy_mismatch", POLICY, |s, held| {
+        s.activate(&policy_with("24h", "6h"), json!([])).await;
+        votes(s, &s.g.alice, held).await
+    };
+    a_review_of_another_thread_takes_no_vote_on_this_digest: "digest_mismatch", POLICY, |s, held| {
+        let other = s.g.held(&s.g.thread().await).await;
+        cast(s, &s.g.alice, &other, ballot(held, Verdict::Approve)).await
+    };
+    who_has_no_account_does_not_vote: "unauthenticated", POLICY, |s, held| {
+        let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
+        let nobody = "nobody".try_into().unwrap();
+        code(&s.g.service.vote(&nobody, &review, &ballot(held, Verdict::Approve)).await.unwrap_err())
+    };
+}
+
+/// A thread held by an agent of this owner, on top of what others did.
+async fn held_by(scene: &Scene, owner: &str, thread: &Value, parent: &Value, user: u64) -> Value {
+    let agent = owned_token(&scene.g.service, "another", MachineRole::Agent, &["planner"], owner).await;
+    scene.g.propose(&thread["thread"], parent, (&agent, "planner"), json!({"target_user_id": user})).await.expect(202)
+}
+
+#[tokio::test]
+async fn who_owns_the_proposing_agent_does_not_vote_and_another_does() {
+    let scene = Scene::new(POLICY).await;
+    let thread = scene.g.thread().await;
+    let held = held_by(&scene, "alice", &thread, &thread["transition"], 99).await;
+    assert_eq!(votes(&scene, &scene.g.alice, &held).await, "not_eligible");
+    let ask = json!({"thread": thread["thread"], "transition": held["transition"], "write_id": "w1"});
+    assert_eq!(scene.write(&ask).await.code(), "not_head");
+    assert_eq!(scene.rows_all(), 0);
+    scene.g.vote(&scene.g.bob, &held, Verdict::Approve).await.unwrap();
+    let mut honest = ask.clone();
+    honest["receipt"] = scene.g.decision(&held).await.expect(200)["receipt"].clone();
+    scene.write(&honest).await.expect(200);
+    assert_eq!(scene.rows_all(), 1);
+}
+
+#[tokio::test]
+async fn who_owns_an_agent_of_an_earlier_step_does_not_vote_until_that_is_written() {
+    let scene = Scene::new(POLICY).await;
+    let thread = scene.g.thread().await;
+    // Alice's own agent commits something harmless; then another team's agent asks for something protected.
+    let hers = owned_token(&scene.g.service, "hers", MachineRole::Agent, &["input_parser"], "alice").await;
+    let text = json!({"raw_text": "pay user 99"});
+    let first = scene.g.propose(&thread["thread"], &thread["transition"], (&hers, "input_parser"), text).await.expect(201);
+    let patch = json!({"target_user_id": 99});
+    let node = (scene.g.planner.as_str(), "planner");
+    let held = scene.g.propose(&thread["thread"], &first["transition"], node, patch).await.expect(202);
+    assert_eq!(votes(&scene, &scene.g.alice, &held).await, "not_eligible");
+    scene.g.vote(&scene.g.bob, &held, Verdict::Approve).await.unwrap();
+    // And not on what comes after it either: an approval does not wash the hands.
+    let again = json!({"node": "planner", "parent": held["transition"], "patch": {}, "reaffirm": true});
+    let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
+    let reaffirmed = scene.g.post(&path, &scene.g.planner, again).await.expect(202);
+    assert_eq!(votes(&scene, &scene.g.alice, &reaffirmed).await, "not_eligible");
+    scene.g.vote(&scene.g.bob, &reaffirmed, Verdict::Approve).await.unwrap();
+    let receipt = scene.g.decision(&reaffirmed).await.expect(200)["receipt"].clone();
+    let ask = json!({"thread": thread["thread"], "transition": reaffirmed["transition"], "receipt": receipt, "write_id": "w1"});
+    scene.write(&ask).await.expect(200);
+    let done = scene.g.confirm("w1").await.expect(200);
+    let next = scene.g.propose(&thread["thread"], &done["transition"], node, json!({"target_user_id": 5})).await.expect(202);
+    scene.g.vote(&scene.g.alice, &next, Verdict::Approve).await.unwrap();
+    assert_eq!(scene.rows_all(), 1);
+}
+
+#[tokio::test]
+async fn what_only_its_owner_could_approve_is_rejected() {
+    let scene = Scene::new(POLICY).await;
+    let thread = scene.g.thread().await;
+    let agent = owned_token(&scene.g.service, "own", MachineRole::Agent, &["planner"], "reviewers").await;
+    let answer = scene.g.propose(&thread["thread"], &thread["transition"], (&agent, "planner"), json!({"target_user_id": 99})).await;
+    assert_eq!((answer.status, &answer.body["errors"][0]["code"]), (422, &json!("nobody_can_approve")));
+}
+
+#[tokio::test]
+async fn an_unknown_outcome_is_approved_past_only_with_a_tick() {
+    use countersign::domain::review::Ticked;
+    let scene = Scene::new(POLICY).await;
+    let reserved = scene.case.ask("w1");
+    scene.write(&reserved).await.expect(200);
+    scene.pass_seconds(31);
+    let body = json!({"node": "planner", "parent": scene.case.held["transition"], "patch": {}, "reaffirm": true});
+    let held = scene.agent_path("transitions", body).await.expect(202);
+    assert_eq!(votes(&scene, &scene.g.alice, &held).await, "write_outcome_unknown");
+    assert_eq!(scene.rows_all(), 1);
+    let ticked = Ballot { outcome_unknown_accepted: Ticked::Yes, ..ballot(&held, Verdict::Approve) };
+    let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
+    scene.g.service.vote(&scene.g.alice.id, &review, &ticked).await.unwrap();
+    // It stays unknown on the next head too.
+    let body = json!({"node": "planner", "parent": held["transition"], "patch": {}, "reaffirm": true});
+    let next = scene.agent_path("transitions", body).await.expect(202);
+    assert_eq!(votes(&scene, &scene.g.bob, &next).await, "write_outcome_unknown");
+}
+
+#[tokio::test]
+async fn a_denial_is_no_receipt() {
+    use countersign::domain::review::HoldState;
+    let scene = Scene::new(POLICY).await;
+    let held = scene.g.held(&scene.g.thread().await).await;
+    scene.g.vote(&scene.g.bob, &held, Verdict::Deny).await.unwrap();
+    let told = scene.g.service.told(held["transition"].as_str().unwrap().try_into().unwrap()).await.unwrap();
+    let HoldState::Denied { denial, .. } = told.hold.unwrap().state else { panic!("it was denied") };
+    let refused = scene.write(&super::forge::with_receipt(&scene, denial)).await;
+    assert_eq!((refused.status, refused.code()), (403, "receipt_malformed"));
+    assert_eq!(scene.rows_all(), 0);
+    scene.write(&scene.case.ask("w1")).await.expect(200);
+    assert_eq!(scene.rows_all(), 1);
+}

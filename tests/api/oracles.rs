@@ -1,0 +1,1 @@
+//! Nothing an agent sends can read what it may not.

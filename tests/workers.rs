@@ -1,6 +1,6 @@
 //! What workers do, one run at a time.
 
-#![expect(clippy::unwrap_used, reason = "a test says by its failure what could not be")]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a test says by its failure what could not be")]
 
 mod history;
 

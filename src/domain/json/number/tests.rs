@@ -70,7 +70,7 @@ fn a_decimal_that_no_double_says_back_is_refused() {
 #[test]
 fn of_two_shortest_decimals_as_near_only_the_even_one_is_accepted() {
     assert_eq!("600000000000000.2".parse::<f64>(), "600000000000000.3".parse());
-    assert_eq!(exact("600000000000000.2"), number(600_000_000_000_000.2));
+    assert_eq!(exact("600000000000000.2"), number(600_000_000_000_000.0 + 0.25));
     assert_eq!(exact("600000000000000.3"), None);
     assert_eq!(exact("600000000000000.25"), None);
 }

@@ -260,7 +260,7 @@ fn identity_of(transition: &Transition) -> Option<crate::domain::chain::hash::Di
         kind: statement.kind,
         format: transition.format,
         patch,
-        attempt: statement.attempt,
+        attempt: statement.attempt.unwrap_or(1),
     };
     Some(identity.digest())
 }

@@ -66,6 +66,10 @@ pub fn source(policy: &str) -> PolicySource {
     PolicySource { text: policy.to_owned(), schemas }
 }
 
+pub fn settings(url: &str) -> Settings {
+    Settings { limits: StateLimits::default(), public_url: url.to_owned(), session_lifetime: Duration::from_secs(3600) }
+}
+
 /// A gateway with the payments flow.
 pub async fn spawn_gateway() -> Gateway {
     spawn_with_policy(POLICY).await
@@ -83,13 +87,8 @@ pub async fn spawn_on(folder: tempfile::TempDir, clock: ClockOffset, store: Arc<
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://localhost:{}", listener.local_addr().unwrap().port());
     let keyring = Keyring::open_or_create(&folder.path().join("keyring.json"), Some("urn:test:gateway"), &SystemClock).unwrap();
-    let settings = Settings {
-        limits: StateLimits::default(),
-        public_url: url.clone(),
-        session_lifetime: Duration::from_secs(3600),
-    };
     let moved = Arc::new(MovedClock(clock.clone()));
-    let service = Arc::new(Service::open(store, keyring, moved, settings).await.unwrap());
+    let service = Arc::new(Service::open(store, keyring, moved, settings(&url)).await.unwrap());
     let edge = Edge {
         body_bytes_max: 1024 * 1024,
         depth_max: 64,

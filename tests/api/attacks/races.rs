@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use countersign::clock::SystemClock;
-use countersign::domain::json::size::StateLimits;
 use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::service::verify::VerifyAsk;
@@ -12,7 +11,7 @@ use futures_util::future::join_all;
 use serde_json::json;
 
 use super::{Scene, approve};
-use crate::gateway::{MovedClock, POLICY};
+use crate::gateway::{settings, MovedClock, POLICY};
 
 const MANY: usize = 20;
 
@@ -111,7 +110,7 @@ async fn second_gateway(scene: &Scene) -> Service {
     let store = Arc::new(SqliteStore::open(folder.join("countersign.db"), options).unwrap());
     let keyring = Keyring::open_or_create(&folder.join("keyring.json"), None, &SystemClock).unwrap();
     let clock = Arc::new(MovedClock(scene.g.clock.clone()));
-    Service::open(store, keyring, clock, StateLimits::default(), scene.g.url.clone()).await.unwrap()
+    Service::open(store, keyring, clock, settings(&scene.g.url)).await.unwrap()
 }
 
 #[tokio::test]

@@ -34,10 +34,7 @@ pub enum GatewayError {
 pub async fn open(config: &Config, public_url: String) -> Result<Arc<Service>, GatewayError> {
     private_directory(&config.data).map_err(GatewayError::Data)?;
     let keyring = Keyring::start(&config.keyring, config.issuer.as_deref(), &SystemClock)?;
-    let store: Arc<dyn Store> = match &config.database {
-        Database::Sqlite => Arc::new(SqliteStore::open(config.sqlite_path(), SqliteOptions::default())?),
-        Database::Postgres(url) => Arc::new(PostgresStore::open(url.expose(), PostgresOptions::default()).await?),
-    };
+    let store = store(config).await?;
     let limits = StateLimits {
         bytes_max: config.limits.state_bytes,
         leaves_max: config.limits.leaves,
@@ -45,6 +42,17 @@ pub async fn open(config: &Config, public_url: String) -> Result<Arc<Service>, G
     };
     let settings = Settings { limits, public_url, session_lifetime: config.sessions.lifetime };
     Ok(Arc::new(Service::open(store, keyring, Arc::new(SystemClock), settings).await?))
+}
+
+/// Opens the database of a configuration, bringing its tables up to date.
+pub async fn store(config: &Config) -> Result<Arc<dyn Store>, GatewayError> {
+    Ok(match &config.database {
+        Database::Sqlite => {
+            private_directory(&config.data).map_err(GatewayError::Data)?;
+            Arc::new(SqliteStore::open(config.sqlite_path(), SqliteOptions::default())?)
+        }
+        Database::Postgres(url) => Arc::new(PostgresStore::open(url.expose(), PostgresOptions::default()).await?),
+    })
 }
 
 /// Nobody else on the machine has a reason to look.

@@ -8,11 +8,11 @@ use super::args;
 use super::output::Output;
 use super::{CliError, Exit, beside};
 use crate::clock::Clock;
-use crate::config::{Config, Database};
+use crate::config::Config;
+use crate::gateway;
 use crate::keyring::Keyring;
 use crate::service::audit::{Report, audit};
 use crate::service::error::Error;
-use crate::store::sqlite::{SqliteOptions, SqliteStore};
 
 /// Yes if nothing is wrong, no with a list of what is, could not tell where there is nothing to look at.
 pub fn run(args: &args::Audit, config: &Config, clock: &impl Clock, out: &mut Output<'_>) -> Result<Exit, CliError> {
@@ -22,12 +22,9 @@ pub fn run(args: &args::Audit, config: &Config, clock: &impl Clock, out: &mut Ou
     beside::need_database(config)?;
     let keyring = Keyring::existing(&config.keyring, config.issuer.as_deref())?;
     let keys = keyring.current()?;
-    let store = match &config.database {
-        Database::Sqlite => SqliteStore::open(config.sqlite_path(), SqliteOptions::default())?,
-        Database::Postgres(_) => return Err(CliError::NotBuilt("PostgreSQL")),
-    };
     let report = beside::block_on(async {
-        audit(&store, &keys, clock.now()).await.map_err(|error| CliError::Service(Error::Store(error)))
+        let store = gateway::store(config).await?;
+        audit(&*store, &keys, clock.now()).await.map_err(|error| CliError::Service(Error::Store(error)))
     })?;
     let sound = report.findings.is_empty();
     out.answer(text(&report), || json!({"sound": sound, "report": report}))?;

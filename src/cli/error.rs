@@ -10,7 +10,6 @@ use crate::domain::keys::KeysError;
 use crate::gateway::GatewayError;
 use crate::keyring::KeyringError;
 use crate::service::error::Error;
-use crate::store::sqlite::OpenError;
 
 /// Why a command has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -24,9 +23,6 @@ pub enum CliError {
     /// The gateway's data cannot be opened.
     #[error(transparent)]
     Gateway(#[from] GatewayError),
-    /// The database does not open.
-    #[error("the database does not open")]
-    Open(#[from] OpenError),
     /// The gateway did not do as asked.
     #[error(transparent)]
     Service(#[from] Error),
@@ -83,7 +79,6 @@ impl CliError {
             Self::Config(_)
             | Self::Keyring(_)
             | Self::Gateway(_)
-            | Self::Open(_)
             | Self::NoDatabase { .. }
             | Self::Taken { .. }
             | Self::Listen { .. }

@@ -3,20 +3,13 @@
 use serde_json::json;
 
 use super::output::Output;
-use super::{CliError, Exit};
-use crate::config::{Config, Database};
-use crate::gateway::GatewayError;
-use crate::store::sqlite::{SqliteOptions, SqliteStore};
+use super::{CliError, Exit, beside};
+use crate::config::Config;
+use crate::gateway;
 
 /// Opening a database migrates it; one that is not there is made.
 pub fn run(config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
-    match &config.database {
-        Database::Sqlite => {
-            std::fs::create_dir_all(&config.data).map_err(GatewayError::Data)?;
-            drop(SqliteStore::open(config.sqlite_path(), SqliteOptions::default())?);
-        }
-        Database::Postgres(_) => return Err(CliError::NotBuilt("PostgreSQL")),
-    }
+    beside::block_on(async { Ok(drop(gateway::store(config).await?)) })?;
     out.answer("the database is up to date", || json!({"migrated": true}))?;
     Ok(Exit::Yes)
 }

@@ -2,10 +2,10 @@
 
 #![expect(dead_code, reason = "each test that reads the history uses a part of it")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use countersign::clock::{Clock, ClockOffset, SystemClock};
 use countersign::domain::account::{MachineRole, PersonRole, Token};
@@ -27,6 +27,7 @@ use countersign::service::transitions::Answer;
 use countersign::service::verify::VerifyAsk;
 use countersign::store::Store;
 use countersign::store::record::Stored;
+use countersign::store::row::Table;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use serde_json::{Value, json};
 
@@ -62,9 +63,11 @@ impl Gateway {
         let keyring = Keyring::open_or_create(&folder.join("keyring.json"), None, &SystemClock).unwrap();
         let kept: Arc<dyn Store> = Arc::<SqliteStore>::clone(&store);
         let clocked: Arc<dyn Clock> = Arc::new(clock.clone());
-        let url = "http://localhost:1".to_owned();
-        let session_lifetime = std::time::Duration::from_secs(3600);
-        let settings = Settings { limits: StateLimits::default(), public_url: url, session_lifetime };
+        let settings = Settings {
+            limits: StateLimits::default(),
+            public_url: "http://localhost:1".to_owned(),
+            session_lifetime: Duration::from_secs(3600),
+        };
         let service = Service::open(kept, keyring, clocked, settings).await.unwrap();
         Self { folder: folder.to_owned(), clock, service: Arc::new(service), store }
     }
@@ -221,8 +224,10 @@ async fn one_full_round(service: &Service, cast: &Cast) {
     make(service, &cast.host, "round").await;
     propose(service, &cast.agent, "round", "input_parser", json!({"raw_text": "Pay Eva."})).await;
     propose(service, &cast.agent, "round", "planner", json!({"requested_action": "payout"})).await;
-    let rejected = propose(service, &cast.agent, "round", "planner", json!({"is_admin": true})).await;
-    assert!(matches!(rejected, Answer::Rejected(_)));
+    for injected in [json!({"is_admin": true}), json!({"execution_permissions": ["write"]})] {
+        let rejected = propose(service, &cast.agent, "round", "planner", injected).await;
+        assert!(matches!(rejected, Answer::Rejected(_)));
+    }
     let (transition, review) = held(&propose(service, &cast.agent, "round", "planner", json!({"target_user_id": 42})).await);
     service.vote(&cast.ada, &review, &ballot(transition, 0, Verdict::Approve)).await.unwrap();
     let receipt = receipt_of(service, transition).await;
@@ -266,6 +271,71 @@ async fn stops_and_takes_back(service: &Service, cast: &Cast) {
     service.revoke_token(&spare.record.id).await.unwrap();
     service.activate_policy(&admin(), None, stricter(), BTreeSet::new()).await.unwrap();
     service.activate_policy(&admin(), None, example("payments"), BTreeSet::new()).await.unwrap();
+}
+
+/// Another writer's token, as whoever runs the gateway asks for it.
+pub fn writer() -> NewToken {
+    let nodes = BTreeSet::from([NodeId::try_from("database_writer").unwrap()]);
+    let name = "another-writer".to_owned();
+    NewToken { name, role: MachineRole::Writer, owner: "platform".to_owned(), flow: Some(flow("payments")), nodes }
+}
+
+/// A row as the database has it.
+pub type Columns = Vec<rusqlite::types::Value>;
+
+/// Lives through everything, and returns every row that was replaced since, as it once was.
+pub async fn live_through_remembering(service: &Service, file: &Path) -> Vec<(Table, Columns)> {
+    let mut seen: BTreeMap<(Table, String), Columns> = BTreeMap::new();
+    let mut older = Vec::new();
+    service.set_up_link().await.unwrap().unwrap();
+    let cast = cast(service).await;
+    look(file, &mut seen, &mut older);
+    // A set-up link is used by nobody here; a sign-in link is.
+    let link = service.sign_in_link(&cast.ben).await.unwrap();
+    look(file, &mut seen, &mut older);
+    let (ben, _) = service.use_sign_in_link(&link).await.unwrap();
+    look(file, &mut seen, &mut older);
+    service.sign_out(&ben).await.unwrap();
+    make(service, &cast.host, "t").await;
+    look(file, &mut seen, &mut older);
+    let (transition, review) = held(&propose(service, &cast.agent, "t", "planner", json!({"target_user_id": 42})).await);
+    look(file, &mut seen, &mut older);
+    service.vote(&cast.ada, &review, &ballot(transition, 0, Verdict::Approve)).await.unwrap();
+    look(file, &mut seen, &mut older);
+    let receipt = receipt_of(service, transition).await;
+    let allowed = service.verify(&cast.writer, &ask("t", transition, receipt, "w")).await.unwrap();
+    look(file, &mut seen, &mut older);
+    let by = Revoker::Admin(admin());
+    service.revoke_receipt(&by, &allowed.write.receipt.clone().unwrap(), "too late").await.unwrap();
+    service.confirm(&cast.writer, &allowed.write.key.write_id, &json!({"result_ref": "row-1"})).await.unwrap();
+    look(file, &mut seen, &mut older);
+    for proposing in [true, false] {
+        let halt = Halt { proposing, verifying: false, reason: "drill".to_owned() };
+        for scope in [Scope::All, Scope::Flow(flow("payments"))] {
+            service.set_halt(&admin(), &scope, &halt).await.unwrap();
+        }
+        look(file, &mut seen, &mut older);
+    }
+    service.revoke_token(&cast.agent.record.id).await.unwrap();
+    look(file, &mut seen, &mut older);
+    older
+}
+
+fn look(file: &Path, seen: &mut BTreeMap<(Table, String), Columns>, older: &mut Vec<(Table, Columns)>) {
+    let connection = rusqlite::Connection::open(file).unwrap();
+    for table in Table::ALL {
+        let sql = format!("SELECT id, alias, owner, state, due, revision, body, key_id, mac FROM {}", table.name());
+        let mut statement = connection.prepare(&sql).unwrap();
+        let rows = statement.query_map([], |row| (0..9).map(|at| row.get(at)).collect::<rusqlite::Result<Columns>>());
+        for columns in rows.unwrap().map(Result::unwrap) {
+            let rusqlite::types::Value::Text(id) = &columns[0] else { panic!("an id is a text") };
+            if let Some(before) = seen.insert((*table, id.clone()), columns.clone()) {
+                if before != columns {
+                    older.push((*table, before));
+                }
+            }
+        }
+    }
 }
 
 fn stricter() -> PolicySource {

@@ -144,7 +144,7 @@ impl Audit<'_> {
     pub(super) fn check_transition(&mut self, transition: &Transition) {
         let (statement, id) = (&transition.statement, transition.digest);
         self.expect(statement.digest() == id, Table::Transitions, id, "the statement does not hash to the digest");
-        let known = self.policies.contains_key(&statement.policy);
+        let known = self.all.policies.contains_key(&statement.policy.to_string());
         self.expect(known, Table::Policies, statement.policy, "a transition was judged by it, and it is gone");
         let token = self.all.tokens.get(statement.principal.as_str()).map(|it| &it.record);
         let allowed = token.is_some_and(|it| speaks_for(it, transition));

@@ -59,12 +59,13 @@ const LOOKS_MAX: usize = 4;
 
 /// Replays everything.
 pub async fn audit(store: &dyn Store, keys: &Keys, now: Timestamp) -> Result<Report, StoreError> {
-    let mut report = look(store, keys, now).await?;
+    let mut policies = BTreeMap::new();
+    let mut report = look(store, keys, now, &mut policies).await?;
     for _ in 1..LOOKS_MAX {
         if report.findings.is_empty() {
             break;
         }
-        let mut again = look(store, keys, now).await?;
+        let mut again = look(store, keys, now, &mut policies).await?;
         again.findings.retain(|it| report.findings.contains(it));
         let steady = again.findings.len() == report.findings.len();
         report = again;
@@ -75,10 +76,15 @@ pub async fn audit(store: &dyn Store, keys: &Keys, now: Timestamp) -> Result<Rep
     Ok(report)
 }
 
-async fn look(store: &dyn Store, keys: &Keys, now: Timestamp) -> Result<Report, StoreError> {
+async fn look(
+    store: &dyn Store,
+    keys: &Keys,
+    now: Timestamp,
+    policies: &mut BTreeMap<Digest, Policy>,
+) -> Result<Report, StoreError> {
     let mut findings = Vec::new();
     let all = Everything::load(store, keys.row(), &mut findings).await?;
-    let mut audit = Audit { keys, now, all: &all, policies: BTreeMap::new(), findings, versions: 0 };
+    let mut audit = Audit { keys, now, all: &all, policies, findings, versions: 0 };
     audit.check_policies();
     audit.check_events();
     audit.check_access();
@@ -102,7 +108,8 @@ struct Audit<'a> {
     keys: &'a Keys,
     now: Timestamp,
     all: &'a Everything,
-    policies: BTreeMap<Digest, Policy>,
+    /// Compiled once, however often it looks; which there are is asked of the rows.
+    policies: &'a mut BTreeMap<Digest, Policy>,
     findings: Vec<Finding>,
     versions: u64,
 }
@@ -126,9 +133,12 @@ impl Audit<'_> {
             let source = PolicySource { text: row.text.clone(), schemas: row.schemas.clone() };
             self.expect(source.digest() == row.digest, Table::Policies, id, "the text does not hash to the digest");
             self.expect(stored.revision == 1, Table::Policies, id, "a policy is never replaced");
+            if self.policies.contains_key(&source.digest()) {
+                continue;
+            }
             match Policy::compile(&source) {
                 Ok(policy) if *policy.flow() == row.flow => {
-                    self.policies.insert(row.digest, policy);
+                    self.policies.insert(source.digest(), policy);
                 }
                 Ok(_) => self.note(Table::Policies, id, "the text is of another flow than the row says"),
                 Err(error) => self.note(Table::Policies, id, format!("the text is no policy: {error}")),

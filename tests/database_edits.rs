@@ -1,0 +1,331 @@
+//! The database is edited: every table × every column × {update, swap two}, and every table × {insert a row, delete
+//! a row, put a row back to an older sealed revision}, on a file that a small real history made.
+//!
+//! Each has a stated outcome below. The tables and columns are read from the database itself, so that a new one
+//! without an outcome fails here.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test says by its failure what could not be")]
+
+mod history;
+
+use std::path::{Path, PathBuf};
+
+use countersign::domain::chain::verify::DenialCode;
+use countersign::keyring::Keyring;
+use countersign::service::audit::audit;
+use countersign::service::error::Error;
+use countersign::store::row::Table;
+use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use history::{Gateway, Ready, ask, live_through};
+use rusqlite::Connection;
+
+/// What an edit comes to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Outcome {
+    /// `audit` finds it.
+    Found,
+    /// It changes nothing, for this reason.
+    Harmless(&'static str),
+}
+
+/// How verify takes the loss of a row that it needs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum AtVerify {
+    /// The writer is not let through, whichever row of the thread it was.
+    Refused,
+    /// It does not look there; only `audit` does.
+    NotAsked(&'static str),
+}
+
+/// Every column, with what becomes of an edit of it: the seal covers them all, in every table.
+const COLUMNS: &[(&str, Outcome)] = &[
+    ("id", Outcome::Found),
+    ("alias", Outcome::Found),
+    ("owner", Outcome::Found),
+    ("state", Outcome::Found),
+    ("due", Outcome::Found),
+    ("revision", Outcome::Found),
+    ("body", Outcome::Found),
+    ("key_id", Outcome::Found),
+    ("mac", Outcome::Found),
+];
+
+/// Every table, with what becomes of a deleted row, of an inserted one, and of the head's own at verify.
+const TABLES: &[(Table, Outcome, AtVerify)] = &[
+    (Table::Gateway, Outcome::Found, AtVerify::Refused),
+    (Table::Flows, Outcome::Found, AtVerify::Refused),
+    (Table::Policies, Outcome::Found, AtVerify::Refused),
+    (Table::Threads, Outcome::Found, AtVerify::Refused),
+    (Table::Transitions, Outcome::Found, AtVerify::Refused),
+    (Table::Rejections, Outcome::Found, AtVerify::NotAsked("what was rejected is in no state")),
+    (Table::Entries, Outcome::Found, AtVerify::Refused),
+    (Table::States, Outcome::Found, AtVerify::Refused),
+    (Table::Holds, Outcome::Found, AtVerify::NotAsked("a receipt is signed; how it came about is for an audit")),
+    (Table::Receipts, Outcome::Found, AtVerify::Refused),
+    (Table::Writes, Outcome::Found, AtVerify::NotAsked("the head's reservation stands in its thread's row")),
+    (Table::Accounts, Outcome::Found, AtVerify::NotAsked("people were asked before the receipt was signed")),
+    (Table::Tokens, Outcome::Found, AtVerify::Refused),
+    (Table::Sessions, Outcome::Found, AtVerify::NotAsked("a writer has none")),
+    (Table::Links, Outcome::Found, AtVerify::NotAsked("a writer has none")),
+    (Table::Events, Outcome::Found, AtVerify::Refused),
+    (Table::Outbox, Outcome::Found, AtVerify::NotAsked("what waits for the log is not what was signed")),
+    (Table::Log, Outcome::Found, AtVerify::NotAsked("the log repeats the events")),
+];
+
+/// One history, and a writer's token that could write its head.
+struct Original {
+    folder: tempfile::TempDir,
+    token: String,
+    ready: Ready,
+}
+
+impl Original {
+    async fn make() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let gateway = Gateway::open(folder.path()).await;
+        let (_, ready) = live_through(&gateway.service).await;
+        let (_, token) = gateway.service.add_token(&history::writer()).await.unwrap();
+        Self { folder, token, ready }
+    }
+
+    /// A copy of it, edited.
+    fn edited(&self, edit: impl FnOnce(&Connection)) -> tempfile::TempDir {
+        let copy = self.copy();
+        let connection = Connection::open(copy.path().join("countersign.db")).unwrap();
+        edit(&connection);
+        copy
+    }
+
+    fn copy(&self) -> tempfile::TempDir {
+        let copy = tempfile::tempdir().unwrap();
+        for entry in std::fs::read_dir(self.folder.path()).unwrap() {
+            let path: PathBuf = entry.unwrap().path();
+            std::fs::copy(&path, copy.path().join(path.file_name().unwrap())).unwrap();
+        }
+        copy
+    }
+}
+
+/// What an audit of that folder finds: `table id: finding`, and nothing changed by looking.
+async fn found(folder: &Path) -> Vec<String> {
+    let store = SqliteStore::open(folder.join("countersign.db"), SqliteOptions::default()).unwrap();
+    let keyring = Keyring::open(&folder.join("keyring.json"), None).unwrap();
+    let keys = keyring.current().unwrap();
+    let now = countersign::clock::Clock::now(&countersign::clock::SystemClock);
+    let report = audit(&store, &keys, now).await.unwrap();
+    report.findings.iter().map(|it| format!("{} {}: {}", it.table, it.id, it.finding)).collect()
+}
+
+/// Whether a writer is let through in that folder.
+async fn verifies(folder: &Path, original: &Original) -> Result<(), String> {
+    let gateway = match tokio::spawn({
+        let folder = folder.to_owned();
+        async move { Gateway::open(&folder).await }
+    })
+    .await
+    {
+        Ok(gateway) => gateway,
+        Err(_) => return Err("the gateway does not open".to_owned()),
+    };
+    let token = gateway.service.token_of(&original.token).await.map_err(|error| error.to_string())?;
+    let Ready { thread, transition, receipt } = &original.ready;
+    let ask = ask(thread, *transition, Some(receipt.clone()), "w-edited");
+    gateway.service.verify(&token, &ask).await.map(drop).map_err(|error| match error {
+        Error::Denied(code) => DenialCode::as_str(code).to_owned(),
+        other => other.to_string(),
+    })
+}
+
+fn tables_of(connection: &Connection) -> Vec<String> {
+    let own = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name";
+    let mut statement = connection.prepare(own).unwrap();
+    statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+}
+
+fn columns_of(connection: &Connection, table: &str) -> Vec<String> {
+    let mut statement = connection.prepare(&format!("SELECT name FROM pragma_table_info('{table}')")).unwrap();
+    statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+}
+
+fn ids_of(connection: &Connection, table: Table) -> Vec<String> {
+    let mut statement = connection.prepare(&format!("SELECT id FROM {} ORDER BY id", table.name())).unwrap();
+    statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+}
+
+/// The value plus a little, whatever its type.
+fn other_value(column: &str) -> String {
+    match column {
+        "due" | "revision" => format!("{column} + 1"),
+        "alias" => "coalesce(alias, '') || 'x'".to_owned(),
+        "mac" => "zeroblob(32)".to_owned(),
+        "body" => "replace(body, '{', '{ ')".to_owned(),
+        column => format!("{column} || 'x'"),
+    }
+}
+
+fn expect(outcome: Outcome, found: &[String], what: &str) {
+    match outcome {
+        Outcome::Found => assert!(!found.is_empty(), "{what}: nobody noticed"),
+        Outcome::Harmless(reason) => assert!(found.is_empty(), "{what} is harmless because {reason}, yet: {found:?}"),
+    }
+}
+
+#[test]
+fn every_table_and_column_of_the_database_has_a_stated_outcome() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let original = runtime.block_on(Original::make());
+    let connection = Connection::open(original.folder.path().join("countersign.db")).unwrap();
+    let mut expected: Vec<String> = TABLES.iter().map(|it| it.0.name().to_owned()).collect();
+    // Which migrations were applied: a gateway does not open on a list that is not its own.
+    expected.push("schema_migrations".to_owned());
+    expected.sort();
+    assert_eq!(tables_of(&connection), expected);
+    assert_eq!(TABLES.len(), Table::ALL.len());
+    for table in Table::ALL {
+        let stated: Vec<String> = COLUMNS.iter().map(|it| it.0.to_owned()).collect();
+        assert_eq!(columns_of(&connection, table.name()), stated, "{}", table.name());
+        assert!(ids_of(&connection, *table).len() >= if *table == Table::Gateway { 1 } else { 2 }, "{}", table.name());
+    }
+    assert_eq!(runtime.block_on(found(original.folder.path())), [""; 0], "the history itself is sound");
+    let copy = original.copy();
+    assert_eq!(runtime.block_on(verifies(copy.path(), &original)), Ok(()), "and its head can be written");
+}
+
+#[test]
+fn an_updated_column_is_found_in_every_table() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let original = runtime.block_on(Original::make());
+    for table in Table::ALL {
+        for (column, outcome) in COLUMNS {
+            let name = table.name();
+            let copy = original.edited(|it| {
+                let value = other_value(column);
+                let sql = format!("UPDATE {name} SET {column} = {value} WHERE id = (SELECT max(id) FROM {name})");
+                assert_eq!(it.execute(&sql, []).unwrap(), 1, "{sql}");
+            });
+            expect(*outcome, &runtime.block_on(found(copy.path())), &format!("{name}.{column} updated"));
+        }
+    }
+}
+
+#[test]
+fn two_swapped_values_are_found_in_every_table() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let original = runtime.block_on(Original::make());
+    for table in Table::ALL.iter().filter(|it| **it != Table::Gateway) {
+        for (column, outcome) in COLUMNS {
+            let name = table.name();
+            let mut swapped = true;
+            let copy = original.edited(|it| swapped = swap(it, name, column));
+            let outcome = if swapped { *outcome } else { Outcome::Harmless("all its values are the same") };
+            expect(outcome, &runtime.block_on(found(copy.path())), &format!("{name}.{column} swapped"));
+        }
+    }
+}
+
+/// Exchanges two different values of a column. False if there are no two.
+fn swap(connection: &Connection, table: &str, column: &str) -> bool {
+    use rusqlite::types::Value;
+    let pick = format!("SELECT id, {column} FROM {table} ORDER BY id");
+    let mut statement = connection.prepare(&pick).unwrap();
+    let rows: Vec<(String, Value)> =
+        statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().map(Result::unwrap).collect();
+    let (first, value) = &rows[0];
+    let Some((second, other)) = rows.iter().find(|(_, it)| it != value) else { return false };
+    let away = match column {
+        "due" | "revision" => Value::Integer(i64::MIN),
+        "mac" => Value::Blob(Vec::new()),
+        _ => Value::Text("away".to_owned()),
+    };
+    let set = format!("UPDATE {table} SET {column} = ?2 WHERE id = ?1");
+    let named = |id: &String| if column == "id" { "away".to_owned() } else { id.clone() };
+    assert_eq!(connection.execute(&set, (first, away)).unwrap(), 1);
+    assert_eq!(connection.execute(&set, (second, value)).unwrap(), 1);
+    assert_eq!(connection.execute(&set, (named(first), other)).unwrap(), 1);
+    true
+}
+
+#[test]
+fn an_inserted_row_is_found_in_every_table() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let original = runtime.block_on(Original::make());
+    for table in Table::ALL {
+        let name = table.name();
+        let copy = original.edited(|it| {
+            let sql = format!(
+                "INSERT INTO {name} SELECT id || 'x', NULL, owner, state, due, revision, body, key_id, mac FROM {name} LIMIT 1"
+            );
+            assert_eq!(it.execute(&sql, []).unwrap(), 1);
+        });
+        expect(Outcome::Found, &runtime.block_on(found(copy.path())), &format!("{name}: a row inserted"));
+    }
+}
+
+#[test]
+fn every_single_deleted_row_is_found() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let original = runtime.block_on(Original::make());
+    let connection = Connection::open(original.folder.path().join("countersign.db")).unwrap();
+    for (table, outcome, _) in TABLES {
+        for id in ids_of(&connection, *table) {
+            let name = table.name();
+            let copy = original.edited(|it| {
+                assert_eq!(it.execute(&format!("DELETE FROM {name} WHERE id = ?1"), [&id]).unwrap(), 1);
+            });
+            expect(*outcome, &runtime.block_on(found(copy.path())), &format!("{name} {id}: deleted"));
+        }
+    }
+}
+
+#[test]
+fn a_writer_is_not_let_through_where_a_table_that_verify_needs_was_emptied_or_unsealed() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let original = runtime.block_on(Original::make());
+    for (table, _, at_verify) in TABLES {
+        let name = table.name();
+        for edit in [format!("DELETE FROM {name}"), format!("UPDATE {name} SET mac = zeroblob(32)")] {
+            let copy = original.edited(|it| {
+                it.execute(&edit, []).unwrap();
+            });
+            let outcome = runtime.block_on(verifies(copy.path(), &original));
+            match at_verify {
+                // A gateway whose own row is gone begins anew: only its halts are lost, and audit finds that.
+                AtVerify::Refused if *table == Table::Gateway && edit.starts_with("DELETE") => assert_eq!(outcome, Ok(())),
+                AtVerify::Refused => assert!(outcome.is_err(), "{edit}: let through"),
+                AtVerify::NotAsked(reason) => assert_eq!(outcome, Ok(()), "{edit}: {reason}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_row_put_back_to_an_older_sealed_revision_is_found() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let (folder, older) = runtime.block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let gateway = Gateway::open(folder.path()).await;
+        let older = history::live_through_remembering(&gateway.service, &folder.path().join("countersign.db")).await;
+        (folder, older)
+    });
+    let keyring = folder.path().join("keyring.json");
+    let mut tried = std::collections::BTreeSet::new();
+    for (table, columns) in older {
+        let copy = tempfile::tempdir().unwrap();
+        std::fs::copy(&keyring, copy.path().join("keyring.json")).unwrap();
+        for name in ["countersign.db", "countersign.db-wal"] {
+            std::fs::copy(folder.path().join(name), copy.path().join(name)).unwrap();
+        }
+        let connection = Connection::open(copy.path().join("countersign.db")).unwrap();
+        let sql = format!("REPLACE INTO {} VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)", table.name());
+        connection.execute(&sql, rusqlite::params_from_iter(&columns)).unwrap();
+        drop(connection);
+        let what = format!("{} {:?}: put back", table.name(), columns[0]);
+        expect(Outcome::Found, &runtime.block_on(found(copy.path())), &what);
+        tried.insert(table);
+    }
+    let replaced = [
+        Table::Gateway, Table::Flows, Table::Threads, Table::Transitions, Table::Holds, Table::Receipts, Table::Writes,
+        Table::Tokens, Table::Sessions, Table::Links,
+    ];
+    assert_eq!(tried, replaced.into_iter().collect(), "every table whose rows are ever replaced");
+}

@@ -385,8 +385,12 @@ function checkBeforeSending(page, form) {
     event.preventDefault();
     if (stage !== "reading") return;
     stage = "checking";
-    stage = (await check(page)) ? "checked" : "reading";
-    if (stage === "checked") form.requestSubmit(event.submitter);
+    const right = await check(page);
+    // Short hashes may be done before this very event has been dispatched to the end, and until then the browser
+    // ignores another submit.
+    await new Promise((done) => setTimeout(done));
+    stage = right ? "checked" : "reading";
+    if (right) form.requestSubmit(event.submitter);
   });
 }
 

@@ -1,0 +1,205 @@
+//! What forms refuse: sent by hand, without a browser that would play fair.
+
+use reqwest::header;
+use serde_json::json;
+
+use crate::gateway::{Gateway, Held, PASSWORD, Payments, spawn_gateway};
+
+/// A form without a browser.
+#[derive(Clone)]
+struct Hand<'a> {
+    gateway: &'a Gateway,
+    cookie: String,
+}
+
+struct Page {
+    status: u16,
+    location: String,
+    text: String,
+    cookies: Vec<String>,
+}
+
+fn encoded(fields: &[(&str, &str)]) -> String {
+    let byte = |byte: u8| match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' => char::from(byte).to_string(),
+        other => format!("%{other:02X}"),
+    };
+    let text = |text: &str| text.bytes().map(byte).collect::<String>();
+    fields.iter().map(|(name, value)| format!("{name}={}", text(value))).collect::<Vec<_>>().join("&")
+}
+
+impl<'a> Hand<'a> {
+    fn new(gateway: &'a Gateway) -> Self {
+        Self { gateway, cookie: String::new() }
+    }
+
+    async fn get(&self, path: &str) -> Page {
+        let request = self.gateway.http.get(self.gateway.at(path)).header(header::ACCEPT, "text/html");
+        page(request.header(header::COOKIE, &self.cookie)).await
+    }
+
+    async fn post(&self, path: &str, fields: &[(&str, &str)]) -> Page {
+        self.post_from(&self.gateway.url, path, fields).await
+    }
+
+    async fn post_from(&self, origin: &str, path: &str, fields: &[(&str, &str)]) -> Page {
+        let request = self.gateway.http.post(self.gateway.at(path)).header(header::ORIGIN, origin);
+        let request = request.header(header::CONTENT_TYPE, "application/x-www-form-urlencoded").body(encoded(fields));
+        page(request.header(header::COOKIE, &self.cookie)).await
+    }
+
+    async fn signed_in(gateway: &'a Gateway, name: &str) -> Self {
+        let mut hand = Self::new(gateway);
+        let door = hand.get("/sign-in").await;
+        hand.cookie = door.cookies.join("; ");
+        let csrf = field(&door.text, "csrf");
+        let fields = [("csrf", csrf.as_str()), ("username", name), ("password", PASSWORD), ("next", "/")];
+        let inside = hand.post("/sign-in", &fields).await;
+        assert_eq!((inside.status, inside.location.as_str()), (303, "/"), "{}", inside.text);
+        hand.cookie = inside.cookies.join("; ");
+        hand
+    }
+}
+
+async fn page(request: reqwest::RequestBuilder) -> Page {
+    let response = request.send().await.unwrap();
+    let text = |name: header::HeaderName| {
+        let values = response.headers().get_all(name).iter();
+        values.map(|it| it.to_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let (locations, cookies) = (text(header::LOCATION), text(header::SET_COOKIE));
+    let cookies = cookies.iter().filter_map(|it| it.split(';').next().map(str::to_owned)).collect();
+    let status = response.status().as_u16();
+    Page { status, location: locations.concat(), cookies, text: response.text().await.unwrap() }
+}
+
+/// A hidden field's value.
+fn field(html: &str, name: &str) -> String {
+    let from = html.find(&format!("name=\"{name}\" value=\"")).unwrap_or_else(|| panic!("a field {name} in {html}"));
+    html[from..].split('"').nth(3).unwrap().to_owned()
+}
+
+async fn held(gateway: &Gateway, name: &str, payments: &Payments) -> Held {
+    gateway.held(payments, name, &json!({"target_user_id": 42})).await
+}
+
+async fn still_waits(gateway: &Gateway, held: &Held) {
+    let thread = held.thread.as_str().try_into().unwrap();
+    let review = gateway.service.overview(&thread).await.unwrap().review;
+    assert_eq!(review.map(|it| it.to_string()), Some(held.review.clone()), "nothing was decided");
+}
+
+/// The fields of a review's form, as its page gives them.
+async fn form_of(hand: &Hand<'_>, held: &Held) -> Vec<(&'static str, String)> {
+    let html = hand.get(&format!("/reviews/{}", held.review)).await.text;
+    let form = &html[html.find("data-decide").unwrap()..];
+    let mut fields: Vec<(&'static str, String)> =
+        ["csrf", "digest", "nonce", "stage"].map(|name| (name, field(form, name))).to_vec();
+    fields.push(("verdict", "approve".to_owned()));
+    fields.push(("confirmed", "yes".to_owned()));
+    fields.push(("comment", "typed with care".to_owned()));
+    fields
+}
+
+fn with<'a>(fields: &'a [(&'static str, String)], name: &str, value: &'a str) -> Vec<(&'a str, &'a str)> {
+    fields.iter().map(|(key, it)| (*key, if *key == name { value } else { it.as_str() })).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_vote_counts_only_with_its_own_digest_nonce_stage_session_and_token() {
+    let gateway = spawn_gateway().await;
+    gateway.reviewer("ana", &["reviewers"]).await;
+    gateway.reviewer("sam", &["reviewers"]).await;
+    let payments = gateway.payments().await;
+    let (this, that) = (held(&gateway, "this", &payments).await, held(&gateway, "that", &payments).await);
+    let (ana, sam) = (Hand::signed_in(&gateway, "ana").await, Hand::signed_in(&gateway, "sam").await);
+    let (mine, other, his) = (form_of(&ana, &this).await, form_of(&ana, &that).await, form_of(&sam, &this).await);
+    let nonce = |form: &[(&str, String)]| form.iter().find(|it| it.0 == "nonce").unwrap().1.clone();
+    let (others_nonce, his_nonce) = (nonce(&other), nonce(&his));
+    let path = format!("/reviews/{}/decision", this.review);
+    for (name, value, words) in [
+        ("digest", that.digest.as_str(), "is not from a page of yours"),
+        ("digest", "sha256:00", "shows another change than the one that is held"),
+        ("nonce", others_nonce.as_str(), "is not from a page of yours"),
+        ("nonce", his_nonce.as_str(), "is not from a page of yours"),
+        ("nonce", "", "is not from a page of yours"),
+        ("stage", "1", "is not from a page of yours"),
+        ("stage", "x", "not a stage you can decide"),
+        ("verdict", "maybe", "say approve or deny"),
+    ] {
+        let refused = ana.post(&path, &with(&mine, name, value)).await;
+        assert_eq!(refused.status, 409, "{name}={value}");
+        assert!(refused.text.contains(words), "{name}={value}: {words}");
+        assert!(refused.text.contains("typed with care"), "what was typed is kept");
+        assert!(refused.text.contains("Your vote was not counted."));
+    }
+    for (origin, fields) in [
+        (gateway.url.as_str(), with(&mine, "csrf", "x")),
+        (gateway.url.as_str(), with(&mine, "csrf", "")),
+        ("https://evil.example", with(&mine, "", "")),
+    ] {
+        assert_eq!(ana.post_from(origin, &path, &fields).await.status, 403);
+    }
+    assert_eq!(sam.post(&path, &with(&mine, "", "")).await.status, 403, "another's form");
+    still_waits(&gateway, &this).await;
+    let counted = ana.post(&path, &with(&mine, "", "")).await;
+    assert_eq!((counted.status, counted.location), (303, format!("/reviews/{}", this.review)));
+    let twice = ana.post(&path, &with(&mine, "", "")).await;
+    assert!(twice.text.contains("This review was decided meanwhile."));
+    still_waits(&gateway, &that).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_confirmed_nothing_is_counted() {
+    let gateway = spawn_gateway().await;
+    gateway.reviewer("ana", &["reviewers"]).await;
+    let payments = gateway.payments().await;
+    let held = held(&gateway, "this", &payments).await;
+    let ana = Hand::signed_in(&gateway, "ana").await;
+    let form = form_of(&ana, &held).await;
+    let second = ana.post(&format!("/reviews/{}/decision", held.review), &with(&form, "confirmed", "")).await;
+    assert_eq!(second.status, 200);
+    assert_eq!(field(&second.text, "digest"), held.digest, "the second look is bound to the digest");
+    still_waits(&gateway, &held).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deadline_that_passed_is_told_and_is_nobodys_refusal() {
+    let gateway = spawn_gateway().await;
+    gateway.reviewer("ana", &["reviewers"]).await;
+    let payments = gateway.payments().await;
+    let held = held(&gateway, "this", &payments).await;
+    let ana = Hand::signed_in(&gateway, "ana").await;
+    let form = form_of(&ana, &held).await;
+    gateway.clock.advance(std::time::Duration::from_secs(16 * 60));
+    let late = ana.post(&format!("/reviews/{}/decision", held.review), &with(&form, "", "")).await;
+    assert_eq!(late.status, 409);
+    assert!(late.text.contains("Expired") && late.text.contains("Nobody decided in time."));
+    assert!(ana.get("/").await.text.contains("Expired"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_who_is_asked_finds_a_form() {
+    let gateway = spawn_gateway().await;
+    gateway.reviewer("ana", &["reviewers"]).await;
+    gateway.reviewer("owner", &["reviewers", "machines"]).await;
+    gateway.reviewer("bystander", &["others"]).await;
+    gateway.person("root", countersign::domain::account::PersonRole::Admin, &["reviewers"]).await;
+    let payments = gateway.payments().await;
+    let held = held(&gateway, "this", &payments).await;
+    let path = format!("/reviews/{}", held.review);
+    let decision = format!("{path}/decision");
+    for (name, words) in [
+        ("owner", "Your agent proposed it"),
+        ("bystander", "You are in none of the groups that are asked."),
+        ("root", "Only accounts with the role reviewer decide."),
+    ] {
+        let hand = Hand::signed_in(&gateway, name).await;
+        let html = hand.get(&path).await.text;
+        assert!(html.contains(words) && !html.contains("data-decide"), "{name}");
+        let csrf = field(&html, "csrf");
+        let refused = hand.post(&decision, &[("csrf", &csrf), ("verdict", "approve"), ("confirmed", "yes")]).await;
+        assert!(matches!(refused.status, 403 | 409), "{name}: {}", refused.status);
+    }
+    still_waits(&gateway, &held).await;
+}

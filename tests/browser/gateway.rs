@@ -1,0 +1,319 @@
+//! A real gateway inside the test: its own port, its own SQLite file, a clock that the test moves.
+//!
+//! `spawn_gateway()` gives an empty one; [`Gateway::payments`] activates the payments flow and hands out a token for
+//! each role of it. A suite includes this file by `#[path = "../support/gateway.rs"] mod gateway;`, and expects
+//! `dead_code` there for what it leaves unused.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant};
+
+use actix_web::dev::ServerHandle;
+use countersign::clock::{Clock, ClockOffset, SystemClock};
+use countersign::domain::account::{Account, MachineRole, PersonRole};
+use countersign::domain::id::{FlowId, GroupName, NodeId, PrincipalId};
+use countersign::domain::json::size::StateLimits;
+use countersign::domain::policy::PolicySource;
+use countersign::domain::time::Timestamp;
+use countersign::keyring::Keyring;
+use countersign::service::{Service, Settings};
+use countersign::service::access::{NewAccount, NewToken};
+use countersign::store::Store;
+use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use countersign::web::app::{App, Edge, serve};
+use countersign::web::throttle::Throttle;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// What every person of a test signs in with.
+pub const PASSWORD: &str = "correct horse battery staple";
+
+/// The gateway's and the database's clock, which the test moves together.
+#[derive(Clone, Debug, Default)]
+pub struct MovableClock {
+    ahead_millis: Arc<AtomicI64>,
+    offset: ClockOffset,
+}
+
+impl MovableClock {
+    /// From now on it is that much later.
+    pub fn advance(&self, by: Duration) {
+        let by = i64::try_from(by.as_millis()).unwrap();
+        let ahead = self.ahead_millis.fetch_add(by, Ordering::SeqCst) + by;
+        self.offset.set_millis(ahead);
+    }
+
+    /// What a store takes, to be in the same time.
+    pub fn offset(&self) -> ClockOffset {
+        self.offset.clone()
+    }
+}
+
+impl Clock for MovableClock {
+    fn now(&self) -> Timestamp {
+        self.offset.applied_to(SystemClock.now())
+    }
+
+    fn instant(&self) -> Instant {
+        SystemClock.instant()
+    }
+}
+
+/// A gateway that runs until it is dropped.
+pub struct Gateway {
+    /// Where it is, without a slash at the end.
+    pub url: String,
+    /// Its use cases, without HTTP between.
+    pub service: Arc<Service>,
+    /// Its clock.
+    pub clock: MovableClock,
+    /// What machines and forms are sent with: keeps no cookies, follows no redirects.
+    pub http: reqwest::Client,
+    server: ServerHandle,
+    folder: TempDir,
+}
+
+/// Starts an empty gateway on a port of its own.
+pub async fn spawn_gateway() -> Gateway {
+    let folder = tempfile::tempdir().unwrap();
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let url = format!("http://localhost:{}", listener.local_addr().unwrap().port());
+    let clock = MovableClock::default();
+    let options = SqliteOptions { clock_offset: clock.offset(), ..SqliteOptions::default() };
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(folder.path().join("countersign.db"), options).unwrap());
+    let keyring = Keyring::open_or_create(&folder.path().join("keyring.json"), None, &clock).unwrap();
+    let settings = Settings {
+        limits: StateLimits::default(),
+        public_url: url.clone(),
+        session_lifetime: std::time::Duration::from_secs(3600),
+    };
+    let opened = Service::open(store, keyring, Arc::new(clock.clone()), settings);
+    let service = Arc::new(opened.await.unwrap());
+    let app = App { service: service.clone(), edge: Arc::new(edge(&url)) };
+    let server = serve(app, listener, 1, Duration::from_secs(1)).unwrap();
+    let handle = server.handle();
+    tokio::spawn(server);
+    let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy().build().unwrap();
+    Gateway { url, service, clock, http, server: handle, folder }
+}
+
+/// How many tries a name has at an address before it must wait.
+pub const SIGN_INS: u32 = 5;
+
+fn edge(url: &str) -> Edge {
+    Edge {
+        body_bytes_max: 2 * 1024 * 1024,
+        depth_max: 64,
+        wait_max: Duration::from_secs(30),
+        secure: false,
+        origin: url.to_owned(),
+        requests: Throttle::new(100_000, Duration::from_millis(1)),
+        sign_ins: Throttle::new(SIGN_INS, Duration::from_secs(60)),
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        // The order to stop is sent by the call itself; nobody waits for the answer.
+        drop(self.server.stop(false));
+    }
+}
+
+/// What was answered over HTTP.
+#[derive(Debug)]
+pub struct Answer {
+    /// The status.
+    pub status: u16,
+    /// The JSON body; null where there is none.
+    pub body: Value,
+}
+
+impl Gateway {
+    /// The folder with database and keyring.
+    pub fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
+    /// Adds a reviewer of those groups, with [`PASSWORD`].
+    pub async fn reviewer(&self, name: &str, groups: &[&str]) -> Account {
+        self.person(name, PersonRole::Reviewer, groups).await
+    }
+
+    /// Adds a person, with [`PASSWORD`].
+    pub async fn person(&self, name: &str, role: PersonRole, groups: &[&str]) -> Account {
+        let groups = groups.iter().map(|it| GroupName::try_from(*it).unwrap()).collect();
+        let new = NewAccount { name: name.to_owned(), role, groups };
+        self.service.add_account(&new, PASSWORD.to_owned()).await.unwrap()
+    }
+
+    /// Adds a token and gives its text. `flow` is empty for auditors and admins.
+    pub async fn token(&self, role: MachineRole, owner: &str, flow: &str, nodes: &[&str]) -> String {
+        let new = NewToken {
+            name: format!("{}-of-{owner}", role.as_str()),
+            role,
+            owner: owner.to_owned(),
+            flow: (!flow.is_empty()).then(|| FlowId::try_from(flow).unwrap()),
+            nodes: nodes.iter().map(|it| NodeId::try_from(*it).unwrap()).collect(),
+        };
+        self.service.add_token(&new).await.unwrap().1
+    }
+
+    /// Activates a policy, without schemas.
+    pub async fn activate(&self, text: &str) {
+        self.activate_with(text, BTreeMap::new()).await;
+    }
+
+    /// Activates a policy with the schemas it names.
+    pub async fn activate_with(&self, text: &str, schemas: BTreeMap<String, String>) {
+        let source = PolicySource { text: text.to_owned(), schemas };
+        let by = PrincipalId::try_from("test").unwrap();
+        self.service.activate_policy(&by, None, source, BTreeSet::new()).await.unwrap();
+    }
+
+    /// A page's or endpoint's whole address.
+    pub fn at(&self, path: &str) -> String {
+        format!("{}{path}", self.url)
+    }
+
+    /// `POST` of JSON by a machine.
+    pub async fn post(&self, token: &str, path: &str, body: &Value) -> Answer {
+        answered(self.http.post(self.at(path)).bearer_auth(token).json(body)).await
+    }
+
+    /// `GET` by a machine.
+    pub async fn get(&self, token: &str, path: &str) -> Answer {
+        answered(self.http.get(self.at(path)).bearer_auth(token)).await
+    }
+}
+
+async fn answered(request: reqwest::RequestBuilder) -> Answer {
+    let response = request.send().await.unwrap();
+    let status = response.status().as_u16();
+    let text = response.text().await.unwrap();
+    Answer { status, body: serde_json::from_str(&text).unwrap_or(Value::Null) }
+}
+
+/// The payments flow: what people must decide is to whom money goes and how much; cards are nobody's business.
+pub const PAYMENTS: &str = r#"
+flow = "payments"
+protected = ["target_user_id", "payment.amount", "payment.card"]
+
+[nodes.planner]
+reads = ["raw_text", "requested_action", "target_user_id", "payment.amount", "items"]
+writes = ["requested_action", "target_user_id", "payment", "items", "note", "memo"]
+
+[nodes.database_writer]
+reads = ["requested_action", "target_user_id", "payment"]
+writes = ["result_ref"]
+writer = true
+
+[approval]
+ttl = "15m"
+receipt_ttl = "10m"
+write_lease = "30s"
+
+[[approval.stages]]
+groups = ["reviewers"]
+need = 1
+
+[redaction]
+hide = ["payment.card"]
+"#;
+
+/// What a thread of the payments flow begins with.
+pub fn order() -> Value {
+    json!({
+        "raw_text": "Please refund order 8812", "requested_action": "refund", "target_user_id": 17,
+        "payment": {"amount": 120, "currency": "EUR", "card": {"number": "4111 1111 1111 1111"}},
+        "items": ["A-1"], "note": "from the shop",
+    })
+}
+
+/// The payments flow on a gateway, with a token for each role.
+pub struct Payments {
+    /// Creates threads.
+    pub host: String,
+    /// Acts as `planner`.
+    pub agent: String,
+    /// Acts as `database_writer`.
+    pub writer: String,
+}
+
+/// A review that was opened.
+#[derive(Clone, Debug)]
+pub struct Held {
+    /// The thread.
+    pub thread: String,
+    /// The review.
+    pub review: String,
+    /// The transition's digest.
+    pub digest: String,
+}
+
+impl Gateway {
+    /// Activates the payments flow; its agents belong to the group `machines`.
+    pub async fn payments(&self) -> Payments {
+        self.payments_under(PAYMENTS).await
+    }
+
+    /// The same under another policy of that flow.
+    pub async fn payments_under(&self, policy: &str) -> Payments {
+        self.activate(policy).await;
+        Payments {
+            host: self.token(MachineRole::Host, "machines", "payments", &[]).await,
+            agent: self.token(MachineRole::Agent, "machines", "payments", &["planner"]).await,
+            writer: self.token(MachineRole::Writer, "machines", "payments", &["database_writer"]).await,
+        }
+    }
+
+    /// Makes a thread and gives version 0's digest.
+    pub async fn thread(&self, payments: &Payments, name: &str, state: &Value) -> String {
+        let context = json!({"title": format!("Refund for {name}"), "on_behalf_of": "Mira Novak, customer care"});
+        let body = json!({"flow": "payments", "thread": name, "state": state, "context": context});
+        let made = self.post(&payments.host, "/v1/threads", &body).await;
+        assert_eq!(made.status, 201, "{made:?}");
+        made.body["transition"].as_str().unwrap().to_owned()
+    }
+
+    /// A new thread in which `patch` waits for people.
+    pub async fn held(&self, payments: &Payments, name: &str, patch: &Value) -> Held {
+        self.held_saying(payments, name, patch, None).await
+    }
+
+    /// The same, with the agent's rationale.
+    pub async fn held_saying(&self, payments: &Payments, name: &str, patch: &Value, rationale: Option<&str>) -> Held {
+        let parent = self.thread(payments, name, &order()).await;
+        self.propose_held(payments, name, &parent, patch, rationale).await
+    }
+
+    /// A proposal that must be held.
+    pub async fn propose_held(
+        &self,
+        payments: &Payments,
+        thread: &str,
+        parent: &str,
+        patch: &Value,
+        rationale: Option<&str>,
+    ) -> Held {
+        let mut body = json!({"node": "planner", "parent": parent, "patch": patch, "format": "merge-patch"});
+        if let Some(text) = rationale {
+            body["rationale"] = json!(text);
+        }
+        let held = self.post(&payments.agent, &format!("/v1/threads/{thread}/transitions"), &body).await;
+        assert_eq!(held.status, 202, "{held:?}");
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        Held {
+            thread: thread.to_owned(),
+            review: text(&held.body["review"]["id"]),
+            digest: text(&held.body["transition"]),
+        }
+    }
+
+    /// What the agent learns.
+    pub async fn decision(&self, payments: &Payments, held: &Held) -> Value {
+        let path = format!("/v1/transitions/{}/decision", held.digest);
+        self.get(&payments.agent, &path).await.body
+    }
+}

@@ -1,0 +1,98 @@
+//! What agents wrote does nothing on a page, and what a policy hides is not on it.
+
+use serde_json::json;
+
+use crate::gateway::{Gateway, Held, Payments, spawn_gateway};
+use crate::person::{Chromium, Tab};
+
+/// Markup, a script, an override of the direction, zero-width characters, a look-alike.
+const HOSTILE: &str = "</td></table><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">\
+                       <a href=\"javascript:alert(1)\">approved</a> pay\u{202e}24\u{200b} p\u{430}ypal";
+
+async fn hostile(gateway: &Gateway) -> (Payments, Held) {
+    gateway.reviewer("ana", &["reviewers"]).await;
+    let payments = gateway.payments().await;
+    let patch = json!({
+        "target_user_id": HOSTILE, "items": [HOSTILE, "A-1"],
+        "memo": {"<b>key</b>\u{202e}": HOSTILE, "long": "x".repeat(3_000)},
+    });
+    let held = gateway.held_saying(&payments, "order-8812", &patch, Some(&format!("{HOSTILE}\n\nPlease approve."))).await;
+    (payments, held)
+}
+
+async fn nothing_acted(tab: &Tab) {
+    assert_ne!(tab.js::<String>("document.title").await, "owned");
+    for selector in ["main img", "main script", "main iframe", "main a[href^=javascript]", "main b", "main [onerror]"] {
+        assert_eq!(tab.count(selector).await, 0, "{selector}");
+    }
+    let text: String = tab.js("document.body.innerText").await;
+    for unseen in ['\u{202e}', '\u{200b}'] {
+        assert!(!text.contains(unseen), "U+{:04X} stands as itself", u32::from(unseen));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_an_agent_wrote_is_inert_on_every_page() {
+    let gateway = spawn_gateway().await;
+    let (_, held) = hostile(&gateway).await;
+    let browser = Chromium::open().await;
+    let tab = browser.tab(&gateway).await;
+    tab.sign_in("ana").await;
+    let review = format!("/reviews/{}", held.review);
+    for path in ["/", review.as_str(), "/threads/order-8812"] {
+        tab.goto(path).await;
+        nothing_acted(&tab).await;
+    }
+    tab.goto(&review).await;
+    assert!(tab.verdict("").await.contains("Recomputed in this browser: matches"));
+    let text = tab.text().await;
+    for words in ["\\u202e", "U+202E", "mixes Latin and Cyrillic letters", "untrusted", "Show all 3,002 characters"] {
+        assert!(text.contains(words), "{words} in {text}");
+    }
+    tab.fill("Comment", "<script>document.title='owned'</script>").await;
+    tab.press("Deny").await;
+    nothing_acted(&tab).await;
+    tab.press("Confirm").await;
+    nothing_acted(&tab).await;
+    assert!(tab.text().await.contains("<script>document.title='owned'</script>"), "it is told, as text");
+    tab.goto("/threads/order-8812").await;
+    nothing_acted(&tab).await;
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_policy_hides_is_in_no_page_not_even_in_an_attribute() {
+    let gateway = spawn_gateway().await;
+    gateway.reviewer("ana", &["reviewers"]).await;
+    let payments = gateway.payments().await;
+    let patch = json!({"target_user_id": 42, "payment": {"card": {"number": "4929 0000 0000 0000", "holder": "M. Novak"}}});
+    let held = gateway.held(&payments, "order-8812", &patch).await;
+    let browser = Chromium::open().await;
+    let tab = browser.tab(&gateway).await;
+    tab.sign_in("ana").await;
+    let review = format!("/reviews/{}", held.review);
+    let check = async |tab: &Tab, page: &str| {
+        let html = tab.html().await;
+        // Neither value, nor the names and number of what lies below the hidden place.
+        for secret in ["4929", "4111", "M. Novak", "card.number", "card/number", "holder"] {
+            assert!(!html.contains(secret), "{secret} on {page}");
+        }
+        html
+    };
+    for path in ["/", &review, "/threads/order-8812"] {
+        tab.goto(path).await;
+        let html = check(&tab, path).await;
+        assert!(html.contains("<wbr>card") || path.starts_with("/threads"), "that it changes is told: {path}");
+    }
+    tab.goto(&review).await;
+    assert!(tab.verdict("").await.contains("Recomputed in this browser: matches"), "hidden values are proved all the same");
+    tab.press("Approve").await;
+    check(&tab, "the second look").await;
+    tab.press("Confirm").await;
+    check(&tab, "the decided review").await;
+    tab.goto("/threads/order-8812").await;
+    check(&tab, "the thread").await;
+    tab.goto("/").await;
+    check(&tab, "the inbox").await;
+    browser.close().await;
+}

@@ -1,0 +1,13 @@
+//! The reviewer's pages, served by a real gateway and used in a real Chromium.
+
+#![expect(clippy::unwrap_used, reason = "a test says by its failure what could not be")]
+
+mod doors;
+mod forms;
+#[expect(dead_code, reason = "other suites use the rest")]
+mod gateway;
+mod inert;
+mod journey;
+mod person;
+mod proof;
+mod screens;

@@ -1,0 +1,210 @@
+//! A person's browser: a real Chromium, used as a person uses it.
+
+use std::time::Duration;
+
+use chromiumoxide::browser::{Browser, BrowserConfig};
+use chromiumoxide::cdp::browser_protocol::emulation::{
+    MediaFeature, SetDeviceMetricsOverrideParams, SetEmulatedMediaParams, SetScriptExecutionDisabledParams,
+};
+use chromiumoxide::cdp::browser_protocol::input::InsertTextParams;
+use chromiumoxide::cdp::browser_protocol::page::{CaptureScreenshotFormat, EventLoadEventFired};
+use chromiumoxide::layout::Point;
+use chromiumoxide::page::{Page, ScreenshotParams};
+use futures_util::StreamExt as _;
+use serde::de::DeserializeOwned;
+use tempfile::TempDir;
+
+use crate::gateway::{Gateway, PASSWORD};
+
+/// Longer than any page takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How often a question is put again while the page is being replaced.
+const ASKS_MAX: usize = 200;
+
+/// A browser with nothing in it yet.
+pub struct Chromium {
+    browser: Browser,
+    _profile: TempDir,
+}
+
+/// A tab on a gateway.
+pub struct Tab {
+    pub page: Page,
+    url: String,
+}
+
+impl Chromium {
+    pub async fn open() -> Self {
+        let profile = tempfile::tempdir().unwrap();
+        let config = BrowserConfig::builder()
+            .new_headless_mode()
+            .no_sandbox()
+            .user_data_dir(profile.path())
+            .args(["disable-gpu", "disable-quic", "no-first-run", "disable-background-networking"])
+            .args(["disable-component-update", "disable-sync"])
+            .viewport(None)
+            .build()
+            .expect("a Chromium is installed");
+        let (browser, mut handler) = Browser::launch(config).await.unwrap();
+        tokio::spawn(async move { while handler.next().await.is_some() {} });
+        Self { browser, _profile: profile }
+    }
+
+    pub async fn tab(&self, gateway: &Gateway) -> Tab {
+        let page = self.browser.new_page("about:blank").await.unwrap();
+        let tab = Tab { page, url: gateway.url.clone() };
+        tab.resize(1280, 900).await;
+        tab
+    }
+
+    pub async fn close(mut self) {
+        self.browser.close().await.unwrap();
+        self.browser.wait().await.unwrap();
+    }
+}
+
+impl Tab {
+    pub async fn resize(&self, width: i64, height: i64) {
+        let size = SetDeviceMetricsOverrideParams::new(width, height, 1.0, width < 500);
+        self.page.execute(size).await.unwrap();
+    }
+
+    pub async fn scheme(&self, scheme: &str) {
+        let feature = MediaFeature { name: "prefers-color-scheme".to_owned(), value: scheme.to_owned() };
+        self.page.execute(SetEmulatedMediaParams::builder().features([feature]).build()).await.unwrap();
+    }
+
+    pub async fn without_scripts(&self) {
+        self.page.execute(SetScriptExecutionDisabledParams::new(true)).await.unwrap();
+    }
+
+    pub async fn goto(&self, path: &str) {
+        let mut loads = self.page.event_listener::<EventLoadEventFired>().await.unwrap();
+        self.page.goto(format!("{}{path}", self.url)).await.unwrap();
+        tokio::time::timeout(PATIENCE, loads.next()).await.expect("the page loads").unwrap();
+    }
+
+    /// Presses what is labelled so and waits for the page that follows.
+    pub async fn press(&self, label: &str) {
+        self.press_in("main", label).await;
+    }
+
+    /// The same, outside of the content.
+    pub async fn press_in(&self, part: &str, label: &str) {
+        let mut loads = self.page.event_listener::<EventLoadEventFired>().await.unwrap();
+        if part == "header" {
+            self.click("document.querySelector('.menu > summary')").await;
+        }
+        self.click(&labelled(part, label)).await;
+        tokio::time::timeout(PATIENCE, loads.next()).await.expect("a page follows").unwrap();
+    }
+
+    /// Follows the first such link.
+    pub async fn follow(&self, selector: &str) {
+        let mut loads = self.page.event_listener::<EventLoadEventFired>().await.unwrap();
+        self.click(&format!("document.querySelector({selector:?})")).await;
+        tokio::time::timeout(PATIENCE, loads.next()).await.expect("a page follows").unwrap();
+    }
+
+    /// Presses what is labelled so; nothing needs to follow.
+    pub async fn press_only(&self, label: &str) {
+        self.click(&labelled("main", label)).await;
+    }
+
+    /// Types into the field of that label.
+    pub async fn fill(&self, label: &str, text: &str) {
+        let labels = "[...document.querySelectorAll('main label')]";
+        self.click(&format!("{labels}.find((it) => it.innerText.trim().startsWith({label:?})).control")).await;
+        self.page.execute(InsertTextParams::new(text)).await.unwrap();
+    }
+
+    /// A click of the mouse on the middle of an element, which is scrolled to first.
+    async fn click(&self, element: &str) {
+        let place = format!(
+            "(() => {{ const it = {element}; it.scrollIntoView({{ block: 'center', behavior: 'instant' }});
+                const box = it.getBoundingClientRect(); return [box.left + box.width / 2, box.top + box.height / 2]; }})()"
+        );
+        let (x, y): (f64, f64) = self.js(&place).await;
+        self.page.click(Point::new(x, y)).await.unwrap();
+    }
+
+    /// What the expression says on the page that is there, asked again while one page makes way for another.
+    pub async fn js<T: DeserializeOwned>(&self, expression: &str) -> T {
+        for _ in 0..ASKS_MAX {
+            if let Ok(value) = self.page.evaluate(expression).await {
+                return value.into_value().unwrap();
+            }
+            tokio::task::yield_now().await;
+        }
+        panic!("no answer to {expression}");
+    }
+
+    /// Everything that can be seen, blanks as one.
+    pub async fn text(&self) -> String {
+        self.text_of("body").await
+    }
+
+    /// The same of one element; without what only screen readers are told.
+    pub async fn text_of(&self, selector: &str) -> String {
+        self.js(&format!(
+            "(() => {{ const unseen = [...document.querySelectorAll('.sr')];
+                unseen.forEach((it) => (it.style.display = 'none'));
+                const text = document.querySelector({selector:?}).innerText.replace(/\\s+/g, ' ').trim();
+                unseen.forEach((it) => (it.style.display = ''));
+                return text; }})()"
+        ))
+        .await
+    }
+
+    pub async fn path(&self) -> String {
+        self.js("location.pathname + location.search").await
+    }
+
+    pub async fn html(&self) -> String {
+        self.js("document.documentElement.outerHTML").await
+    }
+
+    pub async fn count(&self, selector: &str) -> usize {
+        self.js(&format!("document.querySelectorAll({selector:?}).length")).await
+    }
+
+    /// What the page's script says of the page, once it has said something other than `not`.
+    pub async fn verdict(&self, not: &str) -> String {
+        let wait = format!(
+            "new Promise((done) => {{
+                const mark = document.querySelector('.proof-check');
+                const look = () => mark.dataset.state && mark.dataset.state !== '{not}' && done(mark.innerText);
+                look();
+                new MutationObserver(look).observe(mark, {{ attributes: true, subtree: true, childList: true }});
+            }})"
+        );
+        self.js(&wait).await
+    }
+
+    /// Whether all of these can be seen without scrolling.
+    pub async fn in_first_screen(&self, selector: &str) -> bool {
+        self.js(&format!(
+            "(() => {{ const box = document.querySelector({selector:?}).getBoundingClientRect();
+                return scrollY === 0 && box.height > 0 && box.top >= 0 && box.bottom <= innerHeight && box.right <= innerWidth; }})()"
+        ))
+        .await
+    }
+
+    pub async fn sign_in(&self, name: &str) {
+        self.goto("/sign-in").await;
+        self.fill("User name", name).await;
+        self.fill("Password", PASSWORD).await;
+        self.press("Sign in").await;
+    }
+
+    pub async fn photograph(&self, path: &std::path::Path, whole: bool) {
+        let params = ScreenshotParams::builder().format(CaptureScreenshotFormat::Png).full_page(whole).build();
+        std::fs::write(path, self.page.screenshot(params).await.unwrap()).unwrap();
+    }
+}
+
+/// The button or link that reads so.
+fn labelled(part: &str, label: &str) -> String {
+    format!("[...document.querySelectorAll('{part} button, {part} a')].find((it) => it.innerText.trim() === {label:?})")
+}

@@ -1,7 +1,6 @@
 //! A real gateway for tests: its own SQLite in a folder of its own, port 0, a clock that tests move,
 //! and callers of every role. Workers do not run by themselves; tests drain them by hand.
 
-#![expect(dead_code, reason = "each test binary uses its part")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpListener;

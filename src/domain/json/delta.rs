@@ -68,8 +68,8 @@ impl Delta {
         canonical(&serde_json::to_value(self).expect("pointers and values are JSON"))
     }
 
-    /// Reads what [`Delta::encode`] wrote, with the numbers as they were: `serde_json` alone would not
-    /// bring back every double to the bit.
+    /// Reads what [`Delta::encode`] wrote, with the numbers in their one form: `serde_json` alone would
+    /// read a large whole double back as an integer, which is not `==` to it.
     pub fn decode(text: &[u8]) -> Result<Self, DeltaError> {
         // Its length was bounded when the state was; a limit that shrank since must not lose a state.
         let limits = Limits { bytes_max: text.len(), depth_max: DEPTH_CEILING };

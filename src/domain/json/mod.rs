@@ -3,7 +3,7 @@
 //!
 //! The value type is [`serde_json::Value`] with its numbers normalised by [`number`], so that equal
 //! values are `==`. Text that did not come from [`canonical`] is only ever read by [`parse`]:
-//! `serde_json` keeps the last of two equal keys, and may read a double one bit off.
+//! `serde_json` keeps the last of two equal keys, and reads `9007199254740992` as another form than ours.
 
 pub mod canonical;
 pub mod delta;

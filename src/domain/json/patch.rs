@@ -16,8 +16,8 @@ mod places;
 
 pub use names::{Claimed, Named};
 pub use operation::Malformed;
-pub use places::{Place, Reach};
 use operation::Operation;
+pub use places::{Place, Reach};
 
 #[cfg(test)]
 mod tests;

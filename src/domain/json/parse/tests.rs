@@ -254,7 +254,7 @@ fn refusals_do_not_repeat_what_was_sent() {
     assert!(!error.to_string().contains("secret"));
 }
 
-/// `serde_json` rounds some doubles to a neighbour, so numbers are compared elsewhere.
+/// `serde_json` has several forms of one number, so numbers are compared elsewhere.
 fn without_numbers(value: Value) -> Value {
     match value {
         Value::Number(_) => json!(0),

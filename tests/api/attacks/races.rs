@@ -5,7 +5,7 @@ use std::sync::Arc;
 use countersign::clock::SystemClock;
 use countersign::domain::json::size::StateLimits;
 use countersign::keyring::Keyring;
-use countersign::service::Service;
+use countersign::service::{Service, Settings};
 use countersign::service::verify::VerifyAsk;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use futures_util::future::join_all;
@@ -111,7 +111,9 @@ async fn second_gateway(scene: &Scene) -> Service {
     let store = Arc::new(SqliteStore::open(folder.join("countersign.db"), options).unwrap());
     let keyring = Keyring::open_or_create(&folder.join("keyring.json"), None, &SystemClock).unwrap();
     let clock = Arc::new(MovedClock(scene.g.clock.clone()));
-    Service::open(store, keyring, clock, StateLimits::default(), scene.g.url.clone()).await.unwrap()
+    let session_lifetime = std::time::Duration::from_secs(3600);
+    let settings = Settings { limits: StateLimits::default(), public_url: scene.g.url.clone(), session_lifetime };
+    Service::open(store, keyring, clock, settings).await.unwrap()
 }
 
 #[tokio::test]

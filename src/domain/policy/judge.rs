@@ -120,6 +120,8 @@ impl<'a> Case<'a> {
         let node = self.node;
         let refused = |change: &Change| match &change.pointer {
             pointer if node.deny.covers(pointer) => Some((RejectCode::WriteDenied, IN_DENY)),
+            // An empty object that a value takes the place of is as good as none: only its members could be told.
+            pointer if is_empty_object(change) && claims.set.contains(pointer) && node.writes.covers_every_member(pointer) => None,
             pointer if !node.writes.covers(pointer) => Some((RejectCode::WriteNotAllowed, NOT_IN_WRITES)),
             _ => None,
         };
@@ -237,6 +239,10 @@ impl Outcome<'_> {
         };
         change.is_filling(self.before, &self.after) || made_on_the_way()
     }
+}
+
+fn is_empty_object(change: &Change) -> bool {
+    matches!(&change.before, Some(Value::Object(members)) if members.is_empty())
 }
 
 /// What does not apply is told by place: the node reads what decides about it.

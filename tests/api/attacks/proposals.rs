@@ -49,7 +49,7 @@ fn attempts() -> Vec<Attempt> {
         attempt("a prototype", "planner", r#"{"__proto__": {"is_admin": true}}"#, "write_not_allowed"),
         attempt("a key that only looks the same", "planner", "{\"t\u{430}rget_user_id\": 42}", "write_not_allowed"),
         in_format("merge-patch", attempt("a deletion", "planner", r#"{"target_user_id": null}"#, "schema")),
-        in_format("merge-patch", attempt("another's deletion", "input_parser", r#"{"target_user_id": null}"#, "write_not_allowed")),
+        in_format("merge-patch", attempt("another's deletion", "input_parser", r#"{"target_user_id": null}"#, "read_not_allowed")),
         in_format("json-patch", attempt("a copy of what is not read", "planner", r#"[{"op":"copy","from":"/payment/card","path":"/requested_action"}]"#, "read_not_allowed")),
         in_format("json-patch", attempt("a test of what is not read", "planner", r#"[{"op":"test","path":"/payment/card","value":"4111111111111111"}]"#, "read_not_allowed")),
         in_format("json-patch", attempt("a move of what is not read", "input_parser", r#"[{"op":"move","from":"/target_user_id","path":"/raw_text"}]"#, "read_not_allowed")),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use countersign::clock::SystemClock;
 use countersign::keyring::Keyring;
-use countersign::service::Service;
+use countersign::service::{Service, Settings};
 use countersign::service::verify::VerifyAsk;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use futures_util::future::join_all;
@@ -110,7 +110,13 @@ async fn second_gateway(scene: &Scene) -> Service {
     let store = Arc::new(SqliteStore::open(folder.join("countersign.db"), options).unwrap());
     let keyring = Keyring::open_or_create(&folder.join("keyring.json"), None, &SystemClock).unwrap();
     let clock = Arc::new(MovedClock(scene.g.clock.clone()));
+<<<<<<< HEAD
     Service::open(store, keyring, clock, settings(&scene.g.url)).await.unwrap()
+=======
+    let session_lifetime = std::time::Duration::from_secs(3600);
+    let settings = Settings { limits: StateLimits::default(), public_url: scene.g.url.clone(), session_lifetime };
+    Service::open(store, keyring, clock, settings).await.unwrap()
+>>>>>>> attack
 }
 
 #[tokio::test]

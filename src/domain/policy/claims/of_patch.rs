@@ -12,6 +12,10 @@ impl Claims {
             if let (Reach::Taken, Format::JsonPatch) = (place.reach, patch.format()) {
                 claims.probes.extend(moves_others(&place.pointer));
             }
+            // Where nothing is put, commitments do not move unless something was there: the roots would tell.
+            if matches!(place.reach, Reach::Taken | Reach::Emptied) {
+                claims.probes.insert(place.pointer.clone());
+            }
             match place.reach {
                 Reach::Put | Reach::Taken => claims.set.insert(place.pointer),
                 Reach::Emptied => claims.emptied.insert(place.pointer),

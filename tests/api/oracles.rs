@@ -1,10 +1,7 @@
 //! Nothing an agent sends can read what it may not: two threads that differ only in what the agent may not read are
 //! asked the same, and must answer alike, in everything that is not random.
 
-<<<<<<< HEAD
-=======
 use futures_util::future::join_all;
->>>>>>> attack
 use serde_json::{Value, json};
 
 use crate::gateway::{Answer, Gateway, POLICY, spawn_with_policy};
@@ -127,16 +124,6 @@ async fn two_states_that_look_alike_answer_alike() {
     let mut told = Vec::new();
     let world = World::new().await;
     for (one, two) in worlds() {
-<<<<<<< HEAD
-        for (format, patch) in questions() {
-            // Each question to a thread of its own, so that no answer depends on the one before.
-            let (left, right) = (world.place(&one).await, world.place(&two).await);
-            let (a, b) = (left.learns(format, &patch).await, right.learns(format, &patch).await);
-            if a != b {
-                told.push(format!("{format} {patch} tells {one} from {two}:\n  {a}\n  {b}"));
-            }
-        }
-=======
         // Each question to threads of its own, so that no answer depends on the one before; all at once.
         let ask = async |(format, patch): (&'static str, Value)| {
             let (left, right) = (world.place(&one).await, world.place(&two).await);
@@ -144,7 +131,6 @@ async fn two_states_that_look_alike_answer_alike() {
             (a != b).then(|| format!("{format} {patch} tells {one} from {two}:\n  {a}\n  {b}"))
         };
         told.extend(join_all(questions().into_iter().map(ask)).await.into_iter().flatten());
->>>>>>> attack
     }
     assert!(told.is_empty(), "{} questions tell:\n{}", told.len(), told.join("\n"));
 }

@@ -16,14 +16,7 @@ cases! {
     a_receipt_for_another_writer_is_refused: "audience_mismatch", Same, |s| with_claims(s, |it| it["aud"] = json!(["other_writer"]));
     a_receipt_for_nobody_is_refused: "audience_mismatch", Same, |s| with_claims(s, |it| it["aud"] = json!([]));
     a_receipt_that_is_not_valid_yet_is_refused: "not_yet_valid", Same, |s| with_claims(s, |it| add(it, "nbf", 60));
-<<<<<<< HEAD
-    a_receipt_whose_claim_has_expired_is_refused: "expired", Same, |s| with_claims(s, |it| {
-        add(it, "iat", -7200);
-        add(it, "exp", -3600);
-    });
-=======
     a_receipt_whose_claim_has_expired_is_refused: "expired", Same, |s| with_claims(s, |it| ["iat", "nbf", "exp"].iter().for_each(|name| add(it, name, -3600)));
->>>>>>> attack
     a_receipt_that_says_another_thread_is_refused: "thread_mismatch", Same, |s| with_claims(s, |it| it["sub"] = json!("another-thread"));
     a_receipt_that_says_another_flow_is_refused: "thread_mismatch", Same, |s| with_claims(s, |it| it["flow"] = json!("refunds"));
     a_receipt_that_says_another_policy_is_refused: "policy_mismatch", Same, |s| with_claims(s, |it| it["policy"] = json!(OTHER_DIGEST));
@@ -46,12 +39,7 @@ cases! {
         ask["transition"] = other.held["transition"].clone();
         ask
     };
-<<<<<<< HEAD
-    a_receipt_without_approvers_is_refused: "receipt_malformed", Same, |s| with_claims(s, |it| it["approvals"] = json!([]));
-    a_receipt_with_another_approver_is_refused: "signature_invalid", Same, |s| with_claims(s, |it| it["approvals"][0]["reviewer"] = json!("mallory"));
-=======
     a_receipt_that_nobody_approved_is_refused: "receipt_malformed", Same, |s| with_claims(s, |it| it["approvals"] = json!([]));
     a_receipt_with_another_approver_is_refused: "signature_invalid", Same, |s| with_claims(s, |it| it["approvals"][0]["reviewer"] = json!("somebody"));
->>>>>>> attack
     a_receipt_prolonged_with_a_stolen_key_is_refused: "signature_invalid", Same, |s| with_claims(s, |it| add(it, "exp", 3600));
 }

@@ -77,8 +77,13 @@ impl Machine {
         };
         self.voice.say(&format!("\n{:>8} ▸ {request}", self.name));
         let answer = self.ask_quietly(ask).await?;
-        self.voice.say(&format!("{:>8} ◂ {} {}", self.name, answer.status, shown(&answer.body)));
+        self.say(&answer);
         Ok(answer)
+    }
+
+    /// Says what it was answered.
+    pub(super) fn say(&self, answer: &Answer) {
+        self.voice.say(&format!("{:>8} ◂ {} {}", self.name, answer.status, shown(&answer.body)));
     }
 
     /// Asks again what was asked aloud before.

@@ -86,9 +86,14 @@ async fn open_second(cast: &Cast, stage: &Stage) -> Result<Answer, CliError> {
 async fn wait(agent: &Machine, stage: &Stage, which: &str, digest: &str) -> Result<Answer, CliError> {
     let ask = || Ask::Wait(format!("/v1/transitions/{digest}/decision"), WAIT_SECS);
     let mut answer = agent.ask(ask()).await?;
+    let mut waited = false;
     while answer.status == 202 {
         stage.voice.say(&format!("         … the {which} review is still open"));
         answer = agent.ask_quietly(ask()).await?;
+        waited = true;
+    }
+    if waited {
+        agent.say(&answer);
     }
     answer.must_be(200)
 }
@@ -104,13 +109,7 @@ fn second_decided(stage: &Stage, decision: &Answer) {
 }
 
 async fn after_decision(cast: &Cast, stage: &Stage, ledger: &Ledger, decision: &Answer) -> Result<(), CliError> {
-    stage.voice.say(&format!("\n— The first review is decided: {}. The agent was answered:\n         ◂ {}", decision.text("decision"), {
-        let mut body = decision.body.clone();
-        if body["receipt"].is_string() {
-            body["receipt"] = json!("(a signed receipt)");
-        }
-        body
-    }));
+    stage.voice.say(&format!("\n— The first review is decided: {}.", decision.text("decision")));
     if decision.body["approved"] != json!(true) {
         show_rows(stage, ledger, "Nothing was approved, so nothing is written")?;
         stage.voice.say(&format!("\nReplay everything that was stored:\n{}", files::audit_line(stage)));

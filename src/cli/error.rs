@@ -59,6 +59,9 @@ pub enum CliError {
     /// What was given is not what it should be.
     #[error("{0}")]
     Given(String),
+    /// The demonstration cannot go on.
+    #[error("the demonstration cannot go on: {0}")]
+    Demo(String),
     /// The runtime or the server failed.
     #[error("the program's own machinery failed")]
     Runtime(#[source] io::Error),
@@ -84,6 +87,7 @@ impl CliError {
             | Self::Listen { .. }
             | Self::Read { .. }
             | Self::Given(_)
+            | Self::Demo(_)
             | Self::Runtime(_)
             | Self::Output(_)
             | Self::NotBuilt(_) => Exit::CouldNotTell,

@@ -3,6 +3,7 @@
 pub mod args;
 pub mod audit;
 mod beside;
+pub mod demo;
 pub mod error;
 pub mod halt;
 pub mod health;
@@ -78,7 +79,8 @@ fn dispatch(args: &Args, out: &mut Output<'_>) -> Result<Exit, CliError> {
         Command::Migrate => migrate::run(&config()?, out),
         Command::Verify(verify) => verify::run(verify, &SystemClock, &mut io::stdin().lock(), out),
         Command::Audit(args) => audit::run(args, &config()?, &SystemClock, out),
-        Command::Demo(_) | Command::Guard(_) => Err(CliError::NotBuilt("this command")),
+        Command::Demo(_) => demo::run(&config()?, out),
+        Command::Guard(_) => Err(CliError::NotBuilt("`countersign guard`")),
     }
 }
 

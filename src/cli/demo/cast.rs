@@ -1,0 +1,87 @@
+//! Who plays: two flows, two reviewers with their links, and machines with a token each.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::Stage;
+use super::client::Machine;
+use crate::cli::{CliError, beside};
+use crate::domain::account::{MachineRole, PersonRole};
+use crate::domain::id::{FlowId, GroupName, NodeId};
+use crate::domain::policy::PolicySource;
+use crate::random;
+use crate::service::Service;
+use crate::service::access::{NewAccount, NewToken};
+use crate::service::error::Error;
+
+/// The machines.
+pub(super) struct Cast {
+    pub(super) host: Machine,
+    pub(super) agent: Machine,
+    pub(super) writer: Machine,
+    pub(super) second_host: Machine,
+    pub(super) second_agent: Machine,
+}
+
+/// The sample flows, as they lie in `examples/`: compiled in, so that the program needs no files.
+const PAYMENTS: (&str, &str, &str) = (
+    include_str!("../../../examples/payments/policy.toml"),
+    include_str!("../../../examples/payments/payments.schema.json"),
+    include_str!("../../../examples/payments/planner.schema.json"),
+);
+const PAYOUTS: (&str, &str, &str) = (
+    include_str!("../../../examples/payouts/policy.toml"),
+    include_str!("../../../examples/payouts/payouts.schema.json"),
+    include_str!("../../../examples/payouts/planner.schema.json"),
+);
+
+fn source(flow: &str, (text, state, planner): (&str, &str, &str)) -> PolicySource {
+    let schemas = BTreeMap::from([
+        (format!("{flow}.schema.json"), state.to_owned()),
+        ("planner.schema.json".to_owned(), planner.to_owned()),
+    ]);
+    PolicySource { text: text.to_owned(), schemas }
+}
+
+/// Engages everybody and says who they are.
+pub(super) async fn engage(service: &Arc<Service>, url: &str, stage: &Stage) -> Result<Cast, CliError> {
+    let by = beside::principal();
+    service.activate_policy(&by, None, source("payments", PAYMENTS), BTreeSet::new()).await?;
+    service.activate_policy(&by, None, source("payouts", PAYOUTS), BTreeSet::new()).await?;
+    stage.voice.say("\nTwo reviewers. Open a link in a browser to be one of them (each works once; a second window for the other):");
+    for (name, groups) in [("ada", &["finance"][..]), ("ben", &["finance", "security"][..])] {
+        let link = person(service, name, groups).await?;
+        stage.voice.say(&format!("  {name} ({}): {url}/sign-in/{link}", groups.join(", ")));
+    }
+    stage.voice.say("\nThree machines, each with a token of its own: a host, an agent and a writer. Their requests and answers follow.");
+    let machine = |name: &'static str, role, flow: &'static str, nodes: &'static [&'static str]| async move {
+        let text = token(service, name, (role, flow, nodes)).await?;
+        Machine::new(name, text, stage)
+    };
+    Ok(Cast {
+        host: machine("host", MachineRole::Host, "payments", &[]).await?,
+        agent: machine("agent", MachineRole::Agent, "payments", &["planner", "input_parser"]).await?,
+        writer: machine("writer", MachineRole::Writer, "payments", &["database_writer"]).await?,
+        second_host: machine("host-2", MachineRole::Host, "payouts", &[]).await?,
+        second_agent: machine("agent-2", MachineRole::Agent, "payouts", &["planner"]).await?,
+    })
+}
+
+/// Nobody knows the password of a demonstration's account: its link signs in.
+async fn person(service: &Service, name: &str, groups: &[&str]) -> Result<String, Error> {
+    let groups = groups.iter().filter_map(|it| GroupName::try_from(*it).ok()).collect();
+    let new = NewAccount { name: name.to_owned(), role: PersonRole::Reviewer, groups };
+    let account = service.add_account(&new, random::uuid_v4().to_string()).await?;
+    service.sign_in_link(&account.id).await
+}
+
+async fn token(service: &Service, name: &str, (role, flow, nodes): (MachineRole, &str, &[&str])) -> Result<String, Error> {
+    let new = NewToken {
+        name: name.to_owned(),
+        role,
+        owner: "platform".to_owned(),
+        flow: FlowId::try_from(flow).ok(),
+        nodes: nodes.iter().filter_map(|it| NodeId::try_from(*it).ok()).collect(),
+    };
+    Ok(service.add_token(&new).await?.1)
+}

@@ -1,0 +1,121 @@
+//! A machine of the demonstration: a plain HTTP client that says what it asks and what it is answered.
+
+use serde_json::Value;
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::Stage;
+use crate::cli::CliError;
+
+/// Where lines go. Nobody listens any more once the demonstration was stopped.
+#[derive(Clone)]
+pub(super) struct Voice(UnboundedSender<String>);
+
+impl Voice {
+    pub(super) fn new(to: UnboundedSender<String>) -> Self {
+        Self(to)
+    }
+
+    pub(super) fn say(&self, line: &str) {
+        let _ = self.0.send(line.to_owned());
+    }
+}
+
+/// A host, an agent or a writer.
+pub(super) struct Machine {
+    name: &'static str,
+    token: String,
+    base: String,
+    http: reqwest::Client,
+    voice: Voice,
+}
+
+/// A request: method, path and, where there is one, its body.
+pub(super) enum Ask {
+    Get(String),
+    /// A read that waits up to so many seconds.
+    Wait(String, u64),
+    Post(String, Value),
+}
+
+/// What came back.
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) body: Value,
+}
+
+impl Answer {
+    /// A text member of the answer.
+    pub(super) fn text(&self, name: &str) -> &str {
+        self.body.get(name).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// The answer, if it has this status; the story cannot go on otherwise.
+    pub(super) fn must_be(self, status: u16) -> Result<Self, CliError> {
+        if self.status == status {
+            return Ok(self);
+        }
+        Err(CliError::Demo(format!("the gateway answered {} where the story needs {status}: {}", self.status, self.body)))
+    }
+}
+
+/// Tokens and digests are shortened to this on the screen; everything else is shown whole.
+const SHOWN_CHARS_MAX: usize = 90;
+
+impl Machine {
+    pub(super) fn new(name: &'static str, token: String, stage: &Stage) -> Result<Self, CliError> {
+        // A proxy of the environment has no business on the loopback.
+        let http = reqwest::Client::builder().no_proxy().build().map_err(failed)?;
+        Ok(Self { name, token, base: format!("http://{}", stage.bound), http, voice: stage.voice.clone() })
+    }
+
+    /// Asks, aloud.
+    pub(super) async fn ask(&self, ask: Ask) -> Result<Answer, CliError> {
+        let request = match &ask {
+            Ask::Get(path) => format!("GET {path}"),
+            Ask::Wait(path, secs) => format!("GET {path}   Prefer: wait={secs}"),
+            Ask::Post(path, body) => format!("POST {path}\n           {}", shown(body)),
+        };
+        self.voice.say(&format!("\n{:>8} ▸ {request}", self.name));
+        let answer = self.ask_quietly(ask).await?;
+        self.say(&answer);
+        Ok(answer)
+    }
+
+    /// Says what it was answered.
+    pub(super) fn say(&self, answer: &Answer) {
+        self.voice.say(&format!("{:>8} ◂ {} {}", self.name, answer.status, shown(&answer.body)));
+    }
+
+    /// Asks again what was asked aloud before.
+    pub(super) async fn ask_quietly(&self, ask: Ask) -> Result<Answer, CliError> {
+        let url = |path: String| format!("{}{path}", self.base);
+        let request = match ask {
+            Ask::Get(path) => self.http.get(url(path)),
+            Ask::Wait(path, secs) => self.http.get(url(path)).header("prefer", format!("wait={secs}")),
+            Ask::Post(path, body) => self.http.post(url(path)).json(&body),
+        };
+        let response = request.bearer_auth(&self.token).send().await.map_err(failed)?;
+        let status = response.status().as_u16();
+        Ok(Answer { status, body: response.json().await.map_err(failed)? })
+    }
+}
+
+fn failed(error: reqwest::Error) -> CliError {
+    CliError::Demo(format!("the gateway cannot be reached: {error}"))
+}
+
+/// JSON for people: long texts cut, so that a line is a line.
+fn shown(value: &Value) -> String {
+    fn cut(value: &Value) -> Value {
+        match value {
+            Value::String(text) if text.chars().count() > SHOWN_CHARS_MAX => {
+                let head: String = text.chars().take(24).collect();
+                Value::String(format!("{head}… ({} characters)", text.chars().count()))
+            }
+            Value::Array(items) => items.iter().map(cut).collect(),
+            Value::Object(members) => members.iter().map(|(key, it)| (key.clone(), cut(it))).collect(),
+            other => other.clone(),
+        }
+    }
+    cut(value).to_string()
+}

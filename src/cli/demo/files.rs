@@ -1,0 +1,46 @@
+//! What an auditor takes away: the receipt, its entry and statement, and the published keys, as files; and the lines
+//! that check them.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::Stage;
+use super::client::{Ask, Machine};
+use crate::cli::CliError;
+
+/// Writes the files of one approved version.
+pub(super) async fn keep(host: &Machine, stage: &Stage, thread: &str, decision: &Value) -> Result<String, CliError> {
+    let chain = host.ask_quietly(Ask::Get(format!("/v1/threads/{thread}/chain"))).await?.must_be(200)?;
+    let jwks = host.ask_quietly(Ask::Get("/.well-known/jwks.json".to_owned())).await?.must_be(200)?;
+    let version = chain.body["entries"]
+        .as_array()
+        .and_then(|entries| entries.iter().find(|it| it["transition"] == decision["transition_digest"]))
+        .ok_or_else(|| CliError::Demo("the approved version is not in the chain".to_owned()))?;
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    put(&stage.data, "receipt.jwt", &text(&decision["receipt"]))?;
+    put(&stage.data, "entry.jwt", &text(&version["entry"]))?;
+    put(&stage.data, "statement.json", &version["statement"].to_string())?;
+    put(&stage.data, "jwks.json", &jwks.body.to_string())?;
+    let (program, folder) = (program(), stage.data.display());
+    Ok(format!(
+        "  {program} verify {folder}/receipt.jwt --jwks {folder}/jwks.json --entry {folder}/entry.jwt \
+         --statement {folder}/statement.json --at {}",
+        crate::clock::Clock::now(&crate::clock::SystemClock)
+    ))
+}
+
+/// The line that replays the demonstration's own database.
+pub(super) fn audit_line(stage: &Stage) -> String {
+    format!("  {} audit --data {}", program(), stage.data.display())
+}
+
+/// This very program, so that the line can be copied whether or not it is on the path.
+fn program() -> String {
+    std::env::current_exe().map_or_else(|_| "countersign".to_owned(), |it| it.display().to_string())
+}
+
+fn put(folder: &Path, name: &str, content: &str) -> Result<(), CliError> {
+    let written = std::fs::write(folder.join(name), content);
+    written.map_err(|error| CliError::Demo(format!("{name} cannot be written: {error}")))
+}

@@ -1,0 +1,106 @@
+//! `demo`: a gateway with a sample flow, and a host, an agent and a writer that use it as real clients over HTTP.
+//! People decide in their browser; everything else happens by itself, slowly enough to follow.
+
+mod cast;
+mod client;
+mod files;
+mod ledger;
+mod story;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use super::output::Output;
+use super::serve::{self, Running};
+use super::{CliError, Exit, beside};
+use crate::config::{Config, Database};
+use crate::keyring::KeyringSource;
+use crate::random;
+use client::Voice;
+
+/// Between two steps of the story: long enough to read one.
+const PACE: Duration = Duration::from_millis(1_200);
+
+/// Plays the demonstration until ctrl-c.
+pub fn run(config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
+    let listener = serve::bind(config.listen)?;
+    let bound = listener.local_addr().map_err(CliError::Runtime)?;
+    say(out, &format!("Countersign's demonstration starts at http://localhost:{}", bound.port()))?;
+    let config = of_its_own(config, bound)?;
+    beside::block_on(async {
+        let running = Running::start(&config, listener).await?;
+        play(&config, running, bound, out).await?;
+        say(out, &format!("\nStopped. What happened stays in {}", config.data.display()))?;
+        Ok(Exit::Yes)
+    })
+}
+
+fn say(out: &mut Output<'_>, line: &str) -> Result<(), CliError> {
+    Ok(out.answer(line, || json!({"demo": line}))?)
+}
+
+/// Whatever is configured on this machine stays untouched: a folder, a keyring and a database of its own.
+fn of_its_own(config: &Config, bound: SocketAddr) -> Result<Config, CliError> {
+    let data = std::env::temp_dir().join(format!("countersign-demo-{}", random::uuid_v4().simple()));
+    Ok(Config {
+        listen: bound,
+        keyring: KeyringSource::File(data.join("keyring.json")),
+        database: Database::Sqlite,
+        public_url: None,
+        issuer: None,
+        trusted_proxies: Vec::new(),
+        // A page that is open in a browser must not keep ctrl-c waiting.
+        shutdown: Duration::from_secs(1),
+        worker_interval: Duration::from_secs(1),
+        data,
+        ..config.clone()
+    })
+}
+
+/// The story and the people's time both run until someone says stop.
+async fn play(config: &Config, running: Running, bound: SocketAddr, out: &mut Output<'_>) -> Result<(), CliError> {
+    let (voice, mut lines) = mpsc::unbounded_channel();
+    let stage = Stage { data: config.data.clone(), bound, pace: PACE, voice: Voice::new(voice) };
+    let service = std::sync::Arc::clone(&running.service);
+    let url = running.url.as_str().to_owned();
+    let mut story = tokio::spawn(async move {
+        let cast = cast::engage(&service, &url, &stage).await?;
+        story::tell(&cast, &stage).await
+    });
+    let stop = serve::told_to_stop();
+    tokio::pin!(stop);
+    let mut told = false;
+    let ended = loop {
+        tokio::select! {
+            biased;
+            Some(line) = lines.recv() => say(out, &line)?,
+            signal = &mut stop => break signal.map(drop).map_err(CliError::Runtime),
+            ended = &mut story, if !told => match ended.map_err(|error| CliError::Runtime(error.into())).and_then(|it| it) {
+                Ok(()) => told = true,
+                Err(error) => break Err(error),
+            },
+        }
+    };
+    story.abort();
+    running.stop().await?;
+    ended
+}
+
+/// Where the story plays.
+struct Stage {
+    data: PathBuf,
+    bound: SocketAddr,
+    pace: Duration,
+    voice: Voice,
+}
+
+impl Stage {
+    /// Time to read.
+    async fn pause(&self) {
+        tokio::time::sleep(self.pace).await;
+    }
+}

@@ -1,0 +1,183 @@
+//! What the README promises of a first quarter of an hour: the demonstration and the walkthrough, run for real.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use countersign::clock::{Clock as _, SystemClock};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_countersign");
+
+#[test]
+fn the_walkthrough_ends_with_the_row_written_once() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/walkthrough.sh");
+    let ran = Command::new("bash").arg(script).arg(PROGRAM).env("LISTEN", "127.0.0.1:0").output().unwrap();
+    let said = String::from_utf8_lossy(&ran.stdout).into_owned();
+    assert!(ran.status.success(), "{said}\n{}", String::from_utf8_lossy(&ran.stderr));
+    assert_eq!(said.lines().next_back(), Some("write-1 42 40"), "{said}");
+}
+
+/// A demonstration that runs, and what it said so far.
+struct Demo {
+    child: Child,
+    lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
+    said: Vec<String>,
+}
+
+impl Demo {
+    fn start() -> Self {
+        let mut child = Command::new(PROGRAM)
+            .args(["demo", "--listen", "127.0.0.1:0"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { child, lines, said: Vec::new() }
+    }
+
+    /// Reads on until a line has this in it.
+    fn until(&mut self, wanted: &str) -> String {
+        loop {
+            let line = self.lines.next().unwrap_or_else(|| panic!("no {wanted:?} in:\n{}", self.said.join("\n"))).unwrap();
+            self.said.push(line.clone());
+            if line.contains(wanted) {
+                return line;
+            }
+        }
+    }
+}
+
+/// Whatever a test comes to, its gateway does not outlive it.
+impl Drop for Demo {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn url_in(line: &str) -> String {
+    line[line.find("http://").unwrap()..].trim().to_owned()
+}
+
+/// The value of a hidden field.
+fn field(page: &str, name: &str) -> String {
+    let at = format!("name=\"{name}\" value=\"");
+    let start = page.find(&at).unwrap_or_else(|| panic!("no field {name} in {page}")) + at.len();
+    page[start..].split('"').next().unwrap().to_owned()
+}
+
+/// A browser without scripts: one session, forms sent from the page's own origin.
+struct Browser {
+    http: reqwest::Client,
+    origin: String,
+    cookies: Vec<String>,
+}
+
+impl Browser {
+    fn new(url: &str) -> Self {
+        let origin = url.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
+        let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+        Self { http, origin, cookies: Vec::new() }
+    }
+
+    async fn send(&mut self, request: reqwest::RequestBuilder) -> (u16, String) {
+        let response = request.header("cookie", self.cookies.join("; ")).send().await.unwrap();
+        let set = response.headers().get_all("set-cookie").iter();
+        let new: Vec<String> = set.map(|it| it.to_str().unwrap().split(';').next().unwrap().to_owned()).collect();
+        let name = |cookie: &str| cookie.split('=').next().unwrap_or_default().to_owned();
+        self.cookies.retain(|it| !new.iter().any(|other| name(other) == name(it)));
+        self.cookies.extend(new);
+        (response.status().as_u16(), response.text().await.unwrap())
+    }
+
+    async fn get(&mut self, url: &str) -> String {
+        self.send(self.http.get(url)).await.1
+    }
+
+    async fn post(&mut self, url: &str, fields: &[(&str, String)]) -> (u16, String) {
+        let pairs: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={}", escaped(value))).collect();
+        let form = self.http.post(url).header("origin", &self.origin);
+        let form = form.header("content-type", "application/x-www-form-urlencoded").body(pairs.join("&"));
+        self.send(form).await
+    }
+
+    async fn sign_in(&mut self, link: &str) {
+        let csrf = field(&self.get(link).await, "csrf");
+        let (status, page) = self.post(link, &[("csrf", csrf)]).await;
+        assert_eq!(status, 303, "{page}");
+    }
+
+    /// Sends the form of a review, and the page that asks once more.
+    async fn approve(&mut self, review: &str) {
+        let mut page = self.get(review).await;
+        for confirmed in ["", "yes"] {
+            let mut fields: Vec<(&str, String)> =
+                ["csrf", "digest", "nonce", "stage", "browser_check"].iter().map(|it| (*it, field(&page, it))).collect();
+            fields.extend([("verdict", "approve".to_owned()), ("comment", String::new()), ("confirmed", confirmed.to_owned())]);
+            let (status, answer) = self.post(&format!("{review}/decision"), &fields).await;
+            if status == 303 {
+                return;
+            }
+            page = answer;
+        }
+        panic!("the vote was not counted: {page}");
+    }
+}
+
+fn escaped(value: &str) -> String {
+    value.bytes().map(|byte| if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}
+
+#[test]
+fn the_demonstration_writes_once_and_its_lines_to_copy_succeed() {
+    let started = SystemClock.instant();
+    let mut demo = Demo::start();
+    demo.until("http://localhost:");
+    assert!(started.elapsed() < Duration::from_secs(2), "the first line took {:?}", started.elapsed());
+    let ada = url_in(&demo.until("ada (finance)"));
+    let review = url_in(&demo.until("One person is needed"));
+    demo.until("Two people are needed");
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let mut browser = Browser::new(&ada);
+        browser.sign_in(&ada).await;
+        browser.approve(&review).await;
+    });
+    demo.until("The row is written");
+    for code in ["403 already_used", "403 version_mismatch", "403 signature_invalid"] {
+        demo.until(code);
+        assert!(demo.until("write_id=write-1").contains("target_user_id=42"), "beside each denial, the unchanged row");
+    }
+    demo.until("Copy these lines");
+    for command in ["verify", "audit"] {
+        let line = demo.until(&format!(" {command} "));
+        let mut words = line.split_whitespace();
+        let ran = Command::new(words.next().unwrap()).args(words).output().unwrap();
+        assert!(ran.status.success(), "{line}: {}", String::from_utf8_lossy(&ran.stdout));
+    }
+    let rejected = demo.said.iter().filter(|it| it.contains("/is_admin")).count();
+    assert!(rejected > 0, "the injected key was rejected by name");
+    let interrupt = Command::new("kill").args(["-INT", &demo.child.id().to_string()]).status().unwrap();
+    assert!(interrupt.success());
+    demo.until("Stopped.");
+    assert!(demo.child.wait().unwrap().success(), "ctrl-c is an orderly end");
+}
+
+#[test]
+fn a_taken_port_is_named_with_its_remedy() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    for command in ["serve", "demo"] {
+        let folder = tempfile::tempdir().unwrap();
+        let ran = Command::new(PROGRAM).arg("--data").arg(folder.path()).args([command, "--listen", &address]).output();
+        let ran = ran.unwrap();
+        let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert_eq!(ran.status.code(), Some(2), "{said}");
+        assert!(said.contains(&address) && said.contains("--listen"), "{said}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing was made");
+    }
+}

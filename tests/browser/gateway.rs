@@ -87,7 +87,7 @@ pub async fn spawn_gateway() -> Gateway {
     let settings = Settings {
         limits: StateLimits::default(),
         public_url: url.clone(),
-        session_lifetime: std::time::Duration::from_secs(3600),
+        session_lifetime: Duration::from_secs(3600),
     };
     let opened = Service::open(store, keyring, Arc::new(clock.clone()), settings);
     let service = Arc::new(opened.await.unwrap());

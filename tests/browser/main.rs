@@ -1,6 +1,6 @@
 //! The reviewer's pages, served by a real gateway and used in a real Chromium.
 
-#![expect(clippy::unwrap_used, reason = "a test says by its failure what could not be")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test says by its failure what could not be")]
 
 mod doors;
 mod forms;

@@ -71,8 +71,10 @@ impl Tab {
     }
 
     pub async fn scheme(&self, scheme: &str) {
-        let feature = MediaFeature { name: "prefers-color-scheme".to_owned(), value: scheme.to_owned() };
-        self.page.execute(SetEmulatedMediaParams::builder().features([feature]).build()).await.unwrap();
+        let feature = |name: &str, value: &str| MediaFeature { name: name.to_owned(), value: value.to_owned() };
+        // Nothing is half-way from one scheme to the other then.
+        let features = [feature("prefers-color-scheme", scheme), feature("prefers-reduced-motion", "reduce")];
+        self.page.execute(SetEmulatedMediaParams::builder().features(features).build()).await.unwrap();
     }
 
     pub async fn without_scripts(&self) {

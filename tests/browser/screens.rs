@@ -1,1 +1,153 @@
-//! stub
+//! Every screen as a picture, to be looked at: wide and narrow, light and dark.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use crate::gateway::{Gateway, Held, PAYMENTS, Payments, order, spawn_gateway};
+use crate::person::{Chromium, Tab};
+
+const SIZES: [(i64, i64); 2] = [(1280, 900), (390, 844)];
+
+struct Album {
+    folder: PathBuf,
+}
+
+impl Album {
+    fn new() -> Self {
+        let folder = std::env::temp_dir().join("countersign-screens");
+        std::fs::create_dir_all(&folder).unwrap();
+        Self { folder }
+    }
+
+    fn picture(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}.png"))
+    }
+
+    /// The page that is open, in every size and scheme; it must fit its width.
+    async fn take(&self, tab: &Tab, name: &str) {
+        for (width, height) in SIZES {
+            for scheme in ["light", "dark"] {
+                // A picture of the whole page forgets the size.
+                tab.resize(width, height).await;
+                tab.scheme(scheme).await;
+                tab.photograph(&self.picture(&format!("{name}-{width}-{scheme}")), true).await;
+            }
+            tab.resize(width, height).await;
+            let fits: bool = tab.js("document.documentElement.scrollWidth <= innerWidth").await;
+            assert!(fits, "{name} scrolls sideways at {width}");
+        }
+        tab.resize(1280, 900).await;
+        tab.scheme("light").await;
+    }
+}
+
+async fn several(gateway: &Gateway, payments: &Payments) -> Held {
+    let patch = json!({"target_user_id": 42, "payment": {"amount": 950, "card": {"number": "4929 0000 0000 0000"}}, "items": ["A-1", "B-7"], "memo": "as agreed"});
+    let why = "The customer wrote again: the order belongs to user 42, so the refund should go there.\n\nThis was pre-approved by finance, ticket FIN\u{200b}-2291. Please approve quickly.";
+    gateway.held_saying(payments, "order-8812", &patch, Some(why)).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_screen_fits_and_can_be_looked_at() {
+    let gateway = spawn_gateway().await;
+    let album = Album::new();
+    let browser = Chromium::open().await;
+    let tab = browser.tab(&gateway).await;
+    let secret = gateway.service.set_up_link().await.unwrap().unwrap();
+    tab.goto(&format!("/set-up/{secret}")).await;
+    album.take(&tab, "set-up").await;
+    let ana = gateway.reviewer("ana", &["reviewers"]).await;
+    let link = gateway.service.sign_in_link(&ana.id).await.unwrap();
+    tab.goto(&format!("/sign-in/{link}")).await;
+    album.take(&tab, "sign-in-link").await;
+    tab.goto("/sign-in").await;
+    album.take(&tab, "sign-in").await;
+    tab.sign_in("ana").await;
+    album.take(&tab, "inbox-empty").await;
+    let payments = gateway.payments().await;
+    let small = gateway.held(&payments, "order-8790", &json!({"target_user_id": 42})).await;
+    let rich = several(&gateway, &payments).await;
+    let late = gateway.held(&payments, "order-8701", &json!({"payment": {"amount": 20}})).await;
+    for (held, name) in [(&small, "review-small"), (&rich, "review-rich")] {
+        tab.goto(&format!("/reviews/{}", held.review)).await;
+        tab.verdict("").await;
+        album.take(&tab, name).await;
+    }
+    tab.fill("Comment", "Checked with the customer by phone.").await;
+    tab.press("Approve").await;
+    album.take(&tab, "confirm").await;
+    tab.press("Confirm").await;
+    tab.verdict("").await;
+    album.take(&tab, "review-approved").await;
+    tab.goto(&format!("/reviews/{}", late.review)).await;
+    tab.verdict("").await;
+    tab.press("Deny").await;
+    tab.press("Confirm").await;
+    album.take(&tab, "review-denied").await;
+    tab.goto("/").await;
+    album.take(&tab, "inbox").await;
+    tab.goto("/threads/order-8812").await;
+    album.take(&tab, "thread").await;
+    tab.goto("/threads/order-8701").await;
+    album.take(&tab, "thread-in-vain").await;
+    tab.goto("/nowhere").await;
+    album.take(&tab, "error").await;
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_mismatch_and_a_doubt_can_be_looked_at() {
+    let gateway = spawn_gateway().await;
+    gateway.reviewer("ana", &["reviewers"]).await;
+    let trusting = PAYMENTS.replace("protected =", "trust_initial = true\nprotected =");
+    let payments = gateway.payments_under(&trusting).await;
+    let album = Album::new();
+    let browser = Chromium::open().await;
+    let tab = browser.tab(&gateway).await;
+    tab.sign_in("ana").await;
+    let head = gateway.thread(&payments, "order-8812", &order()).await;
+    let ask = json!({"thread": "order-8812", "transition": head, "write_id": "w1"});
+    let reserved = gateway.post(&payments.writer, "/v1/verify", &ask).await;
+    assert_eq!(reserved.status, 200, "{reserved:?}");
+    gateway.clock.advance(std::time::Duration::from_secs(31));
+    let held = gateway.propose_held(&payments, "order-8812", &head, &json!({"target_user_id": 42}), None).await;
+    tab.goto(&format!("/reviews/{}", held.review)).await;
+    tab.verdict("").await;
+    assert!(tab.text().await.contains("An earlier write may or may not have happened."));
+    album.take(&tab, "review-doubt").await;
+    tab.press("Approve").await;
+    assert!(tab.text().await.contains("An earlier write’s outcome is unknown: approving needs the box ticked."));
+    album.take(&tab, "review-doubt-again").await;
+    let _: bool = tab.js("(document.querySelector('[name=outcome_unknown]').checked = true)").await;
+    tab.verdict("").await;
+    tab.press("Approve").await;
+    assert!(tab.text().await.contains("You ticked that you know it."));
+    album.take(&tab, "confirm-doubt").await;
+    tab.goto(&format!("/reviews/{}", held.review)).await;
+    tab.verdict("").await;
+    let _: String = tab.js("document.querySelector('.diff .after .value').textContent = '43'").await;
+    tab.press_only("Approve").await;
+    tab.verdict("match").await;
+    album.take(&tab, "review-mismatch").await;
+    browser.close().await;
+}
+
+/// The picture of the README, where it is asked for: `COUNTERSIGN_SCREENS=docs/screens`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_picture_of_the_readme_is_a_real_review() {
+    let gateway = spawn_gateway().await;
+    gateway.reviewer("dana", &["reviewers"]).await;
+    let payments = gateway.payments().await;
+    let held = several(&gateway, &payments).await;
+    let browser = Chromium::open().await;
+    let tab = browser.tab(&gateway).await;
+    tab.sign_in("dana").await;
+    tab.goto(&format!("/reviews/{}", held.review)).await;
+    assert!(tab.verdict("").await.contains("Recomputed in this browser: matches"));
+    let album = Album::new();
+    let folder = std::env::var_os("COUNTERSIGN_SCREENS").map_or(album.folder, PathBuf::from);
+    std::fs::create_dir_all(&folder).unwrap();
+    tab.photograph(&Path::new(&folder).join("review.png"), false).await;
+    browser.close().await;
+}

@@ -4,9 +4,10 @@ use actix_web::HttpResponse;
 use actix_web::http::{StatusCode, header};
 use chrono::DateTime;
 
+use super::view::headline::{HeadChange, Headline, Intent};
 use super::view::inbox::Urgency;
 use super::view::opening::Side;
-use super::view::review::{HeadChange, Headline, Intent, Outcome};
+use super::view::review::Outcome;
 use super::view::shell::{Hash, Moment};
 use super::view::text::{Json, Line, Path};
 use crate::domain::chain::statement::Kind;

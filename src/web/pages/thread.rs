@@ -113,7 +113,9 @@ async fn entry(app: &App, item: &HistoryItem, newer: Option<&HistoryItem>, now: 
         Kind::Rollback => "rolled back by",
         Kind::Confirm => "confirmed by",
     };
-    let places = item.diff.iter().map(|it| Path::new(place(it).to_string()));
+    // Version 0 sets everything there is.
+    let diff = if statement.kind == Kind::Create { &[] } else { item.diff.as_slice() };
+    let places = diff.iter().map(|it| Path::new(place(it).to_string()));
     let written = newer.filter(|it| matches!(it.entry.gate, Gate::Written { .. }));
     Ok(EntryRow {
         version: statement.version,
@@ -121,7 +123,7 @@ async fn entry(app: &App, item: &HistoryItem, newer: Option<&HistoryItem>, now: 
         node: statement.node.as_ref().map(|it| Line::new(it.as_str())),
         gate: gate(app, item).await?,
         changed: places.take(PLACES_SHOWN).collect(),
-        more_changed: item.diff.len().saturating_sub(PLACES_SHOWN),
+        more_changed: diff.len().saturating_sub(PLACES_SHOWN),
         digest: Hash::new(item.transition.digest.to_string()),
         at: moment(item.entry.committed_at, now),
         write: written.map(|it| Write {

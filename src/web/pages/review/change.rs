@@ -11,8 +11,9 @@ use crate::domain::review::{Hold, HoldReason};
 use crate::service::error::{Error, Result};
 use crate::service::review_page::{ReviewFacts, WriterView};
 use crate::web::pages::parts::{HEADLINE_CHANGES, intent, pattern_of, place};
+use crate::web::pages::view::headline::{HeadChange, Headline};
 use crate::web::pages::view::opening::{ReadRow, Row, Rows};
-use crate::web::pages::view::review::{Fact, HeadChange, Headline, Proof, Rationale, Reason, WriterReads};
+use crate::web::pages::view::review::{Fact, Proof, Rationale, Reason, WriterReads};
 use crate::web::pages::view::shell::Hash;
 use crate::web::pages::view::text::{Json, Line, Path, Prose};
 

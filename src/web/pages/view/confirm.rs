@@ -2,7 +2,8 @@
 
 use askama::Template;
 
-use super::review::{Headline, Verdict, WriteDoubt};
+use super::headline::Headline;
+use super::review::{Verdict, WriteDoubt};
 use super::shell::{Hash, Moment, Shell};
 use super::text::{Line, Prose};
 

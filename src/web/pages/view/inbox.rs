@@ -2,7 +2,7 @@
 
 use askama::Template;
 
-use super::review::Headline;
+use super::headline::Headline;
 use super::shell::{Moment, Shell, Tone};
 use super::text::{Line, Path};
 

@@ -6,6 +6,7 @@
 
 pub mod confirm;
 pub mod error;
+pub mod headline;
 pub mod inbox;
 pub mod inert;
 pub mod opening;

@@ -122,7 +122,7 @@ pub struct EndedRow {
     /// The review's page.
     pub url: String,
     /// What was asked for.
-    pub headline: super::review::Headline,
+    pub headline: super::headline::Headline,
     /// How it ended.
     pub outcome: Outcome,
     /// When.

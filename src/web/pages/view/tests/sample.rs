@@ -3,10 +3,11 @@
 use serde_json::{Value, json};
 
 use super::commit::{View, canonical, half, hash, touches};
+use crate::web::pages::view::headline::{HeadChange, Headline, Intent};
 use crate::web::pages::view::inbox::Urgency;
 use crate::web::pages::view::opening::{Protection, Rows};
 use crate::web::pages::view::review::{
-    CommentWish, Deciding, DecisionForm, Fact, HeadChange, Headline, Intent, Progress, Proof, Rationale, Reason,
+    CommentWish, Deciding, DecisionForm, Fact, Progress, Proof, Rationale, Reason,
     ReviewPage, Stage, Standing, TimelineItem, WriteDoubt, WriterReads,
 };
 use crate::web::pages::view::shell::{Account, Hash, Moment, Shell, Tone};

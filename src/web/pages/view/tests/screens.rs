@@ -3,8 +3,9 @@
 use super::sample::{Case, line, moment, shell};
 use crate::web::pages::view::confirm::ConfirmPage;
 use crate::web::pages::view::error::{Action, ErrorPage};
+use crate::web::pages::view::headline::Headline;
 use crate::web::pages::view::inbox::{Badge, DecidedRow, InboxPage, More, Urgency, Votes, WaitingRow};
-use crate::web::pages::view::review::{Deciding, Headline, Outcome, ReviewPage, Standing, Verdict, WriteDoubt};
+use crate::web::pages::view::review::{Deciding, Outcome, ReviewPage, Standing, Verdict, WriteDoubt};
 use crate::web::pages::view::shell::{Hash, Moment, Notice, Shell, Tone};
 use crate::web::pages::view::sign_in::{RoleChoice, SetUpPage, SignInLinkPage, SignInPage};
 use crate::web::pages::view::text::{Path, Prose};

@@ -11,6 +11,7 @@ mod error;
 mod initial;
 mod judge;
 mod model;
+mod outcome;
 mod patterns;
 mod redact;
 mod request;

@@ -284,3 +284,52 @@ fn being_too_large_reads_the_same_for_every_measure() {
     assert_eq!(judged(&many, &items), judged(&long, &request));
     assert_eq!(code(&judged(&long, &request)), Some((TooLarge, String::new())));
 }
+
+#[test]
+fn a_failing_step_does_not_tell_a_list_from_an_object() {
+    let policy = one_node("box.pin", "box.pin", "", "");
+    let states = [json!({}), json!({"box": {}}), json!({"box": []}), json!({"box": [1]}), json!({"box": 5})];
+    for step in [json!({"op": "remove", "path": "/box/pin"}), json!({"op": "replace", "path": "/box/pin", "value": 1})] {
+        assert_eq!(code(&same(&policy, &states, JsonPatch, &json!([step]))), Some((PatchFailed, "/box/pin".into())));
+    }
+}
+
+#[test]
+fn replacing_members_does_not_tell_empty_from_filled_or_lists_from_objects() {
+    let policy = one_node("", "box.*", "", "box.pin");
+    let states = [json!({}), json!({"box": {}}), json!({"box": {"a": 1}}), json!({"box": []}), json!({"box": [1, 2]})];
+    for value in [json!([1]), json!({"b": 1})] {
+        let answer = same(&policy, &states, Merge, &json!({"box": value}));
+        assert!(matches!(&answer, Told::Done { reasons, .. } if reasons.len() == 1), "{answer:?}");
+    }
+}
+
+#[test]
+fn what_a_merge_patch_runs_over_is_judged_as_a_whole() {
+    let in_the_way = [json!({"box": []}), json!({"box": [1, 2]}), json!({"box": 5}), json!({"box": null})];
+    let request = json!({"box": {"new": 1}});
+    let parts = one_node("", "box.*", "", "");
+    assert_eq!(code(&same(&parts, &in_the_way, MergePatch, &request)), Some((WriteNotAllowed, "/box".into())));
+    let denied = one_node("", "box", "box.0", "");
+    assert_eq!(code(&same(&denied, &in_the_way, MergePatch, &request)), Some((WriteDenied, "/box".into())));
+    let whole = one_node("", "box", "", "box.0");
+    let answer = same(&whole, &in_the_way, MergePatch, &request);
+    assert!(matches!(&answer, Told::Done { reasons, .. } if reasons.len() == 1), "{answer:?}");
+}
+
+#[test]
+fn asking_for_an_object_does_not_tell_what_else_is_denied_in_it() {
+    let policy = one_node("", "box", "box.0", "");
+    let states = [json!({}), json!({"box": {}}), json!({"box": [1]}), json!({"box": {"0": 1}})];
+    assert_eq!(code(&same(&policy, &states, MergePatch, &json!({"box": {}}))), Some((WriteDenied, "/box".into())));
+}
+
+#[test]
+fn a_refused_request_cannot_weigh_what_is_hidden() {
+    let policy = one_node("", "mine", "", "");
+    let limits = StateLimits { bytes_max: 1000, ..StateLimits::default() };
+    let request = patch(Merge, json!({"secret": 1, "mine": "y".repeat(950)}));
+    let request = Request { node: &node(), kind: RequestKind::Propose { patch: &request } };
+    let weighed = |other: usize| told(&policy, judge(&policy, &json!({"other": "x".repeat(other)}), &request, &limits));
+    assert_eq!(weighed(10), weighed(100));
+}

@@ -18,8 +18,7 @@ const NOT_IN_WRITES: &str = "the node may not write this: its `writes` do not co
 const IN_DENY: &str = "the node is denied to write this";
 const REPLACES_MORE: &str =
     "this would replace the whole value, of which the node may write only parts: send merge-patch and name the parts";
-const REPLACES_DENIED: &str =
-    "this would replace the whole value, with parts that the node is denied to write: send merge-patch and name the others";
+const REPLACES_DENIED: &str = "this would replace the whole value, with parts that the node is denied to write: send merge-patch and name the others";
 
 /// A patch, taken apart.
 #[derive(Debug, Default)]

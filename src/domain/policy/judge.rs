@@ -69,7 +69,8 @@ impl Case<'_> {
         let mut lists = claims.violations(self.node);
         let (mut form, mut schema) = (Vec::new(), Vec::new());
         // A request that asks what it may not is not even tried: whether it applies would be the answer.
-        let tried = (!lists.iter().any(|it| it.code == RejectCode::ReadNotAllowed)).then(|| self.apply(patch, &claims, &sight));
+        let tried =
+            (!lists.iter().any(|it| it.code == RejectCode::ReadNotAllowed)).then(|| self.apply(patch, &claims, &sight));
         match &tried {
             Some(Ok(outcome)) => {
                 lists.extend(outcome.violations(self.node, &lists, &sight));

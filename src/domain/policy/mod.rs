@@ -23,6 +23,7 @@ mod toml_reader;
 mod verdict;
 mod view;
 
+pub use crate::domain::json::size::StateLimits;
 pub use error::{PolicyCode, PolicyError};
 pub use initial::{Initial, judge_initial};
 pub use judge::judge;
@@ -31,7 +32,6 @@ pub use patterns::Patterns;
 pub use redact::{Effect, RedactedChange, RedactedLeaf, True, readable_leaves, redacted};
 pub use request::{Request, RequestKind};
 pub use source::PolicySource;
-pub use crate::domain::json::size::StateLimits;
 pub use verdict::{Audience, Judgement, Reason, ReasonCode, RejectCode, Violation};
 pub use view::{changed_for, diff_for, project};
 

@@ -21,7 +21,10 @@ fn bytes_and_leaves_are_counted_exactly() {
     let long = json!({"a": "1234567890123"});
     assert_eq!(refused(&judged(&json!({}), Merge, long, &limits)), [(TooLarge, String::new())]);
     assert!(is_committed(&judged(&json!({"a": 1}), Merge, json!({"b": [1, 2]}), &limits)));
-    assert_eq!(refused(&judged(&json!({"a": 1}), Merge, json!({"b": [1, 2, 3]}), &limits)), [(TooLarge, String::new())]);
+    assert_eq!(
+        refused(&judged(&json!({"a": 1}), Merge, json!({"b": [1, 2, 3]}), &limits)),
+        [(TooLarge, String::new())]
+    );
 }
 
 #[test]

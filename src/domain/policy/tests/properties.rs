@@ -124,9 +124,11 @@ fn is_read(patterns: &[&str], pointer: &Pointer) -> bool {
 fn with_unique_leaves(state: &Value) -> Value {
     fn mark(value: &Value, at: &str) -> Value {
         match value {
-            Value::Object(members) => {
-                members.iter().map(|(key, value)| (key.clone(), mark(value, &format!("{at}.{key}")))).collect::<Map<_, _>>().into()
-            }
+            Value::Object(members) => members
+                .iter()
+                .map(|(key, value)| (key.clone(), mark(value, &format!("{at}.{key}"))))
+                .collect::<Map<_, _>>()
+                .into(),
             Value::Array(items) => items.iter().enumerate().map(|(i, it)| mark(it, &format!("{at}.{i}"))).collect(),
             _ => Value::from(format!("<{at}>")),
         }

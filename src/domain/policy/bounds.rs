@@ -9,8 +9,10 @@ pub(super) const POLICY_BYTES_MAX: usize = 256 * 1024;
 pub(super) const SCHEMA_BYTES_MAX: usize = 256 * 1024;
 /// One for the state and a few shared by nodes is usual.
 pub(super) const SCHEMAS_MAX: usize = 64;
-/// Schema errors are told to the asker; a thousand say as much as ten thousand.
-pub(super) const FAULTS_MAX: usize = 1_000;
+/// Schema errors are listed before they are sorted; beyond this a state is wrong as a whole.
+pub(super) const FAULTS_MAX: usize = 10_000;
+/// What one check tells an asker. A thousand violations say as much as ten thousand, and fit into an answer.
+pub(super) const VIOLATIONS_MAX: usize = 1_000;
 /// Nodes of one agent graph. Each review shows what every writer among them will read.
 pub(super) const NODES_MAX: usize = 256;
 /// Every changed leaf is held against every pattern of a list: the product bounds the work of a judgement.

@@ -18,8 +18,7 @@ const NOT_IN_WRITES: &str = "the node may not write this: its `writes` do not co
 const IN_DENY: &str = "the node is denied to write this";
 const REPLACES_MORE: &str =
     "this would replace the whole value, of which the node may write only parts: send merge-patch and name the parts";
-const REPLACES_DENIED: &str =
-    "this would replace the whole value, with parts that the node is denied to write: send merge-patch and name the others";
+const REPLACES_DENIED: &str = "this would replace the whole value, with parts that the node is denied to write: send merge-patch and name the others";
 
 /// A patch, taken apart.
 #[derive(Debug, Default)]
@@ -54,11 +53,12 @@ impl Claims {
             Some(Violation::new(code, leaf.clone(), detail))
         }));
         let told: BTreeSet<_> = found.iter().flat_map(|it| at_or_above(&it.pointer)).collect();
-        for place in self.set.iter().filter(unseen) {
+        for place in self.set_unseen(&node.reads) {
             // What is unreadable below is replaced unseen, so the node must be allowed to write all of it.
+            let all_of_it = node.writes.covers(place) || node.writes.covers_every_member(place);
             let (code, detail) = if node.deny.touches(place) {
                 (RejectCode::WriteDenied, REPLACES_DENIED)
-            } else if !node.writes.covers(place) && !node.writes.covers_every_member(place) {
+            } else if !all_of_it {
                 (RejectCode::WriteNotAllowed, REPLACES_MORE)
             } else {
                 continue;
@@ -73,6 +73,11 @@ impl Claims {
     /// Places that the request sets where the node cannot look: they count as touched whatever stands there.
     pub(super) fn set_unseen<'a>(&'a self, reads: &'a Patterns) -> impl Iterator<Item = &'a Pointer> {
         self.set.iter().chain(&self.emptied).filter(|pointer| !reads.covers(pointer))
+    }
+
+    /// Places that the request goes through where the node cannot look.
+    pub(super) fn passed_unseen<'a>(&'a self, reads: &'a Patterns) -> impl Iterator<Item = &'a Pointer> {
+        self.passed.iter().filter(|pointer| !reads.covers(pointer))
     }
 
     /// The leaves that stand at and below those places afterwards, and the places of which nothing is left.

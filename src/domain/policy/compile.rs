@@ -186,9 +186,8 @@ fn read_approval(root: &Section<'_>, has_writer: bool) -> Result<Approval, Polic
     let Some(item) = root.get("approval") else { return Ok(default) };
     let section = item.section()?;
     section.expect_keys(APPROVAL_KEYS, APPROVAL_KEYS_YET)?;
-    let duration = |key: &str, range, default: Duration| {
-        section.get(key).map_or(Ok(default), |item| item.duration(range))
-    };
+    let duration =
+        |key: &str, range, default: Duration| section.get(key).map_or(Ok(default), |item| item.duration(range));
     let count = |key: &str, range, default: u32| section.get(key).map_or(Ok(default), |item| item.count(range));
     Ok(Approval {
         covers: read_covers(&section)?.unwrap_or(default.covers),

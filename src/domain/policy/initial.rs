@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::model::Policy;
-use super::shape::{self, Seen};
 use super::patterns::Patterns;
+use super::shape::{self, Seen};
 use super::sight::{in_order, told};
 use super::verdict::Violation;
 use crate::domain::json::diff::diff;

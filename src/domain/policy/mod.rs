@@ -11,6 +11,7 @@ mod error;
 mod initial;
 mod judge;
 mod model;
+mod outcome;
 mod patterns;
 mod redact;
 mod request;
@@ -22,6 +23,7 @@ mod toml_reader;
 mod verdict;
 mod view;
 
+pub use crate::domain::json::size::StateLimits;
 pub use error::{PolicyCode, PolicyError};
 pub use initial::{Initial, judge_initial};
 pub use judge::judge;
@@ -30,7 +32,6 @@ pub use patterns::Patterns;
 pub use redact::{Effect, RedactedChange, RedactedLeaf, True, readable_leaves, redacted};
 pub use request::{Request, RequestKind};
 pub use source::PolicySource;
-pub use crate::domain::json::size::StateLimits;
 pub use verdict::{Audience, Judgement, Reason, ReasonCode, RejectCode, Violation};
 pub use view::{changed_for, diff_for, project};
 

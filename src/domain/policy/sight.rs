@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::bounds;
 use super::claims::Claims;
 use super::model::Policy;
 use super::patterns::Patterns;
@@ -76,11 +77,12 @@ pub(super) fn told(fault: Fault) -> Violation {
     Violation::new(RejectCode::Schema, fault.pointer, fault.detail)
 }
 
-/// Puts one check's violations into their fixed order and hides what is hidden.
+/// Puts one check's violations into their fixed order, hides what is hidden, and bounds their number.
 pub(super) fn in_order(policy: &Policy, violations: Vec<Violation>) -> Vec<Violation> {
     let cut = |it: Violation| Violation { pointer: policy.cut(&it.pointer), ..it };
     let mut violations: Vec<_> = violations.into_iter().map(cut).collect();
     violations.sort_by(|a, b| (&a.pointer, a.code, &a.detail).cmp(&(&b.pointer, b.code, &b.detail)));
     violations.dedup();
+    violations.truncate(bounds::VIOLATIONS_MAX);
     violations
 }

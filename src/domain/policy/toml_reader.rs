@@ -159,7 +159,8 @@ impl<'t> Item<'t> {
     pub(super) fn duration(&self, range: RangeInclusive<Duration>) -> Result<Duration, PolicyError> {
         let text = self.text()?;
         let (low, high) = (words(*range.start()), words(*range.end()));
-        let advice = format!("`{}` must be a duration such as \"30s\", \"10m\" or \"24h\", from {low} to {high}", self.name);
+        let advice =
+            format!("`{}` must be a duration such as \"30s\", \"10m\" or \"24h\", from {low} to {high}", self.name);
         let duration = parse_duration(text).filter(|it| range.contains(it));
         duration.ok_or_else(|| self.error(PolicyCode::BadValue, advice))
     }

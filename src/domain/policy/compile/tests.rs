@@ -40,7 +40,10 @@ fn example() -> Policy {
 
 #[test]
 fn the_guides_example_is_understood() {
-    assert!(GUIDE.contains(EXAMPLE.trim()) && GUIDE.contains(EXAMPLE_SCHEMA.trim()), "the guide shows this very example");
+    assert!(
+        GUIDE.contains(EXAMPLE.trim()) && GUIDE.contains(EXAMPLE_SCHEMA.trim()),
+        "the guide shows this very example"
+    );
     let policy = example();
     assert_eq!(policy.flow().as_str(), "payments");
     assert_eq!(policy.writers().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), ["database_writer"]);
@@ -68,7 +71,9 @@ fn the_guides_example_does_what_the_guide_says() {
     let injected = rejected(judged(Format::Merge, json!({"is_admin": true})));
     assert_eq!(injected[0], ("write_not_allowed", "/is_admin".to_owned()));
     assert!(injected[1..].iter().all(|(code, _)| *code == "schema"));
-    let Judgement::Hold { reasons, .. } = judged(Format::Merge, json!({"target_user_id": 42})) else { panic!("not held") };
+    let Judgement::Hold { reasons, .. } = judged(Format::Merge, json!({"target_user_id": 42})) else {
+        panic!("not held")
+    };
     assert_eq!(reasons[0].text, "target_user_id is protected: people decide about it");
     let denied = rejected(judged(Format::MergePatch, json!({"payment": {"confirmed": true}})));
     assert_eq!(denied, [("write_denied", "/payment/confirmed".to_owned())]);
@@ -81,8 +86,16 @@ fn the_guides_example_does_what_the_guide_says() {
 fn the_guide_names_every_code() {
     use PolicyCode as P;
     let codes = [
-        P::Syntax, P::UnknownKey, P::NotBuilt, P::Missing, P::WrongType, P::BadValue, P::TooLarge, P::UnknownSchema,
-        P::BadSchema, P::Contradiction,
+        P::Syntax,
+        P::UnknownKey,
+        P::NotBuilt,
+        P::Missing,
+        P::WrongType,
+        P::BadValue,
+        P::TooLarge,
+        P::UnknownSchema,
+        P::BadSchema,
+        P::Contradiction,
     ];
     let reasons = ReasonCode::ALL.iter().map(|it| it.as_str());
     for code in codes.map(P::as_str).into_iter().chain(RejectCode::ALL.iter().map(|it| it.as_str())).chain(reasons) {
@@ -92,10 +105,21 @@ fn the_guide_names_every_code() {
 
 #[test]
 fn the_guide_names_every_key() {
-    for keys in [KEYS, KEYS_YET, NODE_KEYS, NODE_KEYS_YET, APPROVAL_KEYS, APPROVAL_KEYS_YET, STAGE_KEYS, STAGE_KEYS_YET,
-        REDACTION_KEYS, REDACTION_KEYS_YET] {
+    for keys in [
+        KEYS,
+        KEYS_YET,
+        NODE_KEYS,
+        NODE_KEYS_YET,
+        APPROVAL_KEYS,
+        APPROVAL_KEYS_YET,
+        STAGE_KEYS,
+        STAGE_KEYS_YET,
+        REDACTION_KEYS,
+        REDACTION_KEYS_YET,
+    ] {
         for key in keys {
-            let named = [format!("`{key}`"), format!("[{key}]"), format!("[{key}."), format!(".{key}]"), format!("`{key} =")];
+            let named =
+                [format!("`{key}`"), format!("[{key}]"), format!("[{key}."), format!(".{key}]"), format!("`{key} =")];
             assert!(named.iter().any(|it| GUIDE.contains(it)), "{key}");
         }
     }
@@ -202,8 +226,22 @@ fn durations_are_a_number_and_a_unit_within_bounds() {
     for (text, secs) in [("\"1s\"", 1), ("\"10m\"", 600), ("\"24h\"", 86_400), ("\"2160h\"", 90 * 86_400)] {
         assert_eq!(ttl(text).unwrap().approval().ttl(), Duration::from_secs(secs), "{text}");
     }
-    for bad in ["\"\"", "\"s\"", "\"1\"", "\"1d\"", "\"-1h\"", "\"+1h\"", "\"1.5h\"", "\"1 h\"", "\"1h30m\"", "\"0s\"", "\"2161h\"",
-        "\"99999999999999999999h\"", "\"5124095576030432h\"", "\"1\u{fc}\""] {
+    for bad in [
+        "\"\"",
+        "\"s\"",
+        "\"1\"",
+        "\"1d\"",
+        "\"-1h\"",
+        "\"+1h\"",
+        "\"1.5h\"",
+        "\"1 h\"",
+        "\"1h30m\"",
+        "\"0s\"",
+        "\"2161h\"",
+        "\"99999999999999999999h\"",
+        "\"5124095576030432h\"",
+        "\"1\u{fc}\"",
+    ] {
         assert_eq!(ttl(bad).unwrap_err().code, PolicyCode::BadValue, "{bad}");
     }
     assert_eq!(ttl("60").unwrap_err().code, PolicyCode::WrongType);
@@ -216,7 +254,9 @@ fn durations_are_a_number_and_a_unit_within_bounds() {
 
 #[test]
 fn counts_are_bounded() {
-    for (key, good, bad) in [("attempts", "100", "101"), ("attempts", "1", "0"), ("denials", "32", "33"), ("denials", "1", "0")] {
+    for (key, good, bad) in
+        [("attempts", "100", "101"), ("attempts", "1", "0"), ("denials", "32", "33"), ("denials", "1", "0")]
+    {
         compile(&format!("flow = \"f\"\n[approval]\n{key} = {good}"));
         assert_eq!(error(&format!("flow = \"f\"\n[approval]\n{key} = {bad}")).code, PolicyCode::BadValue);
     }
@@ -238,7 +278,11 @@ fn lists_are_bounded() {
         (257, "[redaction]\nhide = [LIST]"),
         (33, "[[approval.stages]]\ngroups = [LIST]"),
     ] {
-        assert_eq!(error(&format!("flow = \"f\"\n{}", text.replace("LIST", &list(many)))).code, PolicyCode::TooLarge, "{text}");
+        assert_eq!(
+            error(&format!("flow = \"f\"\n{}", text.replace("LIST", &list(many)))).code,
+            PolicyCode::TooLarge,
+            "{text}"
+        );
     }
     assert_eq!(error(&format!("flow = \"f\"\n{}", PEOPLE.repeat(9))).code, PolicyCode::TooLarge);
     let nodes: String = (0..257).map(|i| format!("[nodes.n{i}]\n")).collect();
@@ -272,7 +316,11 @@ fn protection_needs_people() {
 fn a_stage_names_its_groups_once() {
     assert_eq!(error("flow = \"f\"\n[[approval.stages]]\nneed = 1").code, PolicyCode::Missing);
     for bad in ["[]", "[\"a\", \"a\"]", "[\"a b\"]"] {
-        assert_eq!(error(&format!("flow = \"f\"\n[[approval.stages]]\ngroups = {bad}")).code, PolicyCode::BadValue, "{bad}");
+        assert_eq!(
+            error(&format!("flow = \"f\"\n[[approval.stages]]\ngroups = {bad}")).code,
+            PolicyCode::BadValue,
+            "{bad}"
+        );
     }
     for bad in ["comment = \"yes\"", "comment = \"\""] {
         assert_eq!(error(&format!("flow = \"f\"\n{PEOPLE}{bad}")).code, PolicyCode::BadValue);

@@ -42,8 +42,12 @@ impl Fault {
 
 fn detail(kind: &Kind) -> &'static str {
     match kind {
-        Kind::AdditionalItems { .. } | Kind::UnevaluatedItems { .. } => "the list has items that the schema does not know",
-        Kind::AdditionalProperties { .. } | Kind::UnevaluatedProperties { .. } => "the schema does not know this member",
+        Kind::AdditionalItems { .. } | Kind::UnevaluatedItems { .. } => {
+            "the list has items that the schema does not know"
+        }
+        Kind::AdditionalProperties { .. } | Kind::UnevaluatedProperties { .. } => {
+            "the schema does not know this member"
+        }
         Kind::AnyOf { .. } => "the value fits none of the forms that the schema offers",
         Kind::BacktrackLimitExceeded { .. } | Kind::RegexEngineFailure { .. } | Kind::Pattern { .. } => {
             "the text does not match the schema's pattern"

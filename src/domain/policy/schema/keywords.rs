@@ -28,8 +28,23 @@ const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// The formats that are checked. Others would be annotations, and an annotation refuses nothing.
 pub(super) const FORMATS: &[&str] = &[
-    "date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "iri", "iri-reference", "json-pointer",
-    "regex", "relative-json-pointer", "time", "uri", "uri-reference", "uri-template", "uuid",
+    "date",
+    "date-time",
+    "duration",
+    "email",
+    "hostname",
+    "ipv4",
+    "ipv6",
+    "iri",
+    "iri-reference",
+    "json-pointer",
+    "regex",
+    "relative-json-pointer",
+    "time",
+    "uri",
+    "uri-reference",
+    "uri-template",
+    "uuid",
 ];
 
 fn shape(keyword: &str) -> Option<Shape> {
@@ -39,13 +54,22 @@ fn shape(keyword: &str) -> Option<Shape> {
         "format" => Shape::Format,
         "$defs" | "definitions" | "properties" | "patternProperties" | "dependentSchemas" => Shape::Map,
         "allOf" | "anyOf" | "oneOf" | "prefixItems" => Shape::List,
-        "not" | "if" | "then" | "else" | "items" | "contains" | "additionalProperties" | "propertyNames"
-        | "unevaluatedItems" | "unevaluatedProperties" | "contentSchema" => Shape::Schema,
+        "not"
+        | "if"
+        | "then"
+        | "else"
+        | "items"
+        | "contains"
+        | "additionalProperties"
+        | "propertyNames"
+        | "unevaluatedItems"
+        | "unevaluatedProperties"
+        | "contentSchema" => Shape::Schema,
         "$id" | "$anchor" | "$dynamicAnchor" | "$comment" | "type" | "enum" | "const" | "multipleOf" | "maximum"
         | "exclusiveMaximum" | "minimum" | "exclusiveMinimum" | "maxLength" | "minLength" | "pattern" | "maxItems"
-        | "minItems" | "uniqueItems" | "maxContains" | "minContains" | "maxProperties" | "minProperties" | "required"
-        | "dependentRequired" | "title" | "description" | "default" | "deprecated" | "readOnly" | "writeOnly"
-        | "examples" | "contentEncoding" | "contentMediaType" => Shape::Data,
+        | "minItems" | "uniqueItems" | "maxContains" | "minContains" | "maxProperties" | "minProperties"
+        | "required" | "dependentRequired" | "title" | "description" | "default" | "deprecated" | "readOnly"
+        | "writeOnly" | "examples" | "contentEncoding" | "contentMediaType" => Shape::Data,
         _ if keyword.starts_with("x-") => Shape::Data,
         _ => return None,
     })

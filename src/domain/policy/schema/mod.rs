@@ -77,7 +77,10 @@ impl SchemaSource {
             // Linear in the text: a pattern from a policy must not hang a gateway on a value from an agent.
             .with_pattern_options(PatternOptions::regex().size_limit(REGEX_BYTES_MAX).dfa_size_limit(REGEX_BYTES_MAX))
             .build(&self.0)
-            .map_err(|error| SchemaError::At { at: error.instance_path().as_str().to_owned(), why: error.to_string() })?;
+            .map_err(|error| SchemaError::At {
+                at: error.instance_path().as_str().to_owned(),
+                why: error.to_string(),
+            })?;
         Ok(Schema { validator: Arc::new(validator), recursion })
     }
 }

@@ -30,8 +30,10 @@ const OPEN_MAX: usize = 512;
 /// Refuses references to nothing or to data, circles that would never end, and references that multiply.
 pub(super) fn check(places: &Places<'_>) -> Result<Recursion, SchemaError> {
     let anchors = anchors(places);
-    let mut same_value = Walk { places, anchors: &anchors, follows: Follows::SameValue, visits: BTreeMap::new(), open: 0 };
-    let mut everything = Walk { places, anchors: &anchors, follows: Follows::Everything, visits: BTreeMap::new(), open: 0 };
+    let mut same_value =
+        Walk { places, anchors: &anchors, follows: Follows::SameValue, visits: BTreeMap::new(), open: 0 };
+    let mut everything =
+        Walk { places, anchors: &anchors, follows: Follows::Everything, visits: BTreeMap::new(), open: 0 };
     let mut recursion = Recursion::None;
     for pointer in places.keys() {
         let refuse = |why: &str| Err(SchemaError::At { at: pointer.to_owned(), why: why.to_owned() });
@@ -173,7 +175,11 @@ fn below(here: &str, keyword: &str, value: &Value, steps: &mut Vec<Step>) {
             steps.extend(named.keys().map(|name| Step::Part(child(here, name))));
         }
         (
-            "items" | "contains" | "additionalProperties" | "propertyNames" | "unevaluatedItems"
+            "items"
+            | "contains"
+            | "additionalProperties"
+            | "propertyNames"
+            | "unevaluatedItems"
             | "unevaluatedProperties",
             _,
         ) => steps.push(Step::Part(here.to_owned())),

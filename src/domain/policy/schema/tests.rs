@@ -108,9 +108,7 @@ fn references_that_multiply_are_refused() {
 
 #[test]
 fn a_hostile_value_cannot_make_a_recursive_schema_expensive() {
-    let branch = |k: u8| {
-        json!({"type": "object", "required": ["x"], "properties": {"x": {"$ref": "#/$defs/n"}, "k": {"const": k}}})
-    };
+    let branch = |k: u8| json!({"type": "object", "required": ["x"], "properties": {"x": {"$ref": "#/$defs/n"}, "k": {"const": k}}});
     let schema = json!({
         "$ref": "#/$defs/n",
         "$defs": {"n": {"anyOf": [{"type": "integer"}, branch(1), branch(2), branch(3)]}},

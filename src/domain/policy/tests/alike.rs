@@ -8,7 +8,6 @@ use super::node;
 use super::oracles::told_by;
 use super::properties::{cases, pointer, request, state, value, words};
 use crate::domain::json::patch::{Format, Patch, Reach};
-use crate::domain::json::pointer::Pointer;
 use crate::domain::policy::{Policy, RequestKind, StateLimits, project};
 
 /// Changes a state here and there, as long as the node cannot see it.
@@ -29,17 +28,17 @@ fn alike(policy: &Policy, state: &Value, edits: &[(String, Option<Value>)]) -> V
 }
 
 /// The one thing that may be found out, as docs/policy.md says: where a node writes below a place that it cannot
-/// read, whether something else than an object stands there.
+/// read, whether something stands there that it could not write below.
 fn differ_in_kind(policy: &Policy, patch: &Patch, one: &Value, other: &Value) -> bool {
-    let is_other = |pointer: &Pointer, state: &Value| pointer.resolve(state).is_some_and(|it| !it.is_object());
     let rules = policy.node(&node()).unwrap();
-    patch.places().iter().any(|place| {
-        let below = match place.reach {
-            Reach::Passed => true,
-            Reach::Put => !rules.writes().covers(&place.pointer),
+    patch.places().iter().filter(|place| !rules.reads().covers(&place.pointer)).any(|place| {
+        let in_the_way = |state: &Value| match place.reach {
+            Reach::Passed => place.pointer.resolve(state).is_some_and(|it| !it.is_object()),
+            Reach::Put if rules.writes().covers(&place.pointer) => false,
+            Reach::Put => place.pointer.resolve(state).is_some_and(|it| !it.is_object() && !it.is_array()),
             Reach::Taken | Reach::Emptied => false,
         };
-        below && !rules.reads().covers(&place.pointer) && is_other(&place.pointer, one) != is_other(&place.pointer, other)
+        in_the_way(one) != in_the_way(other)
     })
 }
 

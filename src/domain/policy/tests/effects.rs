@@ -31,7 +31,10 @@ fn an_injected_key_is_rejected_where_it_stands() {
 #[test]
 fn a_node_without_writes_writes_nothing() {
     let policy = policy("[nodes.n]\nreads = [\"$\"]");
-    assert_eq!(refused(&propose(&policy, &state(), Merge, json!({"goal": "stay"}))), [(WriteNotAllowed, "/goal".into())]);
+    assert_eq!(
+        refused(&propose(&policy, &state(), Merge, json!({"goal": "stay"}))),
+        [(WriteNotAllowed, "/goal".into())]
+    );
     assert!(is_committed(&propose(&policy, &state(), Merge, json!({"goal": "pay"}))), "naming what stays as it is");
 }
 

@@ -21,7 +21,10 @@ fn bytes_and_leaves_are_counted_exactly() {
     let long = json!({"a": "1234567890123"});
     assert_eq!(refused(&judged(&json!({}), Merge, long, &limits)), [(TooLarge, String::new())]);
     assert!(is_committed(&judged(&json!({"a": 1}), Merge, json!({"b": [1, 2]}), &limits)));
-    assert_eq!(refused(&judged(&json!({"a": 1}), Merge, json!({"b": [1, 2, 3]}), &limits)), [(TooLarge, String::new())]);
+    assert_eq!(
+        refused(&judged(&json!({"a": 1}), Merge, json!({"b": [1, 2, 3]}), &limits)),
+        [(TooLarge, String::new())]
+    );
 }
 
 #[test]
@@ -47,4 +50,30 @@ fn a_patch_that_does_not_apply_is_told_where() {
     let request = json!([{"op": "remove", "path": "/a/b"}]);
     let judged = judged(&json!({"a": {}}), JsonPatch, request, &StateLimits::default());
     assert_eq!(refused(&judged), [(PatchFailed, "/a/b".into())]);
+}
+
+#[test]
+fn a_check_tells_a_bounded_number_of_violations() {
+    let request: serde_json::Map<_, _> = (0..1_500).map(|i| (format!("k{i:04}"), json!(1))).collect();
+    let patch = patch(Merge, Value::Object(request));
+    let request = Request { node: &node(), kind: RequestKind::Propose { patch: &patch } };
+    let judged = judge(&one_node("", "", "", ""), &json!({}), &request, &StateLimits::default());
+    assert_eq!(refused(&judged).len(), 1_000);
+    assert_eq!(refused(&judged)[0], (WriteNotAllowed, "/k0000".into()));
+}
+
+#[test]
+fn the_largest_request_against_the_longest_lists_is_judged_in_linear_time() {
+    let list: Vec<_> = (0..256).map(|i| format!("none{i}.*.x")).collect();
+    let policy = one_node("", "$", "", &list.join(" "));
+    let state = |from: u32| {
+        let members = (from..from + 9_000).map(|i| (format!("k{i}"), json!({"v": i})));
+        Value::Object(members.collect())
+    };
+    for format in [Merge, Format::MergePatch] {
+        let patch = patch(format, state(500));
+        let request = Request { node: &node(), kind: RequestKind::Propose { patch: &patch } };
+        let limits = StateLimits { leaves_max: 20_000, ..StateLimits::default() };
+        assert!(is_committed(&judge(&policy, &state(0), &request, &limits)));
+    }
 }

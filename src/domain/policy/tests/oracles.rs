@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use super::{node, one_node, patch, policy, refused};
 use crate::domain::json::patch::Format::{self, JsonPatch, Merge, MergePatch};
 use crate::domain::policy::{
-    Audience, Judgement, Policy, RejectCode::*, Request, RequestKind, StateLimits, changed_for, diff_for, judge, project,
+    Audience, Judgement, Policy, RejectCode::*, Request, RequestKind, StateLimits, changed_for, diff_for, judge,
+    project,
 };
 
 /// Everything that an answer to the asker is made of.
@@ -40,7 +41,8 @@ fn same(policy: &Policy, states: &[Value], format: Format, request: &Value) -> T
     let views: Vec<_> = states.iter().map(|it| project(policy, &node(), it)).collect();
     assert!(views.windows(2).all(|pair| pair[0] == pair[1]), "the states look alike: {views:?}");
     let patch = patch(format, request.clone());
-    let mut answers: Vec<_> = states.iter().map(|it| told_by(policy, it, RequestKind::Propose { patch: &patch })).collect();
+    let mut answers: Vec<_> =
+        states.iter().map(|it| told_by(policy, it, RequestKind::Propose { patch: &patch })).collect();
     for (state, answer) in states.iter().zip(&answers) {
         assert_eq!(*answer, answers[0], "{request} on {state}");
     }
@@ -122,7 +124,9 @@ fn adding_to_a_list_cannot_measure_it() {
 fn taking_an_item_out_cannot_move_a_secret_one_into_sight() {
     let policy = one_node("list.0", "list", "", "");
     let states = [json!({"list": [1, "secret"]}), json!({"list": [1, "other", 3]}), json!({"list": [1]})];
-    for step in [json!({"op": "remove", "path": "/list/0"}), json!({"op": "move", "from": "/list/0", "path": "/list/0"})] {
+    for step in
+        [json!({"op": "remove", "path": "/list/0"}), json!({"op": "move", "from": "/list/0", "path": "/list/0"})]
+    {
         assert_eq!(code(&same(&policy, &states, JsonPatch, &json!([step]))), Some((ReadNotAllowed, "/list".into())));
     }
 }
@@ -146,10 +150,9 @@ fn a_right_guess_is_answered_like_a_wrong_one() {
 #[test]
 fn a_guess_at_what_may_not_be_written_is_refused_right_or_wrong() {
     let policy = one_node("open", "open", "", "");
-    for (format, request) in [
-        (Merge, json!({"open": 2, "box": {"pin": 1234}})),
-        (MergePatch, json!({"box": {"pin": 1234}})),
-    ] {
+    for (format, request) in
+        [(Merge, json!({"open": 2, "box": {"pin": 1234}})), (MergePatch, json!({"box": {"pin": 1234}}))]
+    {
         assert_eq!(code(&same(&policy, &secrets(), format, &request)), Some((WriteNotAllowed, "/box/pin".into())));
     }
 }
@@ -218,9 +221,8 @@ fn a_schema_names_nothing_that_the_node_cannot_see() {
 
 #[test]
 fn a_schema_is_no_clue_beside_another_refusal() {
-    let policy = policy(
-        "[schema.properties.box]\nmaxProperties = 1\n[nodes.n]\nreads = [\"open\"]\nwrites = [\"open\"]",
-    );
+    let policy =
+        policy("[schema.properties.box]\nmaxProperties = 1\n[nodes.n]\nreads = [\"open\"]\nwrites = [\"open\"]");
     let states = [json!({"box": {"a": 1}}), json!({"box": {}}), json!({})];
     let answer = same(&policy, &states, MergePatch, &json!({"box": {"guess": 1}}));
     assert_eq!(code(&answer), Some((WriteNotAllowed, "/box/guess".into())));
@@ -253,9 +255,8 @@ fn how_large_the_hidden_part_is_shows_only_in_steps() {
     for filling in (54_000..56_000).step_by(7) {
         let request = patch(Merge, json!({"mine": "y".repeat(filling)}));
         let request = Request { node: &node(), kind: RequestKind::Propose { patch: &request } };
-        let answers: Vec<_> = [8_100, 8_500, 8_900]
-            .map(|it| told(&policy, judge(&policy, &secret(it), &request, &limits)))
-            .into();
+        let answers: Vec<_> =
+            [8_100, 8_500, 8_900].map(|it| told(&policy, judge(&policy, &secret(it), &request, &limits))).into();
         assert!(answers.windows(2).all(|pair| pair[0] == pair[1]), "filling {filling}");
     }
 }
@@ -273,4 +274,54 @@ fn being_too_large_reads_the_same_for_every_measure() {
     };
     assert_eq!(judged(&many, &items), judged(&long, &request));
     assert_eq!(code(&judged(&long, &request)), Some((TooLarge, String::new())));
+}
+
+#[test]
+fn a_failing_step_does_not_tell_a_list_from_an_object() {
+    let policy = one_node("box.pin", "box.pin", "", "");
+    let states = [json!({}), json!({"box": {}}), json!({"box": []}), json!({"box": [1]}), json!({"box": 5})];
+    for step in [json!({"op": "remove", "path": "/box/pin"}), json!({"op": "replace", "path": "/box/pin", "value": 1})]
+    {
+        assert_eq!(code(&same(&policy, &states, JsonPatch, &json!([step]))), Some((PatchFailed, "/box/pin".into())));
+    }
+}
+
+#[test]
+fn replacing_members_does_not_tell_empty_from_filled_or_lists_from_objects() {
+    let policy = one_node("", "box.*", "", "box.pin");
+    let states = [json!({}), json!({"box": {}}), json!({"box": {"a": 1}}), json!({"box": []}), json!({"box": [1, 2]})];
+    for value in [json!([1]), json!({"b": 1})] {
+        let answer = same(&policy, &states, Merge, &json!({"box": value}));
+        assert!(matches!(&answer, Told::Done { reasons, .. } if reasons.len() == 1), "{answer:?}");
+    }
+}
+
+#[test]
+fn what_a_merge_patch_runs_over_is_judged_as_a_whole() {
+    let in_the_way = [json!({"box": []}), json!({"box": [1, 2]}), json!({"box": 5}), json!({"box": null})];
+    let request = json!({"box": {"new": 1}});
+    let parts = one_node("", "box.*", "", "");
+    assert_eq!(code(&same(&parts, &in_the_way, MergePatch, &request)), Some((WriteNotAllowed, "/box".into())));
+    let denied = one_node("", "box", "box.0", "");
+    assert_eq!(code(&same(&denied, &in_the_way, MergePatch, &request)), Some((WriteDenied, "/box".into())));
+    let whole = one_node("", "box", "", "box.0");
+    let answer = same(&whole, &in_the_way, MergePatch, &request);
+    assert!(matches!(&answer, Told::Done { reasons, .. } if reasons.len() == 1), "{answer:?}");
+}
+
+#[test]
+fn asking_for_an_object_does_not_tell_what_else_is_denied_in_it() {
+    let policy = one_node("", "box", "box.0", "");
+    let states = [json!({}), json!({"box": {}}), json!({"box": [1]}), json!({"box": {"0": 1}})];
+    assert_eq!(code(&same(&policy, &states, MergePatch, &json!({"box": {}}))), Some((WriteDenied, "/box".into())));
+}
+
+#[test]
+fn a_refused_request_cannot_weigh_what_is_hidden() {
+    let policy = one_node("", "mine", "", "");
+    let limits = StateLimits { bytes_max: 1000, ..StateLimits::default() };
+    let request = patch(Merge, json!({"secret": 1, "mine": "y".repeat(950)}));
+    let request = Request { node: &node(), kind: RequestKind::Propose { patch: &request } };
+    let weighed = |other: usize| told(&policy, judge(&policy, &json!({"other": "x".repeat(other)}), &request, &limits));
+    assert_eq!(weighed(10), weighed(100));
 }

@@ -68,7 +68,8 @@ fn hidden(pointer: &str, effect: Effect) -> RedactedChange {
 fn hidden_changes_say_where_and_how_but_not_what() {
     let policy = hiding("[\"card.*\", \"mail\"]");
     let before = json!({"card": {"number": "4111", "owner": {"first": "A", "last": "B"}}, "open": 1});
-    let after = json!({"card": {"number": "4222", "owner": {"first": "A"}, "cvc": [1, 2]}, "mail": "x@y", "open": null});
+    let after =
+        json!({"card": {"number": "4222", "owner": {"first": "A"}, "cvc": [1, 2]}, "mail": "x@y", "open": null});
     let lines = redacted(&policy, &diff(&before, &after));
     assert_eq!(lines[0], hidden("/card/cvc", Effect::Added));
     assert_eq!(lines[1], hidden("/card/number", Effect::Changed));

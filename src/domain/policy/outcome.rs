@@ -1,0 +1,131 @@
+//! What a patch would do, and what of that is the asker's doing.
+
+use serde_json::Value;
+
+use super::claims::Claims;
+use super::model::NodePolicy;
+use super::patterns::Patterns;
+use super::sight::Sight;
+use super::verdict::{RejectCode, Violation};
+use crate::domain::json::diff::{Change, diff};
+use crate::domain::json::pattern::Pattern;
+use crate::domain::json::pointer::Pointer;
+
+const NOT_IN_WRITES: &str = "the node may not write this: its `writes` do not cover it";
+const IN_DENY: &str = "the node is denied to write this";
+
+/// The state after, and the way there.
+pub(super) struct Outcome {
+    pub(super) after: Value,
+    pub(super) changes: Vec<Change>,
+    meanings: Vec<Meaning>,
+    /// Where a merge patch goes through something that is no object, and that the node cannot see: it is replaced as
+    /// a whole, whatever it is.
+    overrun: Vec<Pointer>,
+}
+
+/// What a change says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Meaning {
+    /// A value came, went or differs.
+    Its,
+    /// An empty container gave way to a filled one of another kind. That takes the same leave as for a container
+    /// with members, of which only the members are changes.
+    OtherKind,
+    /// It follows from a place that is replaced as a whole, and is judged there.
+    OfThePlace,
+    /// Nothing of its own. An object that gains its first member or loses its last is changed at the member, not at
+    /// itself; and an object that had to be there for a member to be deleted from it is no change of the asker's.
+    /// Both would tell of members that the asker may not read.
+    ByTheWay,
+}
+
+impl Outcome {
+    pub(super) fn new(before: &Value, after: Value, claims: &Claims, reads: &Patterns) -> Self {
+        let changes = diff(before, &after);
+        let stands_there = |place: &&Pointer| place.resolve(before).is_some_and(|it| !it.is_object());
+        let overrun: Vec<_> = claims.passed_unseen(reads).filter(stands_there).cloned().collect();
+        let meaning = |change: &Change| {
+            let within = overrun.iter().any(|place| place.covers(&change.pointer));
+            if within { Meaning::OfThePlace } else { meaning(change, before, &after, claims) }
+        };
+        let meanings = changes.iter().map(meaning).collect();
+        Self { after, changes, meanings, overrun }
+    }
+
+    /// The changes that say something of their own.
+    fn telling(&self) -> impl Iterator<Item = &Change> {
+        self.changes.iter().zip(&self.meanings).filter(|(_, it)| **it == Meaning::Its).map(|(change, _)| change)
+    }
+
+    /// Effects outside the write lists. What differs where the node cannot look is told at the place that the
+    /// request named, and only if the request as such was admissible: then it can only mean that something stands
+    /// where the policy has an object.
+    pub(super) fn violations(&self, node: &NodePolicy, asked: &[Violation], sight: &Sight<'_>) -> Vec<Violation> {
+        let refused = |(change, meaning): (&Change, &Meaning)| {
+            let pointer = &change.pointer;
+            let written = match meaning {
+                Meaning::ByTheWay | Meaning::OfThePlace => return None,
+                Meaning::Its => node.writes.covers(pointer),
+                Meaning::OtherKind => node.writes.covers(pointer) || node.writes.covers_every_member(pointer),
+            };
+            let (code, detail) = match (node.deny.covers(pointer), written) {
+                (true, _) => (RejectCode::WriteDenied, IN_DENY),
+                (false, false) => (RejectCode::WriteNotAllowed, NOT_IN_WRITES),
+                (false, true) => return None,
+            };
+            let may_be_told = asked.is_empty() || node.reads.covers(pointer);
+            may_be_told.then(|| Violation::new(code, sight.tellable(pointer), detail))
+        };
+        let overrun = |place: &Pointer| {
+            let (code, detail) = match (node.deny.touches(place), node.writes.covers(place)) {
+                (true, _) => (RejectCode::WriteDenied, IN_DENY),
+                (false, false) => (RejectCode::WriteNotAllowed, NOT_IN_WRITES),
+                (false, true) => return None,
+            };
+            asked.is_empty().then(|| Violation::new(code, place.clone(), detail))
+        };
+        let effects = self.changes.iter().zip(&self.meanings).filter_map(refused);
+        effects.chain(self.overrun.iter().filter_map(overrun)).collect()
+    }
+
+    /// The protected patterns that the request touches, each with one place where it does. What a request sets where
+    /// its node cannot look counts as touched, or a guess that changes nothing would tell that it was right.
+    pub(super) fn touched<'p>(
+        &self,
+        protected: &'p Patterns,
+        claims: &Claims,
+        reads: &Patterns,
+    ) -> Vec<(&'p Pattern, Pointer)> {
+        let set: Vec<_> = claims.set_unseen(reads).chain(&self.overrun).collect();
+        let passed: Vec<_> = claims.passed_unseen(reads).collect();
+        let place = |pattern: &Pattern| {
+            let by_effect = self.telling().map(|change| &change.pointer).find(|it| pattern.touches(it));
+            let by_setting = || set.iter().copied().find(|it| pattern.touches(it));
+            let by_passing = || passed.iter().copied().find(|it| pattern.covers(it));
+            by_effect.or_else(by_setting).or_else(by_passing).cloned()
+        };
+        protected.iter().filter_map(|pattern| Some((pattern, place(pattern)?))).collect()
+    }
+}
+
+fn meaning(change: &Change, before: &Value, after: &Value, claims: &Claims) -> Meaning {
+    if change.is_filling(before, after) {
+        return Meaning::ByTheWay;
+    }
+    match (&change.before, &change.after) {
+        (None, Some(Value::Object(members)))
+            if members.is_empty()
+                && claims.passed.contains(&change.pointer)
+                && change.pointer.resolve(before).is_none() =>
+        {
+            Meaning::ByTheWay
+        }
+        (Some(Value::Object(_) | Value::Array(_)), None)
+            if matches!(change.pointer.resolve(after), Some(Value::Object(_) | Value::Array(_))) =>
+        {
+            Meaning::OtherKind
+        }
+        _ => Meaning::Its,
+    }
+}

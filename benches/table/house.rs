@@ -1,0 +1,154 @@
+//! A gateway to be measured: its real HTTP server on a store of the kind asked for.
+
+use std::collections::BTreeSet;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::Duration;
+
+use countersign::clock::SystemClock;
+use countersign::domain::account::{Account, MachineRole, Token};
+use countersign::domain::chain::hash::Digest;
+use countersign::domain::id::{PrincipalId, ThreadId};
+use countersign::domain::json::patch::Format;
+use countersign::domain::json::size::StateLimits;
+use countersign::domain::review::Verdict;
+use countersign::keyring::Keyring;
+use countersign::service::proposals::{Asked, Proposal};
+use countersign::service::threads::NewThread;
+use countersign::service::transitions::Answer;
+use countersign::service::{Service, Settings, Stored};
+use countersign::store::Store;
+use countersign::store::postgres::{PostgresOptions, PostgresStore};
+use countersign::store::sqlite::{SqliteOptions, SqliteStore, Synchronous};
+use countersign::web::app::{App, Edge, serve};
+use countersign::web::throttle::Throttle;
+use serde_json::{Value, json};
+
+use super::{bare, gateway, memory, postgres};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Sqlite,
+    /// Only to build a long chain soon; nothing is measured on it but reading.
+    SqliteUnsynced,
+    Postgres,
+    Memory,
+}
+
+pub struct House {
+    pub service: Arc<Service>,
+    pub store: Arc<dyn Store>,
+    pub port: u16,
+    pub planner: String,
+    pub writer: String,
+    folder: tempfile::TempDir,
+    host: Stored<Token>,
+    agent: Stored<Token>,
+    alice: Account,
+}
+
+fn settings() -> Settings {
+    Settings {
+        limits: StateLimits::default(),
+        public_url: "http://localhost:1".to_owned(),
+        session_lifetime: Duration::from_secs(3600),
+    }
+}
+
+async fn open(kind: Kind, folder: &std::path::Path) -> Arc<dyn Store> {
+    let sqlite = |synchronous| {
+        let options = SqliteOptions { synchronous, ..SqliteOptions::default() };
+        Arc::new(SqliteStore::open(folder.join("countersign.db"), options).unwrap())
+    };
+    match kind {
+        Kind::Sqlite => sqlite(Synchronous::Full),
+        Kind::SqliteUnsynced => sqlite(Synchronous::Off),
+        Kind::Postgres => {
+            let url = postgres::new_database().await;
+            Arc::new(PostgresStore::open(&url, PostgresOptions::default()).await.unwrap())
+        }
+        Kind::Memory => Arc::new(memory::Memory::default()),
+    }
+}
+
+impl House {
+    pub async fn build(kind: Kind) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(kind, folder.path()).await;
+        let keyring = Keyring::open_or_create(&folder.path().join("keyring.json"), Some("urn:bench"), &SystemClock).unwrap();
+        let service = Service::open(Arc::clone(&store), keyring, Arc::new(SystemClock), settings()).await.unwrap();
+        let service = Arc::new(service);
+        let by = PrincipalId::try_from("bench").unwrap();
+        service.activate_policy(&by, None, gateway::source(gateway::POLICY), BTreeSet::new()).await.unwrap();
+        let host = gateway::token(&service, "host", MachineRole::Host, &[]).await;
+        let planner = gateway::token(&service, "planner", MachineRole::Agent, &["planner", "input_parser"]).await;
+        let writer = gateway::token(&service, "writer", MachineRole::Writer, &["database_writer"]).await;
+        let alice = gateway::person(&service, "alice", &["reviewers"]).await;
+        let (host, agent) = (service.token_of(&host).await.unwrap(), service.token_of(&planner).await.unwrap());
+        let port = listen(&service);
+        Self { service, store, port, planner, writer, folder, host, agent, alice }
+    }
+
+    /// The same gateway just started, with nothing in its memory.
+    pub async fn restarted(&self) -> Service {
+        let keyring = Keyring::open(&self.folder.path().join("keyring.json"), None).unwrap();
+        Service::open(Arc::clone(&self.store), keyring, Arc::new(SystemClock), settings()).await.unwrap()
+    }
+
+    pub async fn thread(&self) -> (ThreadId, Digest) {
+        let flow = self.host.record.flow.clone().unwrap();
+        let new = NewThread { flow, thread: None, state: state(), context: Default::default() };
+        let made = self.service.create_thread(&self.host, &new).await.unwrap();
+        (made.thread, made.transition)
+    }
+
+    pub async fn propose(&self, thread: &ThreadId, parent: Digest, node: &str, patch: Value) -> Answer {
+        let proposal = Proposal {
+            thread: thread.clone(),
+            node: node.try_into().unwrap(),
+            parent,
+            ask: Asked::Patch { format: Format::Merge, patch },
+            attempt: 1,
+            rationale: None,
+        };
+        self.service.propose(&self.agent, &proposal).await.unwrap()
+    }
+
+    /// A thread whose head people approved: its transition and receipt.
+    pub async fn approved(&self) -> (ThreadId, Digest, String) {
+        let (thread, head) = self.thread().await;
+        let answer = self.propose(&thread, head, "planner", json!({"target_user_id": 42})).await;
+        let Answer::Held { transition, hold, .. } = answer else { panic!("it was to be held") };
+        let held = json!({"transition": transition});
+        self.service.vote(&self.alice.id, &hold.id, &gateway::ballot(&held, Verdict::Approve)).await.unwrap();
+        let decision = self.service.decision(transition).await.unwrap().1.unwrap();
+        (thread, transition, decision.receipt.unwrap())
+    }
+}
+
+/// Some 2 KB, as an agent's state is.
+pub fn state() -> Value {
+    let text = "Please change the address of customer seventeen to the one in the letter. ".repeat(24);
+    json!({
+        "raw_text": text, "requested_action": "none", "target_user_id": 17,
+        "payment": {"amount": 10, "card": "4111111111111111"},
+        "execution_permissions": {"write_scope": "self"},
+    })
+}
+
+fn listen(service: &Arc<Service>) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let edge = Edge {
+        body_bytes_max: 1024 * 1024,
+        depth_max: 64,
+        wait_max: Duration::from_secs(30),
+        secure: false,
+        origin: "http://localhost:1".to_owned(),
+        requests: Throttle::new(u32::MAX, Duration::from_nanos(1)),
+        sign_ins: Throttle::new(5, Duration::from_secs(60)),
+    };
+    let app = App { service: Arc::clone(service), edge: Arc::new(edge) };
+    tokio::spawn(serve(app, listener, bare::WORKERS, Duration::from_secs(1)).unwrap());
+    port
+}

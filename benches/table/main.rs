@@ -1,0 +1,65 @@
+//! One table of what the gateway costs, each line a ratio within one run: `cargo bench --bench table`.
+//!
+//! Absolute numbers belong to a machine; ratios travel. The two sides of a ratio take turns, and the median of
+//! the turns counts. Beside it stands the processor's time per request of the serving process; the load comes
+//! from a process of its own. `-- verify`, `propose`, `json` or `chain` runs one part; `BENCH_REQUESTS` and
+//! `BENCH_VERSIONS` make it shorter.
+
+#![expect(clippy::unwrap_used, reason = "a bench that cannot go on says where")]
+#![expect(clippy::print_stdout, reason = "the table is its output")]
+
+#[path = "../../tests/support/gateway.rs"]
+mod gateway;
+#[path = "../../tests/support/postgres.rs"]
+mod postgres;
+
+mod bare;
+mod chain;
+mod documents;
+mod house;
+mod load;
+mod memory;
+mod speed;
+
+/// A number from the environment, for shorter runs.
+fn number(name: &str, otherwise: usize) -> usize {
+    std::env::var(name).map_or(otherwise, |it| it.parse().expect("a number"))
+}
+
+/// The median, and where the turns lay around it.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// A line of the table.
+fn line(what: &str, measured: &str, goal: &str) {
+    println!("| {what} | {measured} | {goal} |");
+}
+
+fn main() {
+    if std::env::var(load::ORDERS).is_ok() {
+        return load::run();
+    }
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|it| !it.starts_with("--")).collect();
+    let wants = |part: &str| wanted.is_empty() || wanted.iter().any(|it| it == part);
+    println!("| what | measured, median of {} turns | goal |\n|---|---|---|", speed::TURNS);
+    if wants("json") {
+        documents::measure();
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        if wants("verify") {
+            speed::verify(house::Kind::Sqlite).await;
+        }
+        if wants("verify") || wants("postgres") {
+            speed::verify(house::Kind::Postgres).await;
+        }
+        if wants("propose") {
+            speed::propose().await;
+        }
+        if wants("chain") {
+            chain::measure().await;
+        }
+    });
+}

@@ -1,0 +1,124 @@
+//! Verify and propose over HTTP, each beside what it is measured against.
+
+use std::sync::Arc;
+
+use countersign::service::transitions::Answer;
+use serde_json::json;
+
+use super::house::{House, Kind};
+use super::load::{CONNECTIONS, Request, Turn, send};
+use super::{bare, line, median, number};
+
+/// How often both sides take a turn; the first turn of all only warms up.
+pub const TURNS: usize = 5;
+
+/// Requests of one turn.
+fn requests() -> usize {
+    number("BENCH_REQUESTS", 6_000)
+}
+
+/// As many of something as one turn needs, made by many at once.
+async fn prepare<T: Send + 'static, F: Future<Output = T> + Send>(
+    house: &Arc<House>,
+    make: impl Fn(Arc<House>) -> F + Clone + Send + 'static,
+) -> Vec<T> {
+    let hands = (0..CONNECTIONS).map(|hand| {
+        let (house, make) = (Arc::clone(house), make.clone());
+        let share = requests() / CONNECTIONS + usize::from(hand < requests() % CONNECTIONS);
+        tokio::spawn(async move {
+            let mut made = Vec::with_capacity(share);
+            for _ in 0..share {
+                made.push(make(Arc::clone(&house)).await);
+            }
+            made
+        })
+    });
+    let hands: Vec<_> = hands.collect();
+    let mut all = Vec::with_capacity(requests());
+    for hand in hands {
+        all.extend(hand.await.unwrap());
+    }
+    all
+}
+
+struct Pair {
+    ours: Vec<Turn>,
+    theirs: Vec<Turn>,
+}
+
+impl Pair {
+    fn ratio(&self, of: impl Fn(&Turn) -> f64) -> f64 {
+        median(self.ours.iter().zip(&self.theirs).map(|(ours, theirs)| of(ours) / of(theirs)).collect())
+    }
+
+    fn tell(&self, what: &str, goal: &str) {
+        let middle = |turns: &[Turn], of: fn(&Turn) -> f64| median(turns.iter().map(of).collect());
+        let ratios: Vec<String> = self.ours.iter().zip(&self.theirs).map(|(a, b)| format!("{:.2}", a.per_second / b.per_second)).collect();
+        let measured = format!(
+            "{:.2} of {:.0}/s ({}); {:.0} against {:.0} CPU µs a request; p99 {:.2}×",
+            self.ratio(|it| it.per_second),
+            middle(&self.theirs, |it| it.per_second),
+            ratios.join(" "),
+            middle(&self.ours, |it| it.cpu_micros),
+            middle(&self.theirs, |it| it.cpu_micros),
+            self.ratio(|it| it.p99_micros),
+        );
+        line(what, &measured, goal);
+    }
+}
+
+async fn verify_requests(house: &Arc<House>) -> Vec<Request> {
+    prepare(house, async |house| {
+        let (thread, transition, receipt) = house.approved().await;
+        let write_id = countersign::random::uuid_v4().to_string();
+        let body = json!({"thread": thread, "transition": transition, "receipt": receipt, "write_id": write_id});
+        Request { path: "/v1/verify".to_owned(), token: house.writer.clone(), body: body.to_string(), status: 200 }
+    })
+    .await
+}
+
+pub async fn verify(kind: Kind) {
+    let house = Arc::new(House::build(kind).await);
+    let bare = bare::serve(&house.service.keys().unwrap());
+    let mut pair = Pair { ours: Vec::new(), theirs: Vec::new() };
+    for turn in 0..=TURNS {
+        let requests = verify_requests(&house).await;
+        let theirs = send(bare, requests.clone()).await;
+        let ours = send(house.port, requests).await;
+        if turn > 0 {
+            pair.ours.push(ours);
+            pair.theirs.push(theirs);
+        }
+    }
+    match kind {
+        Kind::Postgres => pair.tell("verify ÷ bare handler, PostgreSQL", "≥ 0.2"),
+        _ => pair.tell("verify ÷ bare handler, SQLite", "≥ 0.75, p99 ≤ 1.5×"),
+    }
+}
+
+async fn propose_requests(house: &Arc<House>) -> Vec<Request> {
+    prepare(house, async |house| {
+        let (thread, head) = house.thread().await;
+        let patch = json!({"requested_action": "refund"});
+        let body = json!({"node": "planner", "parent": head, "patch": patch});
+        Request { path: format!("/v1/threads/{thread}/transitions"), token: house.planner.clone(), body: body.to_string(), status: 200 }
+    })
+    .await
+}
+
+pub async fn propose() {
+    let (durable, memory) = (Arc::new(House::build(Kind::Sqlite).await), Arc::new(House::build(Kind::Memory).await));
+    let mut pair = Pair { ours: Vec::new(), theirs: Vec::new() };
+    let (thread, head) = durable.thread().await;
+    let answer = durable.propose(&thread, head, "planner", json!({"requested_action": "refund"})).await;
+    assert!(matches!(answer, Answer::Committed { .. }), "{answer:?}");
+    for turn in 0..=TURNS {
+        let theirs = send(memory.port, propose_requests(&memory).await).await;
+        let ours = send(durable.port, propose_requests(&durable).await).await;
+        if turn > 0 {
+            pair.ours.push(ours);
+            pair.theirs.push(theirs);
+        }
+    }
+    pair.tell("propose ÷ the same without its store, SQLite", "≥ 0.45");
+}

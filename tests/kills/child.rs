@@ -1,0 +1,272 @@
+//! The gateway that dies: it works as hard as it can and tells every acknowledgement, until it is killed.
+
+use std::io::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use countersign::clock::SystemClock;
+use countersign::domain::account::Token;
+use countersign::domain::chain::hash::Digest;
+use countersign::domain::id::{AccountId, ReviewId, ThreadId, WriteId};
+use countersign::domain::json::patch::Format;
+use countersign::domain::json::size::StateLimits;
+use countersign::domain::review::{Ballot, BrowserCheck, Ticked, Verdict};
+use countersign::keyring::Keyring;
+use countersign::service::error::Error;
+use countersign::service::proposals::{Asked, Proposal};
+use countersign::service::threads::NewThread;
+use countersign::service::transitions::Answer;
+use countersign::service::verify::VerifyAsk;
+use countersign::service::{Service, Settings, Stored};
+use countersign::store::Store;
+use countersign::store::postgres::{PostgresOptions, PostgresStore};
+use countersign::store::sqlite::{Point, Probe, SqliteOptions, SqliteStore, Synchronous};
+use countersign::worker::Workers;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::ack::Ack;
+
+/// How many work beside each other.
+const HANDS: usize = 8;
+
+/// The variable with the child's orders; without it this binary is the parent.
+pub const ORDERS: &str = "KILLS_ORDERS";
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Orders {
+    pub database: String,
+    pub keyring: String,
+    pub synced: bool,
+    /// At which point of which group of commits it is to be killed, if at a point at all.
+    pub point: Option<(String, u64)>,
+    pub host: String,
+    pub planner: String,
+    pub writer: String,
+    pub reviewers: [String; 2],
+}
+
+/// The child's whole life. In the process that you start it has no orders, and so nothing to do.
+#[test]
+fn a_child_with_orders_is_busy_until_it_is_killed() {
+    let Ok(orders) = std::env::var(ORDERS) else { return };
+    // The test harness left a line half written.
+    std::io::stdout().write_all(b"\n").unwrap();
+    let orders: Orders = serde_json::from_str(&orders).unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(work(orders));
+}
+
+fn tell(ack: &Ack) {
+    let mut line = serde_json::to_vec(ack).unwrap();
+    line.push(b'\n');
+    std::io::stdout().lock().write_all(&line).unwrap();
+}
+
+/// Groups of commits until the fatal one; 0 when none is.
+static TO_GO: AtomicU64 = AtomicU64::new(0);
+
+fn stop_here() {
+    if TO_GO.load(Ordering::SeqCst) > 0 && TO_GO.fetch_sub(1, Ordering::SeqCst) == 1 {
+        tell(&Ack::AtPoint);
+        loop {
+            std::thread::park();
+        }
+    }
+}
+
+fn probe(orders: &Orders) -> Probe {
+    let Some((point, count)) = &orders.point else { return Probe::default() };
+    TO_GO.store(*count, Ordering::SeqCst);
+    match point.as_str() {
+        "locked" => Probe(|at| if at == Point::Locked { stop_here() }),
+        "written" => Probe(|at| if at == Point::Written { stop_here() }),
+        "committed" => Probe(|at| if at == Point::Committed { stop_here() }),
+        other => panic!("no such point: {other}"),
+    }
+}
+
+async fn open(orders: &Orders) -> Arc<dyn Store> {
+    let probe = probe(orders);
+    if orders.database.starts_with("postgres:") {
+        let options = PostgresOptions { probe, ..PostgresOptions::default() };
+        return Arc::new(PostgresStore::open(&orders.database, options).await.unwrap());
+    }
+    let synchronous = if orders.synced { Synchronous::Full } else { Synchronous::Off };
+    let options = SqliteOptions { probe, synchronous, ..SqliteOptions::default() };
+    Arc::new(SqliteStore::open(&orders.database, options).unwrap())
+}
+
+async fn work(orders: Orders) {
+    let store = open(&orders).await;
+    let keyring = Keyring::open(orders.keyring.as_ref(), None).unwrap();
+    let settings = Settings {
+        limits: StateLimits::default(),
+        public_url: "http://localhost:1".to_owned(),
+        session_lifetime: Duration::from_secs(3600),
+    };
+    let service = Arc::new(Service::open(store, keyring, Arc::new(SystemClock), settings).await.unwrap());
+    let _workers = Workers::start(&service, Duration::from_millis(50));
+    let mut hands = Vec::new();
+    for _ in 0..HANDS {
+        let hand = Hand {
+            host: service.token_of(&orders.host).await.unwrap(),
+            planner: service.token_of(&orders.planner).await.unwrap(),
+            writer: service.token_of(&orders.writer).await.unwrap(),
+            reviewers: orders.reviewers.clone().map(|it| AccountId::try_from(it.as_str()).unwrap()),
+            service: Arc::clone(&service),
+        };
+        hands.push(tokio::spawn(hand.work()));
+    }
+    for hand in hands {
+        hand.await.unwrap();
+    }
+}
+
+struct Hand {
+    service: Arc<Service>,
+    host: Stored<Token>,
+    planner: Stored<Token>,
+    writer: Stored<Token>,
+    reviewers: [AccountId; 2],
+}
+
+/// What a hold comes to.
+#[derive(Clone, Copy)]
+enum Plan {
+    Deny,
+    Cancel,
+    LeaveOpen,
+    Abort,
+    Confirm,
+}
+
+const PLANS: [Plan; 7] =
+    [Plan::Confirm, Plan::Deny, Plan::Confirm, Plan::Abort, Plan::Cancel, Plan::Confirm, Plan::LeaveOpen];
+
+impl Hand {
+    async fn work(self) {
+        for plan in PLANS.iter().cycle() {
+            if let Err(error) = self.live(*plan).await {
+                tell(&Ack::Trouble { text: error.to_string() });
+            }
+        }
+    }
+
+    async fn live(&self, plan: Plan) -> Result<(), Error> {
+        let (thread, made) = self.make().await?;
+        let head = self.propose(&thread, made, json!({"requested_action": "look"})).await?;
+        self.propose(&thread, head, json!({"is_admin": true})).await?;
+        let proposal = self.proposal(&thread, head, json!({"target_user_id": 42}));
+        let Answer::Held { transition, hold, .. } = self.service.propose(&self.planner, &proposal).await? else {
+            panic!("it was to be held");
+        };
+        tell(&Ack::Held { thread: thread.to_string(), review: hold.id.to_string(), transition: transition.to_string() });
+        match plan {
+            Plan::LeaveOpen => Ok(()),
+            Plan::Cancel => {
+                self.service.cancel(&self.planner, transition, "never mind").await?;
+                tell(&Ack::Cancelled { review: hold.id.to_string() });
+                Ok(())
+            }
+            Plan::Deny => {
+                self.service.vote(&self.reviewers[0], &hold.id, &ballot(transition, Verdict::Deny)).await?;
+                tell(&Ack::Denied { review: hold.id.to_string() });
+                Ok(())
+            }
+            Plan::Abort | Plan::Confirm => {
+                self.approve(&hold.id, transition).await?;
+                self.write(&thread, transition, plan).await
+            }
+        }
+    }
+
+    async fn make(&self) -> Result<(ThreadId, Digest), Error> {
+        let state = json!({"requested_action": "none", "target_user_id": 17, "payment": {"amount": 10}});
+        let flow = self.host.record.flow.clone().unwrap();
+        let new = NewThread { flow, thread: None, state, context: Default::default() };
+        let made = self.service.create_thread(&self.host, &new).await?;
+        tell(&Ack::Made { thread: made.thread.to_string(), transition: made.transition.to_string() });
+        Ok((made.thread, made.transition))
+    }
+
+    fn proposal(&self, thread: &ThreadId, parent: Digest, patch: Value) -> Proposal {
+        let ask = Asked::Patch { format: Format::Merge, patch };
+        let node = "planner".try_into().unwrap();
+        Proposal { thread: thread.clone(), node, parent, ask, attempt: 1, rationale: None }
+    }
+
+    /// The head afterwards.
+    async fn propose(&self, thread: &ThreadId, parent: Digest, patch: Value) -> Result<Digest, Error> {
+        match self.service.propose(&self.planner, &self.proposal(thread, parent, patch)).await? {
+            Answer::Committed { version, transition, .. } => {
+                tell(&Ack::Committed { thread: thread.to_string(), version, transition: transition.to_string() });
+                Ok(transition)
+            }
+            Answer::Rejected(_) => {
+                tell(&Ack::Rejected { thread: thread.to_string() });
+                Ok(parent)
+            }
+            Answer::Held { .. } => panic!("nothing here is held"),
+        }
+    }
+
+    async fn approve(&self, review: &ReviewId, transition: Digest) -> Result<(), Error> {
+        self.service.vote(&self.reviewers[0], review, &ballot(transition, Verdict::Approve)).await?;
+        tell(&Ack::Voted { review: review.to_string(), reviewer: self.reviewers[0].to_string() });
+        self.service.vote(&self.reviewers[1], review, &ballot(transition, Verdict::Approve)).await?;
+        tell(&Ack::Approved { review: review.to_string(), transition: transition.to_string() });
+        Ok(())
+    }
+
+    /// Two writes race for the head; one is let through.
+    async fn write(&self, thread: &ThreadId, transition: Digest, plan: Plan) -> Result<(), Error> {
+        let (_, decision) = self.service.decision(transition).await?;
+        let receipt = decision.and_then(|it| it.receipt).expect("an approved transition has its receipt");
+        tell(&Ack::Receipt { transition: transition.to_string(), receipt: receipt.clone() });
+        let ask = || VerifyAsk {
+            thread: thread.clone(),
+            transition,
+            receipt: Some(receipt.clone()),
+            write_id: WriteId::try_from(countersign::random::uuid_v4().to_string().as_str()).unwrap(),
+            expect: Vec::new(),
+        };
+        let (one, two) = (ask(), ask());
+        let (one, two) = tokio::join!(self.service.verify(&self.writer, &one), self.service.verify(&self.writer, &two));
+        for allowed in [&one, &two].into_iter().flatten() {
+            let write = &allowed.write;
+            tell(&Ack::Reserved { write: name(write), fence: write.fence, transition: transition.to_string() });
+        }
+        let write = one.or(two)?.write;
+        if matches!(plan, Plan::Abort) {
+            self.service.abort(&self.writer, &write.key.write_id, "the table was locked").await?;
+            tell(&Ack::Aborted { write: name(&write) });
+            return Ok(());
+        }
+        let ended = self.service.confirm(&self.writer, &write.key.write_id, &json!({"result_ref": "row 1"})).await?;
+        match &ended.state {
+            countersign::domain::write::WriteState::Confirmed { version, transition, .. } => {
+                tell(&Ack::Confirmed { write: name(&ended), version: *version, transition: transition.to_string() });
+            }
+            other => tell(&Ack::Trouble { text: format!("a confirmed write is {other:?}") }),
+        }
+        Ok(())
+    }
+}
+
+fn name(write: &countersign::domain::write::Write) -> String {
+    countersign::store::records::write_row_id(&write.key)
+}
+
+fn ballot(transition: Digest, verdict: Verdict) -> Ballot {
+    Ballot {
+        transition,
+        stage: 0,
+        verdict,
+        nonce: countersign::random::uuid_v4().to_string(),
+        comment: None,
+        browser_check: BrowserCheck::NotRecomputed,
+        outcome_unknown_accepted: Ticked::No,
+    }
+}

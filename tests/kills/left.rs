@@ -1,0 +1,252 @@
+//! What is left after a kill: is all of it there that was acknowledged, and is none of it half done?
+//!
+//! It looks twice: by the gateway's own audit, and by rules of its own, so that a mistake in one is not the other's.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use countersign::clock::{Clock as _, SystemClock};
+use countersign::domain::chain::entry::{Entry, Gate};
+use countersign::domain::chain::jws::{self, Typ};
+use countersign::domain::event::{Event, EventType};
+use countersign::domain::flow::ReceiptRow;
+use countersign::domain::keys::{KeyUse, Keys};
+use countersign::domain::review::{Hold, HoldState};
+use countersign::domain::thread::{HeadUse, Thread};
+use countersign::domain::transition::{ChainRow, Outcome, Rejection, Transition};
+use countersign::domain::write::{Write, WriteState};
+use countersign::service::audit::audit;
+use countersign::store::record::{Reader, Record};
+use countersign::store::records::write_row_id;
+use countersign::store::{Cursor, Filter, LIST_ROWS_MAX, Store};
+
+use super::ack::Ack;
+
+/// Everything wrong with what is left; what was acknowledged and is gone begins with `lost: `.
+pub async fn look(store: &dyn Store, keys: &Keys, acks: &[Ack]) -> Vec<String> {
+    let report = audit(store, keys, SystemClock.now()).await.unwrap();
+    let mut wrong: Vec<String> = report.findings.iter().map(|it| format!("audit: {it:?}")).collect();
+    let left = Left::read(Reader { store, key: keys.row() }).await;
+    for ack in acks {
+        if !left.has(ack) {
+            wrong.push(format!("lost: {ack:?}"));
+        }
+    }
+    left.check_chains(keys, &mut wrong);
+    left.check_events(&mut wrong);
+    left.check_decisions(&mut wrong);
+    left.check_holds(&mut wrong);
+    left.check_writes(&mut wrong);
+    wrong
+}
+
+async fn all<R: Record>(reader: Reader<'_>) -> BTreeMap<String, R> {
+    let mut rows = BTreeMap::new();
+    let mut after: Option<Cursor> = None;
+    loop {
+        let page = reader.list::<R>(Filter::All, after.as_ref(), LIST_ROWS_MAX).await.unwrap();
+        let Some(last) = page.last() else { return rows };
+        after = Some(Cursor { due: last.record.facets().due, id: last.record.id() });
+        rows.extend(page.into_iter().map(|it| (it.record.id(), it.record)));
+    }
+}
+
+struct Left {
+    threads: BTreeMap<String, Thread>,
+    entries: BTreeMap<String, ChainRow>,
+    transitions: BTreeMap<String, Transition>,
+    rejections: BTreeMap<String, Rejection>,
+    holds: BTreeMap<String, Hold>,
+    receipts: BTreeMap<String, ReceiptRow>,
+    writes: BTreeMap<String, Write>,
+    events: BTreeMap<String, Event>,
+}
+
+impl Left {
+    async fn read(reader: Reader<'_>) -> Self {
+        Self {
+            threads: all(reader).await,
+            entries: all(reader).await,
+            transitions: all(reader).await,
+            rejections: all(reader).await,
+            holds: all(reader).await,
+            receipts: all(reader).await,
+            writes: all(reader).await,
+            events: all(reader).await,
+        }
+    }
+
+    fn has(&self, ack: &Ack) -> bool {
+        let in_chain = |thread: &str, version: u64, transition: &str| {
+            self.entries.values().any(|it| {
+                it.thread.as_str() == thread && it.version == version && it.transition.to_string() == transition
+            })
+        };
+        let is = |review: &str, state: fn(&HoldState) -> bool| self.holds.get(review).is_some_and(|it| state(&it.state));
+        match ack {
+            Ack::Made { thread, transition } => in_chain(thread, 0, transition),
+            Ack::Committed { thread, version, transition } => in_chain(thread, *version, transition),
+            Ack::Rejected { thread } => self.rejections.values().any(|it| it.thread.as_str() == thread),
+            Ack::Held { review, transition, .. } => {
+                self.holds.get(review).is_some_and(|it| it.transition.to_string() == *transition)
+            }
+            Ack::Voted { review, reviewer } => {
+                self.holds.get(review).is_some_and(|it| it.votes.iter().any(|vote| vote.reviewer.as_str() == reviewer))
+            }
+            Ack::Approved { review, .. } => is(review, |it| matches!(it, HoldState::Approved { .. })),
+            Ack::Denied { review } => is(review, |it| matches!(it, HoldState::Denied { .. })),
+            Ack::Cancelled { review } => is(review, |it| matches!(it, HoldState::Cancelled { .. })),
+            Ack::Receipt { transition, receipt } => {
+                self.receipts.values().any(|it| it.token == *receipt && it.transition.to_string() == *transition)
+            }
+            Ack::Reserved { write, fence, transition } => {
+                self.writes.get(write).is_some_and(|it| it.fence == *fence && it.transition.to_string() == *transition)
+            }
+            Ack::Confirmed { write, version, transition } => self.writes.get(write).is_some_and(|it| {
+                matches!(it.state, WriteState::Confirmed { version: as_version, .. } if as_version == *version)
+                    && in_chain(it.thread.as_str(), *version, transition)
+            }),
+            Ack::Aborted { write } => {
+                self.writes.get(write).is_some_and(|it| matches!(it.state, WriteState::Aborted { .. }))
+            }
+            Ack::AtPoint | Ack::Trouble { .. } => true,
+        }
+    }
+
+    /// Each thread's versions are dense from 0 to its head, each signed, each naming the one before.
+    fn check_chains(&self, keys: &Keys, wrong: &mut Vec<String>) {
+        let mut chains: BTreeMap<&str, Vec<(&ChainRow, Entry)>> = BTreeMap::new();
+        for row in self.entries.values() {
+            let read = jws::read::<Entry>(&row.entry, Typ::Entry).unwrap();
+            let key = keys.trusted().public(KeyUse::Chain, read.kid()).unwrap();
+            let entry = read.verify(key).unwrap();
+            chains.entry(row.thread.as_str()).or_default().push((row, entry));
+        }
+        for (id, thread) in &self.threads {
+            let chain = chains.remove(id.as_str()).unwrap_or_default();
+            let mut parent = None;
+            for (at, (row, entry)) in chain.iter().enumerate() {
+                let at = at as u64;
+                if row.version != at || entry.version != at || entry.parent != parent || entry.transition != row.transition {
+                    wrong.push(format!("the chain of {id} is broken at version {at}"));
+                }
+                if !self.transitions.contains_key(&entry.transition.to_string()) {
+                    wrong.push(format!("version {at} of {id} has no transition"));
+                }
+                parent = Some(entry.transition);
+            }
+            if Some(thread.head.transition) != parent || thread.head.version + 1 != chain.len() as u64 {
+                wrong.push(format!("the head of {id} is not the end of its chain"));
+            }
+        }
+        wrong.extend(chains.keys().map(|id| format!("a chain without its thread: {id}")));
+    }
+
+    /// Each thread's events are dense from 1, linked by hash, up to the one its row names.
+    fn check_events(&self, wrong: &mut Vec<String>) {
+        let mut stories: BTreeMap<&str, BTreeMap<u64, &Event>> = BTreeMap::new();
+        for event in self.events.values() {
+            if let (Some(thread), Some(seq)) = (&event.thread, event.seq) {
+                stories.entry(thread.as_str()).or_default().insert(seq, event);
+            }
+        }
+        for (id, thread) in &self.threads {
+            let mut last = None;
+            for (seq, event) in stories.remove(id.as_str()).unwrap_or_default() {
+                let before = last.map(|it: countersign::domain::event::EventLink| (it.seq, it.hash));
+                if (before.map_or(1, |it| it.0 + 1), before.map(|it| it.1)) != (seq, event.previous) {
+                    wrong.push(format!("event {seq} of {id} does not follow on the one before"));
+                }
+                last = event.link();
+            }
+            if thread.last_event != last {
+                wrong.push(format!("the last event of {id} is not the one its row names"));
+            }
+        }
+        wrong.extend(stories.keys().map(|id| format!("events of no thread: {id}")));
+    }
+
+    fn told(&self, kind: EventType, member: &str) -> BTreeMap<String, usize> {
+        let mut told = BTreeMap::new();
+        for event in self.events.values().filter(|it| it.kind == kind) {
+            *told.entry(event.data[member].as_str().unwrap_or_default().to_owned()).or_insert(0) += 1;
+        }
+        told
+    }
+
+    /// A hold is approved, its transition says so, a receipt exists, an entry names both and the events tell it: all or none.
+    fn check_decisions(&self, wrong: &mut Vec<String>) {
+        let holds = self.holds.values().filter_map(|it| match &it.state {
+            HoldState::Approved { receipt, .. } => Some((it.transition.to_string(), it.id.to_string(), receipt.to_string())),
+            _ => None,
+        });
+        let holds: BTreeSet<(String, String, String)> = holds.collect();
+        let transitions = self.transitions.values().filter_map(|it| match &it.outcome {
+            Outcome::Approved { review, receipt, .. } => Some((it.digest.to_string(), review.to_string(), receipt.to_string())),
+            _ => None,
+        });
+        let entries = self.entries.values().filter_map(|it| {
+            let entry = jws::read::<Entry>(&it.entry, Typ::Entry).unwrap();
+            match &entry.claims_unverified().gate {
+                Gate::Approved { review, receipt } => Some((it.transition.to_string(), review.to_string(), receipt.to_string())),
+                _ => None,
+            }
+        });
+        if transitions.collect::<BTreeSet<_>>() != holds {
+            wrong.push("approved holds and approved transitions differ".to_owned());
+        }
+        if entries.collect::<BTreeSet<_>>() != holds {
+            wrong.push("approved holds and the entries that name them differ".to_owned());
+        }
+        let receipts: BTreeSet<_> = self.receipts.values().map(|it| (it.transition.to_string(), it.jti.to_string())).collect();
+        if receipts != holds.iter().map(|(transition, _, jti)| (transition.clone(), jti.clone())).collect() {
+            wrong.push("approved holds and receipts differ".to_owned());
+        }
+        let once: BTreeMap<String, usize> = holds.iter().map(|(transition, ..)| (transition.clone(), 1)).collect();
+        for kind in [EventType::TransitionApproved, EventType::ReceiptIssued] {
+            if self.told(kind, "transition") != once {
+                wrong.push(format!("approved holds and the events {kind:?} differ"));
+            }
+        }
+    }
+
+    /// Every open hold holds its thread, and every held thread's hold is open; each was told of once.
+    fn check_holds(&self, wrong: &mut Vec<String>) {
+        let open = self.holds.values().filter(|it| matches!(it.state, HoldState::Open {}));
+        let open: BTreeSet<_> = open.map(|it| (it.thread.to_string(), it.id.to_string())).collect();
+        let held = self.threads.values().filter_map(|it| it.hold.as_ref().map(|hold| (it.id.to_string(), hold.to_string())));
+        if held.collect::<BTreeSet<_>>() != open {
+            wrong.push("open holds and held threads differ".to_owned());
+        }
+        let once: BTreeMap<String, usize> = self.holds.keys().map(|it| (it.clone(), 1)).collect();
+        if self.told(EventType::TransitionHeld, "review") != once {
+            wrong.push("holds and the events that tell of them differ".to_owned());
+        }
+    }
+
+    /// No fence twice, no head reserved twice, and whoever holds a head is an open write.
+    fn check_writes(&self, wrong: &mut Vec<String>) {
+        let (mut fences, mut heads) = (BTreeSet::new(), BTreeSet::new());
+        for write in self.writes.values() {
+            if !fences.insert((write.thread.as_str(), write.fence)) {
+                wrong.push(format!("fence {} of {} was given twice", write.fence, write.thread));
+            }
+            // Every head that is written here was approved, and an approved head is given once, whatever comes of it.
+            if !heads.insert((write.thread.as_str(), write.version)) {
+                wrong.push(format!("version {} of {} was reserved twice", write.version, write.thread));
+            }
+        }
+        let open = self.writes.values().filter(|it| matches!(it.state, WriteState::Reserved {}));
+        let open: BTreeSet<String> = open.map(|it| write_row_id(&it.key)).collect();
+        let holders = self.threads.values().filter_map(|it| match &it.head.usage {
+            HeadUse::Reserved { write, .. } => Some(write_row_id(write)),
+            HeadUse::Unused {} | HeadUse::Used {} => None,
+        });
+        if holders.collect::<BTreeSet<_>>() != open {
+            wrong.push("open writes and reserved heads differ".to_owned());
+        }
+        let once: BTreeMap<String, usize> = self.writes.values().map(|it| (it.key.write_id.to_string(), 1)).collect();
+        if self.told(EventType::WriteReserved, "write_id") != once {
+            wrong.push("writes and the events that tell of them differ".to_owned());
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! The process that stays alive: it starts the gateway, keeps what it acknowledged, and kills it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use countersign::clock::SystemClock;
+use countersign::domain::account::MachineRole;
+use countersign::domain::id::PrincipalId;
+use countersign::domain::json::size::StateLimits;
+use countersign::domain::keys::Keys;
+use countersign::keyring::Keyring;
+use countersign::service::{Service, Settings};
+use countersign::store::Store;
+use countersign::store::postgres::{PostgresOptions, PostgresStore};
+use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+
+use super::ack::Ack;
+use super::child::{ORDERS, Orders};
+use super::{gateway, postgres, unsynced};
+
+/// When it is killed.
+#[derive(Clone, Debug)]
+pub enum When {
+    /// At this point of the commit of this group of changes, counted from 1.
+    At(&'static str, u64),
+    /// After so many acknowledgements, wherever it stands then.
+    After(u64),
+}
+
+/// Half at the named points in turn, half at random; how far on is random for both.
+pub fn rounds(count: usize) -> Vec<When> {
+    let random = |most: u64| 1 + u64::from_be_bytes(countersign::random::bytes()) % most;
+    let points = ["locked", "written", "committed"];
+    let round = |turn: usize| match turn % 2 {
+        0 => When::At(points[turn / 2 % points.len()], random(150)),
+        _ => When::After(20 + random(400)),
+    };
+    (0..count).map(round).collect()
+}
+
+/// A gateway's belongings.
+pub struct House {
+    pub database: String,
+    folder: tempfile::TempDir,
+    orders: Orders,
+    forgetful: bool,
+}
+
+impl House {
+    pub async fn on_sqlite() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("countersign.db");
+        let store = Arc::new(SqliteStore::open(&database, SqliteOptions::default()).unwrap());
+        Self::furnish(folder, database.to_str().unwrap().to_owned(), store).await
+    }
+
+    pub async fn on_postgres() -> Self {
+        let database = postgres::new_database().await;
+        let store = Arc::new(PostgresStore::open(&database, PostgresOptions::default()).await.unwrap());
+        Self::furnish(tempfile::tempdir().unwrap(), database, store).await
+    }
+
+    async fn furnish(folder: tempfile::TempDir, database: String, store: Arc<dyn Store>) -> Self {
+        let path = folder.path().join("keyring.json");
+        let keyring = Keyring::open_or_create(&path, Some("urn:test:kills"), &SystemClock).unwrap();
+        let settings = Settings {
+            limits: StateLimits::default(),
+            public_url: "http://localhost:1".to_owned(),
+            session_lifetime: Duration::from_secs(3600),
+        };
+        let service = Service::open(store, keyring, Arc::new(SystemClock), settings).await.unwrap();
+        let by = PrincipalId::try_from("tests").unwrap();
+        let policy = gateway::source(&gateway::POLICY.replace("need = 1", "need = 2"));
+        service.activate_policy(&by, None, policy, BTreeSet::new()).await.unwrap();
+        let orders = Orders {
+            database: database.clone(),
+            keyring: path.to_str().unwrap().to_owned(),
+            synced: true,
+            point: None,
+            host: gateway::token(&service, "host", MachineRole::Host, &[]).await,
+            planner: gateway::token(&service, "planner", MachineRole::Agent, &["planner"]).await,
+            writer: gateway::token(&service, "writer", MachineRole::Writer, &["database_writer"]).await,
+            reviewers: [
+                gateway::person(&service, "alice", &["reviewers"]).await.id.to_string(),
+                gateway::person(&service, "bob", &["reviewers"]).await.id.to_string(),
+            ],
+        };
+        Self { database, folder, orders, forgetful: false }
+    }
+
+    /// The same house, where only what was synced outlives the process.
+    pub fn forgetful(self) -> Self {
+        Self { forgetful: true, ..self }
+    }
+
+    /// Nobody has the database open: it is whole, and what it is now counts as synced.
+    fn begin_synced(&self) {
+        if self.synced().exists() {
+            fs::remove_dir_all(self.synced()).unwrap();
+        }
+        fs::create_dir(self.synced()).unwrap();
+        assert!(!fs::exists(format!("{}-wal", self.database)).unwrap(), "somebody has the database open");
+        fs::copy(&self.database, self.synced().join("countersign.db")).unwrap();
+    }
+
+    /// The same house, where nothing is ever synced.
+    pub fn unsynced(mut self) -> Self {
+        self.orders.synced = false;
+        self
+    }
+
+    fn synced(&self) -> PathBuf {
+        self.folder.path().join("synced")
+    }
+
+    pub fn keys(&self) -> Arc<Keys> {
+        Keyring::open(self.orders.keyring.as_ref(), None).unwrap().current().unwrap()
+    }
+
+    /// Runs the gateway until it is killed. What it acknowledged before, in order.
+    pub async fn run(&self, when: &When) -> Vec<Ack> {
+        let mut orders = self.orders.clone();
+        if let When::At(point, count) = when {
+            orders.point = Some(((*point).to_owned(), *count));
+        }
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["a_child_with_orders_is_busy_until_it_is_killed", "--nocapture", "--test-threads=1"]);
+        command.env(ORDERS, serde_json::to_string(&orders).unwrap());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        if self.forgetful {
+            self.begin_synced();
+            command.env("LD_PRELOAD", unsynced::library()).env("SYNCED_COPIES", self.synced());
+        }
+        let when = when.clone();
+        let killed = tokio::task::spawn_blocking(move || {
+            let mut child = command.spawn().unwrap();
+            let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+            let mut acks = Vec::new();
+            let mut reached = false;
+            while let Some(line) = lines.next() {
+                let Ok(ack) = serde_json::from_str::<Ack>(&line.unwrap()) else { continue };
+                let now = matches!(ack, Ack::AtPoint);
+                acks.push(ack);
+                if !reached && (now || matches!(when, When::After(count) if acks.len() as u64 >= count)) {
+                    reached = true;
+                    // What is in the pipe was acknowledged: it is read to its end.
+                    child.kill().unwrap();
+                }
+            }
+            child.wait().unwrap();
+            (reached, acks)
+        });
+        let (reached, acks) = killed.await.unwrap();
+        assert!(reached, "it ended by itself: {:?}", acks.last());
+        acks
+    }
+
+    /// The power fails: the database becomes what was synced of it.
+    pub fn lose_what_was_not_synced(&self) {
+        for suffix in ["", "-wal", "-shm"] {
+            let kept = self.synced().join(format!("countersign.db{suffix}"));
+            let there = format!("{}{suffix}", self.database);
+            if kept.exists() {
+                fs::copy(kept, there).unwrap();
+            } else if fs::exists(&there).unwrap() {
+                fs::remove_file(there).unwrap();
+            }
+        }
+    }
+}

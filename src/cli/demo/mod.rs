@@ -4,8 +4,8 @@
 mod cast;
 mod client;
 mod files;
-mod ledger;
 mod story;
+mod target;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -8,7 +8,7 @@ use super::Stage;
 use super::cast::Cast;
 use super::client::{Answer, Ask, Machine};
 use super::files;
-use super::ledger::Ledger;
+use super::target::Ledger;
 use crate::cli::CliError;
 use crate::domain::json::canonical::canonical;
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::Audit;
+use super::load::Belongings;
 use super::story::Story;
 use crate::domain::account::Token;
 use crate::domain::chain::commitment::{Setting, Tree};
@@ -12,6 +13,7 @@ use crate::domain::chain::entry::{Entry, Gate};
 use crate::domain::chain::statement::Kind;
 use crate::domain::chain::verify::{Link, check_link};
 use crate::domain::keys::ThreadSecret;
+use crate::domain::review::HoldState;
 use crate::domain::thread::{Closed, HeadUse, Thread};
 use crate::domain::transition::{Identity, Outcome, StateContent, Transition, patch_digest};
 use crate::domain::write::WriteState;
@@ -178,18 +180,17 @@ impl Audit<'_> {
 
     /// Nothing of the thread lies beyond its head.
     fn check_beyond(&mut self, thread: &Thread) {
-        let last = version_id(&thread.id, thread.head.version);
-        let beyond = |id: &&String| id.starts_with(&format!("{}/", thread.id)) && **id > last;
-        for id in self.all.entries.keys().filter(beyond).collect::<Vec<_>>() {
+        let beyond = version_id(&thread.id, thread.head.version + 1)..=version_id(&thread.id, u64::MAX);
+        for id in self.all.entries.range(beyond.clone()).map(|it| it.0) {
             self.note(Table::Entries, id, "it lies beyond the head of its thread");
         }
-        for id in self.all.states.keys().filter(beyond).collect::<Vec<_>>() {
+        for id in self.all.states.range(beyond).map(|it| it.0) {
             self.note(Table::States, id, "it lies beyond the head of its thread");
         }
     }
 
     /// The thread's row against its events, its holds and its writes.
-    pub(super) fn check_thread(&mut self, thread: &Thread, story: &Story<'_>) {
+    pub(super) fn check_thread(&mut self, thread: &Thread, own: &Belongings<'_>, story: &Story<'_>) {
         let id = &thread.id;
         let number = story.last.map_or(0, |it| it.seq);
         let ours = thread.last_event.map_or(0, |it| it.seq);
@@ -202,18 +203,17 @@ impl Audit<'_> {
             .collect();
         let told: Vec<(u64, String)> = story.committed.iter().map(|(version, it)| (*version, (*it).to_owned())).collect();
         self.expect(committed == told, Table::Threads, id, "its chain is not the one that its events committed");
-        let open = self.all.holds.values().find(|it| it.record.thread == *id && it.record.state == crate::domain::review::HoldState::Open {});
-        let held = open.map(|it| &it.record.id);
+        let held = own.holds.iter().find(|it| it.state == HoldState::Open {}).map(|it| &it.id);
         self.expect(held == thread.hold.as_ref(), Table::Threads, id, "the hold that it names is not the open one");
         let closed = story.closed.map(|it| (it.at, super::story::said(it, "by").to_owned(), super::story::said(it, "reason").to_owned()));
         let row = thread.closed.as_ref().map(|Closed { by, at, reason }| (*at, by.to_string(), reason.clone()));
         self.expect(closed == row, Table::Threads, id, "events and row disagree on whether it is closed");
-        self.check_reservation(thread, story);
+        self.check_reservation(thread, own, story);
     }
 
-    fn check_reservation(&mut self, thread: &Thread, story: &Story<'_>) {
+    fn check_reservation(&mut self, thread: &Thread, own: &Belongings<'_>, story: &Story<'_>) {
         let id = &thread.id;
-        let writes = self.all.writes.values().map(|it| &it.record).filter(|it| it.thread == *id);
+        let writes = own.writes.iter().map(|it| &it.record);
         let (count, last) = (writes.clone().count(), writes.clone().map(|it| it.fence).max().unwrap_or_default());
         let dense = u64::try_from(count).is_ok_and(|it| it == last);
         self.expect(dense && last == thread.fence, Table::Threads, id, "its fence does not count its reservations");

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::Audit;
+use super::load::Belongings;
 use super::story::{HoldStory, Story, said};
 use crate::domain::chain::jws::{self, Typ};
 use crate::domain::chain::receipt::{Denial, Receipt};
@@ -17,10 +18,9 @@ use crate::domain::transition::{EndWord, Outcome};
 use crate::store::row::Table;
 
 impl Audit<'_> {
-    pub(super) fn check_holds(&mut self, thread: &Thread, story: &Story<'_>) {
-        let holds: Vec<&Hold> = self.all.holds.values().map(|it| &it.record).filter(|it| it.thread == thread.id).collect();
+    pub(super) fn check_holds(&mut self, thread: &Thread, own: &Belongings<'_>, story: &Story<'_>) {
         let mut opened: BTreeMap<_, u32> = BTreeMap::new();
-        for hold in &holds {
+        for hold in &own.holds {
             match story.holds.get(hold.id.as_str()) {
                 Some(told) => self.check_hold(hold, told),
                 None => self.note(Table::Holds, &hold.id, "no event opened it"),
@@ -39,7 +39,7 @@ impl Audit<'_> {
         for review in story.holds.keys().filter(|it| !self.all.holds.contains_key(**it)).collect::<Vec<_>>() {
             self.note(Table::Holds, review, "an event opened it, and its row is gone");
         }
-        self.check_rejections(thread, story);
+        self.check_rejections(own, story);
     }
 
     fn check_hold(&mut self, hold: &Hold, told: &HoldStory<'_>) {
@@ -90,10 +90,11 @@ impl Audit<'_> {
         self.expect(outvoted, Table::Holds, &hold.id, "it is approved although enough people refused");
     }
 
-    pub(super) fn check_receipts(&mut self, thread: &Thread, story: &Story<'_>) {
-        for (id, stored) in self.all.receipts.iter().filter(|(_, it)| it.record.thread == thread.id) {
+    pub(super) fn check_receipts(&mut self, own: &Belongings<'_>, story: &Story<'_>) {
+        for stored in &own.receipts {
             let row = &stored.record;
-            let told = story.receipts.get(id.as_str());
+            let id = row.jti.as_str();
+            let told = story.receipts.get(id);
             let issued = told.and_then(|it| it.issued);
             let same = issued.is_some_and(|it| said(it, "transition") == row.transition.to_string());
             self.expect(same, Table::Receipts, id, "no event issued it");
@@ -163,9 +164,10 @@ impl Audit<'_> {
         }
     }
 
-    fn check_rejections(&mut self, thread: &Thread, story: &Story<'_>) {
-        for (id, stored) in self.all.rejections.iter().filter(|(_, it)| it.record.thread == thread.id) {
+    fn check_rejections(&mut self, own: &Belongings<'_>, story: &Story<'_>) {
+        for stored in &own.rejections {
             let row = &stored.record;
+            let id = row.identity.to_string();
             let codes: BTreeSet<&str> = row.errors.iter().map(|it| it.code.as_str()).collect();
             let as_told = json!({"node": row.node, "patch": row.patch, "codes": codes, "identity": row.identity});
             let same = story.rejections.get(id.as_str()).is_some_and(|it| it.data == as_told && it.at == row.at);

@@ -42,6 +42,16 @@ pub(super) struct Everything {
     pub(super) rows: usize,
 }
 
+/// What belongs to each thread, gathered once: an audit goes through every thread.
+#[derive(Default)]
+pub(super) struct Belongings<'a> {
+    pub(super) events: Vec<&'a Event>,
+    pub(super) holds: Vec<&'a Hold>,
+    pub(super) receipts: Vec<&'a Stored<ReceiptRow>>,
+    pub(super) writes: Vec<&'a Stored<Write>>,
+    pub(super) rejections: Vec<&'a Stored<Rejection>>,
+}
+
 struct Loader<'a> {
     store: &'a dyn Store,
     key: &'a RowKey,
@@ -74,6 +84,31 @@ impl Everything {
             log: loader.table().await?,
             rows: loader.rows,
         })
+    }
+}
+
+impl Everything {
+    /// What belongs to each thread, by its name.
+    pub(super) fn by_thread(&self) -> BTreeMap<&str, Belongings<'_>> {
+        let mut threads: BTreeMap<&str, Belongings<'_>> = BTreeMap::new();
+        for event in self.events.values().map(|it| &it.record) {
+            if let Some(thread) = &event.thread {
+                threads.entry(thread.as_str()).or_default().events.push(event);
+            }
+        }
+        for hold in self.holds.values().map(|it| &it.record) {
+            threads.entry(hold.thread.as_str()).or_default().holds.push(hold);
+        }
+        for stored in self.receipts.values() {
+            threads.entry(stored.record.thread.as_str()).or_default().receipts.push(stored);
+        }
+        for stored in self.writes.values() {
+            threads.entry(stored.record.thread.as_str()).or_default().writes.push(stored);
+        }
+        for stored in self.rejections.values() {
+            threads.entry(stored.record.thread.as_str()).or_default().rejections.push(stored);
+        }
+        threads
     }
 }
 

@@ -88,13 +88,15 @@ async fn look(
     audit.check_policies();
     audit.check_events();
     audit.check_access();
-    for thread in all.threads.values() {
-        let story = Story::of(&all, &thread.record.id);
-        audit.check_chain(&thread.record);
-        audit.check_holds(&thread.record, &story);
-        audit.check_receipts(&thread.record, &story);
-        audit.check_writes(&thread.record, &story);
-        audit.check_thread(&thread.record, &story);
+    let mut belongings = all.by_thread();
+    for thread in all.threads.values().map(|it| &it.record) {
+        let own = belongings.remove(thread.id.as_str()).unwrap_or_default();
+        let story = Story::of(&own.events);
+        audit.check_chain(thread);
+        audit.check_holds(thread, &own, &story);
+        audit.check_receipts(&own, &story);
+        audit.check_writes(&own, &story);
+        audit.check_thread(thread, &own, &story);
     }
     audit.check_strays();
     let Audit { mut findings, versions, .. } = audit;

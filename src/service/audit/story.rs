@@ -4,9 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::load::Everything;
 use crate::domain::event::{Event, EventLink, EventType};
-use crate::domain::id::ThreadId;
 
 /// A hold as its events tell it.
 #[derive(Debug, Default)]
@@ -57,10 +55,9 @@ pub(super) fn number(event: &Event, name: &str) -> Option<u64> {
 }
 
 impl<'a> Story<'a> {
-    /// The story of one thread.
-    pub(super) fn of(all: &'a Everything, thread: &ThreadId) -> Self {
-        let events = all.events.values().map(|it| &it.record).filter(|it| it.thread.as_ref() == Some(thread));
-        let by_number: BTreeMap<u64, &Event> = events.filter_map(|it| Some((it.seq?, it))).collect();
+    /// The story that a thread's events tell.
+    pub(super) fn of(events: &[&'a Event]) -> Self {
+        let by_number: BTreeMap<u64, &Event> = events.iter().filter_map(|it| Some((it.seq?, *it))).collect();
         let mut story = Self::default();
         for event in by_number.values() {
             story.tell(event);

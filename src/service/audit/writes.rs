@@ -1,18 +1,20 @@
 //! Writes: each reservation against its events, its signed answer and the fence.
 
 use super::Audit;
+use super::load::Belongings;
 use super::story::{Story, WriteStory, number, said};
 use crate::domain::chain::jws::Typ;
 use crate::domain::chain::receipt::Verification;
 use crate::domain::event::EventType;
-use crate::domain::thread::Thread;
 use crate::domain::write::{Write, WriteState};
+use crate::store::records::write_row_id;
 use crate::store::row::Table;
 
 impl Audit<'_> {
-    pub(super) fn check_writes(&mut self, thread: &Thread, story: &Story<'_>) {
-        for (id, stored) in self.all.writes.iter().filter(|(_, it)| it.record.thread == thread.id) {
+    pub(super) fn check_writes(&mut self, own: &Belongings<'_>, story: &Story<'_>) {
+        for stored in &own.writes {
             let write = &stored.record;
+            let id = &write_row_id(&write.key);
             let told = story.writes.get(id);
             let reserved = told.and_then(|it| it.reserved).is_some_and(|it| {
                 said(it, "node") == write.node.as_str()

@@ -114,6 +114,11 @@ impl Error {
         Self::Invalid { pointer: pointer.to_owned(), detail: detail.into() }
     }
 
+    /// By the database's clock, a deadline passed between deciding and committing.
+    pub(super) fn is_too_late(&self) -> bool {
+        matches!(self, Self::Store(StoreError::TooLate))
+    }
+
     /// Whether deciding again on fresh facts may succeed.
     pub(super) fn is_conflict(&self) -> bool {
         matches!(self, Self::Store(StoreError::Conflict(_)))

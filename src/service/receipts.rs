@@ -7,6 +7,7 @@ use super::{Service, recorder, retrying};
 use crate::domain::event::EventType;
 use crate::domain::flow::{ReceiptRow, Revoked};
 use crate::domain::id::{Jti, PrincipalId};
+use crate::domain::thread::HeadUse;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
@@ -38,6 +39,9 @@ impl Service {
         }
         let stored = self.thread(&keys, &receipt.record.thread).await?;
         let mut thread = stored.record.clone();
+        if thread.head.transition == receipt.record.transition && thread.head.usage == (HeadUse::Unused {}) {
+            thread.head.usage = HeadUse::Revoked {};
+        }
         let mut record = receipt.record.clone();
         record.revoked = Some(Revoked { at: now, by: principal.clone(), reason: reason.to_owned() });
         let mut draft = Draft::new(keys.row(), now);

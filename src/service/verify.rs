@@ -171,7 +171,8 @@ impl Service {
         });
         recorder::in_thread(&mut draft, &mut thread, now, EventType::WriteReserved, data)?;
         draft.replace(&standing.thread, &thread)?;
-        self.commit(draft.finish()).await?;
+        let late = |error: Error| if error.is_too_late() { Error::Denied(DenialCode::Expired) } else { error };
+        self.commit(draft.finish()).await.map_err(late)?;
         Ok(write)
     }
 }

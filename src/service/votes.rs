@@ -51,7 +51,8 @@ struct Poll<'a> {
 impl Service {
     /// Counts a person's vote on exactly the digest it carries.
     pub async fn vote(&self, voter: &AccountId, review: &ReviewId, ballot: &Ballot) -> Result<Voted> {
-        retrying!(self.vote_once(voter, review, ballot))
+        let late = |error: Error| if error.is_too_late() { VoteRefused::Expired.into() } else { error };
+        retrying!(self.vote_once(voter, review, ballot)).map_err(late)
     }
 
     async fn vote_once(&self, voter: &AccountId, review: &ReviewId, ballot: &Ballot) -> Result<Voted> {

@@ -113,7 +113,7 @@ impl Record for Thread {
         let (state, due) = match (&self.closed, &self.head.usage) {
             (Some(_), _) => ("closed", 0),
             (None, HeadUse::Reserved { lease_expires_at, .. }) => (RESERVED, lease_expires_at.millis()),
-            (None, HeadUse::Unused {} | HeadUse::Used {}) => (OPEN, 0),
+            (None, HeadUse::Unused {} | HeadUse::Used {} | HeadUse::Revoked {}) => (OPEN, 0),
         };
         Facets { alias: None, owner: self.flow.to_string(), state: state.to_owned(), due }
     }

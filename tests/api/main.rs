@@ -6,4 +6,5 @@ mod attacks;
 mod gateway;
 mod oracles;
 mod path;
+mod put_back;
 mod roles;

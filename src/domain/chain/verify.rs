@@ -226,6 +226,9 @@ pub fn verify(facts: &Facts<'_>, ask: &Ask<'_>, now: Timestamp) -> Result<Allow,
     let token = ask.receipt.ok_or(DenialCode::ReceiptMissing)?;
     let receipt = check_receipt(token, facts, ask, now)?;
     check_binding(&receipt, entry, statement)?;
+    if facts.thread.head.usage == (HeadUse::Revoked {}) {
+        return Err(DenialCode::Revoked);
+    }
     match facts.stored_receipt {
         Some(stored) if *stored.jti == receipt.jti && stored.revoked => return Err(DenialCode::Revoked),
         Some(stored) if *stored.jti == receipt.jti && stored.token == token => {}
@@ -258,7 +261,7 @@ fn check_free(thread: &Thread, entry: &Entry, now: Timestamp) -> Result<(), Deni
         return Err(DenialCode::AlreadyUsed);
     }
     match &thread.head.usage {
-        HeadUse::Unused {} => Ok(()),
+        HeadUse::Unused {} | HeadUse::Revoked {} => Ok(()),
         HeadUse::Reserved { lease_expires_at, .. } if *lease_expires_at > now => Err(DenialCode::WriteInProgress),
         HeadUse::Reserved { .. } | HeadUse::Used {} => Err(DenialCode::AlreadyUsed),
     }

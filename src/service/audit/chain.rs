@@ -219,12 +219,12 @@ impl Audit<'_> {
         self.expect(dense && last == thread.fence, Table::Threads, id, "its fence does not count its reservations");
         let current = writes.filter(|it| it.transition == thread.head.transition).max_by_key(|it| it.fence);
         let fits = match (&thread.head.usage, current) {
-            (HeadUse::Unused {}, None) => true,
+            (HeadUse::Unused {} | HeadUse::Revoked {}, None) => true,
             (HeadUse::Unused {}, Some(write)) => matches!(write.state, WriteState::Aborted { .. }) && !thread.head.needs_receipt,
             (HeadUse::Reserved { write: key, lease_expires_at }, Some(write)) => {
                 write.key == *key && write.lease_expires_at == *lease_expires_at
             }
-            (HeadUse::Used {}, Some(write)) => !write.is_open(),
+            (HeadUse::Used {} | HeadUse::Revoked {}, Some(write)) => !write.is_open(),
             (HeadUse::Reserved { .. } | HeadUse::Used {}, None) => false,
         };
         self.expect(fits, Table::Threads, id, "what became of its head is not what its writes say");

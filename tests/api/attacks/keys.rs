@@ -72,6 +72,13 @@ cases! {
         revoke(s, &kid);
         s.case.ask("spoiled")
     };
+    a_head_signed_by_a_revoked_key_is_broken_though_its_parents_key_is_good: "chain_broken", Before, |s| {
+        rotate(s);
+        (s.case.held, s.case.decision) = s.reaffirmed(&s.case.held["transition"].clone()).await;
+        let kid = take_apart(s.case.receipt()).header["kid"].clone();
+        revoke(s, &kid);
+        s.case.ask("spoiled")
+    };
     a_head_whose_parent_was_signed_by_a_revoked_key_is_broken_though_it_was_checked_before: "chain_broken", Before, |s| {
         let kid = take_apart(s.case.receipt()).header["kid"].clone();
         rotate(s);

@@ -4,6 +4,7 @@
 //! and a harness that counts rows. Every case spoils one thing and must leave no row and its stated code; in the same
 //! test its unspoiled twin writes exactly one. Bad states come about through public calls only.
 
+mod between;
 mod claims;
 mod forge;
 mod heads;

@@ -172,3 +172,27 @@ async fn a_node_of_another_token_or_flow_proposes_nothing() {
     scene.write(&scene.case.ask("w1")).await.expect(200);
     assert_eq!(scene.rows_all(), 1);
 }
+
+/// Nothing is proposed where somebody said stop, and what stood before is written once afterwards.
+#[tokio::test]
+async fn a_stop_takes_no_proposal() {
+    let scene = Scene::new(POLICY).await;
+    let head = scene.case.held["transition"].clone();
+    let node = (scene.g.parser.as_str(), "input_parser");
+    let propose = async |text: &str| scene.g.propose(scene.case.id(), &head, node, json!({"raw_text": text})).await;
+    for scope in ["payments", "all"] {
+        scene.halt(scope, true, false).await;
+        let answer = propose(scope).await;
+        assert_eq!((answer.status, answer.code()), (409, "halted"));
+        let create = scene.g.post("/v1/threads", &scene.g.host, json!({"flow": "payments", "state": {"requested_action": "none", "target_user_id": 1}})).await;
+        assert_eq!((create.status, create.code()), (409, "halted"));
+        scene.halt(scope, false, false).await;
+    }
+    let close = |what: &str| format!("/v1/threads/{}/{what}", scene.case.id().as_str().unwrap());
+    scene.g.post(&close("closing"), &scene.g.admin, json!({"reason": "x"})).await.expect(200);
+    let answer = propose("closed").await;
+    assert_eq!((answer.status, answer.code()), (409, "closed"));
+    scene.g.post(&close("reopening"), &scene.g.admin, json!({"reason": "x"})).await.expect(200);
+    scene.write(&scene.case.ask("w1")).await.expect(200);
+    assert_eq!(scene.rows_all(), 1);
+}

@@ -3,16 +3,15 @@
 use std::sync::Arc;
 
 use countersign::clock::SystemClock;
-use countersign::domain::json::size::StateLimits;
 use countersign::keyring::Keyring;
-use countersign::service::{Service, Settings};
+use countersign::service::Service;
 use countersign::service::verify::VerifyAsk;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use futures_util::future::join_all;
 use serde_json::json;
 
 use super::{Scene, approve};
-use crate::gateway::{MovedClock, POLICY};
+use crate::gateway::{MovedClock, POLICY, settings};
 
 const MANY: usize = 20;
 
@@ -111,9 +110,7 @@ async fn second_gateway(scene: &Scene) -> Service {
     let store = Arc::new(SqliteStore::open(folder.join("countersign.db"), options).unwrap());
     let keyring = Keyring::open_or_create(&folder.join("keyring.json"), None, &SystemClock).unwrap();
     let clock = Arc::new(MovedClock(scene.g.clock.clone()));
-    let session_lifetime = std::time::Duration::from_secs(3600);
-    let settings = Settings { limits: StateLimits::default(), public_url: scene.g.url.clone(), session_lifetime };
-    Service::open(store, keyring, clock, settings).await.unwrap()
+    Service::open(store, keyring, clock, settings(&scene.g.url)).await.unwrap()
 }
 
 #[tokio::test]

@@ -249,9 +249,7 @@ impl Config {
             trusted_proxies: settings.list("trusted_proxies", network::EXPECTED, Network::parse)?,
             shutdown: settings.secs("shutdown_secs", 0..=600)?,
             limits: Limits::read(settings)?,
-            sessions: Sessions {
-                lifetime: settings.secs("sessions.lifetime_secs", 60..=31_536_000)?,
-            },
+            sessions: Sessions { lifetime: settings.secs("sessions.lifetime_secs", 60..=31_536_000)? },
             worker_interval: Duration::from_millis(settings.number("workers.interval_ms", 10..=60_000)?),
             log: Log {
                 format: settings.text("log.format", "text or json", read_log_format)?,

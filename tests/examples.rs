@@ -42,7 +42,8 @@ impl Demo {
     /// Reads on until a line has this in it.
     fn until(&mut self, wanted: &str) -> String {
         loop {
-            let line = self.lines.next().unwrap_or_else(|| panic!("no {wanted:?} in:\n{}", self.said.join("\n"))).unwrap();
+            let line =
+                self.lines.next().unwrap_or_else(|| panic!("no {wanted:?} in:\n{}", self.said.join("\n"))).unwrap();
             self.said.push(line.clone());
             if line.contains(wanted) {
                 return line;
@@ -115,9 +116,15 @@ impl Browser {
     async fn approve(&mut self, review: &str) {
         let mut page = self.get(review).await;
         for confirmed in ["", "yes"] {
-            let mut fields: Vec<(&str, String)> =
-                ["csrf", "digest", "nonce", "stage", "browser_check"].iter().map(|it| (*it, field(&page, it))).collect();
-            fields.extend([("verdict", "approve".to_owned()), ("comment", String::new()), ("confirmed", confirmed.to_owned())]);
+            let mut fields: Vec<(&str, String)> = ["csrf", "digest", "nonce", "stage", "browser_check"]
+                .iter()
+                .map(|it| (*it, field(&page, it)))
+                .collect();
+            fields.extend([
+                ("verdict", "approve".to_owned()),
+                ("comment", String::new()),
+                ("confirmed", confirmed.to_owned()),
+            ]);
             let (status, answer) = self.post(&format!("{review}/decision"), &fields).await;
             if status == 303 {
                 return;
@@ -129,7 +136,10 @@ impl Browser {
 }
 
 fn escaped(value: &str) -> String {
-    value.bytes().map(|byte| if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+    value
+        .bytes()
+        .map(|byte| if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
 }
 
 #[test]

@@ -260,7 +260,11 @@ fn typ(name: &str) -> Typ {
 
 /// What is said of a token: its claims, or the code it is refused with.
 fn believed(token: &str, accept_as: Typ, keys: &PublicKeys) -> Result<Value, &'static str> {
-    fn generic<C: DeserializeOwned + Serialize>(token: &str, typ: Typ, keys: &PublicKeys) -> Result<Value, &'static str> {
+    fn generic<C: DeserializeOwned + Serialize>(
+        token: &str,
+        typ: Typ,
+        keys: &PublicKeys,
+    ) -> Result<Value, &'static str> {
         let read = jws::read::<C>(token, typ).map_err(|_| "receipt_malformed")?;
         let key = keys.public(KeyUse::Chain, read.kid()).ok_or("unknown_key")?;
         if matches!(key.state().as_str(), "revoked") {
@@ -269,7 +273,9 @@ fn believed(token: &str, accept_as: Typ, keys: &PublicKeys) -> Result<Value, &'s
         read.verify(key).map(|it| serde_json::to_value(it).unwrap()).ok_or("signature_invalid")
     }
     match accept_as {
-        Typ::Receipt => read_receipt(token, keys, None).map(|it| serde_json::to_value(it).unwrap()).map_err(|it| it.as_str()),
+        Typ::Receipt => {
+            read_receipt(token, keys, None).map(|it| serde_json::to_value(it).unwrap()).map_err(|it| it.as_str())
+        }
         Typ::Entry => generic::<Entry>(token, accept_as, keys),
         Typ::Denial => generic::<Denial>(token, accept_as, keys),
         Typ::Verification => generic::<Verification>(token, accept_as, keys),

@@ -29,7 +29,9 @@ pub(super) fn with_service<T, F: Future<Output = Result<T>>>(
 }
 
 /// Runs a future to its end on a runtime of its own.
-pub(super) fn block_on<T>(run: impl Future<Output = std::result::Result<T, CliError>>) -> std::result::Result<T, CliError> {
+pub(super) fn block_on<T>(
+    run: impl Future<Output = std::result::Result<T, CliError>>,
+) -> std::result::Result<T, CliError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     runtime.map_err(CliError::Runtime)?.block_on(run)
 }

@@ -33,7 +33,9 @@ pub enum CliError {
         path: PathBuf,
     },
     /// Another program listens there.
-    #[error("{address} is taken: stop the program that listens there, or listen elsewhere with --listen {address_free}")]
+    #[error(
+        "{address} is taken: stop the program that listens there, or listen elsewhere with --listen {address_free}"
+    )]
     Taken {
         /// Where.
         address: SocketAddr,

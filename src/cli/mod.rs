@@ -14,12 +14,12 @@ pub mod output;
 pub mod policy;
 pub mod receipt;
 pub mod serve;
+#[cfg(test)]
+mod tests;
 pub mod thread;
 pub mod token;
 pub mod user;
 pub mod verify;
-#[cfg(test)]
-mod tests;
 
 use std::error::Error;
 use std::fmt::Write as _;

@@ -36,7 +36,10 @@ fn say_if_sound(file: &Path, out: &mut Output<'_>) -> Result<Exit, CliError> {
         Ok(policy) => {
             let nodes: Vec<_> = policy.nodes().map(|(node, _)| node).collect();
             let text = format!("sound: flow {}, {} nodes, {}", policy.flow(), nodes.len(), policy.digest());
-            out.answer(text, || json!({"sound": true, "flow": policy.flow(), "policy": policy.digest(), "nodes": nodes}))?;
+            out.answer(
+                text,
+                || json!({"sound": true, "flow": policy.flow(), "policy": policy.digest(), "nodes": nodes}),
+            )?;
             Ok(Exit::Yes)
         }
         Err(error) => {
@@ -57,16 +60,19 @@ fn put_in_force(activate: &args::PolicyActivate, config: &Config, out: &mut Outp
     let read = |text: &String| Digest::try_from(text.as_str()).map_err(|error| CliError::Given(error.to_string()));
     let accepts = activate.accepts.iter().map(read).collect::<Result<BTreeSet<_>, _>>()?;
     let by = beside::principal();
-    let activated = beside::with_service(config, |service| async move {
-        service.activate_policy(&by, None, source, accepts).await
-    });
+    let activated =
+        beside::with_service(
+            config,
+            |service| async move { service.activate_policy(&by, None, source, accepts).await },
+        );
     let activated = match activated {
         Err(CliError::Service(Error::Policy(_))) => return say_if_sound(&activate.file, out),
         other => other?,
     };
-    out.answer(activated.policy, || {
-        json!({"flow": activated.flow, "policy": activated.policy, "accepts": activated.accepts})
-    })?;
+    out.answer(
+        activated.policy,
+        || json!({"flow": activated.flow, "policy": activated.policy, "accepts": activated.accepts}),
+    )?;
     Ok(Exit::Yes)
 }
 

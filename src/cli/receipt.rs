@@ -12,9 +12,10 @@ use crate::service::receipts::Revoker;
 pub fn revoke(revoke: &ReceiptRevoke, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
     beside::need_database(config)?;
     let by = Revoker::Admin(beside::principal());
-    beside::with_service(config, |service| async move {
-        service.revoke_receipt(&by, &revoke.jti, &revoke.reason).await
-    })?;
+    beside::with_service(
+        config,
+        |service| async move { service.revoke_receipt(&by, &revoke.jti, &revoke.reason).await },
+    )?;
     out.answer(format!("revoked {}", revoke.jti), || json!({"receipt": revoke.jti, "revoked": true}))?;
     Ok(Exit::Yes)
 }

@@ -18,9 +18,10 @@ pub fn add(add: &UserAdd, config: &Config, stdin: &mut dyn BufRead, out: &mut Ou
     let new = NewAccount { name: add.name.clone(), role: add.role, groups: add.groups.iter().cloned().collect() };
     let password = read_password(stdin)?;
     let account = beside::with_service(config, |service| async move { service.add_account(&new, password).await })?;
-    out.answer(&account.id, || {
-        json!({"account": account.id, "name": account.name, "role": account.role, "groups": account.groups})
-    })?;
+    out.answer(
+        &account.id,
+        || json!({"account": account.id, "name": account.name, "role": account.role, "groups": account.groups}),
+    )?;
     Ok(Exit::Yes)
 }
 

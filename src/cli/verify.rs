@@ -22,13 +22,17 @@ use crate::domain::keys::PublicKeys;
 const FILE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
 /// Checks, and names every check.
-pub fn run(verify: &args::Verify, clock: &impl Clock, stdin: &mut dyn Read, out: &mut Output<'_>) -> Result<Exit, CliError> {
+pub fn run(
+    verify: &args::Verify,
+    clock: &impl Clock,
+    stdin: &mut dyn Read,
+    out: &mut Output<'_>,
+) -> Result<Exit, CliError> {
     let receipt = token(&verify.receipt, stdin)?;
     let entry = verify.entry.as_ref().map(|it| token(it, stdin)).transpose()?;
     let keys: Value = document(&verify.jwks, "a set of published keys")?;
-    let keys = PublicKeys::from_jwks(&keys).map_err(|error| {
-        CliError::Given(format!("{} cannot be trusted as a whole: {error}", verify.jwks.display()))
-    })?;
+    let keys = PublicKeys::from_jwks(&keys)
+        .map_err(|error| CliError::Given(format!("{} cannot be trusted as a whole: {error}", verify.jwks.display())))?;
     let statement: Option<Statement> = optional(verify.statement.as_deref(), "a statement")?;
     let opening: Option<Opening> = optional(verify.opening.as_deref(), "an opening")?;
     let evidence = Evidence {
@@ -98,9 +102,7 @@ fn token(input: &Input, stdin: &mut dyn Read) -> Result<String, CliError> {
     let (what, text) = match input {
         Input::Given(text) => return Ok(text.clone()),
         Input::Stdin => ("standard input".to_owned(), read(stdin)),
-        Input::File(path) => {
-            (path.display().to_string(), File::open(path).and_then(|mut file| read(&mut file)))
-        }
+        Input::File(path) => (path.display().to_string(), File::open(path).and_then(|mut file| read(&mut file))),
     };
     let text = text.map_err(|source| CliError::Read { what, source })?;
     let bare = text.strip_suffix('\n').map_or(text.as_str(), |it| it.strip_suffix('\r').unwrap_or(it));

@@ -41,7 +41,14 @@ impl Identity<'_> {
     /// One name for the same proposal.
     pub fn digest(&self) -> Digest {
         let parts = serde_json::json!([
-            self.thread, self.parent, self.node, self.principal, self.kind, self.format, self.patch, self.attempt
+            self.thread,
+            self.parent,
+            self.node,
+            self.principal,
+            self.kind,
+            self.format,
+            self.patch,
+            self.attempt
         ]);
         Digest::of(Tag::Proposal, &[canonical(&parts).as_bytes()])
     }

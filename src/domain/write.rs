@@ -154,7 +154,13 @@ impl Write {
 
     /// The lapsed write, resolved by an administrator.
     #[must_use]
-    pub fn resolved(mut self, mut thread: Thread, by: PrincipalId, verdict: (Resolution, String), now: Timestamp) -> (Self, Thread) {
+    pub fn resolved(
+        mut self,
+        mut thread: Thread,
+        by: PrincipalId,
+        verdict: (Resolution, String),
+        now: Timestamp,
+    ) -> (Self, Thread) {
         if self.holds_head(&thread) {
             thread.head.usage = HeadUse::Used {};
         }

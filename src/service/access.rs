@@ -107,10 +107,18 @@ impl Service {
         if let Some(link) = &link {
             draft.before(link.record.expires_at);
             draft.replace(link, &OneTimeLink { used: true, ..link.record.clone() })?;
-            recorder::outside(&mut draft, None, now, EventType::SetupLinkUsed, json!({"account": account.id, "link": link.record.id}))?;
+            recorder::outside(
+                &mut draft,
+                None,
+                now,
+                EventType::SetupLinkUsed,
+                json!({"account": account.id, "link": link.record.id}),
+            )?;
         }
         match self.commit(draft.finish()).await {
-            Err(error) if error.is_conflict() => Err(Error::Exists("there is an account of that name, or the link was used")),
+            Err(error) if error.is_conflict() => {
+                Err(Error::Exists("there is an account of that name, or the link was used"))
+            }
             other => other.map(|()| account),
         }
     }
@@ -155,10 +163,16 @@ impl Service {
             MachineRole::Auditor | MachineRole::Admin => (false, nodes == 0),
         };
         if new.flow.is_some() != flow {
-            return Err(Error::invalid("/flow", "hosts, agents and writers are bound to one flow; auditors and admins to none"));
+            return Err(Error::invalid(
+                "/flow",
+                "hosts, agents and writers are bound to one flow; auditors and admins to none",
+            ));
         }
         if !fits {
-            return Err(Error::invalid("/nodes", "an agent has one node or more, a writer exactly one, all others none"));
+            return Err(Error::invalid(
+                "/nodes",
+                "an agent has one node or more, a writer exactly one, all others none",
+            ));
         }
         let keys = self.keys()?;
         let person = self.reader(&keys).get_by_alias::<Account>(&new.owner).await?;
@@ -209,7 +223,12 @@ impl Service {
         }
     }
 
-    async fn open_session(&self, keys: &Keys, account: Stored<Account>, link: Option<Stored<OneTimeLink>>) -> Result<(SignedIn, String)> {
+    async fn open_session(
+        &self,
+        keys: &Keys,
+        account: Stored<Account>,
+        link: Option<Stored<OneTimeLink>>,
+    ) -> Result<(SignedIn, String)> {
         let now = self.now();
         let secret = new_secret();
         let session = Session {
@@ -272,7 +291,13 @@ impl Service {
         let link = OneTimeLink { id: fingerprint(&secret), purpose, expires_at: now.plus(LINK_TTL), used: false };
         let mut draft = Draft::new(keys.row(), now);
         draft.insert(&link)?;
-        recorder::outside(&mut draft, None, now, EventType::SetupLinkMade, json!({"link": link.id, "expires_at": link.expires_at}))?;
+        recorder::outside(
+            &mut draft,
+            None,
+            now,
+            EventType::SetupLinkMade,
+            json!({"link": link.id, "expires_at": link.expires_at}),
+        )?;
         self.commit(draft.finish()).await?;
         Ok(secret)
     }
@@ -285,7 +310,12 @@ impl Service {
     }
 
     /// Uses a set-up link: makes the first account and signs it in.
-    pub async fn use_set_up_link(&self, secret: &str, new: &NewAccount, password: String) -> Result<(SignedIn, String)> {
+    pub async fn use_set_up_link(
+        &self,
+        secret: &str,
+        new: &NewAccount,
+        password: String,
+    ) -> Result<(SignedIn, String)> {
         let link = self.link_of(secret).await?;
         if !matches!(link.record.purpose, LinkPurpose::SetUp {}) {
             return Err(Error::NotFound("link"));

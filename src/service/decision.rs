@@ -5,11 +5,11 @@ use serde_json::Value;
 
 use super::Service;
 use super::error::Result;
+use crate::domain::account::Token;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::opening::Opening;
 use crate::domain::chain::statement::Statement;
 use crate::domain::flow::ReceiptRow;
-use crate::domain::account::Token;
 use crate::domain::id::{AccountId, FlowId, Jti, ReviewId, ThreadId};
 use crate::domain::json::diff::Change;
 use crate::domain::keys::Keys;

@@ -59,7 +59,8 @@ impl Service {
             let follows = match (&event.thread, event.seq) {
                 (Some(_), Some(1)) | (None, _) | (_, None) => true,
                 (Some(thread), Some(seq)) => {
-                    let here = ready.iter().rev().take_while(|it| it.thread == event.thread).any(|it| it.seq == Some(seq - 1));
+                    let here =
+                        ready.iter().rev().take_while(|it| it.thread == event.thread).any(|it| it.seq == Some(seq - 1));
                     here || self.has_place(keys, thread, seq - 1).await?
                 }
             };
@@ -71,7 +72,12 @@ impl Service {
         Ok(stable_by_thread(ready))
     }
 
-    async fn has_place(&self, keys: &crate::domain::keys::Keys, thread: &crate::domain::id::ThreadId, seq: u64) -> Result<bool> {
+    async fn has_place(
+        &self,
+        keys: &crate::domain::keys::Keys,
+        thread: &crate::domain::id::ThreadId,
+        seq: u64,
+    ) -> Result<bool> {
         let alias = crate::store::records::event_alias(thread, seq);
         let Some(event) = self.reader(keys).get_by_alias::<Event>(&alias).await? else { return Ok(false) };
         Ok(self.reader(keys).get_by_alias::<LogRow>(event.record.id.as_str()).await?.is_some())

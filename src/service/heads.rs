@@ -131,7 +131,11 @@ impl Service {
         }
         // Either someone was faster than these reads, or the row does not belong to its events.
         let again = self.thread(keys, &thread.id).await?;
-        if again.record.last_event == thread.last_event { Err(BROKEN) } else { Err(StoreError::Conflict("threads").into()) }
+        if again.record.last_event == thread.last_event {
+            Err(BROKEN)
+        } else {
+            Err(StoreError::Conflict("threads").into())
+        }
     }
 
     /// Any version, checked like a head: its own link, its parent's, and its state.
@@ -162,7 +166,8 @@ impl Service {
         }
         let kid = key.kid().to_owned();
         let parent = unverified.verify(key).ok_or(BROKEN)?;
-        let links = parent.version == before && parent.thread == entry.thread && Some(parent.transition) == entry.parent;
+        let links =
+            parent.version == before && parent.thread == entry.thread && Some(parent.transition) == entry.parent;
         if links { Ok(Some(kid)) } else { Err(BROKEN) }
     }
 

@@ -28,7 +28,13 @@ use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
 const ACCOUNTS_MAX: usize = 20_000;
 
 impl Service {
-    pub(super) async fn hold(&self, asking: &Asking<'_>, step: Step, reasons: Vec<Reason>, excluded: BTreeSet<String>) -> Result<Answer> {
+    pub(super) async fn hold(
+        &self,
+        asking: &Asking<'_>,
+        step: Step,
+        reasons: Vec<Reason>,
+        excluded: BTreeSet<String>,
+    ) -> Result<Answer> {
         let now = self.now();
         let mut thread = asking.standing.thread.record.clone();
         let review = ReviewId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name");
@@ -68,7 +74,12 @@ impl Service {
     }
 
     /// Whether anybody is left who could approve: otherwise a hold would only ever expire.
-    pub(super) async fn somebody_can_approve(&self, keys: &Keys, policy: &Policy, excluded: &BTreeSet<String>) -> Result<bool> {
+    pub(super) async fn somebody_can_approve(
+        &self,
+        keys: &Keys,
+        policy: &Policy,
+        excluded: &BTreeSet<String>,
+    ) -> Result<bool> {
         let people = self.accounts_all(keys).await?;
         Ok(can_be_approved(&stages_of(policy), excluded, &people))
     }
@@ -133,7 +144,13 @@ impl Service {
         self.end_hold(&keys, &thread, &hold, (end, EndWord::Cancelled)).await
     }
 
-    async fn end_hold(&self, keys: &Keys, thread: &Stored<Thread>, hold: &Stored<Hold>, end: (HoldState, EndWord)) -> Result<()> {
+    async fn end_hold(
+        &self,
+        keys: &Keys,
+        thread: &Stored<Thread>,
+        hold: &Stored<Hold>,
+        end: (HoldState, EndWord),
+    ) -> Result<()> {
         let now = self.now();
         let mut draft = Draft::new(keys.row(), now);
         let mut record = thread.record.clone();

@@ -31,15 +31,15 @@ use std::time::Duration;
 use crate::clock::Clock;
 use crate::domain::flow::{Flow, Gateway};
 use crate::domain::id::{FlowId, ThreadId};
-use crate::domain::keys::Keys;
 use crate::domain::json::size::StateLimits;
+use crate::domain::keys::Keys;
 use crate::domain::thread::Thread;
 use crate::domain::time::Timestamp;
 use crate::keyring::Keyring;
 use crate::store::Store;
 use crate::store::change::{Change, Draft};
-use crate::store::record::{Reader, Record};
 pub use crate::store::record::Stored;
+use crate::store::record::{Reader, Record};
 use crate::store::records::GATEWAY_ID;
 
 use error::{Error, Result};

@@ -2,9 +2,9 @@
 
 use std::sync::LazyLock;
 
+use argon2::Argon2;
 use argon2::password_hash::phc::PasswordHash;
 use argon2::password_hash::{PasswordHasher, PasswordVerifier};
-use argon2::Argon2;
 use tokio::sync::Semaphore;
 
 use super::error::{Error, Result};

@@ -85,7 +85,13 @@ impl Service {
         if self.fetch::<PolicyRow>(&keys, &digest.to_string()).await?.is_none() {
             let source = policy.source();
             let schemas: BTreeMap<_, _> = source.schemas.clone();
-            draft.insert(&PolicyRow { digest, flow: id.clone(), text: source.text.clone(), schemas, created_at: now })?;
+            draft.insert(&PolicyRow {
+                digest,
+                flow: id.clone(),
+                text: source.text.clone(),
+                schemas,
+                created_at: now,
+            })?;
         }
         let stored = self.fetch::<Flow>(&keys, id.as_str()).await?;
         let halt = stored.as_ref().map(|it| it.record.halt.clone()).unwrap_or_default();
@@ -106,7 +112,13 @@ impl Service {
             }
             None => {
                 draft.insert(&flow)?;
-                recorder::outside(&mut draft, Some(&id), now, EventType::PolicyActivated, activation_data(by, &flow, 1))?;
+                recorder::outside(
+                    &mut draft,
+                    Some(&id),
+                    now,
+                    EventType::PolicyActivated,
+                    activation_data(by, &flow, 1),
+                )?;
             }
         }
         self.commit(draft.finish()).await?;

@@ -143,7 +143,8 @@ impl Service {
         let head = self.head(&keys, &standing.thread.record).await?;
         let policy = self.policy(&keys, standing.flow.record.policy).await?;
         let judged = self.judge_proposal(&keys, &policy, &head, proposal).await?;
-        let asking = Asking { keys: &keys, token, proposal, identity, standing: &standing, head: &head, policy: &policy };
+        let asking =
+            Asking { keys: &keys, token, proposal, identity, standing: &standing, head: &head, policy: &policy };
         match judged {
             Judgement::Reject { violations } => self.reject(&asking, violations).await,
             Judgement::Commit { after, named, .. } => {
@@ -180,7 +181,13 @@ impl Service {
         }
     }
 
-    async fn judge_proposal(&self, keys: &Keys, policy: &Policy, head: &Version, proposal: &Proposal) -> Result<Judgement> {
+    async fn judge_proposal(
+        &self,
+        keys: &Keys,
+        policy: &Policy,
+        head: &Version,
+        proposal: &Proposal,
+    ) -> Result<Judgement> {
         let read;
         let restored;
         let kind = match &proposal.ask {
@@ -223,7 +230,8 @@ impl Service {
         let mut thread = asking.standing.thread.record.clone();
         draft.insert(&rejection)?;
         let codes: BTreeSet<&str> = errors.iter().map(|it| it.code.as_str()).collect();
-        let data = json!({"node": rejection.node, "patch": rejection.patch, "codes": codes, "identity": rejection.identity});
+        let data =
+            json!({"node": rejection.node, "patch": rejection.patch, "codes": codes, "identity": rejection.identity});
         recorder::in_thread(&mut draft, &mut thread, now, EventType::TransitionRejected, data)?;
         draft.replace(&asking.standing.thread, &thread)?;
         self.commit(draft.finish()).await?;
@@ -238,7 +246,8 @@ impl Service {
         thread.authors.insert(asking.token.record.owner.clone());
         let effect = Effect::of(&asking.head.state, &step);
         let advanced = self.advance(&mut draft, asking.keys, asking.base(), (step, Gate::Auto {}, now), &mut thread)?;
-        let transition = Transition { outcome: Outcome::Committed { entry: advanced.token.clone() }, ..effect.transition.clone() };
+        let transition =
+            Transition { outcome: Outcome::Committed { entry: advanced.token.clone() }, ..effect.transition.clone() };
         draft.insert(&transition)?;
         draft.replace(&asking.standing.thread, &thread)?;
         self.commit(draft.finish()).await?;
@@ -251,12 +260,16 @@ impl Service {
         let opened = thread.holds_opened.get(&asking.proposal.node).copied().unwrap_or(0);
         if opened >= asking.policy.approval().attempts() {
             let detail = "this node has asked for approval on this head as often as the policy lets it";
-            return self.reject(asking, vec![Violation::new(RejectCode::AttemptsExhausted, Pointer::root(), detail)]).await;
+            return self
+                .reject(asking, vec![Violation::new(RejectCode::AttemptsExhausted, Pointer::root(), detail)])
+                .await;
         }
         let authors = authors_with(thread, &asking.token.record.owner);
         if !self.somebody_can_approve(asking.keys, asking.policy, &authors).await? {
             let detail = "nobody who is not an author could approve this; ask an administrator to add reviewers";
-            return self.reject(asking, vec![Violation::new(RejectCode::NobodyCanApprove, Pointer::root(), detail)]).await;
+            return self
+                .reject(asking, vec![Violation::new(RejectCode::NobodyCanApprove, Pointer::root(), detail)])
+                .await;
         }
         let step = self.state_step(asking, effected, self.now()).await?;
         self.hold(asking, step, reasons, authors).await

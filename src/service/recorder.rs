@@ -16,7 +16,13 @@ fn event_id(now: Timestamp) -> EventId {
 }
 
 /// Adds a thread's next event to the change, and to the thread that the change will write.
-pub(super) fn in_thread(draft: &mut Draft<'_>, thread: &mut Thread, now: Timestamp, kind: EventType, data: Value) -> Result<()> {
+pub(super) fn in_thread(
+    draft: &mut Draft<'_>,
+    thread: &mut Thread,
+    now: Timestamp,
+    kind: EventType,
+    data: Value,
+) -> Result<()> {
     let last = thread.last_event;
     let event = Event {
         id: event_id(now),
@@ -33,7 +39,13 @@ pub(super) fn in_thread(draft: &mut Draft<'_>, thread: &mut Thread, now: Timesta
 }
 
 /// Adds an event that belongs to no thread.
-pub(super) fn outside(draft: &mut Draft<'_>, flow: Option<&FlowId>, now: Timestamp, kind: EventType, data: Value) -> Result<()> {
+pub(super) fn outside(
+    draft: &mut Draft<'_>,
+    flow: Option<&FlowId>,
+    now: Timestamp,
+    kind: EventType,
+    data: Value,
+) -> Result<()> {
     let flow = flow.cloned();
     put(draft, &Event { id: event_id(now), kind, at: now, flow, thread: None, seq: None, previous: None, data })
 }

@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::error::{Error, Result};
 use super::{Service, retrying};
 use crate::domain::account::{Account, Token};
-use crate::domain::chain::opening::{Opening, View, open};
 use crate::domain::chain::commitment::{Setting, Tree};
+use crate::domain::chain::opening::{Opening, View, open};
 use crate::domain::event::Event;
 use crate::domain::flow::ReceiptRow;
 use crate::domain::id::{NodeId, ReviewId, ThreadId};
@@ -146,7 +146,13 @@ impl Service {
         Ok(None)
     }
 
-    async fn writer_views(&self, keys: &Keys, thread: &Thread, policy: &Policy, after: &Value) -> Result<Vec<WriterView>> {
+    async fn writer_views(
+        &self,
+        keys: &Keys,
+        thread: &Thread,
+        policy: &Policy,
+        after: &Value,
+    ) -> Result<Vec<WriterView>> {
         let written = self.version(keys, &thread.id, thread.written_version).await?;
         let changes = diff(&written.state, after);
         let views = policy.writers().map(|(node, rules)| {
@@ -241,7 +247,12 @@ impl Service {
     }
 
     /// A page of a thread's chain, newest first, from `below` (exclusive) downwards.
-    pub async fn history(&self, thread: &ThreadId, below: Option<u64>, limit: u64) -> Result<(Thread, Vec<HistoryItem>)> {
+    pub async fn history(
+        &self,
+        thread: &ThreadId,
+        below: Option<u64>,
+        limit: u64,
+    ) -> Result<(Thread, Vec<HistoryItem>)> {
         let keys = self.keys()?;
         let record = self.thread(&keys, thread).await?.record;
         let top = below.unwrap_or(record.head.version + 1).min(record.head.version + 1);
@@ -261,7 +272,8 @@ impl Service {
         let keys = self.keys()?;
         let head = self.thread(&keys, thread).await?.record.head.version;
         let ids: Vec<String> = (from..=head).take(limit as usize).map(|it| version_id(thread, it)).collect();
-        let mut rows: Vec<ChainRow> = self.reader(&keys).get_many(&ids).await?.into_iter().map(|it: Stored<ChainRow>| it.record).collect();
+        let mut rows: Vec<ChainRow> =
+            self.reader(&keys).get_many(&ids).await?.into_iter().map(|it: Stored<ChainRow>| it.record).collect();
         rows.sort_by_key(|row| row.version);
         let digests: Vec<String> = rows.iter().map(|row| row.transition.to_string()).collect();
         let transitions = self.reader(&keys).get_many::<Transition>(&digests).await?;

@@ -120,7 +120,9 @@ impl Service {
         draft.insert(&Transition { outcome: Outcome::Committed { entry: first.token.clone() }, ..transition })?;
         draft.insert(&thread)?;
         match self.commit(draft.finish()).await {
-            Err(error) if error.is_conflict() => Err(Error::Exists("a thread of that name was made at the same moment")),
+            Err(error) if error.is_conflict() => {
+                Err(Error::Exists("a thread of that name was made at the same moment"))
+            }
             Err(error) => Err(error),
             Ok(()) => {
                 let made = created(&first, new.flow.clone());
@@ -130,7 +132,13 @@ impl Service {
         }
     }
 
-    async fn made_before(&self, keys: &Keys, token: &Stored<Token>, id: &ThreadId, new: &NewThread) -> Result<Option<Created>> {
+    async fn made_before(
+        &self,
+        keys: &Keys,
+        token: &Stored<Token>,
+        id: &ThreadId,
+        new: &NewThread,
+    ) -> Result<Option<Created>> {
         if self.fetch::<Thread>(keys, id.as_str()).await?.is_none() {
             return Ok(None);
         }
@@ -138,10 +146,21 @@ impl Service {
         let same = first.state == new.state
             && first.statement.flow == new.flow
             && first.statement.principal == token.record.principal();
-        if same { Ok(Some(created(&first, new.flow.clone()))) } else { Err(Error::Exists("there is another thread of that name")) }
+        if same {
+            Ok(Some(created(&first, new.flow.clone())))
+        } else {
+            Err(Error::Exists("there is another thread of that name"))
+        }
     }
 
-    fn first_step(&self, keys: &Keys, token: &Stored<Token>, policy: &Policy, id: &ThreadId, at: (&Value, Timestamp)) -> Step {
+    fn first_step(
+        &self,
+        keys: &Keys,
+        token: &Stored<Token>,
+        policy: &Policy,
+        id: &ThreadId,
+        at: (&Value, Timestamp),
+    ) -> Step {
         let (state, now) = at;
         let (proposal, secret) = (new_proposal_id(), self.secret(keys, id));
         let nothing = json!({});
@@ -243,7 +262,13 @@ impl Service {
             self.put_end(&mut draft, &keys, &mut record, &hold, end).await?;
         }
         record.closed = Some(Closed { by: by.clone(), at: now, reason: reason.to_owned() });
-        recorder::in_thread(&mut draft, &mut record, now, EventType::ThreadClosed, json!({"by": by, "reason": reason}))?;
+        recorder::in_thread(
+            &mut draft,
+            &mut record,
+            now,
+            EventType::ThreadClosed,
+            json!({"by": by, "reason": reason}),
+        )?;
         draft.replace(&stored, &record)?;
         self.commit(draft.finish()).await
     }
@@ -261,7 +286,13 @@ impl Service {
             return Ok(());
         }
         let mut draft = Draft::new(keys.row(), now);
-        recorder::in_thread(&mut draft, &mut record, now, EventType::ThreadReopened, json!({"by": by, "reason": reason}))?;
+        recorder::in_thread(
+            &mut draft,
+            &mut record,
+            now,
+            EventType::ThreadReopened,
+            json!({"by": by, "reason": reason}),
+        )?;
         draft.replace(&stored, &record)?;
         self.commit(draft.finish()).await
     }
@@ -269,7 +300,8 @@ impl Service {
 
 fn check_context(context: &Context) -> Result<()> {
     let long = |text: &Option<String>| text.as_ref().is_some_and(|it| it.chars().count() > CONTEXT_CHARS_MAX);
-    let links = context.links.len() > LINKS_MAX || context.links.iter().any(|it| it.chars().count() > CONTEXT_CHARS_MAX);
+    let links =
+        context.links.len() > LINKS_MAX || context.links.iter().any(|it| it.chars().count() > CONTEXT_CHARS_MAX);
     if long(&context.title) || long(&context.on_behalf_of) || links {
         let detail = format!("at most {CONTEXT_CHARS_MAX} characters each and {LINKS_MAX} links");
         return Err(Error::invalid("/context", detail));

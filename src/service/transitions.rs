@@ -237,7 +237,6 @@ fn kept_state(head: &Version, step: &Step) -> Result<StateContent> {
     })
 }
 
-
 /// Owners and editors of every transition since the last confirmed write.
 pub(super) fn authors_with(thread: &Thread, owner: &str) -> BTreeSet<String> {
     let mut authors = thread.authors.clone();

@@ -82,7 +82,10 @@ impl Service {
         }
         let head = match self.head(&keys, &standing.thread.record).await {
             Ok(head) => Ok(head),
-            Err(Error::Broken(_) | Error::Store(crate::store::StoreError::Unsealed(_) | crate::store::StoreError::Unreadable(_))) => Err(DenialCode::ChainBroken),
+            Err(
+                Error::Broken(_)
+                | Error::Store(crate::store::StoreError::Unsealed(_) | crate::store::StoreError::Unreadable(_)),
+            ) => Err(DenialCode::ChainBroken),
             Err(other) => return Err(other),
         };
         let write = self.write_named(&keys, token, &ask.write_id).await?;
@@ -115,7 +118,12 @@ impl Service {
         Ok(project(&approved, node, &view))
     }
 
-    async fn write_named(&self, keys: &Keys, token: &Stored<Token>, write_id: &WriteId) -> Result<Option<Stored<Write>>> {
+    async fn write_named(
+        &self,
+        keys: &Keys,
+        token: &Stored<Token>,
+        write_id: &WriteId,
+    ) -> Result<Option<Stored<Write>>> {
         let key = WriteKey { principal: token.record.principal(), write_id: write_id.clone() };
         self.fetch(keys, &write_row_id(&key)).await
     }
@@ -128,7 +136,13 @@ impl Service {
         }
     }
 
-    async fn reserve(&self, keeping: &Gatekeeping<'_>, policy: &Policy, head: &Version, by: Reserving<'_>) -> Result<Write> {
+    async fn reserve(
+        &self,
+        keeping: &Gatekeeping<'_>,
+        policy: &Policy,
+        head: &Version,
+        by: Reserving<'_>,
+    ) -> Result<Write> {
         let now = keeping.now;
         let standing = keeping.standing;
         let ask = Reserve {

@@ -247,9 +247,16 @@ fn put_vote_event(draft: &mut Draft<'_>, thread: &mut Thread, counted: &Hold, no
     recorder::in_thread(draft, thread, now, EventType::ReviewVote, data)
 }
 
-fn put_approved_events(draft: &mut Draft<'_>, thread: &mut Thread, hold: &Hold, receipt: &Receipt, now: Timestamp) -> Result<()> {
+fn put_approved_events(
+    draft: &mut Draft<'_>,
+    thread: &mut Thread,
+    hold: &Hold,
+    receipt: &Receipt,
+    now: Timestamp,
+) -> Result<()> {
     let data = json!({"transition": hold.transition, "review": hold.id, "node": hold.node});
     recorder::in_thread(draft, thread, now, EventType::TransitionApproved, data)?;
-    let data = json!({"receipt": receipt.jti, "transition": receipt.transition, "aud": receipt.aud, "exp": receipt.exp});
+    let data =
+        json!({"receipt": receipt.jti, "transition": receipt.transition, "aud": receipt.aud, "exp": receipt.exp});
     recorder::in_thread(draft, thread, now, EventType::ReceiptIssued, data)
 }

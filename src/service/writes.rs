@@ -66,10 +66,10 @@ impl Service {
 
     async fn confirm_late(&self, ending: &Ending) -> Result<Write> {
         let now = self.now();
-        let (write, mut thread) =
-            ending.write.record.clone().late(ending.standing.thread.record.clone(), now);
+        let (write, mut thread) = ending.write.record.clone().late(ending.standing.thread.record.clone(), now);
         let mut draft = Draft::new(ending.keys.row(), now);
-        let data = json!({"write_id": write.key.write_id, "by": write.key.principal, "fence": write.fence, "late": true});
+        let data =
+            json!({"write_id": write.key.write_id, "by": write.key.principal, "fence": write.fence, "late": true});
         recorder::in_thread(&mut draft, &mut thread, now, EventType::WriteConfirmed, data)?;
         self.put_ending(draft, ending, &write, &thread).await?;
         Ok(write)
@@ -128,7 +128,13 @@ impl Service {
     }
 
     /// The writer's result as judged by its own node's rules; without effect if it is not admitted.
-    fn admitted(&self, policy: &Policy, head: &Version, write: &Write, result: &Value) -> (Effected, Value, Vec<ResultError>) {
+    fn admitted(
+        &self,
+        policy: &Policy,
+        head: &Version,
+        write: &Write,
+        result: &Value,
+    ) -> (Effected, Value, Vec<ResultError>) {
         let nothing = || Effected { after: head.state.clone(), named: Default::default() };
         let patch = match Patch::read(Format::Merge, result.clone()) {
             Ok(patch) => patch,
@@ -140,9 +146,7 @@ impl Service {
                 (Effected { after, named: named.into_iter().collect() }, result.clone(), Vec::new())
             }
             Judgement::Hold { .. } => (nothing(), json!({}), vec![unreadable("")]),
-            Judgement::Reject { violations } => {
-                (nothing(), json!({}), violations.iter().map(result_error).collect())
-            }
+            Judgement::Reject { violations } => (nothing(), json!({}), violations.iter().map(result_error).collect()),
         }
     }
 
@@ -210,11 +214,23 @@ impl Service {
     }
 
     /// An administrator says what became of a lapsed write, and how they know.
-    pub async fn resolve_write(&self, by: &PrincipalId, thread: &ThreadId, key: &WriteKey, verdict: (Resolution, &str)) -> Result<Write> {
+    pub async fn resolve_write(
+        &self,
+        by: &PrincipalId,
+        thread: &ThreadId,
+        key: &WriteKey,
+        verdict: (Resolution, &str),
+    ) -> Result<Write> {
         retrying!(self.resolve_once(by, thread, key, verdict))
     }
 
-    async fn resolve_once(&self, by: &PrincipalId, thread: &ThreadId, key: &WriteKey, (outcome, reason): (Resolution, &str)) -> Result<Write> {
+    async fn resolve_once(
+        &self,
+        by: &PrincipalId,
+        thread: &ThreadId,
+        key: &WriteKey,
+        (outcome, reason): (Resolution, &str),
+    ) -> Result<Write> {
         let (keys, now) = (self.keys()?, self.now());
         let write: Stored<Write> = self.need(&keys, &write_row_id(key), "write").await?;
         if write.record.thread != *thread {

@@ -96,7 +96,11 @@ impl<'k> Draft<'k> {
 
     /// The record goes.
     pub fn remove<R: Record>(&mut self, stored: &Stored<R>) -> &mut Self {
-        self.change.writes.push(RowWrite::Remove { table: R::TABLE, id: stored.record.id(), revision: stored.revision });
+        self.change.writes.push(RowWrite::Remove {
+            table: R::TABLE,
+            id: stored.record.id(),
+            revision: stored.revision,
+        });
         self
     }
 

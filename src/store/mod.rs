@@ -97,7 +97,13 @@ pub trait Store: Send + Sync {
     async fn get_many(&self, table: Table, ids: &[String]) -> Result<Vec<Row>, StoreError>;
 
     /// At most `limit` (and at most [`LIST_ROWS_MAX`]) rows, after the cursor.
-    async fn list(&self, table: Table, filter: Filter<'_>, after: Option<&Cursor>, limit: u32) -> Result<Vec<Row>, StoreError>;
+    async fn list(
+        &self,
+        table: Table,
+        filter: Filter<'_>,
+        after: Option<&Cursor>,
+        limit: u32,
+    ) -> Result<Vec<Row>, StoreError>;
 
     /// The last row of an owner, in the order of ids.
     async fn last_of(&self, table: Table, owner: &str) -> Result<Option<Row>, StoreError>;

@@ -73,7 +73,12 @@ impl Reader<'_> {
     }
 
     /// At most `limit` records after the cursor.
-    pub async fn list<R: Record>(&self, filter: Filter<'_>, after: Option<&Cursor>, limit: u32) -> Result<Vec<Stored<R>>, StoreError> {
+    pub async fn list<R: Record>(
+        &self,
+        filter: Filter<'_>,
+        after: Option<&Cursor>,
+        limit: u32,
+    ) -> Result<Vec<Stored<R>>, StoreError> {
         let rows = self.store.list(R::TABLE, filter, after, limit).await?;
         rows.iter().map(|row| open(self.key, row)).collect()
     }

@@ -47,9 +47,7 @@ impl Reads {
             list_all: select("id > ?1 ORDER BY id LIMIT ?2"),
             // Not `owner = ?1`: PostgreSQL then knows that the order is that of ids, and where it believes
             // that most rows are this owner's it walks through everybody's.
-            list_owner: select(
-                "(owner, id) > (?1, ?2) AND owner <= ?1 AND owner <> '' ORDER BY owner, id LIMIT ?3",
-            ),
+            list_owner: select("(owner, id) > (?1, ?2) AND owner <= ?1 AND owner <> '' ORDER BY owner, id LIMIT ?3"),
             list_state: select("state = ?1 AND state <> '' AND (due, id) > (?2, ?3) ORDER BY due, id LIMIT ?4"),
             list_due: select(
                 "state = ?1 AND state <> '' AND due <= ?2 AND (due, id) > (?3, ?4) ORDER BY due, id LIMIT ?5",

@@ -16,8 +16,8 @@ use super::api::problem::Problem;
 use super::app::App;
 use super::roles::{self, Caller};
 use crate::domain::account::Token;
-use crate::service::access::SignedIn;
 use crate::service::Stored;
+use crate::service::access::SignedIn;
 use crate::service::error::Error;
 
 /// A machine whose role may call this route.
@@ -118,5 +118,9 @@ pub fn check_form(app: &App, request: &HttpRequest, expected: &str, given: &str)
         Some(origin) => origin == app.edge.origin,
     };
     let same = bool::from(expected.as_bytes().ct_eq(given.as_bytes()));
-    if ours && same { Ok(()) } else { Err(Error::Forbidden("this form is not from a page of yours; open the page again")) }
+    if ours && same {
+        Ok(())
+    } else {
+        Err(Error::Forbidden("this form is not from a page of yours; open the page again"))
+    }
 }

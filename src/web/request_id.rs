@@ -28,7 +28,10 @@ impl RequestId {
 
 /// Names the request, logs it once when it is answered, and sends the safety headers.
 /// Paths are logged without their query, and one-time links without their secret.
-pub async fn tag(request: ServiceRequest, next: Next<impl MessageBody>) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
+pub async fn tag(
+    request: ServiceRequest,
+    next: Next<impl MessageBody>,
+) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
     let id = RequestId(random::uuid_v4().simple().to_string());
     request.extensions_mut().insert(id.clone());
     let mut response = next.call(request).await?;

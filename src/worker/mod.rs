@@ -33,7 +33,9 @@ impl Workers {
         let loops = vec![
             tokio::spawn(rounds("expire").repeat(Arc::clone(service), |it| async move { expire::run_once(&it).await })),
             tokio::spawn(rounds("lapse").repeat(Arc::clone(service), |it| async move { lapse::run_once(&it).await })),
-            tokio::spawn(rounds("sequence").repeat(Arc::clone(service), |it| async move { sequence::run_once(&it).await })),
+            tokio::spawn(
+                rounds("sequence").repeat(Arc::clone(service), |it| async move { sequence::run_once(&it).await }),
+            ),
         ];
         Self { stop, loops }
     }
@@ -58,7 +60,11 @@ struct Round {
 }
 
 impl Round {
-    async fn repeat<F: Future<Output = Result<usize>>>(mut self, service: Arc<Service>, run: impl Fn(Arc<Service>) -> F) {
+    async fn repeat<F: Future<Output = Result<usize>>>(
+        mut self,
+        service: Arc<Service>,
+        run: impl Fn(Arc<Service>) -> F,
+    ) {
         let mut failing = false;
         while !*self.stopping.borrow() {
             let outcome = run(Arc::clone(&service)).await;
@@ -74,7 +80,11 @@ impl Round {
         let worker = self.name;
         match outcome {
             Err(error) if !failing => {
-                tracing::error!(worker, error = error as &dyn std::error::Error, "a worker's run failed; it is tried again");
+                tracing::error!(
+                    worker,
+                    error = error as &dyn std::error::Error,
+                    "a worker's run failed; it is tried again"
+                );
             }
             Err(_) => {}
             Ok(done) if failing => tracing::info!(worker, done, "the worker works again"),

@@ -59,7 +59,8 @@ impl Place<'_> {
         });
         if let Some(digest) = answer.body["transition"].as_str() {
             let told = self.g.get(&format!("/v1/transitions/{digest}"), self.token).await.expect(200);
-            learnt["told"] = json!({"status": told["status"], "diff": told["diff"], "length": told["statement"].to_string().len()});
+            learnt["told"] =
+                json!({"status": told["status"], "diff": told["diff"], "length": told["statement"].to_string().len()});
             learnt["told"]["moved"] = json!(told["statement"]["from"] != told["statement"]["to"]);
         }
         let path = format!("/v1/threads/{}/state?node=blind", self.thread["thread"].as_str().unwrap());
@@ -73,11 +74,17 @@ fn worlds() -> Vec<(Value, Value)> {
     vec![
         (json!({"result_ref": "secret"}), json!({"result_ref": "guess"})),
         (json!({"result_ref": "secret"}), json!({})),
-        (json!({"payment": {"card": "guess", "amount": 10}}), json!({"payment": {"card": "4111111111111111", "amount": 10}})),
+        (
+            json!({"payment": {"card": "guess", "amount": 10}}),
+            json!({"payment": {"card": "4111111111111111", "amount": 10}}),
+        ),
         (json!({"payment": {"card": "guess"}}), json!({})),
         (json!({"payment": {}}), json!({})),
         (json!({"payment": {"amount": 1}}), json!({"payment": {"amount": 99}})),
-        (json!({"execution_permissions": {"write_scope": "self"}}), json!({"execution_permissions": {"write_scope": "none"}})),
+        (
+            json!({"execution_permissions": {"write_scope": "self"}}),
+            json!({"execution_permissions": {"write_scope": "none"}}),
+        ),
         (json!({"execution_permissions": {"write_scope": "self"}}), json!({"execution_permissions": {}})),
         (json!({"execution_permissions": {"write_scope": "self"}}), json!({})),
     ]

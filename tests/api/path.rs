@@ -17,7 +17,10 @@ async fn a_held_change_is_approved_and_written_exactly_once() {
     assert_eq!(decision["approved"], true);
     let (id, transition, receipt) = (&thread["thread"], &held["transition"], &decision["receipt"]);
     let allowed = gateway.verify(id, transition, receipt, "w1").await.expect(200);
-    assert_eq!(allowed["view"], json!({"requested_action": "update_email", "target_user_id": 42, "payment": {"amount": 10}}));
+    assert_eq!(
+        allowed["view"],
+        json!({"requested_action": "update_email", "target_user_id": 42, "payment": {"amount": 10}})
+    );
     assert_eq!(allowed["replayed"], false);
     assert_eq!(gateway.verify(id, transition, receipt, "w1").await.expect(200)["replayed"], true);
     assert_eq!(gateway.verify(id, transition, receipt, "w2").await.code(), "write_in_progress");
@@ -33,11 +36,23 @@ async fn a_held_change_is_approved_and_written_exactly_once() {
 async fn a_harmless_change_commits_by_itself_and_asking_again_gives_the_same_answer() {
     let gateway = spawn_gateway().await;
     let thread = gateway.thread().await;
-    let ask = || gateway.propose(&thread["thread"], &thread["transition"], (&gateway.parser, "input_parser"), json!({"raw_text": "hello"}));
+    let ask = || {
+        gateway.propose(
+            &thread["thread"],
+            &thread["transition"],
+            (&gateway.parser, "input_parser"),
+            json!({"raw_text": "hello"}),
+        )
+    };
     let first = ask().await.expect(201);
     assert_eq!((&first["outcome"], &first["changed"]), (&json!("committed"), &json!(["/raw_text"])));
     assert_eq!(ask().await.expect(201), first);
-    let other = gateway.propose(&thread["thread"], &thread["transition"], (&gateway.parser, "input_parser"), json!({"raw_text": "other"}));
+    let other = gateway.propose(
+        &thread["thread"],
+        &thread["transition"],
+        (&gateway.parser, "input_parser"),
+        json!({"raw_text": "other"}),
+    );
     let moved = other.await;
     assert_eq!((moved.status, moved.code()), (409, "head_moved"));
     assert_eq!(moved.body["head"]["transition"], first["transition"]);
@@ -56,7 +71,8 @@ async fn an_injected_authority_is_rejected_and_stays_rejected() {
             assert_eq!(answer.body["errors"][0]["code"], "write_not_allowed");
         }
     }
-    let state = gateway.get(&format!("/v1/threads/{}", thread["thread"].as_str().unwrap()), &gateway.host).await.expect(200);
+    let state =
+        gateway.get(&format!("/v1/threads/{}", thread["thread"].as_str().unwrap()), &gateway.host).await.expect(200);
     assert_eq!((&state["version"], &state["status"]), (&json!(0), &json!("open")));
 }
 

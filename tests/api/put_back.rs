@@ -15,7 +15,10 @@ async fn a_revoked_receipt_stays_revoked_when_its_old_row_is_put_back() {
     database.execute_batch("CREATE TEMP TABLE kept AS SELECT * FROM receipts").unwrap();
 
     let jti = decision["nonce"].as_str().unwrap();
-    gateway.post(&format!("/v1/receipts/{jti}/revocation"), &gateway.admin, json!({"reason": "a mistake"})).await.expect(200);
+    gateway
+        .post(&format!("/v1/receipts/{jti}/revocation"), &gateway.admin, json!({"reason": "a mistake"}))
+        .await
+        .expect(200);
     database.execute_batch("DELETE FROM receipts; INSERT INTO receipts SELECT * FROM kept").unwrap();
 
     let answer = gateway.verify(&thread["thread"], &held["transition"], &decision["receipt"], "w1").await;

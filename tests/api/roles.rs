@@ -22,7 +22,7 @@ const ROLES: [&str; 5] = [HOST, AGENT, WRITER, AUDITOR, ADMIN];
 const MAY: &[(&str, &str, &[&str])] = &[
     ("POST", "/v1/threads", &[HOST]),
     // An agent learns here which head to propose on; it tells no more than its state view does, and the status.
-    ("GET", "/v1/threads/{thread}", &[HOST, AGENT, WRITER, AUDITOR]),
+    ("GET", "/v1/threads/{thread}", &[HOST, WRITER, AUDITOR]),
     ("GET", "/v1/threads/{thread}/state", &[AGENT, AUDITOR]),
     ("GET", "/v1/threads/{thread}/chain", &[HOST, AUDITOR]),
     ("POST", "/v1/threads/{thread}/transitions", &[AGENT]),
@@ -55,8 +55,13 @@ fn token_of<'a>(g: &'a Gateway, role: &str) -> &'a str {
 /// The route with names of things in it that there are not.
 fn path_of(route: &str) -> String {
     let digest = format!("sha256:{}", "0".repeat(64));
-    route.replace("{digest}", &digest).replace("{thread}", "no-such-thread").replace("{write_id}", "no-such-write")
-        .replace("{jti}", "AAAAAAAAAAAAAAAAAAAAAA").replace("{scope}", "no-such-flow").replace("{flow}", "no-such-flow")
+    route
+        .replace("{digest}", &digest)
+        .replace("{thread}", "no-such-thread")
+        .replace("{write_id}", "no-such-write")
+        .replace("{jti}", "AAAAAAAAAAAAAAAAAAAAAA")
+        .replace("{scope}", "no-such-flow")
+        .replace("{flow}", "no-such-flow")
         .replace("{review}", "no-such-review")
 }
 
@@ -73,11 +78,16 @@ async fn call(g: &Gateway, method: &str, path: &str, token: Option<&str>) -> Ans
 
 #[test]
 fn the_gateways_table_is_the_specifications() {
-    let ours: BTreeSet<_> = TABLE.iter().filter(|rule| !rule.machines.is_empty()).map(|rule| {
-        let roles: BTreeSet<&str> = rule.machines.iter().map(|role| role.as_str()).collect();
-        (rule.method, rule.route, roles)
-    }).collect();
-    let theirs: BTreeSet<_> = MAY.iter().map(|(method, route, roles)| (*method, *route, roles.iter().copied().collect())).collect();
+    let ours: BTreeSet<_> = TABLE
+        .iter()
+        .filter(|rule| !rule.machines.is_empty())
+        .map(|rule| {
+            let roles: BTreeSet<&str> = rule.machines.iter().map(|role| role.as_str()).collect();
+            (rule.method, rule.route, roles)
+        })
+        .collect();
+    let theirs: BTreeSet<_> =
+        MAY.iter().map(|(method, route, roles)| (*method, *route, roles.iter().copied().collect())).collect();
     assert_eq!(ours, theirs);
     let routes: BTreeSet<_> = TABLE.iter().map(|rule| (rule.method, rule.route)).collect();
     assert_eq!(routes.len(), TABLE.len(), "a route stands there once, or the second line would say nothing");
@@ -111,7 +121,9 @@ async fn a_machine_is_no_person_and_a_person_no_machine() {
         let path = path_of(rule.route);
         if rule.machines.is_empty() {
             for role in ROLES {
-                let answer = call_once(&g, rule.method, &path, ("authorization", &format!("Bearer {}", token_of(&g, role)))).await;
+                let answer =
+                    call_once(&g, rule.method, &path, ("authorization", &format!("Bearer {}", token_of(&g, role))))
+                        .await;
                 assert!(answer.status >= 300, "{} {} as {role}: {}", rule.method, rule.route, answer.status);
             }
         } else {
@@ -152,7 +164,12 @@ async fn a_token_of_another_flow_is_told_nothing_and_changes_nothing() {
         ("GET", format!("/v1/transitions/{digest}"), &agent, None),
         ("GET", format!("/v1/transitions/{digest}/decision"), &agent, None),
         ("POST", format!("/v1/threads/{id}/transitions"), &agent, Some(proposal)),
-        ("POST", format!("/v1/threads/{id}/rollbacks"), &agent, Some(json!({"node": "planner", "parent": held["transition"], "to_version": 0}))),
+        (
+            "POST",
+            format!("/v1/threads/{id}/rollbacks"),
+            &agent,
+            Some(json!({"node": "planner", "parent": held["transition"], "to_version": 0})),
+        ),
         ("POST", format!("/v1/transitions/{digest}/cancellation"), &agent, Some(json!({"reason": "x"}))),
         ("POST", "/v1/threads".to_owned(), &host, Some(json!({"flow": "payments", "state": {}}))),
     ];
@@ -188,7 +205,11 @@ async fn a_node_that_is_not_the_tokens_own_is_forbidden() {
         ("GET", format!("{path}/state?node=database_writer"), None),
         ("GET", format!("{path}/state?node=no_such_node"), None),
         ("POST", format!("{path}/transitions"), Some(json!({"node": "planner", "parent": parent, "patch": {}}))),
-        ("POST", format!("{path}/transitions"), Some(json!({"node": "planner", "parent": parent, "patch": {}, "reaffirm": true}))),
+        (
+            "POST",
+            format!("{path}/transitions"),
+            Some(json!({"node": "planner", "parent": parent, "patch": {}, "reaffirm": true})),
+        ),
         ("POST", format!("{path}/rollbacks"), Some(json!({"node": "planner", "parent": parent, "to_version": 0}))),
     ];
     for (method, path, body) in asked {

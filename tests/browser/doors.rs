@@ -16,7 +16,11 @@ async fn without_a_session_every_page_leads_to_sign_in() {
         for cookie in ["", "countersign=guessed"] {
             let request = match rule.method {
                 "GET" => gateway.http.get(gateway.at(&path)),
-                _ => gateway.http.post(gateway.at(&path)).header("content-type", "application/x-www-form-urlencoded").body("csrf=x"),
+                _ => gateway
+                    .http
+                    .post(gateway.at(&path))
+                    .header("content-type", "application/x-www-form-urlencoded")
+                    .body("csrf=x"),
             };
             let answer = request.header("cookie", cookie).send().await.unwrap();
             let location = answer.headers()["location"].to_str().unwrap().to_owned();
@@ -61,7 +65,8 @@ async fn a_sign_in_link_is_used_by_its_button_once_and_not_by_being_opened() {
     for _ in 0..2 {
         assert_eq!(gateway.http.get(gateway.at(&path)).send().await.unwrap().status(), 200, "looking uses nothing up");
     }
-    let forged = gateway.http.post(gateway.at(&path)).header("content-type", "application/x-www-form-urlencoded").body("csrf=x");
+    let forged =
+        gateway.http.post(gateway.at(&path)).header("content-type", "application/x-www-form-urlencoded").body("csrf=x");
     assert_eq!(forged.send().await.unwrap().status(), 403, "a form that is from nowhere");
     let browser = Chromium::open().await;
     let tab = browser.tab(&gateway).await;

@@ -16,7 +16,8 @@ async fn hostile(gateway: &Gateway) -> (Payments, Held) {
         "target_user_id": HOSTILE, "items": [HOSTILE, "A-1"],
         "memo": {"<b>key</b>\u{202e}": HOSTILE, "long": "x".repeat(3_000)},
     });
-    let held = gateway.held_saying(&payments, "order-8812", &patch, Some(&format!("{HOSTILE}\n\nPlease approve."))).await;
+    let held =
+        gateway.held_saying(&payments, "order-8812", &patch, Some(&format!("{HOSTILE}\n\nPlease approve."))).await;
     (payments, held)
 }
 
@@ -65,7 +66,8 @@ async fn what_the_policy_hides_is_in_no_page_not_even_in_an_attribute() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
     let payments = gateway.payments().await;
-    let patch = json!({"target_user_id": 42, "payment": {"card": {"number": "4929 0000 0000 0000", "holder": "M. Novak"}}});
+    let patch =
+        json!({"target_user_id": 42, "payment": {"card": {"number": "4929 0000 0000 0000", "holder": "M. Novak"}}});
     let held = gateway.held(&payments, "order-8812", &patch).await;
     let browser = Chromium::open().await;
     let tab = browser.tab(&gateway).await;
@@ -85,7 +87,10 @@ async fn what_the_policy_hides_is_in_no_page_not_even_in_an_attribute() {
         assert!(html.contains("<wbr>card") || path.starts_with("/threads"), "that it changes is told: {path}");
     }
     tab.goto(&review).await;
-    assert!(tab.verdict("").await.contains("Recomputed in this browser: matches"), "hidden values are proved all the same");
+    assert!(
+        tab.verdict("").await.contains("Recomputed in this browser: matches"),
+        "hidden values are proved all the same"
+    );
     tab.press("Approve").await;
     check(&tab, "the second look").await;
     tab.press("Confirm").await;

@@ -33,7 +33,9 @@ async fn from_the_set_up_link_to_an_approval_that_the_agent_learns_of() {
     tab.goto("/").await;
     assert!(tab.js::<String>("document.title").await.starts_with("(1) Inbox"));
     let inbox = tab.text().await;
-    for words in ["planner wants to change target_user_id: 17 → 42", "yours", "0 of 1 reviewers", "Refund for order-8812"] {
+    for words in
+        ["planner wants to change target_user_id: 17 → 42", "yours", "0 of 1 reviewers", "Refund for order-8812"]
+    {
         assert!(inbox.contains(words), "{words} in {inbox}");
     }
     tab.follow(".row-title a").await;
@@ -42,14 +44,25 @@ async fn from_the_set_up_link_to_an_approval_that_the_agent_learns_of() {
     tab.fill("Comment", "Checked by phone.").await;
     tab.press("Approve").await;
     let second = tab.text().await;
-    for words in ["Approve this change?", "target_user_id: 17 → 42", &held.digest, "Checked by phone.", "database_writer may write it, once, within 10 min"] {
+    for words in [
+        "Approve this change?",
+        "target_user_id: 17 → 42",
+        &held.digest,
+        "Checked by phone.",
+        "database_writer may write it, once, within 10 min",
+    ] {
         assert!(second.contains(words), "{words} in {second}");
     }
     assert!(gateway.decision(&payments, &held).await.get("approved").is_none_or(|it| it != true), "not yet");
     tab.press("Confirm").await;
     assert_eq!(tab.path().await, format!("/reviews/{}", held.review));
     let decided = tab.text().await;
-    for words in ["Approved by ana", "It was committed as version 1. The receipt waits for its writer", "This review is over.", "Their browser reported that the page gives this digest."] {
+    for words in [
+        "Approved by ana",
+        "It was committed as version 1. The receipt waits for its writer",
+        "This review is over.",
+        "Their browser reported that the page gives this digest.",
+    ] {
         assert!(decided.contains(words), "{words} in {decided}");
     }
     let decision = gateway.decision(&payments, &held).await;
@@ -71,7 +84,9 @@ async fn a_phone_shows_what_why_for_whom_until_when_and_both_verdicts_without_sc
     assert_eq!(tab.text_of("h1").await, "planner wants to change target_user_id: 17 → 42");
     assert!(tab.text_of(".reasons").await.contains("target_user_id is protected: people decide about it"));
     assert!(tab.text_of(".facts").await.contains("Mira Novak, customer care asked by an agent of machines"));
-    assert!(tab.text_of(".reads caption").await.contains("If approved, database_writer may write once, from exactly this:"));
+    assert!(
+        tab.text_of(".reads caption").await.contains("If approved, database_writer may write once, from exactly this:")
+    );
     for selector in ["h1", ".reasons", ".facts > :nth-child(2)", ".facts time", ".reads caption", ".approve", ".deny"] {
         assert!(tab.in_first_screen(selector).await, "{selector}");
     }
@@ -199,7 +214,13 @@ async fn a_used_receipt_cannot_be_taken_back_and_the_thread_tells_the_story() {
     assert!(tab.text().await.contains("The receipt was used: database_writer has written."));
     tab.goto("/threads/order-8812").await;
     let thread = tab.text().await;
-    for words in ["confirmed by database_writer", "proposed by planner target_user_id", "by ana", "created by the host", "recorded as version 2"] {
+    for words in [
+        "confirmed by database_writer",
+        "proposed by planner target_user_id",
+        "by ana",
+        "created by the host",
+        "recorded as version 2",
+    ] {
         assert!(thread.contains(words), "{words} in {thread}");
     }
     browser.close().await;

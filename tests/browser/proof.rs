@@ -59,7 +59,9 @@ async fn one_hidden_row_is_a_mismatch_and_nothing_can_be_decided() {
 async fn every_kind_of_review_matches_what_was_signed() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
-    let payments = gateway.payments_under(&PAYMENTS.replace("[nodes.database_writer]", "rollback = true\n\n[nodes.database_writer]")).await;
+    let payments = gateway
+        .payments_under(&PAYMENTS.replace("[nodes.database_writer]", "rollback = true\n\n[nodes.database_writer]"))
+        .await;
     let hidden = json!({"payment": {"card": {"number": "4929 0000 0000 0000"}}});
     let many = json!({"target_user_id": 42, "items": ["A-1", "B-2", {"sku": "C"}], "memo": "x\u{202e}y", "requested_action": null});
     for (thread, patch) in [("one", json!({"target_user_id": 42})), ("hidden", hidden), ("many", many)] {
@@ -90,13 +92,18 @@ async fn a_value_that_is_set_to_what_it_is_says_so_and_still_matches() {
     gateway.reviewer("ana", &["reviewers"]).await;
     let payments = gateway.payments().await;
     // `note` and the card are outside of what the planner reads: setting them must not tell a right guess.
-    let patch = json!({"target_user_id": 42, "note": "from the shop", "payment": {"card": {"number": "4111 1111 1111 1111"}}});
+    let patch =
+        json!({"target_user_id": 42, "note": "from the shop", "payment": {"card": {"number": "4111 1111 1111 1111"}}});
     let held = gateway.held(&payments, "order-8812", &patch).await;
     let (browser, tab) = in_front_of(&gateway, &held).await;
     let said = tab.verdict("").await;
     assert!(said.contains("Recomputed in this browser: matches"), "{said}");
     let table = tab.text_of(".diff").await;
-    for words in ["note set, same value", "payment.card protected hidden, set to the same value", "target_user_id protected changed"] {
+    for words in [
+        "note set, same value",
+        "payment.card protected hidden, set to the same value",
+        "target_user_id protected changed",
+    ] {
         assert!(table.contains(words), "{words} in {table}");
     }
     let sentence = tab.text_of("h1").await;

@@ -17,7 +17,6 @@ use countersign::domain::policy::{PolicySource, StateLimits};
 use countersign::domain::review::{Ballot, BrowserCheck, Ticked, Verdict};
 use countersign::domain::time::Timestamp;
 use countersign::keyring::Keyring;
-use countersign::service::{Service, Settings};
 use countersign::service::access::{NewAccount, NewToken};
 use countersign::service::proposals::{Asked, Proposal};
 use countersign::service::receipts::Revoker;
@@ -25,6 +24,7 @@ use countersign::service::stops::Scope;
 use countersign::service::threads::NewThread;
 use countersign::service::transitions::Answer;
 use countersign::service::verify::VerifyAsk;
+use countersign::service::{Service, Settings};
 use countersign::store::Store;
 use countersign::store::record::Stored;
 use countersign::store::row::Table;
@@ -110,8 +110,13 @@ async fn person(service: &Service, name: &str, groups: &[&str]) -> AccountId {
 
 async fn token(service: &Service, role: MachineRole, of: &str, nodes: &[&str]) -> Stored<Token> {
     let nodes = nodes.iter().map(|it| NodeId::try_from(*it).unwrap()).collect();
-    let new =
-        NewToken { name: format!("{of}-{}", role.as_str()), role, owner: "platform".to_owned(), flow: Some(flow(of)), nodes };
+    let new = NewToken {
+        name: format!("{of}-{}", role.as_str()),
+        role,
+        owner: "platform".to_owned(),
+        flow: Some(flow(of)),
+        nodes,
+    };
     let (_, text) = service.add_token(&new).await.unwrap();
     service.token_of(&text).await.unwrap()
 }
@@ -228,7 +233,8 @@ async fn one_full_round(service: &Service, cast: &Cast) {
         let rejected = propose(service, &cast.agent, "round", "planner", injected).await;
         assert!(matches!(rejected, Answer::Rejected(_)));
     }
-    let (transition, review) = held(&propose(service, &cast.agent, "round", "planner", json!({"target_user_id": 42})).await);
+    let (transition, review) =
+        held(&propose(service, &cast.agent, "round", "planner", json!({"target_user_id": 42})).await);
     service.vote(&cast.ada, &review, &ballot(transition, 0, Verdict::Approve)).await.unwrap();
     let receipt = receipt_of(service, transition).await;
     let allowed = service.verify(&cast.writer, &ask("round", transition, receipt, "w-1")).await.unwrap();
@@ -238,7 +244,8 @@ async fn one_full_round(service: &Service, cast: &Cast) {
 
 async fn holds_that_end_otherwise(service: &Service, cast: &Cast) {
     make(service, &cast.host, "holds").await;
-    let (transition, review) = held(&propose(service, &cast.agent, "holds", "planner", json!({"target_user_id": 42})).await);
+    let (transition, review) =
+        held(&propose(service, &cast.agent, "holds", "planner", json!({"target_user_id": 42})).await);
     service.vote(&cast.ben, &review, &ballot(transition, 0, Verdict::Deny)).await.unwrap();
     let (transition, _) = held(&propose(service, &cast.agent, "holds", "planner", json!({"target_user_id": 43})).await);
     service.cancel(&cast.agent, transition, "never mind").await.unwrap();
@@ -262,7 +269,8 @@ async fn stops_and_takes_back(service: &Service, cast: &Cast) {
         service.set_halt(&admin(), &scope, &halt(false)).await.unwrap();
     }
     make(service, &cast.host, "revoked").await;
-    let (transition, review) = held(&propose(service, &cast.agent, "revoked", "planner", json!({"target_user_id": 42})).await);
+    let (transition, review) =
+        held(&propose(service, &cast.agent, "revoked", "planner", json!({"target_user_id": 42})).await);
     service.vote(&cast.ada, &review, &ballot(transition, 0, Verdict::Approve)).await.unwrap();
     let decision = service.decision(transition).await.unwrap().1.unwrap();
     let by = Revoker::Reviewer(cast.ada.clone());
@@ -298,7 +306,8 @@ pub async fn live_through_remembering(service: &Service, file: &Path) -> Vec<(Ta
     service.sign_out(&ben).await.unwrap();
     make(service, &cast.host, "t").await;
     look(file, &mut seen, &mut older);
-    let (transition, review) = held(&propose(service, &cast.agent, "t", "planner", json!({"target_user_id": 42})).await);
+    let (transition, review) =
+        held(&propose(service, &cast.agent, "t", "planner", json!({"target_user_id": 42})).await);
     look(file, &mut seen, &mut older);
     service.vote(&cast.ada, &review, &ballot(transition, 0, Verdict::Approve)).await.unwrap();
     look(file, &mut seen, &mut older);
@@ -346,11 +355,13 @@ fn stricter() -> PolicySource {
 
 async fn leave_work_open(service: &Service, cast: &Cast) -> Ready {
     make(service, &cast.two_host, "waiting").await;
-    let (transition, review) = held(&propose(service, &cast.two_agent, "waiting", "planner", json!({"target_user_id": 42})).await);
+    let (transition, review) =
+        held(&propose(service, &cast.two_agent, "waiting", "planner", json!({"target_user_id": 42})).await);
     service.vote(&cast.ada, &review, &ballot(transition, 0, Verdict::Approve)).await.unwrap();
     while service.sequence().await.unwrap() > 0 {}
     make(service, &cast.host, "ready").await;
-    let (transition, review) = held(&propose(service, &cast.agent, "ready", "planner", json!({"target_user_id": 42})).await);
+    let (transition, review) =
+        held(&propose(service, &cast.agent, "ready", "planner", json!({"target_user_id": 42})).await);
     service.vote(&cast.ada, &review, &ballot(transition, 0, Verdict::Approve)).await.unwrap();
     let receipt = receipt_of(service, transition).await.unwrap();
     Ready { thread: "ready", transition, receipt }

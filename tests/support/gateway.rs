@@ -1,7 +1,6 @@
 //! A real gateway for tests: its own SQLite in a folder of its own, port 0, a clock that tests move,
 //! and callers of every role. Workers do not run by themselves; tests drain them by hand.
 
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -16,10 +15,10 @@ use countersign::domain::policy::PolicySource;
 use countersign::domain::review::{Ballot, BrowserCheck, Ticked, Verdict};
 use countersign::domain::time::Timestamp;
 use countersign::keyring::Keyring;
-use countersign::service::{Service, Settings};
 use countersign::service::access::{NewAccount, NewToken};
 use countersign::service::error::Error;
 use countersign::service::votes::Voted;
+use countersign::service::{Service, Settings};
 use countersign::store::Store;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::web::app::{App, Edge, serve};
@@ -85,7 +84,8 @@ pub async fn spawn_with_policy(policy: &str) -> Gateway {
 pub async fn spawn_on(folder: tempfile::TempDir, clock: ClockOffset, store: Arc<dyn Store>, policy: &str) -> Gateway {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://localhost:{}", listener.local_addr().unwrap().port());
-    let keyring = Keyring::open_or_create(&folder.path().join("keyring.json"), Some("urn:test:gateway"), &SystemClock).unwrap();
+    let keyring =
+        Keyring::open_or_create(&folder.path().join("keyring.json"), Some("urn:test:gateway"), &SystemClock).unwrap();
     let moved = Arc::new(MovedClock(clock.clone()));
     let service = Arc::new(Service::open(store, keyring, moved, settings(&url)).await.unwrap());
     let edge = Edge {
@@ -201,7 +201,9 @@ impl Gateway {
     }
 
     pub async fn vote(&self, who: &Account, held: &Value, verdict: Verdict) -> Result<Voted, Error> {
-        self.service.vote(&who.id, &held["review"]["id"].as_str().unwrap().try_into().unwrap(), &ballot(held, verdict)).await
+        self.service
+            .vote(&who.id, &held["review"]["id"].as_str().unwrap().try_into().unwrap(), &ballot(held, verdict))
+            .await
     }
 
     /// Approves and gives the resume body.
@@ -223,7 +225,8 @@ impl Gateway {
     }
 
     pub async fn confirm(&self, write_id: &str) -> Answer {
-        self.post(&format!("/v1/writes/{write_id}/confirm"), &self.writer, json!({"result": {"result_ref": "row 1"}})).await
+        self.post(&format!("/v1/writes/{write_id}/confirm"), &self.writer, json!({"result": {"result_ref": "row 1"}}))
+            .await
     }
 
     /// Moves gateway and database forward.

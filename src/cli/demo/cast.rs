@@ -48,7 +48,9 @@ pub(super) async fn engage(service: &Arc<Service>, url: &str, stage: &Stage) -> 
     let by = beside::principal();
     service.activate_policy(&by, None, source("payments", PAYMENTS), BTreeSet::new()).await?;
     service.activate_policy(&by, None, source("payouts", PAYOUTS), BTreeSet::new()).await?;
-    stage.voice.say("\nTwo reviewers. Open a link in a browser to be one of them (each works once; a second window for the other):");
+    stage.voice.say(
+        "\nTwo reviewers. Open a link in a browser to be one of them (each works once; a second window for the other):",
+    );
     for (name, groups) in [("ada", &["finance"][..]), ("ben", &["finance", "security"][..])] {
         let link = person(service, name, groups).await?;
         stage.voice.say(&format!("  {name} ({}): {url}/sign-in/{link}", groups.join(", ")));
@@ -75,7 +77,11 @@ async fn person(service: &Service, name: &str, groups: &[&str]) -> Result<String
     service.sign_in_link(&account.id).await
 }
 
-async fn token(service: &Service, name: &str, (role, flow, nodes): (MachineRole, &str, &[&str])) -> Result<String, Error> {
+async fn token(
+    service: &Service,
+    name: &str,
+    (role, flow, nodes): (MachineRole, &str, &[&str]),
+) -> Result<String, Error> {
     let new = NewToken {
         name: name.to_owned(),
         role,

@@ -54,7 +54,10 @@ impl Answer {
         if self.status == status {
             return Ok(self);
         }
-        Err(CliError::Demo(format!("the gateway answered {} where the story needs {status}: {}", self.status, self.body)))
+        Err(CliError::Demo(format!(
+            "the gateway answered {} where the story needs {status}: {}",
+            self.status, self.body
+        )))
     }
 }
 

@@ -78,7 +78,9 @@ async fn open_second(cast: &Cast, stage: &Stage) -> Result<Answer, CliError> {
     let patch = json!({"target_user_id": 99});
     let held = propose(&cast.second_agent, SECOND_THREAD, made.text("transition"), patch).await?.must_be(202)?;
     let until = held.body["review"]["expires_at"].as_str().unwrap_or_default();
-    stage.voice.say(&format!("\n  ▶ Two people are needed, until {until}; left alone, it expires: {}", review_url(&held)));
+    stage
+        .voice
+        .say(&format!("\n  ▶ Two people are needed, until {until}; left alone, it expires: {}", review_url(&held)));
     Ok(held)
 }
 
@@ -101,9 +103,11 @@ async fn wait(agent: &Machine, stage: &Stage, which: &str, digest: &str) -> Resu
 fn second_decided(stage: &Stage, decision: &Answer) {
     stage.voice.say(&match decision.text("decision") {
         "approved" => "\n— The second review: approved, by two people.".to_owned(),
-        "expired" => "\n— The second review EXPIRED: nobody decided in time, so nothing was committed. A time-out is never \
+        "expired" => {
+            "\n— The second review EXPIRED: nobody decided in time, so nothing was committed. A time-out is never \
                       a person's refusal."
-            .to_owned(),
+                .to_owned()
+        }
         other => format!("\n— The second review: {other}. Nothing was committed."),
     });
 }

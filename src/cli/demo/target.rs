@@ -38,7 +38,8 @@ impl Ledger {
             view["target_user_id"].as_i64(),
             view["payment"]["amount"].as_i64(),
         );
-        let insert = "INSERT INTO payments (write_id, thread, fence, target_user_id, amount) VALUES (?1, ?2, ?3, ?4, ?5)";
+        let insert =
+            "INSERT INTO payments (write_id, thread, fence, target_user_id, amount) VALUES (?1, ?2, ?3, ?4, ?5)";
         self.open()?.execute(insert, row).map(drop).map_err(failed)
     }
 

@@ -115,7 +115,13 @@ impl<'a> Grower<'a> {
     }
 
     /// The tree of `value`, and whether it is the very tree that stood there before.
-    fn grow(&mut self, before: Option<(&Value, &Tree)>, value: &Value, at: &Pointer, setting: &Setting<'_>) -> (Tree, bool) {
+    fn grow(
+        &mut self,
+        before: Option<(&Value, &Tree)>,
+        value: &Value,
+        at: &Pointer,
+        setting: &Setting<'_>,
+    ) -> (Tree, bool) {
         match (value, before) {
             (Value::Object(members), before) if !members.is_empty() => {
                 let old = match before {

@@ -121,8 +121,7 @@ pub fn read<C: DeserializeOwned + Serialize>(token: &str, typ: Typ) -> Result<Un
         return Err(JwsError::Form);
     }
     let mut parts = token.split('.');
-    let (Some(head), Some(body), Some(signature), None) =
-        (parts.next(), parts.next(), parts.next(), parts.next())
+    let (Some(head), Some(body), Some(signature), None) = (parts.next(), parts.next(), parts.next(), parts.next())
     else {
         return Err(JwsError::Form);
     };

@@ -236,7 +236,9 @@ impl Seen {
     fn of_receipt(&self, name: CheckName, receipt: &Receipt, evidence: &Evidence<'_>, now: Timestamp) -> Outcome {
         match name {
             CheckName::Issuer => match evidence.keys.issuer() {
-                Some(issuer) => passed_if(issuer == receipt.iss, DenialCode::IssuerMismatch, "another gateway issued it"),
+                Some(issuer) => {
+                    passed_if(issuer == receipt.iss, DenialCode::IssuerMismatch, "another gateway issued it")
+                }
                 None => Outcome::NotChecked { detail: "the keys do not say whose they are" },
             },
             CheckName::Time => match check_times(receipt, now) {
@@ -267,9 +269,10 @@ impl Seen {
             entry.is_none_or(|it| entry_agrees(receipt, it)) && statement.is_none_or(|it| statement_agrees(receipt, it))
         };
         let (agrees, code) = match name {
-            CheckName::Thread => {
-                (both(|r, e| r.sub == e.thread, |r, s| r.sub == s.thread && r.flow == s.flow), DenialCode::ThreadMismatch)
-            }
+            CheckName::Thread => (
+                both(|r, e| r.sub == e.thread, |r, s| r.sub == s.thread && r.flow == s.flow),
+                DenialCode::ThreadMismatch,
+            ),
             CheckName::Policy => {
                 (both(|r, e| r.policy == e.policy, |r, s| r.policy == s.policy), DenialCode::PolicyMismatch)
             }

@@ -83,8 +83,7 @@ impl Opened {
                 is_leaf(value).then(|| leaf_commitment(salt, canonical(value).as_bytes()))
             }
             Self::Object(OpenedObject { object }) => {
-                let members: Option<Vec<_>> =
-                    object.iter().map(|(key, it)| Some((key.as_str(), it.root()?))).collect();
+                let members: Option<Vec<_>> = object.iter().map(|(key, it)| Some((key.as_str(), it.root()?))).collect();
                 members.filter(|it| !it.is_empty()).map(|it| object_commitment(it.into_iter()))
             }
             Self::Array(OpenedArray { array }) => {

@@ -53,7 +53,11 @@ pub struct Receipt {
 impl Receipt {
     /// Whether it says what every receipt says: an approved transition has a parent and somebody approved it.
     pub fn is_whole(&self) -> bool {
-        self.version > 0 && self.parent.is_some() && !self.approvals.is_empty() && self.nbf >= 0 && (0..=self.exp).contains(&self.iat)
+        self.version > 0
+            && self.parent.is_some()
+            && !self.approvals.is_empty()
+            && self.nbf >= 0
+            && (0..=self.exp).contains(&self.iat)
     }
 }
 

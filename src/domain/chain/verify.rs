@@ -253,7 +253,11 @@ fn head_agrees(thread: &Thread, entry: &Entry) -> bool {
 /// A known write is answered as before while its lease lives, and never again after.
 fn replay(write: &Write, thread: &Thread, ask: &Ask<'_>, now: Timestamp) -> Result<Allow, DenialCode> {
     let same = write.thread == thread.id && write.transition == ask.transition && write.node == *ask.node;
-    if same && write.is_live(now) && write.holds_head(thread) { Ok(Allow::Replay) } else { Err(DenialCode::AlreadyUsed) }
+    if same && write.is_live(now) && write.holds_head(thread) {
+        Ok(Allow::Replay)
+    } else {
+        Err(DenialCode::AlreadyUsed)
+    }
 }
 
 fn check_free(thread: &Thread, entry: &Entry, now: Timestamp) -> Result<(), DenialCode> {

@@ -12,8 +12,7 @@ pub fn can_be_approved(stages: &[Stage], excluded: &BTreeSet<String>, people: &[
         .iter()
         .filter(|it| !it.disabled && it.role == PersonRole::Reviewer && !is_author(excluded, it))
         .collect();
-    let seats: Vec<&Stage> =
-        stages.iter().flat_map(|stage| (0..stage.need).map(move |_| stage)).collect();
+    let seats: Vec<&Stage> = stages.iter().flat_map(|stage| (0..stage.need).map(move |_| stage)).collect();
     let mut taken: Vec<Option<usize>> = vec![None; free.len()];
     (0..seats.len()).all(|seat| {
         let mut tried = vec![false; free.len()];
@@ -21,7 +20,13 @@ pub fn can_be_approved(stages: &[Stage], excluded: &BTreeSet<String>, people: &[
     })
 }
 
-fn seat_someone(seat: usize, seats: &[&Stage], free: &[&Account], taken: &mut [Option<usize>], tried: &mut [bool]) -> bool {
+fn seat_someone(
+    seat: usize,
+    seats: &[&Stage],
+    free: &[&Account],
+    taken: &mut [Option<usize>],
+    tried: &mut [bool],
+) -> bool {
     for person in 0..free.len() {
         if tried[person] || seats[seat].groups.is_disjoint(&free[person].groups) {
             continue;

@@ -59,7 +59,8 @@ impl Audit<'_> {
         for (id, stored) in &self.all.accounts {
             let account = &stored.record;
             let said = lives.get(id.as_str()).and_then(|it| it.made).map(|it| &it.data);
-            let as_made = json!({"account": account.id, "name": account.name, "role": account.role, "groups": account.groups});
+            let as_made =
+                json!({"account": account.id, "name": account.name, "role": account.role, "groups": account.groups});
             self.expect(said == Some(&as_made), Table::Accounts, id, "it is not the account that an event made");
             self.expect(stored.revision == 1, Table::Accounts, id, "it was changed, and no event says so");
         }
@@ -86,7 +87,12 @@ impl Audit<'_> {
             self.expect(said == Some(&as_made), Table::Tokens, id, "it is not the token that an event made");
             self.expect_revision(Table::Tokens, id, stored.revision, life);
             let revoked = life.is_some_and(|it| it.changes > 0);
-            self.expect(token.revoked == revoked, Table::Tokens, id, "events and row disagree on whether it is revoked");
+            self.expect(
+                token.revoked == revoked,
+                Table::Tokens,
+                id,
+                "events and row disagree on whether it is revoked",
+            );
         }
         self.expect_all(Table::Tokens, &lives, &self.all.tokens.keys().map(String::as_str).collect());
     }
@@ -126,7 +132,12 @@ impl Audit<'_> {
             let until: Option<Timestamp> = life
                 .and_then(|it| it.made)
                 .and_then(|it| serde_json::from_value(it.data.get("expires_at")?.clone()).ok());
-            self.expect(until == Some(stored.record.expires_at), Table::Links, id, "it is not the link that an event made");
+            self.expect(
+                until == Some(stored.record.expires_at),
+                Table::Links,
+                id,
+                "it is not the link that an event made",
+            );
             self.expect_revision(Table::Links, id, stored.revision, life);
             let used = life.is_some_and(|it| it.changes > 0);
             self.expect(stored.record.used == used, Table::Links, id, "events and row disagree on whether it was used");
@@ -145,10 +156,9 @@ impl Audit<'_> {
             let flow = &stored.record;
             let about = changes_of(outside.iter().filter(|it| it.flow.as_ref() == Some(&flow.id)));
             let last = about.iter().rev().find(|(_, it)| it.kind == EventType::PolicyActivated);
-            let as_activated = |revision: &i64| {
-                json!({"policy": flow.policy, "accepts": flow.accepts, "by": flow.activated_by, "revision": revision})
-            };
-            let same = last.is_some_and(|(revision, it)| it.data == as_activated(revision) && it.at == flow.activated_at);
+            let as_activated = |revision: &i64| json!({"policy": flow.policy, "accepts": flow.accepts, "by": flow.activated_by, "revision": revision});
+            let same =
+                last.is_some_and(|(revision, it)| it.data == as_activated(revision) && it.at == flow.activated_at);
             self.expect(same, Table::Flows, id, "its policy is not the one activated last");
             self.expect(halt_of(&about) == flow.halt, Table::Flows, id, "its halt is not the one set last");
             let dense = about.keys().copied().eq(1..=stored.revision);
@@ -177,7 +187,12 @@ impl Audit<'_> {
         let about = changes_of(outside.iter().filter(|it| it.flow.is_none()));
         let ours = stored.record.issuer == self.keys.issuer();
         self.expect(ours, Table::Gateway, GATEWAY_ID, "its issuer is not the keyring's");
-        self.expect(halt_of(&about) == stored.record.halt, Table::Gateway, GATEWAY_ID, "its halt is not the one set last");
+        self.expect(
+            halt_of(&about) == stored.record.halt,
+            Table::Gateway,
+            GATEWAY_ID,
+            "its halt is not the one set last",
+        );
         let dense = about.keys().copied().eq(2..=stored.revision);
         self.expect(dense, Table::Gateway, GATEWAY_ID, "its revision is not the one that its events lead to");
         self.expect(self.all.gateway.len() == 1, Table::Gateway, GATEWAY_ID, "there is more than one gateway");
@@ -185,7 +200,12 @@ impl Audit<'_> {
 
     fn expect_revision(&mut self, table: Table, id: &str, revision: i64, life: Option<&Life<'_>>) {
         let expected = 1 + life.map_or(0, |it| it.changes);
-        self.expect(revision == expected, table, id, format!("it stands at revision {revision}, its events lead to {expected}"));
+        self.expect(
+            revision == expected,
+            table,
+            id,
+            format!("it stands at revision {revision}, its events lead to {expected}"),
+        );
     }
 
     /// What an event made is there.

@@ -159,7 +159,12 @@ impl Audit<'_> {
     fn check_owes(&mut self, entry: &Entry, state: &Value, before: Option<&Entry>) {
         let Some(policy) = self.policies.get(&entry.policy) else { return };
         let holds = super::gate::owes_fits(policy, entry, state, before);
-        self.expect(holds, Table::Entries, version_id(&entry.thread, entry.version), "what it owes does not follow from its chain");
+        self.expect(
+            holds,
+            Table::Entries,
+            version_id(&entry.thread, entry.version),
+            "what it owes does not follow from its chain",
+        );
     }
 
     fn add_authors(&mut self, entry: &Entry, authors: &mut BTreeSet<String>) {
@@ -197,15 +202,25 @@ impl Audit<'_> {
         let detail = format!("its last event is not the last that there is ({ours}, {number})");
         self.expect(thread.last_event == story.last, Table::Threads, id, detail);
         let first = self.all.entries.get(&version_id(id, 0)).map(|it| it.record.transition.to_string());
-        self.expect(first.as_deref() == story.created, Table::Threads, id, "its version 0 is not the one that an event made");
+        self.expect(
+            first.as_deref() == story.created,
+            Table::Threads,
+            id,
+            "its version 0 is not the one that an event made",
+        );
         let committed: Vec<(u64, String)> = (1..=thread.head.version)
-            .filter_map(|version| Some((version, self.all.entries.get(&version_id(id, version))?.record.transition.to_string())))
+            .filter_map(|version| {
+                Some((version, self.all.entries.get(&version_id(id, version))?.record.transition.to_string()))
+            })
             .collect();
-        let told: Vec<(u64, String)> = story.committed.iter().map(|(version, it)| (*version, (*it).to_owned())).collect();
+        let told: Vec<(u64, String)> =
+            story.committed.iter().map(|(version, it)| (*version, (*it).to_owned())).collect();
         self.expect(committed == told, Table::Threads, id, "its chain is not the one that its events committed");
         let held = own.holds.iter().find(|it| it.state == HoldState::Open {}).map(|it| &it.id);
         self.expect(held == thread.hold.as_ref(), Table::Threads, id, "the hold that it names is not the open one");
-        let closed = story.closed.map(|it| (it.at, super::story::said(it, "by").to_owned(), super::story::said(it, "reason").to_owned()));
+        let closed = story
+            .closed
+            .map(|it| (it.at, super::story::said(it, "by").to_owned(), super::story::said(it, "reason").to_owned()));
         let row = thread.closed.as_ref().map(|Closed { by, at, reason }| (*at, by.to_string(), reason.clone()));
         self.expect(closed == row, Table::Threads, id, "events and row disagree on whether it is closed");
         self.check_reservation(thread, own, story);
@@ -220,7 +235,9 @@ impl Audit<'_> {
         let current = writes.filter(|it| it.transition == thread.head.transition).max_by_key(|it| it.fence);
         let fits = match (&thread.head.usage, current) {
             (HeadUse::Unused {} | HeadUse::Revoked {}, None) => true,
-            (HeadUse::Unused {}, Some(write)) => matches!(write.state, WriteState::Aborted { .. }) && !thread.head.needs_receipt,
+            (HeadUse::Unused {}, Some(write)) => {
+                matches!(write.state, WriteState::Aborted { .. }) && !thread.head.needs_receipt
+            }
             (HeadUse::Reserved { write: key, lease_expires_at }, Some(write)) => {
                 write.key == *key && write.lease_expires_at == *lease_expires_at
             }
@@ -231,7 +248,9 @@ impl Audit<'_> {
         let rows: BTreeSet<String> = thread.unresolved.iter().map(write_row_id).collect();
         let told: BTreeSet<String> = story.unresolved().into_iter().map(str::to_owned).collect();
         self.expect(told.is_subset(&rows), Table::Threads, id, "a lapsed write is not among those to be resolved");
-        let open = |key: &String| self.all.writes.get(key).is_some_and(|it| it.record.is_open() && !it.record.is_live(self.now));
+        let open = |key: &String| {
+            self.all.writes.get(key).is_some_and(|it| it.record.is_open() && !it.record.is_live(self.now))
+        };
         self.expect(rows.iter().all(open), Table::Threads, id, "a write to be resolved is not one that lapsed");
     }
 }

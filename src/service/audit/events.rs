@@ -32,7 +32,12 @@ impl Audit<'_> {
             for (expected, event) in (1..).zip(events) {
                 let dense = event.seq == Some(expected);
                 let says = event.seq.unwrap_or_default();
-                self.expect(dense, Table::Events, &event.id, format!("number {says} stands where {expected} is missing"));
+                self.expect(
+                    dense,
+                    Table::Events,
+                    &event.id,
+                    format!("number {says} stands where {expected} is missing"),
+                );
                 let linked = event.previous == previous;
                 self.expect(linked, Table::Events, &event.id, "it does not name the hash of the event before it");
                 previous = Some(event.hash());

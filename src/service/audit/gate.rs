@@ -34,8 +34,10 @@ impl Audit<'_> {
                         && matches!(state, HoldState::Approved { receipt: jti, version, .. } if jti == receipt && *version == entry.version)
                 });
                 let outcome = &transition.outcome;
-                let same = matches!(outcome, Outcome::Approved { review: r, receipt: j, .. } if r == review && j == receipt);
-                let issued = self.all.receipts.get(receipt.as_str()).is_some_and(|it| it.record.transition == entry.transition);
+                let same =
+                    matches!(outcome, Outcome::Approved { review: r, receipt: j, .. } if r == review && j == receipt);
+                let issued =
+                    self.all.receipts.get(receipt.as_str()).is_some_and(|it| it.record.transition == entry.transition);
                 ended && same && issued
             }
             Gate::Written { write_id, receipt } => {
@@ -70,7 +72,10 @@ impl Audit<'_> {
         self.all.receipts.iter().for_each(|(id, it)| collect(Table::Receipts, id, it.record.thread.as_str()));
         self.all.writes.iter().for_each(|(id, it)| collect(Table::Writes, id, it.record.thread.as_str()));
         self.all.rejections.iter().for_each(|(id, it)| collect(Table::Rejections, id, it.record.thread.as_str()));
-        self.all.transitions.iter().for_each(|(id, it)| collect(Table::Transitions, id, it.record.statement.thread.as_str()));
+        self.all
+            .transitions
+            .iter()
+            .for_each(|(id, it)| collect(Table::Transitions, id, it.record.statement.thread.as_str()));
         for (table, id) in strays {
             self.note(table, id, "it belongs to a thread that is not there");
         }

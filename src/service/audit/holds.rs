@@ -30,12 +30,22 @@ impl Audit<'_> {
                 self.note(Table::Transitions, hold.transition, "it was held, and it is gone");
                 continue;
             };
-            self.expect(outcome_fits(hold, &transition.outcome), Table::Transitions, hold.transition, "its outcome is not how its hold stands");
+            self.expect(
+                outcome_fits(hold, &transition.outcome),
+                Table::Transitions,
+                hold.transition,
+                "its outcome is not how its hold stands",
+            );
             if transition.statement.parent == Some(thread.head.transition) {
                 *opened.entry(hold.node.clone()).or_insert(0) += 1;
             }
         }
-        self.expect(opened == thread.holds_opened, Table::Threads, &thread.id, "it does not count the holds on its head");
+        self.expect(
+            opened == thread.holds_opened,
+            Table::Threads,
+            &thread.id,
+            "it does not count the holds on its head",
+        );
         for review in story.holds.keys().filter(|it| !self.all.holds.contains_key(**it)).collect::<Vec<_>>() {
             self.note(Table::Holds, review, "an event opened it, and its row is gone");
         }
@@ -66,7 +76,8 @@ impl Audit<'_> {
         self.check_quorum(hold);
         if let HoldState::Denied { denial, .. } = &hold.state {
             let claims = self.believed::<Denial>(denial, Typ::Denial);
-            let same = claims.is_some_and(|it| it.transition == hold.transition && it.review == hold.id && it.sub == hold.thread);
+            let same = claims
+                .is_some_and(|it| it.transition == hold.transition && it.review == hold.id && it.sub == hold.thread);
             self.expect(same, Table::Holds, &hold.id, "its denial is not signed for it");
         }
     }
@@ -75,15 +86,20 @@ impl Audit<'_> {
     fn check_quorum(&mut self, hold: &Hold) {
         let people: BTreeSet<_> = hold.votes.iter().map(|it| &it.reviewer).collect();
         self.expect(people.len() == hold.votes.len(), Table::Holds, &hold.id, "one person has two votes");
-        let author = |it: &crate::domain::review::Vote| hold.excluded.contains(&it.name) || hold.excluded.contains(it.reviewer.as_str());
+        let author = |it: &crate::domain::review::Vote| {
+            hold.excluded.contains(&it.name) || hold.excluded.contains(it.reviewer.as_str())
+        };
         self.expect(!hold.votes.iter().any(author), Table::Holds, &hold.id, "an author has a vote");
         let exact = hold.votes.iter().all(|it| it.transition == hold.transition);
         self.expect(exact, Table::Holds, &hold.id, "a vote is for another transition");
         if !matches!(hold.state, HoldState::Approved { .. }) {
             return;
         }
-        let count = |stage: u32| hold.votes.iter().filter(|it| it.stage == stage && it.verdict == Verdict::Approve).count();
-        let full = (0u32..).zip(&hold.stages).all(|(stage, asked)| u32::try_from(count(stage)).is_ok_and(|it| it >= asked.need));
+        let count =
+            |stage: u32| hold.votes.iter().filter(|it| it.stage == stage && it.verdict == Verdict::Approve).count();
+        let full = (0u32..)
+            .zip(&hold.stages)
+            .all(|(stage, asked)| u32::try_from(count(stage)).is_ok_and(|it| it >= asked.need));
         self.expect(full && !hold.stages.is_empty(), Table::Holds, &hold.id, "it is approved without its quorum");
         let denied = hold.votes.iter().filter(|it| it.verdict == Verdict::Deny).count();
         let outvoted = u32::try_from(denied).is_ok_and(|it| it < hold.denials_needed);
@@ -103,7 +119,12 @@ impl Audit<'_> {
             let as_kept = row.revoked.as_ref().map(|it| (it.at, it.by.to_string(), it.reason.clone()));
             self.expect(as_told == as_kept, Table::Receipts, id, "events and row disagree on whether it was revoked");
             let expected = 1 + i64::from(revoked.is_some());
-            self.expect(stored.revision == expected, Table::Receipts, id, "its revision is not the one that its events lead to");
+            self.expect(
+                stored.revision == expected,
+                Table::Receipts,
+                id,
+                "its revision is not the one that its events lead to",
+            );
             self.check_receipt_token(row);
         }
         for jti in story.receipts.keys().filter(|it| !self.all.receipts.contains_key(**it)).collect::<Vec<_>>() {
@@ -146,7 +167,9 @@ impl Audit<'_> {
                         && vote.verdict == Verdict::Approve
                 })
             });
-            let enough = (0u32..).zip(&hold.stages).all(|(stage, asked)| u32::try_from(counted(stage)).is_ok_and(|it| it >= asked.need));
+            let enough = (0u32..)
+                .zip(&hold.stages)
+                .all(|(stage, asked)| u32::try_from(counted(stage)).is_ok_and(|it| it >= asked.need));
             by_votes && enough
         });
         self.expect(voted, Table::Receipts, &row.jti, "its approvals are not the votes of an approved hold");
@@ -155,7 +178,11 @@ impl Audit<'_> {
     }
 
     /// Claims that a published key signed which was not revoked; a retired key's past stays good.
-    pub(super) fn believed<C: serde::de::DeserializeOwned + serde::Serialize>(&self, token: &str, typ: Typ) -> Option<C> {
+    pub(super) fn believed<C: serde::de::DeserializeOwned + serde::Serialize>(
+        &self,
+        token: &str,
+        typ: Typ,
+    ) -> Option<C> {
         let unverified = jws::read::<C>(token, typ).ok()?;
         let key = self.keys.public(KeyUse::Chain, unverified.kid())?;
         match key.state() {
@@ -171,7 +198,12 @@ impl Audit<'_> {
             let codes: BTreeSet<&str> = row.errors.iter().map(|it| it.code.as_str()).collect();
             let as_told = json!({"node": row.node, "patch": row.patch, "codes": codes, "identity": row.identity});
             let same = story.rejections.get(id.as_str()).is_some_and(|it| it.data == as_told && it.at == row.at);
-            self.expect(same && stored.revision == 1, Table::Rejections, id, "it is not the rejection that an event tells");
+            self.expect(
+                same && stored.revision == 1,
+                Table::Rejections,
+                id,
+                "it is not the rejection that an event tells",
+            );
         }
         for id in story.rejections.keys().filter(|it| !self.all.rejections.contains_key(**it)).collect::<Vec<_>>() {
             self.note(Table::Rejections, id, "an event tells it, and its row is gone");

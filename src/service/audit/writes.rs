@@ -26,7 +26,12 @@ impl Audit<'_> {
             self.expect(reserved, Table::Writes, id, "it is not the reservation that an event tells");
             self.expect(ended_as_told(write, told), Table::Writes, id, "it did not end as its events say");
             let expected = 1 + i64::from(!write.is_open());
-            self.expect(stored.revision == expected, Table::Writes, id, "its revision is not the one that its events lead to");
+            self.expect(
+                stored.revision == expected,
+                Table::Writes,
+                id,
+                "its revision is not the one that its events lead to",
+            );
             self.check_answer(id, write);
         }
         for id in story.writes.keys().filter(|it| !self.all.writes.contains_key(*it)).collect::<Vec<_>>() {
@@ -63,7 +68,9 @@ fn ended_as_told(write: &Write, told: Option<&WriteStory<'_>>) -> bool {
     match &write.state {
         WriteState::Reserved {} => end.is_none(),
         WriteState::Confirmed { version, .. } => {
-            is(EventType::WriteConfirmed) && late == Some(false) && end.and_then(|it| number(it, "version")) == Some(*version)
+            is(EventType::WriteConfirmed)
+                && late == Some(false)
+                && end.and_then(|it| number(it, "version")) == Some(*version)
         }
         WriteState::Late { .. } => is(EventType::WriteConfirmed) && late == Some(true),
         WriteState::Aborted { .. } => is(EventType::WriteAborted),

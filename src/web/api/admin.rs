@@ -49,7 +49,13 @@ pub struct SetHalt {
 
 /// Activates a policy for its flow.
 #[utoipa::path(post, path = "/v1/flows/{flow}/policies", request_body = Activate, params(("flow" = String, Path)), responses((status = 200, description = "Active"), (status = 422, body = super::problem::ProblemBody)))]
-pub async fn activate(request: HttpRequest, app: Data<App>, machine: Machine, flow: Path<String>, bytes: Bytes) -> Result<HttpResponse, Problem> {
+pub async fn activate(
+    request: HttpRequest,
+    app: Data<App>,
+    machine: Machine,
+    flow: Path<String>,
+    bytes: Bytes,
+) -> Result<HttpResponse, Problem> {
     let done = async {
         let flow: FlowId = body::name("/flow", &flow)?;
         let ask: Activate = body::read(&app, &bytes)?;
@@ -63,7 +69,13 @@ pub async fn activate(request: HttpRequest, app: Data<App>, machine: Machine, fl
 
 /// Sets the stops of a flow, or of all.
 #[utoipa::path(put, path = "/v1/halts/{scope}", request_body = SetHalt, params(("scope" = String, Path, description = "a flow, or `all`")), responses((status = 200, description = "Set")))]
-pub async fn halt(request: HttpRequest, app: Data<App>, machine: Machine, scope: Path<String>, bytes: Bytes) -> Result<HttpResponse, Problem> {
+pub async fn halt(
+    request: HttpRequest,
+    app: Data<App>,
+    machine: Machine,
+    scope: Path<String>,
+    bytes: Bytes,
+) -> Result<HttpResponse, Problem> {
     let done = async {
         let ask: SetHalt = body::read(&app, &bytes)?;
         let at = if *scope == "all" { Scope::All } else { Scope::Flow(body::name("/scope", &scope)?) };
@@ -76,7 +88,13 @@ pub async fn halt(request: HttpRequest, app: Data<App>, machine: Machine, scope:
 
 /// Takes a receipt back.
 #[utoipa::path(post, path = "/v1/receipts/{jti}/revocation", request_body = Reason, params(("jti" = String, Path)), responses((status = 200, description = "Revoked"), (status = 404, body = super::problem::ProblemBody)))]
-pub async fn revoke(request: HttpRequest, app: Data<App>, machine: Machine, jti: Path<String>, bytes: Bytes) -> Result<HttpResponse, Problem> {
+pub async fn revoke(
+    request: HttpRequest,
+    app: Data<App>,
+    machine: Machine,
+    jti: Path<String>,
+    bytes: Bytes,
+) -> Result<HttpResponse, Problem> {
     let done = async {
         let jti: Jti = body::name("/jti", &jti)?;
         let ask: Reason = body::read(&app, &bytes)?;

@@ -22,11 +22,28 @@ use crate::web::auth::Machine;
 #[openapi(
     info(title = "Countersign", description = "What agents propose is held until people have signed exactly that."),
     paths(
-        threads::create, threads::read, threads::state, threads::chain, threads::close, threads::reopen,
-        transitions::propose, transitions::roll_back, transitions::read, transitions::decision, transitions::cancel,
-        writes::verify, writes::confirm, writes::abort, writes::resolve,
-        admin::activate, admin::halt, admin::revoke,
-        open::jwks, open::livez, open::readyz, open::events,
+        threads::create,
+        threads::read,
+        threads::state,
+        threads::chain,
+        threads::close,
+        threads::reopen,
+        transitions::propose,
+        transitions::roll_back,
+        transitions::read,
+        transitions::decision,
+        transitions::cancel,
+        writes::verify,
+        writes::confirm,
+        writes::abort,
+        writes::resolve,
+        admin::activate,
+        admin::halt,
+        admin::revoke,
+        open::jwks,
+        open::livez,
+        open::readyz,
+        open::events,
     )
 )]
 pub struct Description;

@@ -52,7 +52,12 @@ pub async fn openapi() -> HttpResponse {
 
 /// A page of the log after a place in it.
 #[utoipa::path(get, path = "/v1/events", params(("after" = Option<u64>, Query), ("limit" = Option<u32>, Query)), responses((status = 200, description = "Events in the log's order")))]
-pub async fn events(request: HttpRequest, app: Data<App>, machine: Machine, query: Query<EventsQuery>) -> Result<HttpResponse, Problem> {
+pub async fn events(
+    request: HttpRequest,
+    app: Data<App>,
+    machine: Machine,
+    query: Query<EventsQuery>,
+) -> Result<HttpResponse, Problem> {
     let done = async {
         let token = &machine.0.record;
         let flow = if token.role == MachineRole::Auditor { None } else { token.flow.as_ref() };

@@ -170,7 +170,9 @@ fn shape_of(error: &Error) -> Shape {
         Error::Vote(refused) => shape(StatusCode::CONFLICT, vote_code(refused), "The vote is not counted"),
         Error::TooMany => shape(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", "Too many requests"),
         Error::Busy => shape(StatusCode::SERVICE_UNAVAILABLE, "busy", "Busy"),
-        Error::Broken(_) => shape(StatusCode::INTERNAL_SERVER_ERROR, "chain_broken", "What is stored is not what was signed"),
+        Error::Broken(_) => {
+            shape(StatusCode::INTERNAL_SERVER_ERROR, "chain_broken", "What is stored is not what was signed")
+        }
         Error::Store(_) => shape(StatusCode::INTERNAL_SERVER_ERROR, "internal", "The gateway failed"),
         Error::Keyring(_) => shape(StatusCode::INTERNAL_SERVER_ERROR, "keyring", "The gateway's keys cannot be used"),
     }
@@ -220,9 +222,7 @@ fn faults_of(error: &Error) -> Vec<Fault> {
             ..fault(error.pointer.to_string(), error.code.as_str(), "the JSON is refused here")
         }],
         Error::Invalid { pointer, detail } => vec![fault(pointer.clone(), "malformed", detail)],
-        Error::Rejected(errors) => {
-            errors.iter().map(|it| fault(it.pointer.clone(), &it.code, &it.detail)).collect()
-        }
+        Error::Rejected(errors) => errors.iter().map(|it| fault(it.pointer.clone(), &it.code, &it.detail)).collect(),
         _ => Vec::new(),
     }
 }

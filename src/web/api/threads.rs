@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::problem::Problem;
 use super::body::{self, Bytes};
 use super::flow_of_thread;
+use super::problem::Problem;
 use crate::domain::account::MachineRole;
 use crate::domain::id::{FlowId, NodeId, ThreadId};
 use crate::domain::thread::Context;
@@ -65,7 +65,12 @@ const PAGE: (u32, u32) = (50, 200);
 
 /// Makes a thread.
 #[utoipa::path(post, path = "/v1/threads", request_body = CreateThread, responses((status = 201, description = "The thread and its signed version 0"), (status = 409, body = super::problem::ProblemBody), (status = 422, body = super::problem::ProblemBody)))]
-pub async fn create(request: HttpRequest, app: Data<App>, machine: Machine, bytes: Bytes) -> Result<HttpResponse, Problem> {
+pub async fn create(
+    request: HttpRequest,
+    app: Data<App>,
+    machine: Machine,
+    bytes: Bytes,
+) -> Result<HttpResponse, Problem> {
     let done = async {
         let ask: CreateThread = body::read(&app, &bytes)?;
         let new = NewThread { flow: ask.flow, thread: ask.thread, state: ask.state, context: ask.context };
@@ -80,7 +85,12 @@ pub async fn create(request: HttpRequest, app: Data<App>, machine: Machine, byte
 
 /// A thread as it stands.
 #[utoipa::path(get, path = "/v1/threads/{thread}", params(("thread" = String, Path)), responses((status = 200, description = "Status, version and head"), (status = 404, body = super::problem::ProblemBody)))]
-pub async fn read(request: HttpRequest, app: Data<App>, machine: Machine, thread: Path<String>) -> Result<HttpResponse, Problem> {
+pub async fn read(
+    request: HttpRequest,
+    app: Data<App>,
+    machine: Machine,
+    thread: Path<String>,
+) -> Result<HttpResponse, Problem> {
     let done = async {
         let thread: ThreadId = body::name("/thread", &thread)?;
         let overview = app.service.overview(&thread).await?;
@@ -156,7 +166,13 @@ pub async fn chain(
 
 /// Closes a thread.
 #[utoipa::path(post, path = "/v1/threads/{thread}/closing", request_body = Reason, params(("thread" = String, Path)), responses((status = 200, description = "Closed")))]
-pub async fn close(request: HttpRequest, app: Data<App>, machine: Machine, thread: Path<String>, bytes: Bytes) -> Result<HttpResponse, Problem> {
+pub async fn close(
+    request: HttpRequest,
+    app: Data<App>,
+    machine: Machine,
+    thread: Path<String>,
+    bytes: Bytes,
+) -> Result<HttpResponse, Problem> {
     let done = async {
         let thread: ThreadId = body::name("/thread", &thread)?;
         let ask: Reason = body::read(&app, &bytes)?;
@@ -168,7 +184,13 @@ pub async fn close(request: HttpRequest, app: Data<App>, machine: Machine, threa
 
 /// Reopens a closed thread.
 #[utoipa::path(post, path = "/v1/threads/{thread}/reopening", request_body = Reason, params(("thread" = String, Path)), responses((status = 200, description = "Open again")))]
-pub async fn reopen(request: HttpRequest, app: Data<App>, machine: Machine, thread: Path<String>, bytes: Bytes) -> Result<HttpResponse, Problem> {
+pub async fn reopen(
+    request: HttpRequest,
+    app: Data<App>,
+    machine: Machine,
+    thread: Path<String>,
+    bytes: Bytes,
+) -> Result<HttpResponse, Problem> {
     let done = async {
         let thread: ThreadId = body::name("/thread", &thread)?;
         let ask: Reason = body::read(&app, &bytes)?;

@@ -8,10 +8,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::problem::Problem;
-use super::threads::Reason;
 use super::body::{self, Bytes};
 use super::flow_of_thread;
+use super::problem::Problem;
+use super::threads::Reason;
 use crate::domain::account::MachineRole;
 use crate::domain::chain::hash::Digest;
 use crate::domain::id::{NodeId, ReviewId, ThreadId};
@@ -79,7 +79,13 @@ pub struct RollBack {
 
 /// Takes a proposal.
 #[utoipa::path(post, path = "/v1/threads/{thread}/transitions", request_body = Propose, params(("thread" = String, Path)), responses((status = 201, description = "Committed"), (status = 202, description = "Held"), (status = 409, body = super::problem::ProblemBody), (status = 422, body = super::problem::ProblemBody)))]
-pub async fn propose(request: HttpRequest, app: Data<App>, machine: Machine, thread: Path<String>, bytes: Bytes) -> Result<HttpResponse, Problem> {
+pub async fn propose(
+    request: HttpRequest,
+    app: Data<App>,
+    machine: Machine,
+    thread: Path<String>,
+    bytes: Bytes,
+) -> Result<HttpResponse, Problem> {
     let done = async {
         let thread: ThreadId = body::name("/thread", &thread)?;
         let ask: Propose = body::read(&app, &bytes)?;
@@ -106,7 +112,13 @@ fn read_proposal(thread: ThreadId, ask: Propose) -> Done<Proposal> {
 
 /// Asks for an ancestor's state again.
 #[utoipa::path(post, path = "/v1/threads/{thread}/rollbacks", request_body = RollBack, params(("thread" = String, Path)), responses((status = 202, description = "Held"), (status = 409, body = super::problem::ProblemBody), (status = 422, body = super::problem::ProblemBody)))]
-pub async fn roll_back(request: HttpRequest, app: Data<App>, machine: Machine, thread: Path<String>, bytes: Bytes) -> Result<HttpResponse, Problem> {
+pub async fn roll_back(
+    request: HttpRequest,
+    app: Data<App>,
+    machine: Machine,
+    thread: Path<String>,
+    bytes: Bytes,
+) -> Result<HttpResponse, Problem> {
     let done = async {
         let thread: ThreadId = body::name("/thread", &thread)?;
         let ask: RollBack = body::read(&app, &bytes)?;
@@ -160,7 +172,12 @@ fn diff_json(diff: &[Change]) -> Value {
 
 /// A transition with its statement and what the caller may see of its effect.
 #[utoipa::path(get, path = "/v1/transitions/{digest}", params(("digest" = String, Path)), responses((status = 200, description = "Status, statement, redacted diff"), (status = 404, body = super::problem::ProblemBody)))]
-pub async fn read(request: HttpRequest, app: Data<App>, machine: Machine, digest: Path<String>) -> Result<HttpResponse, Problem> {
+pub async fn read(
+    request: HttpRequest,
+    app: Data<App>,
+    machine: Machine,
+    digest: Path<String>,
+) -> Result<HttpResponse, Problem> {
     let done = async {
         let digest: Digest = body::name("/digest", &digest)?;
         let told = app.service.told(digest).await?;
@@ -187,7 +204,12 @@ pub async fn read(request: HttpRequest, app: Data<App>, machine: Machine, digest
 
 /// What became of a transition; waits for it if asked to by `Prefer: wait=N`.
 #[utoipa::path(get, path = "/v1/transitions/{digest}/decision", params(("digest" = String, Path), ("Prefer" = Option<String>, Header)), responses((status = 200, body = crate::service::decision::Decision), (status = 202, description = "Still held")))]
-pub async fn decision(request: HttpRequest, app: Data<App>, machine: Machine, digest: Path<String>) -> Result<HttpResponse, Problem> {
+pub async fn decision(
+    request: HttpRequest,
+    app: Data<App>,
+    machine: Machine,
+    digest: Path<String>,
+) -> Result<HttpResponse, Problem> {
     let done = async {
         let digest: Digest = body::name("/digest", &digest)?;
         let told_flow = app.service.flow_of_transition(digest).await?;
@@ -218,7 +240,13 @@ fn wait_wished(request: &HttpRequest) -> Duration {
 
 /// Takes a held proposal back.
 #[utoipa::path(post, path = "/v1/transitions/{digest}/cancellation", request_body = Reason, params(("digest" = String, Path)), responses((status = 200, description = "Cancelled"), (status = 409, body = super::problem::ProblemBody)))]
-pub async fn cancel(request: HttpRequest, app: Data<App>, machine: Machine, digest: Path<String>, bytes: Bytes) -> Result<HttpResponse, Problem> {
+pub async fn cancel(
+    request: HttpRequest,
+    app: Data<App>,
+    machine: Machine,
+    digest: Path<String>,
+    bytes: Bytes,
+) -> Result<HttpResponse, Problem> {
     let done = async {
         let digest: Digest = body::name("/digest", &digest)?;
         let ask: Reason = body::read(&app, &bytes)?;

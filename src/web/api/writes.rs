@@ -65,7 +65,12 @@ pub struct Resolve {
 
 /// The writer's question before any write. Whatever is not a 200 with `allow: true` is a no.
 #[utoipa::path(post, path = "/v1/verify", request_body = Verify, responses((status = 200, description = "Let through, once"), (status = 403, body = super::problem::ProblemBody)))]
-pub async fn verify(request: HttpRequest, app: Data<App>, machine: Machine, bytes: Bytes) -> Result<HttpResponse, Problem> {
+pub async fn verify(
+    request: HttpRequest,
+    app: Data<App>,
+    machine: Machine,
+    bytes: Bytes,
+) -> Result<HttpResponse, Problem> {
     let done = async {
         let ask: Verify = body::read(&app, &bytes).map_err(malformed)?;
         let ask = VerifyAsk {
@@ -95,7 +100,13 @@ fn malformed(error: Error) -> Error {
 
 /// The writer says that it wrote.
 #[utoipa::path(post, path = "/v1/writes/{write_id}/confirm", request_body = Confirm, params(("write_id" = String, Path)), responses((status = 200, description = "How the write ended"), (status = 404, body = super::problem::ProblemBody)))]
-pub async fn confirm(request: HttpRequest, app: Data<App>, machine: Machine, write_id: Path<String>, bytes: Bytes) -> Result<HttpResponse, Problem> {
+pub async fn confirm(
+    request: HttpRequest,
+    app: Data<App>,
+    machine: Machine,
+    write_id: Path<String>,
+    bytes: Bytes,
+) -> Result<HttpResponse, Problem> {
     let done = async {
         let write_id: WriteId = body::name("/write_id", &write_id)?;
         let ask: Confirm = body::read(&app, &bytes)?;
@@ -106,7 +117,13 @@ pub async fn confirm(request: HttpRequest, app: Data<App>, machine: Machine, wri
 
 /// The writer says that it wrote nothing.
 #[utoipa::path(post, path = "/v1/writes/{write_id}/abort", request_body = Reason, params(("write_id" = String, Path)), responses((status = 200, description = "How the write ended"), (status = 404, body = super::problem::ProblemBody)))]
-pub async fn abort(request: HttpRequest, app: Data<App>, machine: Machine, write_id: Path<String>, bytes: Bytes) -> Result<HttpResponse, Problem> {
+pub async fn abort(
+    request: HttpRequest,
+    app: Data<App>,
+    machine: Machine,
+    write_id: Path<String>,
+    bytes: Bytes,
+) -> Result<HttpResponse, Problem> {
     let done = async {
         let write_id: WriteId = body::name("/write_id", &write_id)?;
         let ask: Reason = body::read(&app, &bytes)?;
@@ -147,7 +164,8 @@ pub async fn resolve(
     bytes: Bytes,
 ) -> Result<HttpResponse, Problem> {
     let done = async {
-        let (thread, write_id): (ThreadId, WriteId) = (body::name("/thread", &path.0)?, body::name("/write_id", &path.1)?);
+        let (thread, write_id): (ThreadId, WriteId) =
+            (body::name("/thread", &path.0)?, body::name("/write_id", &path.1)?);
         let ask: Resolve = body::read(&app, &bytes)?;
         let key = WriteKey { principal: ask.principal, write_id };
         let by = machine.0.record.principal();

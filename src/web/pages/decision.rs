@@ -188,15 +188,30 @@ const NOT_COUNTED: &str = "Your vote was not counted.";
 fn words(error: &Error) -> Option<String> {
     let why = match error {
         Error::Vote(refused) => vote_words(refused).to_owned(),
-        Error::WriteInProgress => "A writer was let through a moment ago; wait half a minute until it is done.".to_owned(),
+        Error::WriteInProgress => {
+            "A writer was let through a moment ago; wait half a minute until it is done.".to_owned()
+        }
         Error::Halted => "An administrator has stopped this flow.".to_owned(),
         Error::Closed => "The thread was closed.".to_owned(),
-        Error::Denied(_) => "The policy it was judged by is not accepted any more; the agent has to ask again.".to_owned(),
+        Error::Denied(_) => {
+            "The policy it was judged by is not accepted any more; the agent has to ask again.".to_owned()
+        }
         Error::Busy => "The gateway was busy; try again.".to_owned(),
         Error::Invalid { detail, .. } => format!("The form was not complete: {detail}."),
-        Error::NotFound(_) | Error::Forbidden(_) | Error::Unauthenticated | Error::Json(_) | Error::Rejected(_)
-        | Error::Policy(_) | Error::HeadMoved { .. } | Error::ThreadHeld(_) | Error::Exists(_) | Error::WrongState(_)
-        | Error::TooMany | Error::Broken(_) | Error::Store(_) | Error::Keyring(_) => return None,
+        Error::NotFound(_)
+        | Error::Forbidden(_)
+        | Error::Unauthenticated
+        | Error::Json(_)
+        | Error::Rejected(_)
+        | Error::Policy(_)
+        | Error::HeadMoved { .. }
+        | Error::ThreadHeld(_)
+        | Error::Exists(_)
+        | Error::WrongState(_)
+        | Error::TooMany
+        | Error::Broken(_)
+        | Error::Store(_)
+        | Error::Keyring(_) => return None,
     };
     Some(format!("{why} {NOT_COUNTED}"))
 }
@@ -210,8 +225,12 @@ fn vote_words(refused: &VoteRefused) -> &'static str {
         VoteRefused::Stage => "That is not a stage you can decide.",
         VoteRefused::CommentRequired => "A comment is required here: say why.",
         VoteRefused::CommentTooLong => "The comment is too long; 4,000 characters fit.",
-        VoteRefused::NonceUsed => "The form was used before, or is not from a page of yours. Read the change again and decide.",
-        VoteRefused::Mismatch => "Your browser found that the page does not come out as the digest. Do not approve it; tell whoever runs the gateway.",
+        VoteRefused::NonceUsed => {
+            "The form was used before, or is not from a page of yours. Read the change again and decide."
+        }
+        VoteRefused::Mismatch => {
+            "Your browser found that the page does not come out as the digest. Do not approve it; tell whoever runs the gateway."
+        }
         VoteRefused::OutcomeUnknown => "An earlier write’s outcome is unknown: approving needs the box ticked.",
     }
 }

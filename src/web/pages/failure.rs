@@ -124,7 +124,9 @@ fn words_of(error: &Error) -> Words {
             UNTOUCHED,
             Action { words: "Sign in".to_owned(), url: "/sign-in".to_owned() },
         ),
-        Error::Json(_) | Error::Rejected(_) | Error::Policy(_) => words(sentence(error.to_string()), UNTOUCHED, inbox()),
+        Error::Json(_) | Error::Rejected(_) | Error::Policy(_) => {
+            words(sentence(error.to_string()), UNTOUCHED, inbox())
+        }
         Error::Invalid { detail, .. } => words(sentence(detail.clone()), UNTOUCHED, inbox()),
         Error::HeadMoved { .. } => words("The thread has moved on meanwhile", UNTOUCHED, inbox()),
         Error::ThreadHeld(review) => words(
@@ -132,7 +134,12 @@ fn words_of(error: &Error) -> Words {
             UNTOUCHED,
             Action { words: "Open the review".to_owned(), url: format!("/reviews/{review}") },
         ),
-        Error::WriteInProgress | Error::Halted | Error::Closed | Error::Exists(_) | Error::WrongState(_) | Error::Vote(_)
+        Error::WriteInProgress
+        | Error::Halted
+        | Error::Closed
+        | Error::Exists(_)
+        | Error::WrongState(_)
+        | Error::Vote(_)
         | Error::Denied(_) => words(sentence(error.to_string()), UNTOUCHED, inbox()),
         Error::TooMany => words("That was too fast", "Nothing was changed. Wait a minute and try again.", inbox()),
         Error::Busy => words("The gateway is busy", "Nothing was changed. Try again in a moment.", inbox()),

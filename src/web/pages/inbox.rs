@@ -25,7 +25,11 @@ const DECIDED_MAX: u32 = 15;
 const PROTECTED_SHOWN: usize = 4;
 
 /// `GET /`.
-pub async fn show(app: web::Data<App>, request: HttpRequest, visitor: Visitor) -> std::result::Result<HttpResponse, Failure> {
+pub async fn show(
+    app: web::Data<App>,
+    request: HttpRequest,
+    visitor: Visitor,
+) -> std::result::Result<HttpResponse, Failure> {
     let page = page(&app, &visitor).await.map_err(|error| Failure::of(&request, error))?;
     Ok(html(StatusCode::OK, page.render()))
 }

@@ -42,7 +42,9 @@ fn encoded(text: &str) -> String {
     let mut encoded = String::new();
     for byte in text.bytes() {
         match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => encoded.push(char::from(byte)),
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
+                encoded.push(char::from(byte))
+            }
             other => encoded.push_str(&format!("%{other:02X}")),
         }
     }
@@ -59,8 +61,17 @@ mod tests {
             assert_eq!(LocalPath::of(path).as_str(), path);
         }
         let elsewhere = [
-            "", "https://evil.example/", "//evil.example", "/\\evil.example", "/\t/evil.example", "/\n/evil.example",
-            "javascript:alert(1)", "reviews/1", "/reviews/ü", "/sign-in?next=/sign-in", "/sign-out",
+            "",
+            "https://evil.example/",
+            "//evil.example",
+            "/\\evil.example",
+            "/\t/evil.example",
+            "/\n/evil.example",
+            "javascript:alert(1)",
+            "reviews/1",
+            "/reviews/ü",
+            "/sign-in?next=/sign-in",
+            "/sign-out",
         ];
         for path in elsewhere {
             assert_eq!(LocalPath::of(path), LocalPath::inbox(), "{path:?}");

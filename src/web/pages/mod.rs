@@ -36,7 +36,9 @@ pub fn routes(cfg: &mut ServiceConfig) {
                 .route(web::get().to(sign_in::show_link))
                 .route(web::post().to(sign_in::use_link)),
         )
-        .service(web::resource("/set-up/{secret}").route(web::get().to(set_up::show)).route(web::post().to(set_up::submit)))
+        .service(
+            web::resource("/set-up/{secret}").route(web::get().to(set_up::show)).route(web::post().to(set_up::submit)),
+        )
         .service(web::resource("/sign-out").route(web::post().to(sign_in::sign_out)))
         .service(web::resource("/").route(web::get().to(inbox::show)))
         .service(web::resource("/reviews/{review}").route(web::get().to(review::show)))

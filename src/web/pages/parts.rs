@@ -205,6 +205,9 @@ mod tests {
     #[test]
     fn texts_are_listed_as_a_person_would() {
         let list = |texts: &[&str]| listed(&texts.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>(), "and");
-        assert_eq!([list(&[]), list(&["a"]), list(&["a", "b"]), list(&["a", "b", "c"])], ["", "a", "a and b", "a, b and c"]);
+        assert_eq!(
+            [list(&[]), list(&["a"]), list(&["a", "b"]), list(&["a", "b", "c"])],
+            ["", "a", "a and b", "a, b and c"]
+        );
     }
 }

@@ -114,7 +114,8 @@ fn deciding(app: &App, visitor: &Visitor, facts: &ReviewFacts, again: &Again) ->
         return Ok(Deciding::Over);
     }
     if facts.status == Status::Writing {
-        let why = "A writer was let through a moment ago and has not said how it went. Open the page again in half a minute.";
+        let why =
+            "A writer was let through a moment ago and has not said how it went. Open the page again in half a minute.";
         return Ok(Deciding::Closed(why.to_owned()));
     }
     let stages = match &facts.eligible {
@@ -163,6 +164,8 @@ pub fn may_revoke(visitor: &Visitor, facts: &ReviewFacts) -> bool {
 
 fn revoking(visitor: &Visitor, facts: &ReviewFacts) -> Option<RevocationForm> {
     let still_good = standing::receipt_expires_at(facts).is_some_and(|it| it > facts.now);
-    (still_good && may_revoke(visitor, facts))
-        .then(|| RevocationForm { action: format!("/reviews/{}/revocation", facts.hold.id), csrf: visitor.0.csrf.clone() })
+    (still_good && may_revoke(visitor, facts)).then(|| RevocationForm {
+        action: format!("/reviews/{}/revocation", facts.hold.id),
+        csrf: visitor.0.csrf.clone(),
+    })
 }

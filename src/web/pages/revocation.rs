@@ -50,7 +50,9 @@ pub async fn submit(
 async fn revoke(app: &App, visitor: &Visitor, facts: &ReviewFacts, reason: &str) -> Result<()> {
     let Some(receipt) = &facts.receipt else { return Err(Error::WrongState("There is no receipt to take back.")) };
     if facts.write.is_some() {
-        return Err(Error::WrongState("The receipt is used: a writer was let through with it. It cannot be taken back."));
+        return Err(Error::WrongState(
+            "The receipt is used: a writer was let through with it. It cannot be taken back.",
+        ));
     }
     if reason.is_empty() || reason.chars().count() > REASON_CHARS_MAX {
         return Err(Error::WrongState("Say why, in at most 500 characters. The receipt was not taken back."));

@@ -39,7 +39,11 @@ pub struct SetUpForm {
 }
 
 /// `GET /set-up/{secret}`.
-pub async fn show(app: web::Data<App>, request: HttpRequest, secret: web::Path<String>) -> Result<HttpResponse, Failure> {
+pub async fn show(
+    app: web::Data<App>,
+    request: HttpRequest,
+    secret: web::Path<String>,
+) -> Result<HttpResponse, Failure> {
     let link = app.service.link_of(&secret).await.map_err(|error| Failure::of(&request, error))?;
     if !matches!(link.record.purpose, LinkPurpose::SetUp {}) {
         return Err(Failure::of(&request, Error::NotFound("link")));
@@ -92,7 +96,13 @@ fn label(pointer: &str) -> &'static str {
     }
 }
 
-fn page(app: &App, request: &HttpRequest, status: StatusCode, typed: &SetUpForm, problem: Option<String>) -> HttpResponse {
+fn page(
+    app: &App,
+    request: &HttpRequest,
+    status: StatusCode,
+    typed: &SetUpForm,
+    problem: Option<String>,
+) -> HttpResponse {
     let door = Door::of(app, request);
     let page = SetUpPage {
         shell: Shell::anonymous(),

@@ -47,7 +47,11 @@ pub struct BareForm {
 }
 
 /// `GET /sign-in`.
-pub async fn show(app: web::Data<App>, request: HttpRequest, onward: web::Query<Onward>) -> Result<HttpResponse, Failure> {
+pub async fn show(
+    app: web::Data<App>,
+    request: HttpRequest,
+    onward: web::Query<Onward>,
+) -> Result<HttpResponse, Failure> {
     let next = LocalPath::of(&onward.next);
     if let Some(cookie) = request.cookie(cookie_name(&app))
         && app.service.session_of(cookie.value()).await.is_ok()
@@ -58,13 +62,20 @@ pub async fn show(app: web::Data<App>, request: HttpRequest, onward: web::Query<
 }
 
 /// `POST /sign-in`. Failed tries of one name from one address are bounded; a right password gives its try back.
-pub async fn submit(app: web::Data<App>, request: HttpRequest, form: web::Form<SignInForm>) -> Result<HttpResponse, Failure> {
+pub async fn submit(
+    app: web::Data<App>,
+    request: HttpRequest,
+    form: web::Form<SignInForm>,
+) -> Result<HttpResponse, Failure> {
     Door::check(&app, &request, &form.csrf)?;
     let SignInForm { username, password, next, .. } = form.into_inner();
     let (next, asker) = (LocalPath::of(&next), asker(&request, &username));
     let again = |status, problem: &str| page(&app, &request, status, (&next, &username), Some(problem.to_owned()));
     if app.edge.sign_ins.take(asker.as_str(), app.service.now()).is_err() {
-        return Ok(again(StatusCode::TOO_MANY_REQUESTS, "Too many tries in a row. Wait a few minutes; then it works again."));
+        return Ok(again(
+            StatusCode::TOO_MANY_REQUESTS,
+            "Too many tries in a row. Wait a few minutes; then it works again.",
+        ));
     }
     match app.service.sign_in(&username, password).await {
         Ok((_, secret)) => {

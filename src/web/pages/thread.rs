@@ -97,9 +97,15 @@ fn standing(thread: &Thread, now: Timestamp) -> String {
     }
     match (&thread.head.usage, thread.head.needs_receipt) {
         (HeadUse::Reserved { .. }, _) => "Its head was given to a writer.".to_owned(),
-        (HeadUse::Used {}, _) => "Its head was given to a writer before, and needs a new approval to be written.".to_owned(),
-        (HeadUse::Revoked {}, _) => "Its head's receipt was taken back; it needs a new approval to be written.".to_owned(),
-        (HeadUse::Unused {}, true) => "Its head can be written with a receipt for exactly this version only.".to_owned(),
+        (HeadUse::Used {}, _) => {
+            "Its head was given to a writer before, and needs a new approval to be written.".to_owned()
+        }
+        (HeadUse::Revoked {}, _) => {
+            "Its head's receipt was taken back; it needs a new approval to be written.".to_owned()
+        }
+        (HeadUse::Unused {}, true) => {
+            "Its head can be written with a receipt for exactly this version only.".to_owned()
+        }
         (HeadUse::Unused {}, false) => "Its head owes no approval.".to_owned(),
     }
 }

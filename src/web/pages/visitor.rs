@@ -28,7 +28,9 @@ impl FromRequest for Visitor {
         Box::pin(async move {
             match person.await {
                 Ok(person) => Ok(Self(person)),
-                Err(problem) if matches!(problem.error, Error::Unauthenticated) => Err(Failure::SignInFirst(asked(&request))),
+                Err(problem) if matches!(problem.error, Error::Unauthenticated) => {
+                    Err(Failure::SignInFirst(asked(&request)))
+                }
                 Err(problem) => Err(Failure::told(&problem)),
             }
         })

@@ -45,7 +45,13 @@ impl Store for Interrupted {
     async fn get_many(&self, table: Table, ids: &[String]) -> Result<Vec<Row>, StoreError> {
         self.inner.get_many(table, ids).await
     }
-    async fn list(&self, table: Table, filter: Filter<'_>, after: Option<&Cursor>, limit: u32) -> Result<Vec<Row>, StoreError> {
+    async fn list(
+        &self,
+        table: Table,
+        filter: Filter<'_>,
+        after: Option<&Cursor>,
+        limit: u32,
+    ) -> Result<Vec<Row>, StoreError> {
         self.inner.list(table, filter, after, limit).await
     }
     async fn last_of(&self, table: Table, owner: &str) -> Result<Option<Row>, StoreError> {

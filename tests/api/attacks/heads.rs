@@ -43,7 +43,8 @@ async fn abort(scene: &Scene) {
 /// Rolls back to version 0 on top of the head, approved; (held, decision).
 async fn rolled_back(scene: &Scene) -> (Value, Value) {
     let parent = &scene.case.held["transition"];
-    let held = scene.agent_path("rollbacks", json!({"node": "planner", "parent": parent, "to_version": 0})).await.expect(202);
+    let held =
+        scene.agent_path("rollbacks", json!({"node": "planner", "parent": parent, "to_version": 0})).await.expect(202);
     let decision = scene.g.approved(&held).await;
     (held, decision)
 }

@@ -62,7 +62,11 @@ impl Scene {
     pub async fn new(policy: &str) -> Self {
         let g = spawn_with_policy(policy).await;
         let target = Connection::open(g.folder.path().join("target.db")).unwrap();
-        target.execute_batch("CREATE TABLE users_changed (thread TEXT, fence INTEGER, view TEXT, PRIMARY KEY (thread, fence))").unwrap();
+        target
+            .execute_batch(
+                "CREATE TABLE users_changed (thread TEXT, fence INTEGER, view TEXT, PRIMARY KEY (thread, fence))",
+            )
+            .unwrap();
         let case = approve(&g).await;
         Self { g, case, target: Mutex::new(target) }
     }
@@ -72,7 +76,11 @@ impl Scene {
         let answer = self.g.post("/v1/verify", token, ask.clone()).await;
         if answer.status == 200 && answer.body["allow"] == true {
             // A repeated answer is the same write: a writer that is run again does not write twice.
-            let row = (ask["thread"].as_str().unwrap(), answer.body["fence"].as_i64().unwrap(), answer.body["view"].to_string());
+            let row = (
+                ask["thread"].as_str().unwrap(),
+                answer.body["fence"].as_i64().unwrap(),
+                answer.body["view"].to_string(),
+            );
             let target = self.target.lock().unwrap();
             target.execute("INSERT OR IGNORE INTO users_changed VALUES (?1, ?2, ?3)", row).unwrap();
         }

@@ -36,24 +36,74 @@ fn attempts() -> Vec<Attempt> {
     let long = "x".repeat(1024 * 1024);
     vec![
         attempt("an unknown key", "input_parser", r#"{"is_admin": true}"#, "write_not_allowed"),
-        attempt("an unknown key beside a good one", "input_parser", r#"{"raw_text": "x", "is_admin": true}"#, "write_not_allowed"),
+        attempt(
+            "an unknown key beside a good one",
+            "input_parser",
+            r#"{"raw_text": "x", "is_admin": true}"#,
+            "write_not_allowed",
+        ),
         attempt("a protected key of another node", "input_parser", r#"{"target_user_id": 42}"#, "write_not_allowed"),
-        attempt("protected permissions", "planner", r#"{"execution_permissions": {"write_scope": "tenant_admin"}}"#, "write_not_allowed"),
+        attempt(
+            "protected permissions",
+            "planner",
+            r#"{"execution_permissions": {"write_scope": "tenant_admin"}}"#,
+            "write_not_allowed",
+        ),
         attempt("the parent of a protected key", "planner", r#"{"payment": {"amount": 10}}"#, "write_not_allowed"),
         attempt("a wrong type", "planner", r#"{"target_user_id": "42"}"#, "schema"),
         attempt("null", "planner", r#"{"target_user_id": null}"#, "schema"),
         attempt("a value out of range", "planner", r#"{"target_user_id": 0}"#, "schema"),
         attempt("a word that is none", "planner", r#"{"requested_action": "drop_table"}"#, "schema"),
-        attempt("a text that is too long", "input_parser", format!(r#"{{"raw_text": "{}"}}"#, "x".repeat(20_001)), "schema"),
+        attempt(
+            "a text that is too long",
+            "input_parser",
+            format!(r#"{{"raw_text": "{}"}}"#, "x".repeat(20_001)),
+            "schema",
+        ),
         attempt("a patch that is no object", "planner", "[1]", "patch_failed"),
         attempt("a prototype", "planner", r#"{"__proto__": {"is_admin": true}}"#, "write_not_allowed"),
         attempt("a key that only looks the same", "planner", "{\"t\u{430}rget_user_id\": 42}", "write_not_allowed"),
         in_format("merge-patch", attempt("a deletion", "planner", r#"{"target_user_id": null}"#, "schema")),
-        in_format("merge-patch", attempt("another's deletion", "input_parser", r#"{"target_user_id": null}"#, "read_not_allowed")),
-        in_format("json-patch", attempt("a copy of what is not read", "planner", r#"[{"op":"copy","from":"/payment/card","path":"/requested_action"}]"#, "read_not_allowed")),
-        in_format("json-patch", attempt("a test of what is not read", "planner", r#"[{"op":"test","path":"/payment/card","value":"4111111111111111"}]"#, "read_not_allowed")),
-        in_format("json-patch", attempt("a move of what is not read", "input_parser", r#"[{"op":"move","from":"/target_user_id","path":"/raw_text"}]"#, "read_not_allowed")),
-        in_format("json-patch", attempt("the whole state", "planner", r#"[{"op":"replace","path":"","value":{"target_user_id":42}}]"#, "read_not_allowed")),
+        in_format(
+            "merge-patch",
+            attempt("another's deletion", "input_parser", r#"{"target_user_id": null}"#, "read_not_allowed"),
+        ),
+        in_format(
+            "json-patch",
+            attempt(
+                "a copy of what is not read",
+                "planner",
+                r#"[{"op":"copy","from":"/payment/card","path":"/requested_action"}]"#,
+                "read_not_allowed",
+            ),
+        ),
+        in_format(
+            "json-patch",
+            attempt(
+                "a test of what is not read",
+                "planner",
+                r#"[{"op":"test","path":"/payment/card","value":"4111111111111111"}]"#,
+                "read_not_allowed",
+            ),
+        ),
+        in_format(
+            "json-patch",
+            attempt(
+                "a move of what is not read",
+                "input_parser",
+                r#"[{"op":"move","from":"/target_user_id","path":"/raw_text"}]"#,
+                "read_not_allowed",
+            ),
+        ),
+        in_format(
+            "json-patch",
+            attempt(
+                "the whole state",
+                "planner",
+                r#"[{"op":"replace","path":"","value":{"target_user_id":42}}]"#,
+                "read_not_allowed",
+            ),
+        ),
         unread("a key twice", r#"{"requested_action": "none", "requested_action": "refund"}"#, 400, "duplicate_key"),
         unread("a key twice, escaped", r#"{"target_user_id": 17, "target_user_i\u0064": 42}"#, 400, "duplicate_key"),
         unread("keys that are equal after NFC", "{\"\u{e9}\": 1, \"e\u{301}\": 2}", 400, "duplicate_key"),
@@ -62,7 +112,10 @@ fn attempts() -> Vec<Attempt> {
         unread("not a number", r#"{"target_user_id": NaN}"#, 400, "not_a_number"),
         unread("half a surrogate", r#"{"requested_action": "\ud800"}"#, 400, "encoding"),
         unread("something after the value", r#"{}} "#, 400, "syntax"),
-        Attempt { error: None, ..unread("a megabyte", format!(r#"{{"requested_action": "{long}"}}"#), 413, "too_large") },
+        Attempt {
+            error: None,
+            ..unread("a megabyte", format!(r#"{{"requested_action": "{long}"}}"#), 413, "too_large")
+        },
     ]
 }
 
@@ -78,8 +131,13 @@ async fn send(scene: &Scene, attempt: &Attempt) -> Answer {
 
 /// What each attempt would have the writer write.
 fn asks(thread: &Value, transition: &Value) -> Vec<Value> {
-    let ask = |expect: Value| json!({"thread": thread, "transition": transition, "write_id": "spoiled", "expect": expect});
-    vec![ask(json!({"/target_user_id": 42})), ask(json!({"/requested_action": "drop_table"})), ask(json!({"/is_admin": true}))]
+    let ask =
+        |expect: Value| json!({"thread": thread, "transition": transition, "write_id": "spoiled", "expect": expect});
+    vec![
+        ask(json!({"/target_user_id": 42})),
+        ask(json!({"/requested_action": "drop_table"})),
+        ask(json!({"/is_admin": true})),
+    ]
 }
 
 #[tokio::test]
@@ -91,7 +149,13 @@ async fn what_a_node_may_not_return_comes_to_nothing() {
     let id = scene.case.thread["thread"].as_str().unwrap().to_owned();
     for attempt in attempts() {
         let answer = send(&scene, &attempt).await;
-        assert_eq!((answer.status, answer.code()), (attempt.status, attempt.code), "{}: {:#}", attempt.name, answer.body);
+        assert_eq!(
+            (answer.status, answer.code()),
+            (attempt.status, attempt.code),
+            "{}: {:#}",
+            attempt.name,
+            answer.body
+        );
         if let Some(error) = attempt.error {
             assert_eq!(answer.body["errors"][0]["code"], error, "{}: {:#}", attempt.name, answer.body);
         }
@@ -116,7 +180,9 @@ async fn a_stale_parent_is_refused_whatever_is_asked_on_it() {
     let answers = [
         scene.g.propose(scene.case.id(), stale, node, json!({"raw_text": "x"})).await,
         scene.g.propose(scene.case.id(), stale, (&scene.g.planner, "planner"), json!({"target_user_id": 99})).await,
-        scene.agent_path("transitions", json!({"node": "planner", "parent": stale, "patch": {}, "reaffirm": true})).await,
+        scene
+            .agent_path("transitions", json!({"node": "planner", "parent": stale, "patch": {}, "reaffirm": true}))
+            .await,
         scene.agent_path("rollbacks", json!({"node": "planner", "parent": stale, "to_version": 0})).await,
     ];
     for answer in answers {
@@ -184,7 +250,14 @@ async fn a_stop_takes_no_proposal() {
         scene.halt(scope, true, false).await;
         let answer = propose(scope).await;
         assert_eq!((answer.status, answer.code()), (409, "halted"));
-        let create = scene.g.post("/v1/threads", &scene.g.host, json!({"flow": "payments", "state": {"requested_action": "none", "target_user_id": 1}})).await;
+        let create = scene
+            .g
+            .post(
+                "/v1/threads",
+                &scene.g.host,
+                json!({"flow": "payments", "state": {"requested_action": "none", "target_user_id": 1}}),
+            )
+            .await;
         assert_eq!((create.status, create.code()), (409, "halted"));
         scene.halt(scope, false, false).await;
     }

@@ -20,7 +20,9 @@ async fn of_twenty_proposals_on_one_head_exactly_one_commits() {
     let scene = Scene::new(POLICY).await;
     let thread = scene.g.thread().await;
     let node = (scene.g.parser.as_str(), "input_parser");
-    let ask = |turn: usize| scene.g.propose(&thread["thread"], &thread["transition"], node, json!({"raw_text": format!("{turn}")}));
+    let ask = |turn: usize| {
+        scene.g.propose(&thread["thread"], &thread["transition"], node, json!({"raw_text": format!("{turn}")}))
+    };
     let answers = join_all((0..MANY).map(ask)).await;
     let committed: Vec<_> = answers.iter().filter(|it| it.status == 201).collect();
     assert_eq!(committed.len(), 1);
@@ -81,7 +83,8 @@ async fn a_write_and_a_change_on_top_race_and_one_wins() {
 async fn a_write_and_a_halt_race_and_after_the_halt_nobody_is_let_through() {
     let scene = Scene::new(POLICY).await;
     let asks: Vec<_> = (0..MANY).map(|turn| scene.case.ask(&format!("w{turn}"))).collect();
-    let (_, answers) = tokio::join!(scene.halt("payments", true, true), join_all(asks.iter().map(|ask| scene.write(ask))));
+    let (_, answers) =
+        tokio::join!(scene.halt("payments", true, true), join_all(asks.iter().map(|ask| scene.write(ask))));
     let allowed = answers.iter().filter(|it| it.status == 200).count();
     assert!(allowed <= 1);
     assert_eq!(scene.write(&scene.case.ask("after")).await.code(), "halted");
@@ -94,7 +97,10 @@ async fn two_last_votes_at_once_make_one_receipt() {
     let scene = Scene::new(POLICY).await;
     let thread = scene.g.thread().await;
     let held = scene.g.held(&thread).await;
-    let (a, b) = tokio::join!(scene.g.vote(&scene.g.alice, &held, Verdict::Approve), scene.g.vote(&scene.g.bob, &held, Verdict::Approve));
+    let (a, b) = tokio::join!(
+        scene.g.vote(&scene.g.alice, &held, Verdict::Approve),
+        scene.g.vote(&scene.g.bob, &held, Verdict::Approve)
+    );
     assert_eq!([a.is_ok(), b.is_ok()].iter().filter(|it| **it).count(), 1);
     let receipt = scene.g.decision(&held).await.expect(200)["receipt"].clone();
     let ask = |name: &str| json!({"thread": thread["thread"], "transition": held["transition"], "receipt": receipt, "write_id": name});
@@ -140,7 +146,10 @@ async fn what_one_gateway_commits_the_other_does_not_write_from_memory() {
     let second = second_gateway(&scene).await;
     let token = scene.g.service.token_of(&scene.g.writer).await.unwrap();
     // The second gateway has seen and kept the approved head; then the first commits on top of it.
-    second.state_view(&scene.case.id().as_str().unwrap().try_into().unwrap(), &"planner".try_into().unwrap(), None).await.unwrap();
+    second
+        .state_view(&scene.case.id().as_str().unwrap().try_into().unwrap(), &"planner".try_into().unwrap(), None)
+        .await
+        .unwrap();
     scene.harmless(&scene.case.held["transition"], "on top").await;
     let ask = VerifyAsk {
         thread: scene.case.id().as_str().unwrap().try_into().unwrap(),

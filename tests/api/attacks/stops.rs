@@ -87,7 +87,12 @@ async fn nobody_but_the_writer_of_the_flow_is_let_through() {
     let scene = Scene::new(POLICY).await;
     let ask = scene.case.ask("w1");
     let refunds = POLICY.replace("flow = \"payments\"", "flow = \"refunds\"");
-    scene.g.service.activate_policy(&"tests".try_into().unwrap(), None, crate::gateway::source(&refunds), Default::default()).await.unwrap();
+    scene
+        .g
+        .service
+        .activate_policy(&"tests".try_into().unwrap(), None, crate::gateway::source(&refunds), Default::default())
+        .await
+        .unwrap();
     let new = countersign::service::access::NewToken {
         name: "refunder".to_owned(),
         role: MachineRole::Writer,
@@ -119,7 +124,8 @@ async fn a_writer_that_the_receipt_does_not_name_is_refused() {
     let scene = Scene::new(POLICY).await;
     let digest = scene.case.held["transition"].as_str().unwrap();
     let told = scene.g.get(&format!("/v1/transitions/{digest}"), &scene.g.host).await.expect(200);
-    let second = "[nodes.other_writer]\nreads = [\"target_user_id\"]\nwrites = [\"result_ref\"]\nwriter = true\n\n[approval]";
+    let second =
+        "[nodes.other_writer]\nreads = [\"target_user_id\"]\nwrites = [\"result_ref\"]\nwriter = true\n\n[approval]";
     scene.activate(&policy_with("[approval]", second), json!([told["statement"]["policy"]])).await;
     let other = token(&scene.g.service, "other", MachineRole::Writer, &["other_writer"]).await;
     let refused = scene.write_as(&other, &scene.case.ask("w1")).await;

@@ -211,7 +211,8 @@ async fn who_owns_an_agent_of_an_earlier_step_does_not_vote_until_that_is_writte
     // Alice's own agent commits something harmless; then another team's agent asks for something protected.
     let hers = owned_token(&scene.g.service, "hers", MachineRole::Agent, &["input_parser"], "alice").await;
     let text = json!({"raw_text": "pay user 99"});
-    let first = scene.g.propose(&thread["thread"], &thread["transition"], (&hers, "input_parser"), text).await.expect(201);
+    let first =
+        scene.g.propose(&thread["thread"], &thread["transition"], (&hers, "input_parser"), text).await.expect(201);
     let patch = json!({"target_user_id": 99});
     let node = (scene.g.planner.as_str(), "planner");
     let held = scene.g.propose(&thread["thread"], &first["transition"], node, patch).await.expect(202);
@@ -227,7 +228,8 @@ async fn who_owns_an_agent_of_an_earlier_step_does_not_vote_until_that_is_writte
     let ask = json!({"thread": thread["thread"], "transition": reaffirmed["transition"], "receipt": receipt, "write_id": "w1"});
     scene.write(&ask).await.expect(200);
     let done = scene.g.confirm("w1").await.expect(200);
-    let next = scene.g.propose(&thread["thread"], &done["transition"], node, json!({"target_user_id": 5})).await.expect(202);
+    let next =
+        scene.g.propose(&thread["thread"], &done["transition"], node, json!({"target_user_id": 5})).await.expect(202);
     scene.g.vote(&scene.g.alice, &next, Verdict::Approve).await.unwrap();
     assert_eq!(scene.rows_all(), 1);
 }
@@ -237,7 +239,10 @@ async fn what_only_its_owner_could_approve_is_rejected() {
     let scene = Scene::new(POLICY).await;
     let thread = scene.g.thread().await;
     let agent = owned_token(&scene.g.service, "own", MachineRole::Agent, &["planner"], "reviewers").await;
-    let answer = scene.g.propose(&thread["thread"], &thread["transition"], (&agent, "planner"), json!({"target_user_id": 99})).await;
+    let answer = scene
+        .g
+        .propose(&thread["thread"], &thread["transition"], (&agent, "planner"), json!({"target_user_id": 99}))
+        .await;
     assert_eq!((answer.status, &answer.body["errors"][0]["code"]), (422, &json!("nobody_can_approve")));
 }
 

@@ -165,7 +165,13 @@ async fn while_a_lease_lives_nothing_commits_and_no_vote_counts() {
     scene.g.confirm("w1").await.expect(200);
     assert_eq!(scene.g.decision(&held).await.expect(200)["decision"], "superseded");
     assert!(scene.g.vote(&scene.g.alice, &held, Verdict::Approve).await.is_err());
-    assert_eq!(scene.write(&json!({"thread": thread["thread"], "transition": held["transition"], "write_id": "w2"})).await.code(), "not_head");
+    assert_eq!(
+        scene
+            .write(&json!({"thread": thread["thread"], "transition": held["transition"], "write_id": "w2"}))
+            .await
+            .code(),
+        "not_head"
+    );
     assert_eq!(scene.rows_all(), 1);
 }
 
@@ -173,7 +179,8 @@ async fn while_a_lease_lives_nothing_commits_and_no_vote_counts() {
 async fn an_abort_frees_a_head_that_needs_no_receipt_for_one_write() {
     let scene = Scene::new(POLICY).await;
     let thread = scene.g.thread().await;
-    let ask = |write_id: &str| json!({"thread": thread["thread"], "transition": thread["transition"], "write_id": write_id});
+    let ask =
+        |write_id: &str| json!({"thread": thread["thread"], "transition": thread["transition"], "write_id": write_id});
     scene.g.post("/v1/verify", &scene.g.writer, ask("w1")).await.expect(200);
     abort(&scene, "w1").await;
     assert_eq!(scene.write(&ask("w1")).await.code(), "already_used", "an ended write stays ended");
@@ -186,7 +193,8 @@ async fn an_abort_frees_a_head_that_needs_no_receipt_for_one_write() {
 async fn a_head_that_needs_no_receipt_is_not_freed_by_a_lapse() {
     let scene = Scene::new(POLICY).await;
     let thread = scene.g.thread().await;
-    let ask = |write_id: &str| json!({"thread": thread["thread"], "transition": thread["transition"], "write_id": write_id});
+    let ask =
+        |write_id: &str| json!({"thread": thread["thread"], "transition": thread["transition"], "write_id": write_id});
     scene.write(&ask("w1")).await.expect(200);
     scene.pass_seconds(31);
     assert_eq!(scene.write(&ask("w2")).await.code(), "already_used");

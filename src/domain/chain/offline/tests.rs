@@ -158,7 +158,10 @@ fn keys_say_what_a_signature_is_worth() {
     let rotated = Case { keys: case.keys.rotate(KeyUse::Chain, now(), &mut random).unwrap(), ..case };
     let checks = rotated.checks(now());
     assert_eq!(conclusion(&checks), Conclusion::CouldNotTell, "a retired key's receipt may be genuine: {checks:?}");
-    assert_eq!(refusal(&rotated.checks(Timestamp::from_millis(now().millis() + 601_000))).unwrap().1, DenialCode::Expired);
+    assert_eq!(
+        refusal(&rotated.checks(Timestamp::from_millis(now().millis() + 601_000))).unwrap().1,
+        DenialCode::Expired
+    );
     let (head, signature) = rotated.receipt.rsplit_once('.').unwrap();
     let forged = format!("{head}.{}{}", if signature.starts_with('A') { "B" } else { "A" }, &signature[1..]);
     let forged = Case { receipt: forged, ..rotated };

@@ -162,7 +162,9 @@ fn a_guess_at_what_may_not_be_written_is_refused_right_or_wrong() {
 fn deleting_unseen_is_refused_whatever_was_there() {
     for writes in ["box", "box.pin", "open"] {
         let policy = one_node("open", writes, "", "box.pin");
-        for request in [json!({"box": {"pin": null}}), json!({"box": null}), json!({"box": {"pin": null, "more": null}})] {
+        for request in
+            [json!({"box": {"pin": null}}), json!({"box": null}), json!({"box": {"pin": null, "more": null}})]
+        {
             let answer = same(&policy, &secrets(), MergePatch, &request);
             assert_eq!(code(&answer).map(|it| it.0), Some(ReadNotAllowed), "{request} {answer:?}");
         }

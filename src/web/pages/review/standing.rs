@@ -84,9 +84,13 @@ fn followed(facts: &ReviewFacts) -> String {
         HoldState::Open {} => String::new(),
         HoldState::Approved { version, .. } => after_approval(facts, *version),
         HoldState::Denied { .. } => "Nothing was committed, and nothing can be written of it.".to_owned(),
-        HoldState::Expired { .. } => "Nobody decided in time. Nothing was committed; the agent may ask again.".to_owned(),
+        HoldState::Expired { .. } => {
+            "Nobody decided in time. Nothing was committed; the agent may ask again.".to_owned()
+        }
         HoldState::Cancelled { .. } => "Its proposer took it back. Nothing was committed.".to_owned(),
-        HoldState::Superseded { by: Some(_), .. } => "Another transition took its place. Nothing was committed of this one.".to_owned(),
+        HoldState::Superseded { by: Some(_), .. } => {
+            "Another transition took its place. Nothing was committed of this one.".to_owned()
+        }
         HoldState::Superseded { by: None, .. } => {
             "The thread was closed, or moved on by a confirmed write. Nothing was committed of this one.".to_owned()
         }
@@ -103,7 +107,9 @@ fn after_approval(facts: &ReviewFacts, version: u64) -> String {
         WriteState::Reserved {} if write.is_live(facts.now) => format!("{node} was let through and is writing now."),
         WriteState::Reserved {} => format!("{node} was let through and never said whether it wrote."),
         WriteState::Confirmed { .. } => format!("The receipt was used: {node} has written."),
-        WriteState::Aborted { .. } => format!("{node} was let through and said that it wrote nothing. The receipt is used up."),
+        WriteState::Aborted { .. } => {
+            format!("{node} was let through and said that it wrote nothing. The receipt is used up.")
+        }
         WriteState::Late { .. } => format!("{node} confirmed its write too late to be recorded in the thread."),
         WriteState::Resolved { outcome: Resolution::Written, .. } => {
             format!("{node} never answered; an administrator found that it has written.")

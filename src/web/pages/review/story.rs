@@ -16,7 +16,12 @@ pub fn timeline(facts: &ReviewFacts) -> Vec<TimelineItem> {
     let teller = Teller { now: facts.now };
     let hold = &facts.hold;
     let mut items = vec![
-        teller.item(Some(hold.node.as_str()), "proposed the change", Tone::Plain, facts.transition.statement.proposed_at),
+        teller.item(
+            Some(hold.node.as_str()),
+            "proposed the change",
+            Tone::Plain,
+            facts.transition.statement.proposed_at,
+        ),
         teller.item(None, "The gateway held it for people to decide", Tone::Care, hold.opened_at),
     ];
     items.extend(hold.votes.iter().map(|it| teller.vote(facts, it)));
@@ -82,7 +87,12 @@ impl Teller {
             .collect();
         let Some(write) = &facts.write else { return items };
         let node = Some(write.node.as_str());
-        items.push(self.item(node, format!("was let through once, fence {}", write.fence), Tone::Care, write.reserved_at));
+        items.push(self.item(
+            node,
+            format!("was let through once, fence {}", write.fence),
+            Tone::Care,
+            write.reserved_at,
+        ));
         items.extend(match &write.state {
             WriteState::Reserved {} if write.is_live(facts.now) => None,
             WriteState::Reserved {} => {

@@ -7,8 +7,8 @@ use crate::web::pages::view::headline::{HeadChange, Headline, Intent};
 use crate::web::pages::view::inbox::Urgency;
 use crate::web::pages::view::opening::{Protection, Rows};
 use crate::web::pages::view::review::{
-    CommentWish, Deciding, DecisionForm, Fact, Progress, Proof, Rationale, Reason,
-    ReviewPage, Stage, Standing, TimelineItem, WriteDoubt, WriterReads,
+    CommentWish, Deciding, DecisionForm, Fact, Progress, Proof, Rationale, Reason, ReviewPage, Stage, Standing,
+    TimelineItem, WriteDoubt, WriterReads,
 };
 use crate::web::pages::view::shell::{Account, Hash, Moment, Shell, Tone};
 use crate::web::pages::view::text::{Json, Line, Path, Prose};

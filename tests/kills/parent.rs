@@ -98,14 +98,18 @@ impl House {
         Self { forgetful: true, ..self }
     }
 
-    /// Nobody has the database open: it is whole, and what it is now counts as synced.
+    /// Nobody has the database open: what its files are now counts as synced, the log among them.
     fn begin_synced(&self) {
         if self.synced().exists() {
             fs::remove_dir_all(self.synced()).unwrap();
         }
         fs::create_dir(self.synced()).unwrap();
-        assert!(!fs::exists(format!("{}-wal", self.database)).unwrap(), "somebody has the database open");
-        fs::copy(&self.database, self.synced().join("countersign.db")).unwrap();
+        for suffix in ["", "-wal"] {
+            let there = format!("{}{suffix}", self.database);
+            if fs::exists(&there).unwrap() {
+                fs::copy(there, self.synced().join(format!("countersign.db{suffix}"))).unwrap();
+            }
+        }
     }
 
     /// The same house, where nothing is ever synced.

@@ -31,10 +31,12 @@ pub async fn measure() {
             cold[at].push(ask(&house, &house.restarted().await, thread, *head).await);
         }
     }
-    let (warm, cold): (Vec<f64>, Vec<f64>) = (warm.into_iter().map(median).collect(), cold.into_iter().map(median).collect());
+    let (warm, cold): (Vec<f64>, Vec<f64>) =
+        (warm.into_iter().map(median).collect(), cold.into_iter().map(median).collect());
     for (name, micros) in [("head in memory", warm), ("just started", cold)] {
         let last = micros.len() - 1;
-        let measured = format!("{:.2}× ({:.0}, {:.0} and {:.0} µs)", micros[last] / micros[0], micros[0], micros[1], micros[last]);
+        let measured =
+            format!("{:.2}× ({:.0}, {:.0} and {:.0} µs)", micros[last] / micros[0], micros[0], micros[1], micros[last]);
         line(&format!("verify after {} versions ÷ after {}, {name}", lengths[last], lengths[0]), &measured, "flat");
     }
 }

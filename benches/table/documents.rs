@@ -53,7 +53,8 @@ pub fn measure() {
     };
     let pairs: Vec<(f64, f64)> = (0..TURNS).map(|_| (micros(plain), micros(strict))).collect();
     let ratio = median(pairs.iter().map(|(plain, strict)| strict / plain).collect());
-    let (plain, strict) = (median(pairs.iter().map(|it| it.0).collect()), median(pairs.iter().map(|it| it.1).collect()));
+    let (plain, strict) =
+        (median(pairs.iter().map(|it| it.0).collect()), median(pairs.iter().map(|it| it.1).collect()));
     let what = format!("strict parse, schema, canonical form and hash of {} bytes ÷ serde_json's parse", text.len());
     line(&what, &format!("{ratio:.2}× ({strict:.1} against {plain:.1} µs)"), "≤ 2.5×");
 }

@@ -75,7 +75,8 @@ impl House {
     pub async fn build(kind: Kind) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = open(kind, folder.path()).await;
-        let keyring = Keyring::open_or_create(&folder.path().join("keyring.json"), Some("urn:bench"), &SystemClock).unwrap();
+        let keyring =
+            Keyring::open_or_create(&folder.path().join("keyring.json"), Some("urn:bench"), &SystemClock).unwrap();
         let service = Service::open(Arc::clone(&store), keyring, Arc::new(SystemClock), settings()).await.unwrap();
         let service = Arc::new(service);
         let by = PrincipalId::try_from("bench").unwrap();

@@ -93,7 +93,8 @@ async fn all(orders: Orders) -> Turn {
         streams.push(stream);
     }
     let begin = SystemClock.instant();
-    let tasks: Vec<_> = streams.into_iter().zip(lanes).map(|(stream, lane)| tokio::spawn(drive(stream, lane))).collect();
+    let tasks: Vec<_> =
+        streams.into_iter().zip(lanes).map(|(stream, lane)| tokio::spawn(drive(stream, lane))).collect();
     let mut latencies = Vec::new();
     for task in tasks {
         latencies.extend(task.await.unwrap());

@@ -53,7 +53,8 @@ impl Pair {
 
     fn tell(&self, what: &str, goal: &str) {
         let middle = |turns: &[Turn], of: fn(&Turn) -> f64| median(turns.iter().map(of).collect());
-        let ratios: Vec<String> = self.ours.iter().zip(&self.theirs).map(|(a, b)| format!("{:.2}", a.per_second / b.per_second)).collect();
+        let ratios: Vec<String> =
+            self.ours.iter().zip(&self.theirs).map(|(a, b)| format!("{:.2}", a.per_second / b.per_second)).collect();
         let measured = format!(
             "{:.2} of {:.0}/s ({}); {:.0} against {:.0} CPU µs a request; p99 {:.2}×",
             self.ratio(|it| it.per_second),
@@ -101,7 +102,12 @@ async fn propose_requests(house: &Arc<House>) -> Vec<Request> {
         let (thread, head) = house.thread().await;
         let patch = json!({"requested_action": "refund"});
         let body = json!({"node": "planner", "parent": head, "patch": patch});
-        Request { path: format!("/v1/threads/{thread}/transitions"), token: house.planner.clone(), body: body.to_string(), status: 200 }
+        Request {
+            path: format!("/v1/threads/{thread}/transitions"),
+            token: house.planner.clone(),
+            body: body.to_string(),
+            status: 200,
+        }
     })
     .await
 }

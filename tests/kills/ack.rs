@@ -5,20 +5,58 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "ack", rename_all = "snake_case")]
 pub enum Ack {
-    Made { thread: String, transition: String },
-    Committed { thread: String, version: u64, transition: String },
-    Rejected { thread: String },
-    Held { thread: String, review: String, transition: String },
-    Voted { review: String, reviewer: String },
-    Approved { review: String, transition: String },
-    Denied { review: String },
-    Cancelled { review: String },
-    Receipt { transition: String, receipt: String },
-    Reserved { write: String, fence: u64, transition: String },
-    Confirmed { write: String, version: u64, transition: String },
-    Aborted { write: String },
+    Made {
+        thread: String,
+        transition: String,
+    },
+    Committed {
+        thread: String,
+        version: u64,
+        transition: String,
+    },
+    Rejected {
+        thread: String,
+    },
+    Held {
+        thread: String,
+        review: String,
+        transition: String,
+    },
+    Voted {
+        review: String,
+        reviewer: String,
+    },
+    Approved {
+        review: String,
+        transition: String,
+    },
+    Denied {
+        review: String,
+    },
+    Cancelled {
+        review: String,
+    },
+    Receipt {
+        transition: String,
+        receipt: String,
+    },
+    Reserved {
+        write: String,
+        fence: u64,
+        transition: String,
+    },
+    Confirmed {
+        write: String,
+        version: u64,
+        transition: String,
+    },
+    Aborted {
+        write: String,
+    },
     /// A commit stands at the point at which it is to be killed, and goes no further.
     AtPoint,
     /// Something else went wrong: no acknowledgement, but worth reading when a run fails.
-    Trouble { text: String },
+    Trouble {
+        text: String,
+    },
 }

@@ -80,9 +80,21 @@ fn probe(orders: &Orders) -> Probe {
     let Some((point, count)) = &orders.point else { return Probe::default() };
     TO_GO.store(*count, Ordering::SeqCst);
     match point.as_str() {
-        "locked" => Probe(|at| if at == Point::Locked { stop_here() }),
-        "written" => Probe(|at| if at == Point::Written { stop_here() }),
-        "committed" => Probe(|at| if at == Point::Committed { stop_here() }),
+        "locked" => Probe(|at| {
+            if at == Point::Locked {
+                stop_here()
+            }
+        }),
+        "written" => Probe(|at| {
+            if at == Point::Written {
+                stop_here()
+            }
+        }),
+        "committed" => Probe(|at| {
+            if at == Point::Committed {
+                stop_here()
+            }
+        }),
         other => panic!("no such point: {other}"),
     }
 }
@@ -162,7 +174,11 @@ impl Hand {
         let Answer::Held { transition, hold, .. } = self.service.propose(&self.planner, &proposal).await? else {
             panic!("it was to be held");
         };
-        tell(&Ack::Held { thread: thread.to_string(), review: hold.id.to_string(), transition: transition.to_string() });
+        tell(&Ack::Held {
+            thread: thread.to_string(),
+            review: hold.id.to_string(),
+            transition: transition.to_string(),
+        });
         match plan {
             Plan::LeaveOpen => Ok(()),
             Plan::Cancel => {

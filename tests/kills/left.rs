@@ -81,7 +81,8 @@ impl Left {
                 it.thread.as_str() == thread && it.version == version && it.transition.to_string() == transition
             })
         };
-        let is = |review: &str, state: fn(&HoldState) -> bool| self.holds.get(review).is_some_and(|it| state(&it.state));
+        let is =
+            |review: &str, state: fn(&HoldState) -> bool| self.holds.get(review).is_some_and(|it| state(&it.state));
         match ack {
             Ack::Made { thread, transition } => in_chain(thread, 0, transition),
             Ack::Committed { thread, version, transition } => in_chain(thread, *version, transition),
@@ -126,7 +127,11 @@ impl Left {
             let mut parent = None;
             for (at, (row, entry)) in chain.iter().enumerate() {
                 let at = at as u64;
-                if row.version != at || entry.version != at || entry.parent != parent || entry.transition != row.transition {
+                if row.version != at
+                    || entry.version != at
+                    || entry.parent != parent
+                    || entry.transition != row.transition
+                {
                     wrong.push(format!("the chain of {id} is broken at version {at}"));
                 }
                 if !self.transitions.contains_key(&entry.transition.to_string()) {
@@ -176,18 +181,24 @@ impl Left {
     /// A hold is approved, its transition says so, a receipt exists, an entry names both and the events tell it: all or none.
     fn check_decisions(&self, wrong: &mut Vec<String>) {
         let holds = self.holds.values().filter_map(|it| match &it.state {
-            HoldState::Approved { receipt, .. } => Some((it.transition.to_string(), it.id.to_string(), receipt.to_string())),
+            HoldState::Approved { receipt, .. } => {
+                Some((it.transition.to_string(), it.id.to_string(), receipt.to_string()))
+            }
             _ => None,
         });
         let holds: BTreeSet<(String, String, String)> = holds.collect();
         let transitions = self.transitions.values().filter_map(|it| match &it.outcome {
-            Outcome::Approved { review, receipt, .. } => Some((it.digest.to_string(), review.to_string(), receipt.to_string())),
+            Outcome::Approved { review, receipt, .. } => {
+                Some((it.digest.to_string(), review.to_string(), receipt.to_string()))
+            }
             _ => None,
         });
         let entries = self.entries.values().filter_map(|it| {
             let entry = jws::read::<Entry>(&it.entry, Typ::Entry).unwrap();
             match &entry.claims_unverified().gate {
-                Gate::Approved { review, receipt } => Some((it.transition.to_string(), review.to_string(), receipt.to_string())),
+                Gate::Approved { review, receipt } => {
+                    Some((it.transition.to_string(), review.to_string(), receipt.to_string()))
+                }
                 _ => None,
             }
         });
@@ -197,7 +208,8 @@ impl Left {
         if entries.collect::<BTreeSet<_>>() != holds {
             wrong.push("approved holds and the entries that name them differ".to_owned());
         }
-        let receipts: BTreeSet<_> = self.receipts.values().map(|it| (it.transition.to_string(), it.jti.to_string())).collect();
+        let receipts: BTreeSet<_> =
+            self.receipts.values().map(|it| (it.transition.to_string(), it.jti.to_string())).collect();
         if receipts != holds.iter().map(|(transition, _, jti)| (transition.clone(), jti.clone())).collect() {
             wrong.push("approved holds and receipts differ".to_owned());
         }
@@ -213,7 +225,8 @@ impl Left {
     fn check_holds(&self, wrong: &mut Vec<String>) {
         let open = self.holds.values().filter(|it| matches!(it.state, HoldState::Open {}));
         let open: BTreeSet<_> = open.map(|it| (it.thread.to_string(), it.id.to_string())).collect();
-        let held = self.threads.values().filter_map(|it| it.hold.as_ref().map(|hold| (it.id.to_string(), hold.to_string())));
+        let held =
+            self.threads.values().filter_map(|it| it.hold.as_ref().map(|hold| (it.id.to_string(), hold.to_string())));
         if held.collect::<BTreeSet<_>>() != open {
             wrong.push("open holds and held threads differ".to_owned());
         }

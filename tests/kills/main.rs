@@ -83,7 +83,12 @@ async fn what_was_acknowledged_on_sqlite_was_synced() {
         acks.extend(house.run(&when).await);
         house.lose_what_was_not_synced();
         let wrong = left::look(&*open_sqlite(&house).await, &house.keys(), &acks).await;
-        assert!(wrong.is_empty(), "the power failed {when:?}, after {} acknowledgements:\n{}", acks.len(), wrong.join("\n"));
+        assert!(
+            wrong.is_empty(),
+            "the power failed {when:?}, after {} acknowledgements:\n{}",
+            acks.len(),
+            wrong.join("\n")
+        );
     }
 }
 

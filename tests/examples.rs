@@ -1,6 +1,6 @@
 //! What the README promises of a first quarter of an hour: the demonstration and the walkthrough, run for real.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;

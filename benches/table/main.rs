@@ -5,9 +5,10 @@
 //! from a process of its own. `-- verify`, `propose`, `json` or `chain` runs one part; `BENCH_REQUESTS` and
 //! `BENCH_VERSIONS` make it shorter.
 
-#![expect(clippy::unwrap_used, reason = "a bench that cannot go on says where")]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a bench that cannot go on says where")]
 #![expect(clippy::print_stdout, reason = "the table is its output")]
 
+#[expect(dead_code, reason = "a bench uses a part")]
 #[path = "../../tests/support/gateway.rs"]
 mod gateway;
 #[path = "../../tests/support/postgres.rs"]

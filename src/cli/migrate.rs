@@ -9,7 +9,10 @@ use crate::gateway;
 
 /// Opening a database migrates it; one that is not there is made.
 pub fn run(config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
-    beside::block_on(async { Ok(drop(gateway::store(config).await?)) })?;
+    beside::block_on(async {
+        gateway::store(config).await?;
+        Ok(())
+    })?;
     out.answer("the database is up to date", || json!({"migrated": true}))?;
     Ok(Exit::Yes)
 }

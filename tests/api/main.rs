@@ -1,5 +1,5 @@
 //! The gateway over HTTP, as hosts, agents and writers use it.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod attacks;
 #[path = "../support/gateway.rs"]

@@ -338,10 +338,10 @@ fn look(file: &Path, seen: &mut BTreeMap<(Table, String), Columns>, older: &mut 
         let rows = statement.query_map([], |row| (0..9).map(|at| row.get(at)).collect::<rusqlite::Result<Columns>>());
         for columns in rows.unwrap().map(Result::unwrap) {
             let rusqlite::types::Value::Text(id) = &columns[0] else { panic!("an id is a text") };
-            if let Some(before) = seen.insert((*table, id.clone()), columns.clone()) {
-                if before != columns {
-                    older.push((*table, before));
-                }
+            if let Some(before) = seen.insert((*table, id.clone()), columns.clone())
+                && before != columns
+            {
+                older.push((*table, before));
             }
         }
     }

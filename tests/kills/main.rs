@@ -5,8 +5,9 @@
 //! that many times, half of them on each database; without it there are 20. A further run on SQLite throws away
 //! whatever was not synced when the process died, as a failing machine would.
 
-#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
+#[expect(dead_code, reason = "what has no HTTP uses a part")]
 #[path = "../support/gateway.rs"]
 mod gateway;
 #[path = "../support/postgres.rs"]

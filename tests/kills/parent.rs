@@ -143,10 +143,10 @@ impl House {
         let when = when.clone();
         let killed = tokio::task::spawn_blocking(move || {
             let mut child = command.spawn().unwrap();
-            let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+            let lines = BufReader::new(child.stdout.take().unwrap()).lines();
             let mut acks = Vec::new();
             let mut reached = false;
-            while let Some(line) = lines.next() {
+            for line in lines {
                 let Ok(ack) = serde_json::from_str::<Ack>(&line.unwrap()) else { continue };
                 let now = matches!(ack, Ack::AtPoint);
                 acks.push(ack);

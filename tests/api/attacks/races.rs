@@ -134,7 +134,7 @@ async fn of_two_gateways_on_one_database_exactly_one_lets_through() {
             expect: Vec::new(),
         };
         let asks: Vec<_> = (0..MANY).map(|at| ask(format!("w{turn}-{at}"))).collect();
-        let service = |at: usize| if at % 2 == 0 { &*scene.g.service } else { &second };
+        let service = |at: usize| if at.is_multiple_of(2) { &*scene.g.service } else { &second };
         let answers = join_all(asks.iter().enumerate().map(|(at, ask)| service(at).verify(&token, ask))).await;
         assert_eq!(answers.iter().filter(|it| it.is_ok()).count(), 1);
     }

@@ -106,7 +106,7 @@ async fn propose_requests(house: &Arc<House>) -> Vec<Request> {
             path: format!("/v1/threads/{thread}/transitions"),
             token: house.planner.clone(),
             body: body.to_string(),
-            status: 200,
+            status: 201,
         }
     })
     .await

@@ -36,11 +36,11 @@ use crate::domain::keys::Keys;
 use crate::domain::thread::Thread;
 use crate::domain::time::Timestamp;
 use crate::keyring::Keyring;
-use crate::store::Store;
 use crate::store::change::{Change, Draft};
 pub use crate::store::record::Stored;
 use crate::store::record::{Reader, Record};
 use crate::store::records::GATEWAY_ID;
+use crate::store::{Filter, Store};
 
 use error::{Error, Result};
 use heads::HeadCache;
@@ -108,6 +108,11 @@ impl Service {
     async fn settle_identity(&self) -> Result<()> {
         let keys = self.keys()?;
         if self.fetch::<Gateway>(&keys, GATEWAY_ID).await?.is_none() {
+            // Nothing is written before this row: where there is something, the row was taken away, and with it
+            // perhaps a halt.
+            if !self.reader(&keys).list::<Flow>(Filter::All, None, 1).await?.is_empty() {
+                return Err(Error::Broken("the gateway's own row is gone"));
+            }
             let now = self.now();
             let gateway = Gateway { issuer: keys.issuer().to_owned(), halt: Default::default(), created_at: now };
             let mut draft = Draft::new(keys.row(), now);

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use actix_web::dev::Server;
 use actix_web::middleware::{Compress, from_fn};
-use actix_web::{App as ActixApp, HttpServer, web};
+use actix_web::{App as ActixApp, HttpRequest, HttpServer, web};
 
+use super::api::problem::Problem;
 use super::throttle::Throttle;
 use super::{api, assets, pages, request_id};
 use crate::service::Service;
+use crate::service::error::Error;
 
 /// What every handler can reach.
 #[derive(Clone)]
@@ -50,9 +52,19 @@ pub fn serve(app: App, listener: std::net::TcpListener, workers: usize, shutdown
             .configure(api::routes)
             .configure(pages::routes)
             .service(web::resource("/assets/{name:.*}").route(web::get().to(assets::serve)))
+            .app_data(web::QueryConfig::default().error_handler(|_, request| unreadable_query(request)))
             .default_service(web::to(pages::failure::not_found))
     });
     // Who serves decides what a signal means: requests under way end, whichever signal it was.
     let server = server.disable_signals();
     Ok(server.workers(workers).shutdown_timeout(shutdown.as_secs()).listen(listener)?.run())
+}
+
+/// Machines are answered as machines, people as people.
+fn unreadable_query(request: &HttpRequest) -> actix_web::Error {
+    if request.path().starts_with("/v1/") {
+        Problem::of(request, Error::invalid("", "the query has a name or a value that this call does not take")).into()
+    } else {
+        pages::failure::Failure::unreadable(request).into()
+    }
 }

@@ -89,3 +89,10 @@ async fn a_denied_change_gives_no_receipt_and_leaves_the_head_as_it_was() {
     let again = gateway.verify(&thread["thread"], &thread["transition"], &Value::Null, "w2").await.expect(200);
     assert_eq!(again["view"]["target_user_id"], 17);
 }
+
+#[tokio::test]
+async fn a_wrong_query_is_answered_to_machines_as_a_problem() {
+    let gateway = spawn_gateway().await;
+    let answer = gateway.get("/v1/events?x=1", &gateway.auditor).await;
+    assert_eq!((answer.status, answer.code()), (400, "malformed"));
+}

@@ -29,7 +29,6 @@ const FORM_BYTES_MAX: usize = 64 * 1024;
 pub fn routes(cfg: &mut ServiceConfig) {
     let form = web::FormConfig::default().limit(FORM_BYTES_MAX);
     cfg.app_data(form.error_handler(|_, request| Failure::unreadable(request).into()))
-        .app_data(web::QueryConfig::default().error_handler(|_, request| Failure::unreadable(request).into()))
         .service(web::resource("/sign-in").route(web::get().to(sign_in::show)).route(web::post().to(sign_in::submit)))
         .service(
             web::resource("/sign-in/{secret}")

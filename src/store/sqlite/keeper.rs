@@ -65,7 +65,7 @@ impl Signal {
             // If a reader is in the way, the keeper finds it too long again later.
             let renewed = connection.busy_timeout(RENEWAL_PATIENCE).and_then(|()| checkpoint(connection, mode));
             let restored = connection.busy_timeout(BUSY_TIMEOUT);
-            if let Err(error) = renewed.and_then(|_| restored) {
+            if let Err(error) = renewed.and(restored) {
                 tracing::warn!(%error, "the database's log could not be begun anew");
             }
         }

@@ -27,6 +27,9 @@ const LOG_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// A log that someone who read for long let grow far beyond that is cut.
 const LOG_FILE_BYTES_MAX: u64 = 4 * LOG_BYTES_MAX;
 
+/// So many leave little enough that commits hardly wait.
+const FURTHER_PASSES: usize = 3;
+
 /// While the log is begun anew, commits wait for readers at most this long; then it is tried again later.
 const RENEWAL_PATIENCE: Duration = Duration::from_millis(100);
 
@@ -143,6 +146,10 @@ impl Rounds {
             self.unmoved = false;
             self.signal.unmoved.store(0, Ordering::Relaxed);
             if checkpoint(&self.connection, "PASSIVE")? > LOG_BYTES_MAX {
+                // Each pass leaves only what came during the one before; commits wait for the rest.
+                for _ in 0..FURTHER_PASSES {
+                    checkpoint(&self.connection, "PASSIVE")?;
+                }
                 self.signal.too_long.store(true, Ordering::Relaxed);
             }
         }

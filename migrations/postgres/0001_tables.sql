@@ -2,7 +2,8 @@
 -- looked up by, a revision, and a sealed JSON body. The program decodes rows in one place, and
 -- `mac` covers every other column.
 --
--- An empty owner or state means none: no list asks for it, so no index keeps it.
+-- An empty owner or state means none: no list asks for it, so no index keeps it. Tables that grow with
+-- every proposal, verify or event are not listed by owner or state at all.
 -- Bodies of some KiB stay in their row, uncompressed: they are mostly hashes and signatures.
 -- COLLATE "C" is the order of bytes, which is SQLite's: lists come in the same order from both.
 
@@ -83,8 +84,6 @@ CREATE TABLE transitions (
     mac BYTEA NOT NULL
 ) WITH (toast_tuple_target = 8160);
 CREATE UNIQUE INDEX transitions_alias ON transitions (alias) WHERE alias IS NOT NULL;
-CREATE INDEX transitions_owner ON transitions (owner, id) WHERE owner <> '';
-CREATE INDEX transitions_state ON transitions (state, due, id) WHERE state <> '';
 
 -- Rejected attempts, by what makes two requests the same proposal.
 CREATE TABLE rejections (
@@ -99,8 +98,6 @@ CREATE TABLE rejections (
     mac BYTEA NOT NULL
 ) WITH (toast_tuple_target = 8160);
 CREATE UNIQUE INDEX rejections_alias ON rejections (alias) WHERE alias IS NOT NULL;
-CREATE INDEX rejections_owner ON rejections (owner, id) WHERE owner <> '';
-CREATE INDEX rejections_state ON rejections (state, due, id) WHERE state <> '';
 
 -- Committed transitions' entries, by thread and version.
 CREATE TABLE entries (
@@ -115,8 +112,6 @@ CREATE TABLE entries (
     mac BYTEA NOT NULL
 ) WITH (toast_tuple_target = 8160);
 CREATE UNIQUE INDEX entries_alias ON entries (alias) WHERE alias IS NOT NULL;
-CREATE INDEX entries_owner ON entries (owner, id) WHERE owner <> '';
-CREATE INDEX entries_state ON entries (state, due, id) WHERE state <> '';
 
 -- States, whole or as a delta on the version before, by thread and version.
 CREATE TABLE states (
@@ -131,8 +126,6 @@ CREATE TABLE states (
     mac BYTEA NOT NULL
 ) WITH (toast_tuple_target = 8160);
 CREATE UNIQUE INDEX states_alias ON states (alias) WHERE alias IS NOT NULL;
-CREATE INDEX states_owner ON states (owner, id) WHERE owner <> '';
-CREATE INDEX states_state ON states (state, due, id) WHERE state <> '';
 
 -- Holds with their votes.
 CREATE TABLE holds (
@@ -163,8 +156,6 @@ CREATE TABLE receipts (
     mac BYTEA NOT NULL
 ) WITH (toast_tuple_target = 8160);
 CREATE UNIQUE INDEX receipts_alias ON receipts (alias) WHERE alias IS NOT NULL;
-CREATE INDEX receipts_owner ON receipts (owner, id) WHERE owner <> '';
-CREATE INDEX receipts_state ON receipts (state, due, id) WHERE state <> '';
 
 -- Writes, by principal and write id.
 CREATE TABLE writes (
@@ -179,8 +170,6 @@ CREATE TABLE writes (
     mac BYTEA NOT NULL
 ) WITH (toast_tuple_target = 8160);
 CREATE UNIQUE INDEX writes_alias ON writes (alias) WHERE alias IS NOT NULL;
-CREATE INDEX writes_owner ON writes (owner, id) WHERE owner <> '';
-CREATE INDEX writes_state ON writes (state, due, id) WHERE state <> '';
 
 -- Accounts; alias: the name.
 CREATE TABLE accounts (
@@ -259,8 +248,6 @@ CREATE TABLE events (
     mac BYTEA NOT NULL
 ) WITH (toast_tuple_target = 8160);
 CREATE UNIQUE INDEX events_alias ON events (alias) WHERE alias IS NOT NULL;
-CREATE INDEX events_owner ON events (owner, id) WHERE owner <> '';
-CREATE INDEX events_state ON events (state, due, id) WHERE state <> '';
 
 -- Events that have no place in the log yet.
 CREATE TABLE outbox (
@@ -275,8 +262,6 @@ CREATE TABLE outbox (
     mac BYTEA NOT NULL
 ) WITH (toast_tuple_target = 8160);
 CREATE UNIQUE INDEX outbox_alias ON outbox (alias) WHERE alias IS NOT NULL;
-CREATE INDEX outbox_owner ON outbox (owner, id) WHERE owner <> '';
-CREATE INDEX outbox_state ON outbox (state, due, id) WHERE state <> '';
 
 -- The log: each event's place.
 CREATE TABLE log (

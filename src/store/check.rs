@@ -102,13 +102,29 @@ pub(super) fn can_be_asked(name: &str) -> bool {
     name.len() <= NAME_BYTES_MAX && !name.contains('\0')
 }
 
-/// False for lists that are empty because nothing can be named so.
-pub(super) fn can_be_listed(filter: Filter<'_>, after: Option<&Cursor>) -> bool {
+/// False for lists that are empty because nothing can be named so; refuses those that no index serves.
+pub(super) fn can_be_listed(table: Table, filter: Filter<'_>, after: Option<&Cursor>) -> Result<bool, StoreError> {
     let word = match filter {
         Filter::All => "",
-        Filter::Owner(word) | Filter::State(word) | Filter::DueBy(word, _) => word,
+        Filter::Owner(word) | Filter::State(word) | Filter::DueBy(word, _) => {
+            listed_by_facets(table)?;
+            word
+        }
     };
-    can_be_asked(word) && after.is_none_or(|cursor| can_be_asked(&cursor.id))
+    Ok(can_be_asked(word) && after.is_none_or(|cursor| can_be_asked(&cursor.id)))
+}
+
+/// The same for the last of an owner.
+pub(super) fn can_have_last(table: Table, owner: &str) -> Result<bool, StoreError> {
+    listed_by_facets(table)?;
+    Ok(can_be_asked(owner))
+}
+
+fn listed_by_facets(table: Table) -> Result<(), StoreError> {
+    if table.is_listed_by_facets() {
+        return Ok(());
+    }
+    Err(StoreError::Database(format!("rows of {} are not listed by owner or state", table.name())))
 }
 
 /// Refuses what would make one read arbitrarily long.

@@ -25,7 +25,7 @@ use crate::domain::time::Timestamp;
 use change::Change;
 use row::{Row, Table};
 
-/// Why the store did not do as asked. Nothing was changed in any of these cases.
+/// Why the store did not do as asked. Nothing was changed, except perhaps where the database itself failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// A row that the change relied on is not at the revision it was read at: load again and decide again.
@@ -46,7 +46,8 @@ pub enum StoreError {
     /// A row is sealed but not of the shape this version reads.
     #[error("a row of {0} cannot be read")]
     Unreadable(&'static str),
-    /// The database failed.
+    /// The database failed. A commit that it failed at the very end of may have been made all the same: whoever
+    /// asks again must look first, as everyone does who decides on what he has read.
     #[error("the database failed: {0}")]
     Database(String),
 }
@@ -96,7 +97,8 @@ pub trait Store: Send + Sync {
     /// The rows of those ids that exist, in no order. At most [`LIST_ROWS_MAX`] ids.
     async fn get_many(&self, table: Table, ids: &[String]) -> Result<Vec<Row>, StoreError>;
 
-    /// At most `limit` (and at most [`LIST_ROWS_MAX`]) rows, after the cursor.
+    /// At most `limit` (and at most [`LIST_ROWS_MAX`]) rows, after the cursor. Refused where no index serves it:
+    /// by owner or state only where [`Table::is_listed_by_facets`], and an empty one is none.
     async fn list(
         &self,
         table: Table,
@@ -105,7 +107,7 @@ pub trait Store: Send + Sync {
         limit: u32,
     ) -> Result<Vec<Row>, StoreError>;
 
-    /// The last row of an owner, in the order of ids.
+    /// The last row of an owner, in the order of ids; where lists by owner exist.
     async fn last_of(&self, table: Table, owner: &str) -> Result<Option<Row>, StoreError>;
 
     /// The time by the database's clock.

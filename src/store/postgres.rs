@@ -112,14 +112,14 @@ impl Store for PostgresStore {
         after: Option<&Cursor>,
         limit: u32,
     ) -> Result<Vec<Row>, StoreError> {
-        if !check::can_be_listed(filter, after) {
+        if !check::can_be_listed(table, filter, after)? {
             return Ok(Vec::new());
         }
         self.rows(Query::list(table, filter, after, limit)).await
     }
 
     async fn last_of(&self, table: Table, owner: &str) -> Result<Option<Row>, StoreError> {
-        if !check::can_be_asked(owner) {
+        if !check::can_have_last(table, owner)? {
             return Ok(None);
         }
         Ok(self.rows(Query::last_of(table, owner)).await?.pop())

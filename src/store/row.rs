@@ -63,6 +63,19 @@ tables! {
     Log = "log",
 }
 
+impl Table {
+    /// Whether lists by owner and state exist. Tables that grow with every proposal, verify or event are only
+    /// looked up by name, or listed whole: a further index would make each of these slower for nobody.
+    pub const fn is_listed_by_facets(self) -> bool {
+        match self {
+            Self::Gateway | Self::Flows | Self::Policies | Self::Threads | Self::Holds | Self::Log => true,
+            Self::Accounts | Self::Tokens | Self::Sessions | Self::Links => true,
+            Self::Transitions | Self::Rejections | Self::Entries | Self::States => false,
+            Self::Receipts | Self::Writes | Self::Events | Self::Outbox => false,
+        }
+    }
+}
+
 /// What a row is looked up by, besides its id.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Facets {

@@ -185,7 +185,7 @@ fn prepare_file(connection: &Connection, synchronous: Synchronous) -> rusqlite::
 }
 
 /// The upper levels of every index that a busy gateway writes to stay in memory.
-const WRITER_CACHE_KIB: i64 = 32 * 1024;
+const WRITER_CACHE_KIB: i64 = 16 * 1024;
 
 fn migrate_file(connection: &mut Connection) -> Result<(), OpenError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(database)?;

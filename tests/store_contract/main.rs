@@ -78,6 +78,7 @@ promises! {
         the_last_of_an_owner_is_the_last_in_order,
         rows_are_found_by_alias_and_many_at_once,
         names_that_cannot_be_are_not_found,
+        a_list_that_no_index_serves_is_refused,
     }
     seals: {
         a_row_edited_in_any_column_is_unsealed,

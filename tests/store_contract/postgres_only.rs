@@ -37,9 +37,13 @@ async fn every_read_goes_through_an_index() {
         store.get(*table, "x").await.unwrap();
         store.get_by_alias(*table, "x").await.unwrap();
         store.get_many(*table, &["x".to_owned()]).await.unwrap();
+        store.list(*table, Filter::All, None, 10).await.unwrap();
+        if !table.is_listed_by_facets() {
+            continue;
+        }
         store.last_of(*table, "x").await.unwrap();
         let due = Filter::DueBy("x", countersign::domain::time::Timestamp::default());
-        for filter in [Filter::All, Filter::Owner("x"), Filter::State("x"), due] {
+        for filter in [Filter::Owner("x"), Filter::State("x"), due] {
             store.list(*table, filter, None, 10).await.unwrap();
         }
     }

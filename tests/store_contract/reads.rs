@@ -152,3 +152,16 @@ pub async fn names_that_cannot_be_are_not_found(database: Database) {
     let after = Cursor { due: 0, id: "nul\0".to_owned() };
     assert!(store.list(Table::Threads, Filter::All, Some(&after), 10).await.unwrap().is_empty());
 }
+
+pub async fn a_list_that_no_index_serves_is_refused(database: Database) {
+    let store = database.open().await;
+    for table in Table::ALL {
+        let due = Filter::DueBy("x", Timestamp::from_millis(0));
+        for filter in [Filter::Owner("x"), Filter::State("x"), due] {
+            let listed = store.list(*table, filter, None, 10).await;
+            assert_eq!(listed.is_ok(), table.is_listed_by_facets(), "{table:?} {filter:?}");
+        }
+        assert_eq!(store.last_of(*table, "x").await.is_ok(), table.is_listed_by_facets(), "{table:?}");
+        assert!(store.list(*table, Filter::All, None, 10).await.is_ok());
+    }
+}

@@ -1,15 +1,16 @@
 //! A throw-away PostgreSQL for the tests of one process: made when first asked for, gone when the process is.
 
 use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Prints where the socket is, and then waits for the end of its input: that comes when the test process
-/// ends, however it ends. fsync stays on: durability is among what is tested.
+/// ends, however it ends; what is sent to end that process and all of its group does not concern it. fsync stays on: durability is among what is tested.
 const SCRIPT: &str = r#"
-trap '' INT
+trap '' INT TERM HUP
 folder=$(mktemp -d /tmp/countersign-pg-XXXXXX) && chmod 711 "$folder" || exit 1
 trap '"$0/pg_ctl" -D "$folder/data" -m immediate stop >/dev/null 2>&1; rm -rf "$folder"' EXIT
 "$0/initdb" -D "$folder/data" -U countersign -A trust -E UTF8 --locale=C --no-sync >"$folder/log" 2>&1 &&
@@ -50,7 +51,7 @@ fn url(database: &str) -> String {
 fn start() -> Cluster {
     let mut command = unprivileged();
     command.args(["sh", "-c", SCRIPT]).arg(binaries());
-    command.current_dir("/").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.current_dir("/").process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut keeper = command.spawn().unwrap();
     let mut socket = String::new();
     BufReader::new(keeper.stdout.take().unwrap()).read_line(&mut socket).unwrap();

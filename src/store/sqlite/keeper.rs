@@ -1,6 +1,6 @@
 //! The thread that keeps house: it moves the log into the file, and notices what other processes commit.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -16,14 +16,22 @@ use super::{BUSY_TIMEOUT, beside, connect, database};
 /// How late a commit of another process is noticed at most. Asking costs about a microsecond.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// The log is moved in pieces of about this size, small enough not to be felt by commits beside it.
-const MOVE_AFTER_BYTES: usize = 4 * 1024 * 1024;
+/// The log is moved when about this much was written, or when all is quiet. A page that many commits
+/// changed is moved once, so rarer is cheaper; but reads look through the log first.
+const MOVE_AFTER_BYTES: usize = 16 * 1024 * 1024;
 
-/// A log that commits keep from ever being wholly moved grows; past this size commits wait for it to be cut.
+/// A log that commits keep from ever being wholly moved grows; past this size commits wait while it is
+/// begun anew, over its own first bytes.
 const LOG_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// While the log is cut, commits wait for readers at most this long; then it is tried again later.
-const CUT_PATIENCE: Duration = Duration::from_millis(100);
+/// A log that someone who read for long let grow far beyond that is cut.
+const LOG_FILE_BYTES_MAX: u64 = 4 * LOG_BYTES_MAX;
+
+/// So many leave little enough that commits hardly wait.
+const FURTHER_PASSES: usize = 3;
+
+/// While the log is begun anew, commits wait for readers at most this long; then it is tried again later.
+const RENEWAL_PATIENCE: Duration = Duration::from_millis(100);
 
 /// What wakes the keeper before its time.
 enum Message {
@@ -38,6 +46,7 @@ enum Message {
 pub(super) struct Signal {
     unmoved: Arc<AtomicUsize>,
     too_long: Arc<AtomicBool>,
+    log: Arc<Path>,
     wake: SyncSender<Message>,
 }
 
@@ -50,14 +59,17 @@ impl Signal {
         }
     }
 
-    /// Cuts the log if it has grown too long. Only the writer can: anyone else would wait for a gap in its work.
-    pub(super) fn cut_if_too_long(&self, connection: &Connection) {
+    /// Begins the log anew if it has grown too long. Only the writer can: anyone else would wait for a gap in
+    /// its work.
+    pub(super) fn renew_if_too_long(&self, connection: &Connection) {
         if self.too_long.swap(false, Ordering::Relaxed) {
+            let size = std::fs::metadata(&self.log).map_or(0, |it| it.len());
+            let mode = if size > LOG_FILE_BYTES_MAX { "TRUNCATE" } else { "RESTART" };
             // If a reader is in the way, the keeper finds it too long again later.
-            let cut = connection.busy_timeout(CUT_PATIENCE).and_then(|()| checkpoint(connection, "TRUNCATE"));
+            let renewed = connection.busy_timeout(RENEWAL_PATIENCE).and_then(|()| checkpoint(connection, mode));
             let restored = connection.busy_timeout(BUSY_TIMEOUT);
-            if let Err(error) = cut.and(restored) {
-                tracing::warn!(%error, "the database's log could not be cut");
+            if let Err(error) = renewed.and(restored) {
+                tracing::warn!(%error, "the database's log could not be begun anew");
             }
         }
     }
@@ -73,11 +85,11 @@ pub(super) struct Keeper {
 impl Keeper {
     pub(super) fn start(path: &Path, bell: Arc<Bell>) -> Result<Self, StoreError> {
         let (wake, messages) = sync_channel(1);
-        let signal = Signal { unmoved: Arc::default(), too_long: Arc::default(), wake };
+        let log = beside(path, "-wal").into();
+        let signal = Signal { unmoved: Arc::default(), too_long: Arc::default(), log, wake };
         let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        let log = beside(path, "-wal");
-        let mut rounds =
-            Rounds { version: version(&connection).map_err(database)?, connection, log, bell, signal: signal.clone() };
+        let version = version(&connection).map_err(database)?;
+        let mut rounds = Rounds { connection, version, unmoved: true, bell, signal: signal.clone() };
         let thread = std::thread::Builder::new().name("sqlite-keeper".to_owned());
         let thread = thread.spawn(move || rounds.walk(&messages));
         let thread = thread.map_err(|error| StoreError::Database(format!("no thread for the keeper: {error}")))?;
@@ -101,8 +113,9 @@ impl Drop for Keeper {
 
 struct Rounds {
     connection: Connection,
-    log: PathBuf,
     version: i64,
+    /// Something was committed that may not have been moved.
+    unmoved: bool,
     bell: Arc<Bell>,
     signal: Signal,
 }
@@ -122,15 +135,23 @@ impl Rounds {
 
     fn once(&mut self) -> rusqlite::Result<()> {
         let version = version(&self.connection)?;
-        if version == self.version {
-            return Ok(());
-        }
+        let quiet = version == self.version;
         self.version = version;
-        self.bell.ring();
-        self.signal.unmoved.store(0, Ordering::Relaxed);
-        checkpoint(&self.connection, "PASSIVE")?;
-        if std::fs::metadata(&self.log).is_ok_and(|it| it.len() > LOG_BYTES_MAX) {
-            self.signal.too_long.store(true, Ordering::Relaxed);
+        if !quiet {
+            self.unmoved = true;
+            self.bell.ring();
+        }
+        let much = self.signal.unmoved.load(Ordering::Relaxed) >= MOVE_AFTER_BYTES;
+        if self.unmoved && (quiet || much) {
+            self.unmoved = false;
+            self.signal.unmoved.store(0, Ordering::Relaxed);
+            if checkpoint(&self.connection, "PASSIVE")? > LOG_BYTES_MAX {
+                // Each pass leaves only what came during the one before; commits wait for the rest.
+                for _ in 0..FURTHER_PASSES {
+                    checkpoint(&self.connection, "PASSIVE")?;
+                }
+                self.signal.too_long.store(true, Ordering::Relaxed);
+            }
         }
         Ok(())
     }
@@ -141,7 +162,10 @@ fn version(connection: &Connection) -> rusqlite::Result<i64> {
     connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))
 }
 
-/// Moves what it can of the log into the file; that some of it is in use is no error.
-fn checkpoint(connection: &Connection, mode: &str) -> rusqlite::Result<()> {
-    connection.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |_| Ok(()))
+/// Moves what it can of the log into the file; that some of it is in use is no error. Gives the log's length.
+fn checkpoint(connection: &Connection, mode: &str) -> rusqlite::Result<u64> {
+    /// As SQLite makes them, unless told otherwise.
+    const PAGE_BYTES: u64 = 4_096;
+    let pages = connection.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |row| row.get::<_, i64>(1))?;
+    Ok(u64::try_from(pages).unwrap_or(0) * PAGE_BYTES)
 }

@@ -74,7 +74,7 @@ impl Desk {
     fn work(&mut self, mut jobs: mpsc::Receiver<Job>) {
         let mut group = Vec::with_capacity(GROUP_CHANGES_MAX);
         while jobs.blocking_recv_many(&mut group, GROUP_CHANGES_MAX) > 0 {
-            self.keeper.cut_if_too_long(&self.connection);
+            self.keeper.renew_if_too_long(&self.connection);
             let outcomes = self.commit(&group);
             if outcomes.iter().any(Result::is_ok) {
                 self.bell.ring();

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use super::error::{Error, Result};
-use super::proposals::{Asking, Step};
+use super::proposals::Asking;
+use super::stating::Step;
 use super::transitions::Answer;
 use super::{Service, recorder, retrying};
 use crate::domain::account::{Account, Token};

@@ -18,6 +18,7 @@ pub mod proposals;
 pub mod receipts;
 pub mod recorder;
 pub mod review_page;
+mod stating;
 pub mod stops;
 pub mod threads;
 pub mod transitions;

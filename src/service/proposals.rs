@@ -7,17 +7,16 @@ use serde_json::{Value, json};
 
 use super::error::{Error, Result};
 use super::heads::Version;
+use super::stating::{Effected, Stating, Step};
 use super::transitions::{Answer, Effect, authors_with};
 use super::{Service, Standing, recorder, retrying};
 use crate::domain::account::Token;
-use crate::domain::chain::commitment::Setting;
 use crate::domain::chain::entry::Gate;
-use crate::domain::chain::hash::{Digest, Tag};
-use crate::domain::chain::statement::{Kind, Statement};
+use crate::domain::chain::hash::Digest;
+use crate::domain::chain::statement::Kind;
 use crate::domain::event::EventType;
-use crate::domain::id::{NodeId, ProposalId, ThreadId};
+use crate::domain::id::{NodeId, ThreadId};
 use crate::domain::json::canonical::canonical;
-use crate::domain::json::delta::Delta;
 use crate::domain::json::patch::{Format, Patch};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::Keys;
@@ -26,7 +25,6 @@ use crate::domain::thread::Thread;
 use crate::domain::time::Timestamp;
 use crate::domain::transition::{EXCERPT_CHARS_MAX, Identity, Outcome, Rejection, Transition, patch_digest};
 use crate::domain::write::ResultError;
-use crate::random;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
@@ -93,33 +91,6 @@ impl Asked {
             Self::Rollback { to_version } => json!({"to_version": to_version}),
         }
     }
-}
-
-/// A step that was judged and stated, and has not been committed or held yet.
-pub(super) struct Step {
-    pub(super) transition: Transition,
-    pub(super) after: Version,
-}
-
-/// What goes into a statement besides the thread and its head.
-pub(super) struct Stating<'a> {
-    pub(super) kind: Kind,
-    pub(super) node: &'a NodeId,
-    pub(super) principal: crate::domain::id::PrincipalId,
-    pub(super) attempt: Option<u32>,
-    pub(super) format: Format,
-    pub(super) patch: Value,
-    pub(super) rationale: Option<String>,
-    pub(super) restores: Option<Digest>,
-    pub(super) write_id: Option<crate::domain::id::WriteId>,
-    pub(super) identity: Digest,
-    pub(super) now: Timestamp,
-}
-
-/// What a judgement led to.
-pub(super) struct Effected {
-    pub(super) after: Value,
-    pub(super) named: BTreeSet<Pointer>,
 }
 
 impl Service {
@@ -299,49 +270,6 @@ impl Service {
         };
         Ok(self.state(asking.keys, (asking.head, asking.policy), stating, effected))
     }
-
-    /// The statement, digest and tree of a step on a head.
-    pub(super) fn state(&self, keys: &Keys, on: (&Version, &Policy), stating: Stating<'_>, effected: Effected) -> Step {
-        let (head, policy) = on;
-        let proposal = new_proposal_id();
-        let secret = self.secret(keys, &head.entry.thread);
-        let setting = Setting { proposal: &proposal, named: &effected.named };
-        let tree = head.tree.advance(&secret, &head.state, &effected.after, &setting);
-        let statement = Statement {
-            kind: stating.kind,
-            flow: head.statement.flow.clone(),
-            policy: policy.digest(),
-            thread: head.entry.thread.clone(),
-            version: head.entry.version + 1,
-            parent: Some(head.entry.transition),
-            node: Some(stating.node.clone()),
-            principal: stating.principal,
-            proposal,
-            attempt: stating.attempt,
-            from: head.tree.root(),
-            to: tree.root(),
-            tool: None,
-            usage: None,
-            rationale: stating.rationale.as_ref().map(|it| Digest::of(Tag::Rationale, &[it.as_bytes()])),
-            supersedes: None,
-            restores: stating.restores,
-            write_id: stating.write_id,
-            proposed_at: stating.now,
-        };
-        let transition = Transition {
-            digest: statement.digest(),
-            identity: stating.identity,
-            statement: statement.clone(),
-            format: stating.format,
-            patch: stating.patch,
-            delta: Delta::between(&head.state, &effected.after),
-            named: effected.named,
-            rationale: stating.rationale,
-            editor: None,
-            outcome: Outcome::Committed { entry: String::new() },
-        };
-        Step { transition, after: head.followed_by(statement, effected.after, tree) }
-    }
 }
 
 /// Everything around one proposal while it is decided.
@@ -367,10 +295,6 @@ impl<'a> Asking<'a> {
     pub(super) fn base(&self) -> super::transitions::Base<'a> {
         super::transitions::Base { head: self.head, policy: self.policy, flow: &self.standing.flow.record }
     }
-}
-
-pub(super) fn new_proposal_id() -> ProposalId {
-    ProposalId::try_from(random::uuid_v4().to_string()).expect("a UUID is a name")
 }
 
 fn identity_of(token: &Stored<Token>, proposal: &Proposal) -> Digest {

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::error::{Error, Result};
 use super::heads::Version;
-use super::proposals::{Step, new_proposal_id, result_error};
+use super::proposals::result_error;
+use super::stating::{Step, new_proposal_id};
 use super::transitions::head_of;
 use super::{Service, recorder, retrying};
 use crate::domain::account::Token;

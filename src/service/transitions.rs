@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::error::{Error, Result};
 use super::heads::Version;
-use super::proposals::Step;
+use super::stating::Step;
 use super::{Service, recorder};
 use crate::domain::chain::entry::{Entry, Gate};
 use crate::domain::chain::hash::Digest;

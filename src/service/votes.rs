@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::error::{Error, Result};
 use super::heads::Version;
-use super::proposals::Step;
+use super::stating::Step;
 use super::transitions::Base;
 use super::{Service, Standing, recorder, retrying};
 use crate::domain::account::Account;

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::error::{Error, Result};
 use super::heads::Version;
-use super::proposals::{Effected, Stating, result_error};
+use super::proposals::result_error;
+use super::stating::{Effected, Stating};
 use super::transitions::Base;
 use super::verify::writer_node;
 use super::{Service, Standing, recorder, retrying};

@@ -1,6 +1,8 @@
 //! What a patch would do, and what of that is the asker's doing.
 
-use serde_json::Value;
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
 
 use super::claims::Claims;
 use super::model::NodePolicy;
@@ -35,8 +37,8 @@ enum Meaning {
     /// It follows from a place that is replaced as a whole, and is judged there.
     OfThePlace,
     /// Nothing of its own. An object that gains its first member or loses its last is changed at the member, not at
-    /// itself; and an object that had to be there for a member to be deleted from it is no change of the asker's.
-    /// Both would tell of members that the asker may not read.
+    /// itself; and where the node cannot look, an object that had to be there for a member to be deleted from it is
+    /// no change of the asker's. Both would tell of members that the asker may not read.
     ByTheWay,
 }
 
@@ -44,10 +46,11 @@ impl Outcome {
     pub(super) fn new(before: &Value, after: Value, claims: &Claims, reads: &Patterns) -> Self {
         let changes = diff(before, &after);
         let stands_there = |place: &&Pointer| place.resolve(before).is_some_and(|it| !it.is_object());
-        let overrun: Vec<_> = claims.passed_unseen(reads).filter(stands_there).cloned().collect();
+        let passed: BTreeSet<_> = claims.passed_unseen(reads).collect();
+        let overrun: Vec<_> = passed.iter().copied().filter(stands_there).cloned().collect();
         let meaning = |change: &Change| {
             let within = overrun.iter().any(|place| place.covers(&change.pointer));
-            if within { Meaning::OfThePlace } else { meaning(change, before, &after, claims) }
+            if within { Meaning::OfThePlace } else { meaning(change, before, &after, &passed) }
         };
         let meanings = changes.iter().map(meaning).collect();
         Self { after, changes, meanings, overrun }
@@ -109,23 +112,13 @@ impl Outcome {
     }
 }
 
-fn meaning(change: &Change, before: &Value, after: &Value, claims: &Claims) -> Meaning {
-    if change.is_filling(before, after) {
-        return Meaning::ByTheWay;
-    }
+fn meaning(change: &Change, before: &Value, after: &Value, unseen: &BTreeSet<&Pointer>) -> Meaning {
+    let made = |empty: &Value| *empty == Value::Object(Map::new()) && change.pointer.resolve(before).is_none();
+    let stands = |value: Option<&Value>| matches!(value, Some(Value::Object(_) | Value::Array(_)));
     match (&change.before, &change.after) {
-        (None, Some(Value::Object(members)))
-            if members.is_empty()
-                && claims.passed.contains(&change.pointer)
-                && change.pointer.resolve(before).is_none() =>
-        {
-            Meaning::ByTheWay
-        }
-        (Some(Value::Object(_) | Value::Array(_)), None)
-            if matches!(change.pointer.resolve(after), Some(Value::Object(_) | Value::Array(_))) =>
-        {
-            Meaning::OtherKind
-        }
+        _ if change.is_filling(before, after) => Meaning::ByTheWay,
+        (None, Some(empty)) if unseen.contains(&change.pointer) && made(empty) => Meaning::ByTheWay,
+        (Some(empty), None) if stands(Some(empty)) && stands(change.pointer.resolve(after)) => Meaning::OtherKind,
         _ => Meaning::Its,
     }
 }

@@ -148,3 +148,12 @@ fn two_spellings_of_one_key_never_stand_in_a_state() {
     assert_eq!(refused(&judged), [(Encoding, format!("/{decomposed}"))]);
     assert!(is_committed(&propose(&policy, &json!({}), Merge, json!({"caf\u{e9}": 1}))));
 }
+
+#[test]
+fn a_readable_object_does_not_come_into_being_by_deleting_from_it() {
+    let policy = one_node("a", "a.b", "", "");
+    let judged = propose(&policy, &json!({}), MergePatch, json!({"a": {"b": null}}));
+    assert_eq!(refused(&judged), [(WriteNotAllowed, "/a".into())]);
+    let protected = one_node("a", "a", "", "a");
+    assert!(is_held(&propose(&protected, &json!({}), MergePatch, json!({"a": {"b": null}}))));
+}

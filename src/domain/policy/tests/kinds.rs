@@ -77,6 +77,21 @@ fn a_rollback_is_not_exempt_from_the_schema() {
 }
 
 #[test]
+fn a_rollback_does_not_tell_what_the_schema_says_of_hidden_values() {
+    let policy = policy("[schema.properties.secret]\ntype = \"integer\"\n[nodes.n]\nrollback = true");
+    let refusal = judged(&policy, &json!({}), RequestKind::Rollback { to: &json!({"secret": "x"}) });
+    assert_eq!(refused(&refusal), [(Schema, String::new())]);
+}
+
+#[test]
+fn a_rollback_touches_a_place_only_if_something_there_differs() {
+    let policy = one_node("$", "", "", "box.pin");
+    let (empty, filled) = (json!({"box": {}}), json!({"box": {"note": 1}}));
+    assert_eq!(codes(&judged(&policy, &empty, RequestKind::Rollback { to: &filled })), [ReasonCode::Rollback]);
+    assert_eq!(codes(&judged(&policy, &filled, RequestKind::Rollback { to: &empty })), [ReasonCode::Rollback]);
+}
+
+#[test]
 fn what_people_must_decide_is_rejected_where_there_are_none() {
     let source = PolicySource { text: "flow = \"f\"\n[nodes.n]\nrollback = true".into(), ..PolicySource::default() };
     let policy = Policy::compile(&source).unwrap();
@@ -147,4 +162,16 @@ fn version_0_is_an_object_with_keys_in_one_spelling() {
     };
     assert_eq!(refusal(json!([])), [Schema]);
     assert_eq!(refusal(json!({"a": {"cafe\u{301}": []}})), [Encoding]);
+}
+
+#[test]
+fn version_0_stays_within_the_limits() {
+    let limits = StateLimits { bytes_max: 20, leaves_max: 3, depth_max: 3, ..StateLimits::default() };
+    let judged = |state: Value| judge_initial(&one_node("", "", "", ""), &state, &limits).map_err(|it| it[0].code);
+    assert!(judged(json!({"a": "123456789012"})).is_ok());
+    assert_eq!(judged(json!({"a": "1234567890123"})), Err(TooLarge));
+    assert!(judged(json!({"a": [1, 2, 3]})).is_ok());
+    assert_eq!(judged(json!({"a": [1, 2, 3, 4]})), Err(TooLarge));
+    assert!(judged(json!({"a": {"b": {}}})).is_ok());
+    assert_eq!(judged(json!({"a": {"b": {"c": []}}})), Err(TooDeep));
 }

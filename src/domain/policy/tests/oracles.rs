@@ -172,6 +172,14 @@ fn deleting_unseen_is_refused_whatever_was_there() {
 }
 
 #[test]
+fn deleting_a_member_does_not_tell_whether_the_unseen_object_around_it_is_there() {
+    let policy = one_node("open box.pin", "box.pin", "", "box");
+    let states = [json!({"open": 1}), json!({"open": 1, "box": {}}), json!({"open": 1, "box": {"x": 1}})];
+    let answer = same(&policy, &states, MergePatch, &json!({"box": {"pin": null}}));
+    assert!(matches!(&answer, Told::Done { reasons, .. } if reasons.len() == 1), "{answer:?}");
+}
+
+#[test]
 fn replacing_unseen_members_is_refused_whether_or_not_there_are_any() {
     let parts = one_node("open", "box.pin", "", "");
     let answer = same(&parts, &secrets(), Merge, &json!({"box": {"pin": 1}}));
@@ -322,8 +330,25 @@ fn asking_for_an_object_does_not_tell_what_else_is_denied_in_it() {
 fn a_refused_request_cannot_weigh_what_is_hidden() {
     let policy = one_node("", "mine", "", "");
     let limits = StateLimits { bytes_max: 1000, ..StateLimits::default() };
-    let request = patch(Merge, json!({"secret": 1, "mine": "y".repeat(950)}));
+    let request = patch(Merge, json!({"secret": 1, "mine": "y".repeat(850)}));
     let request = Request { node: &node(), kind: RequestKind::Propose { patch: &request } };
     let weighed = |other: usize| told(&policy, judge(&policy, &json!({"other": "x".repeat(other)}), &request, &limits));
-    assert_eq!(weighed(10), weighed(100));
+    assert_eq!(weighed(10), weighed(300));
+}
+
+#[test]
+fn a_refusal_is_told_at_the_place_that_was_named() {
+    let denied = one_node("", "box", "box.no", "");
+    let answer = same(&denied, &secrets_unread(), Merge, &json!({"box": {"yes": 1, "no": 1}}));
+    assert_eq!(code(&answer), Some((WriteDenied, "/box/no".into())));
+    let writer = policy("protected = [\"box.*\"]\n[nodes.n]\nwriter = true\nwrites = [\"box\"]");
+    let result = patch(Merge, json!({"box": {}}));
+    for state in secrets_unread() {
+        let answer = told_by(&writer, &state, RequestKind::Confirm { patch: &result });
+        assert_eq!(code(&answer), Some((WriteDenied, "/box".into())), "{state}");
+    }
+}
+
+fn secrets_unread() -> Vec<Value> {
+    vec![json!({"box": {"hidden-name": 1}}), json!({"box": {"other": 2, "more": 3}}), json!({})]
 }

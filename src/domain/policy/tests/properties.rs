@@ -158,8 +158,9 @@ proptest! {
         };
         let all = words.writes == ["$"];
         for change in diff(&before, &after) {
-            // An object on the way to what is written may come into being, and its own emptiness is no value.
-            let on_the_way = change.before.is_none() && change.after == Some(json!({}));
+            // Unseen, an object on the way to what is written may come into being; its emptiness is no value.
+            let unseen = !is_read(&words.reads, &change.pointer);
+            let on_the_way = unseen && change.before.is_none() && change.after == Some(json!({}));
             // An empty list or object that gives way to a filled one is no more than members that come.
             let filled = matches!(change.pointer.resolve(&after), Some(Value::Object(_) | Value::Array(_)));
             let gave_way = filled && change.after.is_none() && is_read(&words.writes, &change.pointer.child("any"));

@@ -1,0 +1,96 @@
+//! Stating: what a judged step would make of a thread, put into words that can be signed.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::Service;
+use super::heads::Version;
+use crate::domain::chain::commitment::Setting;
+use crate::domain::chain::hash::{Digest, Tag};
+use crate::domain::chain::statement::{Kind, Statement};
+use crate::domain::id::{NodeId, PrincipalId, ProposalId, WriteId};
+use crate::domain::json::delta::Delta;
+use crate::domain::json::patch::Format;
+use crate::domain::json::pointer::Pointer;
+use crate::domain::keys::Keys;
+use crate::domain::policy::Policy;
+use crate::domain::time::Timestamp;
+use crate::domain::transition::{Outcome, Transition};
+use crate::random;
+
+/// A step that was judged and stated, and has not been committed or held yet.
+pub(super) struct Step {
+    pub(super) transition: Transition,
+    pub(super) after: Version,
+}
+
+/// What goes into a statement besides the thread and its head.
+pub(super) struct Stating<'a> {
+    pub(super) kind: Kind,
+    pub(super) node: &'a NodeId,
+    pub(super) principal: PrincipalId,
+    pub(super) attempt: Option<u32>,
+    pub(super) format: Format,
+    pub(super) patch: Value,
+    pub(super) rationale: Option<String>,
+    pub(super) restores: Option<Digest>,
+    pub(super) write_id: Option<WriteId>,
+    pub(super) identity: Digest,
+    pub(super) now: Timestamp,
+}
+
+/// What a judgement led to.
+pub(super) struct Effected {
+    pub(super) after: Value,
+    pub(super) named: BTreeSet<Pointer>,
+}
+
+impl Service {
+    /// The statement, digest and tree of a step on a head.
+    pub(super) fn state(&self, keys: &Keys, on: (&Version, &Policy), stating: Stating<'_>, effected: Effected) -> Step {
+        let (head, policy) = on;
+        let proposal = new_proposal_id();
+        let secret = self.secret(keys, &head.entry.thread);
+        let setting = Setting { proposal: &proposal, named: &effected.named };
+        let tree = head.tree.advance(&secret, &head.state, &effected.after, &setting);
+        let statement = Statement {
+            kind: stating.kind,
+            flow: head.statement.flow.clone(),
+            policy: policy.digest(),
+            thread: head.entry.thread.clone(),
+            version: head.entry.version + 1,
+            parent: Some(head.entry.transition),
+            node: Some(stating.node.clone()),
+            principal: stating.principal,
+            proposal,
+            attempt: stating.attempt,
+            from: head.tree.root(),
+            to: tree.root(),
+            tool: None,
+            usage: None,
+            rationale: stating.rationale.as_ref().map(|it| Digest::of(Tag::Rationale, &[it.as_bytes()])),
+            supersedes: None,
+            restores: stating.restores,
+            write_id: stating.write_id,
+            proposed_at: stating.now,
+        };
+        let transition = Transition {
+            digest: statement.digest(),
+            identity: stating.identity,
+            statement: statement.clone(),
+            format: stating.format,
+            patch: stating.patch,
+            delta: Delta::between(&head.state, &effected.after),
+            named: effected.named,
+            rationale: stating.rationale,
+            editor: None,
+            outcome: Outcome::Committed { entry: String::new() },
+        };
+        Step { transition, after: head.followed_by(statement, effected.after, tree) }
+    }
+}
+
+pub(super) fn new_proposal_id() -> ProposalId {
+    ProposalId::try_from(random::uuid_v4().to_string()).expect("a UUID is a name")
+}

@@ -222,7 +222,7 @@ impl Service {
         draft.insert(&transition)?;
         draft.replace(&asking.standing.thread, &thread)?;
         self.commit(draft.finish()).await?;
-        self.heads.put(&thread.id, Arc::new(advanced));
+        self.heads.put(Arc::new(advanced));
         Ok(Answer::committed(asking.policy, &transition, &effect))
     }
 

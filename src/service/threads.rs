@@ -127,7 +127,7 @@ impl Service {
             Err(error) => Err(error),
             Ok(()) => {
                 let made = created(&first, new.flow.clone());
-                self.heads.put(&id, Arc::new(first));
+                self.heads.put(Arc::new(first));
                 Ok(made)
             }
         }

@@ -76,6 +76,7 @@ fn owned(owner: &str) -> Facets {
 
 impl Record for Gateway {
     const TABLE: Table = Table::Gateway;
+    const REMEMBERED: bool = true;
     fn id(&self) -> String {
         GATEWAY_ID.to_owned()
     }
@@ -86,6 +87,7 @@ impl Record for Gateway {
 
 impl Record for Flow {
     const TABLE: Table = Table::Flows;
+    const REMEMBERED: bool = true;
     fn id(&self) -> String {
         self.id.to_string()
     }
@@ -106,6 +108,7 @@ impl Record for PolicyRow {
 
 impl Record for Thread {
     const TABLE: Table = Table::Threads;
+    const REMEMBERED: bool = true;
     fn id(&self) -> String {
         self.id.to_string()
     }
@@ -182,6 +185,7 @@ impl Record for Hold {
 
 impl Record for ReceiptRow {
     const TABLE: Table = Table::Receipts;
+    const REMEMBERED: bool = true;
     fn id(&self) -> String {
         self.jti.to_string()
     }
@@ -218,6 +222,7 @@ impl Record for Account {
 
 impl Record for Token {
     const TABLE: Table = Table::Tokens;
+    const REMEMBERED: bool = true;
     fn id(&self) -> String {
         self.id.to_string()
     }

@@ -190,15 +190,20 @@ pub fn insert(rows: &[&Row]) -> Change {
     change(Vec::new(), rows.iter().map(|row| RowWrite::Insert((*row).clone())).collect())
 }
 
-pub fn replace(row: Row) -> Change {
-    change(Vec::new(), vec![RowWrite::Replace(row)])
+/// `row` in place of the one that was read.
+pub fn over(read: &Row, row: Row) -> RowWrite {
+    RowWrite::Replace { row, over: read.mac.clone() }
+}
+
+pub fn replace(read: &Row, row: Row) -> Change {
+    change(Vec::new(), vec![over(read, row)])
 }
 
 pub fn remove(row: &Row) -> Change {
-    let remove = RowWrite::Remove { table: row.table, id: row.id.clone(), revision: row.revision };
+    let remove = RowWrite::Remove { table: row.table, id: row.id.clone(), seal: row.mac.clone() };
     change(Vec::new(), vec![remove])
 }
 
 pub fn unchanged(row: &Row) -> Guard {
-    Guard::Unchanged { table: row.table, id: row.id.clone(), revision: row.revision }
+    Guard::Unchanged { table: row.table, id: row.id.clone(), seal: row.mac.clone() }
 }

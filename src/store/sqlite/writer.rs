@@ -13,7 +13,7 @@ use super::super::bell::Bell;
 use super::super::change::{Change, RowWrite};
 use super::super::check::{self, Moment, Standing};
 use super::super::queue::{self, Job, Outcomes, Point, Probe, Queue};
-use super::super::row::{Row, Table};
+use super::super::row::{Row, Seal, Table};
 use super::super::sql::Single;
 use super::database;
 use super::keeper::Signal;
@@ -129,8 +129,8 @@ impl Locked<'_> {
 }
 
 impl Standing for Locked<'_> {
-    fn revision(&mut self, table: Table, id: &str) -> Result<Option<i64>, StoreError> {
-        self.ask(&Single::of(table).revision, id)
+    fn seal(&mut self, table: Table, id: &str) -> Result<Option<Seal>, StoreError> {
+        self.ask(&Single::of(table).seal, id)
     }
 
     fn holder(&mut self, table: Table, alias: &str) -> Result<Option<String>, StoreError> {
@@ -144,9 +144,9 @@ fn write(transaction: &Transaction<'_>, write: &RowWrite) -> Result<(), StoreErr
     let statements = Single::of(table);
     let written = match write {
         RowWrite::Insert(row) => put(transaction, &statements.insert, row),
-        RowWrite::Replace(row) => put(transaction, &statements.update, row),
-        RowWrite::Remove { id, revision, .. } => {
-            transaction.prepare_cached(&statements.delete).and_then(|mut it| it.execute((id, revision)))
+        RowWrite::Replace { row, .. } => put(transaction, &statements.update, row),
+        RowWrite::Remove { id, seal, .. } => {
+            transaction.prepare_cached(&statements.delete).and_then(|mut it| it.execute((id, seal)))
         }
     };
     match written.map_err(database)? {
@@ -175,7 +175,7 @@ fn size(change: &Change) -> usize {
     /// Besides the body: names, seal, and its share of the index pages.
     const ROW_BYTES: usize = 1_024;
     let body = |write: &RowWrite| match write {
-        RowWrite::Insert(row) | RowWrite::Replace(row) => row.body.len(),
+        RowWrite::Insert(row) | RowWrite::Replace { row, .. } => row.body.len(),
         RowWrite::Remove { .. } => 0,
     };
     change.writes.iter().map(|write| body(write) + ROW_BYTES).sum()

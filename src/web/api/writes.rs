@@ -17,7 +17,7 @@ use crate::domain::write::{Resolution, Write, WriteState};
 use crate::service::error::{Error, Result as Done};
 use crate::service::verify::{VerifyAsk, read_expectations};
 use crate::web::app::App;
-use crate::web::auth::Machine;
+use crate::web::auth::{Machine, Presumed};
 
 /// `POST /v1/verify`
 #[derive(Debug, Deserialize, ToSchema)]
@@ -68,7 +68,7 @@ pub struct Resolve {
 pub async fn verify(
     request: HttpRequest,
     app: Data<App>,
-    machine: Machine,
+    machine: Presumed,
     bytes: Bytes,
 ) -> Result<HttpResponse, Problem> {
     let done = async {

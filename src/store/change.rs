@@ -5,7 +5,7 @@ use crate::domain::time::Timestamp;
 
 use super::StoreError;
 use super::record::{Known, Record, Stored};
-use super::row::{Row, Seal, Table};
+use super::row::{Facets, Row, Seal, Table};
 
 /// What must still be so when the change is applied.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -23,6 +23,30 @@ pub enum Guard {
     Before(Timestamp),
 }
 
+/// What of a row's facets a replacement changes, so that indexes are left alone where nothing does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Moves {
+    /// Its content only.
+    Nothing,
+    /// Its state or due moment.
+    State,
+    /// Its alias or owner, perhaps its state as well.
+    Names,
+}
+
+impl Moves {
+    /// From one row's facets to the next one's.
+    pub fn between(before: &Facets, after: &Facets) -> Self {
+        if before.alias != after.alias || before.owner != after.owner {
+            Self::Names
+        } else if before.state != after.state || before.due != after.due {
+            Self::State
+        } else {
+            Self::Nothing
+        }
+    }
+}
+
 /// One row written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RowWrite {
@@ -34,6 +58,8 @@ pub enum RowWrite {
         row: Row,
         /// The seal of the one before.
         over: Seal,
+        /// Whether it is found by other names than the one before.
+        moves: Moves,
     },
     /// The row goes; it must stand exactly as it was read. Only the outbox forgets.
     Remove {
@@ -118,8 +144,9 @@ impl<'k> Draft<'k> {
     pub fn replace<R: Record>(&mut self, stored: &Stored<R>, record: &R) -> Result<(), StoreError> {
         debug_assert_eq!(stored.record.id(), record.id(), "a record keeps its id");
         let row = record.seal(self.key, stored.revision + 1)?;
+        let moves = Moves::between(&stored.record.facets(), &row.facets);
         self.drafted.known.extend(Known::of(&row, record));
-        self.drafted.change.writes.push(RowWrite::Replace { row, over: stored.seal.clone() });
+        self.drafted.change.writes.push(RowWrite::Replace { row, over: stored.seal.clone(), moves });
         Ok(())
     }
 

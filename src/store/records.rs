@@ -114,9 +114,8 @@ impl Record for Thread {
     }
     fn facets(&self) -> Facets {
         let (state, due) = match (&self.closed, &self.head.usage) {
-            (Some(_), _) => ("closed", 0),
             (None, HeadUse::Reserved { lease_expires_at, .. }) => (RESERVED, lease_expires_at.millis()),
-            (None, HeadUse::Unused {} | HeadUse::Used {} | HeadUse::Revoked {}) => (OPEN, 0),
+            (Some(_), _) | (None, HeadUse::Unused {} | HeadUse::Used {} | HeadUse::Revoked {}) => ("", 0),
         };
         Facets { alias: None, owner: self.flow.to_string(), state: state.to_owned(), due }
     }

@@ -80,8 +80,12 @@ pub(super) struct Single {
     pub(super) holder: String,
     /// A new row.
     pub(super) insert: String,
-    /// A row's next revision.
+    /// A row's next revision, found by other names.
     pub(super) update: String,
+    /// The same, found by the same names in another state.
+    pub(super) update_state: String,
+    /// The same, found as before.
+    pub(super) update_content: String,
     /// A row goes.
     pub(super) delete: String,
 }
@@ -89,16 +93,22 @@ pub(super) struct Single {
 impl Single {
     fn new(table: Table) -> Self {
         let table = table.name();
+        // SQLite writes the index of every column that is set, whether or not its value changes.
+        let update = |facets: &str| {
+            format!(
+                "UPDATE {table} SET {facets}revision = ?6, body = ?7, key_id = ?8, mac = ?9 \
+                 WHERE id = ?1 AND revision = ?6 - 1"
+            )
+        };
         Self {
             get: format!("SELECT {COLUMNS} FROM {table} WHERE id = ?1"),
             get_by_alias: format!("SELECT {COLUMNS} FROM {table} WHERE alias = ?1"),
             seal: format!("SELECT mac FROM {table} WHERE id = ?1"),
             holder: format!("SELECT id FROM {table} WHERE alias = ?1"),
             insert: format!("INSERT INTO {table} ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"),
-            update: format!(
-                "UPDATE {table} SET alias = ?2, owner = ?3, state = ?4, due = ?5, revision = ?6, body = ?7, \
-                 key_id = ?8, mac = ?9 WHERE id = ?1 AND revision = ?6 - 1"
-            ),
+            update: update("alias = ?2, owner = ?3, state = ?4, due = ?5, "),
+            update_state: update("state = ?4, due = ?5, "),
+            update_content: update(""),
             delete: format!("DELETE FROM {table} WHERE id = ?1 AND mac = ?2"),
         }
     }

@@ -47,11 +47,15 @@ pub fn serve(app: App, listener: std::net::TcpListener, workers: usize, shutdown
         ActixApp::new()
             .app_data(web::Data::new(app.clone()))
             .app_data(web::PayloadConfig::new(body_bytes_max))
-            .wrap(Compress::default())
             .wrap(from_fn(request_id::tag))
             .configure(api::routes)
-            .configure(pages::routes)
-            .service(web::resource("/assets/{name:.*}").route(web::get().to(assets::serve)))
+            .service(
+                web::scope("")
+                    .wrap(Compress::default())
+                    .configure(pages::routes)
+                    .service(web::resource("/assets/{name:.*}").route(web::get().to(assets::serve)))
+                    .default_service(web::to(pages::failure::not_found)),
+            )
             .app_data(web::QueryConfig::default().error_handler(|_, request| unreadable_query(request)))
             .default_service(web::to(pages::failure::not_found))
     });

@@ -7,7 +7,7 @@ use countersign::clock::{Clock as _, ClockOffset, SystemClock};
 use countersign::domain::keys::{Keys, RowKey};
 use countersign::domain::time::Timestamp;
 use countersign::store::Store;
-use countersign::store::change::{Change, Guard, RowWrite};
+use countersign::store::change::{Change, Guard, Moves, RowWrite};
 use countersign::store::postgres::{PostgresOptions, PostgresStore};
 use countersign::store::row::{Facets, Row, Table};
 use countersign::store::sqlite::{OpenError, SqliteOptions, SqliteStore};
@@ -192,7 +192,8 @@ pub fn insert(rows: &[&Row]) -> Change {
 
 /// `row` in place of the one that was read.
 pub fn over(read: &Row, row: Row) -> RowWrite {
-    RowWrite::Replace { row, over: read.mac.clone() }
+    let moves = Moves::between(&read.facets, &row.facets);
+    RowWrite::Replace { row, over: read.mac.clone(), moves }
 }
 
 pub fn replace(read: &Row, row: Row) -> Change {

@@ -229,6 +229,7 @@ pub(super) fn writings<'c>(changes: impl Iterator<Item = &'c Change>) -> Vec<Wri
 mod tests {
     use super::*;
     use crate::domain::time::Timestamp;
+    use crate::store::change::Moves;
     use crate::store::row::Facets;
 
     fn row(table: Table, id: &str) -> Row {
@@ -238,7 +239,11 @@ mod tests {
 
     fn change(relied: &[&str], replaced: &[&str], inserted: &[&str]) -> Change {
         let guard = |id: &&str| Guard::Unchanged { table: Table::Threads, id: (*id).to_owned(), seal: vec![1] };
-        let replace = replaced.iter().map(|id| RowWrite::Replace { row: row(Table::Threads, id), over: vec![1] });
+        let replace = replaced.iter().map(|id| RowWrite::Replace {
+            row: row(Table::Threads, id),
+            over: vec![1],
+            moves: Moves::Names,
+        });
         let insert = inserted.iter().map(|id| RowWrite::Insert(row(Table::Threads, id)));
         let guards = relied.iter().map(guard).collect();
         Change { decided_at: Timestamp::default(), guards, writes: replace.chain(insert).collect() }

@@ -1,6 +1,7 @@
 //! The one thread that writes. Changes that wait together share a transaction, and so one sync of the
 //! disk; each is still applied wholly or refused on its own, and answered only when all is on the disk.
 
+use std::collections::HashMap;
 use std::slice;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -10,7 +11,7 @@ use tokio::sync::mpsc;
 
 use super::super::StoreError;
 use super::super::bell::Bell;
-use super::super::change::{Change, RowWrite};
+use super::super::change::{Change, Moves, RowWrite};
 use super::super::check::{self, Moment, Standing};
 use super::super::queue::{self, Job, Outcomes, Point, Probe, Queue};
 use super::super::row::{Row, Seal, Table};
@@ -98,16 +99,18 @@ impl Desk {
         let transaction = begin.map_err(|error| Failure::InAll(database(error)))?;
         (self.probe.0)(Point::Locked);
         let mut outcomes = Vec::with_capacity(group.len());
+        let mut standing = Locked { transaction: &transaction, seen: HashMap::new() };
         for job in group {
             let now = self.clock_offset.applied_to(SystemClock.now());
             let moment = Moment { now, waited: job.waited() };
-            let verdict = check::check(&job.change, moment, &mut Locked(&transaction));
+            let verdict = check::check(&job.change, moment, &mut standing);
             if let Err(StoreError::Database(text)) = verdict {
                 return Err(Failure::InOne(StoreError::Database(text)));
             }
             if verdict.is_ok() {
                 let mut writes = job.change.writes.iter();
                 writes.try_for_each(|it| write(&transaction, it)).map_err(Failure::InOne)?;
+                standing.wrote(&job.change);
             }
             outcomes.push(verdict);
         }
@@ -119,18 +122,38 @@ impl Desk {
 }
 
 /// The rows as they stand: the transaction began by locking out every other writer.
-struct Locked<'t>(&'t Transaction<'t>);
+struct Locked<'t> {
+    transaction: &'t Transaction<'t>,
+    /// What was found so far: many changes of a group rely on the same few rows.
+    seen: HashMap<Table, HashMap<String, Seal>>,
+}
 
 impl Locked<'_> {
+    /// What was found of these rows is not so any more.
+    fn wrote(&mut self, change: &Change) {
+        for (table, id) in change.writes.iter().map(RowWrite::name) {
+            if let Some(rows) = self.seen.get_mut(&table) {
+                rows.remove(id);
+            }
+        }
+    }
+
     fn ask<T: rusqlite::types::FromSql>(&self, text: &str, name: &str) -> Result<Option<T>, StoreError> {
-        let mut statement = self.0.prepare_cached(text).map_err(database)?;
+        let mut statement = self.transaction.prepare_cached(text).map_err(database)?;
         statement.query_row([name], |row| row.get(0)).optional().map_err(database)
     }
 }
 
 impl Standing for Locked<'_> {
     fn seal(&mut self, table: Table, id: &str) -> Result<Option<Seal>, StoreError> {
-        self.ask(&Single::of(table).seal, id)
+        if let Some(seal) = self.seen.get(&table).and_then(|rows| rows.get(id)) {
+            return Ok(Some(seal.clone()));
+        }
+        let seal = self.ask::<Seal>(&Single::of(table).seal, id)?;
+        if let Some(seal) = &seal {
+            self.seen.entry(table).or_default().insert(id.to_owned(), seal.clone());
+        }
+        Ok(seal)
     }
 
     fn holder(&mut self, table: Table, alias: &str) -> Result<Option<String>, StoreError> {
@@ -144,7 +167,9 @@ fn write(transaction: &Transaction<'_>, write: &RowWrite) -> Result<(), StoreErr
     let statements = Single::of(table);
     let written = match write {
         RowWrite::Insert(row) => put(transaction, &statements.insert, row),
-        RowWrite::Replace { row, .. } => put(transaction, &statements.update, row),
+        RowWrite::Replace { row, moves: Moves::Names, .. } => put(transaction, &statements.update, row),
+        RowWrite::Replace { row, moves: Moves::State, .. } => put(transaction, &statements.update_state, row),
+        RowWrite::Replace { row, moves: Moves::Nothing, .. } => put(transaction, &statements.update_content, row),
         RowWrite::Remove { id, seal, .. } => {
             transaction.prepare_cached(&statements.delete).and_then(|mut it| it.execute((id, seal)))
         }

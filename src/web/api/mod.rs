@@ -50,12 +50,14 @@ pub struct Description;
 
 /// Every machine's route. Who may call which is said in `roles`.
 pub fn routes(config: &mut ServiceConfig) {
+    // Routes are tried in this order: what is asked most and has a fixed path comes first.
     config
+        .route("/v1/verify", post().to(writes::verify))
         .route("/v1/threads", post().to(threads::create))
+        .route("/v1/threads/{thread}/transitions", post().to(transitions::propose))
         .route("/v1/threads/{thread}", get().to(threads::read))
         .route("/v1/threads/{thread}/state", get().to(threads::state))
         .route("/v1/threads/{thread}/chain", get().to(threads::chain))
-        .route("/v1/threads/{thread}/transitions", post().to(transitions::propose))
         .route("/v1/threads/{thread}/rollbacks", post().to(transitions::roll_back))
         .route("/v1/threads/{thread}/closing", post().to(threads::close))
         .route("/v1/threads/{thread}/reopening", post().to(threads::reopen))
@@ -63,7 +65,6 @@ pub fn routes(config: &mut ServiceConfig) {
         .route("/v1/transitions/{digest}", get().to(transitions::read))
         .route("/v1/transitions/{digest}/decision", get().to(transitions::decision))
         .route("/v1/transitions/{digest}/cancellation", post().to(transitions::cancel))
-        .route("/v1/verify", post().to(writes::verify))
         .route("/v1/writes/{write_id}/confirm", post().to(writes::confirm))
         .route("/v1/writes/{write_id}/abort", post().to(writes::abort))
         .route("/v1/receipts/{jti}/revocation", post().to(admin::revoke))

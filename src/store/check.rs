@@ -137,6 +137,23 @@ pub(super) fn few_enough(ids: &[String]) -> Result<(), StoreError> {
 /// Checks everything a change relies on: the clocks, its guards, and every row it writes as it stood before.
 pub(super) fn check(change: &Change, moment: Moment, standing: &mut impl Standing) -> Result<(), StoreError> {
     check_clocks(change.decided_at, moment)?;
+    check_relied_on(change, standing)?;
+    check_written(change, standing)?;
+    check_in_time(change, moment)
+}
+
+/// The same, but for the rows that it writes: only where writing them fails if they do not stand as they should.
+pub(super) fn check_but_written(
+    change: &Change,
+    moment: Moment,
+    standing: &mut impl Standing,
+) -> Result<(), StoreError> {
+    check_clocks(change.decided_at, moment)?;
+    check_relied_on(change, standing)?;
+    check_in_time(change, moment)
+}
+
+fn check_relied_on(change: &Change, standing: &mut impl Standing) -> Result<(), StoreError> {
     for guard in &change.guards {
         if let Guard::Unchanged { table, id, seal } = guard
             && standing.seal(*table, id)?.as_ref() != Some(seal)
@@ -144,6 +161,10 @@ pub(super) fn check(change: &Change, moment: Moment, standing: &mut impl Standin
             return Err(StoreError::Conflict(table.name()));
         }
     }
+    Ok(())
+}
+
+fn check_written(change: &Change, standing: &mut impl Standing) -> Result<(), StoreError> {
     for write in &change.writes {
         let (table, id) = write.name();
         if standing.seal(table, id)?.as_ref() != write.expected() {
@@ -155,6 +176,10 @@ pub(super) fn check(change: &Change, moment: Moment, standing: &mut impl Standin
             return Err(StoreError::Conflict(table.name()));
         }
     }
+    Ok(())
+}
+
+fn check_in_time(change: &Change, moment: Moment) -> Result<(), StoreError> {
     let too_late = |guard: &Guard| matches!(guard, Guard::Before(end) if moment.now >= *end);
     if change.guards.iter().any(too_late) { Err(StoreError::TooLate) } else { Ok(()) }
 }

@@ -97,7 +97,7 @@ impl Single {
         let update = |facets: &str| {
             format!(
                 "UPDATE {table} SET {facets}revision = ?6, body = ?7, key_id = ?8, mac = ?9 \
-                 WHERE id = ?1 AND revision = ?6 - 1"
+                 WHERE id = ?1 AND revision = ?6 - 1 AND mac = ?10"
             )
         };
         Self {

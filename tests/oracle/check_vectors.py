@@ -95,7 +95,9 @@ def node_at(node: Any, pointer: str) -> Json:
 
 
 def check_step(case: Case) -> None:
-    found = origins_after(case["before"], case["origins"], case["after"], case["proposal"])
+    found = origins_after(
+        case["before"], case["origins"], case["after"], case["proposal"], case["named"]
+    )
     expect(case["origins_after"], dict(found))
 
 
@@ -103,10 +105,14 @@ def check_opened(case: Case) -> None:
     opening = case["opening"]
     found: Completeness = check_opening(opening, case["from_root"], case["to_root"])
     expect_changes(case["changed"], found.changed)
+    again: list[Json] = [{"pointer": at, "value": value} for at, value in found.set_again]
+    expect(sorted(case["set_again"], key=canonical), sorted(again, key=canonical))
     expect(sorted(case["hidden"]), [*sorted(found.hidden)])
     made = case["made_from"]
     secret = thread_secret(bytes.fromhex(made["salt_key"]), made["thread"])
-    origins = origins_after(made["before"], made["origins"], made["after"], made["proposal"])
+    origins = origins_after(
+        made["before"], made["origins"], made["after"], made["proposal"], made["named"]
+    )
     before = open_fully(made["before"], made["origins"], secret)
     after = open_fully(made["after"], origins, secret)
     old, new = disclose(before, after, made["hide"], made["reads"])

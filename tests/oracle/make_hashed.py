@@ -41,6 +41,14 @@ STEPS: list[tuple[str, Json, Json]] = [
     ("nothing changed", {"a": 1.0}, {"a": 1}),
 ]  # fmt: skip
 
+STEPS_NAMED: list[tuple[str, Json, Json, list[str]]] = [
+    ("a leaf set unseen to the value it had", {"a": 1, "b": [1, 2]}, {"a": 1, "b": [1, 2]}, ["/b/1"]),
+    ("two leaves set unseen, one of them to the value it had", {"a": {"b": None, "c": 2}}, {"a": {"b": None, "c": 3}}, ["/a/b", "/a/c"]),
+    ("an empty object set unseen", {"a": {}, "b": {}}, {"a": {}, "b": {}}, ["/a"]),
+    ("a named place that is no leaf afterwards sets none", {"a": {"b": 1}}, {"a": {"b": 1}}, ["/a"]),
+    ("a named place where nothing stands afterwards sets none", {"a": 1, "b": 2}, {"b": 2}, ["/a"]),
+]  # fmt: skip
+
 
 def commitments() -> Object:
     cases: list[Json] = []
@@ -57,13 +65,14 @@ def commitments() -> Object:
             }
         )  # fmt: skip
     steps: list[Json] = []
-    for name, before, after in STEPS:
+    plain: list[tuple[str, Json, Json, list[str]]] = [(*step, []) for step in STEPS]
+    for name, before, after, named in [*plain, *STEPS_NAMED]:
         origins = {at: ONE for at, _ in leaves(before)}
-        then = origins_after(before, origins, after, TWO)
+        then = origins_after(before, origins, after, TWO, named)
         steps.append(
             {
                 "name": name, "before": before, "origins": dict(origins), "after": after,
-                "proposal": TWO, "origins_after": dict(then),
+                "proposal": TWO, "named": list(named), "origins_after": dict(then),
             }
         )  # fmt: skip
     return {"cases": cases, "steps": steps}

@@ -246,3 +246,33 @@ fn is_read_as(token: &str, typ: &str, keys: &PublicKeys) -> bool {
         other => panic!("{other}"),
     }
 }
+
+#[test]
+fn an_opening_is_refused_whose_salts_no_gateway_gives() {
+    let file: Value = serde_json::from_str(include_str!("../../../../tests/vectors/openings.json")).unwrap();
+    let case = |list: &str, wanted: &dyn Fn(&Value) -> bool| {
+        file[list].as_array().unwrap().iter().find(|it| wanted(it)).unwrap().clone()
+    };
+    let outcome = |case: &Value, kind: &str| {
+        let mut stated = serde_json::to_value(statement()).unwrap();
+        stated["type"] = json!(kind);
+        stated["from"] = case["from_root"].clone();
+        stated["to"] = case["to_root"].clone();
+        let statement: Statement = serde_json::from_value(stated).unwrap();
+        let shown: Opening = serde_json::from_value(case["opening"].clone()).unwrap();
+        let (keys, entry) = (keys(), None);
+        let (statement, shown, to) = (Some(&statement), Some(&shown), statement.to);
+        opening(&Evidence { receipt: "", keys: keys.trusted(), entry, statement, opening: shown }, to)
+    };
+    let broken = |outcome| matches!(outcome, Outcome::Failed { code: DenialCode::ChainBroken, .. });
+
+    for kept in file["inconsistent"].as_array().unwrap() {
+        assert!(broken(outcome(kept, "propose")), "{}", kept["name"]);
+    }
+    let again = case("cases", &|it| it["set_again"].as_array().is_some_and(|them| !them.is_empty()));
+    assert_eq!(outcome(&again, "propose"), Outcome::Passed);
+    assert_eq!(outcome(&again, "confirm"), Outcome::Passed);
+    assert!(broken(outcome(&again, "rollback")), "a return to an earlier state names nothing");
+    let none = case("cases", &|it| it["set_again"] == json!([]));
+    assert_eq!(outcome(&none, "rollback"), Outcome::Passed);
+}

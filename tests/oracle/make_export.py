@@ -88,7 +88,7 @@ def _in_chain(entries: list[Object]) -> Iterator[Spoiled]:
     yield (
         "a statement's principal",
         "digest_mismatch",
-        [_put("/chain/entries/2/statement/principal", "someone else")],
+        [_put("/chain/entries/2/statement/principal", "someone-else")],
     )
     yield (
         "a statement's key missing",
@@ -161,7 +161,7 @@ def _in_chain(entries: list[Object]) -> Iterator[Spoiled]:
     )
     yield (
         "a creation approved by somebody, well signed",
-        "gate",
+        "receipt_malformed",
         _resigned(entries, 0, gate=_claims(entries[2])["gate"]),
     )
     yield (

@@ -18,7 +18,7 @@ THREAD = "018f2f6e-7b1a-7c3d-9e52-0a1b2c3d4e5f"
 
 STATES: list[tuple[str, str, Json, dict[str, str]]] = [
     ("the empty state is a leaf", THREAD, {}, {}),
-    ("the empty state in another thread", "another thread", {}, {}),
+    ("the empty state in another thread", "another-thread", {}, {}),
     ("scalars", THREAD, {"a": None, "b": True, "c": 0, "d": -1.5, "e": "", "f": "é", "g": "e\u0301"}, {}),
     ("the same value in two places", THREAD, {"a": "x", "b": "x"}, {}),
     ("empty containers are leaves", THREAD, {"a": {}, "b": [], "c": {"d": [[]]}}, {}),
@@ -27,7 +27,7 @@ STATES: list[tuple[str, str, Json, dict[str, str]]] = [
     ("several proposals", THREAD, {"a": {"b": 1, "c": [2, {"d": 3}]}, "e": 4}, {"/a/b": TWO, "/a/c/1/d": THREE}),
     ("escaped pointers", THREAD, {"a/b": 1, "m~n": 2, "": 3, "~1": 4}, {}),
     ("keys in the order of UTF-16", THREAD, {"\ufb33": 1, "😀": 2, "€": 3}, {}),
-    ("a thread named by its host", "Auftrag 7/ö", {"a": 1}, {}),
+    ("a thread named by its host", "Order_2026:0017.b", {"a": 1}, {}),
     ("numbers in their canonical form", THREAD, {"a": 1e21, "b": 1e-7, "c": 295147905179352830000.0, "d": 5e-324}, {}),
 ]  # fmt: skip
 
@@ -195,6 +195,10 @@ def _bad_statements(made: list[Object]) -> Iterator[Json]:
         ("a version as text", "propose", {"version": "1"}),
         ("a version that is a fraction", "propose", {"version": 1.5}),
         ("attempt 0", "propose", {"attempt": 0}),
+        ("a proposal without its attempt", "propose", {"attempt": None}),
+        ("a creation that says which try it is", "create", {"attempt": 1}),
+        ("a confirm that says which try it is", "confirm", {"attempt": 1}),
+        ("a thread of a name that none has", "propose", {"thread": "two words"}),
         ("an attempt as text", "propose", {"attempt": "1"}),
         ("a rationale in words", "propose", {"rationale": "because"}),
         ("a time without milliseconds", "propose", {"proposed_at": "2026-11-02T09:00:00Z"}),

@@ -193,7 +193,7 @@ fn the_published_receipts_are_genuine() {
     let vectors: Value = serde_json::from_str(TOKENS).unwrap();
     let keys = vector_keys(&vectors["jwks"]).unwrap();
     let receipts = vectors["genuine"].as_array().unwrap().iter().filter(|it| it["typ"] == Typ::Receipt.as_str());
-    for case in receipts.filter(|it| it["key"] == "signing") {
+    for case in receipts {
         let receipt = case["token"].as_str().unwrap();
         let evidence = Evidence { receipt, keys: &keys, entry: None, statement: None, opening: None };
         let checks = check(&evidence, at_the_vectors_time());
@@ -235,7 +235,8 @@ fn is_read_as(token: &str, typ: &str, keys: &PublicKeys) -> bool {
     fn read<C: serde::de::DeserializeOwned + serde::Serialize>(token: &str, typ: Typ, keys: &PublicKeys) -> bool {
         jws::read::<C>(token, typ).is_ok_and(|it| {
             let key = keys.public(KeyUse::Chain, it.kid()).cloned();
-            key.is_some_and(|key| it.verify(&key).is_some())
+            let has_signed = |state| matches!(state, KeyState::Signing | KeyState::Retired);
+            key.is_some_and(|key| has_signed(key.state()) && it.verify(&key).is_some())
         })
     }
     use crate::domain::chain::receipt::{Denial, Verification};

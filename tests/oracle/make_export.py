@@ -27,7 +27,9 @@ def spoiled_exports() -> Object:
     for name, code, patch in (*_in_chain(entries), *_in_keys(entries), *_in_receipt(receipt)):
         apply_patch(base, "json-patch", patch)
         cases.append({"name": name, "code": code, "patch": patch})
-    return {"of": "export/", "cases": cases}
+    settled = _resigned(entries, 5, owes=False)
+    accepted: list[Json] = [{"name": "an approval that settles what was owed", "patch": settled}]
+    return {"of": "export/", "cases": cases, "accepted": accepted}
 
 
 def _items(chain: Json) -> list[Object]:

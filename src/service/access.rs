@@ -116,9 +116,10 @@ impl Service {
             )?;
         }
         match self.commit(draft.finish()).await {
-            Err(error) if error.is_conflict() => {
-                Err(Error::Exists("there is an account of that name, or the link was used"))
-            }
+            Err(error) if error.is_conflict() => Err(Error::Exists(match link {
+                None => "there is an account of that name already; nothing of it was changed",
+                Some(_) => "there is an account of that name, or the link was used",
+            })),
             other => other.map(|()| account),
         }
     }
@@ -206,16 +207,6 @@ impl Service {
         if token.record == presumed.record { Ok(token) } else { Err(Error::Unauthenticated) }
     }
 
-    /// Revokes a token: nothing is accepted from it any more.
-    pub async fn revoke_token(&self, id: &TokenId) -> Result<()> {
-        let (keys, now) = (self.keys()?, self.now());
-        let token: Stored<Token> = self.need(&keys, id.as_str(), "token").await?;
-        let mut draft = Draft::new(keys.row(), now);
-        draft.replace(&token, &Token { revoked: true, ..token.record.clone() })?;
-        recorder::outside(&mut draft, token.record.flow.as_ref(), now, EventType::TokenRevoked, json!({"token": id}))?;
-        self.commit(draft.finish()).await
-    }
-
     /// Signs a person in by name and password; the cookie's secret is in the answer and nowhere else.
     /// An unknown name costs as much time as a wrong password.
     pub async fn sign_in(&self, name: &str, password: String) -> Result<(SignedIn, String)> {
@@ -241,6 +232,10 @@ impl Service {
         account: Stored<Account>,
         link: Option<Stored<OneTimeLink>>,
     ) -> Result<(SignedIn, String)> {
+        // A disabled person's way in may be a link that was made before.
+        if account.record.disabled {
+            return Err(Error::Unauthenticated);
+        }
         let now = self.now();
         let secret = new_secret();
         let session = Session {

@@ -21,6 +21,7 @@ pub mod recorder;
 pub mod review_page;
 mod stating;
 pub mod stops;
+pub mod taking_back;
 pub mod threads;
 pub mod transitions;
 pub mod verify;

@@ -8,3 +8,4 @@ mod oracles;
 mod path;
 mod put_back;
 mod roles;
+mod taking_back;

@@ -9,3 +9,4 @@ mod path;
 mod put_back;
 mod roles;
 mod taking_back;
+mod time;

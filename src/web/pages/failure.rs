@@ -139,10 +139,16 @@ fn words_of(error: &Error) -> Words {
         | Error::Closed
         | Error::Exists(_)
         | Error::WrongState(_)
+        | Error::Expired
         | Error::Vote(_)
         | Error::Denied(_) => words(sentence(error.to_string()), UNTOUCHED, inbox()),
         Error::TooMany => words("That was too fast", "Nothing was changed. Wait a minute and try again.", inbox()),
         Error::Busy => words("The gateway is busy", "Nothing was changed. Try again in a moment.", inbox()),
+        Error::ClockSkew => words(
+            "The gateway's clock is wrong",
+            "Nothing was changed, and nothing is decided until the clock is set right. Tell whoever runs the gateway.",
+            inbox(),
+        ),
         Error::Broken(_) => words(
             "What is stored is not what was signed",
             "Nothing was changed, and nothing can be decided or written here until somebody has looked into it. \

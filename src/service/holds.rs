@@ -133,6 +133,9 @@ impl Service {
     async fn cancel_once(&self, token: &Stored<Token>, transition: Digest, reason: &str) -> Result<()> {
         let keys = self.keys()?;
         let stored = self.transition(&keys, transition).await?;
+        if !token.record.of_flow(&stored.record.statement.flow) {
+            return Err(Error::NotFound("transition"));
+        }
         if stored.record.statement.principal != token.record.principal() {
             return Err(Error::Forbidden("only its own proposer may cancel a proposal"));
         }

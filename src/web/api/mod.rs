@@ -82,8 +82,9 @@ pub async fn not_found(request: HttpRequest) -> HttpResponse {
     Problem::of(&request, Error::NotFound("route")).error_response()
 }
 
-/// Whether a machine that is bound to a flow reads of its own flow. Others are told that there is no such thing.
-pub fn flow_of_thread(machine: &Machine, flow: &FlowId) -> Result<()> {
+/// Whether a machine that is bound to a flow reads of its own flow. Others are told, in the very words, what they
+/// are told where there is no such thing.
+pub fn of_own_flow(machine: &Machine, flow: &FlowId, what: &'static str) -> Result<()> {
     let token = &machine.0.record;
-    if token.flow.is_none() || token.of_flow(flow) { Ok(()) } else { Err(Error::NotFound("thread")) }
+    if token.flow.is_none() || token.of_flow(flow) { Ok(()) } else { Err(Error::NotFound(what)) }
 }

@@ -114,6 +114,7 @@ fn exit_of(error: &Error) -> Exit {
         | Error::Exists(_)
         | Error::WrongState(_)
         | Error::Expired
+        | Error::Misdirected
         | Error::Denied(_)
         | Error::Vote(_) => Exit::No,
         Error::TooMany | Error::Busy | Error::ClockSkew | Error::Broken(_) | Error::Store(_) | Error::Keyring(_) => {

@@ -73,6 +73,9 @@ pub enum Error {
     /// A vote is not counted.
     #[error(transparent)]
     Vote(#[from] VoteRefused),
+    /// It came another way than through a named proxy.
+    #[error("ask at the gateway's public address; it answers nobody else than its proxy here")]
+    Misdirected,
     /// Too much at once from one asker.
     #[error("too many requests; wait a little")]
     TooMany,

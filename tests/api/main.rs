@@ -6,6 +6,7 @@ mod attacks;
 mod gateway;
 mod oracles;
 mod path;
+mod proxy;
 mod put_back;
 mod roles;
 mod taking_back;

@@ -172,6 +172,7 @@ fn shape_of(error: &Error) -> Shape {
         Error::WrongState(_) => shape(StatusCode::CONFLICT, "wrong_state", "Not in this state"),
         Error::Denied(code) => shape(StatusCode::FORBIDDEN, code.as_str(), "The write is denied"),
         Error::Vote(refused) => shape(StatusCode::CONFLICT, vote_code(refused), "The vote is not counted"),
+        Error::Misdirected => shape(StatusCode::MISDIRECTED_REQUEST, "misdirected", "Not through the proxy"),
         Error::TooMany => shape(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", "Too many requests"),
         Error::Busy => shape(StatusCode::SERVICE_UNAVAILABLE, "busy", "Busy"),
         Error::Expired => shape(StatusCode::CONFLICT, "expired", "The deadline has passed"),

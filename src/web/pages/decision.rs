@@ -210,6 +210,7 @@ fn words(error: &Error) -> Option<String> {
         | Error::Exists(_)
         | Error::WrongState(_)
         | Error::Expired
+        | Error::Misdirected
         | Error::TooMany
         | Error::Broken(_)
         | Error::Store(_)

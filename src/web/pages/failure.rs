@@ -140,6 +140,7 @@ fn words_of(error: &Error) -> Words {
         | Error::Exists(_)
         | Error::WrongState(_)
         | Error::Expired
+        | Error::Misdirected
         | Error::Vote(_)
         | Error::Denied(_) => words(sentence(error.to_string()), UNTOUCHED, inbox()),
         Error::TooMany => words("That was too fast", "Nothing was changed. Wait a minute and try again.", inbox()),

@@ -13,7 +13,7 @@ use crate::domain::id::{FlowId, GroupName, NodeId, TokenId};
 pub enum User {
     /// Add a person. A name that an account has already is refused, and nothing of that account is changed.
     Add(UserAdd),
-    /// Let a person in no more: they cannot sign in, their sessions end, and none of their votes counts.
+    /// Let a person in no more: they cannot sign in or vote, and their sessions end.
     Disable(UserName),
     /// Let a disabled person sign in again.
     Enable(UserName),

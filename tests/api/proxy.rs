@@ -1,11 +1,12 @@
 //! Behind a proxy: whom the gateway talks to, and whose word it takes for where a request comes from.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use actix_web::dev::ServiceResponse;
 use actix_web::test::{TestRequest, call_service, init_service, read_body, read_body_json};
-use countersign::config::Network;
+use countersign::cli::serve::Running;
+use countersign::config::{Config, Flags, Network};
 use countersign::web::app::{App, site};
 use countersign::web::peers::Peers;
 use serde_json::Value;
@@ -81,4 +82,37 @@ async fn who_is_no_named_proxy_cannot_say_that_it_is_somebody_else() {
         assert_eq!(guess(&ask, "127.0.0.1:1", &format!("203.0.113.{at}")).await, 401);
     }
     assert_eq!(guess(&ask, "127.0.0.1:1", "203.0.113.99").await, 429);
+}
+
+/// A wrong password over the wire, with these words on where it comes from; the status.
+async fn guess_over_http(url: &str, forwarded: &str) -> u16 {
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let page = http.get(format!("{url}/sign-in")).send().await.unwrap();
+    let cookie = page.headers()["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
+    let html = page.text().await.unwrap();
+    let csrf = html.split_once("name=\"csrf\" value=\"").unwrap().1.split_once('"').unwrap().0.to_owned();
+    let form = format!("csrf={csrf}&username=alice&password=wrong&next=%2F");
+    let request = http.post(format!("{url}/sign-in")).header("cookie", cookie).body(form);
+    let request = request.header("content-type", "application/x-www-form-urlencoded");
+    request.header("x-forwarded-for", forwarded).send().await.unwrap().status().as_u16()
+}
+
+#[tokio::test]
+async fn a_served_gateway_takes_the_word_of_the_proxies_that_its_configuration_names() {
+    for (named, another_client) in [("127.0.0.1", 401), ("10.0.0.7", 429)] {
+        let folder = tempfile::tempdir().unwrap();
+        let variables = [
+            ("COUNTERSIGN_DATA", folder.path().to_str().unwrap()),
+            ("COUNTERSIGN_TRUSTED_PROXIES", named),
+            ("COUNTERSIGN_LIMITS_SIGN_IN_ATTEMPTS", "1"),
+        ];
+        let config =
+            Config::load(&Flags::default(), variables.map(|(name, value)| (name.into(), value.into()))).unwrap();
+        let running = Running::start(&config, TcpListener::bind("127.0.0.1:0").unwrap()).await.unwrap();
+        let url = running.url.as_str();
+        assert_eq!(guess_over_http(url, "203.0.113.5").await, 401, "{named}");
+        assert_eq!(guess_over_http(url, "203.0.113.5").await, 429, "{named}");
+        assert_eq!(guess_over_http(url, "203.0.113.6").await, another_client, "{named}");
+        running.stop().await.unwrap();
+    }
 }

@@ -52,7 +52,7 @@ impl FromRequest for Machine {
                 Some(text) => app.service.token_of(&text).await,
                 None => Err(Error::Unauthenticated),
             };
-            Ok(Self(admitted(&request, &app, token)?))
+            admitted(&request, &app, token).map(Self).map_err(|error| Problem::of(&request, error))
         })
     }
 }
@@ -69,24 +69,19 @@ impl FromRequest for Presumed {
                 Some(text) => app.service.presumed_token_of(&text).await,
                 None => Err(Error::Unauthenticated),
             };
-            Ok(Self(admitted(&request, &app, token)?))
+            admitted(&request, &app, token).map(Self).map_err(|error| Problem::of(&request, error))
         })
     }
 }
 
 /// Whoever is known, does not ask too often, and has a role that may call this route.
-fn admitted(request: &HttpRequest, app: &App, token: Result<Stored<Token>, Error>) -> Result<Stored<Token>, Problem> {
-    let admitted = token.and_then(|token| {
-        let taken = app.edge.requests.take(token.record.id.as_str(), app.service.now());
-        taken.map_err(|_| Error::TooMany)?;
-        let route = request.match_pattern().unwrap_or_default();
-        if roles::may(Caller::Machine(token.record.role), request.method(), &route) {
-            Ok(token)
-        } else {
-            Err(roles::refusal(&route))
-        }
-    });
-    admitted.map_err(|error| Problem::of(request, error))
+fn admitted(request: &HttpRequest, app: &App, token: Result<Stored<Token>, Error>) -> Result<Stored<Token>, Error> {
+    let token = token?;
+    let taken = app.edge.requests.take(token.record.id.as_str(), app.service.now());
+    taken.map_err(|_| Error::TooMany)?;
+    let route = request.match_pattern().unwrap_or_default();
+    let may = roles::may(Caller::Machine(token.record.role), request.method(), &route);
+    if may { Ok(token) } else { Err(roles::refusal(&route)) }
 }
 
 impl FromRequest for Person {

@@ -4,6 +4,7 @@
 mod attacks;
 #[path = "../support/gateway.rs"]
 mod gateway;
+mod limits;
 mod oracles;
 mod path;
 mod put_back;

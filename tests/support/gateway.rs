@@ -82,6 +82,16 @@ pub async fn spawn_with_policy(policy: &str) -> Gateway {
 }
 
 pub async fn spawn_on(folder: tempfile::TempDir, clock: ClockOffset, store: Arc<dyn Store>, policy: &str) -> Gateway {
+    spawn_bounded(folder, clock, store, (policy, Throttle::new(100_000, Duration::from_micros(1)))).await
+}
+
+/// The same, where each token asks no faster than that.
+pub async fn spawn_bounded(
+    folder: tempfile::TempDir,
+    clock: ClockOffset,
+    store: Arc<dyn Store>,
+    (policy, requests): (&str, Throttle),
+) -> Gateway {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://localhost:{}", listener.local_addr().unwrap().port());
     let keyring =
@@ -94,7 +104,7 @@ pub async fn spawn_on(folder: tempfile::TempDir, clock: ClockOffset, store: Arc<
         wait_max: Duration::from_secs(30),
         secure: false,
         origin: url.clone(),
-        requests: Throttle::new(100_000, Duration::from_micros(1)),
+        requests,
         sign_ins: Throttle::new(5, Duration::from_secs(60)),
     };
     let app = App { service: Arc::clone(&service), edge: Arc::new(edge) };

@@ -7,5 +7,7 @@ mod gateway;
 mod limits;
 mod oracles;
 mod path;
+#[path = "../support/postgres.rs"]
+mod postgres;
 mod put_back;
 mod roles;

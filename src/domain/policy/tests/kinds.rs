@@ -166,7 +166,7 @@ fn version_0_is_an_object_with_keys_in_one_spelling() {
 
 #[test]
 fn version_0_stays_within_the_limits() {
-    let limits = StateLimits { bytes_max: 20, leaves_max: 3, depth_max: 3, ..StateLimits::default() };
+    let limits = StateLimits { bytes_max: 20, leaves_max: 3, depth_max: 3 };
     let judged = |state: Value| judge_initial(&one_node("", "", "", ""), &state, &limits).map_err(|it| it[0].code);
     assert!(judged(json!({"a": "123456789012"})).is_ok());
     assert_eq!(judged(json!({"a": "1234567890123"})), Err(TooLarge));

@@ -11,7 +11,7 @@ mod url;
 
 use std::ffi::OsString;
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -231,11 +231,6 @@ impl Config {
     /// The embedded database's file.
     pub fn sqlite_path(&self) -> PathBuf {
         self.data.join("countersign.db")
-    }
-
-    /// True if this address is a proxy whose word is taken.
-    pub fn trusts_proxy(&self, address: IpAddr) -> bool {
-        self.trusted_proxies.iter().any(|it| it.contains(address))
     }
 
     fn read(settings: &mut Settings) -> Result<Self, ConfigError> {

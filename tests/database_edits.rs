@@ -331,6 +331,7 @@ fn a_row_put_back_to_an_older_sealed_revision_is_found() {
         Table::Holds,
         Table::Receipts,
         Table::Writes,
+        Table::Accounts,
         Table::Tokens,
         Table::Sessions,
         Table::Links,

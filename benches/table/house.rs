@@ -146,6 +146,7 @@ fn listen(service: &Arc<Service>) -> u16 {
         wait_max: Duration::from_secs(30),
         secure: false,
         origin: "http://localhost:1".to_owned(),
+        peers: Default::default(),
         requests: Throttle::new(u32::MAX, Duration::from_nanos(1)),
         sign_ins: Throttle::new(5, Duration::from_secs(60)),
     };

@@ -31,7 +31,7 @@ impl Store for Memory {
     async fn commit(&self, change: Change) -> Result<(), StoreError> {
         let mut kept = self.0.lock().unwrap();
         for write in change.writes {
-            let (RowWrite::Insert(row) | RowWrite::Replace(row)) = write else { continue };
+            let (RowWrite::Insert(row) | RowWrite::Replace { row, .. }) = write else { continue };
             if let Some(alias) = &row.facets.alias {
                 kept.aliases.entry(row.table).or_default().insert(alias.clone(), row.id.clone());
             }

@@ -1,10 +1,10 @@
 //! The whole command line, parsed to final types. What a later version brings is refused by name.
 
+mod access;
 #[cfg(test)]
 mod tests;
 mod values;
 
-use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,13 +13,13 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::config::Flags;
-use crate::domain::account::{MachineRole, PersonRole};
-use crate::domain::id::{FlowId, GroupName, Jti, NodeId, ThreadId};
+use crate::domain::id::{Jti, ThreadId};
 use crate::domain::keys::KeyUse;
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
+pub use access::{Token, TokenAdd, TokenRevoke, User, UserAdd, UserName};
 pub use values::{Halted, Input, Scope};
-use values::{digest, input, key_use, label, machine_role, moment, person_role, scope, secret};
+use values::{digest, input, key_use, label, moment, scope, secret};
 
 /// A gateway that holds what AI agents would write until people have signed exactly that.
 ///
@@ -99,57 +99,6 @@ pub struct Listen {
     /// An IP address and a port.
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<SocketAddr>,
-}
-
-/// `user …`
-#[derive(Subcommand, Debug)]
-pub enum User {
-    /// Add a person, or say what an existing one may do.
-    Add(UserAdd),
-}
-
-/// `user add …`
-#[derive(clap::Args, Debug)]
-pub struct UserAdd {
-    /// What the person signs in with.
-    #[arg(value_parser = label)]
-    pub name: String,
-    /// What the person may do: reviewer, admin or auditor.
-    #[arg(long, value_parser = person_role)]
-    pub role: PersonRole,
-    /// A group that the person stands for; may be said several times. Naming a group makes it.
-    #[arg(long = "group", value_name = "GROUP", value_delimiter = ',')]
-    pub groups: Vec<GroupName>,
-    /// Read the password from standard input; there is no other way to give it.
-    #[arg(long, required = true)]
-    pub password_stdin: bool,
-}
-
-/// `token …`
-#[derive(Subcommand, Debug)]
-pub enum Token {
-    /// Make a token and print it, this once.
-    Add(TokenAdd),
-}
-
-/// `token add …`
-#[derive(clap::Args, Debug)]
-pub struct TokenAdd {
-    /// What people call it.
-    #[arg(value_parser = label)]
-    pub name: String,
-    /// What it may do: host, agent, writer, auditor or admin.
-    #[arg(long, value_parser = machine_role)]
-    pub role: MachineRole,
-    /// The person or group that answers for it. Who owns an agent cannot approve what it proposes.
-    #[arg(long, value_parser = label)]
-    pub owner: String,
-    /// The flow it is bound to.
-    #[arg(long)]
-    pub flow: Option<FlowId>,
-    /// A node it may act as; an agent may have several, a writer has one.
-    #[arg(long = "node", value_name = "NODE", value_delimiter = ',')]
-    pub nodes: Vec<NodeId>,
 }
 
 /// `policy …`
@@ -346,24 +295,6 @@ impl Args {
         };
         let Global { data, database, config, json: _ } = &self.global;
         Flags { listen, data: data.clone(), database: database.clone(), config: config.clone() }
-    }
-}
-
-impl TokenAdd {
-    /// Roles of a flow name it; agents and writers name their nodes too.
-    fn misfit(&self) -> Option<&'static str> {
-        let nodes = self.nodes.iter().collect::<BTreeSet<_>>().len();
-        match (self.role, &self.flow, nodes) {
-            (MachineRole::Host | MachineRole::Agent | MachineRole::Writer, None, _) => {
-                Some("a token of this role is bound to a flow: add --flow FLOW")
-            }
-            (MachineRole::Agent, _, 0) => Some("an agent acts as nodes: add --node NODE"),
-            (MachineRole::Writer, _, nodes) if nodes != 1 => Some("a writer acts as one node: say --node NODE once"),
-            (MachineRole::Host | MachineRole::Auditor | MachineRole::Admin, _, 1..) => {
-                Some("a token of this role acts as no node: leave --node out")
-            }
-            _ => None,
-        }
     }
 }
 

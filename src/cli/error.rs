@@ -113,8 +113,12 @@ fn exit_of(error: &Error) -> Exit {
         | Error::Closed
         | Error::Exists(_)
         | Error::WrongState(_)
+        | Error::Expired
+        | Error::Misdirected
         | Error::Denied(_)
         | Error::Vote(_) => Exit::No,
-        Error::TooMany | Error::Busy | Error::Broken(_) | Error::Store(_) | Error::Keyring(_) => Exit::CouldNotTell,
+        Error::TooMany | Error::Busy | Error::ClockSkew | Error::Broken(_) | Error::Store(_) | Error::Keyring(_) => {
+            Exit::CouldNotTell
+        }
     }
 }

@@ -15,6 +15,7 @@ use crate::config::{Config, Limits, PublicUrl};
 use crate::gateway;
 use crate::service::Service;
 use crate::web::app::{App, Edge, serve};
+use crate::web::peers::Peers;
 use crate::web::throttle::Throttle;
 use crate::worker::Workers;
 
@@ -134,6 +135,7 @@ fn edge(config: &Config, url: &PublicUrl) -> Edge {
         wait_max: config.limits.wait,
         secure: url.is_secure(),
         origin: url.as_str().to_owned(),
+        peers: Peers::new(config.trusted_proxies.clone()),
         requests,
         sign_ins: Throttle::new(sign_in_attempts, sign_in_window / sign_in_attempts),
     }

@@ -1,15 +1,25 @@
-//! `token add`: tokens of machines. The text is printed once and kept nowhere.
+//! `token add|list|revoke`: tokens of machines. The text of one is printed once and kept nowhere.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::args::TokenAdd;
+use super::args::{Token as Command, TokenAdd, TokenRevoke};
 use super::output::Output;
 use super::{CliError, Exit, beside};
 use crate::config::Config;
+use crate::domain::account::Token;
 use crate::service::access::NewToken;
 
+/// Runs one of them.
+pub fn run(command: &Command, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
+    match command {
+        Command::Add(new) => add(new, config, out),
+        Command::List => list(config, out),
+        Command::Revoke(which) => revoke(which, config, out),
+    }
+}
+
 /// Makes a token; standard output is the token and nothing else.
-pub fn add(add: &TokenAdd, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
+fn add(add: &TokenAdd, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
     let new = NewToken {
         name: add.name.clone(),
         role: add.role,
@@ -24,5 +34,36 @@ pub fn add(add: &TokenAdd, config: &Config, out: &mut Output<'_>) -> Result<Exit
             "flow": token.flow, "nodes": token.nodes,
         })
     })?;
+    Ok(Exit::Yes)
+}
+
+fn list(config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
+    beside::need_database(config)?;
+    let tokens = beside::with_service(config, |service| async move { service.tokens().await })?;
+    let text = tokens.iter().map(line).collect::<Vec<_>>().join("\n");
+    out.answer(text, || json!({"tokens": tokens.iter().map(facts).collect::<Vec<_>>()}))?;
+    Ok(Exit::Yes)
+}
+
+/// What tells one token from another, in columns that begin alike.
+fn line(token: &Token) -> String {
+    let flow = token.flow.as_ref().map_or("-", |it| it.as_str());
+    let nodes: Vec<&str> = token.nodes.iter().map(|it| it.as_str()).collect();
+    let nodes = if nodes.is_empty() { "-".to_owned() } else { nodes.join(",") };
+    let word = if token.revoked { "revoked" } else { "good" };
+    format!("{} {word} {} {flow} {nodes} {} {}", token.id, token.role.as_str(), token.owner, token.name)
+}
+
+fn facts(token: &Token) -> Value {
+    json!({
+        "id": token.id, "revoked": token.revoked, "name": token.name, "role": token.role, "owner": token.owner,
+        "flow": token.flow, "nodes": token.nodes, "created_at": token.created_at,
+    })
+}
+
+fn revoke(TokenRevoke { id }: &TokenRevoke, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
+    beside::need_database(config)?;
+    beside::with_service(config, |service| async move { service.revoke_token(id).await })?;
+    out.answer(format!("revoked {id}"), || json!({"id": id, "revoked": true}))?;
     Ok(Exit::Yes)
 }

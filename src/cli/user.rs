@@ -1,20 +1,47 @@
-//! `user add`: people.
+//! `user add|disable|enable`: people.
 
 use std::io::{BufRead, Read as _};
 
 use serde_json::json;
 
-use super::args::UserAdd;
+use super::args::{User, UserAdd, UserName};
 use super::output::Output;
 use super::{CliError, Exit, beside};
 use crate::config::Config;
 use crate::service::access::NewAccount;
+use crate::service::taking_back::Admission;
 
 /// No password is longer; a whole file given by mistake is not read to its end.
 const PASSWORD_BYTES_MAX: u64 = 4 * 1024;
 
+/// Runs one of them.
+pub fn run(command: &User, config: &Config, stdin: &mut dyn BufRead, out: &mut Output<'_>) -> Result<Exit, CliError> {
+    match command {
+        User::Add(new) => add(new, config, stdin, out),
+        User::Disable(name) => admit(name, Admission::Barred, config, out),
+        User::Enable(name) => admit(name, Admission::Open, config, out),
+    }
+}
+
+/// Lets a person in or no more.
+fn admit(
+    UserName { name }: &UserName,
+    admission: Admission,
+    config: &Config,
+    out: &mut Output<'_>,
+) -> Result<Exit, CliError> {
+    beside::need_database(config)?;
+    let account = beside::with_service(config, |service| async move { service.set_admission(name, admission).await })?;
+    let word = if account.disabled { "disabled" } else { "enabled" };
+    out.answer(
+        format!("{name} is {word}"),
+        || json!({"account": account.id, "name": account.name, "disabled": account.disabled}),
+    )?;
+    Ok(Exit::Yes)
+}
+
 /// Adds a person whose password is the first line of standard input.
-pub fn add(add: &UserAdd, config: &Config, stdin: &mut dyn BufRead, out: &mut Output<'_>) -> Result<Exit, CliError> {
+fn add(add: &UserAdd, config: &Config, stdin: &mut dyn BufRead, out: &mut Output<'_>) -> Result<Exit, CliError> {
     let new = NewAccount { name: add.name.clone(), role: add.role, groups: add.groups.iter().cloned().collect() };
     let password = read_password(stdin)?;
     let account = beside::with_service(config, |service| async move { service.add_account(&new, password).await })?;

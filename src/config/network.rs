@@ -1,6 +1,6 @@
 //! Addresses and networks of proxies.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// What a mistake is answered with.
 pub(super) const EXPECTED: &str =
@@ -17,8 +17,8 @@ pub struct Network {
 
 impl Network {
     /// Reads `address` or `address/length`. A network must be written by its first address: anything else
-    /// is more likely a slip than meant. One that holds every address would trust everybody.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    /// is more likely a slip than meant. One that holds every address, of IPv4 alone too, would trust everybody.
+    pub fn parse(text: &str) -> Option<Self> {
         let (address, length) = match text.split_once('/') {
             Some((address, length)) => (address, Some(length)),
             None => (text, None),
@@ -28,7 +28,8 @@ impl Network {
         let length = length.map_or(Some(bits), |it| it.parse::<u32>().ok())?;
         let free = bits.checked_sub(length)?;
         let network = Self { first: number(address), free };
-        (length > 0 && network.first & network.ends() == 0).then_some(network)
+        let everybody = network.contains(Ipv4Addr::UNSPECIFIED.into()) && network.contains(Ipv4Addr::BROADCAST.into());
+        (length > 0 && !everybody && network.first & network.ends() == 0).then_some(network)
     }
 
     /// True if the address lies in it.

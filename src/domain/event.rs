@@ -56,6 +56,10 @@ pub enum EventType {
     KeyRotated,
     #[serde(rename = "access.account_added")]
     AccountAdded,
+    #[serde(rename = "access.account_disabled")]
+    AccountDisabled,
+    #[serde(rename = "access.account_enabled")]
+    AccountEnabled,
     #[serde(rename = "access.token_added")]
     TokenAdded,
     #[serde(rename = "access.token_revoked")]

@@ -172,6 +172,20 @@ pub struct HoldReason {
     pub for_reviewers_only: bool,
 }
 
+impl HoldState {
+    /// When it ended; an open one has not.
+    pub const fn ended_at(&self) -> Option<Timestamp> {
+        match self {
+            Self::Open {} => None,
+            Self::Approved { at, .. }
+            | Self::Denied { at, .. }
+            | Self::Expired { at }
+            | Self::Cancelled { at, .. }
+            | Self::Superseded { at, .. } => Some(*at),
+        }
+    }
+}
+
 impl Hold {
     /// Whether people can still decide it.
     pub fn is_open(&self, now: Timestamp) -> bool {

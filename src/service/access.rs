@@ -116,9 +116,10 @@ impl Service {
             )?;
         }
         match self.commit(draft.finish()).await {
-            Err(error) if error.is_conflict() => {
-                Err(Error::Exists("there is an account of that name, or the link was used"))
-            }
+            Err(error) if error.is_conflict() => Err(Error::Exists(match link {
+                None => "there is an account of that name already; nothing of it was changed",
+                Some(_) => "there is an account of that name, or the link was used",
+            })),
             other => other.map(|()| account),
         }
     }
@@ -184,24 +185,26 @@ impl Service {
 
     /// The token that a text is, if it is one and may be used.
     pub async fn token_of(&self, text: &str) -> Result<Stored<Token>> {
-        let parts = text.strip_prefix(TOKEN_PREFIX).and_then(|it| it.split_once('_'));
-        let (id, secret) = parts.ok_or(Error::Unauthenticated)?;
-        let id = TokenId::try_from(id).map_err(|_| Error::Unauthenticated)?;
+        let (id, secret) = parts_of(text)?;
         let keys = self.keys()?;
         let token = self.fetch::<Token>(&keys, id.as_str()).await?.ok_or(Error::Unauthenticated)?;
-        let hash = fingerprint(secret);
-        let same = bool::from(hash.as_str().as_bytes().ct_eq(token.record.secret_hash.as_bytes()));
-        if same && !token.record.revoked { Ok(token) } else { Err(Error::Unauthenticated) }
+        if is_usable(&token.record, secret) { Ok(token) } else { Err(Error::Unauthenticated) }
     }
 
-    /// Revokes a token: nothing is accepted from it any more.
-    pub async fn revoke_token(&self, id: &TokenId) -> Result<()> {
-        let (keys, now) = (self.keys()?, self.now());
-        let token: Stored<Token> = self.need(&keys, id.as_str(), "token").await?;
-        let mut draft = Draft::new(keys.row(), now);
-        draft.replace(&token, &Token { revoked: true, ..token.record.clone() })?;
-        recorder::outside(&mut draft, token.record.flow.as_ref(), now, EventType::TokenRevoked, json!({"token": id}))?;
-        self.commit(draft.finish()).await
+    /// The token that a text is, as this gateway remembers it: good enough for what the store looks at again when
+    /// it commits, and decided afresh otherwise.
+    pub async fn presumed_token_of(&self, text: &str) -> Result<Stored<Token>> {
+        let (id, secret) = parts_of(text)?;
+        match self.memory.recall::<Token>(id.as_str()) {
+            Some(token) if is_usable(&token.record, secret) => Ok(token),
+            _ => self.token_of(text).await,
+        }
+    }
+
+    /// A token that was presumed, as it stands now: it must be the same one and not revoked.
+    pub(super) async fn token_still(&self, keys: &Keys, presumed: &Stored<Token>) -> Result<Stored<Token>> {
+        let token = self.fetch::<Token>(keys, presumed.record.id.as_str()).await?.ok_or(Error::Unauthenticated)?;
+        if token.record == presumed.record { Ok(token) } else { Err(Error::Unauthenticated) }
     }
 
     /// Signs a person in by name and password; the cookie's secret is in the answer and nowhere else.
@@ -229,6 +232,10 @@ impl Service {
         account: Stored<Account>,
         link: Option<Stored<OneTimeLink>>,
     ) -> Result<(SignedIn, String)> {
+        // A disabled person's way in may be a link that was made before.
+        if account.record.disabled {
+            return Err(Error::Unauthenticated);
+        }
         let now = self.now();
         let secret = new_secret();
         let session = Session {
@@ -240,7 +247,7 @@ impl Service {
         };
         let mut draft = Draft::new(keys.row(), now);
         draft.rely_on(&account);
-        draft.insert(&session)?;
+        let seal = draft.insert(&session)?;
         if let Some(link) = &link {
             draft.before(link.record.expires_at);
             draft.replace(link, &OneTimeLink { used: true, ..link.record.clone() })?;
@@ -249,7 +256,7 @@ impl Service {
         let data = json!({"account": account.record.id, "session": session.id, "link": link});
         recorder::outside(&mut draft, None, now, EventType::SignedIn, data)?;
         self.commit(draft.finish()).await?;
-        Ok((SignedIn { account, session: Stored { record: session, revision: 1 } }, secret))
+        Ok((SignedIn { account, session: Stored { record: session, revision: 1, seal } }, secret))
     }
 
     /// The person whose session a cookie's secret is, if it still is one.
@@ -335,4 +342,16 @@ impl Service {
         let account = self.need::<Account>(&keys, account.as_str(), "account").await?;
         self.open_session(&keys, account, Some(link)).await
     }
+}
+
+/// A token's text taken apart: which it is, and its secret.
+fn parts_of(text: &str) -> Result<(TokenId, &str)> {
+    let parts = text.strip_prefix(TOKEN_PREFIX).and_then(|it| it.split_once('_'));
+    let (id, secret) = parts.ok_or(Error::Unauthenticated)?;
+    Ok((TokenId::try_from(id).map_err(|_| Error::Unauthenticated)?, secret))
+}
+
+fn is_usable(token: &Token, secret: &str) -> bool {
+    let same = bool::from(fingerprint(secret).as_str().as_bytes().ct_eq(token.secret_hash.as_bytes()));
+    same && !token.revoked
 }

@@ -73,12 +73,23 @@ pub enum Error {
     /// A vote is not counted.
     #[error(transparent)]
     Vote(#[from] VoteRefused),
+    /// It came another way than through a named proxy.
+    #[error("ask at the gateway's public address; it answers nobody else than its proxy here")]
+    Misdirected,
     /// Too much at once from one asker.
     #[error("too many requests; wait a little")]
     TooMany,
     /// Others were faster three times in a row.
     #[error("the thread is busy; try again")]
     Busy,
+    /// A deadline has passed before it was done.
+    #[error("the deadline has passed; nobody decided in time")]
+    Expired,
+    /// The gateway's clock and the database's differ: what it would sign would bear a wrong time.
+    #[error(
+        "this gateway's clock is more than 2 s off its database's, so it decides nothing; an administrator must set the clocks right"
+    )]
+    ClockSkew,
     /// What is stored does not agree with what was signed.
     #[error("what is stored is not what was signed")]
     Broken(&'static str),
@@ -97,6 +108,7 @@ impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Busy => Self::Busy,
+            StoreError::ClockSkew => Self::ClockSkew,
             other => Self::Store(other),
         }
     }

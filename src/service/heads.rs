@@ -1,12 +1,12 @@
 //! Heads: a thread's last state, served only after it was checked against what was signed.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
 use super::Service;
 use super::error::{Error, Result};
+use super::memory::Recent;
 use crate::domain::chain::commitment::{Setting, Tree};
 use crate::domain::chain::entry::Entry;
 use crate::domain::chain::hash::Digest;
@@ -15,6 +15,7 @@ use crate::domain::chain::statement::Statement;
 use crate::domain::chain::verify::{Link, check_link};
 use crate::domain::event::Event;
 use crate::domain::id::ThreadId;
+use crate::domain::json::size::Size;
 use crate::domain::keys::{KeyState, KeyUse, Keys, PublicKey, ThreadSecret};
 use crate::domain::thread::Thread;
 use crate::domain::transition::{ChainRow, STATE_DELTAS_MAX, StateContent, StateRow, Transition};
@@ -58,32 +59,39 @@ impl Version {
     }
 }
 
-/// How many checked heads are kept at most. A head of 2 KB takes some 20 KB with its tree.
-const HEADS_MAX: usize = 4_096;
+/// How much of checked heads is kept.
+const HEADS_BYTES_MAX: usize = 128 * 1024 * 1024;
 
-/// A bounded cache of checked heads, by thread and digest. What it holds was re-committed here, so an
+/// What a head costs besides its texts: its statement, and its tree's inner parts.
+const HEAD_BYTES: usize = 2_048;
+
+/// What each leaf of a state costs with its place in the tree.
+const LEAF_BYTES: usize = 256;
+
+/// Checked heads, the last used of them, by thread. What it holds was re-committed here, so an
 /// edit of the database cannot reach a writer through it; whether a head still stands is never asked of it.
-#[derive(Default)]
+#[derive(Debug)]
 pub(super) struct HeadCache {
-    heads: Mutex<HashMap<ThreadId, Arc<Version>>>,
+    heads: Mutex<Recent<Arc<Version>>>,
+}
+
+impl Default for HeadCache {
+    fn default() -> Self {
+        Self { heads: Mutex::new(Recent::new(HEADS_BYTES_MAX)) }
+    }
 }
 
 impl HeadCache {
     fn get(&self, thread: &ThreadId, transition: Digest) -> Option<Arc<Version>> {
-        let heads = self.heads.lock().unwrap_or_else(PoisonError::into_inner);
-        heads.get(thread).filter(|head| head.entry.transition == transition).cloned()
+        let mut heads = self.heads.lock().unwrap_or_else(PoisonError::into_inner);
+        heads.get(thread.as_str()).filter(|head| head.entry.transition == transition)
     }
 
-    /// Forgets an arbitrary head when full: any choice is safe, and heads are cheap to load again.
-    pub(super) fn put(&self, thread: &ThreadId, head: Arc<Version>) {
+    pub(super) fn put(&self, head: Arc<Version>) {
+        let size = Size::of(&head.state);
+        let bytes = HEAD_BYTES + head.token.len() + size.bytes + size.leaves * LEAF_BYTES;
         let mut heads = self.heads.lock().unwrap_or_else(PoisonError::into_inner);
-        if heads.len() >= HEADS_MAX
-            && !heads.contains_key(thread)
-            && let Some(other) = heads.keys().next().cloned()
-        {
-            heads.remove(&other);
-        }
-        heads.insert(thread.clone(), head);
+        heads.put(head.entry.thread.to_string(), head, bytes);
     }
 }
 
@@ -97,17 +105,20 @@ impl Service {
     /// The thread's head, checked. An error means that nothing may be built or written on it.
     pub(super) async fn head(&self, keys: &Keys, thread: &Thread) -> Result<Arc<Version>> {
         self.check_last_event(keys, thread).await?;
-        if let Some(head) = self.heads.get(&thread.id, thread.head.transition)
-            && self.still_trusted(keys, &head)
-        {
+        if let Some(head) = self.known_head(keys, thread) {
             return Ok(head);
         }
         let head = Arc::new(self.version(keys, &thread.id, thread.head.version).await?);
         if head.entry.transition != thread.head.transition {
             return Err(BROKEN);
         }
-        self.heads.put(&thread.id, Arc::clone(&head));
+        self.heads.put(Arc::clone(&head));
         Ok(head)
+    }
+
+    /// The thread's head if it was checked before, here, and its keys are still good.
+    pub(super) fn known_head(&self, keys: &Keys, thread: &Thread) -> Option<Arc<Version>> {
+        self.heads.get(&thread.id, thread.head.transition).filter(|head| self.still_trusted(keys, head))
     }
 
     /// A key may have been revoked since the head was checked: its own or its parent's.

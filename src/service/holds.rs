@@ -107,7 +107,8 @@ impl Service {
             return Ok(thread);
         }
         let at = self.now();
-        self.end_hold(keys, &thread, &hold, (HoldState::Expired { at }, EndWord::Expired)).await?;
+        let end = (HoldState::Expired { at }, EndWord::Expired, at);
+        self.end_hold(Draft::new(keys.row(), at), keys, &thread, &hold, end).await?;
         self.thread(keys, &thread.record.id).await
     }
 
@@ -125,37 +126,50 @@ impl Service {
 
     /// Takes a held proposal back. Only its own proposer may.
     pub async fn cancel(&self, token: &Stored<Token>, transition: Digest, reason: &str) -> Result<()> {
-        retrying!(self.cancel_once(token, transition, reason))
+        let late = |error: Error| if error.is_too_late() { Error::Expired } else { error };
+        retrying!(self.cancel_once(token, transition, reason)).map_err(late)
     }
 
     async fn cancel_once(&self, token: &Stored<Token>, transition: Digest, reason: &str) -> Result<()> {
         let keys = self.keys()?;
         let stored = self.transition(&keys, transition).await?;
+        if !token.record.of_flow(&stored.record.statement.flow) {
+            return Err(Error::NotFound("transition"));
+        }
         if stored.record.statement.principal != token.record.principal() {
             return Err(Error::Forbidden("only its own proposer may cancel a proposal"));
         }
-        let hold = self.hold_of(&keys, transition).await?.ok_or(Error::WrongState("it is not held"))?;
+        let (hold, now) = (self.hold_of(&keys, transition).await?, self.now());
+        let hold = hold.ok_or(Error::WrongState("it is not held"))?;
         match &hold.record.state {
-            HoldState::Open {} => {}
+            HoldState::Open {} if hold.record.is_open(now) => {}
+            HoldState::Open {} => {
+                self.expire_once(&hold.record.id).await?;
+                return Err(Error::Expired);
+            }
             HoldState::Cancelled { .. } => return Ok(()),
-            _ => return Err(Error::WrongState("its review has ended")),
+            HoldState::Expired { .. } => return Err(Error::Expired),
+            HoldState::Approved { .. } | HoldState::Denied { .. } | HoldState::Superseded { .. } => {
+                return Err(Error::WrongState("its review has ended"));
+            }
         }
         let thread = self.thread(&keys, &hold.record.thread).await?;
-        let end = HoldState::Cancelled { at: self.now(), reason: reason.to_owned() };
-        self.end_hold(&keys, &thread, &hold, (end, EndWord::Cancelled)).await
+        let mut draft = Draft::new(keys.row(), now);
+        draft.before(hold.record.expires_at);
+        let end = HoldState::Cancelled { at: now, reason: reason.to_owned() };
+        self.end_hold(draft, &keys, &thread, &hold, (end, EndWord::Cancelled, now)).await
     }
 
     async fn end_hold(
         &self,
+        mut draft: Draft<'_>,
         keys: &Keys,
         thread: &Stored<Thread>,
         hold: &Stored<Hold>,
-        end: (HoldState, EndWord),
+        end: (HoldState, EndWord, Timestamp),
     ) -> Result<()> {
-        let now = self.now();
-        let mut draft = Draft::new(keys.row(), now);
         let mut record = thread.record.clone();
-        self.put_end(&mut draft, keys, &mut record, hold, (end.0, end.1, now)).await?;
+        self.put_end(&mut draft, keys, &mut record, hold, end).await?;
         draft.replace(thread, &record)?;
         self.commit(draft.finish()).await
     }

@@ -12,6 +12,7 @@ pub mod events;
 pub mod heads;
 pub mod holds;
 pub mod key_events;
+mod memory;
 pub mod passwords;
 pub mod policies;
 pub mod proposals;
@@ -20,6 +21,7 @@ pub mod recorder;
 pub mod review_page;
 mod stating;
 pub mod stops;
+pub mod taking_back;
 pub mod threads;
 pub mod transitions;
 pub mod verify;
@@ -37,14 +39,15 @@ use crate::domain::keys::Keys;
 use crate::domain::thread::Thread;
 use crate::domain::time::Timestamp;
 use crate::keyring::Keyring;
-use crate::store::change::{Change, Draft};
+use crate::store::change::{Draft, Drafted};
 pub use crate::store::record::Stored;
-use crate::store::record::{Reader, Record};
+use crate::store::record::{Known, Reader, Record};
 use crate::store::records::GATEWAY_ID;
 use crate::store::{Filter, Store};
 
 use error::{Error, Result};
 use heads::HeadCache;
+use memory::{IssuedReceipts, Memory};
 use policies::PolicyCache;
 
 /// How often a decision is made again when others were faster; after that the asker is told to try again.
@@ -58,6 +61,8 @@ pub struct Service {
     settings: Settings,
     heads: HeadCache,
     policies: PolicyCache,
+    memory: Memory,
+    issued: IssuedReceipts,
 }
 
 /// What a deployment decides.
@@ -101,7 +106,8 @@ impl Service {
         settings: Settings,
     ) -> Result<Self> {
         let (heads, policies) = (HeadCache::default(), PolicyCache::default());
-        let service = Self { store, keyring, clock, settings, heads, policies };
+        let (memory, issued) = (Memory::default(), IssuedReceipts::default());
+        let service = Self { store, keyring, clock, settings, heads, policies, memory, issued };
         service.settle_identity().await?;
         Ok(service)
     }
@@ -156,7 +162,12 @@ impl Service {
     }
 
     async fn fetch<R: Record>(&self, keys: &Keys, id: &str) -> Result<Option<Stored<R>>> {
-        Ok(self.reader(keys).get(id).await?)
+        let Some(row) = self.store.get(R::TABLE, id).await? else { return Ok(None) };
+        let stored = self.reader(keys).opened::<R>(&row, id)?;
+        if let Some(known) = Known::of(&row, &stored.record) {
+            self.memory.keep(known);
+        }
+        Ok(Some(stored))
     }
 
     async fn need<R: Record>(&self, keys: &Keys, id: &str, what: &'static str) -> Result<Stored<R>> {
@@ -181,8 +192,19 @@ impl Service {
         Ok(Standing { gateway, flow: flow.ok_or(Error::Broken("the thread's flow is gone"))?, thread })
     }
 
-    async fn commit(&self, change: Change) -> Result<()> {
-        Ok(self.store.commit(change).await?)
+    /// Commits, and remembers what stands then; a refusal is a reason to forget what it was decided on.
+    async fn commit(&self, drafted: Drafted) -> Result<()> {
+        let names: Vec<_> = drafted.change.names().map(|(table, id)| (table, id.to_owned())).collect();
+        match self.store.commit(drafted.change).await {
+            Ok(()) => {
+                drafted.known.into_iter().for_each(|known| self.memory.keep(known));
+                Ok(())
+            }
+            Err(error) => {
+                self.memory.forget(&names);
+                Err(error.into())
+            }
+        }
     }
 
     /// Whether keys are there, the store answers, and the gateway is still itself.

@@ -103,6 +103,9 @@ impl Service {
     async fn propose_once(&self, token: &Stored<Token>, proposal: &Proposal) -> Result<Answer> {
         let keys = self.keys()?;
         let thread = self.thread(&keys, &proposal.thread).await?;
+        if !token.record.of_flow(&thread.record.flow) {
+            return Err(Error::NotFound("thread"));
+        }
         if !token.record.acts_as(&thread.record.flow, &proposal.node) {
             return Err(Error::Forbidden("this token may not act as this node of this thread's flow"));
         }
@@ -222,7 +225,7 @@ impl Service {
         draft.insert(&transition)?;
         draft.replace(&asking.standing.thread, &thread)?;
         self.commit(draft.finish()).await?;
-        self.heads.put(&thread.id, Arc::new(advanced));
+        self.heads.put(Arc::new(advanced));
         Ok(Answer::committed(asking.policy, &transition, &effect))
     }
 

@@ -207,14 +207,25 @@ impl Service {
         self.inbox_items(&keys, viewer, holds).await
     }
 
-    /// Holds that ended, by their deadline, latest first within the page.
-    pub async fn recently_ended(&self, viewer: &Account, limit: u32) -> Result<Vec<InboxItem>> {
+    /// The holds that ended last, latest first. Ended ones are kept by their deadline, and a deadline says when a
+    /// hold ended only in that it was before: so all are looked through whose deadline is not long past.
+    pub async fn recently_ended(&self, viewer: &Account, limit: usize) -> Result<Vec<InboxItem>> {
         let keys = self.keys()?;
-        let since = self.now().millis() - RECENT_MILLIS;
-        let cursor = Cursor { due: since, id: String::new() };
-        let mut holds = self.reader(&keys).list::<Hold>(Filter::State("ended"), Some(&cursor), limit).await?;
-        holds.reverse();
-        self.inbox_items(&keys, viewer, holds).await
+        let mut after = Cursor { due: self.now().millis() - RECENT_MILLIS, id: String::new() };
+        let mut latest: Vec<(Timestamp, Stored<Hold>)> = Vec::new();
+        for _ in 0..RECENT_PAGES_MAX {
+            let page = self.reader(&keys).list::<Hold>(Filter::State("ended"), Some(&after), LIST_ROWS_MAX).await?;
+            let Some(last) = page.last() else { break };
+            after = Cursor { due: last.record.expires_at.millis(), id: last.record.id.to_string() };
+            let full = page.len() == LIST_ROWS_MAX as usize;
+            latest.extend(page.into_iter().filter_map(|it| Some((it.record.state.ended_at()?, it))));
+            latest.sort_by(|(a, one), (b, two)| (b, &two.record.id).cmp(&(a, &one.record.id)));
+            latest.truncate(limit);
+            if !full {
+                break;
+            }
+        }
+        self.inbox_items(&keys, viewer, latest.into_iter().map(|(_, hold)| hold).collect()).await
     }
 
     /// How many open holds wait for the viewer, of at most `limit` with the nearest deadlines.
@@ -294,3 +305,6 @@ impl Service {
 
 /// How far back "recently decided" reaches.
 const RECENT_MILLIS: i64 = 7 * 24 * 3600 * 1000;
+
+/// Pages of ended holds that are looked through: a hundred thousand in a week are more than people decide.
+const RECENT_PAGES_MAX: usize = 100;

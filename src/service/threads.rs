@@ -22,7 +22,7 @@ use crate::domain::json::delta::Delta;
 use crate::domain::json::patch::Format;
 use crate::domain::keys::Keys;
 use crate::domain::policy::{Policy, judge_initial, project};
-use crate::domain::review::HoldState;
+use crate::domain::review::{Hold, HoldState};
 use crate::domain::thread::{Closed, Context, Status, Thread};
 use crate::domain::time::Timestamp;
 use crate::domain::transition::{EndWord, Identity, Outcome, StateContent, Transition, patch_digest};
@@ -127,7 +127,7 @@ impl Service {
             Err(error) => Err(error),
             Ok(()) => {
                 let made = created(&first, new.flow.clone());
-                self.heads.put(&id, Arc::new(first));
+                self.heads.put(Arc::new(first));
                 Ok(made)
             }
         }
@@ -215,6 +215,12 @@ impl Service {
         Step { transition, after }
     }
 
+    /// The flow of a thread.
+    pub async fn flow_of(&self, thread: &ThreadId) -> Result<FlowId> {
+        let keys = self.keys()?;
+        Ok(self.thread(&keys, thread).await?.record.flow)
+    }
+
     /// A thread as it stands.
     pub async fn overview(&self, thread: &ThreadId) -> Result<Overview> {
         let keys = self.keys()?;
@@ -258,8 +264,12 @@ impl Service {
         }
         let mut draft = Draft::new(keys.row(), now);
         if let Some(review) = record.hold.clone() {
-            let hold = self.need(&keys, review.as_str(), "review").await?;
-            let end = (HoldState::Superseded { at: now, by: None }, EndWord::Superseded, now);
+            let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
+            let end = if hold.record.is_open(now) {
+                (HoldState::Superseded { at: now, by: None }, EndWord::Superseded, now)
+            } else {
+                (HoldState::Expired { at: now }, EndWord::Expired, now)
+            };
             self.put_end(&mut draft, &keys, &mut record, &hold, end).await?;
         }
         record.closed = Some(Closed { by: by.clone(), at: now, reason: reason.to_owned() });

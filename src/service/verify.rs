@@ -1,5 +1,7 @@
 //! Verify: the writer's question before any write.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
 use super::error::{Error, Result};
@@ -9,10 +11,10 @@ use crate::domain::account::{MachineRole, Token};
 use crate::domain::chain::entry::Gate;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::jws::{self, Typ};
-use crate::domain::chain::receipt::{Receipt, Verification};
+use crate::domain::chain::receipt::{Issued, Receipt, Verification};
 use crate::domain::chain::verify::{Allow, Ask, DenialCode, Facts, StoredReceipt, verify};
 use crate::domain::event::EventType;
-use crate::domain::flow::ReceiptRow;
+use crate::domain::flow::{Flow, ReceiptRow};
 use crate::domain::id::{Jti, NodeId, ThreadId, WriteId};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::{KeyUse, Keys};
@@ -22,7 +24,7 @@ use crate::domain::time::Timestamp;
 use crate::domain::write::{Reserve, Write};
 use crate::store::change::Draft;
 use crate::store::record::Stored;
-use crate::store::records::write_row_id;
+use crate::store::records::{GATEWAY_ID, write_row_id};
 
 /// What a writer asks.
 #[derive(Clone, Debug)]
@@ -50,36 +52,45 @@ pub struct Allowed {
     pub replayed: bool,
 }
 
-/// Everything around one verify while it is decided.
+/// Everything that one verify is decided on.
 struct Gatekeeping<'a> {
     keys: &'a Keys,
     token: &'a Stored<Token>,
-    standing: &'a Standing,
-    node: &'a NodeId,
+    standing: Standing,
+    policy: Arc<Policy>,
+    head: std::result::Result<Arc<Version>, DenialCode>,
+    write: Option<Stored<Write>>,
+    receipt: Option<Stored<ReceiptRow>>,
     ask: &'a VerifyAsk,
     now: Timestamp,
 }
 
 impl Service {
     /// Lets a writer through once, or says why not. A durable reservation is made before it answers yes.
+    ///
+    /// First by what is remembered: if that lets the writer through, the store decides whether it still is so.
+    /// Whatever else comes of it is decided again, on what is stored now, the token included.
     pub async fn verify(&self, token: &Stored<Token>, ask: &VerifyAsk) -> Result<Allowed> {
-        retrying!(self.verify_once(token, ask))
+        let keys = self.keys()?;
+        if let Some(remembered) = self.remembered(&keys, token, ask).await
+            && let Ok(allowed) = self.conclude(&remembered).await
+        {
+            return Ok(allowed);
+        }
+        retrying!(self.verify_afresh(token, ask))
     }
 
-    async fn verify_once(&self, token: &Stored<Token>, ask: &VerifyAsk) -> Result<Allowed> {
-        let (keys, now) = (self.keys()?, self.now());
-        let node = writer_node(&token.record)?;
+    async fn verify_afresh(&self, token: &Stored<Token>, ask: &VerifyAsk) -> Result<Allowed> {
+        let keys = self.keys()?;
+        let token = &self.token_still(&keys, token).await?;
+        writer_node(&token.record)?;
         let thread = self.fetch::<Thread>(&keys, ask.thread.as_str()).await?;
         let thread = thread.ok_or(Error::Denied(DenialCode::UnknownThread))?;
         if !token.record.of_flow(&thread.record.flow) {
             return Err(Error::Denied(DenialCode::Forbidden));
         }
         let standing = self.standing(&keys, thread).await?;
-        let keeping = Gatekeeping { keys: &keys, token, standing: &standing, node, ask, now };
         let policy = self.policy(&keys, standing.flow.record.policy).await?;
-        if policy.node(node).is_none_or(|it| !it.is_writer()) {
-            return Err(Error::Denied(DenialCode::Forbidden));
-        }
         let head = match self.head(&keys, &standing.thread.record).await {
             Ok(head) => Ok(head),
             Err(
@@ -89,19 +100,54 @@ impl Service {
             Err(other) => return Err(other),
         };
         let write = self.write_named(&keys, token, &ask.write_id).await?;
-        let receipt = self.stored_receipt(&keys, head.as_deref().ok()).await?;
-        let allow = keeping.decide(head.as_deref().map_err(|code| *code), write.as_ref(), receipt.as_ref())?;
-        let Ok(head) = head else { return Err(Error::Denied(DenialCode::ChainBroken)) };
-        let view = self.shown(&keys, &policy, node, &head).await?;
-        check_expectations(&policy, node, &view, &ask.expect)?;
+        let receipt = match head.as_ref().ok().and_then(|head| gate_receipt(head)) {
+            Some(jti) => self.fetch(&keys, jti.as_str()).await?,
+            None => None,
+        };
+        let now = self.now();
+        self.conclude(&Gatekeeping { keys: &keys, token, standing, policy, head, write, receipt, ask, now }).await
+    }
+
+    /// What is remembered of everything that a verify is decided on, if it is all there. Whether a write of that
+    /// name was made before is not asked: if it was, the store refuses to make it again.
+    async fn remembered<'a>(
+        &self,
+        keys: &'a Keys,
+        token: &'a Stored<Token>,
+        ask: &'a VerifyAsk,
+    ) -> Option<Gatekeeping<'a>> {
+        let thread = self.memory.recall::<Thread>(ask.thread.as_str())?;
+        let flow = self.memory.recall::<Flow>(thread.record.flow.as_str())?;
+        let standing = Standing { gateway: self.memory.recall(GATEWAY_ID)?, flow, thread };
+        let policy = self.policy(keys, standing.flow.record.policy).await.ok()?;
+        let head = self.known_head(keys, &standing.thread.record)?;
+        let receipt = match gate_receipt(&head) {
+            Some(jti) => Some(self.memory.recall(jti.as_str())?),
+            None => None,
+        };
+        let (head, now) = (Ok(head), self.now());
+        Some(Gatekeeping { keys, token, standing, policy, head, write: None, receipt, ask, now })
+    }
+
+    async fn conclude(&self, keeping: &Gatekeeping<'_>) -> Result<Allowed> {
+        let node = writer_node(&keeping.token.record)?;
+        let flow = &keeping.standing.thread.record.flow;
+        let is_writer = keeping.policy.node(node).is_some_and(|it| it.is_writer());
+        if !keeping.token.record.of_flow(flow) || !is_writer {
+            return Err(Error::Denied(DenialCode::Forbidden));
+        }
+        let issued = keeping.receipt.as_ref().and_then(|it| self.issued.get(&it.record.jti));
+        let allow = keeping.decide(node, issued.as_deref())?;
+        let head = keeping.head.as_ref().map_err(|code| Error::Denied(*code))?;
+        let view = self.shown(keeping.keys, &keeping.policy, node, head).await?;
+        check_expectations(&keeping.policy, node, &view, &keeping.ask.expect)?;
         match allow {
             Allow::Replay => {
-                let write = write.ok_or(Error::Broken("a write"))?.record;
+                let write = keeping.write.as_ref().ok_or(Error::Broken("a write"))?.record.clone();
                 Ok(Allowed { write, view, replayed: true })
             }
-            Allow::Reserve { receipt: jti, not_after } => {
-                let reserving = Reserving { receipt: receipt.as_ref(), jti, not_after };
-                let write = self.reserve(&keeping, &policy, &head, reserving).await?;
+            Allow::Reserve { receipt, not_after } => {
+                let write = self.reserve(keeping, (node, head), receipt, not_after).await?;
                 Ok(Allowed { write, view, replayed: false })
             }
         }
@@ -128,28 +174,19 @@ impl Service {
         self.fetch(keys, &write_row_id(&key)).await
     }
 
-    /// The receipt that the head's gate names, as it was stored.
-    async fn stored_receipt(&self, keys: &Keys, head: Option<&Version>) -> Result<Option<Stored<ReceiptRow>>> {
-        match head.map(|it| &it.entry.gate) {
-            Some(Gate::Approved { receipt, .. }) => self.fetch(keys, receipt.as_str()).await,
-            _ => Ok(None),
-        }
-    }
-
     async fn reserve(
         &self,
         keeping: &Gatekeeping<'_>,
-        policy: &Policy,
-        head: &Version,
-        by: Reserving<'_>,
+        (node, head): (&NodeId, &Version),
+        jti: Option<Jti>,
+        not_after: Option<Timestamp>,
     ) -> Result<Write> {
-        let now = keeping.now;
-        let standing = keeping.standing;
+        let (standing, now) = (&keeping.standing, keeping.now);
         let ask = Reserve {
             key: WriteKey { principal: keeping.token.record.principal(), write_id: keeping.ask.write_id.clone() },
-            node: keeping.node.clone(),
-            receipt: by.jti.clone(),
-            lease: policy.approval().write_lease(),
+            node: node.clone(),
+            receipt: jti.clone(),
+            lease: keeping.policy.approval().write_lease(),
         };
         let (mut thread, mut write) = standing.thread.record.clone().reserved(ask, now);
         let claims = Verification {
@@ -165,17 +202,17 @@ impl Service {
             transition: head.entry.transition,
             version: head.entry.version,
             to: head.statement.to,
-            receipt: by.jti,
+            receipt: jti,
             enforced: true,
         };
         write.verification = jws::sign(keeping.keys.signing(KeyUse::Chain), Typ::Verification, &claims);
         let mut draft = Draft::new(keeping.keys.row(), now);
         draft.rely_on(keeping.token);
         standing.rely(&mut draft);
-        if let Some(receipt) = by.receipt {
+        if let Some(receipt) = &keeping.receipt {
             draft.rely_on(receipt);
         }
-        if let Some(moment) = by.not_after {
+        if let Some(moment) = not_after {
             draft.before(moment);
         }
         draft.insert(&write)?;
@@ -191,40 +228,37 @@ impl Service {
     }
 }
 
-/// What a reservation uses up and relies on.
-struct Reserving<'a> {
-    receipt: Option<&'a Stored<ReceiptRow>>,
-    jti: Option<Jti>,
-    not_after: Option<Timestamp>,
+/// The receipt that a head's gate names.
+fn gate_receipt(head: &Version) -> Option<&Jti> {
+    match &head.entry.gate {
+        Gate::Approved { receipt, .. } => Some(receipt),
+        Gate::Auto {} | Gate::Observed {} | Gate::Written { .. } => None,
+    }
 }
 
 impl Gatekeeping<'_> {
     /// Gathers the facts for the one pure function that decides.
-    fn decide(
-        &self,
-        head: std::result::Result<&Version, DenialCode>,
-        write: Option<&Stored<Write>>,
-        receipt: Option<&Stored<ReceiptRow>>,
-    ) -> Result<Allow> {
+    fn decide(&self, node: &NodeId, issued: Option<&Issued>) -> Result<Allow> {
         let accepted = self.standing.flow.record.accepted();
         let facts = Facts {
             thread: &self.standing.thread.record,
             halted: self.standing.verifying_halted(),
-            head: head.map(|it| (&it.entry, &it.statement)),
+            head: self.head.as_ref().map(|it| (&it.entry, &it.statement)).map_err(|code| *code),
             accepted: &accepted,
-            write: write.map(|it| &it.record),
-            stored_receipt: receipt.map(|it| StoredReceipt {
+            write: self.write.as_ref().map(|it| &it.record),
+            stored_receipt: self.receipt.as_ref().map(|it| StoredReceipt {
                 jti: &it.record.jti,
                 token: &it.record.token,
                 revoked: it.record.revoked.is_some(),
             }),
+            issued,
             keys: self.keys.trusted(),
             issuer: self.keys.issuer(),
         };
         let principal = self.token.record.principal();
         let ask = Ask {
             principal: &principal,
-            node: self.node,
+            node,
             transition: self.ask.transition,
             receipt: self.ask.receipt.as_deref(),
             write_id: &self.ask.write_id,

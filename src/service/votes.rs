@@ -13,7 +13,7 @@ use crate::domain::account::Account;
 use crate::domain::chain::commitment::Setting;
 use crate::domain::chain::entry::Gate;
 use crate::domain::chain::jws::{self, Typ};
-use crate::domain::chain::receipt::{Approval, Denial, Receipt, Refusal};
+use crate::domain::chain::receipt::{Approval, Denial, Issued, Receipt, Refusal};
 use crate::domain::chain::verify::DenialCode;
 use crate::domain::event::EventType;
 use crate::domain::flow::ReceiptRow;
@@ -113,7 +113,7 @@ impl Service {
         let mut draft = poll.draft();
         let mut thread = poll.standing.thread.record.clone();
         put_vote_event(&mut draft, &mut thread, &counted, poll.now)?;
-        let counted = Stored { record: counted, revision: poll.hold.revision };
+        let counted = Stored { record: counted, ..poll.hold.clone() };
         let end = (HoldState::Denied { at: poll.now, denial }, EndWord::Denied, poll.now);
         self.put_end(&mut draft, poll.keys, &mut thread, &counted, end).await?;
         draft.replace(&poll.standing.thread, &thread)?;
@@ -128,7 +128,8 @@ impl Service {
         let policy = self.policy(poll.keys, stored.record.statement.policy).await?;
         let step = self.approved_step(poll.keys, &head, &stored.record)?;
         let receipt = receipt_of(poll, &policy, &stored.record, approvals);
-        let token = jws::sign(poll.keys.signing(KeyUse::Chain), Typ::Receipt, &receipt);
+        let issued = Issued::sign(poll.keys.signing(KeyUse::Chain), receipt);
+        let receipt = issued.claims();
         let mut draft = poll.draft();
         let mut thread = poll.standing.thread.record.clone();
         put_vote_event(&mut draft, &mut thread, &counted, poll.now)?;
@@ -147,15 +148,16 @@ impl Service {
             jti: jti.clone(),
             thread: thread.id.clone(),
             transition: counted.transition,
-            token,
+            token: issued.token().to_owned(),
             reviewers: receipt.approvals.iter().map(|it| it.reviewer.clone()).collect(),
             revoked: None,
         })?;
-        put_approved_events(&mut draft, &mut thread, &counted, &receipt, poll.now)?;
+        put_approved_events(&mut draft, &mut thread, &counted, receipt, poll.now)?;
         draft.replace(poll.hold, &counted.ended(HoldState::Approved { at, receipt: jti, version })?)?;
         draft.replace(&poll.standing.thread, &thread)?;
         self.commit(draft.finish()).await?;
-        self.heads.put(&thread.id, Arc::new(advanced));
+        self.heads.put(Arc::new(advanced));
+        self.issued.put(issued);
         Ok(Voted::Approved)
     }
 

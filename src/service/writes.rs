@@ -124,7 +124,7 @@ impl Service {
         recorder::in_thread(&mut draft, &mut thread, now, EventType::WriteConfirmed, data)?;
         draft.insert(&Transition { outcome: Outcome::Committed { entry: advanced.token.clone() }, ..transition })?;
         self.put_ending(draft, ending, &confirmed, &thread).await?;
-        self.heads.put(&thread.id, Arc::new(advanced));
+        self.heads.put(Arc::new(advanced));
         Ok(confirmed)
     }
 

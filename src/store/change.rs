@@ -4,23 +4,47 @@ use crate::domain::keys::RowKey;
 use crate::domain::time::Timestamp;
 
 use super::StoreError;
-use super::record::{Record, Stored};
-use super::row::{Row, Table};
+use super::record::{Known, Record, Stored};
+use super::row::{Facets, Row, Seal, Table};
 
 /// What must still be so when the change is applied.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Guard {
-    /// The row stands at this revision.
+    /// The row stands exactly as it was read: its seal covers all of it, its revision too.
     Unchanged {
         /// Its table.
         table: Table,
         /// Its id.
         id: String,
-        /// The revision it was read at.
-        revision: i64,
+        /// The seal it was read with.
+        seal: Seal,
     },
     /// By the database's clock, it is earlier than this.
     Before(Timestamp),
+}
+
+/// What of a row's facets a replacement changes, so that indexes are left alone where nothing does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Moves {
+    /// Its content only.
+    Nothing,
+    /// Its state or due moment.
+    State,
+    /// Its alias or owner, perhaps its state as well.
+    Names,
+}
+
+impl Moves {
+    /// From one row's facets to the next one's.
+    pub fn between(before: &Facets, after: &Facets) -> Self {
+        if before.alias != after.alias || before.owner != after.owner {
+            Self::Names
+        } else if before.state != after.state || before.due != after.due {
+            Self::State
+        } else {
+            Self::Nothing
+        }
+    }
 }
 
 /// One row written.
@@ -28,16 +52,23 @@ pub enum Guard {
 pub enum RowWrite {
     /// A new row; its id and alias must be new.
     Insert(Row),
-    /// The row's next revision; it must stand at the one before.
-    Replace(Row),
-    /// The row goes; it must stand at this revision. Only the outbox forgets.
+    /// The row's next revision; it must stand exactly as it was read.
+    Replace {
+        /// The next revision.
+        row: Row,
+        /// The seal of the one before.
+        over: Seal,
+        /// Whether it is found by other names than the one before.
+        moves: Moves,
+    },
+    /// The row goes; it must stand exactly as it was read. Only the outbox forgets.
     Remove {
         /// Its table.
         table: Table,
         /// Its id.
         id: String,
-        /// The revision it was read at.
-        revision: i64,
+        /// The seal it was read with.
+        seal: Seal,
     },
 }
 
@@ -55,57 +86,82 @@ pub struct Change {
 /// Builds a change out of typed records.
 pub struct Draft<'k> {
     key: &'k RowKey,
-    change: Change,
+    drafted: Drafted,
+}
+
+/// A change, and the records that will stand once it is committed.
+#[derive(Debug)]
+pub struct Drafted {
+    /// What the store is given.
+    pub change: Change,
+    /// What is worth remembering of it.
+    pub known: Vec<Known>,
+}
+
+impl Change {
+    /// The rows it relies on and writes.
+    pub fn names(&self) -> impl Iterator<Item = (Table, &str)> {
+        let relied = self.guards.iter().filter_map(|guard| match guard {
+            Guard::Unchanged { table, id, .. } => Some((*table, id.as_str())),
+            Guard::Before(_) => None,
+        });
+        relied.chain(self.writes.iter().map(RowWrite::name))
+    }
 }
 
 impl<'k> Draft<'k> {
     /// An empty change, decided now.
     pub fn new(key: &'k RowKey, decided_at: Timestamp) -> Self {
-        Self { key, change: Change { decided_at, guards: Vec::new(), writes: Vec::new() } }
+        let change = Change { decided_at, guards: Vec::new(), writes: Vec::new() };
+        Self { key, drafted: Drafted { change, known: Vec::new() } }
     }
 
     /// The decision relied on this record as it was read.
     pub fn rely_on<R: Record>(&mut self, stored: &Stored<R>) -> &mut Self {
-        let guard = Guard::Unchanged { table: R::TABLE, id: stored.record.id(), revision: stored.revision };
-        if !self.change.guards.contains(&guard) {
-            self.change.guards.push(guard);
+        let guard = Guard::Unchanged { table: R::TABLE, id: stored.record.id(), seal: stored.seal.clone() };
+        if !self.drafted.change.guards.contains(&guard) {
+            self.drafted.change.guards.push(guard);
         }
         self
     }
 
     /// The decision holds only until this moment.
     pub fn before(&mut self, moment: Timestamp) -> &mut Self {
-        self.change.guards.push(Guard::Before(moment));
+        self.drafted.change.guards.push(Guard::Before(moment));
         self
     }
 
-    /// A new record.
-    pub fn insert<R: Record>(&mut self, record: &R) -> Result<&mut Self, StoreError> {
+    /// A new record; the seal it will stand with.
+    pub fn insert<R: Record>(&mut self, record: &R) -> Result<Seal, StoreError> {
         let row = record.seal(self.key, 1)?;
-        self.change.writes.push(RowWrite::Insert(row));
-        Ok(self)
+        self.drafted.known.extend(Known::of(&row, record));
+        let seal = row.mac.clone();
+        self.drafted.change.writes.push(RowWrite::Insert(row));
+        Ok(seal)
     }
 
     /// A record in place of the one that was read.
-    pub fn replace<R: Record>(&mut self, stored: &Stored<R>, record: &R) -> Result<&mut Self, StoreError> {
+    pub fn replace<R: Record>(&mut self, stored: &Stored<R>, record: &R) -> Result<(), StoreError> {
         debug_assert_eq!(stored.record.id(), record.id(), "a record keeps its id");
         let row = record.seal(self.key, stored.revision + 1)?;
-        self.change.writes.push(RowWrite::Replace(row));
-        Ok(self)
+        let moves = Moves::between(&stored.record.facets(), &row.facets);
+        self.drafted.known.extend(Known::of(&row, record));
+        self.drafted.change.writes.push(RowWrite::Replace { row, over: stored.seal.clone(), moves });
+        Ok(())
     }
 
     /// The record goes.
     pub fn remove<R: Record>(&mut self, stored: &Stored<R>) -> &mut Self {
-        self.change.writes.push(RowWrite::Remove {
+        self.drafted.change.writes.push(RowWrite::Remove {
             table: R::TABLE,
             id: stored.record.id(),
-            revision: stored.revision,
+            seal: stored.seal.clone(),
         });
         self
     }
 
     /// The change as built.
-    pub fn finish(self) -> Change {
-        self.change
+    pub fn finish(self) -> Drafted {
+        self.drafted
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::domain::time::Timestamp;
 
 use super::change::{Change, Guard, RowWrite};
-use super::row::{Row, Table};
+use super::row::{Row, Seal, Table};
 use super::{CLOCK_SKEW_MILLIS_MAX, Cursor, Filter, LIST_ROWS_MAX, StoreError};
 
 /// An index entry of PostgreSQL is at most a third of a page; names are far below that, on both databases.
@@ -17,8 +17,8 @@ pub const CHANGE_ROWS_MAX: usize = 4_096;
 
 /// The rows as they stand inside the transaction, locked or alone with the writer.
 pub(super) trait Standing {
-    /// The revision of a row, if there is one.
-    fn revision(&mut self, table: Table, id: &str) -> Result<Option<i64>, StoreError>;
+    /// The seal of a row, if there is one.
+    fn seal(&mut self, table: Table, id: &str) -> Result<Option<Seal>, StoreError>;
 
     /// The id of the row that has the alias, if one has.
     fn holder(&mut self, table: Table, alias: &str) -> Result<Option<String>, StoreError>;
@@ -36,23 +36,22 @@ pub(super) struct Moment {
 impl RowWrite {
     pub(super) fn name(&self) -> (Table, &str) {
         match self {
-            Self::Insert(row) | Self::Replace(row) => (row.table, &row.id),
+            Self::Insert(row) | Self::Replace { row, .. } => (row.table, &row.id),
             Self::Remove { table, id, .. } => (*table, id),
         }
     }
 
-    /// The revision the row must stand at; a new row has none.
-    pub(super) fn expected(&self) -> Option<i64> {
+    /// The seal the row must stand with; a new row has none.
+    pub(super) fn expected(&self) -> Option<&Seal> {
         match self {
             Self::Insert(_) => None,
-            Self::Replace(row) => Some(row.revision.saturating_sub(1)),
-            Self::Remove { revision, .. } => Some(*revision),
+            Self::Replace { over: seal, .. } | Self::Remove { seal, .. } => Some(seal),
         }
     }
 
     fn row(&self) -> Option<&Row> {
         match self {
-            Self::Insert(row) | Self::Replace(row) => Some(row),
+            Self::Insert(row) | Self::Replace { row, .. } => Some(row),
             Self::Remove { .. } => None,
         }
     }
@@ -138,16 +137,37 @@ pub(super) fn few_enough(ids: &[String]) -> Result<(), StoreError> {
 /// Checks everything a change relies on: the clocks, its guards, and every row it writes as it stood before.
 pub(super) fn check(change: &Change, moment: Moment, standing: &mut impl Standing) -> Result<(), StoreError> {
     check_clocks(change.decided_at, moment)?;
+    check_relied_on(change, standing)?;
+    check_written(change, standing)?;
+    check_in_time(change, moment)
+}
+
+/// The same, but for the rows that it writes: only where writing them fails if they do not stand as they should.
+pub(super) fn check_but_written(
+    change: &Change,
+    moment: Moment,
+    standing: &mut impl Standing,
+) -> Result<(), StoreError> {
+    check_clocks(change.decided_at, moment)?;
+    check_relied_on(change, standing)?;
+    check_in_time(change, moment)
+}
+
+fn check_relied_on(change: &Change, standing: &mut impl Standing) -> Result<(), StoreError> {
     for guard in &change.guards {
-        if let Guard::Unchanged { table, id, revision } = guard
-            && standing.revision(*table, id)? != Some(*revision)
+        if let Guard::Unchanged { table, id, seal } = guard
+            && standing.seal(*table, id)?.as_ref() != Some(seal)
         {
             return Err(StoreError::Conflict(table.name()));
         }
     }
+    Ok(())
+}
+
+fn check_written(change: &Change, standing: &mut impl Standing) -> Result<(), StoreError> {
     for write in &change.writes {
         let (table, id) = write.name();
-        if standing.revision(table, id)? != write.expected() {
+        if standing.seal(table, id)?.as_ref() != write.expected() {
             return Err(StoreError::Conflict(table.name()));
         }
     }
@@ -156,6 +176,10 @@ pub(super) fn check(change: &Change, moment: Moment, standing: &mut impl Standin
             return Err(StoreError::Conflict(table.name()));
         }
     }
+    Ok(())
+}
+
+fn check_in_time(change: &Change, moment: Moment) -> Result<(), StoreError> {
     let too_late = |guard: &Guard| matches!(guard, Guard::Before(end) if moment.now >= *end);
     if change.guards.iter().any(too_late) { Err(StoreError::TooLate) } else { Ok(()) }
 }

@@ -1,17 +1,23 @@
 //! Records: typed content of rows, and how they are fetched.
 
+use std::any::Any;
+use std::sync::Arc;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::domain::keys::RowKey;
 
-use super::row::{Facets, Row, Table};
+use super::row::{Facets, Row, Seal, Table};
 use super::{Cursor, Filter, Store, StoreError};
 
 /// Content that is kept as rows of one table.
-pub trait Record: Serialize + DeserializeOwned + Send {
+pub trait Record: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
     /// The table.
     const TABLE: Table;
+
+    /// Whether decisions start from it so often that it is worth remembering.
+    const REMEMBERED: bool = false;
 
     /// Its name there.
     fn id(&self) -> String;
@@ -33,6 +39,31 @@ pub struct Stored<R> {
     pub record: R,
     /// The revision it stood at.
     pub revision: i64,
+    /// The seal it stood with: what a change that relies on it is checked by.
+    pub seal: Seal,
+}
+
+/// A record as it was read or written, worth remembering: of the type that its table keeps.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// Its table.
+    pub table: Table,
+    /// Its name there.
+    pub id: String,
+    /// How long its content is.
+    pub bytes: usize,
+    /// A `Stored` of the table's record.
+    pub stored: Arc<dyn Any + Send + Sync>,
+}
+
+impl Known {
+    /// Of a row that has this content.
+    pub fn of<R: Record>(row: &Row, record: &R) -> Option<Self> {
+        R::REMEMBERED.then(|| {
+            let stored = Stored { record: record.clone(), revision: row.revision, seal: row.mac.clone() };
+            Self { table: row.table, id: row.id.clone(), bytes: row.body.len(), stored: Arc::new(stored) }
+        })
+    }
 }
 
 /// Opens a row: its seal, its shape, and that what it is found by is what it says.
@@ -41,7 +72,7 @@ pub fn open<R: Record>(key: &RowKey, row: &Row) -> Result<Stored<R>, StoreError>
     if record.id() != row.id || record.facets() != row.facets {
         return Err(StoreError::Unreadable(R::TABLE.name()));
     }
-    Ok(Stored { record, revision: row.revision })
+    Ok(Stored { record, revision: row.revision, seal: row.mac.clone() })
 }
 
 /// Reads records through any store.
@@ -57,7 +88,12 @@ impl Reader<'_> {
     /// The record of that id, if there is one.
     pub async fn get<R: Record>(&self, id: &str) -> Result<Option<Stored<R>>, StoreError> {
         let row = self.store.get(R::TABLE, id).await?;
-        row.map(|row| self.named(&row, |it| it.id == id)).transpose()
+        row.map(|row| self.opened(&row, id)).transpose()
+    }
+
+    /// A row that was asked for by its id, opened.
+    pub fn opened<R: Record>(&self, row: &Row, id: &str) -> Result<Stored<R>, StoreError> {
+        self.named(row, |it| it.id == id)
     }
 
     /// The record of that alias, if there is one.

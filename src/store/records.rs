@@ -76,6 +76,7 @@ fn owned(owner: &str) -> Facets {
 
 impl Record for Gateway {
     const TABLE: Table = Table::Gateway;
+    const REMEMBERED: bool = true;
     fn id(&self) -> String {
         GATEWAY_ID.to_owned()
     }
@@ -86,6 +87,7 @@ impl Record for Gateway {
 
 impl Record for Flow {
     const TABLE: Table = Table::Flows;
+    const REMEMBERED: bool = true;
     fn id(&self) -> String {
         self.id.to_string()
     }
@@ -106,14 +108,14 @@ impl Record for PolicyRow {
 
 impl Record for Thread {
     const TABLE: Table = Table::Threads;
+    const REMEMBERED: bool = true;
     fn id(&self) -> String {
         self.id.to_string()
     }
     fn facets(&self) -> Facets {
         let (state, due) = match (&self.closed, &self.head.usage) {
-            (Some(_), _) => ("closed", 0),
             (None, HeadUse::Reserved { lease_expires_at, .. }) => (RESERVED, lease_expires_at.millis()),
-            (None, HeadUse::Unused {} | HeadUse::Used {} | HeadUse::Revoked {}) => (OPEN, 0),
+            (Some(_), _) | (None, HeadUse::Unused {} | HeadUse::Used {} | HeadUse::Revoked {}) => ("", 0),
         };
         Facets { alias: None, owner: self.flow.to_string(), state: state.to_owned(), due }
     }
@@ -182,6 +184,7 @@ impl Record for Hold {
 
 impl Record for ReceiptRow {
     const TABLE: Table = Table::Receipts;
+    const REMEMBERED: bool = true;
     fn id(&self) -> String {
         self.jti.to_string()
     }
@@ -218,6 +221,7 @@ impl Record for Account {
 
 impl Record for Token {
     const TABLE: Table = Table::Tokens;
+    const REMEMBERED: bool = true;
     fn id(&self) -> String {
         self.id.to_string()
     }

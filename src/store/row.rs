@@ -89,6 +89,9 @@ pub struct Facets {
     pub due: i64,
 }
 
+/// HMAC-SHA-256 over every part of a row.
+pub type Seal = Vec<u8>;
+
 /// One row, sealed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Row {
@@ -104,8 +107,8 @@ pub struct Row {
     pub body: String,
     /// Which row key sealed it.
     pub key_id: String,
-    /// HMAC-SHA-256 over all of the above.
-    pub mac: Vec<u8>,
+    /// Over all of the above.
+    pub mac: Seal,
 }
 
 impl Row {

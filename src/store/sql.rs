@@ -74,14 +74,18 @@ pub(super) struct Single {
     pub(super) get: String,
     /// By alias.
     pub(super) get_by_alias: String,
-    /// The revision of a row.
-    pub(super) revision: String,
+    /// The seal of a row.
+    pub(super) seal: String,
     /// Which row has an alias.
     pub(super) holder: String,
     /// A new row.
     pub(super) insert: String,
-    /// A row's next revision.
+    /// A row's next revision, found by other names.
     pub(super) update: String,
+    /// The same, found by the same names in another state.
+    pub(super) update_state: String,
+    /// The same, found as before.
+    pub(super) update_content: String,
     /// A row goes.
     pub(super) delete: String,
 }
@@ -89,17 +93,23 @@ pub(super) struct Single {
 impl Single {
     fn new(table: Table) -> Self {
         let table = table.name();
+        // SQLite writes the index of every column that is set, whether or not its value changes.
+        let update = |facets: &str| {
+            format!(
+                "UPDATE {table} SET {facets}revision = ?6, body = ?7, key_id = ?8, mac = ?9 \
+                 WHERE id = ?1 AND revision = ?6 - 1 AND mac = ?10"
+            )
+        };
         Self {
             get: format!("SELECT {COLUMNS} FROM {table} WHERE id = ?1"),
             get_by_alias: format!("SELECT {COLUMNS} FROM {table} WHERE alias = ?1"),
-            revision: format!("SELECT revision FROM {table} WHERE id = ?1"),
+            seal: format!("SELECT mac FROM {table} WHERE id = ?1"),
             holder: format!("SELECT id FROM {table} WHERE alias = ?1"),
             insert: format!("INSERT INTO {table} ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"),
-            update: format!(
-                "UPDATE {table} SET alias = ?2, owner = ?3, state = ?4, due = ?5, revision = ?6, body = ?7, \
-                 key_id = ?8, mac = ?9 WHERE id = ?1 AND revision = ?6 - 1"
-            ),
-            delete: format!("DELETE FROM {table} WHERE id = ?1 AND revision = ?2"),
+            update: update("alias = ?2, owner = ?3, state = ?4, due = ?5, "),
+            update_state: update("state = ?4, due = ?5, "),
+            update_content: update(""),
+            delete: format!("DELETE FROM {table} WHERE id = ?1 AND mac = ?2"),
         }
     }
 
@@ -117,7 +127,7 @@ pub(super) struct Grouped {
     pub(super) get: String,
     /// By aliases.
     pub(super) get_by_alias: String,
-    /// Ids and revisions, locked one after the other in the order given, against every other writer.
+    /// Ids and seals, locked one after the other in the order given, against every other writer.
     pub(super) lock_to_write: String,
     /// The same, locked only against being changed.
     pub(super) lock_to_rely: String,
@@ -137,8 +147,8 @@ impl Grouped {
         let table = table.name();
         let lock = |strength: &str| {
             format!(
-                "SELECT held.id, held.revision FROM unnest($1::text[]) AS asked (id) CROSS JOIN LATERAL \
-                 (SELECT id, revision FROM {table} AS kept WHERE kept.id = asked.id FOR {strength}) AS held"
+                "SELECT held.id, held.mac FROM unnest($1::text[]) AS asked (id) CROSS JOIN LATERAL \
+                 (SELECT id, mac FROM {table} AS kept WHERE kept.id = asked.id FOR {strength}) AS held"
             )
         };
         let insert = format!(

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix_web::dev::Server;
+use actix_web::body::MessageBody;
+use actix_web::dev::{Server, ServiceFactory, ServiceRequest, ServiceResponse};
 use actix_web::middleware::{Compress, from_fn};
 use actix_web::{App as ActixApp, HttpRequest, HttpServer, web};
 
 use super::api::problem::Problem;
+use super::peers::Peers;
 use super::throttle::Throttle;
-use super::{api, assets, pages, request_id};
+use super::{api, assets, pages, peers, request_id};
 use crate::service::Service;
 use crate::service::error::Error;
 
@@ -34,6 +36,8 @@ pub struct Edge {
     pub secure: bool,
     /// Where pages are served from: what `Origin` must say on a POST.
     pub origin: String,
+    /// Whom it talks to, and whose word it takes for where a request comes from.
+    pub peers: Peers,
     /// Bounds requests of each token.
     pub requests: Throttle,
     /// Bounds failed sign-ins.
@@ -42,22 +46,40 @@ pub struct Edge {
 
 /// Serves on a listener that is already bound, so that a taken port is known before anything is said.
 pub fn serve(app: App, listener: std::net::TcpListener, workers: usize, shutdown: Duration) -> std::io::Result<Server> {
-    let body_bytes_max = app.edge.body_bytes_max;
-    let server = HttpServer::new(move || {
-        ActixApp::new()
-            .app_data(web::Data::new(app.clone()))
-            .app_data(web::PayloadConfig::new(body_bytes_max))
-            .wrap(Compress::default())
-            .wrap(from_fn(request_id::tag))
-            .configure(api::routes)
-            .configure(pages::routes)
-            .service(web::resource("/assets/{name:.*}").route(web::get().to(assets::serve)))
-            .app_data(web::QueryConfig::default().error_handler(|_, request| unreadable_query(request)))
-            .default_service(web::to(pages::failure::not_found))
-    });
+    let server = HttpServer::new(move || site(app.clone()));
     // Who serves decides what a signal means: requests under way end, whichever signal it was.
     let server = server.disable_signals();
     Ok(server.workers(workers).shutdown_timeout(shutdown.as_secs()).listen(listener)?.run())
+}
+
+/// Every route with what stands around it.
+pub fn site(
+    app: App,
+) -> ActixApp<
+    impl ServiceFactory<
+        ServiceRequest,
+        Config = (),
+        Response = ServiceResponse<impl MessageBody>,
+        Error = actix_web::Error,
+        InitError = (),
+    >,
+> {
+    let body_bytes_max = app.edge.body_bytes_max;
+    ActixApp::new()
+        .app_data(web::Data::new(app))
+        .app_data(web::PayloadConfig::new(body_bytes_max))
+        .wrap(from_fn(peers::guard))
+        .wrap(from_fn(request_id::tag))
+        .configure(api::routes)
+        .service(
+            web::scope("")
+                .wrap(Compress::default())
+                .configure(pages::routes)
+                .service(web::resource("/assets/{name:.*}").route(web::get().to(assets::serve)))
+                .default_service(web::to(pages::failure::not_found)),
+        )
+        .app_data(web::QueryConfig::default().error_handler(|_, request| unreadable_query(request)))
+        .default_service(web::to(pages::failure::not_found))
 }
 
 /// Machines are answered as machines, people as people.

@@ -24,6 +24,11 @@ use crate::service::error::Error;
 #[derive(Clone, Debug)]
 pub struct Machine(pub Stored<Token>);
 
+/// A machine whose role may call this route, as its token is remembered: for calls that the store looks at again
+/// when they commit, and that are decided on the token as it stands wherever they do not.
+#[derive(Clone, Debug)]
+pub struct Presumed(pub Stored<Token>);
+
 /// A person who is signed in.
 #[derive(Clone, Debug)]
 pub struct Person {
@@ -43,18 +48,45 @@ impl FromRequest for Machine {
         let request = request.clone();
         Box::pin(async move {
             let app = app_of(&request);
-            let token = bearer(&request).ok_or_else(|| Problem::of(&request, Error::Unauthenticated))?;
-            let token = app.service.token_of(&token).await.map_err(|error| Problem::of(&request, error))?;
-            let taken = app.edge.requests.take(token.record.id.as_str(), app.service.now());
-            taken.map_err(|_| Problem::of(&request, Error::TooMany))?;
-            let route = request.match_pattern().unwrap_or_default();
-            if roles::may(Caller::Machine(token.record.role), request.method(), &route) {
-                Ok(Self(token))
-            } else {
-                Err(Problem::of(&request, roles::refusal(&route)))
-            }
+            let token = match bearer(&request) {
+                Some(text) => app.service.token_of(&text).await,
+                None => Err(Error::Unauthenticated),
+            };
+            Ok(Self(admitted(&request, &app, token)?))
         })
     }
+}
+
+impl FromRequest for Presumed {
+    type Error = Problem;
+    type Future = Extracted<Self>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let request = request.clone();
+        Box::pin(async move {
+            let app = app_of(&request);
+            let token = match bearer(&request) {
+                Some(text) => app.service.presumed_token_of(&text).await,
+                None => Err(Error::Unauthenticated),
+            };
+            Ok(Self(admitted(&request, &app, token)?))
+        })
+    }
+}
+
+/// Whoever is known, does not ask too often, and has a role that may call this route.
+fn admitted(request: &HttpRequest, app: &App, token: Result<Stored<Token>, Error>) -> Result<Stored<Token>, Problem> {
+    let admitted = token.and_then(|token| {
+        let taken = app.edge.requests.take(token.record.id.as_str(), app.service.now());
+        taken.map_err(|_| Error::TooMany)?;
+        let route = request.match_pattern().unwrap_or_default();
+        if roles::may(Caller::Machine(token.record.role), request.method(), &route) {
+            Ok(token)
+        } else {
+            Err(roles::refusal(&route))
+        }
+    });
+    admitted.map_err(|error| Problem::of(request, error))
 }
 
 impl FromRequest for Person {

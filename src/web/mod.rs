@@ -5,6 +5,7 @@ pub mod app;
 pub mod assets;
 pub mod auth;
 pub mod pages;
+pub mod peers;
 pub mod request_id;
 pub mod roles;
 pub mod throttle;

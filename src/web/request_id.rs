@@ -4,8 +4,9 @@ use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::middleware::Next;
-use actix_web::{HttpMessage as _, HttpRequest};
+use actix_web::{HttpMessage as _, HttpRequest, web};
 
+use super::app::App;
 use crate::random;
 
 /// A request's name.
@@ -34,10 +35,12 @@ pub async fn tag(
 ) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
     let id = RequestId(random::uuid_v4().simple().to_string());
     request.extensions_mut().insert(id.clone());
+    let app = request.app_data::<web::Data<App>>().expect("the server gives every handler the app");
+    let client = app.edge.peers.client_of(request.request());
     let mut response = next.call(request).await?;
     let pattern = response.request().match_pattern().unwrap_or_else(|| "unmatched".to_owned());
     tracing::info!(
-        request_id = id.as_str(), method = %response.request().method(), route = pattern,
+        request_id = id.as_str(), client, method = %response.request().method(), route = pattern,
         status = response.status().as_u16(), "request"
     );
     let headers = response.headers_mut();

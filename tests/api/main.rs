@@ -9,5 +9,8 @@ mod oracles;
 mod path;
 #[path = "../support/postgres.rs"]
 mod postgres;
+mod proxy;
 mod put_back;
 mod roles;
+mod taking_back;
+mod time;

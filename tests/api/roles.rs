@@ -21,7 +21,6 @@ const ROLES: [&str; 5] = [HOST, AGENT, WRITER, AUDITOR, ADMIN];
 /// "Who may call what", line by line.
 const MAY: &[(&str, &str, &[&str])] = &[
     ("POST", "/v1/threads", &[HOST]),
-    // An agent learns here which head to propose on; it tells no more than its state view does, and the status.
     ("GET", "/v1/threads/{thread}", &[HOST, WRITER, AUDITOR]),
     ("GET", "/v1/threads/{thread}/state", &[AGENT, AUDITOR]),
     ("GET", "/v1/threads/{thread}/chain", &[HOST, AUDITOR]),
@@ -173,13 +172,28 @@ async fn a_token_of_another_flow_is_told_nothing_and_changes_nothing() {
         ("POST", format!("/v1/transitions/{digest}/cancellation"), &agent, Some(json!({"reason": "x"}))),
         ("POST", "/v1/threads".to_owned(), &host, Some(json!({"flow": "payments", "state": {}}))),
     ];
+    let nowhere = format!("sha256:{}", "0".repeat(64));
     for (method, path, token, body) in asked {
-        let answer = g.send(Method::from_bytes(method.as_bytes()).unwrap(), &path, token, body).await;
+        let method = Method::from_bytes(method.as_bytes()).unwrap();
+        let answer = g.send(method.clone(), &path, token, body.clone()).await;
         assert!([403, 404].contains(&answer.status), "{method} {path}: {} {}", answer.status, answer.body);
+        // In every word what is said where there is no such thread and no such transition.
+        let other = path.replace(id, "no-such-thread").replace(digest, &nowhere);
+        let none = g.send(method.clone(), &other, token, body).await;
+        assert_eq!(said(answer), said(none), "{method} {path}");
     }
     let events = g.get("/v1/events", &host).await.expect(200);
     assert!(!events.to_string().contains(id), "events of another flow");
     assert_eq!(g.decision(&held).await.expect(202)["status"], "held");
+}
+
+/// An answer without what names the one request.
+fn said(answer: Answer) -> (u16, Value) {
+    let mut body = answer.body;
+    for name in ["instance", "request_id"] {
+        body.as_object_mut().unwrap().remove(name);
+    }
+    (answer.status, body)
 }
 
 async fn other_flows(g: &Gateway, name: &str, role: MachineRole, nodes: &[&str]) -> String {

@@ -118,6 +118,7 @@ fn edge(url: &str) -> Edge {
         wait_max: Duration::from_secs(30),
         secure: false,
         origin: url.to_owned(),
+        peers: Default::default(),
         requests: Throttle::new(100_000, Duration::from_millis(1)),
         sign_ins: Throttle::new(SIGN_INS, Duration::from_secs(60)),
     }

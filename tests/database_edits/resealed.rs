@@ -69,7 +69,6 @@ const KINDS: &[(Table, Seal)] = &[
 /// Places that an audit holds against nothing, each with the reason.
 const UNSEEN: &[(&str, &str)] = &[
     ("accounts.created_at", "when it was made decides nothing"),
-    ("accounts.disabled", "nothing disables an account yet, so no event could tell"),
     ("accounts.password", "no event repeats a secret's hash"),
     ("gateway.created_at", "when it was made decides nothing"),
     ("holds.excluded", "its event does not name the authors; whoever votes although they are one is found"),

@@ -21,6 +21,7 @@ use countersign::service::access::{NewAccount, NewToken};
 use countersign::service::proposals::{Asked, Proposal};
 use countersign::service::receipts::Revoker;
 use countersign::service::stops::Scope;
+use countersign::service::taking_back::Admission;
 use countersign::service::threads::NewThread;
 use countersign::service::transitions::Answer;
 use countersign::service::verify::VerifyAsk;
@@ -277,6 +278,9 @@ async fn stops_and_takes_back(service: &Service, cast: &Cast) {
     service.revoke_receipt(&by, &decision.nonce.unwrap(), "I misread it").await.unwrap();
     let spare = token(service, MachineRole::Agent, "payments", &["planner"]).await;
     service.revoke_token(&spare.record.id).await.unwrap();
+    for admission in [Admission::Barred, Admission::Open] {
+        service.set_admission("ben", admission).await.unwrap();
+    }
     service.activate_policy(&admin(), None, stricter(), BTreeSet::new()).await.unwrap();
     service.activate_policy(&admin(), None, example("payments"), BTreeSet::new()).await.unwrap();
 }
@@ -327,6 +331,10 @@ pub async fn live_through_remembering(service: &Service, file: &Path) -> Vec<(Ta
     }
     service.revoke_token(&cast.agent.record.id).await.unwrap();
     look(file, &mut seen, &mut older);
+    for admission in [Admission::Barred, Admission::Open, Admission::Barred] {
+        service.set_admission("ben", admission).await.unwrap();
+        look(file, &mut seen, &mut older);
+    }
     older
 }
 

@@ -48,9 +48,11 @@ def describe(audit: Audit, receipts: list[Object]) -> None:
             continue
         for change in found.changed:
             print(f"  {_shown(change)}")
+        for pointer, value in found.set_again:
+            print(f"  {pointer!r}: {_text(value)} -> {_text(value)}, set to the same value")
         for pointer in found.hidden:
-            print(f"  {pointer!r} changed, hidden")
-        if not found.changed and not found.hidden:
+            print(f"  {pointer!r} changed or set to the same value, hidden")
+        if not found.changed and not found.set_again and not found.hidden:
             print("  nothing changed")
     for receipt in receipts:
         print(f"receipt {receipt['jti']} approves version {receipt['version']}")

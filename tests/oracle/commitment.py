@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from effect import ABSENT, Absent, Change, Maybe, children, covers, diff, escape
@@ -57,10 +57,13 @@ def open_fully(state: Json, origins: Origins, secret: bytes, pointer: str = "") 
     return {"object": dict(below)} if isinstance(state, dict) else {"array": list(below.values())}
 
 
-def origins_after(before: Json, origins: Origins, after: Json, proposal: str) -> Origins:
-    """Which proposal last set each leaf: this one where the diff says so, else who did before."""
-    changed = {change.pointer for change in diff(before, after)}
-    return {at: proposal if at in changed else origins[at] for at, _ in leaves(after)}
+def origins_after(
+    before: Json, origins: Origins, after: Json, proposal: str, named: Collection[str] = ()
+) -> Origins:
+    """Which proposal last set each leaf: this one where the diff says so, or where the request set
+    the leaf unseen (`named`) though its value stays; else who did before."""
+    set_now = {change.pointer for change in diff(before, after)}.union(named)
+    return {at: proposal if at in set_now else origins[at] for at, _ in leaves(after)}
 
 
 def commitment(node: Json) -> str:
@@ -135,10 +138,11 @@ def _rebuilt(node: Json, below: dict[str, Json]) -> Json:
 
 @dataclass
 class Completeness:
-    """What a redacted diff says: these leaves changed, these places changed unseen, and (because
-    both roots were recomputed from it) nothing else did."""
+    """What a redacted diff says: these leaves changed, these were set to the value they had, these
+    places were set unseen, and (because both roots were recomputed from it) nothing else was."""
 
     changed: list[Change] = field(default_factory=list)
+    set_again: list[tuple[str, Json]] = field(default_factory=list)
     hidden: list[str] = field(default_factory=list)
     unchanged_seen: int = 0
 
@@ -176,7 +180,8 @@ def _compare(old: Node, new: Node, pointer: str, found: Completeness) -> None:
 def _compare_leaves(old: Node, new: Node, pointer: str, found: Completeness) -> None:
     assert isinstance(old, dict) and isinstance(new, dict)
     if same(old["value"], new["value"]):
-        raise Refused("resalted", f"{pointer} did not change, but its commitment did")
+        found.set_again.append((pointer, old["value"]))
+        return
     if old["salt"] == new["salt"]:
         raise Refused("salt_kept", f"{pointer} changed under the salt it had")
     found.changed.append(Change(pointer, old["value"], new["value"]))

@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 
 from commitment import PATCH, POLICY, PROPOSAL, TRANSITION
 from commitment import Completeness, H, check_opening, is_digest
-from signed import ENTRY, RECEIPT, Jwks, check_token, is_time
+from signed import ENTRY, RECEIPT, Jwks, check_token, is_name, is_time
 from strict_json import Json, Refused, canonical, same
 
 TYPES = ("create", "propose", "edit", "reaffirm", "rollback", "confirm")
+SETS_AGAIN = ("propose", "edit", "confirm")
 STATEMENT_KEYS = {
     "type", "flow", "policy", "thread", "version", "parent", "node", "principal", "proposal",
     "attempt", "from", "to", "tool", "usage", "rationale", "supersedes", "restores", "write_id",
@@ -51,7 +52,7 @@ def check_statement(statement: Json) -> Object:
     wanted: dict[str, Callable[[Json], bool]] = {
         "type": lambda value: value in TYPES,
         "version": lambda value: type(value) is int and (value == 0 if created else value > 0),
-        "attempt": lambda value: value is None or (type(value) is int and value > 0),
+        "attempt": is_null if kind in ("create", "confirm") else is_try,
         "proposed_at": is_time,
         "rationale": lambda value: value is None or is_digest(value),
         "parent": is_null if created else is_digest,
@@ -69,8 +70,8 @@ def check_statement(statement: Json) -> Object:
     return statement
 
 
-def is_name(value: Json) -> bool:
-    return isinstance(value, str) and value != ""
+def is_try(value: Json) -> bool:
+    return type(value) is int and value > 0
 
 
 def is_null(value: Json) -> bool:
@@ -146,7 +147,10 @@ def _check_link(item: Object, audit: Audit, jwks: Jwks) -> None:
     _check_gate(statement, entry, audit)
     if item.get("opening") is not None:
         version = len(audit.transitions)
-        audit.diffs[version] = check_opening(item["opening"], statement["from"], statement["to"])
+        found = check_opening(item["opening"], statement["from"], statement["to"])
+        may_set_again = statement["type"] in SETS_AGAIN or not found.set_again
+        _say(may_set_again, "resalted", f"a {statement['type']} sets nothing to what it is")
+        audit.diffs[version] = found
     audit.transitions.append((statement, entry))
 
 
@@ -157,8 +161,11 @@ def _check_follows(statement: Object, entry: Object, audit: Audit) -> None:
     _say(statement["thread"] == before["thread"], "thread_mismatch", "another thread")
     _say(statement["flow"] == before["flow"], "flow_mismatch", "another flow")
     _say(entry["iss"] == audit.iss, "issuer_mismatch", "another issuer")
-    if statement["policy"] == before["policy"]:
-        _say(entry["owes"] is True or last["owes"] is False, "owes", "forgot what it owed")
+    gate = entry["gate"]
+    assert isinstance(gate, dict)
+    # Under a policy that covers commits an approval settles what was owed; nothing else does.
+    settled = not last["owes"] or gate["kind"] == "approved"
+    _say(entry["owes"] is True or settled, "owes", "forgot what it owed")
     if statement["type"] == "rollback":
         audit.by_digest(statement["restores"])
 

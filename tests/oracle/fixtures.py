@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import hashlib
 import uuid
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from commitment import RATIONALE, H, Origins, commitment, disclose, leaf_salt, open_fully
-from commitment import origins_after, thread_secret
+from commitment import RATIONALE, H, Origins, check_opening, commitment, disclose, leaf_salt
+from commitment import open_fully, origins_after, thread_secret
 from countersign_oracle import policy_digest, transition_digest
 from effect import leaves
 from signed import ENTRY, RECEIPT, thumbprint
@@ -138,13 +139,15 @@ class Thread:
         return thread_secret(SALT_KEY, self.thread)
 
     def statement(
-        self, kind: str, after: Json, minute: float, **facts: Json
+        self, kind: str, after: Json, minute: float, named: Collection[str] = (), /, **facts: Json
     ) -> tuple[Object, Json]:
-        """A statement that would take the head to `after`, and its full opening."""
+        """A statement that would take the head to `after`, and its full opening; `named` are the
+        leaves that count as set though they keep their value."""
         proposal = fixed_uuid4(f"{self.thread} {kind} {minute}")
         origins = self.origins if self.head else {"": proposal}
         before = open_fully(self.state, origins, self.secret)
-        new = open_fully(after, origins_after(self.state, origins, after, proposal), self.secret)
+        then = origins_after(self.state, origins, after, proposal, named)
+        new = open_fully(after, then, self.secret)
         made: Object = {
             "type": kind, "flow": "payments", "policy": policy_digest(POLICY_TEXT, SCHEMAS),
             "thread": self.thread, "version": self.version + 1, "parent": self.head,
@@ -184,7 +187,9 @@ class Thread:
         )  # fmt: skip
         origins = self.origins if self.head else {"": str(statement["proposal"])}
         proposal = str(statement["proposal"])
-        self.origins = origins_after(self.state, origins, after, proposal)
+        shown = check_opening(full, statement["from"], statement["to"])
+        again = {at for at, _ in shown.set_again}
+        self.origins = origins_after(self.state, origins, after, proposal, again)
         self.state, self.head, self.version = after, digest, self.version + 1
         return digest
 
@@ -268,7 +273,7 @@ def payments_thread() -> tuple[Thread, list[Object], str, Object]:
 
 def _finish(thread: Thread, jti: str, first: str, at_first: Json) -> None:
     """After the approved edit: its write, a free change, a reaffirmation, a rollback, an empty
-    confirm, and a change of kind under observation."""
+    confirm, a change of kind under observation, and a leaf set to the value it had."""
     writer = fixed_uuid7("writer token")
     facts: Object = {"node": "database_writer", "principal": writer, "attempt": None}
     gate: Object = {"kind": "written", "write_id": "w-1", "receipt": jti}
@@ -292,3 +297,5 @@ def _finish(thread: Thread, jti: str, first: str, at_first: Json) -> None:
     thread.commit(empty, at_first, gate, SIGNING, 11)
     kinds = with_values(at_first, catalog={"0": "basic", "1": "pro"})
     thread.commit(thread.statement("propose", kinds, 12), kinds, {"kind": "observed"}, SIGNING, 12)
+    again = thread.statement("propose", kinds, 13, ["/catalog/0"])
+    thread.commit(again, kinds, {"kind": "auto"}, SIGNING, 13)

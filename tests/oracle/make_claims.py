@@ -36,12 +36,14 @@ GATES: list[Json] = [
 ]  # fmt: skip
 DIGESTS: list[Json] = [CAPITALS, BARE, 7]
 COUNTS: list[Json] = [-1, 1.5, "1", True]
+NAMES: list[Json] = ["", "two words", "-first", "Auftrag/ö", "n" * 129, "line\n", 7]
 WRONG: dict[str, list[Json]] = {
     "jti": [LONG, BITS, 7], "policy": DIGESTS, "transition": DIGESTS, "to": DIGESTS,
     "parent": DIGESTS, "version": COUNTS, "iat": COUNTS, "nbf": COUNTS, "exp": COUNTS,
     "fence": COUNTS, "committed_at": TIMES, "gate": GATES, "owes": [0, "true", None],
     "enforced": [1, None], "approvals": APPROVALS, "reviewers": VOTES, "outcome": ["approved", None],
     "receipt": [LONG, BITS, 7],
+    **{name: list(NAMES) for name in ("thread", "sub", "flow", "review", "write_id")},
 }  # fmt: skip
 
 
@@ -61,6 +63,16 @@ def _refused() -> Iterator[Json]:
                 yield {"typ": typ, "with": {name: value}}
     for typ in (RECEIPT, DENIAL):
         yield {"typ": typ, "with": {"parent": None}}
+    for typ in (RECEIPT, VERIFICATION):
+        yield {"typ": typ, "with": {"exp": 0}}
+    yield {"typ": RECEIPT, "with": {"version": 0}}
+    yield {"typ": VERIFICATION, "with": {"fence": 0}}
+    yield {"typ": ENTRY, "with": {"parent": None}}
+    yield {"typ": ENTRY, "with": {"version": 0}}
+    yield {"typ": ENTRY, "with": {"version": 0, "parent": None}}
+    yield {"typ": RECEIPT, "with": {"approvals": [approval("ada", 0, 4, method="word of mouth")]}}
+    for none in NAMES:
+        yield {"typ": RECEIPT, "with": {"aud": [none]}}
+        yield {"typ": VERIFICATION, "with": {"aud": none}}
     yield {"typ": RECEIPT, "with": {"aud": "database_writer"}}
-    yield {"typ": RECEIPT, "with": {"aud": [7]}}
     yield {"typ": VERIFICATION, "with": {"aud": ["database_writer"]}}

@@ -27,7 +27,9 @@ def spoiled_exports() -> Object:
     for name, code, patch in (*_in_chain(entries), *_in_keys(entries), *_in_receipt(receipt)):
         apply_patch(base, "json-patch", patch)
         cases.append({"name": name, "code": code, "patch": patch})
-    return {"of": "export/", "cases": cases}
+    settled = _resigned(entries, 5, owes=False)
+    accepted: list[Json] = [{"name": "an approval that settles what was owed", "patch": settled}]
+    return {"of": "export/", "cases": cases, "accepted": accepted}
 
 
 def _items(chain: Json) -> list[Object]:
@@ -66,6 +68,17 @@ def _remade(entries: list[Object], number: int, /, **facts: Json) -> list[Json]:
     return [_put(f"{at}/statement", statement), _put(f"{at}/transition", digest), *signed]
 
 
+def _as_rollback(entries: list[Object], number: int, /) -> list[Json]:
+    """The same effect as that of an approved return to version 1."""
+    facts: Object = {"type": "rollback", "restores": entries[1]["transition"]}
+    *statement, _ = _remade(entries, number, **facts)
+    old = entries[number]["statement"]
+    assert isinstance(old, dict)
+    digest = transition_digest({**old, **facts})
+    signed = _resigned(entries, number, transition=digest, gate=_claims(entries[6])["gate"])
+    return [*statement, *signed]
+
+
 def _in_chain(entries: list[Object]) -> Iterator[Spoiled]:
     last = len(entries) - 1
     another = "sha256:" + "ab" * 32
@@ -77,7 +90,7 @@ def _in_chain(entries: list[Object]) -> Iterator[Spoiled]:
     yield (
         "a statement's principal",
         "digest_mismatch",
-        [_put("/chain/entries/2/statement/principal", "someone else")],
+        [_put("/chain/entries/2/statement/principal", "someone-else")],
     )
     yield (
         "a statement's key missing",
@@ -111,7 +124,7 @@ def _in_chain(entries: list[Object]) -> Iterator[Spoiled]:
     yield (
         "an entry for another version, well signed",
         "version_mismatch",
-        _resigned(entries, last, version=9),
+        _resigned(entries, last, version=99),
     )
     yield (
         "an entry for another thread, well signed",
@@ -150,7 +163,7 @@ def _in_chain(entries: list[Object]) -> Iterator[Spoiled]:
     )
     yield (
         "a creation approved by somebody, well signed",
-        "gate",
+        "receipt_malformed",
         _resigned(entries, 0, gate=_claims(entries[2])["gate"]),
     )
     yield (
@@ -181,7 +194,7 @@ def _in_chain(entries: list[Object]) -> Iterator[Spoiled]:
         "parent_mismatch",
         _remade(entries, last, parent=another),
     )
-    yield "a version, remade and well signed", "version_mismatch", _remade(entries, last, version=9)
+    yield "a version, remade and well signed", "version_mismatch", _remade(entries, last, version=99)
     yield (
         "another thread, remade and well signed",
         "thread_mismatch",
@@ -212,6 +225,11 @@ def _in_chain(entries: list[Object]) -> Iterator[Spoiled]:
         "a rollback to nowhere, remade and well signed",
         "unknown_transition",
         _remade(entries, 6, restores=another),
+    )
+    yield (
+        "a rollback that sets a leaf to the value it had, remade and well signed",
+        "resalted",
+        _as_rollback(entries, last),
     )
     yield (
         "a visible value",

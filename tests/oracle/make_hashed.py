@@ -18,7 +18,7 @@ THREAD = "018f2f6e-7b1a-7c3d-9e52-0a1b2c3d4e5f"
 
 STATES: list[tuple[str, str, Json, dict[str, str]]] = [
     ("the empty state is a leaf", THREAD, {}, {}),
-    ("the empty state in another thread", "another thread", {}, {}),
+    ("the empty state in another thread", "another-thread", {}, {}),
     ("scalars", THREAD, {"a": None, "b": True, "c": 0, "d": -1.5, "e": "", "f": "é", "g": "e\u0301"}, {}),
     ("the same value in two places", THREAD, {"a": "x", "b": "x"}, {}),
     ("empty containers are leaves", THREAD, {"a": {}, "b": [], "c": {"d": [[]]}}, {}),
@@ -27,7 +27,7 @@ STATES: list[tuple[str, str, Json, dict[str, str]]] = [
     ("several proposals", THREAD, {"a": {"b": 1, "c": [2, {"d": 3}]}, "e": 4}, {"/a/b": TWO, "/a/c/1/d": THREE}),
     ("escaped pointers", THREAD, {"a/b": 1, "m~n": 2, "": 3, "~1": 4}, {}),
     ("keys in the order of UTF-16", THREAD, {"\ufb33": 1, "😀": 2, "€": 3}, {}),
-    ("a thread named by its host", "Auftrag 7/ö", {"a": 1}, {}),
+    ("a thread named by its host", "Order_2026:0017.b", {"a": 1}, {}),
     ("numbers in their canonical form", THREAD, {"a": 1e21, "b": 1e-7, "c": 295147905179352830000.0, "d": 5e-324}, {}),
 ]  # fmt: skip
 
@@ -39,6 +39,14 @@ STEPS: list[tuple[str, Json, Json]] = [
     ("a key that moved", {"a": 1, "c": 2}, {"b": 1, "c": 2}),
     ("every leaf below a change of kind", {"a": ["x", [0]], "b": 1}, {"a": {"0": "x", "1": [0]}, "b": 1}),
     ("nothing changed", {"a": 1.0}, {"a": 1}),
+]  # fmt: skip
+
+STEPS_NAMED: list[tuple[str, Json, Json, list[str]]] = [
+    ("a leaf set unseen to the value it had", {"a": 1, "b": [1, 2]}, {"a": 1, "b": [1, 2]}, ["/b/1"]),
+    ("two leaves set unseen, one of them to the value it had", {"a": {"b": None, "c": 2}}, {"a": {"b": None, "c": 3}}, ["/a/b", "/a/c"]),
+    ("an empty object set unseen", {"a": {}, "b": {}}, {"a": {}, "b": {}}, ["/a"]),
+    ("a named place that is no leaf afterwards sets none", {"a": {"b": 1}}, {"a": {"b": 1}}, ["/a"]),
+    ("a named place where nothing stands afterwards sets none", {"a": 1, "b": 2}, {"b": 2}, ["/a"]),
 ]  # fmt: skip
 
 
@@ -57,13 +65,14 @@ def commitments() -> Object:
             }
         )  # fmt: skip
     steps: list[Json] = []
-    for name, before, after in STEPS:
+    plain: list[tuple[str, Json, Json, list[str]]] = [(*step, []) for step in STEPS]
+    for name, before, after, named in [*plain, *STEPS_NAMED]:
         origins = {at: ONE for at, _ in leaves(before)}
-        then = origins_after(before, origins, after, TWO)
+        then = origins_after(before, origins, after, TWO, named)
         steps.append(
             {
                 "name": name, "before": before, "origins": dict(origins), "after": after,
-                "proposal": TWO, "origins_after": dict(then),
+                "proposal": TWO, "named": list(named), "origins_after": dict(then),
             }
         )  # fmt: skip
     return {"cases": cases, "steps": steps}
@@ -186,6 +195,10 @@ def _bad_statements(made: list[Object]) -> Iterator[Json]:
         ("a version as text", "propose", {"version": "1"}),
         ("a version that is a fraction", "propose", {"version": 1.5}),
         ("attempt 0", "propose", {"attempt": 0}),
+        ("a proposal without its attempt", "propose", {"attempt": None}),
+        ("a creation that says which try it is", "create", {"attempt": 1}),
+        ("a confirm that says which try it is", "confirm", {"attempt": 1}),
+        ("a thread of a name that none has", "propose", {"thread": "two words"}),
         ("an attempt as text", "propose", {"attempt": "1"}),
         ("a rationale in words", "propose", {"rationale": "because"}),
         ("a time without milliseconds", "propose", {"proposed_at": "2026-11-02T09:00:00Z"}),

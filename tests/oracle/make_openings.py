@@ -46,7 +46,7 @@ SMALL_BEFORE: Json = {
 SMALL_AFTER: Json = {
     "user": {"id": 42, "name": "Åsa"}, "tags": {"0": "x", "1": "y"}, "empty": [], "same": [0], "new": 1,
 }  # fmt: skip
-OPENINGS: list[tuple[str, Json, Json, list[str], list[str]]] = [
+ASKED: list[tuple[str, Json, Json, list[str], list[str]]] = [
     ("nothing changed", BEFORE, BEFORE, [], []),
     ("nothing changed, and what a writer reads", BEFORE, BEFORE, [], ["user", "payment.amount"]),
     ("one scalar", {"a": 17, "b": {"c": 1}}, {"a": 42, "b": {"c": 1}}, [], []),
@@ -61,21 +61,32 @@ OPENINGS: list[tuple[str, Json, Json, list[str], list[str]]] = [
     ("the first key", {}, {"a": {"b": 1}}, [], []),
     ("the last key", {"a": {"b": 1}}, {}, [], []),
 ]  # fmt: skip
+SET_AGAIN: list[tuple[str, Json, Json, list[str], list[str]]] = [
+    ("nothing changed, one leaf set unseen to the value it had", SMALL_BEFORE, SMALL_BEFORE, [], ["/user/id"]),
+    ("one leaf changed, its neighbour set unseen to the value it had", SMALL_BEFORE, SMALL_AFTER, [], ["/user/id", "/user/name"]),
+    ("null, {} and an item set unseen to what they were", BEFORE, BEFORE, [], ["/gone/deep/1/deeper", "/empty", "/tags/0"]),
+    ("a hidden leaf set unseen to the value it had", BEFORE, BEFORE, ["payment.card"], ["/payment/card/number", "/payment/amount"]),
+]  # fmt: skip
+OPENINGS: list[tuple[str, Json, Json, list[str], list[str], list[str]]] = [
+    *((name, before, after, hide, reads, []) for name, before, after, hide, reads in ASKED),
+    *((name, before, after, hide, [], named) for name, before, after, hide, named in SET_AGAIN),
+]
 
 
 def openings() -> Object:
     secret = thread_secret(SALT_KEY, THREAD)
     cases: list[Json] = []
-    for name, before, after, hide, reads in OPENINGS:
+    for name, before, after, hide, reads, named in OPENINGS:
         origins: Origins = {at: ONE for at, _ in leaves(before)}
-        then = origins_after(before, origins, after, TWO)
+        then = origins_after(before, origins, after, TWO, named)
         old, new = disclose(
             open_fully(before, origins, secret), open_fully(after, then, secret), hide, reads
         )
         case = _opening_case(name, {"from": old, "to": new})
         case["made_from"] = {
             "salt_key": SALT_KEY.hex(), "thread": THREAD, "before": before, "origins": dict(origins),
-            "after": after, "proposal": TWO, "hide": list(hide), "reads": list(reads),
+            "after": after, "proposal": TWO, "named": list(named), "hide": list(hide),
+            "reads": list(reads),
         }  # fmt: skip
         cases.append(case)
     return {
@@ -92,7 +103,9 @@ def _opening_case(name: str, opening: Object) -> Object:
 
 
 def seen(found: Completeness) -> Object:
-    return {"changed": [sides(change) for change in found.changed], "hidden": list(found.hidden)}
+    again: list[Json] = [{"pointer": at, "value": value} for at, value in found.set_again]
+    changed: list[Json] = [sides(change) for change in found.changed]
+    return {"changed": changed, "set_again": again, "hidden": list(found.hidden)}
 
 
 def sides(change: Change) -> Object:
@@ -196,8 +209,9 @@ def _inconsistent() -> Iterator[Json]:
     """Both roots follow, and yet no gateway that keeps to the protocol made this transition."""
     secret = thread_secret(SALT_KEY, THREAD)
     made: list[tuple[str, Json, Origins, Json, Origins]] = [
-        ("an unchanged leaf under a new salt", {"a": 1, "b": 2}, {"/a": ONE, "/b": ONE}, {"a": 1, "b": 3}, {"/a": TWO, "/b": TWO}),
         ("a changed leaf under its old salt", {"a": 1}, {"/a": ONE}, {"a": 2}, {"/a": ONE}),
+        ("a changed leaf under its old salt beside one that was set to the value it had", {"a": 1, "b": 2}, {"/a": ONE, "/b": ONE}, {"a": 1, "b": 3}, {"/a": TWO, "/b": ONE}),
+        ("an item changed under its old salt beside one that got a new one", {"a": [1, 2]}, {"/a/0": ONE, "/a/1": ONE}, {"a": [3, 4]}, {"/a/0": TWO, "/a/1": ONE}),
         ("a leaf that kept its salt across a change of kind", {"a": ["x"]}, {"/a/0": ONE}, {"a": {"0": "x"}}, {"/a/0": ONE}),
     ]  # fmt: skip
     for name, before, origins, after, then in made:

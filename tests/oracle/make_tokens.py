@@ -82,7 +82,6 @@ GENUINE: list[tuple[str, str, SigningKey, Object]] = [
     ("an entry of a thread with every sign a name may have", ENTRY, SIGNING, entry(thread="Order.7_b:c-9")),
     ("a receipt", RECEIPT, SIGNING, receipt()),
     ("a receipt of two stages for two writers", RECEIPT, SIGNING, receipt(aud=["database_writer", "ledger"], approvals=TWICE)),
-    ("a receipt of a key that is next", RECEIPT, NEXT, receipt()),
     ("a denial", DENIAL, SIGNING, denial()),
     ("a denial by two", DENIAL, SIGNING, denial(reviewers=[approval("ada", 0, 3), approval("ben", 1, 4)])),
     ("a verification", VERIFICATION, SIGNING, verification()),
@@ -117,7 +116,11 @@ def tokens() -> Object:
     jwks: Json = {"keys": published}
     stale = RETIRED.sign(RECEIPT, receipt())
     old: Json = [{"name": "a receipt of a retired key", "accept_as": RECEIPT, "token": stale}]
-    spoiled: list[Json] = [*refused, *_others(), *_weak()]
+    unsigned: list[Json] = [
+        {"name": f"an entry of a key that is {key.status}", "accept_as": ENTRY, "code": KEY, "token": key.sign(ENTRY, entry())}
+        for key in (NEXT, REVOKED)
+    ]  # fmt: skip
+    spoiled: list[Json] = [*refused, *unsigned, *_others(), *_weak()]
     return {
         "jwks": jwks, "keys": keys, "genuine": genuine, "refused": spoiled, "could_not_tell": old,
     }  # fmt: skip
@@ -186,6 +189,7 @@ def _other_keys() -> Iterator[Spoiled]:
     yield "signed by the attacker under his own kid", KEY, ATTACKER.sign(RECEIPT, receipt())
     yield "signed by another of our keys", SIGNATURE, NEXT.seal(header, claims)
     yield "signed by a revoked key", KEY, REVOKED.sign(RECEIPT, receipt())
+    yield "signed by a key that is next", KEY, NEXT.sign(RECEIPT, receipt())
     head, payload, signature = SIGNING.sign(RECEIPT, receipt()).split(".")
     raw = unbase64url(signature)
     scalar = int.from_bytes(raw[32:], "little") + L

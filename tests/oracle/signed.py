@@ -71,7 +71,7 @@ def check_token(token: Json, typ: str, keys: Jwks) -> dict[str, Json]:
         raise Refused("receipt_malformed", "not a string")
     kid, signature = _check_form(token, typ)
     key = keys.get(kid)
-    if key is None or key.status == "revoked":
+    if key is None or key.status in ("next", "revoked"):
         raise Refused("unknown_key", kid)
     if not _is_strict(key.raw, signature):
         raise Refused("signature_invalid", "a weak key or a second spelling of a signature")
@@ -118,7 +118,24 @@ def check_claims(payload: bytes, typ: str) -> dict[str, Json]:
     wrong = _wrong(claims, CLAIMS[typ])
     if wrong is not None or not isinstance(claims, dict):
         raise Refused("receipt_malformed", f"claims: {wrong}")
+    if not _fit(claims, typ):
+        raise Refused("receipt_malformed", "claims: they contradict each other")
     return claims
+
+
+def _fit(claims: dict[str, Json], typ: str) -> bool:
+    """What claims must be to each other; that each is of its form is known."""
+    if typ == ENTRY:
+        first, gate = claims["version"] == 0, claims["gate"]
+        assert isinstance(gate, dict)
+        alone = not first or gate["kind"] in ("auto", "observed")
+        return first == (claims["parent"] is None) and alone
+    if typ in (RECEIPT, VERIFICATION):
+        made, ends = claims["iat"], claims["exp"]
+        assert isinstance(made, int) and isinstance(ends, int)
+        counted = claims["version"] if typ == RECEIPT else claims["fence"]
+        return made <= ends and counted != 0
+    return True
 
 
 def _wrong(value: Json, shape: dict[str, Check]) -> str | None:
@@ -147,8 +164,18 @@ def _text(value: Json) -> bool:
     return isinstance(value, str) and value != ""
 
 
+def is_name(value: Json) -> bool:
+    """Of a flow, thread, node, principal, review, write and so on."""
+    form = r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}"
+    return isinstance(value, str) and re.fullmatch(form, value, re.ASCII) is not None
+
+
 def _count(value: Json) -> bool:
     return type(value) is int and value >= 0
+
+
+def _method(value: Json) -> bool:
+    return value in ("password", "passkey")
 
 
 def _flag(value: Json) -> bool:
@@ -184,31 +211,31 @@ def _gate(value: Json) -> bool:
 GATES: dict[str, dict[str, Check]] = {
     "auto": {"kind": _text},
     "observed": {"kind": _text},
-    "approved": {"kind": _text, "review": _text, "receipt": _jti},
-    "written": {"kind": _text, "write_id": _text, "receipt?": _jti},
+    "approved": {"kind": _text, "review": is_name, "receipt": _jti},
+    "written": {"kind": _text, "write_id": is_name, "receipt?": _jti},
 }
-VOTE: dict[str, Check] = {"reviewer": _text, "stage": _count, "at": is_time}
-APPROVAL: dict[str, Check] = {**VOTE, "method": _text, "evidence?": lambda value: value is not None}
+VOTE: dict[str, Check] = {"reviewer": is_name, "stage": _count, "at": is_time}
+APPROVAL: dict[str, Check] = {**VOTE, "method": _method, "evidence?": is_digest}
 CLAIMS: dict[str, dict[str, Check]] = {
     ENTRY: {
-        "iss": _text, "thread": _text, "version": _count, "transition": is_digest,
+        "iss": _text, "thread": is_name, "version": _count, "transition": is_digest,
         "parent": _or_null(is_digest), "gate": _gate, "owes": _flag, "policy": is_digest,
         "committed_at": is_time,
     },
     RECEIPT: {
-        "iss": _text, "sub": _text, "aud": _list_of(_text), "jti": _jti, "iat": _count,
-        "nbf": _count, "exp": _count, "flow": _text, "policy": is_digest,
+        "iss": _text, "sub": is_name, "aud": _list_of(is_name), "jti": _jti, "iat": _count,
+        "nbf": _count, "exp": _count, "flow": is_name, "policy": is_digest,
         "transition": is_digest, "parent": is_digest, "version": _count, "to": is_digest,
         "approvals": _some_of(_shaped(APPROVAL)),
     },
     DENIAL: {
-        "iss": _text, "sub": _text, "jti": _jti, "iat": _count, "flow": _text,
-        "policy": is_digest, "transition": is_digest, "parent": is_digest, "review": _text,
+        "iss": _text, "sub": is_name, "jti": _jti, "iat": _count, "flow": is_name,
+        "policy": is_digest, "transition": is_digest, "parent": is_digest, "review": is_name,
         "outcome": lambda value: value == "denied", "reviewers": _some_of(_shaped(VOTE)),
     },
     VERIFICATION: {
-        "iss": _text, "sub": _text, "aud": _text, "iat": _count, "exp": _count,
-        "write_id": _text, "fence": _count, "flow": _text, "policy": is_digest,
+        "iss": _text, "sub": is_name, "aud": is_name, "iat": _count, "exp": _count,
+        "write_id": is_name, "fence": _count, "flow": is_name, "policy": is_digest,
         "transition": is_digest, "version": _count, "to": is_digest, "receipt": _or_null(_jti),
         "enforced": _flag,
     },

@@ -5,7 +5,7 @@ use countersign::store::row::{Facets, Row, Table};
 use countersign::store::{Store, StoreError};
 use futures_util::future::join_all;
 
-use crate::database::{Database, change, insert, key, named_row, next, remove, replace, row, sealed, unchanged};
+use crate::database::{Database, change, insert, key, named_row, next, over, remove, replace, row, sealed, unchanged};
 
 async fn there(store: &dyn Store, row: &Row) -> bool {
     store.get(row.table, &row.id).await.unwrap().as_ref() == Some(row)
@@ -22,7 +22,7 @@ pub async fn what_was_committed_is_read_back_in_every_column(database: Database)
         let mut next = next(&row, "{}");
         next.facets.due = i64::MAX;
         let next = Row::seal(key(), next.table, next.id, next.facets, next.revision, next.body);
-        store.commit(replace(next.clone())).await.unwrap();
+        store.commit(replace(&row, next.clone())).await.unwrap();
         assert!(there(&*store, &next).await);
         assert_eq!(next.open(key()).unwrap(), "{}");
     }
@@ -32,8 +32,8 @@ pub async fn what_was_committed_is_there_when_the_store_is_opened_again(database
     let (first, second) = (row("first"), row("second"));
     let store = database.open().await;
     store.commit(insert(&[&first, &second])).await.unwrap();
-    let first = next(&first, "{}");
-    store.commit(replace(first.clone())).await.unwrap();
+    let (written, first) = (first.clone(), next(&first, "{}"));
+    store.commit(replace(&written, first.clone())).await.unwrap();
     store.commit(remove(&second)).await.unwrap();
     drop(store);
     let store = database.open().await;
@@ -72,7 +72,7 @@ pub async fn a_failure_in_the_middle_leaves_no_trace_and_quotes_no_content(datab
     let body = "\"a secret\"".to_owned();
     let poison = Row::seal(key(), Table::Events, "poison".to_owned(), Facets::default(), 1, body);
     let log = sealed(Table::Log, "log", Facets::default(), 1);
-    let mut writes = vec![RowWrite::Replace(next(&before, "half done"))];
+    let mut writes = vec![over(&before, next(&before, "half done"))];
     writes.extend([&outbox, &poison, &log].map(|row| RowWrite::Insert(row.clone())));
     let failed = store.commit(change(Vec::new(), writes)).await.unwrap_err();
     assert!(matches!(failed, StoreError::Database(_)) && !failed.to_string().contains("secret"), "{failed}");
@@ -108,7 +108,7 @@ pub async fn a_change_that_fails_or_is_refused_harms_no_other_in_its_group(datab
     }
 }
 
-pub async fn a_guard_holds_only_at_the_revision_that_was_read(database: Database) {
+pub async fn a_guard_holds_only_for_the_row_as_it_was_read(database: Database) {
     let store = database.open().await;
     let first = row("relied on");
     let relying = |guarded: &Row, id: &str| change(vec![unchanged(guarded)], vec![RowWrite::Insert(row(id))]);
@@ -117,27 +117,40 @@ pub async fn a_guard_holds_only_at_the_revision_that_was_read(database: Database
     store.commit(insert(&[&first])).await.unwrap();
     store.commit(relying(&first, "in time")).await.unwrap();
     let second = next(&first, "{}");
-    store.commit(replace(second.clone())).await.unwrap();
+    store.commit(replace(&first, second.clone())).await.unwrap();
     let changed = store.commit(relying(&first, "too late")).await;
     assert!(matches!(changed, Err(StoreError::Conflict("threads"))), "{changed:?}");
+    let alike = Row { mac: vec![0; 32], ..second.clone() };
+    let alike = store.commit(relying(&alike, "another of that revision")).await;
+    assert!(matches!(alike, Err(StoreError::Conflict("threads"))), "{alike:?}");
     store.commit(remove(&second)).await.unwrap();
     assert!(matches!(store.commit(relying(&second, "gone")).await, Err(StoreError::Conflict("threads"))));
-    for (id, kept) in [("too soon", false), ("in time", true), ("too late", false), ("gone", false)] {
+    for (id, kept) in [
+        ("too soon", false),
+        ("in time", true),
+        ("too late", false),
+        ("another of that revision", false),
+        ("gone", false),
+    ] {
         assert_eq!(there(&*store, &row(id)).await, kept, "{id}");
     }
 }
 
-pub async fn a_replacement_needs_the_revision_before_it(database: Database) {
+pub async fn a_replacement_needs_the_row_as_it_was_read(database: Database) {
     let store = database.open().await;
     let first = row("row");
-    assert!(matches!(store.commit(replace(next(&first, "{}"))).await, Err(StoreError::Conflict("threads"))));
+    let second = next(&first, "{}");
+    let absent = store.commit(replace(&first, second.clone())).await;
+    assert!(matches!(absent, Err(StoreError::Conflict("threads"))), "{absent:?}");
     store.commit(insert(&[&first])).await.unwrap();
-    let skipping = next(&next(&first, "{}"), "{}");
-    for stale in [first.clone(), skipping] {
-        assert!(matches!(store.commit(replace(stale)).await, Err(StoreError::Conflict("threads"))));
+    for other in [second.clone(), Row { mac: vec![0; 32], ..first.clone() }] {
+        let stale = store.commit(replace(&other, next(&other, "{}"))).await;
+        assert!(matches!(stale, Err(StoreError::Conflict("threads"))), "{stale:?}");
     }
+    let skipping = store.commit(replace(&first, next(&second, "{}"))).await;
+    assert!(matches!(skipping, Err(StoreError::Database(_))), "{skipping:?}");
     assert!(there(&*store, &first).await);
-    store.commit(change(vec![unchanged(&first)], vec![RowWrite::Replace(next(&first, "{}"))])).await.unwrap();
+    store.commit(change(vec![unchanged(&first)], vec![over(&first, second)])).await.unwrap();
 }
 
 pub async fn an_id_is_given_once(database: Database) {
@@ -158,14 +171,14 @@ pub async fn an_alias_is_given_once(database: Database) {
     let inserted = store.commit(insert(&[&named_row("third", "alias")])).await;
     assert!(matches!(inserted, Err(StoreError::Conflict("threads"))), "{inserted:?}");
     let facets = |alias: &str| Facets { alias: Some(alias.to_owned()), ..Facets::default() };
-    let replaced = store.commit(replace(sealed(Table::Threads, "second", facets("alias"), 2))).await;
+    let replaced = store.commit(replace(&second, sealed(Table::Threads, "second", facets("alias"), 2))).await;
     assert!(matches!(replaced, Err(StoreError::Conflict("threads"))), "{replaced:?}");
     let twice = store.commit(insert(&[&named_row("a", "new"), &named_row("b", "new")])).await;
     assert!(matches!(twice, Err(StoreError::Conflict("threads"))), "{twice:?}");
     // Its own alias is no obstacle to a row, another table's none to anybody, and one given up is free.
-    store.commit(replace(next(&first, "{}"))).await.unwrap();
+    store.commit(replace(&first, next(&first, "{}"))).await.unwrap();
     store.commit(insert(&[&sealed(Table::Holds, "hold", facets("alias"), 1)])).await.unwrap();
-    store.commit(replace(sealed(Table::Threads, "second", facets("moved"), 2))).await.unwrap();
+    store.commit(replace(&second, sealed(Table::Threads, "second", facets("moved"), 2))).await.unwrap();
     store.commit(insert(&[&named_row("third", "other")])).await.unwrap();
     assert_eq!(store.get_by_alias(Table::Threads, "other").await.unwrap().unwrap().id, "third");
 }
@@ -175,7 +188,7 @@ pub async fn a_row_that_was_removed_is_gone_and_its_names_are_free(database: Dat
     let first = named_row("row", "alias");
     store.commit(insert(&[&first])).await.unwrap();
     let second = next(&first, "{}");
-    store.commit(replace(second.clone())).await.unwrap();
+    store.commit(replace(&first, second.clone())).await.unwrap();
     assert!(matches!(store.commit(remove(&first)).await, Err(StoreError::Conflict("threads"))));
     store.commit(remove(&second)).await.unwrap();
     assert_eq!(store.get(Table::Threads, "row").await.unwrap(), None);

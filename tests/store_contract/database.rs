@@ -7,7 +7,7 @@ use countersign::clock::{Clock as _, ClockOffset, SystemClock};
 use countersign::domain::keys::{Keys, RowKey};
 use countersign::domain::time::Timestamp;
 use countersign::store::Store;
-use countersign::store::change::{Change, Guard, RowWrite};
+use countersign::store::change::{Change, Guard, Moves, RowWrite};
 use countersign::store::postgres::{PostgresOptions, PostgresStore};
 use countersign::store::row::{Facets, Row, Table};
 use countersign::store::sqlite::{OpenError, SqliteOptions, SqliteStore};
@@ -190,15 +190,21 @@ pub fn insert(rows: &[&Row]) -> Change {
     change(Vec::new(), rows.iter().map(|row| RowWrite::Insert((*row).clone())).collect())
 }
 
-pub fn replace(row: Row) -> Change {
-    change(Vec::new(), vec![RowWrite::Replace(row)])
+/// `row` in place of the one that was read.
+pub fn over(read: &Row, row: Row) -> RowWrite {
+    let moves = Moves::between(&read.facets, &row.facets);
+    RowWrite::Replace { row, over: read.mac.clone(), moves }
+}
+
+pub fn replace(read: &Row, row: Row) -> Change {
+    change(Vec::new(), vec![over(read, row)])
 }
 
 pub fn remove(row: &Row) -> Change {
-    let remove = RowWrite::Remove { table: row.table, id: row.id.clone(), revision: row.revision };
+    let remove = RowWrite::Remove { table: row.table, id: row.id.clone(), seal: row.mac.clone() };
     change(Vec::new(), vec![remove])
 }
 
 pub fn unchanged(row: &Row) -> Guard {
-    Guard::Unchanged { table: row.table, id: row.id.clone(), revision: row.revision }
+    Guard::Unchanged { table: row.table, id: row.id.clone(), seal: row.mac.clone() }
 }

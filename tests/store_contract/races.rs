@@ -7,7 +7,7 @@ use countersign::store::row::{Row, Table};
 use countersign::store::{Store, StoreError};
 use futures_util::future::join_all;
 
-use crate::database::{Database, change, insert, named_row, next, remove, replace, row, unchanged};
+use crate::database::{Database, change, insert, named_row, next, over, remove, replace, row, unchanged};
 
 const RACERS: usize = 20;
 
@@ -32,7 +32,7 @@ pub async fn of_twenty_racing_replacements_exactly_one_wins(database: Database) 
     let stores = two_stores(&database).await;
     let first = row("row");
     stores[0].commit(insert(&[&first])).await.unwrap();
-    let won = race(&stores, RACERS, |at| replace(next(&first, &at.to_string()))).await;
+    let won = race(&stores, RACERS, |at| replace(&first, next(&first, &at.to_string()))).await;
     assert_eq!(won.len(), 1);
     assert_eq!(stores[1].get(Table::Threads, "row").await.unwrap().unwrap().body, won[0].to_string());
 }
@@ -69,7 +69,7 @@ pub async fn of_two_changes_that_rely_on_what_the_other_replaces_only_one_succee
         let (left, right) = (row(&format!("{round} left")), row(&format!("{round} right")));
         stores[0].commit(insert(&[&left, &right])).await.unwrap();
         let relying =
-            |on: &Row, replaced: &Row| change(vec![unchanged(on)], vec![RowWrite::Replace(next(replaced, "{}"))]);
+            |on: &Row, replaced: &Row| change(vec![unchanged(on)], vec![over(replaced, next(replaced, "{}"))]);
         let won = race(&stores, 2, |at| if at == 0 { relying(&left, &right) } else { relying(&right, &left) }).await;
         assert_eq!(won.len(), 1, "round {round}");
     }

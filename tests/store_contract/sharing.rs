@@ -87,8 +87,9 @@ pub async fn two_stores_see_each_others_commits_and_lose_none(database: Database
                 let store = &stores[(writer + turn) % 2];
                 // What the other store committed is read here at once.
                 assert_eq!(store.get(Table::Threads, &last.id).await.unwrap().as_ref(), Some(&last));
-                last = next(&last, &turn.to_string());
-                store.commit(replace(last.clone())).await.unwrap();
+                let read = last;
+                last = next(&read, &turn.to_string());
+                store.commit(replace(&read, last.clone())).await.unwrap();
             }
             last
         })

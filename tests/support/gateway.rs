@@ -22,6 +22,7 @@ use countersign::service::{Service, Settings};
 use countersign::store::Store;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::web::app::{App, Edge, serve};
+use countersign::web::peers::Peers;
 use countersign::web::throttle::Throttle;
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
@@ -98,15 +99,7 @@ pub async fn spawn_bounded(
         Keyring::open_or_create(&folder.path().join("keyring.json"), Some("urn:test:gateway"), &SystemClock).unwrap();
     let moved = Arc::new(MovedClock(clock.clone()));
     let service = Arc::new(Service::open(store, keyring, moved, settings(&url)).await.unwrap());
-    let edge = Edge {
-        body_bytes_max: 1024 * 1024,
-        depth_max: 64,
-        wait_max: Duration::from_secs(30),
-        secure: false,
-        origin: url.clone(),
-        requests,
-        sign_ins: Throttle::new(5, Duration::from_secs(60)),
-    };
+    let edge = Edge { requests, ..edge(&url, Peers::default()) };
     let app = App { service: Arc::clone(&service), edge: Arc::new(edge) };
     let server = serve(app, listener, 1, Duration::from_secs(1)).unwrap();
     tokio::spawn(server);
@@ -128,6 +121,22 @@ pub async fn spawn_bounded(
         http: reqwest::Client::new(),
         alice,
         bob,
+    }
+}
+
+/// How many tries a name has at an address before it must wait.
+pub const SIGN_INS: u32 = 5;
+
+pub fn edge(url: &str, peers: Peers) -> Edge {
+    Edge {
+        body_bytes_max: 1024 * 1024,
+        depth_max: 64,
+        wait_max: Duration::from_secs(30),
+        secure: false,
+        origin: url.to_owned(),
+        peers,
+        requests: Throttle::new(100_000, Duration::from_micros(1)),
+        sign_ins: Throttle::new(SIGN_INS, Duration::from_secs(60)),
     }
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::domain::id::FlowId;
 
 fn read(line: &str) -> Result<Args, clap::Error> {
     Args::read(std::iter::once("countersign").chain(line.split_whitespace()).map(OsString::from))
@@ -27,6 +28,10 @@ fn every_command_of_the_documentation_is_read() {
         "token add db --role writer --owner ops --flow payments --node database_writer",
         "token add eye --role auditor --owner alice",
         "token add eye --role auditor --owner alice --flow payments",
+        "token list",
+        "token revoke 01a1b2c3",
+        "user disable alice",
+        "user enable alice",
         "policy check payments.toml",
         "policy activate payments.toml",
         "verify a.b.c --jwks jwks.json",

@@ -131,14 +131,16 @@ impl std::str::FromStr for Digest {
 
 impl From<Digest> for String {
     fn from(digest: Digest) -> String {
-        digest.to_string()
+        let mut text = String::with_capacity(Digest::TEXT_LEN);
+        text.push_str(PREFIX);
+        text.extend(digest.0.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(|it| char::from(HEX[usize::from(it)])));
+        text
     }
 }
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(PREFIX)?;
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.pad(&String::from(*self))
     }
 }
 

@@ -8,7 +8,7 @@ use super::hash::Digest;
 use super::jws::{self, Typ, Unverified};
 use super::opening::Opening;
 use super::receipt::Receipt;
-use super::statement::Statement;
+use super::statement::{Kind, Statement};
 use super::verify::{DenialCode, Link, check_binding, check_link, check_times, read_receipt};
 use crate::domain::keys::{KeyState, KeyUse, PublicKeys};
 use crate::domain::time::Timestamp;
@@ -101,7 +101,7 @@ checks! {
     /// Digest, parent, root and gate.
     Binding = "binding": "it approves exactly this transition, on this parent, to this state",
     /// The opening.
-    Opening = "opening": "the opening gives the statement's two roots",
+    Opening = "opening": "the opening gives the statement's two roots, each leaf salted as it should be",
 }
 
 /// One check and how it came out.
@@ -334,8 +334,21 @@ fn link(evidence: &Evidence<'_>, issuer: &str) -> Outcome {
 fn opening(evidence: &Evidence<'_>, to: Digest) -> Outcome {
     let Some(opening) = evidence.opening else { return Outcome::NotChecked { detail: "no opening was given" } };
     let before = evidence.statement.is_none_or(|it| opening.from.root() == Some(it.from));
-    let detail = "the opening gives other roots than were signed";
-    passed_if(before && opening.to.root() == Some(to), DenialCode::DigestMismatch, detail)
+    if !before || opening.to.root() != Some(to) {
+        return fail(DenialCode::DigestMismatch, "the opening gives other roots than were signed");
+    }
+    let salting = opening.salting();
+    if !salting.kept.is_empty() {
+        return fail(DenialCode::ChainBroken, "something differs under the salt that it had");
+    }
+    // Only what a request names can be set to the value that it had.
+    let names = |it: &Statement| matches!(it.kind, Kind::Propose | Kind::Edit | Kind::Confirm);
+    let may_set_again = salting.set_again.is_empty() || evidence.statement.is_none_or(names);
+    passed_if(
+        may_set_again,
+        DenialCode::ChainBroken,
+        "something was set to the value that it had, which this cannot do",
+    )
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Openings: what of two trees is shown, so that whoever holds one recomputes both roots and
 //! knows the diff to be complete though values are hidden.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -91,6 +91,67 @@ impl Opened {
                 items.filter(|it| !it.is_empty()).map(|it| array_commitment(it.into_iter()))
             }
         }
+    }
+}
+
+/// Opened leaves whose salts say something else than their values do.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Salting {
+    /// What differs under the salt that it had: no gateway makes that.
+    pub kept: BTreeSet<Pointer>,
+    /// What was set to the value that it had, by a request that could not see it.
+    pub set_again: BTreeSet<Pointer>,
+}
+
+impl Opening {
+    /// Holds each opened leaf's salts against its values.
+    pub fn salting(&self) -> Salting {
+        let mut found = Salting::default();
+        found.compare(&self.from, &self.to, &Pointer::root());
+        found
+    }
+}
+
+impl Salting {
+    fn compare(&mut self, old: &Opened, new: &Opened, at: &Pointer) {
+        match (old, new) {
+            (Opened::Leaf(old), Opened::Leaf(new)) => {
+                match (old.value == new.value, old.salt == new.salt) {
+                    (true, false) => _ = self.set_again.insert(at.clone()),
+                    (false, true) => _ = self.kept.insert(at.clone()),
+                    (true, true) | (false, false) => {}
+                };
+            }
+            (Opened::Object(OpenedObject { object: old }), Opened::Object(OpenedObject { object: new })) => {
+                for (key, (old, new)) in old.iter().filter_map(|(key, old)| Some((key, (old, new.get(key)?)))) {
+                    self.compare(old, new, &at.child(key));
+                }
+            }
+            (Opened::Array(OpenedArray { array: old }), Opened::Array(OpenedArray { array: new })) => {
+                for (index, (old, new)) in old.iter().zip(new).enumerate() {
+                    self.compare(old, new, &at.index(index));
+                }
+            }
+            // Everything below a change of kind is set anew, even where place and value coincide.
+            (Opened::Array(_), Opened::Object(_)) | (Opened::Object(_), Opened::Array(_)) => {
+                let (old, new) = (ends(old, at), ends(new, at));
+                self.kept.extend(old.into_iter().filter(|(at, it)| new.get(at) == Some(it)).map(|(at, _)| at));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The leaves and bare commitments at and below a place, as their commitments.
+fn ends(node: &Opened, at: &Pointer) -> BTreeMap<Pointer, Option<Digest>> {
+    match node {
+        Opened::Object(OpenedObject { object }) => {
+            object.iter().flat_map(|(key, node)| ends(node, &at.child(key))).collect()
+        }
+        Opened::Array(OpenedArray { array }) => {
+            array.iter().enumerate().flat_map(|(index, node)| ends(node, &at.index(index))).collect()
+        }
+        Opened::Leaf(_) | Opened::Bare(_) => BTreeMap::from([(at.clone(), node.root())]),
     }
 }
 

@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::hash::Digest;
+use super::jws::{self, Typ};
 use crate::domain::id::{AccountId, FlowId, Jti, NodeId, PrincipalId, ReviewId, ThreadId, WriteId};
+use crate::domain::keys::SigningKey;
 use crate::domain::time::Timestamp;
 
 /// One person's approval, as a receipt names it.
@@ -121,5 +123,37 @@ impl Verification {
     /// Whether it says what every verification says: a lease that ends, and a place among the thread's writes.
     pub fn is_whole(&self) -> bool {
         self.fence > 0 && (0..=self.exp).contains(&self.iat)
+    }
+}
+
+/// A receipt as this process signed it. Whoever shows these very bytes shows what was signed: form and signature
+/// need no second look, only the key they were made with.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Issued {
+    kid: String,
+    claims: Receipt,
+    token: String,
+}
+
+impl Issued {
+    /// Signs a receipt.
+    pub fn sign(key: &SigningKey, claims: Receipt) -> Self {
+        let token = jws::sign(key, Typ::Receipt, &claims);
+        Self { kid: key.kid().to_owned(), claims, token }
+    }
+
+    /// The key that signed it.
+    pub fn kid(&self) -> &str {
+        &self.kid
+    }
+
+    /// What it says.
+    pub fn claims(&self) -> &Receipt {
+        &self.claims
+    }
+
+    /// The signed token.
+    pub fn token(&self) -> &str {
+        &self.token
     }
 }

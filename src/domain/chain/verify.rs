@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use super::entry::{Entry, Gate};
 use super::hash::Digest;
 use super::jws::{self, JwsError, Typ};
-use super::receipt::Receipt;
+use super::receipt::{Issued, Receipt};
 use super::statement::{Kind, Statement};
 use crate::domain::id::{Jti, NodeId, PrincipalId, WriteId};
-use crate::domain::keys::{KeyState, KeyUse, PublicKeys};
+use crate::domain::keys::{KeyState, KeyUse, PublicKey, PublicKeys};
 use crate::domain::thread::{HeadUse, Thread};
 use crate::domain::time::Timestamp;
 use crate::domain::write::Write;
@@ -167,6 +167,8 @@ pub struct Facts<'a> {
     pub write: Option<&'a Write>,
     /// The receipt as it was stored, if one of that id was: its bytes and whether it was revoked.
     pub stored_receipt: Option<StoredReceipt<'a>>,
+    /// The receipt as this process signed it, if it did.
+    pub issued: Option<&'a Issued>,
     /// The keys that may be trusted, with their states.
     pub keys: &'a PublicKeys,
     /// This gateway.
@@ -272,7 +274,10 @@ fn check_free(thread: &Thread, entry: &Entry, now: Timestamp) -> Result<(), Deni
 }
 
 fn check_receipt(token: &str, facts: &Facts<'_>, ask: &Ask<'_>, now: Timestamp) -> Result<Receipt, DenialCode> {
-    let receipt = read_receipt(token, facts.keys, facts.stored_receipt)?;
+    let receipt = match facts.issued.filter(|it| it.token() == token) {
+        Some(issued) => recognise(issued, facts.keys)?,
+        None => read_receipt(token, facts.keys, facts.stored_receipt)?,
+    };
     if receipt.iss != facts.issuer {
         return Err(DenialCode::IssuerMismatch);
     }
@@ -284,6 +289,15 @@ fn check_receipt(token: &str, facts: &Facts<'_>, ask: &Ask<'_>, now: Timestamp) 
         return Err(DenialCode::ThreadMismatch);
     }
     Ok(receipt)
+}
+
+/// The very bytes that this process signed: what is left to ask is whether their key may still be trusted.
+fn recognise(issued: &Issued, keys: &PublicKeys) -> Result<Receipt, DenialCode> {
+    let state = keys.public(KeyUse::Chain, issued.kid()).map(PublicKey::state);
+    match state {
+        Some(KeyState::Signing | KeyState::Retired) => Ok(issued.claims().clone()),
+        Some(KeyState::Revoked | KeyState::Next) | None => Err(DenialCode::UnknownKey),
+    }
 }
 
 /// Form, key and signature. A retired key vouches only for the very bytes that are stored.

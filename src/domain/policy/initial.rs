@@ -7,7 +7,7 @@ use super::patterns::Patterns;
 use super::shape::{self, Seen};
 use super::sight::{in_order, told};
 use super::verdict::Violation;
-use crate::domain::json::diff::diff;
+use crate::domain::json::diff::leaves;
 use crate::domain::json::pattern::Pattern;
 use crate::domain::json::size::StateLimits;
 
@@ -31,19 +31,21 @@ pub fn judge_initial(policy: &Policy, state: &Value, limits: &StateLimits) -> Re
     if let Some(violation) = shape::check(state, limits, &Seen::<Patterns>::Whole) {
         return Err(vec![violation]);
     }
-    let nothing = Value::Object(Map::new());
-    let mut changes = diff(&nothing, state);
-    changes.retain(|change| !change.is_filling(&nothing, state));
-    let mut violations = in_order(policy, shape::check_keys(&changes));
+    let mut violations = in_order(policy, shape::check_all_keys(state));
     let faults = policy.schema.as_ref().map(|schema| schema.faults(state)).unwrap_or_default();
     violations.extend(in_order(policy, faults.into_iter().map(told).collect()));
     if !violations.is_empty() {
         return Err(violations);
     }
-    let sets = |pattern: &&Pattern| changes.iter().any(|change| pattern.touches(&change.pointer));
-    let owes_reason = match policy.trust_initial {
-        true => Vec::new(),
-        false => policy.protected.iter().filter(sets).cloned().collect(),
-    };
-    Ok(Initial { owes_reason })
+    if policy.trust_initial || is_empty(state) {
+        return Ok(Initial { owes_reason: Vec::new() });
+    }
+    let set = leaves(state);
+    let sets = |pattern: &&Pattern| set.iter().any(|(pointer, _)| pattern.touches(pointer));
+    Ok(Initial { owes_reason: policy.protected.iter().filter(sets).cloned().collect() })
+}
+
+/// An empty state sets nothing: the place where it stands is no leaf that a pattern could be about.
+fn is_empty(state: &Value) -> bool {
+    state.as_object().is_some_and(Map::is_empty)
 }

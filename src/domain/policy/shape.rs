@@ -1,13 +1,11 @@
 //! What every state must be, whatever its policy says: an object within limits, its keys in one spelling.
 
-use std::borrow::Cow;
-
 use serde_json::Value;
 use unicode_normalization::is_nfc;
 
 use super::verdict::{RejectCode, Violation};
 use super::view::{Scope, project_by};
-use crate::domain::json::diff::Change;
+use crate::domain::json::diff::{Change, leaves};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::json::size::{POINTER_BYTES_MAX, Size, StateLimits, TooBig};
 
@@ -74,8 +72,34 @@ fn step(max: usize) -> usize {
 /// Refuses new keys that are not in NFC. Two keys of one object that are equal after NFC could not be read back;
 /// and to refuse only those would tell an asker that such a key exists where it may not look.
 pub(super) fn check_keys(changes: &[Change]) -> Vec<Violation> {
-    let plain = |token: Cow<'_, str>| token.is_ascii() || is_nfc(&token);
-    let odd = |change: &&Change| change.after.is_some() && !change.pointer.tokens().all(plain);
-    let tell = |change: &Change| Violation::new(RejectCode::Encoding, change.pointer.clone(), NOT_NFC);
-    changes.iter().filter(odd).map(tell).collect()
+    let new = changes.iter().filter(|change| change.after.is_some());
+    new.map(|change| &change.pointer).filter(|pointer| is_odd(pointer)).map(odd_key).collect()
+}
+
+/// The same for every key of a state. That nearly every state is in order is seen without naming its places.
+pub(super) fn check_all_keys(state: &Value) -> Vec<Violation> {
+    if keys_are_plain(state) {
+        return Vec::new();
+    }
+    leaves(state).iter().map(|(pointer, _)| pointer).filter(|pointer| is_odd(pointer)).map(odd_key).collect()
+}
+
+fn keys_are_plain(value: &Value) -> bool {
+    match value {
+        Value::Object(members) => members.iter().all(|(key, value)| is_plain(key) && keys_are_plain(value)),
+        Value::Array(items) => items.iter().all(keys_are_plain),
+        _ => true,
+    }
+}
+
+fn is_plain(key: &str) -> bool {
+    key.is_ascii() || is_nfc(key)
+}
+
+fn is_odd(pointer: &Pointer) -> bool {
+    !pointer.tokens().all(|token| is_plain(&token))
+}
+
+fn odd_key(pointer: &Pointer) -> Violation {
+    Violation::new(RejectCode::Encoding, pointer.clone(), NOT_NFC)
 }

@@ -53,16 +53,34 @@ impl Audit<'_> {
 
     fn check_accounts(&mut self, outside: &[&Event]) {
         let mut lives = Lives::new();
-        for event in outside.iter().filter(|it| it.kind == EventType::AccountAdded) {
-            made(&mut lives, text(event, "account"), event);
+        let mut admissions: BTreeMap<(&str, i64), EventType> = BTreeMap::new();
+        for event in outside {
+            match event.kind {
+                EventType::AccountAdded => made(&mut lives, text(event, "account"), event),
+                EventType::AccountDisabled | EventType::AccountEnabled => {
+                    changed(&mut lives, text(event, "account"));
+                    let revision = event.data.get("revision").and_then(Value::as_i64);
+                    admissions.extend(text(event, "account").zip(revision).map(|it| (it, event.kind)));
+                }
+                _ => {}
+            }
         }
         for (id, stored) in &self.all.accounts {
             let account = &stored.record;
-            let said = lives.get(id.as_str()).and_then(|it| it.made).map(|it| &it.data);
+            let life = lives.get(id.as_str());
+            let said = life.and_then(|it| it.made).map(|it| &it.data);
             let as_made =
                 json!({"account": account.id, "name": account.name, "role": account.role, "groups": account.groups});
             self.expect(said == Some(&as_made), Table::Accounts, id, "it is not the account that an event made");
-            self.expect(stored.revision == 1, Table::Accounts, id, "it was changed, and no event says so");
+            self.expect_revision(Table::Accounts, id, stored.revision, life);
+            let last = admissions.get(&(id.as_str(), stored.revision));
+            let disabled = last == Some(&EventType::AccountDisabled);
+            self.expect(
+                account.disabled == disabled,
+                Table::Accounts,
+                id,
+                "events and row disagree on whether it is disabled",
+            );
         }
         self.expect_all(Table::Accounts, &lives, &self.all.accounts.keys().map(String::as_str).collect());
     }

@@ -93,6 +93,8 @@ impl<'a> Story<'a> {
             EventType::PolicyActivated
             | EventType::KeyRotated
             | EventType::AccountAdded
+            | EventType::AccountDisabled
+            | EventType::AccountEnabled
             | EventType::TokenAdded
             | EventType::TokenRevoked
             | EventType::SetupLinkMade

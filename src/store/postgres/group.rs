@@ -7,7 +7,7 @@ use tokio_postgres::types::ToSql;
 use super::super::StoreError;
 use super::super::change::{Change, Guard, RowWrite};
 use super::super::check::Standing;
-use super::super::row::{Row, Table};
+use super::super::row::{Row, Seal, Table};
 use super::super::sql::Grouped;
 
 /// How a row is locked. In this order: of two wishes the greater is granted.
@@ -49,7 +49,7 @@ pub(super) fn locks<'c>(changes: impl Iterator<Item = &'c Change>) -> Vec<Lock<'
         });
         let written = change.writes.iter().map(|write| match write {
             RowWrite::Insert(_) => (write.name(), Strength::Absent),
-            RowWrite::Replace(_) | RowWrite::Remove { .. } => (write.name(), Strength::Write),
+            RowWrite::Replace { .. } | RowWrite::Remove { .. } => (write.name(), Strength::Write),
         });
         for (name, strength) in relied.chain(written) {
             let wish = wishes.entry(name).or_insert(strength);
@@ -82,17 +82,17 @@ pub(super) fn aliases<'c>(changes: impl Iterator<Item = &'c Change>) -> BTreeMap
 /// The rows as they stand under the group's locks, and what its earlier changes make of them.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
-    revisions: HashMap<Table, HashMap<String, i64>>,
+    seals: HashMap<Table, HashMap<String, Seal>>,
     holders: HashMap<Table, HashMap<String, String>>,
 }
 
-/// What a row stands at once a change of the group has written it. No change expects it: two changes of
+/// What a row stands with once a change of the group has written it. No change expects it: two changes of
 /// one group never write one row, so each statement writes each row once.
-const WRITTEN: i64 = -1;
+const WRITTEN: Seal = Seal::new();
 
 impl Rows {
-    pub(super) fn stands_at(&mut self, table: Table, id: String, revision: i64) {
-        self.revisions.entry(table).or_default().insert(id, revision);
+    pub(super) fn stands_with(&mut self, table: Table, id: String, seal: Seal) {
+        self.seals.entry(table).or_default().insert(id, seal);
     }
 
     pub(super) fn is_held(&mut self, table: Table, alias: String, id: String) {
@@ -102,7 +102,7 @@ impl Rows {
     pub(super) fn write(&mut self, change: &Change) {
         for write in &change.writes {
             let (table, id) = write.name();
-            self.stands_at(table, id.to_owned(), WRITTEN);
+            self.stands_with(table, id.to_owned(), WRITTEN);
         }
         for (table, alias, id) in change.aliases() {
             self.is_held(table, alias.to_owned(), id.to_owned());
@@ -111,8 +111,8 @@ impl Rows {
 }
 
 impl Standing for Rows {
-    fn revision(&mut self, table: Table, id: &str) -> Result<Option<i64>, StoreError> {
-        Ok(self.revisions.get(&table).and_then(|rows| rows.get(id)).copied())
+    fn seal(&mut self, table: Table, id: &str) -> Result<Option<Seal>, StoreError> {
+        Ok(self.seals.get(&table).and_then(|rows| rows.get(id)).cloned())
     }
 
     fn holder(&mut self, table: Table, alias: &str) -> Result<Option<String>, StoreError> {
@@ -204,7 +204,7 @@ pub(super) fn writings<'c>(changes: impl Iterator<Item = &'c Change>) -> Vec<Wri
     for write in changes.flat_map(|change| &change.writes) {
         let verb = match write {
             RowWrite::Insert(_) => Verb::Insert,
-            RowWrite::Replace(_) => Verb::Update,
+            RowWrite::Replace { .. } => Verb::Update,
             RowWrite::Remove { .. } => Verb::Delete,
         };
         let (table, id) = write.name();
@@ -217,7 +217,7 @@ pub(super) fn writings<'c>(changes: impl Iterator<Item = &'c Change>) -> Vec<Wri
         }
         if let Some(Writing { columns, .. }) = writings.last_mut() {
             match write {
-                RowWrite::Insert(row) | RowWrite::Replace(row) => columns.push(row),
+                RowWrite::Insert(row) | RowWrite::Replace { row, .. } => columns.push(row),
                 RowWrite::Remove { .. } => columns.ids.push(id),
             }
         }
@@ -229,6 +229,7 @@ pub(super) fn writings<'c>(changes: impl Iterator<Item = &'c Change>) -> Vec<Wri
 mod tests {
     use super::*;
     use crate::domain::time::Timestamp;
+    use crate::store::change::Moves;
     use crate::store::row::Facets;
 
     fn row(table: Table, id: &str) -> Row {
@@ -237,8 +238,12 @@ mod tests {
     }
 
     fn change(relied: &[&str], replaced: &[&str], inserted: &[&str]) -> Change {
-        let guard = |id: &&str| Guard::Unchanged { table: Table::Threads, id: (*id).to_owned(), revision: 1 };
-        let replace = replaced.iter().map(|id| RowWrite::Replace(row(Table::Threads, id)));
+        let guard = |id: &&str| Guard::Unchanged { table: Table::Threads, id: (*id).to_owned(), seal: vec![1] };
+        let replace = replaced.iter().map(|id| RowWrite::Replace {
+            row: row(Table::Threads, id),
+            over: vec![1],
+            moves: Moves::Names,
+        });
         let insert = inserted.iter().map(|id| RowWrite::Insert(row(Table::Threads, id)));
         let guards = relied.iter().map(guard).collect();
         Change { decided_at: Timestamp::default(), guards, writes: replace.chain(insert).collect() }
@@ -273,10 +278,10 @@ mod tests {
     #[test]
     fn a_row_written_by_a_change_stands_at_nothing_that_the_next_could_expect() {
         let mut rows = Rows::default();
-        rows.stands_at(Table::Threads, "a".to_owned(), 1);
+        rows.stands_with(Table::Threads, "a".to_owned(), vec![1]);
         rows.write(&change(&[], &["a"], &["b"]));
         for id in ["a", "b"] {
-            assert_eq!(rows.revision(Table::Threads, id).unwrap(), Some(WRITTEN));
+            assert_eq!(rows.seal(Table::Threads, id).unwrap(), Some(WRITTEN));
         }
     }
 

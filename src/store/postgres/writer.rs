@@ -205,7 +205,7 @@ async fn stand(client: &Object, group: &[Job]) -> Result<(Rows, Timestamp), Erro
     let mut rows = Rows::default();
     for (lock, found) in locks.iter().zip(&locked) {
         for row in found {
-            rows.stands_at(lock.table, row.try_get(0)?, row.try_get(1)?);
+            rows.stands_with(lock.table, row.try_get(0)?, row.try_get(1)?);
         }
     }
     for ((table, _), found) in aliases.iter().zip(&held) {

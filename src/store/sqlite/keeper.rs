@@ -59,10 +59,12 @@ impl Signal {
         }
     }
 
-    /// Begins the log anew if it has grown too long. Only the writer can: anyone else would wait for a gap in
+    /// Begins the log anew if it has grown too long, or if the keeper does not get to it. Only the writer can: anyone else would wait for a gap in
     /// its work.
     pub(super) fn renew_if_too_long(&self, connection: &Connection) {
-        if self.too_long.swap(false, Ordering::Relaxed) {
+        let neglected = self.unmoved.load(Ordering::Relaxed) >= LOG_BYTES_MAX as usize;
+        if self.too_long.swap(false, Ordering::Relaxed) || neglected {
+            self.unmoved.store(0, Ordering::Relaxed);
             let size = std::fs::metadata(&self.log).map_or(0, |it| it.len());
             let mode = if size > LOG_FILE_BYTES_MAX { "TRUNCATE" } else { "RESTART" };
             // If a reader is in the way, the keeper finds it too long again later.

@@ -130,7 +130,7 @@ mod tests {
         connection.execute_batch(migrate::SQLITE[0].sql).unwrap();
         for table in Table::ALL {
             let (reads, single) = (Reads::of(Dialect::Sqlite, *table), Single::of(*table));
-            let mut texts = vec![&reads.list_all, &single.get, &single.get_by_alias, &single.revision, &single.holder];
+            let mut texts = vec![&reads.list_all, &single.get, &single.get_by_alias, &single.seal, &single.holder];
             texts.extend([&single.update, &single.delete]);
             if table.is_listed_by_facets() {
                 texts.extend([&reads.list_owner, &reads.list_state, &reads.list_due, &reads.last_of]);

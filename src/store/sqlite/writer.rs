@@ -1,19 +1,20 @@
 //! The one thread that writes. Changes that wait together share a transaction, and so one sync of the
 //! disk; each is still applied wholly or refused on its own, and answered only when all is on the disk.
 
+use std::collections::HashMap;
 use std::slice;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior};
+use rusqlite::{Connection, OptionalExtension as _, ToSql, Transaction, TransactionBehavior};
 use tokio::sync::mpsc;
 
 use super::super::StoreError;
 use super::super::bell::Bell;
-use super::super::change::{Change, RowWrite};
+use super::super::change::{Change, Moves, RowWrite};
 use super::super::check::{self, Moment, Standing};
 use super::super::queue::{self, Job, Outcomes, Point, Probe, Queue};
-use super::super::row::{Row, Table};
+use super::super::row::{Row, Seal, Table};
 use super::super::sql::Single;
 use super::database;
 use super::keeper::Signal;
@@ -62,6 +63,16 @@ pub(super) struct Desk {
     pub(super) keeper: Signal,
 }
 
+/// How a group is committed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mood {
+    /// Nearly every change finds what it expects, and writing fails where it does not: then nothing was done,
+    /// and it is done again carefully. Looking before every write costs a third of it.
+    Hopeful,
+    /// Every row is looked at before anything of its change is written, so that one that is refused leaves no trace.
+    Careful,
+}
+
 /// Why nothing of a group was committed.
 enum Failure {
     /// Something unforeseen in the middle of one change: the others deserve to be tried without it.
@@ -85,7 +96,10 @@ impl Desk {
     }
 
     fn commit(&mut self, group: &[Job]) -> Outcomes {
-        match self.commit_together(group) {
+        if let Ok(outcomes) = self.commit_together(group, Mood::Hopeful) {
+            return outcomes;
+        }
+        match self.commit_together(group, Mood::Careful) {
             Ok(outcomes) => outcomes,
             Err(Failure::InOne(error)) if group.len() == 1 => vec![Err(error)],
             Err(Failure::InOne(_)) => group.iter().flat_map(|job| self.commit(slice::from_ref(job))).collect(),
@@ -93,21 +107,28 @@ impl Desk {
         }
     }
 
-    fn commit_together(&mut self, group: &[Job]) -> Result<Outcomes, Failure> {
+    fn commit_together(&mut self, group: &[Job], mood: Mood) -> Result<Outcomes, Failure> {
         let begin = self.connection.transaction_with_behavior(TransactionBehavior::Immediate);
         let transaction = begin.map_err(|error| Failure::InAll(database(error)))?;
         (self.probe.0)(Point::Locked);
         let mut outcomes = Vec::with_capacity(group.len());
+        let mut standing = Locked { transaction: &transaction, seen: HashMap::new() };
         for job in group {
             let now = self.clock_offset.applied_to(SystemClock.now());
             let moment = Moment { now, waited: job.waited() };
-            let verdict = check::check(&job.change, moment, &mut Locked(&transaction));
-            if let Err(StoreError::Database(text)) = verdict {
-                return Err(Failure::InOne(StoreError::Database(text)));
+            let verdict = match mood {
+                Mood::Hopeful => check::check_but_written(&job.change, moment, &mut standing),
+                Mood::Careful => check::check(&job.change, moment, &mut standing),
+            };
+            match verdict {
+                Err(error) if mood == Mood::Hopeful => return Err(Failure::InOne(error)),
+                Err(StoreError::Database(text)) => return Err(Failure::InOne(StoreError::Database(text))),
+                _ => {}
             }
             if verdict.is_ok() {
                 let mut writes = job.change.writes.iter();
                 writes.try_for_each(|it| write(&transaction, it)).map_err(Failure::InOne)?;
+                standing.wrote(&job.change);
             }
             outcomes.push(verdict);
         }
@@ -119,18 +140,38 @@ impl Desk {
 }
 
 /// The rows as they stand: the transaction began by locking out every other writer.
-struct Locked<'t>(&'t Transaction<'t>);
+struct Locked<'t> {
+    transaction: &'t Transaction<'t>,
+    /// What was found so far: many changes of a group rely on the same few rows.
+    seen: HashMap<Table, HashMap<String, Seal>>,
+}
 
 impl Locked<'_> {
+    /// What was found of these rows is not so any more.
+    fn wrote(&mut self, change: &Change) {
+        for (table, id) in change.writes.iter().map(RowWrite::name) {
+            if let Some(rows) = self.seen.get_mut(&table) {
+                rows.remove(id);
+            }
+        }
+    }
+
     fn ask<T: rusqlite::types::FromSql>(&self, text: &str, name: &str) -> Result<Option<T>, StoreError> {
-        let mut statement = self.0.prepare_cached(text).map_err(database)?;
+        let mut statement = self.transaction.prepare_cached(text).map_err(database)?;
         statement.query_row([name], |row| row.get(0)).optional().map_err(database)
     }
 }
 
 impl Standing for Locked<'_> {
-    fn revision(&mut self, table: Table, id: &str) -> Result<Option<i64>, StoreError> {
-        self.ask(&Single::of(table).revision, id)
+    fn seal(&mut self, table: Table, id: &str) -> Result<Option<Seal>, StoreError> {
+        if let Some(seal) = self.seen.get(&table).and_then(|rows| rows.get(id)) {
+            return Ok(Some(seal.clone()));
+        }
+        let seal = self.ask::<Seal>(&Single::of(table).seal, id)?;
+        if let Some(seal) = &seal {
+            self.seen.entry(table).or_default().insert(id.to_owned(), seal.clone());
+        }
+        Ok(seal)
     }
 
     fn holder(&mut self, table: Table, alias: &str) -> Result<Option<String>, StoreError> {
@@ -138,15 +179,22 @@ impl Standing for Locked<'_> {
     }
 }
 
-/// Writes one row that was checked. Anything but one row written is unforeseen.
+/// Writes one row. Anything but one row written is unforeseen, or a hope that failed.
 fn write(transaction: &Transaction<'_>, write: &RowWrite) -> Result<(), StoreError> {
     let (table, _) = write.name();
     let statements = Single::of(table);
     let written = match write {
-        RowWrite::Insert(row) => put(transaction, &statements.insert, row),
-        RowWrite::Replace(row) => put(transaction, &statements.update, row),
-        RowWrite::Remove { id, revision, .. } => {
-            transaction.prepare_cached(&statements.delete).and_then(|mut it| it.execute((id, revision)))
+        RowWrite::Insert(row) => put(transaction, &statements.insert, row, None),
+        RowWrite::Replace { row, over, moves } => {
+            let text = match moves {
+                Moves::Names => &statements.update,
+                Moves::State => &statements.update_state,
+                Moves::Nothing => &statements.update_content,
+            };
+            put(transaction, text, row, Some(over))
+        }
+        RowWrite::Remove { id, seal, .. } => {
+            transaction.prepare_cached(&statements.delete).and_then(|mut it| it.execute((id, seal)))
         }
     };
     match written.map_err(database)? {
@@ -155,19 +203,22 @@ fn write(transaction: &Transaction<'_>, write: &RowWrite) -> Result<(), StoreErr
     }
 }
 
-fn put(transaction: &Transaction<'_>, text: &str, row: &Row) -> rusqlite::Result<usize> {
+fn put(transaction: &Transaction<'_>, text: &str, row: &Row, over: Option<&Seal>) -> rusqlite::Result<usize> {
     let facets = &row.facets;
-    transaction.prepare_cached(text)?.execute((
+    let mut statement = transaction.prepare_cached(text)?;
+    let columns: [&dyn ToSql; 9] = [
         &row.id,
         &facets.alias,
         &facets.owner,
         &facets.state,
-        facets.due,
-        row.revision,
+        &facets.due,
+        &row.revision,
         &row.body,
         &row.key_id,
         &row.mac,
-    ))
+    ];
+    let parameters = columns.into_iter().chain(over.map(|seal| seal as &dyn ToSql));
+    statement.execute(rusqlite::params_from_iter(parameters))
 }
 
 /// About how much a change adds to the log.
@@ -175,7 +226,7 @@ fn size(change: &Change) -> usize {
     /// Besides the body: names, seal, and its share of the index pages.
     const ROW_BYTES: usize = 1_024;
     let body = |write: &RowWrite| match write {
-        RowWrite::Insert(row) | RowWrite::Replace(row) => row.body.len(),
+        RowWrite::Insert(row) | RowWrite::Replace { row, .. } => row.body.len(),
         RowWrite::Remove { .. } => 0,
     };
     change.writes.iter().map(|write| body(write) + ROW_BYTES).sum()

@@ -50,12 +50,14 @@ pub struct Description;
 
 /// Every machine's route. Who may call which is said in `roles`.
 pub fn routes(config: &mut ServiceConfig) {
+    // Routes are tried in this order: what is asked most and has a fixed path comes first.
     config
+        .route("/v1/verify", post().to(writes::verify))
         .route("/v1/threads", post().to(threads::create))
+        .route("/v1/threads/{thread}/transitions", post().to(transitions::propose))
         .route("/v1/threads/{thread}", get().to(threads::read))
         .route("/v1/threads/{thread}/state", get().to(threads::state))
         .route("/v1/threads/{thread}/chain", get().to(threads::chain))
-        .route("/v1/threads/{thread}/transitions", post().to(transitions::propose))
         .route("/v1/threads/{thread}/rollbacks", post().to(transitions::roll_back))
         .route("/v1/threads/{thread}/closing", post().to(threads::close))
         .route("/v1/threads/{thread}/reopening", post().to(threads::reopen))
@@ -63,7 +65,6 @@ pub fn routes(config: &mut ServiceConfig) {
         .route("/v1/transitions/{digest}", get().to(transitions::read))
         .route("/v1/transitions/{digest}/decision", get().to(transitions::decision))
         .route("/v1/transitions/{digest}/cancellation", post().to(transitions::cancel))
-        .route("/v1/verify", post().to(writes::verify))
         .route("/v1/writes/{write_id}/confirm", post().to(writes::confirm))
         .route("/v1/writes/{write_id}/abort", post().to(writes::abort))
         .route("/v1/receipts/{jti}/revocation", post().to(admin::revoke))
@@ -81,8 +82,9 @@ pub async fn not_found(request: HttpRequest) -> HttpResponse {
     Problem::of(&request, Error::NotFound("route")).error_response()
 }
 
-/// Whether a machine that is bound to a flow reads of its own flow. Others are told that there is no such thing.
-pub fn flow_of_thread(machine: &Machine, flow: &FlowId) -> Result<()> {
+/// Whether a machine that is bound to a flow reads of its own flow. Others are told, in the very words, what they
+/// are told where there is no such thing.
+pub fn of_own_flow(machine: &Machine, flow: &FlowId, what: &'static str) -> Result<()> {
     let token = &machine.0.record;
-    if token.flow.is_none() || token.of_flow(flow) { Ok(()) } else { Err(Error::NotFound("thread")) }
+    if token.flow.is_none() || token.of_flow(flow) { Ok(()) } else { Err(Error::NotFound(what)) }
 }

@@ -143,6 +143,10 @@ impl ResponseError for Problem {
             Error::TooMany | Error::Busy => {
                 answer.insert_header((header::RETRY_AFTER, HeaderValue::from_static("1")));
             }
+            // Clocks are set right by people, or by a daemon that takes its time.
+            Error::ClockSkew => {
+                answer.insert_header((header::RETRY_AFTER, HeaderValue::from_static("30")));
+            }
             _ => {}
         }
         answer.json(&self.body)
@@ -168,8 +172,11 @@ fn shape_of(error: &Error) -> Shape {
         Error::WrongState(_) => shape(StatusCode::CONFLICT, "wrong_state", "Not in this state"),
         Error::Denied(code) => shape(StatusCode::FORBIDDEN, code.as_str(), "The write is denied"),
         Error::Vote(refused) => shape(StatusCode::CONFLICT, vote_code(refused), "The vote is not counted"),
+        Error::Misdirected => shape(StatusCode::MISDIRECTED_REQUEST, "misdirected", "Not through the proxy"),
         Error::TooMany => shape(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", "Too many requests"),
         Error::Busy => shape(StatusCode::SERVICE_UNAVAILABLE, "busy", "Busy"),
+        Error::Expired => shape(StatusCode::CONFLICT, "expired", "The deadline has passed"),
+        Error::ClockSkew => shape(StatusCode::SERVICE_UNAVAILABLE, "clock_skew", "The clocks disagree"),
         Error::Broken(_) => {
             shape(StatusCode::INTERNAL_SERVER_ERROR, "chain_broken", "What is stored is not what was signed")
         }

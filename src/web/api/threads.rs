@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::body::{self, Bytes};
-use super::flow_of_thread;
+use super::of_own_flow;
 use super::problem::Problem;
 use crate::domain::account::MachineRole;
 use crate::domain::id::{FlowId, NodeId, ThreadId};
@@ -93,8 +93,8 @@ pub async fn read(
 ) -> Result<HttpResponse, Problem> {
     let done = async {
         let thread: ThreadId = body::name("/thread", &thread)?;
+        of_own_flow(&machine, &app.service.flow_of(&thread).await?, "thread")?;
         let overview = app.service.overview(&thread).await?;
-        flow_of_thread(&machine, &overview.thread.flow)?;
         let head = &overview.thread.head;
         let mut answer = json!({
             "thread": overview.thread.id, "flow": overview.thread.flow, "status": overview.status,
@@ -119,7 +119,8 @@ pub async fn state(
 ) -> Result<HttpResponse, Problem> {
     let done = async {
         let (thread, node): (ThreadId, NodeId) = (body::name("/thread", &thread)?, body::name("/node", &query.node)?);
-        let flow = app.service.overview(&thread).await?.thread.flow;
+        let flow = app.service.flow_of(&thread).await?;
+        of_own_flow(&machine, &flow, "thread")?;
         if machine.0.record.role == MachineRole::Agent && !machine.0.record.acts_as(&flow, &node) {
             return Err(Error::Forbidden("this token may not act as this node of this thread's flow"));
         }
@@ -142,8 +143,8 @@ pub async fn chain(
 ) -> Result<HttpResponse, Problem> {
     let done = async {
         let thread: ThreadId = body::name("/thread", &thread)?;
+        of_own_flow(&machine, &app.service.flow_of(&thread).await?, "thread")?;
         let overview = app.service.overview(&thread).await?;
-        flow_of_thread(&machine, &overview.thread.flow)?;
         let size = query.page_size.unwrap_or(PAGE.0).clamp(1, PAGE.1);
         let from = query.page_token.unwrap_or(0);
         let rows = app.service.chain(&thread, from, size).await?;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::body::{self, Bytes};
-use super::flow_of_thread;
+use super::of_own_flow;
 use super::problem::Problem;
 use super::threads::Reason;
 use crate::domain::account::MachineRole;
@@ -180,8 +180,8 @@ pub async fn read(
 ) -> Result<HttpResponse, Problem> {
     let done = async {
         let digest: Digest = body::name("/digest", &digest)?;
+        of_own_flow(&machine, &app.service.flow_of_transition(digest).await?, "transition")?;
         let told = app.service.told(digest).await?;
-        flow_of_thread(&machine, &told.statement.flow)?;
         let token = &machine.0.record;
         let mut answer = json!({
             "transition": digest, "thread": told.thread, "status": told.status,
@@ -212,8 +212,7 @@ pub async fn decision(
 ) -> Result<HttpResponse, Problem> {
     let done = async {
         let digest: Digest = body::name("/digest", &digest)?;
-        let told_flow = app.service.flow_of_transition(digest).await?;
-        flow_of_thread(&machine, &told_flow)?;
+        of_own_flow(&machine, &app.service.flow_of_transition(digest).await?, "transition")?;
         let until = app.service.now().plus(wait_wished(&request).min(app.edge.wait_max));
         loop {
             if let (_, Some(decision)) = app.service.decision(digest).await? {

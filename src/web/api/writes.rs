@@ -2,7 +2,7 @@
 
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
@@ -13,11 +13,12 @@ use crate::domain::chain::hash::Digest;
 use crate::domain::chain::verify::DenialCode;
 use crate::domain::id::{PrincipalId, ThreadId, WriteId};
 use crate::domain::thread::WriteKey;
+use crate::domain::time::Timestamp;
 use crate::domain::write::{Resolution, Write, WriteState};
 use crate::service::error::{Error, Result as Done};
 use crate::service::verify::{VerifyAsk, read_expectations};
 use crate::web::app::App;
-use crate::web::auth::Machine;
+use crate::web::auth::{Machine, Presumed};
 
 /// `POST /v1/verify`
 #[derive(Debug, Deserialize, ToSchema)]
@@ -39,6 +40,30 @@ pub struct Verify {
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub expect: Map<String, Value>,
+}
+
+/// What a writer that is let through is answered.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Verified {
+    /// Always true.
+    pub allow: bool,
+    /// What the writer called the write.
+    #[schema(value_type = String)]
+    pub write_id: WriteId,
+    /// Larger than that of any write of this thread before: a database that keeps the largest refuses latecomers.
+    pub fence: u64,
+    /// Until when the writer may write.
+    #[schema(value_type = String)]
+    pub lease_expires_at: Timestamp,
+    /// The state as the writer may read it: from here, and from nowhere else, come the values to write.
+    #[schema(value_type = Object)]
+    pub view: Value,
+    /// All of it, signed.
+    pub verification: String,
+    /// Whether the policy is enforced.
+    pub enforced: bool,
+    /// Whether the same call was answered before.
+    pub replayed: bool,
 }
 
 /// `POST /v1/writes/{write_id}/confirm`
@@ -64,11 +89,11 @@ pub struct Resolve {
 }
 
 /// The writer's question before any write. Whatever is not a 200 with `allow: true` is a no.
-#[utoipa::path(post, path = "/v1/verify", request_body = Verify, responses((status = 200, description = "Let through, once"), (status = 403, body = super::problem::ProblemBody)))]
+#[utoipa::path(post, path = "/v1/verify", request_body = Verify, responses((status = 200, description = "Let through, once", body = Verified), (status = 403, body = super::problem::ProblemBody)))]
 pub async fn verify(
     request: HttpRequest,
     app: Data<App>,
-    machine: Machine,
+    machine: Presumed,
     bytes: Bytes,
 ) -> Result<HttpResponse, Problem> {
     let done = async {
@@ -81,11 +106,16 @@ pub async fn verify(
             expect: read_expectations(ask.expect)?,
         };
         let allowed = app.service.verify(&machine.0, &ask).await?;
-        Ok(HttpResponse::Ok().json(json!({
-            "allow": true, "write_id": allowed.write.key.write_id, "fence": allowed.write.fence,
-            "lease_expires_at": allowed.write.lease_expires_at, "view": allowed.view,
-            "verification": allowed.write.verification, "enforced": true, "replayed": allowed.replayed,
-        })))
+        Ok(HttpResponse::Ok().json(Verified {
+            allow: true,
+            write_id: allowed.write.key.write_id,
+            fence: allowed.write.fence,
+            lease_expires_at: allowed.write.lease_expires_at,
+            view: allowed.view,
+            verification: allowed.write.verification,
+            enforced: true,
+            replayed: allowed.replayed,
+        }))
     };
     done.await.map_err(|error| Problem::of(&request, error))
 }

@@ -197,6 +197,7 @@ fn words(error: &Error) -> Option<String> {
             "The policy it was judged by is not accepted any more; the agent has to ask again.".to_owned()
         }
         Error::Busy => "The gateway was busy; try again.".to_owned(),
+        Error::ClockSkew => "The gateway's clock is wrong; tell whoever runs it.".to_owned(),
         Error::Invalid { detail, .. } => format!("The form was not complete: {detail}."),
         Error::NotFound(_)
         | Error::Forbidden(_)
@@ -208,6 +209,8 @@ fn words(error: &Error) -> Option<String> {
         | Error::ThreadHeld(_)
         | Error::Exists(_)
         | Error::WrongState(_)
+        | Error::Expired
+        | Error::Misdirected
         | Error::TooMany
         | Error::Broken(_)
         | Error::Store(_)

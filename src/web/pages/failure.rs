@@ -99,6 +99,10 @@ fn inbox() -> Action {
     Action { words: "Go to the inbox".to_owned(), url: "/".to_owned() }
 }
 
+fn sign_in() -> Action {
+    Action { words: "Sign in".to_owned(), url: "/sign-in".to_owned() }
+}
+
 const UNTOUCHED: &str = "Nothing was changed.";
 
 /// A new error does not compile until a person is told what it means.
@@ -111,7 +115,7 @@ fn words_of(error: &Error) -> Words {
         Error::NotFound("link") => words(
             "This link cannot be used",
             "It was used before, or it is older than an hour. Links work once; ask for another, or sign in with your password.",
-            Action { words: "Sign in".to_owned(), url: "/sign-in".to_owned() },
+            sign_in(),
         ),
         Error::NotFound(what) => words(
             format!("There is no such {what}"),
@@ -119,11 +123,7 @@ fn words_of(error: &Error) -> Words {
             inbox(),
         ),
         Error::Forbidden(why) => words(sentence((*why).to_owned()), UNTOUCHED, inbox()),
-        Error::Unauthenticated => words(
-            "You are not signed in",
-            UNTOUCHED,
-            Action { words: "Sign in".to_owned(), url: "/sign-in".to_owned() },
-        ),
+        Error::Unauthenticated => words("You are not signed in", UNTOUCHED, sign_in()),
         Error::Json(_) | Error::Rejected(_) | Error::Policy(_) => {
             words(sentence(error.to_string()), UNTOUCHED, inbox())
         }
@@ -139,10 +139,17 @@ fn words_of(error: &Error) -> Words {
         | Error::Closed
         | Error::Exists(_)
         | Error::WrongState(_)
+        | Error::Expired
+        | Error::Misdirected
         | Error::Vote(_)
         | Error::Denied(_) => words(sentence(error.to_string()), UNTOUCHED, inbox()),
         Error::TooMany => words("That was too fast", "Nothing was changed. Wait a minute and try again.", inbox()),
         Error::Busy => words("The gateway is busy", "Nothing was changed. Try again in a moment.", inbox()),
+        Error::ClockSkew => words(
+            "The gateway's clock is wrong",
+            "Nothing was changed, and nothing is decided until the clock is set right. Tell whoever runs the gateway.",
+            inbox(),
+        ),
         Error::Broken(_) => words(
             "What is stored is not what was signed",
             "Nothing was changed, and nothing can be decided or written here until somebody has looked into it. \

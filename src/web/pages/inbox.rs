@@ -19,7 +19,7 @@ use crate::web::app::App;
 pub const WAITING_MAX: u32 = 100;
 
 /// Enough to find what was decided a moment ago.
-const DECIDED_MAX: u32 = 15;
+const DECIDED_MAX: usize = 15;
 
 /// Protected places that a row names.
 const PROTECTED_SHOWN: usize = 4;

@@ -69,7 +69,7 @@ pub async fn submit(
 ) -> Result<HttpResponse, Failure> {
     Door::check(&app, &request, &form.csrf)?;
     let SignInForm { username, password, next, .. } = form.into_inner();
-    let (next, asker) = (LocalPath::of(&next), asker(&request, &username));
+    let (next, asker) = (LocalPath::of(&next), asker(&app, &request, &username));
     let again = |status, problem: &str| page(&app, &request, status, (&next, &username), Some(problem.to_owned()));
     if app.edge.sign_ins.take(asker.as_str(), app.service.now()).is_err() {
         return Ok(again(
@@ -88,9 +88,9 @@ pub async fn submit(
 }
 
 /// A name at an address. The name is cut, so that nobody fills the memory with long ones.
-fn asker(request: &HttpRequest, username: &str) -> String {
+fn asker(app: &App, request: &HttpRequest, username: &str) -> String {
     const NAME_CHARS: usize = 64;
-    let address = request.peer_addr().map(|it| it.ip().to_string()).unwrap_or_default();
+    let address = app.edge.peers.client_of(request);
     let name: String = username.chars().take(NAME_CHARS).collect();
     format!("{address} {name}")
 }

@@ -1,0 +1,104 @@
+//! Access taken back: tokens that are revoked, people who are let in no more.
+
+use serde_json::json;
+
+use super::error::{Error, Result};
+use super::{Service, recorder, retrying};
+use crate::domain::account::{Account, Session, Token};
+use crate::domain::event::EventType;
+use crate::domain::id::{AccountId, TokenId};
+use crate::domain::keys::Keys;
+use crate::store::change::Draft;
+use crate::store::record::{Record, Stored};
+use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
+
+/// Whether a person is let in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Admission {
+    /// They may sign in.
+    Open,
+    /// They may not.
+    Barred,
+}
+
+/// Sessions of one person and tokens of a gateway stay for ever: a hundred thousand are more than come together
+/// in its life, and fewer than fill the memory.
+const PAGES_MAX: usize = 100;
+
+impl Service {
+    /// Revokes a token: nothing is accepted from it any more. One that is revoked already stays so.
+    pub async fn revoke_token(&self, id: &TokenId) -> Result<()> {
+        retrying!(self.revoke_token_once(id))
+    }
+
+    async fn revoke_token_once(&self, id: &TokenId) -> Result<()> {
+        let (keys, now) = (self.keys()?, self.now());
+        let token: Stored<Token> = self.need(&keys, id.as_str(), "token").await?;
+        if token.record.revoked {
+            return Ok(());
+        }
+        let mut draft = Draft::new(keys.row(), now);
+        draft.replace(&token, &Token { revoked: true, ..token.record.clone() })?;
+        recorder::outside(&mut draft, token.record.flow.as_ref(), now, EventType::TokenRevoked, json!({"token": id}))?;
+        self.commit(draft.finish()).await
+    }
+
+    /// Every token, in the order in which they were made.
+    pub async fn tokens(&self) -> Result<Vec<Token>> {
+        let keys = self.keys()?;
+        let tokens = self.all_of::<Token>(&keys, Filter::All).await?;
+        Ok(tokens.into_iter().map(|it| it.record).collect())
+    }
+
+    /// Lets the person of that name in, or no more; either way every session of theirs ends. Tokens that they
+    /// answer for are not touched: a machine's work does not stop because somebody left.
+    pub async fn set_admission(&self, name: &str, admission: Admission) -> Result<Account> {
+        retrying!(self.set_admission_once(name, admission))
+    }
+
+    async fn set_admission_once(&self, name: &str, admission: Admission) -> Result<Account> {
+        let (keys, now) = (self.keys()?, self.now());
+        let stored = self.reader(&keys).get_by_alias::<Account>(name).await?.ok_or(Error::NotFound("account"))?;
+        let disabled = admission == Admission::Barred;
+        if stored.record.disabled == disabled {
+            return Ok(stored.record);
+        }
+        let account = Account { disabled, ..stored.record.clone() };
+        let mut draft = Draft::new(keys.row(), now);
+        draft.replace(&stored, &account)?;
+        // Which revision of its row it made: an audit sees by it that a disabled account was not put back.
+        let data = json!({"account": account.id, "name": account.name, "revision": stored.revision + 1});
+        let kind = if disabled { EventType::AccountDisabled } else { EventType::AccountEnabled };
+        recorder::outside(&mut draft, None, now, kind, data)?;
+        self.end_sessions(&mut draft, &keys, &account.id).await?;
+        self.commit(draft.finish()).await?;
+        Ok(account)
+    }
+
+    /// A session that began while its account was being disabled is found when the account is enabled again:
+    /// until then it lets nobody in, and no other can begin.
+    async fn end_sessions(&self, draft: &mut Draft<'_>, keys: &Keys, account: &AccountId) -> Result<()> {
+        let now = self.now();
+        let sessions = self.all_of::<Session>(keys, Filter::Owner(account.as_str())).await?;
+        for session in sessions.iter().filter(|it| !it.record.ended && it.record.expires_at > now) {
+            draft.replace(session, &Session { ended: true, ..session.record.clone() })?;
+            let data = json!({"account": account, "session": session.record.id});
+            recorder::outside(draft, None, now, EventType::SignedOut, data)?;
+        }
+        Ok(())
+    }
+
+    async fn all_of<R: Record>(&self, keys: &Keys, filter: Filter<'_>) -> Result<Vec<Stored<R>>> {
+        let mut all: Vec<Stored<R>> = Vec::new();
+        for _ in 0..PAGES_MAX {
+            let after = all.last().map(|it| Cursor { due: 0, id: it.record.id() });
+            let page = self.reader(keys).list::<R>(filter, after.as_ref(), LIST_ROWS_MAX).await?;
+            let full = page.len() == LIST_ROWS_MAX as usize;
+            all.extend(page);
+            if !full {
+                return Ok(all);
+            }
+        }
+        Err(Error::WrongState("there are more rows than are looked through"))
+    }
+}

@@ -1,0 +1,96 @@
+//! Who is at the other end of a connection, and where a request comes from.
+//!
+//! The gateway speaks plain HTTP, so it talks to this machine and to the proxies that are named, and to nobody
+//! else. Only a named proxy's word is taken for where a request comes from: anybody can write a header.
+
+use std::net::{IpAddr, SocketAddr};
+
+use actix_web::body::{BoxBody, MessageBody};
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::header::HeaderMap;
+use actix_web::middleware::Next;
+use actix_web::{HttpRequest, ResponseError as _, web};
+
+use super::api::problem::Problem;
+use super::app::App;
+use crate::config::Network;
+use crate::service::error::Error;
+
+/// Each proxy adds one. Nobody has more in a row; a longer list is an attacker's, and is not walked to its end.
+const HOPS_MAX: usize = 32;
+
+/// The header that proxies add to.
+const FORWARDED_FOR: &str = "x-forwarded-for";
+
+/// The proxies whose word is taken.
+#[derive(Clone, Debug, Default)]
+pub struct Peers {
+    proxies: Vec<Network>,
+}
+
+impl Peers {
+    /// These proxies, and this machine.
+    pub const fn new(proxies: Vec<Network>) -> Self {
+        Self { proxies }
+    }
+
+    fn is_proxy(&self, address: IpAddr) -> bool {
+        self.proxies.iter().any(|it| it.contains(address))
+    }
+
+    /// Whether the gateway talks to that address at all.
+    fn admits(&self, address: IpAddr) -> bool {
+        address.to_canonical().is_loopback() || self.is_proxy(address)
+    }
+
+    /// Where a request comes from: what is at the other end, or, if that is a named proxy, the rightmost address
+    /// in its header that is none. What stands left of that is hearsay. Behind a word that is no address nothing
+    /// is known, so the proxy that passed it on is the answer.
+    fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+        let mut nearest = peer.to_canonical();
+        let lines: Vec<&[u8]> = headers.get_all(FORWARDED_FOR).map(|it| it.as_bytes()).collect();
+        let hops = lines.iter().rev().flat_map(|line| line.rsplit(|byte| *byte == b','));
+        for hop in hops.take(HOPS_MAX) {
+            if !self.is_proxy(nearest) {
+                break;
+            }
+            match read_address(hop) {
+                Some(address) => nearest = address,
+                None => break,
+            }
+        }
+        nearest
+    }
+
+    /// Where a request comes from, as text for the log and for bounds; the same for every spelling of an address.
+    pub fn client_of(&self, request: &HttpRequest) -> String {
+        let client = request.peer_addr().map(|peer| self.client(peer.ip(), request.headers()));
+        client.map_or_else(|| "unknown".to_owned(), |it| it.to_string())
+    }
+}
+
+/// An address as proxies write it: `192.0.2.1`, `2001:db8::1`, `[2001:db8::1]`, each of them also with a port
+/// where that is clear. An IPv4 address in IPv6 clothes is that IPv4 address.
+fn read_address(hop: &[u8]) -> Option<IpAddr> {
+    let text = std::str::from_utf8(hop).ok()?.trim_matches([' ', '\t']);
+    let bracketed = || text.strip_prefix('[')?.strip_suffix(']')?.parse::<std::net::Ipv6Addr>().ok().map(IpAddr::V6);
+    let address = text.parse::<IpAddr>().ok().or_else(bracketed);
+    address.or_else(|| text.parse::<SocketAddr>().ok().map(|it| it.ip())).map(|it| it.to_canonical())
+}
+
+/// Answers nobody but this machine and the named proxies: passwords and tokens of anybody else have just crossed
+/// a network in the clear, and should not do so again.
+pub async fn guard(
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<BoxBody>, actix_web::Error> {
+    let app = request.app_data::<web::Data<App>>().expect("the server gives every handler the app");
+    if request.peer_addr().is_some_and(|peer| app.edge.peers.admits(peer.ip())) {
+        return Ok(next.call(request).await?.map_into_boxed_body());
+    }
+    let refusal = Problem::of(request.request(), Error::Misdirected).error_response();
+    Ok(request.into_response(refusal))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! Behind a proxy: whom the gateway talks to, and whose word it takes for where a request comes from.
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+
+use actix_web::dev::ServiceResponse;
+use actix_web::test::{TestRequest, call_service, init_service, read_body, read_body_json};
+use countersign::cli::serve::Running;
+use countersign::config::{Config, Flags, Network};
+use countersign::web::app::{App, site};
+use countersign::web::peers::Peers;
+use serde_json::Value;
+
+use crate::gateway::{Gateway, SIGN_INS, edge, spawn_gateway};
+
+const PROXY: &str = "10.0.0.7:40000";
+
+/// The gateway's pages and calls, with that proxy named.
+fn behind(g: &Gateway, proxy: &str) -> App {
+    let peers = Peers::new(vec![Network::parse(proxy).unwrap()]);
+    App { service: Arc::clone(&g.service), edge: Arc::new(edge(&g.url, peers)) }
+}
+
+fn from(peer: &str) -> TestRequest {
+    TestRequest::default().peer_addr(peer.parse::<SocketAddr>().unwrap())
+}
+
+#[actix_web::test]
+async fn who_comes_past_the_proxy_is_answered_nothing() {
+    let g = spawn_gateway().await;
+    let site = init_service(site(behind(&g, "10.0.0.7"))).await;
+    let thread = format!("/v1/threads/{}", g.thread().await["thread"].as_str().unwrap());
+    for peer in ["10.0.0.8:1", "203.0.113.5:1", "[2001:db8::1]:1", "[::ffff:10.0.0.8]:1"] {
+        for path in ["/livez", "/sign-in", "/", &thread, "/.well-known/jwks.json", "/nowhere"] {
+            let bearer = ("authorization", format!("Bearer {}", g.host));
+            // What it says of itself changes nothing.
+            let request = from(peer).uri(path).insert_header(bearer).insert_header(("x-forwarded-for", "127.0.0.1"));
+            let answer = call_service(&site, request.to_request()).await;
+            assert_eq!(answer.status(), 421, "{peer} {path}");
+            assert!(answer.headers().contains_key("x-request-id"), "{peer} {path}");
+            let problem: Value = read_body_json(answer).await;
+            assert_eq!(problem["code"], "misdirected", "{peer} {path}");
+        }
+    }
+    for peer in [PROXY, "[::ffff:10.0.0.7]:1", "127.0.0.1:1", "[::1]:1", "[::ffff:127.0.0.1]:1"] {
+        let answer = call_service(&site, from(peer).uri("/livez").to_request()).await;
+        assert_eq!(answer.status(), 200, "{peer}");
+    }
+}
+
+/// A wrong password for alice, with these words on where it comes from; the status.
+async fn guess(ask: &impl AsyncFn(TestRequest) -> ServiceResponse, peer: &str, forwarded: &str) -> u16 {
+    let page = ask(from(peer).uri("/sign-in")).await;
+    let cookie = page.response().cookies().next().unwrap().into_owned();
+    let html = String::from_utf8(read_body(page).await.to_vec()).unwrap();
+    let csrf = html.split_once("name=\"csrf\" value=\"").unwrap().1.split_once('"').unwrap().0.to_owned();
+    let form = [("csrf", csrf.as_str()), ("username", "alice"), ("password", "not the one"), ("next", "/")];
+    let request = from(peer).method(actix_web::http::Method::POST).uri("/sign-in").cookie(cookie).set_form(form);
+    ask(request.insert_header(("x-forwarded-for", forwarded))).await.status().as_u16()
+}
+
+#[actix_web::test]
+async fn failed_sign_ins_are_bounded_for_each_client_behind_a_named_proxy() {
+    let g = spawn_gateway().await;
+    let site = init_service(site(behind(&g, "10.0.0.7"))).await;
+    let ask = async |it: TestRequest| call_service(&site, it.to_request()).await.map_into_boxed_body();
+    for _ in 0..SIGN_INS {
+        assert_eq!(guess(&ask, PROXY, "203.0.113.5").await, 401);
+    }
+    for same in ["203.0.113.5", "::ffff:203.0.113.5", "198.51.100.1, 203.0.113.5", "203.0.113.5:4711"] {
+        assert_eq!(guess(&ask, PROXY, same).await, 429, "{same}");
+    }
+    assert_eq!(guess(&ask, PROXY, "203.0.113.6").await, 401, "another client is not held up");
+}
+
+#[actix_web::test]
+async fn who_is_no_named_proxy_cannot_say_that_it_is_somebody_else() {
+    let g = spawn_gateway().await;
+    let site = init_service(site(behind(&g, "10.0.0.7"))).await;
+    let ask = async |it: TestRequest| call_service(&site, it.to_request()).await.map_into_boxed_body();
+    for at in 0..SIGN_INS {
+        assert_eq!(guess(&ask, "127.0.0.1:1", &format!("203.0.113.{at}")).await, 401);
+    }
+    assert_eq!(guess(&ask, "127.0.0.1:1", "203.0.113.99").await, 429);
+}
+
+/// A wrong password over the wire, with these words on where it comes from; the status.
+async fn guess_over_http(url: &str, forwarded: &str) -> u16 {
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let page = http.get(format!("{url}/sign-in")).send().await.unwrap();
+    let cookie = page.headers()["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
+    let html = page.text().await.unwrap();
+    let csrf = html.split_once("name=\"csrf\" value=\"").unwrap().1.split_once('"').unwrap().0.to_owned();
+    let form = format!("csrf={csrf}&username=alice&password=wrong&next=%2F");
+    let request = http.post(format!("{url}/sign-in")).header("cookie", cookie).body(form);
+    let request = request.header("content-type", "application/x-www-form-urlencoded");
+    request.header("x-forwarded-for", forwarded).send().await.unwrap().status().as_u16()
+}
+
+#[tokio::test]
+async fn a_served_gateway_takes_the_word_of_the_proxies_that_its_configuration_names() {
+    for (named, another_client) in [("127.0.0.1", 401), ("10.0.0.7", 429)] {
+        let folder = tempfile::tempdir().unwrap();
+        let variables = [
+            ("COUNTERSIGN_DATA", folder.path().to_str().unwrap()),
+            ("COUNTERSIGN_TRUSTED_PROXIES", named),
+            ("COUNTERSIGN_LIMITS_SIGN_IN_ATTEMPTS", "1"),
+        ];
+        let config =
+            Config::load(&Flags::default(), variables.map(|(name, value)| (name.into(), value.into()))).unwrap();
+        let running = Running::start(&config, TcpListener::bind("127.0.0.1:0").unwrap()).await.unwrap();
+        let url = running.url.as_str();
+        assert_eq!(guess_over_http(url, "203.0.113.5").await, 401, "{named}");
+        assert_eq!(guess_over_http(url, "203.0.113.5").await, 429, "{named}");
+        assert_eq!(guess_over_http(url, "203.0.113.6").await, another_client, "{named}");
+        running.stop().await.unwrap();
+    }
+}

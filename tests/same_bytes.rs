@@ -1,0 +1,173 @@
+//! The same inputs come to the same bytes on SQLite and on PostgreSQL: entries, statements, states, all of it.
+//!
+//! Keys, ids and times are part of the inputs, and a gateway draws ids by chance. So one history is lived through on
+//! both databases at once: each change goes to both, and each read is put to both and must come back the same, row
+//! for row, with its seal. Afterwards a gateway on each database alone must tell the same of it.
+
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a test says by its failure what could not be")]
+
+mod history;
+#[path = "support/postgres.rs"]
+mod server;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use countersign::clock::SystemClock;
+use countersign::domain::id::NodeId;
+use countersign::domain::json::canonical::canonical;
+use countersign::domain::policy::StateLimits;
+use countersign::domain::time::Timestamp;
+use countersign::keyring::Keyring;
+use countersign::service::audit::audit;
+use countersign::service::{Service, Settings};
+use countersign::store::change::Change;
+use countersign::store::postgres::{PostgresOptions, PostgresStore};
+use countersign::store::row::{Row, Table};
+use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use countersign::store::{Cursor, Filter, LIST_ROWS_MAX, SequencerLock, Store, StoreError};
+use history::{live_through, make, propose, thread};
+use serde::Serialize;
+use serde_json::json;
+use tokio::sync::RwLock;
+
+/// Both databases as one. Nothing is read between the two halves of a change.
+struct Both {
+    sqlite: Arc<dyn Store>,
+    postgres: Arc<dyn Store>,
+    changing: RwLock<()>,
+}
+
+fn agreed<T: PartialEq + std::fmt::Debug>(
+    one: Result<T, StoreError>,
+    other: Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    assert_eq!(format!("{:?}", one.as_ref().err()), format!("{:?}", other.as_ref().err()));
+    if let (Ok(one), Ok(other)) = (&one, &other) {
+        assert_eq!(one, other);
+    }
+    other
+}
+
+fn by_id(rows: Result<Vec<Row>, StoreError>) -> Result<Vec<Row>, StoreError> {
+    rows.map(|mut rows| {
+        rows.sort_by(|one, other| one.id.cmp(&other.id));
+        rows
+    })
+}
+
+#[async_trait]
+impl Store for Both {
+    async fn commit(&self, change: Change) -> Result<(), StoreError> {
+        let _alone = self.changing.write().await;
+        agreed(self.sqlite.commit(change.clone()).await, self.postgres.commit(change).await)
+    }
+
+    async fn get(&self, table: Table, id: &str) -> Result<Option<Row>, StoreError> {
+        let _still = self.changing.read().await;
+        agreed(self.sqlite.get(table, id).await, self.postgres.get(table, id).await)
+    }
+
+    async fn get_by_alias(&self, table: Table, alias: &str) -> Result<Option<Row>, StoreError> {
+        let _still = self.changing.read().await;
+        agreed(self.sqlite.get_by_alias(table, alias).await, self.postgres.get_by_alias(table, alias).await)
+    }
+
+    async fn get_many(&self, table: Table, ids: &[String]) -> Result<Vec<Row>, StoreError> {
+        let _still = self.changing.read().await;
+        agreed(by_id(self.sqlite.get_many(table, ids).await), by_id(self.postgres.get_many(table, ids).await))
+    }
+
+    async fn list(
+        &self,
+        table: Table,
+        filter: Filter<'_>,
+        after: Option<&Cursor>,
+        limit: u32,
+    ) -> Result<Vec<Row>, StoreError> {
+        let _still = self.changing.read().await;
+        let sqlite = self.sqlite.list(table, filter, after, limit).await;
+        agreed(sqlite, self.postgres.list(table, filter, after, limit).await)
+    }
+
+    async fn last_of(&self, table: Table, owner: &str) -> Result<Option<Row>, StoreError> {
+        let _still = self.changing.read().await;
+        agreed(self.sqlite.last_of(table, owner).await, self.postgres.last_of(table, owner).await)
+    }
+
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        self.sqlite.now().await
+    }
+
+    async fn sequencer_lock(&self) -> Result<Option<Box<dyn SequencerLock>>, StoreError> {
+        self.sqlite.sequencer_lock().await
+    }
+
+    async fn changed(&self, patience: Duration) {
+        self.sqlite.changed(patience).await;
+    }
+}
+
+/// A gateway with the keys in the folder.
+async fn gateway(folder: &Path, store: Arc<dyn Store>) -> Service {
+    let keyring = Keyring::open_or_create(&folder.join("keyring.json"), None, &SystemClock).unwrap();
+    let settings = Settings {
+        limits: StateLimits::default(),
+        public_url: "http://localhost:1".to_owned(),
+        session_lifetime: Duration::from_secs(3600),
+    };
+    Service::open(store, keyring, Arc::new(SystemClock), settings).await.unwrap()
+}
+
+fn bytes(of: &impl Serialize) -> String {
+    serde_json::to_string(of).unwrap()
+}
+
+/// What a gateway tells of a thread to whoever may know all: each entry, statement and opening, and the states as its
+/// writer reads them.
+async fn told(service: &Service, name: &str) -> Vec<String> {
+    let mut told = Vec::new();
+    let writer = NodeId::try_from("database_writer").unwrap();
+    for (row, transition) in service.chain(&thread(name), 0, LIST_ROWS_MAX).await.unwrap() {
+        let opening = service.opening(transition.digest).await.unwrap();
+        let view = service.state_view(&thread(name), &writer, Some(row.version)).await.unwrap();
+        told.extend([row.entry, transition.statement.canonical(), bytes(&opening), canonical(&view.state)]);
+    }
+    told
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_same_inputs_come_to_the_same_bytes_on_both_databases() {
+    let folder = tempfile::tempdir().unwrap();
+    let sqlite: Arc<dyn Store> =
+        Arc::new(SqliteStore::open(folder.path().join("countersign.db"), SqliteOptions::default()).unwrap());
+    let url = server::new_database().await;
+    let postgres: Arc<dyn Store> = Arc::new(PostgresStore::open(&url, PostgresOptions::default()).await.unwrap());
+    let both = Both { sqlite: Arc::clone(&sqlite), postgres: Arc::clone(&postgres), changing: RwLock::new(()) };
+    let service = gateway(folder.path(), Arc::new(both)).await;
+    let (cast, _) = live_through(&service).await;
+    make(&service, &cast.host, "odd").await;
+    for text in ["a zero: \0", "e\u{301} is not \u{e9}", "\u{2028} 😀 \u{fb33} \\ \" \u{7f}", ""] {
+        propose(&service, &cast.agent, "odd", "input_parser", json!({"raw_text": text})).await;
+    }
+
+    for table in Table::ALL {
+        let whole = async |store: &Arc<dyn Store>| store.list(*table, Filter::All, None, LIST_ROWS_MAX).await.unwrap();
+        let (one, other) = (whole(&sqlite).await, whole(&postgres).await);
+        assert!(one.len() < LIST_ROWS_MAX as usize && one == other, "{table:?}");
+        assert!(!one.is_empty() || matches!(table, Table::Outbox), "the history has nothing of {table:?}");
+    }
+    let on_sqlite = gateway(folder.path(), sqlite.clone()).await;
+    let on_postgres = gateway(folder.path(), postgres.clone()).await;
+    for (name, versions) in [("round", 5), ("writes", 1), ("revoked", 2), ("waiting", 1), ("ready", 2), ("odd", 5)] {
+        let told_there = told(&on_sqlite, name).await;
+        assert_eq!(told_there.len(), versions * 4, "{name}");
+        assert_eq!(told_there, told(&on_postgres, name).await);
+    }
+    for (store, service) in [(&sqlite, &on_sqlite), (&postgres, &on_postgres)] {
+        let report = audit(&**store, &service.keys().unwrap(), service.now()).await.unwrap();
+        assert_eq!(report.findings, []);
+    }
+}

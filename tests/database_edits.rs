@@ -7,6 +7,8 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test says by its failure what could not be")]
 
 mod history;
+#[path = "database_edits/resealed.rs"]
+mod resealed;
 
 use std::path::{Path, PathBuf};
 

@@ -206,7 +206,8 @@ const fn end_event(decision: EndWord) -> EventType {
     }
 }
 
-fn stages_of(policy: &Policy) -> Vec<Stage> {
+/// The stages that a policy asks for.
+pub(super) fn stages_of(policy: &Policy) -> Vec<Stage> {
     let stage = |it: &crate::domain::policy::Stage| Stage {
         groups: it.groups().clone(),
         need: it.need(),

@@ -4,8 +4,11 @@
 mod attacks;
 #[path = "../support/gateway.rs"]
 mod gateway;
+mod limits;
 mod oracles;
 mod path;
+#[path = "../support/postgres.rs"]
+mod postgres;
 mod proxy;
 mod put_back;
 mod roles;

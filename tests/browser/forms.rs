@@ -7,19 +7,20 @@ use crate::gateway::{Gateway, Held, PASSWORD, Payments, spawn_gateway};
 
 /// A form without a browser.
 #[derive(Clone)]
-struct Hand<'a> {
-    gateway: &'a Gateway,
-    cookie: String,
+pub struct Hand<'a> {
+    pub gateway: &'a Gateway,
+    pub cookie: String,
 }
 
-struct Page {
-    status: u16,
-    location: String,
-    text: String,
+pub struct Page {
+    pub status: u16,
+    pub location: String,
+    pub text: String,
+    pub headers: header::HeaderMap,
     cookies: Vec<String>,
 }
 
-fn encoded(fields: &[(&str, &str)]) -> String {
+pub fn encoded(fields: &[(&str, &str)]) -> String {
     let byte = |byte: u8| match byte {
         b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' => char::from(byte).to_string(),
         other => format!("%{other:02X}"),
@@ -29,30 +30,35 @@ fn encoded(fields: &[(&str, &str)]) -> String {
 }
 
 impl<'a> Hand<'a> {
-    fn new(gateway: &'a Gateway) -> Self {
+    pub fn new(gateway: &'a Gateway) -> Self {
         Self { gateway, cookie: String::new() }
     }
 
-    async fn get(&self, path: &str) -> Page {
+    pub async fn get(&self, path: &str) -> Page {
         let request = self.gateway.http.get(self.gateway.at(path)).header(header::ACCEPT, "text/html");
         page(request.header(header::COOKIE, &self.cookie)).await
     }
 
-    async fn post(&self, path: &str, fields: &[(&str, &str)]) -> Page {
+    pub async fn post(&self, path: &str, fields: &[(&str, &str)]) -> Page {
         self.post_from(&self.gateway.url, path, fields).await
     }
 
-    async fn post_from(&self, origin: &str, path: &str, fields: &[(&str, &str)]) -> Page {
+    pub async fn post_from(&self, origin: &str, path: &str, fields: &[(&str, &str)]) -> Page {
         let request = self.gateway.http.post(self.gateway.at(path)).header(header::ORIGIN, origin);
         let request = request.header(header::CONTENT_TYPE, "application/x-www-form-urlencoded").body(encoded(fields));
         page(request.header(header::COOKIE, &self.cookie)).await
     }
 
-    async fn signed_in(gateway: &'a Gateway, name: &str) -> Self {
+    /// In front of the sign-in page; with what its form carries.
+    pub async fn at_the_door(gateway: &'a Gateway) -> (Self, String) {
         let mut hand = Self::new(gateway);
         let door = hand.get("/sign-in").await;
         hand.cookie = door.cookies.join("; ");
-        let csrf = field(&door.text, "csrf");
+        (hand, field(&door.text, "csrf"))
+    }
+
+    pub async fn signed_in(gateway: &'a Gateway, name: &str) -> Self {
+        let (mut hand, csrf) = Self::at_the_door(gateway).await;
         let fields = [("csrf", csrf.as_str()), ("username", name), ("password", PASSWORD), ("next", "/")];
         let inside = hand.post("/sign-in", &fields).await;
         assert_eq!((inside.status, inside.location.as_str()), (303, "/"), "{}", inside.text);
@@ -61,7 +67,7 @@ impl<'a> Hand<'a> {
     }
 }
 
-async fn page(request: reqwest::RequestBuilder) -> Page {
+pub async fn page(request: reqwest::RequestBuilder) -> Page {
     let response = request.send().await.unwrap();
     let text = |name: header::HeaderName| {
         let values = response.headers().get_all(name).iter();
@@ -69,28 +75,28 @@ async fn page(request: reqwest::RequestBuilder) -> Page {
     };
     let (locations, cookies) = (text(header::LOCATION), text(header::SET_COOKIE));
     let cookies = cookies.iter().filter_map(|it| it.split(';').next().map(str::to_owned)).collect();
-    let status = response.status().as_u16();
-    Page { status, location: locations.concat(), cookies, text: response.text().await.unwrap() }
+    let (status, headers) = (response.status().as_u16(), response.headers().clone());
+    Page { status, location: locations.concat(), cookies, headers, text: response.text().await.unwrap() }
 }
 
 /// A hidden field's value.
-fn field(html: &str, name: &str) -> String {
+pub fn field(html: &str, name: &str) -> String {
     let from = html.find(&format!("name=\"{name}\" value=\"")).unwrap_or_else(|| panic!("a field {name} in {html}"));
     html[from..].split('"').nth(3).unwrap().to_owned()
 }
 
-async fn held(gateway: &Gateway, name: &str, payments: &Payments) -> Held {
+pub async fn held(gateway: &Gateway, name: &str, payments: &Payments) -> Held {
     gateway.held(payments, name, &json!({"target_user_id": 42})).await
 }
 
-async fn still_waits(gateway: &Gateway, held: &Held) {
+pub async fn still_waits(gateway: &Gateway, held: &Held) {
     let thread = held.thread.as_str().try_into().unwrap();
     let review = gateway.service.overview(&thread).await.unwrap().review;
     assert_eq!(review.map(|it| it.to_string()), Some(held.review.clone()), "nothing was decided");
 }
 
 /// The fields of a review's form, as its page gives them.
-async fn form_of(hand: &Hand<'_>, held: &Held) -> Vec<(&'static str, String)> {
+pub async fn form_of(hand: &Hand<'_>, held: &Held) -> Vec<(&'static str, String)> {
     let html = hand.get(&format!("/reviews/{}", held.review)).await.text;
     let form = &html[html.find("data-decide").unwrap()..];
     let mut fields: Vec<(&'static str, String)> =
@@ -101,7 +107,7 @@ async fn form_of(hand: &Hand<'_>, held: &Held) -> Vec<(&'static str, String)> {
     fields
 }
 
-fn with<'a>(fields: &'a [(&'static str, String)], name: &str, value: &'a str) -> Vec<(&'a str, &'a str)> {
+pub fn with<'a>(fields: &'a [(&'static str, String)], name: &str, value: &'a str) -> Vec<(&'a str, &'a str)> {
     fields.iter().map(|(key, it)| (*key, if *key == name { value } else { it.as_str() })).collect()
 }
 

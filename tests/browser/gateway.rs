@@ -77,6 +77,15 @@ pub struct Gateway {
 
 /// Starts an empty gateway on a port of its own.
 pub async fn spawn_gateway() -> Gateway {
+    spawn_behind(edge).await
+}
+
+/// The same, as it is behind a proxy that people reach over https.
+pub async fn spawn_secure_gateway() -> Gateway {
+    spawn_behind(|url| Edge { secure: true, ..edge(url) }).await
+}
+
+async fn spawn_behind(edge: fn(&str) -> Edge) -> Gateway {
     let folder = tempfile::tempdir().unwrap();
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let url = format!("http://localhost:{}", listener.local_addr().unwrap().port());

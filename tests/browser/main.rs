@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test says by its failure what could not be")]
 
 mod doors;
+mod edge;
 mod forms;
 #[expect(dead_code, reason = "other suites use the rest")]
 mod gateway;

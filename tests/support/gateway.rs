@@ -83,13 +83,24 @@ pub async fn spawn_with_policy(policy: &str) -> Gateway {
 }
 
 pub async fn spawn_on(folder: tempfile::TempDir, clock: ClockOffset, store: Arc<dyn Store>, policy: &str) -> Gateway {
+    spawn_bounded(folder, clock, store, (policy, Throttle::new(100_000, Duration::from_micros(1)))).await
+}
+
+/// The same, where each token asks no faster than that.
+pub async fn spawn_bounded(
+    folder: tempfile::TempDir,
+    clock: ClockOffset,
+    store: Arc<dyn Store>,
+    (policy, requests): (&str, Throttle),
+) -> Gateway {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://localhost:{}", listener.local_addr().unwrap().port());
     let keyring =
         Keyring::open_or_create(&folder.path().join("keyring.json"), Some("urn:test:gateway"), &SystemClock).unwrap();
     let moved = Arc::new(MovedClock(clock.clone()));
     let service = Arc::new(Service::open(store, keyring, moved, settings(&url)).await.unwrap());
-    let app = App { service: Arc::clone(&service), edge: Arc::new(edge(&url, Peers::default())) };
+    let edge = Edge { requests, ..edge(&url, Peers::default()) };
+    let app = App { service: Arc::clone(&service), edge: Arc::new(edge) };
     let server = serve(app, listener, 1, Duration::from_secs(1)).unwrap();
     tokio::spawn(server);
     let by = PrincipalId::try_from("tests").unwrap();

@@ -10,6 +10,7 @@ use super::story::Story;
 use crate::domain::account::Token;
 use crate::domain::chain::commitment::{Setting, Tree};
 use crate::domain::chain::entry::{Entry, Gate};
+use crate::domain::chain::hash::{Digest, Tag};
 use crate::domain::chain::statement::Kind;
 use crate::domain::chain::verify::{Link, check_link};
 use crate::domain::keys::ThreadSecret;
@@ -128,7 +129,7 @@ impl Audit<'_> {
         }
     }
 
-    /// What a statement says besides its digest: its roots, its kind's own members, who made it, its identity.
+    /// What a statement says besides its digest and the link that it is: where it begins, who made it, its identity.
     fn check_statement(&mut self, transition: &Transition, before: Option<&At>, secret: &ThreadSecret) {
         let statement = &transition.statement;
         let from = match before {
@@ -137,8 +138,6 @@ impl Audit<'_> {
         };
         let id = transition.digest;
         self.expect(statement.from == from, Table::Transitions, id, "it does not begin at the state before");
-        let first = statement.kind == Kind::Create;
-        self.expect(first == before.is_none(), Table::Transitions, id, "only version 0 is a creation");
         self.check_transition(transition);
     }
 
@@ -146,6 +145,8 @@ impl Audit<'_> {
     pub(super) fn check_transition(&mut self, transition: &Transition) {
         let (statement, id) = (&transition.statement, transition.digest);
         self.expect(statement.digest() == id, Table::Transitions, id, "the statement does not hash to the digest");
+        let rationale = transition.rationale.as_ref().map(|it| Digest::of(Tag::Rationale, &[it.as_bytes()]));
+        self.expect(rationale == statement.rationale, Table::Transitions, id, "its rationale is not the one stated");
         let known = self.all.policies.contains_key(&statement.policy.to_string());
         self.expect(known, Table::Policies, statement.policy, "a transition was judged by it, and it is gone");
         let token = self.all.tokens.get(statement.principal.as_str()).map(|it| &it.record);
@@ -264,7 +265,7 @@ fn speaks_for(token: &Token, transition: &Transition) -> bool {
 }
 
 /// What makes another request the same, worked out from the request as it is kept.
-fn identity_of(transition: &Transition) -> Option<crate::domain::chain::hash::Digest> {
+fn identity_of(transition: &Transition) -> Option<Digest> {
     let statement = &transition.statement;
     let patch = match (statement.kind, &statement.write_id) {
         (Kind::Create, _) => patch_digest(&transition.delta.apply(&json!({})).ok()?),

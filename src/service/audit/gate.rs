@@ -5,7 +5,6 @@ use serde_json::Value;
 use super::Audit;
 use super::chain::is_committed;
 use crate::domain::chain::entry::{Entry, Gate};
-use crate::domain::chain::statement::Kind;
 use crate::domain::json::size::StateLimits;
 use crate::domain::policy::{Covers, Policy, judge_initial};
 use crate::domain::review::HoldState;
@@ -21,9 +20,6 @@ impl Audit<'_> {
         let id = transition.digest;
         let kept = transition.outcome.entry() == Some(token);
         self.expect(kept, Table::Transitions, id, "it is in the chain, and its outcome is not that entry");
-        let written = matches!(entry.gate, Gate::Written { .. });
-        let confirm = transition.statement.kind == Kind::Confirm;
-        self.expect(written == confirm, Table::Transitions, id, "its kind does not fit its gate");
         let opened = match &entry.gate {
             Gate::Auto {} | Gate::Observed {} => matches!(transition.outcome, Outcome::Committed { .. }),
             Gate::Approved { review, receipt } => {

@@ -9,12 +9,14 @@ use super::load::Belongings;
 use super::story::{HoldStory, Story, said};
 use crate::domain::chain::jws::{self, Typ};
 use crate::domain::chain::receipt::{Denial, Receipt};
+use crate::domain::chain::statement::Statement;
 use crate::domain::event::EventType;
 use crate::domain::flow::ReceiptRow;
 use crate::domain::keys::{KeyState, KeyUse};
 use crate::domain::review::{Hold, HoldState, Verdict};
 use crate::domain::thread::Thread;
 use crate::domain::transition::{EndWord, Outcome};
+use crate::service::holds::stages_of;
 use crate::store::row::Table;
 
 impl Audit<'_> {
@@ -36,6 +38,7 @@ impl Audit<'_> {
                 hold.transition,
                 "its outcome is not how its hold stands",
             );
+            self.check_terms(hold, &transition.statement);
             if transition.statement.parent == Some(thread.head.transition) {
                 *opened.entry(hold.node.clone()).or_insert(0) += 1;
             }
@@ -71,7 +74,13 @@ impl Audit<'_> {
             })
             .collect();
         let counted: Vec<Value> = told.votes.iter().map(|it| it.data.clone()).collect();
-        self.expect(votes == counted, Table::Holds, &hold.id, "its votes are not those that events counted");
+        let same_times = hold.votes.iter().map(|it| it.at).eq(told.votes.iter().map(|it| it.at));
+        self.expect(
+            votes == counted && same_times,
+            Table::Holds,
+            &hold.id,
+            "its votes are not those that events counted",
+        );
         self.expect(end_of(&hold.state) == told.end, Table::Holds, &hold.id, "it did not end as its events say");
         self.check_quorum(hold);
         if let HoldState::Denied { denial, .. } = &hold.state {
@@ -80,6 +89,18 @@ impl Audit<'_> {
                 .is_some_and(|it| it.transition == hold.transition && it.review == hold.id && it.sub == hold.thread);
             self.expect(same, Table::Holds, &hold.id, "its denial is not signed for it");
         }
+    }
+
+    /// A hold is for its transition, and asks for the votes that its policy asks for.
+    fn check_terms(&mut self, hold: &Hold, statement: &Statement) {
+        let same = hold.thread == statement.thread
+            && hold.flow == statement.flow
+            && hold.policy == statement.policy
+            && Some(&hold.node) == statement.node.as_ref();
+        self.expect(same, Table::Holds, &hold.id, "it is not for the transition that it holds");
+        let Some(policy) = self.policies.get(&statement.policy) else { return };
+        let asked = hold.stages == stages_of(policy) && hold.denials_needed == policy.approval().denials();
+        self.expect(asked, Table::Holds, &hold.id, "it asks for other votes than its policy");
     }
 
     /// Each person once, nobody excluded, and an approved hold with every stage's quorum by its stored votes.

@@ -16,14 +16,16 @@ mod tokens;
 mod votes;
 mod writes;
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use countersign::clock::ClockOffset;
+use countersign::store::postgres::{PostgresOptions, PostgresStore};
 pub use futures_util::future::BoxFuture;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::gateway::{Answer, Gateway, POLICY, spawn_with_policy};
+use crate::gateway::{Answer, Gateway, POLICY, spawn_on, spawn_with_policy};
 
 /// A thread whose change of the target user people approved, and the receipt of that.
 #[derive(Clone)]
@@ -60,7 +62,18 @@ pub struct Scene {
 
 impl Scene {
     pub async fn new(policy: &str) -> Self {
-        let g = spawn_with_policy(policy).await;
+        Self::around(spawn_with_policy(policy).await).await
+    }
+
+    /// The same on a PostgreSQL of its own.
+    pub async fn on_postgres(policy: &str) -> Self {
+        let clock = ClockOffset::default();
+        let options = PostgresOptions { clock_offset: clock.clone(), ..PostgresOptions::default() };
+        let store = PostgresStore::open(&crate::postgres::new_database().await, options).await.unwrap();
+        Self::around(spawn_on(tempfile::tempdir().unwrap(), clock, Arc::new(store), policy).await).await
+    }
+
+    async fn around(g: Gateway) -> Self {
         let target = Connection::open(g.folder.path().join("target.db")).unwrap();
         target
             .execute_batch(

@@ -15,9 +15,50 @@ use crate::gateway::{MovedClock, POLICY, settings};
 
 const MANY: usize = 20;
 
-#[tokio::test]
-async fn of_twenty_proposals_on_one_head_exactly_one_commits() {
-    let scene = Scene::new(POLICY).await;
+/// Each on both databases.
+macro_rules! on_both {
+    ($($name:ident,)*) => {
+        mod sqlite {
+            $(#[tokio::test]
+            async fn $name() {
+                super::$name(super::Scene::new(super::POLICY).await).await;
+            })*
+        }
+        mod postgres {
+            $(#[tokio::test]
+            async fn $name() {
+                super::$name(super::Scene::on_postgres(super::POLICY).await).await;
+            })*
+        }
+    };
+}
+
+on_both! {
+    of_twenty_proposals_on_one_head_exactly_one_commits,
+    of_twenty_writes_of_one_head_exactly_one_is_let_through,
+    one_write_id_asked_for_two_threads_at_once_is_one_write,
+    a_write_and_a_change_on_top_race_and_one_wins,
+    a_write_and_a_halt_race_and_after_the_halt_nobody_is_let_through,
+    two_last_votes_at_once_make_one_receipt,
+    what_was_written_is_not_written_again,
+}
+
+async fn what_was_written_is_not_written_again(scene: Scene) {
+    let first = scene.write(&scene.case.ask("w1")).await.expect(200);
+    let again = scene.write(&scene.case.ask("w1")).await.expect(200);
+    assert_eq!((&first["fence"], &again["replayed"]), (&again["fence"], &json!(true)));
+    assert_eq!(scene.write(&scene.case.ask("w2")).await.code(), "write_in_progress");
+    scene.g.confirm("w1").await.expect(200);
+    for write_id in ["w1", "w2"] {
+        let replay = scene.write(&scene.case.ask(write_id)).await;
+        assert!(replay.status == 403 && ["already_used", "not_head"].contains(&replay.code()), "{}", replay.body);
+    }
+    scene.pass_seconds(3600);
+    scene.write(&scene.case.ask("w3")).await.expect(403);
+    assert_eq!(scene.rows_all(), 1);
+}
+
+async fn of_twenty_proposals_on_one_head_exactly_one_commits(scene: Scene) {
     let thread = scene.g.thread().await;
     let node = (scene.g.parser.as_str(), "input_parser");
     let ask = |turn: usize| {
@@ -35,9 +76,7 @@ async fn of_twenty_proposals_on_one_head_exactly_one_commits() {
     assert_eq!(scene.rows_all(), 1);
 }
 
-#[tokio::test]
-async fn of_twenty_writes_of_one_head_exactly_one_is_let_through() {
-    let scene = Scene::new(POLICY).await;
+async fn of_twenty_writes_of_one_head_exactly_one_is_let_through(scene: Scene) {
     let asks: Vec<_> = (0..MANY).map(|turn| scene.case.ask(&format!("w{turn}"))).collect();
     let answers = join_all(asks.iter().map(|ask| scene.write(ask))).await;
     assert_eq!(answers.iter().filter(|it| it.status == 200).count(), 1);
@@ -47,9 +86,7 @@ async fn of_twenty_writes_of_one_head_exactly_one_is_let_through() {
     assert_eq!(scene.rows_all(), 1);
 }
 
-#[tokio::test]
-async fn one_write_id_asked_for_two_threads_at_once_is_one_write() {
-    let scene = Scene::new(POLICY).await;
+async fn one_write_id_asked_for_two_threads_at_once_is_one_write(scene: Scene) {
     for turn in 0..5 {
         let (one, two) = (approve(&scene.g).await, approve(&scene.g).await);
         let name = format!("w{turn}");
@@ -62,9 +99,7 @@ async fn one_write_id_asked_for_two_threads_at_once_is_one_write() {
     }
 }
 
-#[tokio::test]
-async fn a_write_and_a_change_on_top_race_and_one_wins() {
-    let scene = Scene::new(POLICY).await;
+async fn a_write_and_a_change_on_top_race_and_one_wins(scene: Scene) {
     for turn in 0..5 {
         let case = approve(&scene.g).await;
         let ask = case.ask(&format!("w{turn}"));
@@ -79,9 +114,7 @@ async fn a_write_and_a_change_on_top_race_and_one_wins() {
     }
 }
 
-#[tokio::test]
-async fn a_write_and_a_halt_race_and_after_the_halt_nobody_is_let_through() {
-    let scene = Scene::new(POLICY).await;
+async fn a_write_and_a_halt_race_and_after_the_halt_nobody_is_let_through(scene: Scene) {
     let asks: Vec<_> = (0..MANY).map(|turn| scene.case.ask(&format!("w{turn}"))).collect();
     let (_, answers) =
         tokio::join!(scene.halt("payments", true, true), join_all(asks.iter().map(|ask| scene.write(ask))));
@@ -91,10 +124,8 @@ async fn a_write_and_a_halt_race_and_after_the_halt_nobody_is_let_through() {
     assert_eq!(scene.rows_all(), i64::try_from(allowed).unwrap());
 }
 
-#[tokio::test]
-async fn two_last_votes_at_once_make_one_receipt() {
+async fn two_last_votes_at_once_make_one_receipt(scene: Scene) {
     use countersign::domain::review::Verdict;
-    let scene = Scene::new(POLICY).await;
     let thread = scene.g.thread().await;
     let held = scene.g.held(&thread).await;
     let (a, b) = tokio::join!(

@@ -150,6 +150,55 @@ fn an_entry_alone_still_binds_a_receipt() {
     }
 }
 
+/// A statement from and to trees of one leaf, and their opening.
+fn opened() -> (Statement, Value) {
+    let leaf = |value: &str| json!({"object": {"to": {"value": value, "salt": "A".repeat(43)}}});
+    let opening = json!({"from": leaf("Eva"), "to": leaf("Mallory")});
+    let read: Opening = serde_json::from_value(opening.clone()).unwrap();
+    let statement = Statement { from: read.from.root().unwrap(), to: read.to.root().unwrap(), ..statement() };
+    (statement, opening)
+}
+
+#[test]
+fn an_opening_of_other_trees_is_refused() {
+    let (statement, opening) = opened();
+    let keys = keys();
+    let signing = keys.signing(KeyUse::Chain);
+    let receipt = jws::sign(signing, Typ::Receipt, &receipt_of(&statement));
+    let entry = jws::sign(signing, Typ::Entry, &entry_of(&statement));
+    let checked = |opening: &Value| {
+        let opening: Opening = serde_json::from_value(opening.clone()).unwrap();
+        let evidence = Evidence {
+            receipt: &receipt,
+            keys: keys.trusted(),
+            entry: Some(&entry),
+            statement: Some(&statement),
+            opening: Some(&opening),
+        };
+        check(&evidence, now())
+    };
+    let genuine = checked(&opening);
+    assert!(genuine.iter().all(|it| it.outcome == Outcome::Passed), "all thirteen: {genuine:?}");
+    assert_eq!((genuine.len(), conclusion(&genuine)), (13, Conclusion::Genuine));
+    let salt = format!("B{}", "A".repeat(42));
+    for (place, other) in [
+        ("/to/object/to/value", json!("Eva")),
+        ("/from/object/to/value", json!("Mallory")),
+        ("/to/object/to/salt", json!(salt)),
+        ("/from/object/to/salt", json!(salt)),
+        ("/to/object", json!({"too": opening["to"]["object"]["to"]})),
+        ("/to/object/to", json!(statement.to)),
+        ("/from", json!(statement.to)),
+        ("/to", json!(statement.from)),
+        ("/to/object/to/value", json!({"not": "a leaf"})),
+    ] {
+        let mut spoiled = opening.clone();
+        *spoiled.pointer_mut(place).unwrap() = other.clone();
+        let refused = Some((CheckName::Opening, DenialCode::DigestMismatch));
+        assert_eq!(refusal(&checked(&spoiled)), refused, "{place}: {other}");
+    }
+}
+
 #[test]
 fn keys_say_what_a_signature_is_worth() {
     let mut random = crate::random::fill;

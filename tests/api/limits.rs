@@ -1,0 +1,88 @@
+//! How much, how deep, how fast and how often: each bound has its code.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use countersign::clock::ClockOffset;
+use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use countersign::web::throttle::Throttle;
+use serde_json::{Value, json};
+
+use crate::attacks::policy_with;
+use crate::gateway::{Answer, Gateway, POLICY, spawn_bounded, spawn_gateway, spawn_with_policy};
+
+async fn asks(g: &Gateway, thread: &Value, parent: &Value, user: u64) -> Answer {
+    g.propose(thread, parent, (&g.planner, "planner"), json!({"target_user_id": user})).await
+}
+
+async fn cancel(g: &Gateway, held: &Value) {
+    let path = format!("/v1/transitions/{}/cancellation", held["transition"].as_str().unwrap());
+    g.post(&path, &g.planner, json!({"reason": "never mind"})).await.expect(200);
+}
+
+#[tokio::test]
+async fn a_node_asks_people_on_one_head_as_often_as_the_policy_lets_it() {
+    let g = spawn_with_policy(&policy_with("ttl = \"24h\"", "ttl = \"24h\"\nattempts = 2")).await;
+    let thread = g.thread().await;
+    let (id, head) = (&thread["thread"], &thread["transition"]);
+    for user in [42, 43] {
+        let held = asks(&g, id, head, user).await.expect(202);
+        cancel(&g, &held).await;
+    }
+    let third = asks(&g, id, head, 44).await;
+    assert_eq!((third.status, third.code()), (422, "rejected"));
+    assert_eq!(third.body["errors"][0]["code"], "attempts_exhausted");
+    let again = json!({"node": "planner", "parent": head, "patch": {"target_user_id": 45}, "attempt": 2});
+    let again = g.post(&format!("/v1/threads/{}/transitions", id.as_str().unwrap()), &g.planner, again).await;
+    assert_eq!(again.body["errors"][0]["code"], "attempts_exhausted", "another attempt of another request");
+    let moved = g.propose(id, head, (&g.parser, "input_parser"), json!({"raw_text": "on"})).await.expect(201);
+    asks(&g, id, &moved["transition"], 44).await.expect(202);
+}
+
+#[tokio::test]
+async fn a_state_beyond_its_bounds_is_refused_with_the_bounds_code() {
+    let g = spawn_with_policy(&policy_with("schema = \"payments.schema.json\"\n", "")).await;
+    let long: serde_json::Map<String, Value> =
+        (0..5_000).map(|at| (format!("{at:04}{}", "k".repeat(60)), json!(1))).collect();
+    for state in [json!({"many": vec![0; 10_001]}), json!({"k".repeat(4_000): long})] {
+        let refused = g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await;
+        assert_eq!(refused.status, 422, "{}", refused.body);
+        assert_eq!(refused.body["errors"][0]["code"], "too_large", "{}", refused.body);
+    }
+    let fits = json!({"flow": "payments", "state": {"many": vec![0; 10_000]}});
+    g.post("/v1/threads", &g.host, fits).await.expect(201);
+}
+
+#[tokio::test]
+async fn a_body_is_as_long_and_as_deep_as_allowed_and_no_more() {
+    let g = spawn_gateway().await;
+    let nested = |levels: usize| format!("{{\"flow\":{}1{}}}", "[".repeat(levels), "]".repeat(levels));
+    for (body, status, code) in [
+        (format!("\"{}\"", "x".repeat(1024 * 1024)), 413, "too_large"),
+        (nested(64), 400, "too_deep"),
+        (nested(63), 400, "malformed"),
+    ] {
+        let request = g.http.post(format!("{}/v1/threads", g.url)).bearer_auth(&g.host);
+        let answer = request.header("content-type", "application/json").body(body).send().await.unwrap();
+        let answer = Answer::of(answer).await;
+        assert_eq!((answer.status, answer.code()), (status, code), "{}", answer.body);
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_asks_too_fast_waits_and_no_other_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ClockOffset::default();
+    let options = SqliteOptions { clock_offset: clock.clone(), ..SqliteOptions::default() };
+    let store = Arc::new(SqliteStore::open(folder.path().join("countersign.db"), options).unwrap());
+    let hourly = Throttle::new(3, Duration::from_secs(3600));
+    let g = spawn_bounded(folder, clock, store, (POLICY, hourly)).await;
+    for _ in 0..3 {
+        g.get("/v1/events", &g.auditor).await.expect(200);
+    }
+    let fourth = g.get("/v1/events", &g.auditor).await;
+    assert_eq!((fourth.status, fourth.code()), (429, "too_many_requests"));
+    g.get("/v1/events", &g.host).await.expect(200);
+    g.pass(Duration::from_secs(3600));
+    g.get("/v1/events", &g.auditor).await.expect(200);
+}

@@ -1,0 +1,493 @@
+//! Whoever has the row key besides the database: every leaf of every kind of row is changed and sealed again, rows
+//! are taken out and sealed at another revision. The audit believes no row, so it finds these
+//! too; and each thing that it can say is said here at least once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use countersign::clock::{Clock as _, SystemClock};
+use countersign::domain::account::{Account, OneTimeLink, Session, Token};
+use countersign::domain::chain::entry::Entry;
+use countersign::domain::chain::jws::{self, Typ};
+use countersign::domain::chain::statement::Statement;
+use countersign::domain::event::Event;
+use countersign::domain::flow::{Flow, Gateway as GatewayRow, PolicyRow, ReceiptRow};
+use countersign::domain::keys::{KeyUse, Keys, RowKey};
+use countersign::domain::review::Hold;
+use countersign::domain::thread::Thread;
+use countersign::domain::transition::{ChainRow, Rejection, StateRow, Transition};
+use countersign::domain::write::Write;
+use countersign::keyring::Keyring;
+use countersign::service::audit::audit;
+use countersign::store::record::Record;
+use countersign::store::records::{LogRow, Pending};
+use countersign::store::row::{Row, Table};
+use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use rusqlite::{Connection, params};
+use serde_json::{Value, json};
+
+use crate::history::{Gateway, live_through};
+
+/// Longer than a writer's lease, shorter than a receipt's life.
+const LAPSED: Duration = Duration::from_secs(120);
+
+/// Rows of one table in one state that are taken out and renumbered: each costs an audit.
+const EACH_MAX: u32 = 2;
+/// Events of threads and outside of them, first and later ones, are all among so many.
+const EVENTS_MAX: u32 = 30;
+
+type Seal = fn(&RowKey, &Value, i64) -> Option<Row>;
+
+fn sealed<R: Record>(key: &RowKey, body: &Value, revision: i64) -> Option<Row> {
+    let record: R = serde_json::from_value(body.clone()).ok()?;
+    record.seal(key, revision).ok()
+}
+
+const KINDS: &[(Table, Seal)] = &[
+    (Table::Gateway, sealed::<GatewayRow>),
+    (Table::Flows, sealed::<Flow>),
+    (Table::Policies, sealed::<PolicyRow>),
+    (Table::Threads, sealed::<Thread>),
+    (Table::Transitions, sealed::<Transition>),
+    (Table::Rejections, sealed::<Rejection>),
+    (Table::Entries, sealed::<ChainRow>),
+    (Table::States, sealed::<StateRow>),
+    (Table::Holds, sealed::<Hold>),
+    (Table::Receipts, sealed::<ReceiptRow>),
+    (Table::Writes, sealed::<Write>),
+    (Table::Accounts, sealed::<Account>),
+    (Table::Tokens, sealed::<Token>),
+    (Table::Sessions, sealed::<Session>),
+    (Table::Links, sealed::<OneTimeLink>),
+    (Table::Events, sealed::<Event>),
+    (Table::Outbox, sealed::<Pending>),
+    (Table::Log, sealed::<LogRow>),
+];
+
+/// Places that an audit holds against nothing, each with the reason.
+const UNSEEN: &[(&str, &str)] = &[
+    ("accounts.created_at", "when it was made decides nothing"),
+    ("accounts.password", "no event repeats a secret's hash"),
+    ("gateway.created_at", "when it was made decides nothing"),
+    ("holds.excluded", "its event does not name the authors; whoever votes although they are one is found"),
+    ("holds.excluded.*", "its event does not name the authors; whoever votes although they are one is found"),
+    ("holds.proposer", "the transition names the principal"),
+    ("holds.reasons.*.code", "its event repeats the words of each reason only"),
+    ("holds.reasons.*.for_reviewers_only", "its event repeats the words of each reason only"),
+    ("holds.reasons.*.pointer", "its event repeats the words of each reason only"),
+    ("holds.state.at", "the event of its end has moment, person and reason; the row repeats them for pages"),
+    ("holds.state.by", "the event of its end has moment, person and reason; the row repeats them for pages"),
+    ("holds.state.reason", "the event of its end has moment, person and reason; the row repeats them for pages"),
+    ("holds.votes.*.comment", "a vote's event names person, stage, verdict and digest only"),
+    ("holds.votes.*.name", "a vote's event names person, stage, verdict and digest only"),
+    ("holds.votes.*.nonce", "a vote's event names person, stage, verdict and digest only"),
+    ("links.purpose.account", "a link's event does not say for whom"),
+    ("policies.created_at", "when it was made decides nothing"),
+    ("rejections.errors.*.detail", "what was rejected is inert; its event repeats node, patch and codes only"),
+    ("rejections.errors.*.pointer", "what was rejected is inert; its event repeats node, patch and codes only"),
+    ("rejections.excerpt", "what was rejected is inert; its event repeats node, patch and codes only"),
+    ("rejections.flow", "what was rejected is inert; its event repeats node, patch and codes only"),
+    ("rejections.principal", "what was rejected is inert; its event repeats node, patch and codes only"),
+    ("sessions.created_at", "when it was made decides nothing"),
+    ("sessions.expires_at", "its event does not say until when"),
+    ("states.content.named.*", "it adds to what counts as set; the root is signed"),
+    ("threads.created_at", "when it was made decides nothing"),
+    ("tokens.created_at", "when it was made decides nothing"),
+    ("tokens.secret_hash", "no event repeats a secret's hash"),
+    ("transitions.delta.set", "what never came into the chain is not replayed"),
+    ("transitions.delta.set.*.*", "what never came into the chain is not replayed"),
+    ("transitions.editor", "edits are not built yet"),
+    ("transitions.named.*", "it adds to what counts as set; the root is signed"),
+    ("transitions.patch", "a creation's patch is its effect"),
+    ("writes.lease_expires_at", "of a write that has ended; the signed answer is compared to the second"),
+    ("writes.state.at", "the event of its end has moment and reason; the row repeats them for pages"),
+    ("writes.state.reason", "the event of its end has moment and reason; the row repeats them for pages"),
+];
+
+/// Rows whose revision counts changes that not every event tells; what they say is held against the events instead.
+const UNCOUNTED: &[&str] = &["holds", "threads", "transitions"];
+
+/// Words of enums, for where no made-up text is read.
+const WORDS: &[&str] = &[
+    "auditor",
+    "reviewer",
+    "approve",
+    "deny",
+    "match",
+    "mismatch",
+    "rollback",
+    "create",
+    "propose",
+    "merge-patch",
+    "merge",
+    "used",
+    "unused",
+    "revoked",
+    "denied",
+    "expired",
+    "cancelled",
+    "open",
+    "reserved",
+    "thread.closed",
+    "thread.created",
+    "sign_in",
+    "set_up",
+    "aborted",
+    "committed",
+    "held",
+    "full",
+    "written",
+];
+
+fn seal_of(table: Table) -> Seal {
+    KINDS.iter().find(|it| it.0 == table).unwrap().1
+}
+
+struct Kept {
+    id: String,
+    state: String,
+    revision: i64,
+    body: Value,
+}
+
+fn rows(connection: &Connection, table: Table) -> Vec<Kept> {
+    let sql = format!("SELECT id, state, revision, body FROM {} ORDER BY id", table.name());
+    let mut statement = connection.prepare(&sql).unwrap();
+    let read = |row: &rusqlite::Row<'_>| {
+        let body: String = row.get(3)?;
+        let body = serde_json::from_str(&body).unwrap();
+        Ok(Kept { id: row.get(0)?, state: row.get(1)?, revision: row.get(2)?, body })
+    };
+    statement.query_map([], read).unwrap().map(Result::unwrap).collect()
+}
+
+/// What else could stand where this stands.
+fn others(value: &Value) -> Vec<Value> {
+    let texts = || WORDS.iter().map(|it| json!(it));
+    let digest = format!("sha256:{}", "0".repeat(64));
+    match value {
+        Value::Null => vec![json!("zz"), json!(digest), json!("2026-11-21T01:36:40.123Z"), json!(7), json!(true)],
+        Value::Bool(it) => vec![json!(!it)],
+        Value::Number(it) => vec![json!(it.as_i64().map_or(7, |it| it + 1)), json!(0)],
+        Value::String(text) => {
+            let middle = text.len() / 2;
+            let flip = |at: usize| {
+                let other = if text[at..].starts_with('0') { "1" } else { "0" };
+                format!("{}{other}{}", &text[..at], &text[at + 1..])
+            };
+            let mut other = Vec::new();
+            if text.ends_with('Z') && text.len() == 24 {
+                other.push(json!(flip(22)));
+            } else if text.is_ascii() && !text.is_empty() {
+                other.push(json!(flip(middle)));
+            }
+            other.push(json!(format!("{text}x")));
+            other.extend(texts());
+            other
+        }
+        Value::Array(items) => {
+            let mut other = vec![Value::Null];
+            if items.is_empty() {
+                other.extend([json!(["zz"]), json!([digest])]);
+            } else {
+                other.insert(0, json!(items[1..]));
+            }
+            other
+        }
+        Value::Object(members) if members.is_empty() => vec![json!({"zz": 1}), json!({"zz": "zz"}), Value::Null],
+        Value::Object(_) => vec![Value::Null],
+    }
+}
+
+/// Every place in a body below its root: as a pointer, and as its shape, in which every item of a list is alike.
+fn places(value: &Value, pointer: &str, shape: &str, found: &mut Vec<(String, String)>) {
+    if !pointer.is_empty() {
+        found.push((pointer.to_owned(), shape.to_owned()));
+    }
+    match value {
+        Value::Object(members) => {
+            for (key, it) in members {
+                let escaped = key.replace('~', "~0").replace('/', "~1");
+                places(it, &format!("{pointer}/{escaped}"), &format!("{shape}.{key}"), found);
+            }
+        }
+        Value::Array(items) => {
+            for (at, it) in items.iter().enumerate() {
+                places(it, &format!("{pointer}/{at}"), &format!("{shape}.*"), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A database under somebody's hands, and the audit that looks at it after each edit.
+struct Bench {
+    runtime: tokio::runtime::Runtime,
+    store: SqliteStore,
+    keys: std::sync::Arc<Keys>,
+    connection: Connection,
+    said: BTreeSet<String>,
+}
+
+impl Bench {
+    fn on(folder: &std::path::Path) -> Self {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let store = SqliteStore::open(folder.join("countersign.db"), SqliteOptions::default()).unwrap();
+        let keys = Keyring::open(&folder.join("keyring.json"), None).unwrap().current().unwrap();
+        let connection = Connection::open(folder.join("countersign.db")).unwrap();
+        Self { runtime, store, keys, connection, said: BTreeSet::new() }
+    }
+
+    /// A row of that table for which this holds.
+    fn pick(&self, table: Table, fits: impl Fn(&Kept) -> bool) -> Kept {
+        rows(&self.connection, table).into_iter().find(|it| fits(it)).expect("the history has such a row")
+    }
+
+    /// Puts a row beside all others, and expects that to be said of it.
+    fn beside(&mut self, table: Table, row: &Row, finding: &str) {
+        let found = self.with(table, None, Some(row)).expect(finding);
+        assert!(found.iter().any(|it| it.ends_with(finding)), "{finding}: {found:#?}");
+    }
+
+    /// Puts a row in another's place, and expects that to be said of it.
+    fn instead(&mut self, table: Table, kept: &Kept, body: &Value, finding: &str) {
+        let key = std::sync::Arc::clone(&self.keys);
+        let row = seal_of(table)(key.row(), body, kept.revision).unwrap();
+        let found = self.with(table, Some(&kept.id), Some(&row)).unwrap();
+        assert!(found.iter().any(|it| it.ends_with(finding)), "{finding}: {found:#?}");
+    }
+
+    fn findings(&mut self) -> Vec<String> {
+        let report = self.runtime.block_on(audit(&self.store, &self.keys, SystemClock.now().plus(LAPSED))).unwrap();
+        self.said.extend(report.findings.iter().map(|it| it.finding.clone()));
+        report.findings.iter().map(|it| format!("{} {}: {}", it.table, it.id, it.finding)).collect()
+    }
+
+    /// What is found while this row stands where that one stood; `None` if the database does not take it.
+    fn with(&mut self, table: Table, out: Option<&str>, put: Option<&Row>) -> Option<Vec<String>> {
+        let taken = self.edit(table, out, put);
+        let found = taken.then(|| self.findings());
+        self.undo(table, out, put.filter(|_| taken));
+        found
+    }
+
+    fn edit(&mut self, table: Table, out: Option<&str>, put: Option<&Row>) -> bool {
+        self.connection.execute_batch("SAVEPOINT edit").unwrap();
+        let name = table.name();
+        if let Some(id) = out {
+            let keep = format!("CREATE TEMP TABLE old_{name} AS SELECT * FROM {name} WHERE id = ?1");
+            self.connection.execute(&keep, [id]).unwrap();
+            self.connection.execute(&format!("DELETE FROM {name} WHERE id = ?1"), [id]).unwrap();
+        }
+        let taken = put.is_none_or(|row| {
+            let sql = format!("INSERT INTO {name} VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)");
+            let facets = &row.facets;
+            let row = params![
+                row.id,
+                facets.alias,
+                facets.owner,
+                facets.state,
+                facets.due,
+                row.revision,
+                row.body,
+                row.key_id,
+                row.mac
+            ];
+            self.connection.execute(&sql, row).is_ok()
+        });
+        self.connection.execute_batch("RELEASE edit").unwrap();
+        taken
+    }
+
+    fn undo(&mut self, table: Table, out: Option<&str>, put: Option<&Row>) {
+        let name = table.name();
+        if let Some(row) = put {
+            self.connection.execute(&format!("DELETE FROM {name} WHERE id = ?1"), [&row.id]).unwrap();
+        }
+        if out.is_some() {
+            let back = format!("INSERT INTO {name} SELECT * FROM old_{name}; DROP TABLE old_{name}");
+            self.connection.execute_batch(&back).unwrap();
+        }
+    }
+}
+
+/// Every place of every kind of row, in each state of it, once.
+fn altered(bench: &mut Bench) -> Vec<String> {
+    let key = std::sync::Arc::clone(&bench.keys);
+    let mut unseen = Vec::new();
+    for (table, seal) in KINDS {
+        let mut tried = BTreeSet::new();
+        for kept in rows(&bench.connection, *table) {
+            let mut all = Vec::new();
+            places(&kept.body, "", table.name(), &mut all);
+            for (pointer, shape) in all {
+                if !tried.insert((kept.state.clone(), shape.clone())) {
+                    continue;
+                }
+                let whole = seal(key.row(), &kept.body, kept.revision).unwrap();
+                let other = others(kept.body.pointer(&pointer).unwrap()).into_iter().find_map(|other| {
+                    let mut body = kept.body.clone();
+                    *body.pointer_mut(&pointer).unwrap() = other;
+                    seal(key.row(), &body, kept.revision).filter(|it| it.body != whole.body)
+                });
+                let found = other.and_then(|row| bench.with(*table, Some(&kept.id), Some(&row)));
+                if found.is_some_and(|it| it.is_empty()) {
+                    unseen.push(shape);
+                }
+            }
+        }
+    }
+    unseen.sort();
+    unseen.dedup();
+    unseen
+}
+
+fn removed_and_renumbered(bench: &mut Bench) -> BTreeSet<&'static str> {
+    let mut uncounted = BTreeSet::new();
+    let key = std::sync::Arc::clone(&bench.keys);
+    for (table, seal) in KINDS {
+        let mut tried: BTreeMap<String, u32> = BTreeMap::new();
+        for kept in rows(&bench.connection, *table) {
+            let turn = tried.entry(kept.state.clone()).or_default();
+            *turn += 1;
+            if *turn > if *table == Table::Events { EVENTS_MAX } else { EACH_MAX } {
+                continue;
+            }
+            let found = bench.with(*table, Some(&kept.id), None).unwrap();
+            assert!(!found.is_empty(), "{} {}: taken out", table.name(), kept.id);
+            if *table == Table::Outbox {
+                continue;
+            }
+            let row = seal(key.row(), &kept.body, kept.revision + 1).unwrap();
+            let found = bench.with(*table, Some(&kept.id), Some(&row)).unwrap();
+            if found.is_empty() {
+                uncounted.insert(table.name());
+            }
+        }
+    }
+    uncounted
+}
+
+/// What no single leaf tells.
+fn put_together(bench: &mut Bench) {
+    let keys = std::sync::Arc::clone(&bench.keys);
+    let key = keys.row();
+    let voted = bench.pick(Table::Holds, |it| it.body["votes"][0].is_object());
+    let mut twice = voted.body.clone();
+    let vote = twice["votes"][0].clone();
+    twice["votes"].as_array_mut().unwrap().push(vote.clone());
+    bench.instead(Table::Holds, &voted, &twice, "one person has two votes");
+    let mut author = voted.body.clone();
+    author["excluded"] = json!([vote["name"]]);
+    bench.instead(Table::Holds, &voted, &author, "an author has a vote");
+
+    for table in [Table::Entries, Table::States] {
+        let kept = bench.pick(table, |_| true);
+        let mut beyond = kept.body.clone();
+        beyond["version"] = json!(99);
+        if beyond.get("transition").is_some() {
+            beyond["transition"] = json!(format!("sha256:{}", "0".repeat(64)));
+        }
+        bench.beside(table, &seal_of(table)(key, &beyond, 1).unwrap(), "it lies beyond the head of its thread");
+    }
+    let placed = bench.pick(Table::Log, |_| true);
+    let pending = sealed::<Pending>(key, &json!({"event": placed.body["event"]}), 1).unwrap();
+    bench.beside(Table::Outbox, &pending, "it waits for a place that it has");
+
+    let thread = bench.pick(Table::Threads, |it| it.body["unresolved"] != json!([]));
+    let mut settled = thread.body.clone();
+    settled["unresolved"] = json!([]);
+    bench.instead(Table::Threads, &thread, &settled, "a lapsed write is not among those to be resolved");
+    let other = bench.pick(Table::Threads, |it| it.body["unresolved"] == json!([]));
+    let mut doubtful = other.body.clone();
+    doubtful["unresolved"] = json!([{"principal": "p", "write_id": "w"}]);
+    bench.instead(Table::Threads, &other, &doubtful, "a write to be resolved is not one that lapsed");
+
+    let outside = Row { mac: vec![0; 32], ..pending.clone() };
+    bench.beside(Table::Outbox, &outside, "it does not bear this gateway's seal");
+    let shapeless = Row::seal(key, Table::Outbox, "x".to_owned(), pending.facets.clone(), 1, "{}".to_owned());
+    let said = "it is sealed, but not of the shape or not findable as what it says";
+    bench.beside(Table::Outbox, &shapeless, said);
+}
+
+/// With the signing key too: a link of a chain that states something else, signed again.
+fn signed_again(bench: &mut Bench) {
+    let keys = std::sync::Arc::clone(&bench.keys);
+    let other_root = json!(format!("sha256:{}", "0".repeat(64)));
+    type Spoil<'a> = (&'a str, &'a dyn Fn(&mut Value, &mut Value));
+    let spoils: [Spoil<'_>; 2] = [
+        ("it does not begin at the state before", &|statement, _| statement["from"] = other_root.clone()),
+        ("what it owes does not follow from its chain", &|_, entry| entry["owes"] = json!(true)),
+    ];
+    let entry_row = bench.pick(Table::Entries, |it| it.body["thread"] == "round" && it.body["version"] == 1);
+    let transition_row = bench.pick(Table::Transitions, |it| it.body["digest"] == entry_row.body["transition"]);
+    let claims = entry_row.body["entry"].as_str().unwrap().split('.').nth(1).unwrap();
+    let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).unwrap()).unwrap();
+    for (finding, spoil) in spoils {
+        let (mut statement, mut entry) = (transition_row.body["statement"].clone(), claims.clone());
+        spoil(&mut statement, &mut entry);
+        let digest = serde_json::from_value::<Statement>(statement.clone()).unwrap().digest();
+        entry["transition"] = json!(digest);
+        let entry: Entry = serde_json::from_value(entry).unwrap();
+        let token = jws::sign(keys.signing(KeyUse::Chain), Typ::Entry, &entry);
+        let mut transition = transition_row.body.clone();
+        transition["statement"] = statement;
+        transition["digest"] = json!(digest);
+        transition["outcome"]["entry"] = json!(token);
+        let mut place = entry_row.body.clone();
+        place["transition"] = json!(digest);
+        place["entry"] = json!(token);
+        let place = sealed::<ChainRow>(keys.row(), &place, 1).unwrap();
+        let transition = sealed::<Transition>(keys.row(), &transition, transition_row.revision).unwrap();
+        assert!(bench.edit(Table::Entries, Some(&entry_row.id), Some(&place)));
+        assert!(bench.edit(Table::Transitions, Some(&transition_row.id), Some(&transition)));
+        let found = bench.findings();
+        bench.undo(Table::Entries, Some(&entry_row.id), Some(&place));
+        bench.undo(Table::Transitions, Some(&transition_row.id), Some(&transition));
+        assert!(found.iter().any(|it| it.ends_with(finding)), "{finding}: {found:#?}");
+    }
+}
+
+/// Every sentence that the audit's source has, up to where something is put in.
+fn sentences() -> BTreeSet<String> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/service/audit");
+    let mut all = BTreeSet::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        for line in text.lines().filter(|it| !it.trim_start().starts_with("//")) {
+            for literal in line.split('"').skip(1).step_by(2).filter(|it| it.contains(' ')) {
+                all.insert(literal.split('{').next().unwrap().trim_end().to_owned());
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn whatever_is_changed_and_sealed_again_is_found_and_every_finding_is_made_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let gateway = Gateway::open(folder.path()).await;
+        live_through(&gateway.service).await;
+        // The one write that is under way lapses, and the log says so.
+        gateway.clock.0.set_millis(LAPSED.as_millis().try_into().unwrap());
+        countersign::worker::lapse::run_once(&gateway.service).await.unwrap();
+    });
+    drop(runtime);
+    let mut bench = Bench::on(folder.path());
+    assert_eq!(bench.findings(), [""; 0], "the history itself is sound");
+    let uncounted = removed_and_renumbered(&mut bench);
+    put_together(&mut bench);
+    signed_again(&mut bench);
+    let unseen = altered(&mut bench);
+    assert_eq!(bench.findings(), [""; 0], "and everything was put back");
+    let stated: Vec<&str> = UNSEEN.iter().map(|it| it.0).collect();
+    let unsaid: Vec<String> =
+        sentences().into_iter().filter(|it| !bench.said.iter().any(|said| said.starts_with(it))).collect();
+    assert_eq!(uncounted.into_iter().collect::<Vec<_>>(), UNCOUNTED);
+    assert_eq!(unseen, stated);
+    assert_eq!(unsaid, [""; 0]);
+}

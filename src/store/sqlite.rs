@@ -184,8 +184,9 @@ fn prepare_file(connection: &Connection, synchronous: Synchronous) -> rusqlite::
     connection.pragma_update(None, "cache_size", -WRITER_CACHE_KIB)
 }
 
-/// What a busy gateway writes to, threads under way and the ends of every index, stays in memory.
-const WRITER_CACHE_KIB: i64 = 64 * 1024;
+/// The upper levels of every index that a busy gateway writes to stay in memory. SQLite walks through all of it at
+/// nearly every commit, so more is not faster.
+const WRITER_CACHE_KIB: i64 = 16 * 1024;
 
 fn migrate_file(connection: &mut Connection) -> Result<(), OpenError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(database)?;

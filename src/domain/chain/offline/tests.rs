@@ -152,8 +152,8 @@ fn an_entry_alone_still_binds_a_receipt() {
 
 /// A statement from and to trees of one leaf, and their opening.
 fn opened() -> (Statement, Value) {
-    let leaf = |value: &str| json!({"object": {"to": {"value": value, "salt": "A".repeat(43)}}});
-    let opening = json!({"from": leaf("Eva"), "to": leaf("Mallory")});
+    let leaf = |value: &str, salt: &str| json!({"object": {"to": {"value": value, "salt": salt.repeat(43)}}});
+    let opening = json!({"from": leaf("Eva", "A"), "to": leaf("Mallory", "E")});
     let read: Opening = serde_json::from_value(opening.clone()).unwrap();
     let statement = Statement { from: read.from.root().unwrap(), to: read.to.root().unwrap(), ..statement() };
     (statement, opening)

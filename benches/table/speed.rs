@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use countersign::clock::{Clock as _, SystemClock};
 use countersign::service::transitions::Answer;
 use serde_json::json;
 
@@ -71,7 +72,8 @@ impl Pair {
 async fn verify_requests(house: &Arc<House>) -> Vec<Request> {
     prepare(house, async |house| {
         let (thread, transition, receipt) = house.approved().await;
-        let write_id = countersign::random::uuid_v4().to_string();
+        // As docs/integrating.md tells writers to name them: in the order of time.
+        let write_id = countersign::random::uuid_v7(SystemClock.now()).to_string();
         let body = json!({"thread": thread, "transition": transition, "receipt": receipt, "write_id": write_id});
         Request { path: "/v1/verify".to_owned(), token: house.writer.clone(), body: body.to_string(), status: 200 }
     })

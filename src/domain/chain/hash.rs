@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
 /// What a hash is of. The text goes into the hash.
@@ -48,8 +48,8 @@ impl Tag {
 }
 
 /// SHA-256, written `sha256:` and 64 lowercase hex digits.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(try_from = "String")]
 pub struct Digest([u8; 32]);
 
 const PREFIX: &str = "sha256:";
@@ -75,13 +75,26 @@ impl Digest {
         &self.0
     }
 
+    /// The text form, without a place for it being asked for.
+    fn text(&self) -> [u8; Self::TEXT_LEN] {
+        let mut text = [0; Self::TEXT_LEN];
+        text[..PREFIX.len()].copy_from_slice(PREFIX.as_bytes());
+        for (pair, byte) in text[PREFIX.len()..].chunks_exact_mut(2).zip(self.0) {
+            pair[0] = HEX[usize::from(byte >> 4)];
+            pair[1] = HEX[usize::from(byte & 15)];
+        }
+        text
+    }
+
     /// Appends the text form to a buffer.
     pub fn write_to(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(PREFIX.as_bytes());
-        for byte in self.0 {
-            out.push(HEX[usize::from(byte >> 4)]);
-            out.push(HEX[usize::from(byte & 15)]);
-        }
+        out.extend_from_slice(&self.text());
+    }
+}
+
+impl Serialize for Digest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(std::str::from_utf8(&self.text()).expect("letters, digits and a colon"))
     }
 }
 
@@ -131,16 +144,13 @@ impl std::str::FromStr for Digest {
 
 impl From<Digest> for String {
     fn from(digest: Digest) -> String {
-        let mut text = String::with_capacity(Digest::TEXT_LEN);
-        text.push_str(PREFIX);
-        text.extend(digest.0.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(|it| char::from(HEX[usize::from(it)])));
-        text
+        digest.to_string()
     }
 }
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&String::from(*self))
+        f.pad(std::str::from_utf8(&self.text()).expect("letters, digits and a colon"))
     }
 }
 

@@ -9,7 +9,7 @@ use super::model::{NodePolicy, Policy};
 use super::outcome::Outcome;
 use super::request::{Request, RequestKind};
 use super::shape::{self, Seen};
-use super::sight::{Sight, in_order, told};
+use super::sight::{Sight, by_place, in_order, told};
 use super::verdict::{Audience, Judgement, Reason, ReasonCode, RejectCode, Violation};
 use super::view::project_by;
 use crate::domain::json::diff::{Change, diff};
@@ -86,8 +86,10 @@ impl Case<'_> {
         }
         let after = tried.as_ref().and_then(|it| it.as_ref().ok()).map(|it| &it.after);
         let of_node = self.node_schema_violations(patch, after, &claims, &sight);
-        let checks = [lists, form, schema, of_node];
-        let violations: Vec<_> = checks.into_iter().flat_map(|it| in_order(self.policy, it)).collect();
+        let [lists, form, schema, mut of_node] = [lists, form, schema, of_node].map(|it| in_order(self.policy, it));
+        // The node's schema and the flow's often say the same.
+        of_node.retain(|it| schema.binary_search_by(|other| by_place(other, it)).is_err());
+        let violations = [lists, form, schema, of_node].concat();
         match tried {
             Some(Ok(outcome)) if violations.is_empty() => self.decide(outcome, &claims, &sight, always, touched),
             _ => Judgement::Reject { violations },

@@ -1,5 +1,6 @@
 //! What an asker knows of the state after its own request: its reads, and what it set itself.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use super::bounds;
@@ -77,11 +78,16 @@ pub(super) fn told(fault: Fault) -> Violation {
     Violation::new(RejectCode::Schema, fault.pointer, fault.detail)
 }
 
+/// The order in which one check's violations are told.
+pub(super) fn by_place(a: &Violation, b: &Violation) -> Ordering {
+    (&a.pointer, a.code, &a.detail).cmp(&(&b.pointer, b.code, &b.detail))
+}
+
 /// Puts one check's violations into their fixed order, hides what is hidden, and bounds their number.
 pub(super) fn in_order(policy: &Policy, violations: Vec<Violation>) -> Vec<Violation> {
     let cut = |it: Violation| Violation { pointer: policy.cut(&it.pointer), ..it };
     let mut violations: Vec<_> = violations.into_iter().map(cut).collect();
-    violations.sort_by(|a, b| (&a.pointer, a.code, &a.detail).cmp(&(&b.pointer, b.code, &b.detail)));
+    violations.sort_by(by_place);
     violations.dedup();
     violations.truncate(bounds::VIOLATIONS_MAX);
     violations

@@ -36,6 +36,16 @@ fn all_violations_are_told_in_the_order_of_the_checks() {
     assert_eq!(refused(&judged), expected.map(|(code, pointer)| (code, pointer.to_owned())));
 }
 
+#[test]
+fn what_both_schemas_say_alike_is_told_once() {
+    let policy = policy(
+        "schema.additionalProperties = false\nschema.properties.z = {}\n[nodes.n]\nreads = [\"$\"]\nwrites = [\"$\"]\n\
+         [nodes.n.schema]\nadditionalProperties = false\nproperties.z = {}",
+    );
+    let judged = propose(&policy, &json!({}), Merge, json!({"extra": 1}));
+    assert_eq!(refused(&judged), [(Schema, "/extra".into())]);
+}
+
 const PLANNER: &str = "[nodes.n]\nreads = [\"$\"]\nwrites = [\"$\"]\n[nodes.n.schema.properties]\n";
 
 #[test]

@@ -69,15 +69,19 @@ impl Pair {
     }
 }
 
+/// Asked in the order in which they were approved, as a queue of writers would.
 async fn verify_requests(house: &Arc<House>) -> Vec<Request> {
-    prepare(house, async |house| {
+    let mut requests = prepare(house, async |house| {
         let (thread, transition, receipt) = house.approved().await;
         // As docs/integrating.md tells writers to name them: in the order of time.
         let write_id = countersign::random::uuid_v7(SystemClock.now()).to_string();
         let body = json!({"thread": thread, "transition": transition, "receipt": receipt, "write_id": write_id});
-        Request { path: "/v1/verify".to_owned(), token: house.writer.clone(), body: body.to_string(), status: 200 }
+        let body = body.to_string();
+        (thread, Request { path: "/v1/verify".to_owned(), token: house.writer.clone(), body, status: 200 })
     })
-    .await
+    .await;
+    requests.sort_by(|a, b| a.0.cmp(&b.0));
+    requests.into_iter().map(|it| it.1).collect()
 }
 
 pub async fn verify(kind: Kind) {

@@ -1,6 +1,7 @@
 //! Who may come in: accounts, tokens, sessions and one-time links.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -193,11 +194,11 @@ impl Service {
 
     /// The token that a text is, as this gateway remembers it: good enough for what the store looks at again when
     /// it commits, and decided afresh otherwise.
-    pub async fn presumed_token_of(&self, text: &str) -> Result<Stored<Token>> {
+    pub async fn presumed_token_of(&self, text: &str) -> Result<Arc<Stored<Token>>> {
         let (id, secret) = parts_of(text)?;
         match self.memory.recall::<Token>(id.as_str()) {
             Some(token) if is_usable(&token.record, secret) => Ok(token),
-            _ => self.token_of(text).await,
+            _ => self.token_of(text).await.map(Arc::new),
         }
     }
 

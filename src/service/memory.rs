@@ -81,9 +81,9 @@ impl Memory {
     }
 
     /// The record as this gateway last saw it. For beginning a decision that ends in a commit, and nothing else.
-    pub(super) fn recall<R: Record>(&self, id: &str) -> Option<Stored<R>> {
+    pub(super) fn recall<R: Record>(&self, id: &str) -> Option<Arc<Stored<R>>> {
         let known = self.shelf(R::TABLE).get(id)?;
-        known.downcast_ref::<Stored<R>>().cloned()
+        known.downcast().ok()
     }
 
     /// Keeps what was just read or written.

@@ -78,9 +78,9 @@ pub struct Settings {
 
 /// The facts that nearly every decision relies on.
 pub(super) struct Standing {
-    pub(super) gateway: Stored<Gateway>,
-    pub(super) flow: Stored<Flow>,
-    pub(super) thread: Stored<Thread>,
+    pub(super) gateway: Arc<Stored<Gateway>>,
+    pub(super) flow: Arc<Stored<Flow>>,
+    pub(super) thread: Arc<Stored<Thread>>,
 }
 
 impl Standing {
@@ -189,7 +189,8 @@ impl Service {
     async fn standing(&self, keys: &Keys, thread: Stored<Thread>) -> Result<Standing> {
         let gateway = self.gateway(keys).await?;
         let flow = self.fetch::<Flow>(keys, thread.record.flow.as_str()).await?;
-        Ok(Standing { gateway, flow: flow.ok_or(Error::Broken("the thread's flow is gone"))?, thread })
+        let flow = flow.ok_or(Error::Broken("the thread's flow is gone"))?;
+        Ok(Standing { gateway: Arc::new(gateway), flow: Arc::new(flow), thread: Arc::new(thread) })
     }
 
     /// Commits, and remembers what stands then; a refusal is a reason to forget what it was decided on.

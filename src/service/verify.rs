@@ -60,7 +60,7 @@ struct Gatekeeping<'a> {
     policy: Arc<Policy>,
     head: std::result::Result<Arc<Version>, DenialCode>,
     write: Option<Stored<Write>>,
-    receipt: Option<Stored<ReceiptRow>>,
+    receipt: Option<Arc<Stored<ReceiptRow>>>,
     ask: &'a VerifyAsk,
     now: Timestamp,
 }
@@ -101,7 +101,7 @@ impl Service {
         };
         let write = self.write_named(&keys, token, &ask.write_id).await?;
         let receipt = match head.as_ref().ok().and_then(|head| gate_receipt(head)) {
-            Some(jti) => self.fetch(&keys, jti.as_str()).await?,
+            Some(jti) => self.fetch(&keys, jti.as_str()).await?.map(Arc::new),
             None => None,
         };
         let now = self.now();

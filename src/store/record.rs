@@ -11,6 +11,9 @@ use crate::domain::keys::RowKey;
 use super::row::{Facets, Row, Seal, Table};
 use super::{Cursor, Filter, Store, StoreError};
 
+/// What most rows' content fits into, so that writing it grows nothing.
+const BODY_BYTES: usize = 2 * 1024;
+
 /// Content that is kept as rows of one table.
 pub trait Record: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
     /// The table.
@@ -27,7 +30,10 @@ pub trait Record: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
 
     /// The content as a sealed row of that revision.
     fn seal(&self, key: &RowKey, revision: i64) -> Result<Row, StoreError> {
-        let body = serde_json::to_string(self).map_err(|_| StoreError::Unreadable(Self::TABLE.name()))?;
+        let unreadable = |_| StoreError::Unreadable(Self::TABLE.name());
+        let mut body = Vec::with_capacity(BODY_BYTES);
+        serde_json::to_writer(&mut body, self).map_err(unreadable)?;
+        let body = String::from_utf8(body).map_err(|_| StoreError::Unreadable(Self::TABLE.name()))?;
         Ok(Row::seal(key, Self::TABLE, self.id(), self.facets(), revision, body))
     }
 }

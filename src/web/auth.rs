@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use actix_web::cookie::{Cookie, SameSite};
 use actix_web::dev::Payload;
@@ -22,12 +23,12 @@ use crate::service::error::Error;
 
 /// A machine whose role may call this route.
 #[derive(Clone, Debug)]
-pub struct Machine(pub Stored<Token>);
+pub struct Machine(pub Arc<Stored<Token>>);
 
 /// A machine whose role may call this route, as its token is remembered: for calls that the store looks at again
 /// when they commit, and that are decided on the token as it stands wherever they do not.
 #[derive(Clone, Debug)]
-pub struct Presumed(pub Stored<Token>);
+pub struct Presumed(pub Arc<Stored<Token>>);
 
 /// A person who is signed in.
 #[derive(Clone, Debug)]
@@ -49,7 +50,7 @@ impl FromRequest for Machine {
         Box::pin(async move {
             let app = app_of(&request);
             let token = match bearer(&request) {
-                Some(text) => app.service.token_of(&text).await,
+                Some(text) => app.service.token_of(&text).await.map(Arc::new),
                 None => Err(Error::Unauthenticated),
             };
             admitted(&request, &app, token).map(Self).map_err(|error| Problem::of(&request, error))
@@ -75,7 +76,11 @@ impl FromRequest for Presumed {
 }
 
 /// Whoever is known, does not ask too often, and has a role that may call this route.
-fn admitted(request: &HttpRequest, app: &App, token: Result<Stored<Token>, Error>) -> Result<Stored<Token>, Error> {
+fn admitted(
+    request: &HttpRequest,
+    app: &App,
+    token: Result<Arc<Stored<Token>>, Error>,
+) -> Result<Arc<Stored<Token>>, Error> {
     let token = token?;
     let taken = app.edge.requests.take(token.record.id.as_str(), app.service.now());
     taken.map_err(|_| Error::TooMany)?;

@@ -16,18 +16,18 @@ pub enum Gate {
     Observed {},
     /// By people; the receipt names them.
     Approved {
-        /// The review they did it on.
-        review: ReviewId,
         /// The receipt's id.
         receipt: Jti,
+        /// The review they did it on.
+        review: ReviewId,
     },
     /// By a writer that was let through and confirmed.
     Written {
-        /// The write.
-        write_id: WriteId,
         /// The receipt it used up, if the head needed one.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         receipt: Option<Jti>,
+        /// The write.
+        write_id: WriteId,
     },
 }
 
@@ -36,15 +36,15 @@ pub enum Gate {
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
 pub struct Entry {
-    pub iss: String,
-    pub thread: ThreadId,
-    pub version: u64,
-    pub transition: Digest,
-    pub parent: Option<Digest>,
-    pub gate: Gate,
-    pub owes: bool,
-    pub policy: Digest,
     pub committed_at: Timestamp,
+    pub gate: Gate,
+    pub iss: String,
+    pub owes: bool,
+    pub parent: Option<Digest>,
+    pub policy: Digest,
+    pub thread: ThreadId,
+    pub transition: Digest,
+    pub version: u64,
 }
 
 impl Entry {

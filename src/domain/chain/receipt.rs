@@ -13,12 +13,12 @@ use crate::domain::time::Timestamp;
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
 pub struct Approval {
-    pub reviewer: AccountId,
-    pub stage: u32,
     pub at: Timestamp,
-    pub method: Method,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub evidence: Option<Digest>,
+    pub method: Method,
+    pub reviewer: AccountId,
+    pub stage: u32,
 }
 
 /// How a person proved to be there.
@@ -36,20 +36,20 @@ pub enum Method {
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
 pub struct Receipt {
-    pub iss: String,
-    pub sub: ThreadId,
+    pub approvals: Vec<Approval>,
     pub aud: Vec<NodeId>,
-    pub jti: Jti,
-    pub iat: i64,
-    pub nbf: i64,
     pub exp: i64,
     pub flow: FlowId,
-    pub policy: Digest,
-    pub transition: Digest,
+    pub iat: i64,
+    pub iss: String,
+    pub jti: Jti,
+    pub nbf: i64,
     pub parent: Option<Digest>,
-    pub version: u64,
+    pub policy: Digest,
+    pub sub: ThreadId,
     pub to: Digest,
-    pub approvals: Vec<Approval>,
+    pub transition: Digest,
+    pub version: u64,
 }
 
 impl Receipt {
@@ -68,9 +68,9 @@ impl Receipt {
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
 pub struct Refusal {
+    pub at: Timestamp,
     pub reviewer: AccountId,
     pub stage: u32,
-    pub at: Timestamp,
 }
 
 /// The claims of a denial: what a refusal is signed as, useless at verify.
@@ -78,17 +78,17 @@ pub struct Refusal {
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
 pub struct Denial {
-    pub iss: String,
-    pub sub: ThreadId,
-    pub jti: Jti,
-    pub iat: i64,
     pub flow: FlowId,
-    pub policy: Digest,
-    pub transition: Digest,
-    pub parent: Option<Digest>,
-    pub review: ReviewId,
+    pub iat: i64,
+    pub iss: String,
+    pub jti: Jti,
     pub outcome: String,
+    pub parent: Option<Digest>,
+    pub policy: Digest,
+    pub review: ReviewId,
     pub reviewers: Vec<Refusal>,
+    pub sub: ThreadId,
+    pub transition: Digest,
 }
 
 impl Denial {
@@ -103,20 +103,20 @@ impl Denial {
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
 pub struct Verification {
-    pub iss: String,
-    pub sub: ThreadId,
     pub aud: PrincipalId,
-    pub iat: i64,
+    pub enforced: bool,
     pub exp: i64,
-    pub write_id: WriteId,
     pub fence: u64,
     pub flow: FlowId,
+    pub iat: i64,
+    pub iss: String,
     pub policy: Digest,
+    pub receipt: Option<Jti>,
+    pub sub: ThreadId,
+    pub to: Digest,
     pub transition: Digest,
     pub version: u64,
-    pub to: Digest,
-    pub receipt: Option<Jti>,
-    pub enforced: bool,
+    pub write_id: WriteId,
 }
 
 impl Verification {

@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 
+use serde::Serialize;
 use serde_json::{Map, Number, Value};
 
 use super::number::INTEGER_MAX;
@@ -12,11 +13,26 @@ mod tests;
 /// What a leaf or a small document takes.
 const CAPACITY: usize = 256;
 
+/// What a document that is signed takes.
+const SORTED_CAPACITY: usize = 1024;
+
 /// The canonical text of a value.
 pub fn canonical(value: &Value) -> String {
     let mut text = Vec::with_capacity(CAPACITY);
     write_canonical(value, &mut text);
     String::from_utf8(text).expect("it is made of strings and ASCII")
+}
+
+/// The canonical text of a struct whose members are declared in the order of their names, and that holds texts,
+/// booleans and integers only: serde writes it so as it stands, and no value of it is made first.
+pub fn canonical_of_sorted(sorted: &impl Serialize) -> String {
+    let mut text = Vec::with_capacity(SORTED_CAPACITY);
+    serde_json::to_writer(&mut text, sorted).expect("a plain struct with text keys");
+    debug_assert_eq!(
+        serde_json::to_value(sorted).map(|it| canonical(&it)).ok().as_deref(),
+        std::str::from_utf8(&text).ok()
+    );
+    String::from_utf8(text).expect("serde writes UTF-8")
 }
 
 /// Appends the canonical text of a value.

@@ -51,10 +51,11 @@ fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
         if wants("verify") || wants("sqlite") {
-            speed::verify(house::Kind::Sqlite).await;
+            speed::verify(house::Kind::Sqlite, speed::Order::Made).await;
+            speed::verify(house::Kind::Sqlite, speed::Order::Apart).await;
         }
         if wants("verify") || wants("postgres") {
-            speed::verify(house::Kind::Postgres).await;
+            speed::verify(house::Kind::Postgres, speed::Order::Made).await;
         }
         if wants("propose") {
             speed::propose().await;

@@ -167,16 +167,13 @@ pub struct Rejection {
     pub principal: PrincipalId,
     /// The hash of the patch.
     pub patch: Digest,
-    /// The beginning of the patch's canonical text.
+    /// The beginning of the patch's canonical text, without what the policy hides.
     pub excerpt: String,
     /// Every violation.
     pub errors: Vec<ResultError>,
     /// When.
     pub at: Timestamp,
 }
-
-/// How much of a rejected patch is kept to look at.
-pub const EXCERPT_CHARS_MAX: usize = 2_000;
 
 /// A version's place in its chain.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

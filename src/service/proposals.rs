@@ -16,14 +16,13 @@ use crate::domain::chain::hash::Digest;
 use crate::domain::chain::statement::Kind;
 use crate::domain::event::EventType;
 use crate::domain::id::{NodeId, ThreadId};
-use crate::domain::json::canonical::canonical;
 use crate::domain::json::patch::{Format, Patch};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::Keys;
-use crate::domain::policy::{Judgement, Policy, Reason, RejectCode, Request, RequestKind, Violation, judge};
+use crate::domain::policy::{Judgement, Policy, Reason, RejectCode, Request, RequestKind, Violation, excerpt, judge};
 use crate::domain::thread::Thread;
 use crate::domain::time::Timestamp;
-use crate::domain::transition::{EXCERPT_CHARS_MAX, Identity, Outcome, Rejection, Transition, patch_digest};
+use crate::domain::transition::{Identity, Outcome, Rejection, Transition, patch_digest};
 use crate::domain::write::ResultError;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
@@ -188,15 +187,15 @@ impl Service {
     async fn reject(&self, asking: &Asking<'_>, violations: Vec<Violation>) -> Result<Answer> {
         let now = self.now();
         let errors: Vec<ResultError> = violations.iter().map(result_error).collect();
-        let content = canonical(&asking.proposal.ask.content());
+        let content = asking.proposal.ask.content();
         let rejection = Rejection {
             identity: asking.identity,
             thread: asking.proposal.thread.clone(),
             flow: asking.standing.thread.record.flow.clone(),
             node: asking.proposal.node.clone(),
             principal: asking.token.record.principal(),
-            patch: patch_digest(&asking.proposal.ask.content()),
-            excerpt: content.chars().take(EXCERPT_CHARS_MAX).collect(),
+            patch: patch_digest(&content),
+            excerpt: excerpt(asking.policy, asking.proposal.ask.format(), &content),
             errors: errors.clone(),
             at: now,
         };

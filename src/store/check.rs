@@ -105,12 +105,21 @@ pub(super) fn can_be_asked(name: &str) -> bool {
 pub(super) fn can_be_listed(table: Table, filter: Filter<'_>, after: Option<&Cursor>) -> Result<bool, StoreError> {
     let word = match filter {
         Filter::All => "",
+        Filter::Latest if table.is_listed_by_moment() => "",
+        Filter::Latest => {
+            return Err(StoreError::Database(format!("rows of {} are not listed by moment", table.name())));
+        }
         Filter::Owner(word) | Filter::State(word) | Filter::DueBy(word, _) => {
             listed_by_facets(table)?;
             word
         }
     };
     Ok(can_be_asked(word) && after.is_none_or(|cursor| can_be_asked(&cursor.id)))
+}
+
+/// Where a list that goes backwards begins: before the cursor, or at its end; no moment is as late as that.
+pub(super) fn before(after: Option<&Cursor>) -> (i64, &str) {
+    after.map_or((i64::MAX, ""), |cursor| (cursor.due, cursor.id.as_str()))
 }
 
 /// The same for the last of an owner.

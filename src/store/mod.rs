@@ -55,7 +55,7 @@ pub enum StoreError {
 /// Decisions carry the gateway's time; a gateway further off than this would sign wrong times.
 pub const CLOCK_SKEW_MILLIS_MAX: i64 = 2_000;
 
-/// Which rows a list gives, in the order of their ids (or of their due moments, where it says so).
+/// Which rows a list gives, in the order of their ids unless it says otherwise.
 #[derive(Clone, Copy, Debug)]
 pub enum Filter<'a> {
     /// Every row.
@@ -66,6 +66,8 @@ pub enum Filter<'a> {
     State(&'a str),
     /// Rows in one state that are due by a moment, by due moment and then id.
     DueBy(&'a str, Timestamp),
+    /// Every row, the one with the last due moment first.
+    Latest,
 }
 
 /// Where a list goes on: after this row.
@@ -98,7 +100,8 @@ pub trait Store: Send + Sync {
     async fn get_many(&self, table: Table, ids: &[String]) -> Result<Vec<Row>, StoreError>;
 
     /// At most `limit` (and at most [`LIST_ROWS_MAX`]) rows, after the cursor. Refused where no index serves it:
-    /// by owner or state only where [`Table::is_listed_by_facets`], and an empty one is none.
+    /// by owner or state only where [`Table::is_listed_by_facets`], and an empty one is none; by due moment alone
+    /// only where [`Table::is_listed_by_moment`].
     async fn list(
         &self,
         table: Table,

@@ -74,6 +74,11 @@ impl Table {
             Self::Receipts | Self::Writes | Self::Events | Self::Outbox => false,
         }
     }
+
+    /// Whether the rows can be listed by their moments, the last first: what people look through, and nobody owns.
+    pub const fn is_listed_by_moment(self) -> bool {
+        matches!(self, Self::Rejections)
+    }
 }
 
 /// What a row is looked up by, besides its id.

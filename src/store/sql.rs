@@ -29,6 +29,8 @@ pub(super) struct Reads {
     pub(super) list_state: String,
     /// In a state and due by a moment, after a due moment and id.
     pub(super) list_due: String,
+    /// The whole table backwards by due moment, before a due moment and id.
+    pub(super) list_latest: String,
     /// The last of an owner; no cursor, no limit.
     pub(super) last_of: String,
 }
@@ -52,6 +54,7 @@ impl Reads {
             list_due: select(
                 "state = ?1 AND state <> '' AND due <= ?2 AND (due, id) > (?3, ?4) ORDER BY due, id LIMIT ?5",
             ),
+            list_latest: select("(due, id) < (?1, ?2) ORDER BY due DESC, id DESC LIMIT ?3"),
             last_of: select("owner >= ?1 AND owner <= ?1 AND owner <> '' ORDER BY owner DESC, id DESC LIMIT 1"),
         }
     }

@@ -58,6 +58,7 @@ pub const TABLE: &[Rule] = &[
     machine("POST", "/v1/writes/{write_id}/abort", &[Writer]),
     machine("POST", "/v1/receipts/{jti}/revocation", &[Admin]),
     machine("PUT", "/v1/halts/{scope}", &[Admin]),
+    machine("GET", "/v1/rejections", &[Auditor]),
     machine("GET", "/v1/events", &[Host, Auditor]),
     machine("POST", "/v1/flows/{flow}/policies", &[Admin]),
     person("GET", "/", EVERYBODY),
@@ -65,6 +66,7 @@ pub const TABLE: &[Rule] = &[
     person("POST", "/reviews/{review}/decision", &[PersonRole::Reviewer]),
     person("POST", "/reviews/{review}/revocation", &[PersonRole::Reviewer]),
     person("GET", "/threads/{thread}", EVERYBODY),
+    person("GET", "/rejections", EVERYBODY),
     person("POST", "/sign-out", EVERYBODY),
 ];
 

@@ -11,6 +11,7 @@ mod path;
 mod postgres;
 mod proxy;
 mod put_back;
+mod rejections;
 mod roles;
 mod taking_back;
 mod time;

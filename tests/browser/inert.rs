@@ -21,6 +21,13 @@ async fn hostile(gateway: &Gateway) -> (Payments, Held) {
     (payments, held)
 }
 
+async fn turned_away(gateway: &Gateway, payments: &Payments) {
+    let head = gateway.thread(payments, "order-9001", &crate::gateway::order()).await;
+    let ask = json!({"node": "planner", "parent": head, "patch": {HOSTILE: HOSTILE}});
+    let answer = gateway.post(&payments.agent, "/v1/threads/order-9001/transitions", &ask).await;
+    assert_eq!(answer.status, 422, "{answer:?}");
+}
+
 async fn nothing_acted(tab: &Tab) {
     assert_ne!(tab.js::<String>("document.title").await, "owned");
     for selector in ["main img", "main script", "main iframe", "main a[href^=javascript]", "main b", "main [onerror]"] {
@@ -35,15 +42,18 @@ async fn nothing_acted(tab: &Tab) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_an_agent_wrote_is_inert_on_every_page() {
     let gateway = spawn_gateway().await;
-    let (_, held) = hostile(&gateway).await;
+    let (payments, held) = hostile(&gateway).await;
     let browser = Chromium::open().await;
     let tab = browser.tab(&gateway).await;
     tab.sign_in("ana").await;
     let review = format!("/reviews/{}", held.review);
-    for path in ["/", review.as_str(), "/threads/order-8812"] {
+    turned_away(&gateway, &payments).await;
+    for path in ["/", review.as_str(), "/threads/order-8812", "/rejections"] {
         tab.goto(path).await;
         nothing_acted(&tab).await;
     }
+    let told = tab.text().await;
+    assert!(told.contains("write_not_allowed") && told.contains("U+202E"), "{told}");
     tab.goto(&review).await;
     assert!(tab.verdict("").await.contains("Recomputed in this browser: matches"));
     let text = tab.text().await;

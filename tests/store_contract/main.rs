@@ -79,6 +79,7 @@ promises! {
         rows_are_found_by_alias_and_many_at_once,
         names_that_cannot_be_are_not_found,
         a_list_that_no_index_serves_is_refused,
+        lists_of_the_latest_go_backwards_and_page,
     }
     seals: {
         a_row_edited_in_any_column_is_unsealed,

@@ -162,6 +162,34 @@ pub async fn a_list_that_no_index_serves_is_refused(database: Database) {
             assert_eq!(listed.is_ok(), table.is_listed_by_facets(), "{table:?} {filter:?}");
         }
         assert_eq!(store.last_of(*table, "x").await.is_ok(), table.is_listed_by_facets(), "{table:?}");
+        assert_eq!(
+            store.list(*table, Filter::Latest, None, 10).await.is_ok(),
+            table.is_listed_by_moment(),
+            "{table:?}"
+        );
         assert!(store.list(*table, Filter::All, None, 10).await.is_ok());
+    }
+}
+
+pub async fn lists_of_the_latest_go_backwards_and_page(database: Database) {
+    let store = database.open().await;
+    let moments = [7, 3, 3, 1_000_000, 0, 9, 3];
+    let named = moments.iter().enumerate();
+    let facets = |due: i64| Facets { due, ..Facets::default() };
+    let mut rows: Vec<Row> =
+        named.map(|(at, due)| sealed(Table::Rejections, &format!("é{at}"), facets(*due), 1)).collect();
+    store.commit(insert(&rows.iter().collect::<Vec<_>>())).await.unwrap();
+    rows.sort_by(|a, b| (b.facets.due, b.id.as_bytes()).cmp(&(a.facets.due, a.id.as_bytes())));
+    for size in [1, 2, 10] {
+        let mut pages: Vec<Row> = Vec::new();
+        loop {
+            let after = pages.last().map(|row| Cursor { due: row.facets.due, id: row.id.clone() });
+            let page = store.list(Table::Rejections, Filter::Latest, after.as_ref(), size).await.unwrap();
+            if page.is_empty() {
+                break;
+            }
+            pages.extend(page);
+        }
+        assert_eq!(pages, rows, "by {size}");
     }
 }

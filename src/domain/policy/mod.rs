@@ -8,6 +8,7 @@ mod bounds;
 mod claims;
 mod compile;
 mod error;
+mod excerpt;
 mod initial;
 mod judge;
 mod model;
@@ -25,6 +26,7 @@ mod view;
 
 pub use crate::domain::json::size::StateLimits;
 pub use error::{PolicyCode, PolicyError};
+pub use excerpt::excerpt;
 pub use initial::{Initial, judge_initial};
 pub use judge::judge;
 pub use model::{Approval, Comment, Covers, NodePolicy, Policy, Stage};

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use tokio_postgres::Error;
 use tokio_postgres::types::ToSql;
 
-use super::super::check::can_be_asked;
+use super::super::check::{before, can_be_asked};
 use super::super::row::{Facets, Row, Table};
 use super::super::sql::{Dialect, Grouped, Reads};
 use super::super::{Cursor, Filter, LIST_ROWS_MAX, StoreError, queue};
@@ -153,6 +153,11 @@ impl Query {
             Filter::State(state) => Self::new(table, &reads.list_state).with(state.to_owned()).with(due),
             Filter::DueBy(state, by) => {
                 Self::new(table, &reads.list_due).with(state.to_owned()).with(by.millis()).with(due)
+            }
+            Filter::Latest => {
+                let (due, id) = before(after);
+                let query = Self::new(table, &reads.list_latest).with(due).with(id.to_owned());
+                return query.with(i64::from(limit.min(LIST_ROWS_MAX)));
             }
         };
         query.with(id).with(i64::from(limit.min(LIST_ROWS_MAX)))

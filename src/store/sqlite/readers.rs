@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, ToSql};
 
-use super::super::check::{can_be_asked, can_be_listed, can_have_last, few_enough};
+use super::super::check::{before, can_be_asked, can_be_listed, can_have_last, few_enough};
 use super::super::row::{Row, Table};
 use super::super::sql::{Dialect, Reads, Single};
 use super::super::{Cursor, Filter, LIST_ROWS_MAX, StoreError};
@@ -76,6 +76,10 @@ impl Readers {
             Filter::DueBy(state, moment) => {
                 let parameters: [&dyn ToSql; 5] = [&state, &moment.millis(), &due, &id, &limit];
                 self.many(table, &reads.list_due, &parameters)
+            }
+            Filter::Latest => {
+                let (due, id) = before(after);
+                self.many(table, &reads.list_latest, &[&due, &id, &limit])
             }
         }
     }

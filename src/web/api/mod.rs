@@ -4,6 +4,7 @@ pub mod admin;
 pub mod body;
 pub mod open;
 pub mod problem;
+pub mod rejections;
 pub mod threads;
 pub mod transitions;
 pub mod writes;
@@ -43,6 +44,7 @@ use crate::web::auth::Machine;
         open::jwks,
         open::livez,
         open::readyz,
+        rejections::list,
         open::events,
     )
 )]
@@ -69,6 +71,7 @@ pub fn routes(config: &mut ServiceConfig) {
         .route("/v1/writes/{write_id}/abort", post().to(writes::abort))
         .route("/v1/receipts/{jti}/revocation", post().to(admin::revoke))
         .route("/v1/halts/{scope}", put().to(admin::halt))
+        .route("/v1/rejections", get().to(rejections::list))
         .route("/v1/events", get().to(open::events))
         .route("/v1/flows/{flow}/policies", post().to(admin::activate))
         .route("/.well-known/jwks.json", get().to(open::jwks))

@@ -10,6 +10,7 @@ pub mod inbox;
 pub mod local;
 pub mod nonce;
 pub mod parts;
+pub mod rejections;
 pub mod review;
 pub mod revocation;
 pub mod set_up;
@@ -51,5 +52,6 @@ pub fn routes(cfg: &mut ServiceConfig) {
                 .route(web::get().to(review::back))
                 .route(web::post().to(revocation::submit)),
         )
-        .service(web::resource("/threads/{thread}").route(web::get().to(thread::show)));
+        .service(web::resource("/threads/{thread}").route(web::get().to(thread::show)))
+        .service(web::resource("/rejections").route(web::get().to(rejections::show)));
 }

@@ -11,6 +11,7 @@ pub mod inbox;
 pub mod inert;
 pub mod opening;
 pub mod receipt;
+pub mod rejections;
 pub mod review;
 pub mod shell;
 pub mod sign_in;

@@ -1,0 +1,69 @@
+//! The beginning of a request that was turned away, for people to look at: inert, bounded, and without anything
+//! that stands where the policy hides.
+
+use serde_json::{Map, Value};
+
+use super::model::Policy;
+use crate::domain::json::canonical::canonical;
+use crate::domain::json::patch::Format;
+use crate::domain::json::pointer::Pointer;
+
+/// How much of a rejected request is kept to look at.
+pub const EXCERPT_CHARS_MAX: usize = 2_000;
+
+/// What stands for a value at or below something hidden, or at a place that cannot be told.
+const HIDDEN: &str = "[hidden]";
+
+/// What stands at the end of a text that goes on.
+const CUT: char = '…';
+
+/// The beginning of the request's canonical text.
+pub fn excerpt(policy: &Policy, format: Format, request: &Value) -> String {
+    let shown = match (format, request) {
+        (Format::JsonPatch, Value::Array(operations)) => {
+            Value::Array(operations.iter().map(|it| operation(policy, it)).collect())
+        }
+        _ => without_hidden(policy, request, &Pointer::root()),
+    };
+    let text = canonical(&shown);
+    match text.char_indices().nth(EXCERPT_CHARS_MAX) {
+        Some((end, _)) => format!("{}{CUT}", &text[..end]),
+        None => text,
+    }
+}
+
+fn without_hidden(policy: &Policy, value: &Value, at: &Pointer) -> Value {
+    if policy.hides(at) {
+        return Value::from(HIDDEN);
+    }
+    match value {
+        Value::Object(members) => {
+            let member = |(key, value): (&String, &Value)| (key.clone(), without_hidden(policy, value, &at.child(key)));
+            Value::Object(members.iter().map(member).collect())
+        }
+        Value::Array(items) => {
+            items.iter().enumerate().map(|(index, it)| without_hidden(policy, it, &at.index(index))).collect()
+        }
+        leaf => leaf.clone(),
+    }
+}
+
+/// An operation of a JSON Patch: its value stands where its path points, which may be nowhere.
+fn operation(policy: &Policy, operation: &Value) -> Value {
+    let Value::Object(members) = operation else { return Value::from(HIDDEN) };
+    let place = |name: &str| Pointer::try_from(members.get(name)?.as_str()?).ok();
+    let path = place("path");
+    let member = |(name, value): (&String, &Value)| {
+        let shown = match (name.as_str(), &path) {
+            ("op", _) => value.clone(),
+            ("path" | "from", _) => place(name).map_or(Value::from(HIDDEN), |it| policy.cut(&it).to_string().into()),
+            ("value", Some(path)) => without_hidden(policy, value, path),
+            _ => Value::from(HIDDEN),
+        };
+        (name.clone(), shown)
+    };
+    Value::Object(members.iter().map(member).collect::<Map<_, _>>())
+}
+
+#[cfg(test)]
+mod tests;

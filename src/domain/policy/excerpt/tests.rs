@@ -1,0 +1,52 @@
+use serde_json::json;
+
+use super::super::tests::policy;
+use super::*;
+
+const POLICY: &str = r#"
+[nodes.planner]
+reads = ["payment", "memo", "items"]
+writes = ["payment", "memo", "items"]
+
+[redaction]
+hide = ["payment.card.*", "items.*.secret"]
+"#;
+
+fn told(format: Format, request: &Value) -> String {
+    excerpt(&policy(POLICY), format, request)
+}
+
+#[test]
+fn what_the_policy_hides_is_not_in_an_excerpt_of_any_form() {
+    let secret = "4111-1111";
+    let card = json!({"payment": {"amount": 5, "card": {"number": secret, "more": {"x": secret}}}});
+    let expected = r#"{"payment":{"amount":5,"card":{"more":"[hidden]","number":"[hidden]"}}}"#;
+    assert_eq!(told(Format::Merge, &card), expected);
+    assert_eq!(told(Format::MergePatch, &card), expected);
+    let operations = [
+        json!([{"op": "replace", "path": "/payment", "value": card["payment"]}]),
+        json!([{"op": "replace", "path": "", "value": card}]),
+        json!([{"op": "add", "path": "/payment/card/number", "value": secret}]),
+        json!([{"op": "add", "path": "/payment/card/number/4111-1111/deep", "value": 1}]),
+        json!([{"op": "move", "path": "/memo", "from": "/payment/card/number/4111-1111"}]),
+        json!([{"op": "add", "path": "/items/-", "value": {"secret": secret, "name": "a"}}]),
+        json!([{"op": "add", "path": "no pointer", "value": secret}]),
+        json!([{"op": "add", "value": secret}]),
+        json!([{"op": "add", "path": "/memo", "value": 1, "other": secret}]),
+        json!([secret]),
+    ];
+    for request in operations {
+        let told = told(Format::JsonPatch, &request);
+        assert!(told.contains("[hidden]") || told.contains("/payment/card/number"), "{told}");
+        assert!(!told.contains(secret), "{told}");
+    }
+}
+
+#[test]
+fn an_excerpt_is_bounded_and_says_that_it_was_cut() {
+    let whole = told(Format::Merge, &json!({"memo": "é".repeat(100)}));
+    assert_eq!(whole, format!(r#"{{"memo":"{}"}}"#, "é".repeat(100)));
+    let cut = told(Format::Merge, &json!({"memo": "é".repeat(10_000)}));
+    assert_eq!(cut.chars().count(), EXCERPT_CHARS_MAX + 1);
+    assert!(cut.ends_with("é…"), "what is cut is not cut silently");
+}

@@ -1,0 +1,57 @@
+//! Rejected attempts, for those who read everything.
+
+use actix_web::web::{Data, Query};
+use actix_web::{HttpRequest, HttpResponse};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::problem::Problem;
+use crate::domain::transition::Rejection;
+use crate::service::error::Error;
+use crate::service::rejections::Older;
+use crate::web::app::App;
+use crate::web::auth::Machine;
+
+/// Which page.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Page {
+    page_size: Option<u32>,
+    page_token: Option<String>,
+}
+
+/// Rejections on a page, unless told otherwise, and at most.
+const PAGE: (u32, u32) = (50, 200);
+
+/// Attempts that the policy turned away, the latest first; what it hides is hidden here too.
+#[utoipa::path(get, path = "/v1/rejections", params(("page_size" = Option<u32>, Query), ("page_token" = Option<String>, Query)), responses((status = 200, description = "Who tried what, and the codes it was turned away with")))]
+pub async fn list(
+    request: HttpRequest,
+    app: Data<App>,
+    _auditor: Machine,
+    query: Query<Page>,
+) -> Result<HttpResponse, Problem> {
+    let done = async {
+        let after = match &query.page_token {
+            Some(token) => {
+                let detail = "page_token is a next_page_token of this list";
+                Some(Older::read(token).ok_or(Error::invalid("/page_token", detail))?)
+            }
+            None => None,
+        };
+        let size = query.page_size.unwrap_or(PAGE.0).clamp(1, PAGE.1);
+        let (rejections, next) = app.service.rejections(after.as_ref(), size).await?;
+        let rejections: Vec<Value> = rejections.iter().map(told).collect();
+        let next = next.map(|it| it.token());
+        Ok(HttpResponse::Ok().json(json!({"rejections": rejections, "next_page_token": next})))
+    };
+    done.await.map_err(|error| Problem::of(&request, error))
+}
+
+fn told(rejection: &Rejection) -> Value {
+    let Rejection { identity, thread, flow, node, principal, patch, excerpt, errors, at } = rejection;
+    json!({
+        "proposal": identity, "thread": thread, "flow": flow, "node": node, "principal": principal,
+        "patch_digest": patch, "excerpt": excerpt, "errors": errors, "at": at,
+    })
+}

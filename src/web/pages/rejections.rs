@@ -1,0 +1,75 @@
+//! `GET /rejections`: what the policy turned away, the latest first.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+use serde::Deserialize;
+
+use super::failure::Failure;
+use super::inbox::WAITING_MAX;
+use super::parts::{html, moment};
+use super::view::rejections::{ErrorRow, RejectedRow, RejectionsPage};
+use super::view::shell::Hash;
+use super::view::text::{Json, Line, Path};
+use super::visitor::Visitor;
+use crate::domain::time::Timestamp;
+use crate::domain::transition::Rejection;
+use crate::domain::write::ResultError;
+use crate::service::error::{Error, Result};
+use crate::service::rejections::Older;
+use crate::web::app::App;
+
+/// Attempts on one page.
+const ROWS_MAX: u32 = 25;
+
+/// Violations that one row lists.
+const ERRORS_SHOWN: usize = 6;
+
+/// `?older=`: the page after that attempt.
+#[derive(Deserialize)]
+pub struct Where {
+    older: Option<String>,
+}
+
+/// `GET /rejections`.
+pub async fn show(
+    app: web::Data<App>,
+    request: HttpRequest,
+    visitor: Visitor,
+    query: web::Query<Where>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let page = page(&app, &visitor, query.older.as_deref()).await.map_err(|error| Failure::of(&request, error))?;
+    Ok(html(StatusCode::OK, page.render()))
+}
+
+async fn page(app: &App, visitor: &Visitor, older: Option<&str>) -> Result<RejectionsPage> {
+    let (service, viewer) = (&app.service, visitor.account());
+    let after = older.map(|token| Older::read(token).ok_or(Error::NotFound("page"))).transpose()?;
+    let (rejections, next) = service.rejections(after.as_ref(), ROWS_MAX).await?;
+    let now = service.now();
+    Ok(RejectionsPage {
+        shell: visitor.shell(service.waiting_for(viewer, WAITING_MAX).await?, None),
+        rows: rejections.iter().map(|it| row(it, now)).collect(),
+        older_url: next.map(|it| format!("/rejections?older={}", it.token())),
+    })
+}
+
+fn row(rejection: &Rejection, now: Timestamp) -> RejectedRow {
+    let error = |it: &ResultError| ErrorRow {
+        code: Line::new(it.code.as_str()),
+        path: (!it.pointer.is_empty()).then(|| Path::new(it.pointer.as_str())),
+        detail: Line::new(it.detail.as_str()),
+    };
+    RejectedRow {
+        node: Line::new(rejection.node.as_str()),
+        flow: Line::new(rejection.flow.as_str()),
+        thread: Line::new(rejection.thread.as_str()),
+        thread_url: format!("/threads/{}", rejection.thread),
+        principal: Line::new(rejection.principal.as_str()),
+        errors: rejection.errors.iter().take(ERRORS_SHOWN).map(error).collect(),
+        more_errors: rejection.errors.len().saturating_sub(ERRORS_SHOWN),
+        patch: Hash::new(rejection.patch.to_string()),
+        excerpt: Json::new(rejection.excerpt.as_str()),
+        at: moment(rejection.at, now),
+    }
+}

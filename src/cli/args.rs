@@ -13,13 +13,14 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::config::Flags;
-use crate::domain::id::{Jti, ThreadId};
+use crate::domain::id::{Jti, NodeId, ThreadId};
+use crate::domain::json::patch::Format;
 use crate::domain::keys::KeyUse;
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
 pub use access::{Token, TokenAdd, TokenRevoke, User, UserAdd, UserName};
 pub use values::{Halted, Input, Scope};
-use values::{digest, input, key_use, label, moment, scope, secret};
+use values::{digest, format, input, key_use, label, moment, scope, secret};
 
 /// A gateway that holds what AI agents would write until people have signed exactly that.
 ///
@@ -108,9 +109,9 @@ pub enum Policy {
     Check(PolicyFile),
     /// Make a policy the one that its flow is judged by.
     Activate(PolicyActivate),
-    /// Not built yet.
-    #[command(name = "what-if", hide = true)]
-    WhatIf(Later),
+    /// Say what a policy would make of a patch, with no gateway and no effect.
+    #[command(name = "what-if")]
+    WhatIf(PolicyWhatIf),
 }
 
 /// `policy check …`
@@ -128,6 +129,25 @@ pub struct PolicyActivate {
     /// The digest of an earlier policy whose heads may still be written; may be said several times.
     #[arg(long = "accept", value_name = "DIGEST", value_delimiter = ',', value_parser = digest)]
     pub accepts: Vec<String>,
+}
+
+/// `policy what-if …`
+#[derive(clap::Args, Debug)]
+pub struct PolicyWhatIf {
+    /// The policy, in TOML; its schemas lie beside it.
+    pub file: PathBuf,
+    /// The state before, in JSON.
+    #[arg(long, value_name = "FILE")]
+    pub state: PathBuf,
+    /// The patch, in JSON.
+    #[arg(long, value_name = "FILE")]
+    pub patch: PathBuf,
+    /// The node that asks.
+    #[arg(long, value_name = "NODE")]
+    pub node: NodeId,
+    /// The patch's form: merge, merge-patch or json-patch.
+    #[arg(long, value_name = "FORM", value_parser = format, default_value = "merge")]
+    pub format: Format,
 }
 
 /// `verify …`
@@ -276,9 +296,6 @@ impl Args {
         let args = Self::try_parse_from(line)?;
         match &args.command {
             Command::Guard(_) => Err(refuse(ErrorKind::InvalidSubcommand, "`countersign guard` is not built yet")),
-            Command::Policy(Policy::WhatIf(_)) => {
-                Err(refuse(ErrorKind::InvalidSubcommand, "`countersign policy what-if` is not built yet"))
-            }
             Command::Token(Token::Add(token)) => match token.misfit() {
                 Some(problem) => Err(refuse(ErrorKind::MissingRequiredArgument, problem)),
                 None => Ok(args),

@@ -1,18 +1,20 @@
-//! `policy check|activate`: a policy file, with the schemas that it names beside it.
+//! `policy check|activate|what-if`: a policy file, with the schemas that it names beside it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::args;
 use super::output::Output;
 use super::{CliError, Exit, beside};
 use crate::config::{Config, ConfigError};
 use crate::domain::chain::hash::Digest;
-use crate::domain::policy::{Policy, PolicySource};
+use crate::domain::json::canonical::canonical;
+use crate::domain::json::parse::{Limits, parse};
+use crate::domain::policy::{Policy, PolicySource, RedactedChange, StateLimits, Supposed, Verdict, what_if};
 use crate::service::error::Error;
 
 /// Longer files are no policies; the domain's own bound is below this and says so with more words.
@@ -27,7 +29,7 @@ pub fn run(
     match command {
         args::Policy::Check(check) => say_if_sound(&check.file, out),
         args::Policy::Activate(activate) => put_in_force(activate, &config()?, out),
-        args::Policy::WhatIf(_) => Err(CliError::NotBuilt("`countersign policy what-if`")),
+        args::Policy::WhatIf(ask) => suppose(ask, out),
     }
 }
 
@@ -74,6 +76,60 @@ fn put_in_force(activate: &args::PolicyActivate, config: &Config, out: &mut Outp
         || json!({"flow": activated.flow, "policy": activated.policy, "accepts": activated.accepts}),
     )?;
     Ok(Exit::Yes)
+}
+
+/// Exits with 0 for what would commit by itself, and with 1 for what people would be asked or what is refused.
+fn suppose(ask: &args::PolicyWhatIf, out: &mut Output<'_>) -> Result<Exit, CliError> {
+    let Ok(policy) = Policy::compile(&source_of(&ask.file)?) else { return unsound(&ask.file, out) };
+    let (state, patch) = (document(&ask.state)?, document(&ask.patch)?);
+    if !state.is_object() {
+        return Err(CliError::Given(format!("{}: a state is a JSON object", ask.state.display())));
+    }
+    let supposed = Supposed { state: &state, node: &ask.node, format: ask.format, patch: &patch };
+    let told = what_if(&policy, &supposed, &StateLimits::default());
+    let mut text = told.outcome.as_str().to_owned();
+    let reasons = told.reasons.iter().map(|it| it.text.clone());
+    let errors = told.errors.iter().map(|it| format!("{} at {:?}: {}", it.code, it.pointer.to_string(), it.detail));
+    for line in reasons.chain(errors).chain(told.diff.iter().map(change)) {
+        text.push_str("\n  ");
+        text.push_str(&line);
+    }
+    out.answer(text, || json!(told))?;
+    Ok(if told.outcome == Verdict::Commit { Exit::Yes } else { Exit::No })
+}
+
+/// A policy that cannot be judged by is no answer to what it would say.
+fn unsound(file: &Path, out: &mut Output<'_>) -> Result<Exit, CliError> {
+    say_if_sound(file, out)?;
+    Ok(Exit::CouldNotTell)
+}
+
+fn document(path: &Path) -> Result<Value, CliError> {
+    let text = read(path)?;
+    parse(text.as_bytes(), &Limits::default()).map_err(|error| CliError::Given(format!("{}: {error}", path.display())))
+}
+
+/// A line of the diff. JSON escapes what a terminal would act on; a pointer is written as JSON for that.
+fn change(change: &RedactedChange) -> String {
+    let side = |value: &Option<Value>| value.as_ref().map_or("nothing".to_owned(), canonical_ascii);
+    match change {
+        RedactedChange::Hidden { pointer, .. } => format!("{}: a hidden value", canonical_ascii(&json!(pointer))),
+        RedactedChange::Shown { pointer, before, after } => {
+            format!("{}: {} → {}", canonical_ascii(&json!(pointer)), side(before), side(after))
+        }
+    }
+}
+
+/// JSON in ASCII, so that nothing in it can reorder, hide or command.
+fn canonical_ascii(value: &Value) -> String {
+    let mut text = String::new();
+    for unit in canonical(value).chars() {
+        match unit {
+            ' '..='~' => text.push(unit),
+            other => other.encode_utf16(&mut [0; 2]).iter().for_each(|it| text.push_str(&format!("\\u{it:04x}"))),
+        }
+    }
+    text
 }
 
 /// The text and the schemas beside it. A schema that is not there is left out: what names it says so, with its line.

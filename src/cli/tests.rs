@@ -82,3 +82,68 @@ fn without_a_keyring_the_line_cannot_tell_and_makes_none() {
     assert!(err.contains("keyring.json") && err.contains("countersign serve"), "{err}");
     assert_eq!(std::fs::read_dir(data.path()).unwrap().count(), 0);
 }
+
+const SUPPOSED: &str = r#"
+flow = "payments"
+protected = ["target_user_id"]
+
+[nodes.planner]
+reads = ["target_user_id", "note", "card"]
+writes = ["target_user_id", "note", "card"]
+
+[approval]
+[[approval.stages]]
+groups = ["reviewers"]
+
+[redaction]
+hide = ["card"]
+"#;
+
+/// What `policy what-if` makes of a patch of `planner`, and its answer.
+fn supposed(patch: &str, rest: &str) -> (Exit, String, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let (policy, patch) = (file("policy.toml", SUPPOSED), file("patch.json", patch));
+    let state = file("state.json", r#"{"target_user_id": 17, "note": "a", "card": "4111"}"#);
+    line(folder.path(), &format!("policy what-if {policy} --state {state} --patch {patch} --node planner {rest}"))
+}
+
+#[test]
+fn what_a_policy_would_make_of_a_patch_is_said_without_a_gateway() {
+    let (exit, out, _) = supposed(r#"{"note": "b"}"#, "");
+    assert_eq!((exit, out.as_str()), (Exit::Yes, "commit\n  \"/note\": \"a\" → \"b\"\n"));
+    let (exit, out, _) = supposed(r#"{"target_user_id": 42, "card": "5555"}"#, "");
+    assert_eq!(exit, Exit::No);
+    assert!(out.starts_with("hold\n") && out.contains("\"/target_user_id\": 17 → 42"), "{out}");
+    assert!(out.contains("\"/card\": a hidden value") && !out.contains("5555") && !out.contains("4111"), "{out}");
+    let (exit, out, _) =
+        supposed(r#"[{"op": "add", "path": "/is_admin", "value": true}]"#, "--format json-patch --json");
+    let told: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((exit, &told["outcome"]), (Exit::No, &"reject".into()));
+    assert_eq!(
+        (&told["errors"][0]["code"], &told["errors"][0]["pointer"]),
+        (&"write_not_allowed".into(), &"/is_admin".into())
+    );
+    assert_eq!(supposed("[]", "").1, "reject\n  patch_failed at \"\": this is not a patch of the format named\n");
+}
+
+#[test]
+fn what_cannot_be_read_is_no_answer_of_a_policy() {
+    let (exit, out, err) = supposed(r#"{"note": 1, "note": 2}"#, "");
+    assert_eq!((exit, out.as_str()), (Exit::CouldNotTell, ""));
+    assert!(err.contains("patch.json: two keys of one object are equal"), "{err}");
+    let folder = tempfile::tempdir().unwrap();
+    let (exit, _, err) = line(folder.path(), "policy what-if /nowhere/p.toml --state s --patch p --node planner");
+    assert!(exit == Exit::CouldNotTell && err.contains("cannot read /nowhere/p.toml"), "{err}");
+}
+
+#[test]
+fn what_an_agent_wrote_cannot_act_on_a_terminal() {
+    let (_, out, _) = supposed("{\"note\": \"\u{202e}\\u001b[2Jpaid\"}", "");
+    assert!(out.chars().all(|it| it == '\n' || it == '→' || it.is_ascii_graphic() || it == ' '), "{out:?}");
+    assert!(out.contains("\\u202e") && out.contains("\\u001b"), "{out}");
+}

@@ -12,8 +12,9 @@ use crate::domain::event::EventType;
 use crate::domain::flow::{Flow, PolicyRow};
 use crate::domain::id::{FlowId, PrincipalId};
 use crate::domain::keys::Keys;
-use crate::domain::policy::{Policy, PolicySource};
+use crate::domain::policy::{Policy, PolicySource, Supposed, WhatIf, what_if};
 use crate::store::change::Draft;
+use crate::store::{Filter, LIST_ROWS_MAX};
 
 /// How many compiled policies are kept; a gateway has a few flows with a few versions each.
 const POLICIES_MAX: usize = 256;
@@ -123,6 +124,34 @@ impl Service {
         }
         self.commit(draft.finish()).await?;
         Ok(Activated { flow: id, policy: digest, accepts: flow.accepts })
+    }
+
+    /// Every flow, by name.
+    pub async fn flows(&self) -> Result<Vec<FlowId>> {
+        let keys = self.keys()?;
+        let flows = self.reader(&keys).list::<Flow>(Filter::All, None, LIST_ROWS_MAX).await?;
+        Ok(flows.into_iter().map(|it| it.record.id).collect())
+    }
+
+    /// Judges a supposed request by the flow's active policy, or by a candidate. Nothing comes of it.
+    pub async fn what_if(
+        &self,
+        flow: &FlowId,
+        candidate: Option<&PolicySource>,
+        supposed: &Supposed<'_>,
+    ) -> Result<WhatIf> {
+        if !supposed.state.is_object() {
+            return Err(Error::invalid("/state", "a state is a JSON object"));
+        }
+        let active = self.active_policy(flow).await?;
+        let policy = match candidate {
+            Some(source) => Arc::new(Policy::compile(source).map_err(Error::Policy)?),
+            None => active,
+        };
+        if policy.flow() != flow {
+            return Err(Error::invalid("/policy", "the policy's flow is not the one in the address"));
+        }
+        Ok(what_if(&policy, supposed, self.limits()))
     }
 
     /// The active policy of a flow, with its text.

@@ -19,7 +19,9 @@ use crate::domain::id::{NodeId, ThreadId};
 use crate::domain::json::patch::{Format, Patch};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::Keys;
-use crate::domain::policy::{Judgement, Policy, Reason, RejectCode, Request, RequestKind, Violation, excerpt, judge};
+use crate::domain::policy::{
+    Judgement, Policy, Reason, RejectCode, Request, RequestKind, Violation, excerpt, judge, unreadable,
+};
 use crate::domain::thread::Thread;
 use crate::domain::time::Timestamp;
 use crate::domain::transition::{Identity, Outcome, Rejection, Transition, patch_digest};
@@ -319,11 +321,6 @@ fn check_words(proposal: &Proposal) -> Result<()> {
     }
     let long = proposal.rationale.as_ref().is_some_and(|it| it.chars().count() > RATIONALE_CHARS_MAX);
     if long { Err(Error::invalid("/rationale", format!("at most {RATIONALE_CHARS_MAX} characters"))) } else { Ok(()) }
-}
-
-fn unreadable(pointer: Pointer) -> Judgement {
-    let violation = Violation::new(RejectCode::PatchFailed, pointer, "this is not a patch of the format named");
-    Judgement::Reject { violations: vec![violation] }
 }
 
 pub(super) fn result_error(violation: &Violation) -> ResultError {

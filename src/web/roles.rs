@@ -61,12 +61,15 @@ pub const TABLE: &[Rule] = &[
     machine("GET", "/v1/rejections", &[Auditor]),
     machine("GET", "/v1/events", &[Host, Auditor]),
     machine("POST", "/v1/flows/{flow}/policies", &[Admin]),
+    machine("POST", "/v1/flows/{flow}/judgements", &[Admin, Auditor]),
     person("GET", "/", EVERYBODY),
     person("GET", "/reviews/{review}", EVERYBODY),
     person("POST", "/reviews/{review}/decision", &[PersonRole::Reviewer]),
     person("POST", "/reviews/{review}/revocation", &[PersonRole::Reviewer]),
     person("GET", "/threads/{thread}", EVERYBODY),
     person("GET", "/rejections", EVERYBODY),
+    person("GET", "/what-if", EVERYBODY),
+    person("POST", "/what-if", EVERYBODY),
     person("POST", "/sign-out", EVERYBODY),
 ];
 

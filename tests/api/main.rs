@@ -13,5 +13,6 @@ mod proxy;
 mod put_back;
 mod rejections;
 mod roles;
+mod supposed;
 mod taking_back;
 mod time;

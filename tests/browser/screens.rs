@@ -107,6 +107,14 @@ async fn every_screen_fits_and_can_be_looked_at() {
     tab.goto("/rejections").await;
     let _: bool = tab.js("(document.querySelector('.excerpt').open = true)").await;
     album.take(&tab, "rejections").await;
+    tab.goto("/what-if").await;
+    album.take(&tab, "what-if").await;
+    tab.fill("Node", "planner").await;
+    tab.fill("State before", &order().to_string()).await;
+    tab.fill("Patch", "{\"target_user_id\": 42, \"memo\": \"as agreed\"}").await;
+    tab.press("Judge").await;
+    assert!(tab.text().await.contains("It would be held: people would be asked."));
+    album.take(&tab, "what-if-held").await;
     tab.goto("/nowhere").await;
     album.take(&tab, "error").await;
     browser.close().await;

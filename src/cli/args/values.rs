@@ -6,6 +6,7 @@ use clap::ValueEnum;
 
 use crate::domain::account::{MachineRole, PersonRole};
 use crate::domain::id::FlowId;
+use crate::domain::json::patch::Format;
 use crate::domain::keys::KeyUse;
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
@@ -84,6 +85,11 @@ pub(super) fn digest(text: &str) -> Result<String, String> {
 
 /// A token has two dots and nothing but base64url around them; every path that has those too can be said
 /// with `./` in front.
+pub(super) fn format(text: &str) -> Result<Format, String> {
+    let all = [Format::Merge, Format::MergePatch, Format::JsonPatch];
+    all.into_iter().find(|it| it.as_str() == text).ok_or_else(|| "merge, merge-patch or json-patch".to_owned())
+}
+
 pub(super) fn input(text: &str) -> Result<Input, String> {
     let base64url =
         |part: &str| !part.is_empty() && part.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_".contains(&it));

@@ -23,6 +23,7 @@ mod source;
 mod toml_reader;
 mod verdict;
 mod view;
+mod what_if;
 
 pub use crate::domain::json::size::StateLimits;
 pub use error::{PolicyCode, PolicyError};
@@ -36,6 +37,7 @@ pub use request::{Request, RequestKind};
 pub use source::PolicySource;
 pub use verdict::{Audience, Judgement, Reason, ReasonCode, RejectCode, Violation};
 pub use view::{changed_for, diff_for, project};
+pub use what_if::{Supposed, Verdict, WhatIf, unreadable, what_if};
 
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,7 @@
 
 pub mod admin;
 pub mod body;
+pub mod judgements;
 pub mod open;
 pub mod problem;
 pub mod rejections;
@@ -44,6 +45,7 @@ use crate::web::auth::Machine;
         open::jwks,
         open::livez,
         open::readyz,
+        judgements::judge,
         rejections::list,
         open::events,
     )
@@ -74,6 +76,7 @@ pub fn routes(config: &mut ServiceConfig) {
         .route("/v1/rejections", get().to(rejections::list))
         .route("/v1/events", get().to(open::events))
         .route("/v1/flows/{flow}/policies", post().to(admin::activate))
+        .route("/v1/flows/{flow}/judgements", post().to(judgements::judge))
         .route("/.well-known/jwks.json", get().to(open::jwks))
         .route("/openapi.json", get().to(open::openapi))
         .route("/livez", get().to(open::livez))

@@ -18,6 +18,7 @@ pub mod sign_in;
 pub mod thread;
 pub mod view;
 pub mod visitor;
+pub mod what_if;
 
 use actix_web::web::{self, ServiceConfig};
 
@@ -25,6 +26,9 @@ use failure::Failure;
 
 /// A comment of 4,000 characters, each of which may take 12 bytes in a form, and the fields around it.
 const FORM_BYTES_MAX: usize = 64 * 1024;
+
+/// A state and a patch of 1 MiB each; a form may write a byte in three.
+const STATE_FORM_BYTES_MAX: usize = 6 * 1024 * 1024;
 
 /// Every screen's route. Who may see which is said in `roles`.
 pub fn routes(cfg: &mut ServiceConfig) {
@@ -53,5 +57,15 @@ pub fn routes(cfg: &mut ServiceConfig) {
                 .route(web::post().to(revocation::submit)),
         )
         .service(web::resource("/threads/{thread}").route(web::get().to(thread::show)))
+        .service(
+            web::resource("/what-if")
+                .app_data(
+                    web::FormConfig::default()
+                        .limit(STATE_FORM_BYTES_MAX)
+                        .error_handler(|_, request| Failure::unreadable(request).into()),
+                )
+                .route(web::get().to(what_if::show))
+                .route(web::post().to(what_if::submit)),
+        )
         .service(web::resource("/rejections").route(web::get().to(rejections::show)));
 }

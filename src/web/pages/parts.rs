@@ -7,6 +7,7 @@ use chrono::DateTime;
 use super::view::headline::{HeadChange, Headline, Intent};
 use super::view::inbox::Urgency;
 use super::view::opening::Side;
+use super::view::rejections::ErrorRow;
 use super::view::review::Outcome;
 use super::view::shell::{Hash, Moment};
 use super::view::text::{Json, Line, Path};
@@ -210,4 +211,10 @@ mod tests {
             ["", "a", "a and b", "a, b and c"]
         );
     }
+}
+
+/// A violation as a row.
+pub fn error_row(code: &str, pointer: &str, detail: &str) -> ErrorRow {
+    let path = (!pointer.is_empty()).then(|| Path::new(pointer));
+    ErrorRow { code: Line::new(code), path, detail: Line::new(detail) }
 }

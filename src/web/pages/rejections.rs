@@ -7,10 +7,10 @@ use serde::Deserialize;
 
 use super::failure::Failure;
 use super::inbox::WAITING_MAX;
-use super::parts::{html, moment};
-use super::view::rejections::{ErrorRow, RejectedRow, RejectionsPage};
+use super::parts::{error_row, html, moment};
+use super::view::rejections::{RejectedRow, RejectionsPage};
 use super::view::shell::Hash;
-use super::view::text::{Json, Line, Path};
+use super::view::text::{Json, Line};
 use super::visitor::Visitor;
 use crate::domain::time::Timestamp;
 use crate::domain::transition::Rejection;
@@ -55,11 +55,7 @@ async fn page(app: &App, visitor: &Visitor, older: Option<&str>) -> Result<Rejec
 }
 
 fn row(rejection: &Rejection, now: Timestamp) -> RejectedRow {
-    let error = |it: &ResultError| ErrorRow {
-        code: Line::new(it.code.as_str()),
-        path: (!it.pointer.is_empty()).then(|| Path::new(it.pointer.as_str())),
-        detail: Line::new(it.detail.as_str()),
-    };
+    let error = |it: &ResultError| error_row(&it.code, &it.pointer, &it.detail);
     RejectedRow {
         node: Line::new(rejection.node.as_str()),
         flow: Line::new(rejection.flow.as_str()),

@@ -17,6 +17,7 @@ pub mod shell;
 pub mod sign_in;
 pub mod text;
 pub mod thread;
+pub mod what_if;
 
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,98 @@
+//! What would become of a request: the same judgement, with no effect and nobody asked.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::judge::judge;
+use super::model::Policy;
+use super::redact::{RedactedChange, redacted};
+use super::request::{Request, RequestKind};
+use super::verdict::{Judgement, Reason, RejectCode, Violation};
+use crate::domain::chain::hash::Digest;
+use crate::domain::id::NodeId;
+use crate::domain::json::patch::{Format, Patch};
+use crate::domain::json::pointer::Pointer;
+use crate::domain::json::size::StateLimits;
+
+/// A state that may be thought up, and what a node would ask on it.
+#[derive(Clone, Debug)]
+pub struct Supposed<'a> {
+    /// The state before.
+    pub state: &'a Value,
+    /// As which node.
+    pub node: &'a NodeId,
+    /// In which form.
+    pub format: Format,
+    /// For what.
+    pub patch: &'a Value,
+}
+
+/// What would become of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It would commit by itself.
+    Commit,
+    /// People would be asked.
+    Hold,
+    /// It would be rejected.
+    Reject,
+}
+
+/// A judgement as it is told.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct WhatIf {
+    /// What would become of the request.
+    pub outcome: Verdict,
+    /// By which policy.
+    pub policy: Digest,
+    /// Why people would be asked.
+    pub reasons: Vec<Reason>,
+    /// Why it would be rejected.
+    pub errors: Vec<Violation>,
+    /// What it would change; what the policy hides is hidden here too.
+    pub diff: Vec<RedactedChange>,
+}
+
+/// Judges a supposed request. Who could approve, how often was asked, and who holds the thread are facts of a
+/// gateway, and not looked at.
+pub fn what_if(policy: &Policy, supposed: &Supposed<'_>, limits: &StateLimits) -> WhatIf {
+    let judgement = match Patch::read(supposed.format, supposed.patch.clone()) {
+        Ok(patch) => {
+            let request = Request { node: supposed.node, kind: RequestKind::Propose { patch: &patch } };
+            judge(policy, supposed.state, &request, limits)
+        }
+        Err(error) => unreadable(error.pointer()),
+    };
+    let told = |outcome| WhatIf {
+        outcome,
+        policy: policy.digest(),
+        reasons: Vec::new(),
+        errors: Vec::new(),
+        diff: Vec::new(),
+    };
+    match judgement {
+        Judgement::Commit { changes, .. } => WhatIf { diff: redacted(policy, &changes), ..told(Verdict::Commit) },
+        Judgement::Hold { changes, reasons, .. } => {
+            WhatIf { diff: redacted(policy, &changes), reasons, ..told(Verdict::Hold) }
+        }
+        Judgement::Reject { violations } => WhatIf { errors: violations, ..told(Verdict::Reject) },
+    }
+}
+
+/// The judgement of something that is no patch of its format.
+pub fn unreadable(pointer: Pointer) -> Judgement {
+    let violation = Violation::new(RejectCode::PatchFailed, pointer, "this is not a patch of the format named");
+    Judgement::Reject { violations: vec![violation] }
+}
+
+impl Verdict {
+    /// The word on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Commit => "commit",
+            Self::Hold => "hold",
+            Self::Reject => "reject",
+        }
+    }
+}

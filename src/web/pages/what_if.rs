@@ -1,0 +1,157 @@
+//! `GET` and `POST /what-if`: what a flow's policy would make of a patch, with no effect.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::failure::Failure;
+use super::inbox::WAITING_MAX;
+use super::parts::{error_row, html};
+use super::view::shell::Tone;
+use super::view::text::{Json, Line, Path};
+use super::view::what_if::{ChangeRow, Chosen, FlowChoice, Side, Told, Typed, WhatIfPage};
+use super::visitor::Visitor;
+use crate::domain::id::{FlowId, NodeId};
+use crate::domain::json::canonical::canonical;
+use crate::domain::json::parse::{Limits, parse};
+use crate::domain::json::patch::Format;
+use crate::domain::policy::{RedactedChange, Supposed, Verdict, WhatIf};
+use crate::service::error::{Error, Result};
+use crate::web::app::App;
+
+/// Changes that are listed.
+const CHANGES_SHOWN: usize = 200;
+
+/// What the form sends.
+#[derive(Deserialize, Default, Clone)]
+#[serde(default)]
+pub struct WhatIfFields {
+    csrf: String,
+    flow: String,
+    node: String,
+    format: String,
+    state: String,
+    patch: String,
+}
+
+/// `GET /what-if`.
+pub async fn show(
+    app: web::Data<App>,
+    request: HttpRequest,
+    visitor: Visitor,
+) -> std::result::Result<HttpResponse, Failure> {
+    let fields = WhatIfFields { format: Format::Merge.as_str().to_owned(), ..WhatIfFields::default() };
+    let page = page(&app, &visitor, &fields, Ok(None)).await.map_err(|error| Failure::of(&request, error))?;
+    Ok(html(StatusCode::OK, page.render()))
+}
+
+/// `POST /what-if`.
+pub async fn submit(
+    app: web::Data<App>,
+    request: HttpRequest,
+    visitor: Visitor,
+    form: web::Form<WhatIfFields>,
+) -> std::result::Result<HttpResponse, Failure> {
+    visitor.check_form(&app, &request, &form.csrf)?;
+    let failed = |error| Failure::of(&request, error);
+    let judged = judged(&app, &form).await.map_err(failed)?;
+    let status = if judged.is_ok() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
+    let page = page(&app, &visitor, &form, judged.map(Some)).await.map_err(failed)?;
+    Ok(html(status, page.render()))
+}
+
+/// The judgement, or what could not be read, in words for the page.
+async fn judged(app: &App, form: &WhatIfFields) -> Result<std::result::Result<WhatIf, String>> {
+    let asked = match read(app, form) {
+        Ok(asked) => asked,
+        Err(problem) => return Ok(Err(problem)),
+    };
+    let supposed = Supposed { state: &asked.state, node: &asked.node, format: asked.format, patch: &asked.patch };
+    match app.service.what_if(&asked.flow, None, &supposed).await {
+        Ok(told) => Ok(Ok(told)),
+        Err(Error::NotFound(_)) => Ok(Err("There is no such flow any more: choose another.".to_owned())),
+        Err(Error::Invalid { .. }) => Ok(Err("The state must be a JSON object.".to_owned())),
+        Err(error) => Err(error),
+    }
+}
+
+struct Asked {
+    flow: FlowId,
+    node: NodeId,
+    format: Format,
+    state: Value,
+    patch: Value,
+}
+
+fn read(app: &App, form: &WhatIfFields) -> std::result::Result<Asked, String> {
+    let limits = Limits { bytes_max: app.edge.body_bytes_max, depth_max: app.edge.depth_max };
+    let json = |what: &str, text: &str| {
+        parse(text.as_bytes(), &limits).map_err(|error| format!("The {what} is not JSON that can be read: {error}."))
+    };
+    let formats = [Format::Merge, Format::MergePatch, Format::JsonPatch];
+    Ok(Asked {
+        flow: FlowId::try_from(form.flow.as_str()).map_err(|_| "Choose a flow.".to_owned())?,
+        node: NodeId::try_from(form.node.trim()).map_err(|_| "Say which node asks.".to_owned())?,
+        format: formats.into_iter().find(|it| it.as_str() == form.format).ok_or("Choose the patch’s form.")?,
+        state: json("state", &form.state)?,
+        patch: json("patch", &form.patch)?,
+    })
+}
+
+async fn page(
+    app: &App,
+    visitor: &Visitor,
+    form: &WhatIfFields,
+    judged: std::result::Result<Option<WhatIf>, String>,
+) -> Result<WhatIfPage> {
+    let choice = |flow: &FlowId| FlowChoice {
+        name: Line::new(flow.as_str()),
+        chosen: if flow.as_str() == form.flow { Chosen::Yes } else { Chosen::No },
+    };
+    let flows = app.service.flows().await?;
+    let (told, problem) = match judged {
+        Ok(told) => (told.as_ref().map(in_words), None),
+        Err(problem) => (None, Some(problem)),
+    };
+    Ok(WhatIfPage {
+        shell: visitor.shell(app.service.waiting_for(visitor.account(), WAITING_MAX).await?, None),
+        flows: flows.iter().map(choice).collect(),
+        typed: Typed {
+            node: form.node.clone(),
+            format: form.format.clone(),
+            state: form.state.clone(),
+            patch: form.patch.clone(),
+        },
+        problem,
+        told,
+        csrf: visitor.0.csrf.clone(),
+    })
+}
+
+fn in_words(told: &WhatIf) -> Told {
+    let (tone, words) = match told.outcome {
+        Verdict::Commit => (Tone::Good, "It would commit by itself."),
+        Verdict::Hold => (Tone::Care, "It would be held: people would be asked."),
+        Verdict::Reject => (Tone::Bad, "It would be rejected."),
+    };
+    Told {
+        tone,
+        words,
+        reasons: told.reasons.iter().map(|it| Line::new(it.text.as_str())).collect(),
+        errors: told.errors.iter().map(|it| error_row(it.code.as_str(), &it.pointer.to_string(), &it.detail)).collect(),
+        changes: told.diff.iter().take(CHANGES_SHOWN).map(change_row).collect(),
+        more_changes: told.diff.len().saturating_sub(CHANGES_SHOWN),
+    }
+}
+
+fn change_row(change: &RedactedChange) -> ChangeRow {
+    let side = |value: &Option<Value>| value.as_ref().map_or(Side::Nothing, |it| Side::Value(Json::new(canonical(it))));
+    match change {
+        RedactedChange::Hidden { pointer, .. } => ChangeRow { path: Path::new(pointer.to_string()), sides: None },
+        RedactedChange::Shown { pointer, before, after } => {
+            ChangeRow { path: Path::new(pointer.to_string()), sides: Some((side(before), side(after))) }
+        }
+    }
+}

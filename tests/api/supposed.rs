@@ -1,0 +1,48 @@
+//! Judging without effect.
+
+use serde_json::{Value, json};
+
+use crate::gateway::{Answer, Gateway, POLICY, spawn_gateway};
+
+const CALL: &str = "/v1/flows/payments/judgements";
+
+async fn judged(g: &Gateway, patch: Value) -> Answer {
+    let state = json!({"target_user_id": 17, "requested_action": "none", "payment": {"amount": 10}});
+    g.post(CALL, &g.auditor, json!({"state": state, "node": "planner", "patch": patch})).await
+}
+
+#[tokio::test]
+async fn a_supposed_proposal_is_judged_and_nothing_comes_of_it() {
+    let g = spawn_gateway().await;
+    let before = g.get("/v1/events?limit=500", &g.auditor).await.expect(200);
+    let told = judged(&g, json!({"requested_action": "refund"})).await.expect(200);
+    assert_eq!((&told["outcome"], &told["errors"], &told["reasons"]), (&json!("commit"), &json!([]), &json!([])));
+    let change = json!([{"pointer": "/requested_action", "before": "none", "after": "refund"}]);
+    assert_eq!(told["diff"], change);
+    let told = judged(&g, json!({"target_user_id": 42})).await.expect(200);
+    assert_eq!((&told["outcome"], &told["reasons"][0]["code"]), (&json!("hold"), &json!("protected")));
+    let told = judged(&g, json!({"is_admin": true, "payment": {"card": "4111111111111111"}})).await.expect(200);
+    assert_eq!((&told["outcome"], &told["diff"]), (&json!("reject"), &json!([])));
+    assert_eq!(told["errors"][0]["code"], "write_not_allowed");
+    assert_eq!(g.get("/v1/events?limit=500", &g.auditor).await.expect(200), before);
+    assert_eq!(g.get("/v1/rejections", &g.auditor).await.expect(200)["rejections"], json!([]));
+}
+
+#[tokio::test]
+async fn a_candidate_is_judged_by_instead_of_the_active_policy() {
+    let g = spawn_gateway().await;
+    let ask = |policy: &str| json!({"state": {"target_user_id": 17}, "node": "planner", "patch": {"target_user_id": 42}, "policy": policy});
+    let open = "flow = \"payments\"\n[nodes.planner]\nreads = [\"target_user_id\"]\nwrites = [\"target_user_id\"]\n";
+    let told = g.post(CALL, &g.admin, ask(open)).await.expect(200);
+    assert_eq!(told["outcome"], "commit");
+    let other = g.post(CALL, &g.admin, ask(&open.replace("payments", "refunds"))).await;
+    assert_eq!((other.status, other.code()), (400, "malformed"));
+    let unsound = g.post(CALL, &g.admin, ask("flow = 1")).await;
+    assert_eq!((unsound.status, unsound.code()), (422, "policy_refused"));
+    let active = judged(&g, json!({"target_user_id": 42})).await.expect(200);
+    assert_eq!(active["outcome"], "hold", "the candidate was not put in force: {POLICY}");
+    let gone = g.post("/v1/flows/nowhere/judgements", &g.admin, ask(open)).await;
+    assert_eq!((gone.status, gone.code()), (404, "not_found"));
+    let no_state = g.post(CALL, &g.admin, json!({"state": [], "node": "planner", "patch": {}})).await;
+    assert_eq!((no_state.status, no_state.code()), (400, "malformed"));
+}

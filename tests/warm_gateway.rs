@@ -223,17 +223,20 @@ async fn a_key_that_was_revoked_counts_at_once(kind: Kind) {
 }
 
 async fn a_key_that_signed_the_parent_counts_as_much_as_the_heads_own(kind: Kind) {
-    let first = Mutex::new(String::new());
-    let pair = Pair::open_after(kind, |keyring| {
-        *first.lock().unwrap() = signing(keyring);
-        let rotate = |it: Keys| it.rotate(KeyUse::Chain, SystemClock.now(), &mut countersign::random::fill);
-        keyring.update(rotate).unwrap();
-    })
-    .await;
-    let keyring = Keyring::open(&pair.folder.path().join("keyring.json"), None).unwrap();
-    assert_ne!(signing(&keyring), *first.lock().unwrap());
-    revoke(&keyring, &first.lock().unwrap());
-    assert_eq!(pair.verified().await, refused("chain_broken"));
+    for parents in [true, false] {
+        let first = Mutex::new(String::new());
+        let pair = Pair::open_after(kind, |keyring| {
+            *first.lock().unwrap() = signing(keyring);
+            let rotate = |it: Keys| it.rotate(KeyUse::Chain, SystemClock.now(), &mut countersign::random::fill);
+            keyring.update(rotate).unwrap();
+        })
+        .await;
+        let keyring = Keyring::open(&pair.folder.path().join("keyring.json"), None).unwrap();
+        let (parents_key, own) = (first.into_inner().unwrap(), signing(&keyring));
+        assert_ne!(parents_key, own);
+        revoke(&keyring, if parents { &parents_key } else { &own });
+        assert_eq!(pair.verified().await, refused("chain_broken"));
+    }
 }
 
 /// What of a decision is looked at again when it commits, and what was checked before and is in force as it was.

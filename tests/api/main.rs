@@ -15,3 +15,4 @@ mod rejections;
 mod roles;
 mod taking_back;
 mod time;
+mod ways_in;

@@ -23,6 +23,7 @@ fn only_a_named_proxys_word_is_taken() {
     }
     assert_eq!(client(&peers(&[]), "127.0.0.1", &["203.0.113.5"]), "127.0.0.1");
     assert_eq!(client(&named, "10.0.0.7", &[]), "10.0.0.7");
+    assert_eq!(client(&named, "::ffff:127.0.0.1", &["203.0.113.5"]), "127.0.0.1");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! The gateway speaks plain HTTP, so it talks to this machine and to the proxies that are named, and to nobody
 //! else. Only a named proxy's word is taken for where a request comes from: anybody can write a header.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
@@ -62,10 +62,29 @@ impl Peers {
         nearest
     }
 
-    /// Where a request comes from, as text for the log and for bounds; the same for every spelling of an address.
+    /// Where a request comes from, as text for the log; the same for every spelling of an address.
     pub fn client_of(&self, request: &HttpRequest) -> String {
+        self.told_of(request, |it| it)
+    }
+
+    /// Where a request comes from, for bounds: as much of the address as an asker does not choose at will.
+    pub fn asker_of(&self, request: &HttpRequest) -> String {
+        self.told_of(request, own_network)
+    }
+
+    fn told_of(&self, request: &HttpRequest, told: impl Fn(IpAddr) -> IpAddr) -> String {
         let client = request.peer_addr().map(|peer| self.client(peer.ip(), request.headers()));
-        client.map_or_else(|| "unknown".to_owned(), |it| it.to_string())
+        client.map_or_else(|| "unknown".to_owned(), |it| told(it).to_string())
+    }
+}
+
+/// The network that is one asker's own: an IPv4 address, or the 64 bits that come before the part of an IPv6
+/// address that whoever is there gives himself, as often anew as he likes.
+fn own_network(client: IpAddr) -> IpAddr {
+    const OWN_BITS: u32 = 64;
+    match client {
+        IpAddr::V4(_) => client,
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> OWN_BITS << OWN_BITS)),
     }
 }
 
@@ -73,7 +92,7 @@ impl Peers {
 /// where that is clear. An IPv4 address in IPv6 clothes is that IPv4 address.
 fn read_address(hop: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(hop).ok()?.trim_matches([' ', '\t']);
-    let bracketed = || text.strip_prefix('[')?.strip_suffix(']')?.parse::<std::net::Ipv6Addr>().ok().map(IpAddr::V6);
+    let bracketed = || text.strip_prefix('[')?.strip_suffix(']')?.parse::<Ipv6Addr>().ok().map(IpAddr::V6);
     let address = text.parse::<IpAddr>().ok().or_else(bracketed);
     address.or_else(|| text.parse::<SocketAddr>().ok().map(|it| it.ip())).map(|it| it.to_canonical())
 }

@@ -16,3 +16,4 @@ mod roles;
 mod supposed;
 mod taking_back;
 mod time;
+mod ways_in;

@@ -71,6 +71,12 @@ async fn failed_sign_ins_are_bounded_for_each_client_behind_a_named_proxy() {
         assert_eq!(guess(&ask, PROXY, same).await, 429, "{same}");
     }
     assert_eq!(guess(&ask, PROXY, "203.0.113.6").await, 401, "another client is not held up");
+    // An IPv6 client has more addresses than anybody could bound one by one.
+    for at in 0..SIGN_INS {
+        assert_eq!(guess(&ask, PROXY, &format!("2001:db8:1:2::{at}")).await, 401);
+    }
+    assert_eq!(guess(&ask, PROXY, "2001:db8:1:2:ffff::1").await, 429);
+    assert_eq!(guess(&ask, PROXY, "2001:db8:1:3::1").await, 401, "another network is not held up");
 }
 
 #[actix_web::test]

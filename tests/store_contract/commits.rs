@@ -153,6 +153,28 @@ pub async fn a_replacement_needs_the_row_as_it_was_read(database: Database) {
     store.commit(change(vec![unchanged(&first)], vec![over(&first, second)])).await.unwrap();
 }
 
+pub async fn a_replacement_moves_whatever_the_row_is_found_by(database: Database) {
+    let store = database.open().await;
+    let mut standing = row("row");
+    store.commit(insert(&[&standing])).await.unwrap();
+    let moves: [fn(&mut Facets); 6] = [
+        |_| (),
+        |it| it.alias = Some("alias".to_owned()),
+        |it| it.owner = "another".to_owned(),
+        |it| it.state = "open".to_owned(),
+        |it| it.due = 7,
+        |it| it.alias = None,
+    ];
+    for (at, move_on) in moves.iter().enumerate() {
+        let mut facets = standing.facets.clone();
+        move_on(&mut facets);
+        let moved = sealed(Table::Threads, "row", facets, standing.revision + 1);
+        store.commit(replace(&standing, moved.clone())).await.unwrap();
+        assert!(there(&*store, &moved).await, "move {at}");
+        standing = moved;
+    }
+}
+
 pub async fn an_id_is_given_once(database: Database) {
     let store = database.open().await;
     let first = row("row");

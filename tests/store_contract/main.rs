@@ -5,6 +5,7 @@
 mod clocks;
 mod commits;
 mod database;
+mod groups;
 mod opening;
 mod overload;
 mod postgres_only;
@@ -51,10 +52,16 @@ promises! {
         a_change_that_fails_or_is_refused_harms_no_other_in_its_group,
         a_guard_holds_only_for_the_row_as_it_was_read,
         a_replacement_needs_the_row_as_it_was_read,
+        a_replacement_moves_whatever_the_row_is_found_by,
         an_id_is_given_once,
         an_alias_is_given_once,
         a_row_that_was_removed_is_gone_and_its_names_are_free,
         what_no_database_could_keep_is_refused,
+    }
+    groups: {
+        what_an_earlier_change_replaced_or_removed_is_relied_on_by_none_after_it,
+        of_changes_of_one_row_that_wait_together_the_first_wins,
+        of_a_refused_change_nothing_stands_in_the_way_of_those_after_it,
     }
     clocks: {
         a_change_is_refused_from_its_deadline_on_by_the_databases_clock,

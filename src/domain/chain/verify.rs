@@ -344,3 +344,6 @@ pub fn check_binding(receipt: &Receipt, entry: &Entry, statement: &Statement) ->
         && gate_agrees;
     if same { Ok(()) } else { Err(DenialCode::DigestMismatch) }
 }
+
+#[cfg(test)]
+mod tests;

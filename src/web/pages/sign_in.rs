@@ -87,10 +87,10 @@ pub async fn submit(
     }
 }
 
-/// A name at an address. The name is cut, so that nobody fills the memory with long ones.
+/// A name at an address, of IPv6 at a network of one asker. The name is cut, so that nobody fills the memory with long ones.
 fn asker(app: &App, request: &HttpRequest, username: &str) -> String {
     const NAME_CHARS: usize = 64;
-    let address = app.edge.peers.client_of(request);
+    let address = app.edge.peers.asker_of(request);
     let name: String = username.chars().take(NAME_CHARS).collect();
     format!("{address} {name}")
 }

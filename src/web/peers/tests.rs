@@ -23,6 +23,7 @@ fn only_a_named_proxys_word_is_taken() {
     }
     assert_eq!(client(&peers(&[]), "127.0.0.1", &["203.0.113.5"]), "127.0.0.1");
     assert_eq!(client(&named, "10.0.0.7", &[]), "10.0.0.7");
+    assert_eq!(client(&named, "::ffff:127.0.0.1", &["203.0.113.5"]), "127.0.0.1");
 }
 
 #[test]
@@ -79,4 +80,15 @@ fn this_machine_and_named_proxies_are_talked_to_and_nobody_else() {
     for peer in ["10.0.0.8", "::ffff:10.0.0.8", "192.168.1.2", "203.0.113.5", "2001:db8::1", "0.0.0.0", "::"] {
         assert!(!named.admits(peer.parse().unwrap()), "{peer}");
     }
+}
+
+#[test]
+fn who_has_one_address_of_ipv6_has_its_whole_network() {
+    let own = |text: &str| own_network(text.parse().unwrap()).to_string();
+    for same in ["2001:db8:1:2::", "2001:db8:1:2::1", "2001:db8:1:2:ffff:ffff:ffff:ffff"] {
+        assert_eq!(own(same), "2001:db8:1:2::", "{same}");
+    }
+    assert_eq!(own("2001:db8:1:3::1"), "2001:db8:1:3::");
+    assert_eq!(own("203.0.113.5"), "203.0.113.5");
+    assert_ne!(own("203.0.113.5"), own("203.0.113.6"));
 }

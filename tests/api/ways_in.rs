@@ -1,0 +1,62 @@
+//! Sessions and one-time links: how long they are good for, and for whom.
+
+use std::time::Duration;
+
+use countersign::domain::event::EventType;
+use countersign::service::access::LINK_TTL;
+use countersign::service::error::Error;
+use countersign::service::taking_back::Admission;
+use rusqlite::Connection;
+
+use crate::gateway::spawn_gateway;
+
+const PASSWORD: &str = "correct horse battery";
+
+#[tokio::test]
+async fn a_session_is_over_when_its_time_is() {
+    let g = spawn_gateway().await;
+    let (signed_in, secret) = g.service.sign_in("alice", PASSWORD.to_owned()).await.unwrap();
+    let session = signed_in.session.record;
+    let lifetime = session.created_at.until(session.expires_at);
+    g.pass(lifetime.saturating_sub(Duration::from_secs(60)));
+    assert_eq!(g.service.session_of(&secret).await.unwrap().session.record, session);
+    g.pass(Duration::from_secs(60));
+    assert!(matches!(g.service.session_of(&secret).await, Err(Error::Unauthenticated)));
+}
+
+#[tokio::test]
+async fn a_link_signs_in_once_and_not_after_its_hour() {
+    let g = spawn_gateway().await;
+    let used = g.service.sign_in_link(&g.alice.id).await.unwrap();
+    g.service.use_sign_in_link(&used).await.unwrap();
+    let again = g.service.use_sign_in_link(&used).await;
+    assert!(matches!(again, Err(Error::NotFound("link"))), "{again:?}");
+    let late = g.service.sign_in_link(&g.alice.id).await.unwrap();
+    g.service.link_of(&late).await.unwrap();
+    g.pass(LINK_TTL);
+    assert!(matches!(g.service.link_of(&late).await, Err(Error::NotFound("link"))));
+    let too_late = g.service.use_sign_in_link(&late).await;
+    assert!(matches!(too_late, Err(Error::NotFound("link"))), "{too_late:?}");
+}
+
+#[tokio::test]
+async fn a_session_row_put_back_to_before_its_end_lets_no_disabled_account_in() {
+    let g = spawn_gateway().await;
+    let (_, secret) = g.service.sign_in("alice", PASSWORD.to_owned()).await.unwrap();
+    let database = Connection::open(g.folder.path().join("countersign.db")).unwrap();
+    database.execute_batch("CREATE TEMP TABLE kept AS SELECT * FROM sessions").unwrap();
+    g.service.set_admission("alice", Admission::Barred).await.unwrap();
+    database.execute_batch("DELETE FROM sessions; INSERT INTO sessions SELECT * FROM kept").unwrap();
+    assert!(matches!(g.service.session_of(&secret).await, Err(Error::Unauthenticated)));
+}
+
+#[tokio::test]
+async fn a_right_password_of_a_disabled_account_is_logged_as_a_failed_try() {
+    let g = spawn_gateway().await;
+    g.service.set_admission("alice", Admission::Barred).await.unwrap();
+    let refused = g.service.sign_in("alice", PASSWORD.to_owned()).await;
+    assert!(matches!(refused, Err(Error::Unauthenticated)), "{refused:?}");
+    while g.service.sequence().await.unwrap() > 0 {}
+    let (events, _) = g.service.events_after(0, None, 1000).await.unwrap();
+    assert_eq!(events.iter().filter(|it| it.event.kind == EventType::SignInFailed).count(), 1);
+}

@@ -1,0 +1,163 @@
+//! Two gateways on one database, of which one knows all that it needs to let a writer through.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use countersign::clock::{ClockOffset, SystemClock};
+use countersign::domain::chain::verify::DenialCode;
+use countersign::domain::id::Jti;
+use countersign::domain::policy::StateLimits;
+use countersign::domain::review::Verdict;
+use countersign::keyring::Keyring;
+use countersign::service::error::Error;
+use countersign::service::verify::peek_receipt;
+use countersign::service::{Service, Settings};
+use countersign::store::Store;
+use countersign::store::postgres::{PostgresOptions, PostgresStore};
+use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use rusqlite::Connection;
+use serde_json::json;
+
+use crate::history::{Cast, Ready, TestClock, ask, ballot, cast, held, make, propose, receipt_of};
+use crate::server;
+
+/// On which database.
+#[derive(Clone, Copy)]
+pub enum Kind {
+    Sqlite,
+    Postgres,
+}
+
+/// The database that both gateways are on.
+enum Place {
+    File(PathBuf),
+    Address(String),
+}
+
+impl Place {
+    async fn store(&self, clock_offset: ClockOffset) -> Arc<dyn Store> {
+        match self {
+            Self::File(path) => {
+                let options = SqliteOptions { clock_offset, ..SqliteOptions::default() };
+                Arc::new(SqliteStore::open(path, options).unwrap())
+            }
+            Self::Address(url) => {
+                let options = PostgresOptions { clock_offset, ..PostgresOptions::default() };
+                Arc::new(PostgresStore::open(url, options).await.unwrap())
+            }
+        }
+    }
+}
+
+/// A gateway with the keys in the folder.
+async fn gateway(folder: &Path, store: Arc<dyn Store>, clock: TestClock) -> Service {
+    let keyring = Keyring::open_or_create(&folder.join("keyring.json"), None, &SystemClock).unwrap();
+    let settings = Settings {
+        limits: StateLimits::default(),
+        public_url: "http://localhost:1".to_owned(),
+        session_lifetime: Duration::from_secs(3600),
+    };
+    Service::open(store, keyring, Arc::new(clock), settings).await.unwrap()
+}
+
+/// A gateway that knows everything it needs to let the head's writer through, and another on the same database.
+pub struct Pair {
+    pub folder: tempfile::TempDir,
+    place: Place,
+    /// The gateways' clock, and the database's.
+    pub clock: TestClock,
+    pub databases_clock: ClockOffset,
+    pub warm: Service,
+    pub other: Service,
+    pub cast: Cast,
+    pub ready: Ready,
+    pub receipt: Jti,
+}
+
+impl Pair {
+    pub async fn open(kind: Kind) -> Self {
+        Self::open_after(kind, |_| ()).await
+    }
+
+    /// Something is done to the keyring between the head's parent and the head.
+    pub async fn open_after(kind: Kind, between: impl Fn(&Keyring)) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let place = match kind {
+            Kind::Sqlite => Place::File(folder.path().join("countersign.db")),
+            Kind::Postgres => Place::Address(server::new_database().await),
+        };
+        let (clock, databases_clock) = (TestClock::default(), ClockOffset::default());
+        let warm = gateway(folder.path(), place.store(databases_clock.clone()).await, clock.clone()).await;
+        let cast = cast(&warm).await;
+        make(&warm, &cast.host, "ready").await;
+        between(&Keyring::open(&folder.path().join("keyring.json"), None).unwrap());
+        let asked = propose(&warm, &cast.agent, "ready", "planner", json!({"target_user_id": 42})).await;
+        let (transition, review) = held(&asked);
+        warm.vote(&cast.ada, &review, &ballot(transition, 0, Verdict::Approve)).await.unwrap();
+        let ready = Ready { thread: "ready", transition, receipt: receipt_of(&warm, transition).await.unwrap() };
+        let other = gateway(folder.path(), place.store(databases_clock.clone()).await, clock.clone()).await;
+        // A refusal is always worked out from what is stored, and remembered.
+        let no_receipt = warm.verify(&cast.writer, &ask(ready.thread, transition, None, "w-none")).await;
+        assert!(matches!(no_receipt, Err(Error::Denied(DenialCode::ReceiptMissing))), "{no_receipt:?}");
+        let receipt = peek_receipt(&ready.receipt).unwrap().jti;
+        Self { folder, place, clock, databases_clock, warm, other, cast, ready, receipt }
+    }
+
+    pub async fn run(&self, sql: &str) -> u64 {
+        match &self.place {
+            Place::File(path) => Connection::open(path).unwrap().execute(sql, []).unwrap() as u64,
+            Place::Address(url) => server::connect(url).await.execute(sql, &[]).await.unwrap(),
+        }
+    }
+
+    pub async fn edit(&self, sql: &str) {
+        assert!(self.run(sql).await > 0, "{sql}");
+    }
+
+    /// A seal that is nobody's.
+    pub fn no_seal(&self) -> String {
+        let zeros = "00".repeat(32);
+        match self.place {
+            Place::File(_) => format!("x'{zeros}'"),
+            Place::Address(_) => format!("'\\x{zeros}'::bytea"),
+        }
+    }
+
+    /// Puts the thread's row back to what it was before `between`.
+    pub async fn put_back_after(&self, between: impl Future<Output = Result<(), String>>) {
+        let columns = "id, alias, owner, state, due, revision, body, key_id, mac";
+        self.run(&format!("CREATE TABLE kept AS SELECT {columns} FROM threads WHERE id = 'ready'")).await;
+        assert_eq!(between.await, Ok(()));
+        self.edit("DELETE FROM threads WHERE id = 'ready'").await;
+        self.edit(&format!("INSERT INTO threads ({columns}) SELECT {columns} FROM kept")).await;
+    }
+
+    pub async fn asked(&self, of: &Service, receipt: &str, write_id: &str) -> Result<(), String> {
+        let ask = ask(self.ready.thread, self.ready.transition, Some(receipt.to_owned()), write_id);
+        told(of.verify(&self.cast.writer, &ask).await.map(drop))
+    }
+
+    pub async fn verified_as(&self, write_id: &str) -> Result<(), String> {
+        self.asked(&self.warm, &self.ready.receipt, write_id).await
+    }
+
+    pub async fn verified(&self) -> Result<(), String> {
+        self.verified_as("w-warm").await
+    }
+
+    pub async fn verified_by_the_other(&self) -> Result<(), String> {
+        self.asked(&self.other, &self.ready.receipt, "w-other").await
+    }
+}
+
+pub fn told(outcome: Result<(), Error>) -> Result<(), String> {
+    outcome.map_err(|error| match error {
+        Error::Denied(code) => DenialCode::as_str(code).to_owned(),
+        other => other.to_string(),
+    })
+}
+
+pub fn refused(code: &str) -> Result<(), String> {
+    Err(code.to_owned())
+}

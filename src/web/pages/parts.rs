@@ -186,6 +186,12 @@ pub fn why_not(reason: Ineligible) -> (&'static str, &'static str) {
     }
 }
 
+/// A violation as a row.
+pub fn error_row(code: &str, pointer: &str, detail: &str) -> ErrorRow {
+    let path = (!pointer.is_empty()).then(|| Path::new(pointer));
+    ErrorRow { code: Line::new(code), path, detail: Line::new(detail) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -211,10 +217,4 @@ mod tests {
             ["", "a", "a and b", "a, b and c"]
         );
     }
-}
-
-/// A violation as a row.
-pub fn error_row(code: &str, pointer: &str, detail: &str) -> ErrorRow {
-    let path = (!pointer.is_empty()).then(|| Path::new(pointer));
-    ErrorRow { code: Line::new(code), path, detail: Line::new(detail) }
 }

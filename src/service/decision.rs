@@ -94,7 +94,12 @@ impl Service {
             HoldState::Approved { receipt, .. } => self.fetch(keys, receipt.as_str()).await?,
             _ => None,
         };
-        Ok(decision_of(hold, receipt.map(|it| it.record)))
+        let policy = self.policy(keys, hold.policy).await?;
+        let mut decision = decision_of(hold, receipt.map(|it| it.record));
+        if let Some(comment) = decision.as_mut().and_then(|it| it.comment.as_mut()) {
+            *comment = policy.masked(comment).into_owned();
+        }
+        Ok(decision)
     }
 
     /// A transition with its statement and effect.

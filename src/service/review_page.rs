@@ -13,7 +13,9 @@ use crate::domain::id::{NodeId, ReviewId, ThreadId};
 use crate::domain::json::diff::diff;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::Keys;
-use crate::domain::policy::{Policy, RedactedChange, RedactedLeaf, readable_leaves, redacted};
+use crate::domain::policy::{
+    Hiding, NodePolicy, Policy, RedactedChange, RedactedLeaf, readable_leaves, redacted, redacted_by,
+};
 use crate::domain::review::{Hold, HoldState, Ineligible};
 use crate::domain::thread::{Status, Thread};
 use crate::domain::time::Timestamp;
@@ -105,8 +107,10 @@ impl Service {
         let transition = self.transition(&keys, hold.transition).await?.record;
         let policy = self.policy(&keys, hold.policy).await?;
         let (before, after) = self.states_of(&keys, &transition).await?;
-        let opening = self.open_transition(&keys, &transition, &policy, &|at| policy.hides(at)).await?;
-        let writers = self.writer_views(&keys, &thread, &policy, &after).await?;
+        let written = self.version(&keys, &thread.id, thread.written_version).await?;
+        let hiding = Hiding::of_states(&policy, [&before, &after, &written.state]);
+        let opening = self.open_transition(&keys, &transition, &policy, &|at| hiding.hides(at)).await?;
+        let writers = writer_views(&policy, &hiding, &written.state, &after);
         let receipt = match &hold.state {
             HoldState::Approved { receipt, .. } => self.fetch::<ReceiptRow>(&keys, receipt.as_str()).await?,
             _ => None,
@@ -115,7 +119,7 @@ impl Service {
         let ids: Vec<String> = hold.votes.iter().map(|vote| vote.reviewer.to_string()).collect();
         let voters = self.reader(&keys).get_many::<Account>(&ids).await?.into_iter().map(|it| it.record).collect();
         Ok(ReviewFacts {
-            diff: redacted(&policy, &diff(&before, &after)),
+            diff: redacted_by(&hiding, &diff(&before, &after)),
             eligible: hold.eligible(viewer),
             status: thread.status(now),
             outcome_unknown: thread.outcome_unknown(now),
@@ -144,26 +148,6 @@ impl Service {
             }
         }
         Ok(None)
-    }
-
-    async fn writer_views(
-        &self,
-        keys: &Keys,
-        thread: &Thread,
-        policy: &Policy,
-        after: &Value,
-    ) -> Result<Vec<WriterView>> {
-        let written = self.version(keys, &thread.id, thread.written_version).await?;
-        let changes = diff(&written.state, after);
-        let views = policy.writers().map(|(node, rules)| {
-            let read: Vec<_> = changes.iter().filter(|it| rules.reads().covers(&it.pointer)).cloned().collect();
-            WriterView {
-                node: node.clone(),
-                leaves: readable_leaves(policy, node, after),
-                changed_since_write: redacted(policy, &read),
-            }
-        });
-        Ok(views.collect())
     }
 
     /// Opens both trees of a transition along its change and along what its policy's writers read.
@@ -308,3 +292,17 @@ const RECENT_MILLIS: i64 = 7 * 24 * 3600 * 1000;
 
 /// Pages of ended holds that are looked through: a hundred thousand in a week are more than people decide.
 const RECENT_PAGES_MAX: usize = 100;
+
+/// What each writer will read, and what of it changed since the last confirmed write.
+fn writer_views(policy: &Policy, hiding: &Hiding<'_>, written: &Value, after: &Value) -> Vec<WriterView> {
+    let changes = diff(written, after);
+    let view = |(node, rules): (&NodeId, &NodePolicy)| {
+        let read: Vec<_> = changes.iter().filter(|it| rules.reads().covers(&it.pointer)).cloned().collect();
+        WriterView {
+            node: node.clone(),
+            leaves: readable_leaves(policy, hiding, node, after),
+            changed_since_write: redacted_by(hiding, &read),
+        }
+    };
+    policy.writers().map(view).collect()
+}

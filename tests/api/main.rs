@@ -11,6 +11,7 @@ mod path;
 mod postgres;
 mod proxy;
 mod put_back;
+mod redaction;
 mod rejections;
 mod roles;
 mod supposed;

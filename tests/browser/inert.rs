@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::gateway::{Gateway, Held, Payments, spawn_gateway};
+use crate::gateway::{Gateway, Held, PAYMENTS, Payments, spawn_gateway};
 use crate::person::{Chromium, Tab};
 
 /// Markup, a script, an override of the direction, zero-width characters, a look-alike.
@@ -109,5 +109,50 @@ async fn what_the_policy_hides_is_in_no_page_not_even_in_an_attribute() {
     check(&tab, "the thread").await;
     tab.goto("/").await;
     check(&tab, "the inbox").await;
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_detectors_find_is_in_no_page_and_the_change_is_proved_all_the_same() {
+    let gateway = spawn_gateway().await;
+    gateway.reviewer("ana", &["reviewers"]).await;
+    let detecting = PAYMENTS.replace("hide = [\"payment.card\"]", "detect = [\"email\", \"card_number\"]");
+    assert_ne!(detecting, PAYMENTS);
+    let payments = gateway.payments_under(&detecting).await;
+    let patch = json!({
+        "target_user_id": 42, "note": "write to mia@example.org", "items": ["A-1", "4012 8888 8888 1881"],
+        "memo": {"max@example.org": 1, "harmless neighbour": 2},
+    });
+    let why = "Card 5555 5555 5555 4444 of eva@example.org is refused.";
+    let held = gateway.held_saying(&payments, "order-8812", &patch, Some(why)).await;
+    let browser = Chromium::open().await;
+    let tab = browser.tab(&gateway).await;
+    tab.sign_in("ana").await;
+    let review = format!("/reviews/{}", held.review);
+    let check = async |tab: &Tab, page: &str| {
+        let html = tab.html().await;
+        let secrets = ["mia@", "max@", "eva@", "ian@", "4012", "5555", "4111", "harmless neighbour"];
+        for secret in secrets {
+            assert!(!html.contains(secret), "{secret} on {page}");
+        }
+    };
+    for path in ["/", &review, "/threads/order-8812"] {
+        tab.goto(path).await;
+        check(&tab, path).await;
+    }
+    tab.goto(&review).await;
+    assert!(tab.verdict("").await.contains("Recomputed in this browser: matches"));
+    let text = tab.text().await;
+    assert!(
+        text.contains("Card [card_number] of [email] is refused.") && text.contains("taken out by redaction"),
+        "{text}"
+    );
+    assert!(text.contains("17") && text.contains("42"), "what is no secret is shown");
+    tab.fill("Comment", "I asked ian@example.org").await;
+    tab.press("Approve").await;
+    tab.press("Confirm").await;
+    tab.goto(&review).await;
+    check(&tab, "the decided review").await;
+    assert!(tab.text().await.contains("I asked [email]"));
     browser.close().await;
 }

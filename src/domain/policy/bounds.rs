@@ -19,6 +19,10 @@ pub(super) const NODES_MAX: usize = 256;
 pub(super) const PATTERNS_MAX: usize = 256;
 /// People climb these one after another.
 pub(super) const STAGES_MAX: usize = 8;
+/// Every shown value is looked at by each.
+pub(super) const DETECTORS_MAX: usize = 32;
+/// It stands in the place of what it found.
+pub(super) const DETECTOR_NAME_BYTES_MAX: usize = 40;
 /// Groups are listed on the review page.
 pub(super) const GROUPS_MAX: usize = 32;
 /// No decision is better for more signatures than a page can show.

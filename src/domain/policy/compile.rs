@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::bounds;
+use super::detect::Detectors;
 use super::error::{PolicyCode, PolicyError};
 use super::model::{Approval, Comment, Covers, NodePolicy, Policy, Stage};
 use super::patterns::Patterns;
@@ -22,8 +23,8 @@ const APPROVAL_KEYS: &[&str] = &["covers", "ttl", "receipt_ttl", "write_lease", 
 const APPROVAL_KEYS_YET: &[&str] = &["remind_after", "escalate_after", "escalate_to", "policy"];
 const STAGE_KEYS: &[&str] = &["groups", "need", "comment"];
 const STAGE_KEYS_YET: &[&str] = &["passkey"];
-const REDACTION_KEYS: &[&str] = &["hide"];
-const REDACTION_KEYS_YET: &[&str] = &["reveal_to", "detect"];
+const REDACTION_KEYS: &[&str] = &["hide", "detect", "patterns"];
+const REDACTION_KEYS_YET: &[&str] = &["reveal_to"];
 
 impl Policy {
     /// Understands a policy, or says where and why not.
@@ -34,6 +35,7 @@ impl Policy {
         root.expect_keys(KEYS, KEYS_YET)?;
         check_modes(&root)?;
         let nodes = read_nodes(&root, source)?;
+        let (hidden, detectors) = read_redaction(&root)?;
         let approval = read_approval(&root, nodes.values().any(|node| node.writer))?;
         Ok(Self {
             flow: read_flow(&root)?,
@@ -41,7 +43,8 @@ impl Policy {
             schema: root.get("schema").map(|it| read_schema(&it, source, Openness::AsWritten)).transpose()?,
             trust_initial: flag(&root, "trust_initial")?,
             protected: read_protected(&root, &approval)?,
-            hidden: read_hidden(&root)?,
+            hidden,
+            detectors,
             source: source.clone(),
             nodes,
             approval,
@@ -166,11 +169,38 @@ fn read_protected(root: &Section<'_>, approval: &Approval) -> Result<Patterns, P
     }
 }
 
-fn read_hidden(root: &Section<'_>) -> Result<Patterns, PolicyError> {
-    let Some(item) = root.get("redaction") else { return Ok(Patterns::default()) };
+fn read_redaction(root: &Section<'_>) -> Result<(Patterns, Detectors), PolicyError> {
+    let Some(item) = root.get("redaction") else { return Ok(Default::default()) };
     let section = item.section()?;
     section.expect_keys(REDACTION_KEYS, REDACTION_KEYS_YET)?;
-    read_patterns(&section, "hide")
+    Ok((read_patterns(&section, "hide")?, read_detectors(&section)?))
+}
+
+fn read_detectors(section: &Section<'_>) -> Result<Detectors, PolicyError> {
+    let mut detectors = Detectors::default();
+    let mut names = BTreeSet::new();
+    if let Some(list) = section.get("detect") {
+        for item in list.items(bounds::DETECTORS_MAX)? {
+            let name = item.text()?;
+            if !names.insert(name) || !detectors.add_built_in(name) {
+                let known: Vec<&str> = Detectors::built_in().collect();
+                let message = format!("`{}` is one of {}, each once", item.name(), known.join(", "));
+                return Err(item.error(PolicyCode::BadValue, message));
+            }
+        }
+    }
+    let Some(table) = section.get("patterns") else { return Ok(detectors) };
+    for (name, place, item) in table.section()?.members(bounds::DETECTORS_MAX)? {
+        let plain =
+            !name.is_empty() && name.bytes().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'_');
+        if !plain || name.len() > bounds::DETECTOR_NAME_BYTES_MAX || Detectors::built_in().any(|it| it == name) {
+            let message = "a pattern's name is made of a to z, 0 to 9 and _, and is not one of `detect`";
+            return Err(place.error(PolicyCode::BadValue, message.to_owned()));
+        }
+        let added = detectors.add(name, item.text()?);
+        added.map_err(|why| item.error(PolicyCode::BadValue, format!("`{}`: {why}", item.name())))?;
+    }
+    Ok(detectors)
 }
 
 fn read_approval(root: &Section<'_>, has_writer: bool) -> Result<Approval, PolicyError> {

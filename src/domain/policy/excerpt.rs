@@ -33,7 +33,11 @@ pub fn excerpt(policy: &Policy, format: Format, request: &Value) -> String {
 }
 
 fn without_hidden(policy: &Policy, value: &Value, at: &Pointer) -> Value {
-    if policy.hides(at) {
+    let found = match value {
+        Value::Object(members) => members.keys().any(|it| policy.detectors.find(it)),
+        leaf => policy.detectors.find_in(leaf),
+    };
+    if found || policy.hides(at) {
         return Value::from(HIDDEN);
     }
     match value {
@@ -55,7 +59,7 @@ fn operation(policy: &Policy, operation: &Value) -> Value {
     let path = place("path");
     let member = |(name, value): (&String, &Value)| {
         let shown = match (name.as_str(), &path) {
-            ("op", _) => value.clone(),
+            ("op", _) => without_hidden(policy, value, &Pointer::root()),
             ("path" | "from", _) => place(name).map_or(Value::from(HIDDEN), |it| policy.cut(&it).to_string().into()),
             ("value", Some(path)) => without_hidden(policy, value, path),
             _ => Value::from(HIDDEN),

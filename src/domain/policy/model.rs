@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
+use super::detect::Detectors;
 use super::patterns::Patterns;
 use super::schema::Schema;
 use super::source::PolicySource;
@@ -21,6 +22,7 @@ pub struct Policy {
     pub(super) nodes: BTreeMap<NodeId, NodePolicy>,
     pub(super) approval: Approval,
     pub(super) hidden: Patterns,
+    pub(super) detectors: Detectors,
 }
 
 /// What one node of the agent graph may do.

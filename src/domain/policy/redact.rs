@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::hiding::Hiding;
 use super::model::Policy;
 use crate::domain::id::NodeId;
 use crate::domain::json::diff::{Change, leaves};
@@ -87,37 +88,21 @@ pub enum RedactedLeaf {
     },
 }
 
-impl Policy {
-    /// Whether the pointer is at or below something hidden.
-    pub fn hides(&self, pointer: &Pointer) -> bool {
-        self.hidden.covers(pointer)
-    }
-
-    /// The pointer, or where the hidden part of it begins. The last name shown is the one that the pattern's last
-    /// segment matches: the trees of an opening end there too.
-    #[must_use]
-    pub fn cut(&self, pointer: &Pointer) -> Pointer {
-        let mut prefix = Pointer::root();
-        for token in pointer.tokens() {
-            if self.hides(&prefix) {
-                return prefix;
-            }
-            prefix = prefix.child(&token);
-        }
-        prefix
-    }
-}
-
 /// The changes without anything hidden. Changes below one hidden prefix become one line.
 pub fn redacted(policy: &Policy, changes: &[Change]) -> Vec<RedactedChange> {
+    redacted_by(&Hiding::of_changes(policy, changes), changes)
+}
+
+/// The same, where more of the states is shown beside.
+pub fn redacted_by(hiding: &Hiding<'_>, changes: &[Change]) -> Vec<RedactedChange> {
     let mut lines: Vec<RedactedChange> = Vec::with_capacity(changes.len());
     for change in changes {
-        if !policy.hides(&change.pointer) {
+        if !hiding.hides(&change.pointer) {
             let Change { pointer, before, after } = change.clone();
             lines.push(RedactedChange::Shown { pointer, before, after });
             continue;
         }
-        let cut = policy.cut(&change.pointer);
+        let cut = hiding.cut(&change.pointer);
         let this = match (&change.before, &change.after) {
             (None, _) => Effect::Added,
             (_, None) => Effect::Removed,
@@ -137,15 +122,15 @@ pub fn redacted(policy: &Policy, changes: &[Change]) -> Vec<RedactedChange> {
 }
 
 /// What `node` will read, leaf by leaf, for people to see before they approve.
-pub fn readable_leaves(policy: &Policy, node: &NodeId, state: &Value) -> Vec<RedactedLeaf> {
+pub fn readable_leaves(policy: &Policy, hiding: &Hiding<'_>, node: &NodeId, state: &Value) -> Vec<RedactedLeaf> {
     let view = project(policy, node, state);
     let mut lines: Vec<RedactedLeaf> = Vec::new();
     for (pointer, value) in leaves(&view) {
-        if !policy.hides(&pointer) {
+        if !hiding.hides(&pointer) {
             lines.push(RedactedLeaf::Shown { pointer, value: value.clone() });
             continue;
         }
-        let line = RedactedLeaf::Hidden { pointer: policy.cut(&pointer) };
+        let line = RedactedLeaf::Hidden { pointer: hiding.cut(&pointer) };
         if lines.last() != Some(&line) {
             lines.push(line);
         }

@@ -83,7 +83,7 @@ pub async fn page(app: &App, visitor: &Visitor, facts: &ReviewFacts, again: &Aga
         rows: shown.rows.changed,
         unchanged: shown.rows.unchanged,
         arrays: shown.rows.arrays,
-        rationale: facts.transition.rationale.as_deref().map(change::rationale),
+        rationale: facts.transition.rationale.as_deref().map(|it| change::rationale(&facts.policy, it)),
         stages: standing::stages(facts),
         timeline: story::timeline(facts),
         proof: change::proof(facts)?,

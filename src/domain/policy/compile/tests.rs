@@ -187,7 +187,6 @@ fn what_is_not_built_yet_is_refused_by_name() {
         ("approval.escalate_to", "[approval]\nescalate_to = []"),
         ("approval.stages[0].passkey", "[[approval.stages]]\ngroups = [\"a\"]\npasskey = false"),
         ("redaction.reveal_to", "[redaction]\nreveal_to = []"),
-        ("redaction.detect", "[redaction]\ndetect = []"),
         ("tools", "[tools]"),
         ("budgets", "[budgets]"),
     ] {
@@ -369,4 +368,26 @@ fn wrong_types_are_named() {
         assert_eq!(error.code, PolicyCode::WrongType, "{text}");
         assert!(error.message.contains(wanted), "{}", error.message);
     }
+}
+
+#[test]
+fn detectors_are_named_or_described_and_nothing_else() {
+    compile(
+        "flow = \"f\"\n[redaction]\ndetect = [\"email\", \"card_number\", \"jwt\", \"aws_key\", \"google_key\", \"private_key\"]",
+    );
+    compile("flow = \"f\"\n[redaction]\ndetect = []\npatterns = { iban_2 = '[A-Z]{2}\\d{20}' }");
+    for wrong in [
+        "detect = [\"mail\"]",
+        "detect = [\"email\", \"email\"]",
+        "patterns = { email = 'x' }",
+        "patterns = { \"ORD\" = 'x' }",
+        "patterns = { \"\" = 'x' }",
+        "patterns = { x = '(' }",
+        "patterns = { x = 'a*' }",
+    ] {
+        assert_eq!(error(&format!("flow = \"f\"\n[redaction]\n{wrong}")).code, PolicyCode::BadValue, "{wrong}");
+    }
+    assert_eq!(error("flow = \"f\"\n[redaction]\ndetect = [1]").code, PolicyCode::WrongType);
+    let message = error("flow = \"f\"\n[redaction]\ndetect = [\"mail\"]").message;
+    assert!(message.contains("email, card_number"), "{message}");
 }

@@ -95,7 +95,12 @@ fn changes_below_one_hidden_place_are_one_line() {
 #[test]
 fn people_see_what_a_writer_will_read_without_what_is_hidden() {
     let policy = hiding("[\"card.number\"]");
-    let leaves = readable_leaves(&policy, &node(), &json!({"card": {"number": {"a": 1, "b": 2}, "name": "N"}}));
+    let leaves = readable_leaves(
+        &policy,
+        &super::super::Hiding::of_states(&policy, []),
+        &node(),
+        &json!({"card": {"number": {"a": 1, "b": 2}, "name": "N"}}),
+    );
     let [RedactedLeaf::Shown { pointer: name, .. }, RedactedLeaf::Hidden { pointer }] = &leaves[..] else {
         panic!("{leaves:?}")
     };

@@ -1,12 +1,13 @@
 //! What would change, and what it is signed with.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::pointer::Pointer;
-use crate::domain::policy::RedactedLeaf;
+use crate::domain::policy::{Policy, RedactedLeaf};
 use crate::domain::review::{Hold, HoldReason};
 use crate::service::error::{Error, Result};
 use crate::service::review_page::{ReviewFacts, WriterView};
@@ -86,9 +87,12 @@ pub fn reasons(hold: &Hold) -> Vec<Reason> {
     hold.reasons.iter().map(reason).collect()
 }
 
-/// What the agent says, whole.
-pub fn rationale(text: &str) -> Rationale {
-    Rationale::Whole(Prose::new(text))
+/// What the agent says, without what the policy's detectors find.
+pub fn rationale(policy: &Policy, text: &str) -> Rationale {
+    match policy.masked(text) {
+        Cow::Borrowed(whole) => Rationale::Whole(Prose::new(whole)),
+        Cow::Owned(masked) => Rationale::Redacted(Prose::new(masked)),
+    }
 }
 
 /// What is signed, member by member.

@@ -25,9 +25,14 @@ pub fn timeline(facts: &ReviewFacts) -> Vec<TimelineItem> {
         teller.item(None, "The gateway held it for people to decide", Tone::Care, hold.opened_at),
     ];
     items.extend(hold.votes.iter().map(|it| teller.vote(facts, it)));
-    items.extend(teller.end(&hold.state));
+    items.extend(teller.end(facts));
     items.extend(teller.write(facts));
     items
+}
+
+/// What somebody wrote, without what the policy's detectors find.
+fn said(facts: &ReviewFacts, words: &str) -> Option<Prose> {
+    (!words.is_empty()).then(|| Prose::new(facts.policy.masked(words)))
 }
 
 struct Teller {
@@ -53,14 +58,14 @@ impl Teller {
             BrowserCheck::NotRecomputed => "Not recomputed in their browser.",
         };
         TimelineItem {
-            comment: vote.comment.as_deref().map(Prose::new),
+            comment: vote.comment.as_deref().and_then(|it| said(facts, it)),
             claim: Some(claim.to_owned()),
             ..self.item(Some(&vote.name), format!("{word} as {asked}"), tone, vote.at)
         }
     }
 
-    fn end(&self, state: &HoldState) -> Option<TimelineItem> {
-        Some(match state {
+    fn end(&self, facts: &ReviewFacts) -> Option<TimelineItem> {
+        Some(match &facts.hold.state {
             HoldState::Open {} => return None,
             HoldState::Approved { at, version, .. } => {
                 let words = format!("The gateway committed it as version {version} and signed a receipt");
@@ -69,7 +74,7 @@ impl Teller {
             HoldState::Denied { at, .. } => self.item(None, "The review ended without a commit", Tone::Bad, *at),
             HoldState::Expired { at } => self.item(None, "The deadline passed without a decision", Tone::Plain, *at),
             HoldState::Cancelled { at, reason } => TimelineItem {
-                comment: Some(Prose::new(reason.as_str())).filter(|it| !it.raw().is_empty()),
+                comment: said(facts, reason),
                 ..self.item(None, "Its proposer took it back", Tone::Plain, *at)
             },
             HoldState::Superseded { at, .. } => self.item(None, "Something else took its place", Tone::Plain, *at),
@@ -80,7 +85,7 @@ impl Teller {
         let revoked = facts.receipt.as_ref().and_then(|it| it.revoked.as_ref());
         let mut items: Vec<TimelineItem> = revoked
             .map(|it| TimelineItem {
-                comment: Some(Prose::new(it.reason.as_str())).filter(|it| !it.raw().is_empty()),
+                comment: said(facts, &it.reason),
                 ..self.item(None, "The receipt was taken back", Tone::Care, it.at)
             })
             .into_iter()

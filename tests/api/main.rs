@@ -13,6 +13,7 @@ mod proxy;
 mod put_back;
 mod rejections;
 mod roles;
+mod rules;
 mod supposed;
 mod taking_back;
 mod time;

@@ -71,8 +71,8 @@ pub(super) fn read_on_violation(root: &Section<'_>) -> Result<OnViolation, Polic
     let Some(item) = root.get("on_violation") else { return Ok(OnViolation::FailFast) };
     match item.text()? {
         "fail_fast" => Ok(OnViolation::FailFast),
-        "retry_once" => Err(item.not_built("on_violation = \"retry_once\"")),
-        "skip_node" => Err(item.not_built("on_violation = \"skip_node\"")),
+        "retry_once" => Ok(OnViolation::RetryOnce),
+        "skip_node" => Ok(OnViolation::SkipNode),
         _ => {
             let message = "`on_violation` must be \"fail_fast\", \"retry_once\" or \"skip_node\"";
             Err(item.error(PolicyCode::BadValue, message))

@@ -112,6 +112,12 @@ pub struct Thread {
     pub written_version: u64,
     /// How many holds each node opened on this head.
     pub holds_opened: BTreeMap<NodeId, u32>,
+    /// How many of each node's proposals violated the policy on this head.
+    #[serde(default)]
+    pub violations: BTreeMap<NodeId, u32>,
+    /// The nodes of which something was committed here: what rules ask about.
+    #[serde(default)]
+    pub committed_nodes: BTreeSet<NodeId>,
     /// The thread's last event; a deleted or rolled back row shows by it.
     pub last_event: Option<EventLink>,
 }
@@ -174,6 +180,7 @@ impl Thread {
         self.head = head;
         self.hold = None;
         self.holds_opened.clear();
+        self.violations.clear();
         self
     }
 }

@@ -13,6 +13,7 @@ use super::json::canonical::canonical;
 use super::json::delta::Delta;
 use super::json::patch::Format;
 use super::json::pointer::Pointer;
+use super::policy::Instruction;
 use super::time::Timestamp;
 use super::write::ResultError;
 
@@ -171,6 +172,18 @@ pub struct Rejection {
     pub excerpt: String,
     /// Every violation.
     pub errors: Vec<ResultError>,
+    /// Which of them are about something hidden: what was sent there is not told back.
+    #[serde(default)]
+    pub hidden: BTreeSet<usize>,
+    /// The head it was tried on.
+    #[serde(default)]
+    pub parent: Option<Digest>,
+    /// Whether it counts against its node's tries on that head.
+    #[serde(default)]
+    pub counted: bool,
+    /// What the node was told to do.
+    #[serde(default)]
+    pub instruction: Option<Instruction>,
     /// When.
     pub at: Timestamp,
 }

@@ -69,8 +69,11 @@ pub struct ResultError {
     pub pointer: String,
     /// The rejection's code.
     pub code: String,
-    /// What is wrong, in fixed words.
+    /// What is wrong, in fixed words; of a rule that denies, its author's.
     pub detail: String,
+    /// Which rule, where it is one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub rule: Option<String>,
 }
 
 /// A reservation of one head by one writer.

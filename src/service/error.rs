@@ -8,9 +8,10 @@ use crate::domain::id::ReviewId;
 use crate::domain::json::parse::JsonError;
 use crate::domain::policy::PolicyError;
 use crate::domain::review::VoteRefused;
-use crate::domain::write::ResultError;
 use crate::keyring::KeyringError;
 use crate::store::StoreError;
+
+use super::refusals::Refusal;
 
 /// Why the gateway did not do as asked.
 #[derive(Debug, thiserror::Error)]
@@ -37,7 +38,7 @@ pub enum Error {
     },
     /// The policy rejects the transition.
     #[error("the policy rejects it")]
-    Rejected(Vec<ResultError>),
+    Rejected(Refusal),
     /// A policy that does not compile.
     #[error("the policy is refused: {0}")]
     Policy(PolicyError),

@@ -18,6 +18,7 @@ pub mod policies;
 pub mod proposals;
 pub mod receipts;
 pub mod recorder;
+pub mod refusals;
 pub mod rejections;
 pub mod review_page;
 mod stating;

@@ -1,30 +1,29 @@
 //! Proposing: the one way in which anything comes into a thread's state.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::error::{Error, Result};
 use super::heads::Version;
+use super::refusals::{Because, no_tries};
 use super::stating::{Effected, Stating, Step};
 use super::transitions::{Answer, Effect, authors_with};
-use super::{Service, Standing, recorder, retrying};
+use super::{Service, Standing, retrying};
 use crate::domain::account::Token;
 use crate::domain::chain::entry::Gate;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::statement::Kind;
-use crate::domain::event::EventType;
 use crate::domain::id::{NodeId, ThreadId};
 use crate::domain::json::patch::{Format, Patch};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::Keys;
 use crate::domain::policy::{
-    Judgement, Policy, Reason, RejectCode, Request, RequestKind, Violation, excerpt, judge, unreadable,
+    Asker, Judgement, Policy, Reason, RejectCode, Request, RequestKind, Violation, judge_for, unreadable,
 };
 use crate::domain::thread::Thread;
 use crate::domain::time::Timestamp;
-use crate::domain::transition::{Identity, Outcome, Rejection, Transition, patch_digest};
+use crate::domain::transition::{Identity, Outcome, Transition, patch_digest};
 use crate::domain::write::ResultError;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
@@ -77,7 +76,7 @@ impl Asked {
         }
     }
 
-    fn format(&self) -> Format {
+    pub(super) fn format(&self) -> Format {
         match self {
             Self::Patch { format, .. } => *format,
             Self::Reaffirm | Self::Rollback { .. } => Format::Merge,
@@ -85,7 +84,7 @@ impl Asked {
     }
 
     /// What is hashed as the request's content.
-    fn content(&self) -> Value {
+    pub(super) fn content(&self) -> Value {
         match self {
             Self::Patch { patch, .. } => patch.clone(),
             Self::Reaffirm => json!({}),
@@ -111,17 +110,21 @@ impl Service {
             return Err(Error::Forbidden("this token may not act as this node of this thread's flow"));
         }
         let identity = identity_of(token, proposal);
-        if let Some(answer) = self.answered(&keys, identity).await? {
+        if let Some(answer) = self.answered(&keys, identity, &proposal.ask).await? {
             return Ok(answer);
         }
         let standing = self.ready(&keys, thread, proposal.parent).await?;
         let head = self.head(&keys, &standing.thread.record).await?;
         let policy = self.policy(&keys, standing.flow.record.policy).await?;
-        let judged = self.judge_proposal(&keys, &policy, &head, proposal).await?;
         let asking =
             Asking { keys: &keys, token, proposal, identity, standing: &standing, head: &head, policy: &policy };
+        let violations = standing.thread.record.violations.get(&proposal.node).copied().unwrap_or(0);
+        if policy.on_violation().is_exhausted(violations) {
+            return self.reject(&asking, Because::NoTries(no_tries())).await;
+        }
+        let judged = self.judge_proposal(&asking).await?;
         match judged {
-            Judgement::Reject { violations } => self.reject(&asking, violations).await,
+            Judgement::Reject { violations } => self.reject(&asking, Because::of(violations)).await,
             Judgement::Commit { after, named, .. } => {
                 self.commit_alone(&asking, Effected { after, named: named.into_iter().collect() }).await
             }
@@ -156,13 +159,8 @@ impl Service {
         }
     }
 
-    async fn judge_proposal(
-        &self,
-        keys: &Keys,
-        policy: &Policy,
-        head: &Version,
-        proposal: &Proposal,
-    ) -> Result<Judgement> {
+    async fn judge_proposal(&self, asking: &Asking<'_>) -> Result<Judgement> {
+        let Asking { keys, policy, head, proposal, .. } = *asking;
         let read;
         let restored;
         let kind = match &proposal.ask {
@@ -183,34 +181,13 @@ impl Service {
             }
         };
         let request = Request { node: &proposal.node, kind };
-        Ok(judge(policy, &head.state, &request, self.limits()))
-    }
-
-    async fn reject(&self, asking: &Asking<'_>, violations: Vec<Violation>) -> Result<Answer> {
-        let now = self.now();
-        let errors: Vec<ResultError> = violations.iter().map(result_error).collect();
-        let content = asking.proposal.ask.content();
-        let rejection = Rejection {
-            identity: asking.identity,
-            thread: asking.proposal.thread.clone(),
-            flow: asking.standing.thread.record.flow.clone(),
-            node: asking.proposal.node.clone(),
-            principal: asking.token.record.principal(),
-            patch: patch_digest(&content),
-            excerpt: excerpt(asking.policy, asking.proposal.ask.format(), &content),
-            errors: errors.clone(),
-            at: now,
+        let principal = asking.token.record.principal();
+        let asker = Asker {
+            principal: principal.as_str(),
+            owner: &asking.token.record.owner,
+            committed_nodes: &asking.standing.thread.record.committed_nodes,
         };
-        let mut draft = asking.draft(now);
-        let mut thread = asking.standing.thread.record.clone();
-        draft.insert(&rejection)?;
-        let codes: BTreeSet<&str> = errors.iter().map(|it| it.code.as_str()).collect();
-        let data =
-            json!({"node": rejection.node, "patch": rejection.patch, "codes": codes, "identity": rejection.identity});
-        recorder::in_thread(&mut draft, &mut thread, now, EventType::TransitionRejected, data)?;
-        draft.replace(&asking.standing.thread, &thread)?;
-        self.commit(draft.finish()).await?;
-        Ok(Answer::Rejected(errors))
+        Ok(judge_for(policy, &head.state, &request, asker, self.limits()))
     }
 
     async fn commit_alone(&self, asking: &Asking<'_>, effected: Effected) -> Result<Answer> {
@@ -236,14 +213,17 @@ impl Service {
         if opened >= asking.policy.approval().attempts() {
             let detail = "this node has asked for approval on this head as often as the policy lets it";
             return self
-                .reject(asking, vec![Violation::new(RejectCode::AttemptsExhausted, Pointer::root(), detail)])
+                .reject(
+                    asking,
+                    Because::NoTries(Violation::new(RejectCode::AttemptsExhausted, Pointer::root(), detail)),
+                )
                 .await;
         }
         let authors = authors_with(thread, &asking.token.record.owner);
         if !self.somebody_can_approve(asking.keys, asking.policy, &authors).await? {
             let detail = "nobody who is not an author could approve this; ask an administrator to add reviewers";
             return self
-                .reject(asking, vec![Violation::new(RejectCode::NobodyCanApprove, Pointer::root(), detail)])
+                .reject(asking, Because::Nobody(Violation::new(RejectCode::NobodyCanApprove, Pointer::root(), detail)))
                 .await;
         }
         let step = self.state_step(asking, effected, self.now()).await?;
@@ -328,5 +308,6 @@ pub(super) fn result_error(violation: &Violation) -> ResultError {
         pointer: violation.pointer.to_string(),
         code: violation.code.as_str().to_owned(),
         detail: violation.detail.clone().into_owned(),
+        rule: violation.rule.clone(),
     }
 }

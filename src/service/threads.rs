@@ -100,7 +100,7 @@ impl Service {
         }
         let policy = self.policy(&keys, flow.record.policy).await?;
         let initial = judge_initial(&policy, &new.state, self.limits())
-            .map_err(|violations| Error::Rejected(violations.iter().map(result_error).collect()))?;
+            .map_err(|violations| Error::Rejected(violations.iter().map(result_error).collect::<Vec<_>>().into()))?;
         let id = match &new.thread {
             Some(id) => id.clone(),
             None => ThreadId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name"),
@@ -349,6 +349,8 @@ fn thread_of(first: &Version, new: &NewThread, now: Timestamp) -> Thread {
         authors: Default::default(),
         written_version: 0,
         holds_opened: Default::default(),
+        violations: Default::default(),
+        committed_nodes: Default::default(),
         last_event: None,
     }
 }

@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 
 use super::error::{Error, Result};
 use super::heads::Version;
+use super::proposals::Asked;
+use super::refusals::Refusal;
 use super::stating::Step;
 use super::{Service, recorder};
 use crate::domain::chain::entry::{Entry, Gate};
@@ -21,7 +23,6 @@ use crate::domain::review::{Hold, HoldReason};
 use crate::domain::thread::{Head, HeadUse, Thread};
 use crate::domain::time::Timestamp;
 use crate::domain::transition::{ChainRow, Rejection, STATE_DELTAS_MAX, StateContent, StateRow, Transition};
-use crate::domain::write::ResultError;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
@@ -71,7 +72,7 @@ pub enum Answer {
         diff: Vec<Change>,
     },
     /// The policy rejects it.
-    Rejected(Vec<ResultError>),
+    Rejected(Refusal),
 }
 
 impl Answer {
@@ -120,6 +121,7 @@ impl Service {
         let kept = kept_state(base.head, &step)?;
         let version = self.enter(draft, keys, (step, gate, owes, now), kept)?;
         *thread = thread.clone().advanced(head_of(&version.entry), now);
+        thread.committed_nodes.extend(version.statement.node.clone());
         let data = json!({
             "version": version.entry.version, "transition": version.entry.transition,
             "node": version.statement.node, "gate": version.entry.gate,
@@ -162,10 +164,10 @@ impl Service {
     }
 
     /// What became of the same proposal before, if it was made before. Looked up before the head is.
-    pub(super) async fn answered(&self, keys: &Keys, identity: Digest) -> Result<Option<Answer>> {
+    pub(super) async fn answered(&self, keys: &Keys, identity: Digest, ask: &Asked) -> Result<Option<Answer>> {
         let name = identity.to_string();
         if let Some(rejection) = self.fetch::<Rejection>(keys, &name).await? {
-            return Ok(Some(Answer::Rejected(rejection.record.errors)));
+            return Ok(Some(Answer::Rejected(Refusal::of(rejection.record, ask))));
         }
         let Some(stored) = self.reader(keys).get_by_alias::<Transition>(&name).await? else { return Ok(None) };
         let transition = stored.record;

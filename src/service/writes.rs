@@ -19,7 +19,7 @@ use crate::domain::event::EventType;
 use crate::domain::id::{PrincipalId, ThreadId, WriteId};
 use crate::domain::json::patch::{Format, Patch};
 use crate::domain::keys::Keys;
-use crate::domain::policy::{Judgement, Policy, RejectCode, Request, RequestKind, judge};
+use crate::domain::policy::{Asker, Judgement, Policy, RejectCode, Request, RequestKind, judge_for};
 use crate::domain::review::{Hold, HoldState};
 use crate::domain::thread::{Thread, WriteKey};
 use crate::domain::transition::{EndWord, Identity, Outcome, Transition, patch_digest};
@@ -50,7 +50,7 @@ impl Service {
             return Ok(ending.write.record);
         }
         match ending.write.record.confirm_effect(&ending.standing.thread.record) {
-            ConfirmEffect::Commit => self.confirm_commit(&ending, result).await,
+            ConfirmEffect::Commit => self.confirm_commit(&ending, &token.record.owner, result).await,
             ConfirmEffect::Late => self.confirm_late(&ending).await,
         }
     }
@@ -77,12 +77,17 @@ impl Service {
     }
 
     /// A write that happened is never left unrecorded: a result that is not admitted is replaced by none.
-    async fn confirm_commit(&self, ending: &Ending, result: &Value) -> Result<Write> {
+    async fn confirm_commit(&self, ending: &Ending, owner: &str, result: &Value) -> Result<Write> {
         let (keys, now) = (&*ending.keys, self.now());
         let head = self.head(keys, &ending.standing.thread.record).await?;
         let policy = self.policy(keys, ending.standing.flow.record.policy).await?;
         let write = ending.write.record.clone();
-        let (after, content, refused) = self.admitted(&policy, &head, &write, result);
+        let asker = Asker {
+            principal: write.key.principal.as_str(),
+            owner,
+            committed_nodes: &ending.standing.thread.record.committed_nodes,
+        };
+        let (after, content, refused) = self.admitted(&policy, &head, (&write, asker), result);
         let identity = Identity {
             thread: &write.thread,
             parent: Some(write.transition),
@@ -133,7 +138,7 @@ impl Service {
         &self,
         policy: &Policy,
         head: &Version,
-        write: &Write,
+        (write, asker): (&Write, Asker<'_>),
         result: &Value,
     ) -> (Effected, Value, Vec<ResultError>) {
         let nothing = || Effected { after: head.state.clone(), named: Default::default() };
@@ -142,7 +147,7 @@ impl Service {
             Err(error) => return (nothing(), json!({}), vec![unreadable(&error.pointer().to_string())]),
         };
         let request = Request { node: &write.node, kind: RequestKind::Confirm { patch: &patch } };
-        match judge(policy, &head.state, &request, self.limits()) {
+        match judge_for(policy, &head.state, &request, asker, self.limits()) {
             Judgement::Commit { after, named, .. } => {
                 (Effected { after, named: named.into_iter().collect() }, result.clone(), Vec::new())
             }
@@ -276,5 +281,6 @@ fn unreadable(pointer: &str) -> ResultError {
         pointer: pointer.to_owned(),
         code: RejectCode::PatchFailed.as_str().to_owned(),
         detail: "the result is not a patch of the writer's own node".to_owned(),
+        rule: None,
     }
 }

@@ -14,6 +14,7 @@ mod put_back;
 mod redaction;
 mod rejections;
 mod roles;
+mod rules;
 mod supposed;
 mod taking_back;
 mod time;

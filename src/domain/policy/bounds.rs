@@ -17,6 +17,25 @@ pub(super) const VIOLATIONS_MAX: usize = 1_000;
 pub(super) const NODES_MAX: usize = 256;
 /// Every changed leaf is held against every pattern of a list: the product bounds the work of a judgement.
 pub(super) const PATTERNS_MAX: usize = 256;
+/// Each is asked about every change: the product bounds the work of a judgement.
+pub(super) const RULES_MAX: usize = 128;
+/// A condition that does not fit a screen is several rules.
+pub(super) const RULE_BYTES_MAX: usize = 2_048;
+/// A rule's reason is a sentence, shown in lists.
+pub(super) const RULE_REASON_CHARS_MAX: usize = 300;
+/// A name in a list of errors.
+pub(super) const RULE_NAME_CHARS_MAX: usize = 64;
+/// Operators and names in one condition.
+pub(super) const RULE_PARTS_MAX: usize = 256;
+/// Brackets within brackets. CEL's parser takes up to 160 KiB of stack for each; a thread has 2 MiB.
+pub(super) const RULE_BRACKETS_MAX: usize = 6;
+/// `a ? b : c` within one another, and whatever else nests without brackets.
+pub(super) const RULE_DEPTH_MAX: u16 = 24;
+/// Lists within lists: each of these multiplies with the length of a list.
+pub(super) const RULE_LOOPS_MAX: usize = 2;
+/// What all rules of one judgement may cost together: twenty rules over ten thousand changes take about half of it,
+/// and using all of it up takes some tens of milliseconds.
+pub(super) const RULE_STEPS_MAX: usize = 2_000_000;
 /// People climb these one after another.
 pub(super) const STAGES_MAX: usize = 8;
 /// Every shown value is looked at by each.

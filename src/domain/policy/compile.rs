@@ -1,5 +1,7 @@
 //! The policy text → `Policy`. Whatever is not understood is refused: a rule that is read past is a hole.
 
+mod rules;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -14,9 +16,19 @@ use super::toml_reader::{Item, Section, parse};
 use crate::domain::id::{FlowId, GroupName, NodeId};
 use crate::domain::json::pattern::Pattern;
 
-const KEYS: &[&str] =
-    &["flow", "schema", "mode", "trust_initial", "on_violation", "protected", "nodes", "approval", "redaction"];
-const KEYS_YET: &[&str] = &["transitions", "rules", "tools", "budgets"];
+const KEYS: &[&str] = &[
+    "flow",
+    "schema",
+    "mode",
+    "trust_initial",
+    "on_violation",
+    "protected",
+    "nodes",
+    "rules",
+    "approval",
+    "redaction",
+];
+const KEYS_YET: &[&str] = &["transitions", "tools", "budgets"];
 const NODE_KEYS: &[&str] = &["reads", "writes", "deny", "schema", "writer", "rollback"];
 const NODE_KEYS_YET: &[&str] = &["tools", "budget"];
 const APPROVAL_KEYS: &[&str] = &["covers", "ttl", "receipt_ttl", "write_lease", "attempts", "denials", "stages"];
@@ -33,7 +45,7 @@ impl Policy {
         let document = parse(&source.text)?;
         let root = Section::root(&source.text, &document);
         root.expect_keys(KEYS, KEYS_YET)?;
-        check_modes(&root)?;
+        check_mode(&root)?;
         let nodes = read_nodes(&root, source)?;
         let (hidden, detectors) = read_redaction(&root)?;
         let approval = read_approval(&root, nodes.values().any(|node| node.writer))?;
@@ -43,6 +55,8 @@ impl Policy {
             schema: root.get("schema").map(|it| read_schema(&it, source, Openness::AsWritten)).transpose()?,
             trust_initial: flag(&root, "trust_initial")?,
             protected: read_protected(&root, &approval)?,
+            rules: rules::read_rules(&root, &approval)?,
+            on_violation: rules::read_on_violation(&root)?,
             hidden,
             detectors,
             source: source.clone(),
@@ -67,22 +81,13 @@ fn check_sizes(source: &PolicySource) -> Result<(), PolicyError> {
     }
 }
 
-/// Keys whose other values belong to what is not built yet.
-fn check_modes(root: &Section<'_>) -> Result<(), PolicyError> {
+/// The mode's other value belongs to what is not built yet.
+fn check_mode(root: &Section<'_>) -> Result<(), PolicyError> {
     if let Some(item) = root.get("mode") {
         match item.text()? {
             "enforce" => {}
             "observe" => return Err(item.not_built("mode = \"observe\"")),
             _ => return Err(item.error(PolicyCode::BadValue, "`mode` must be \"enforce\"")),
-        }
-    }
-    if let Some(item) = root.get("on_violation") {
-        match item.text()? {
-            "fail_fast" => {}
-            later @ ("retry_once" | "skip_node") => {
-                return Err(item.not_built(&format!("on_violation = \"{later}\"")));
-            }
-            _ => return Err(item.error(PolicyCode::BadValue, "`on_violation` must be \"fail_fast\"")),
         }
     }
     Ok(())

@@ -24,6 +24,8 @@ pub enum PolicyCode {
     UnknownSchema,
     /// A schema that is not JSON, not JSON Schema, or uses what is not accepted.
     BadSchema,
+    /// A rule's condition that is not CEL, or asks for what rules do not have.
+    BadRule,
     /// Parts of the policy that contradict each other.
     Contradiction,
 }
@@ -41,6 +43,7 @@ impl PolicyCode {
             Self::TooLarge => "too_large",
             Self::UnknownSchema => "unknown_schema",
             Self::BadSchema => "bad_schema",
+            Self::BadRule => "bad_rule",
             Self::Contradiction => "contradiction",
         }
     }

@@ -2,12 +2,15 @@
 //! states that look alike to a node are judged alike (but for what a schema ties to what the node may not read, of
 //! which only the fact is told).
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use super::claims::Claims;
 use super::model::{NodePolicy, Policy};
 use super::outcome::Outcome;
-use super::request::{Request, RequestKind};
+use super::request::{Asker, Request, RequestKind};
+use super::rules::{self, Findings, Held, Matter};
 use super::shape::{self, Seen};
 use super::sight::{Sight, by_place, in_order, told};
 use super::verdict::{Audience, Judgement, Reason, ReasonCode, RejectCode, Violation};
@@ -26,10 +29,32 @@ const MOVED_INTO_ITSELF: &str = "a value cannot be moved below itself";
 const DOES_NOT_APPLY: &str = "the step does not fit the state as it stands: read it again";
 const NOBODY: &str = "people would have to decide, and the policy has no [[approval.stages]]";
 
-/// Judges one request against the state it would change.
+/// Judges one request against the state it would change, of nobody in particular: a rule that asks who it is, or
+/// what came before in the thread, cannot be decided and so rejects.
 pub fn judge(policy: &Policy, before: &Value, request: &Request<'_>, limits: &StateLimits) -> Judgement {
+    judged(policy, before, request, None, limits)
+}
+
+/// Judges one request of one asker in one thread.
+pub fn judge_for(
+    policy: &Policy,
+    before: &Value,
+    request: &Request<'_>,
+    asker: Asker<'_>,
+    limits: &StateLimits,
+) -> Judgement {
+    judged(policy, before, request, Some(asker), limits)
+}
+
+fn judged(
+    policy: &Policy,
+    before: &Value,
+    request: &Request<'_>,
+    asker: Option<Asker<'_>>,
+    limits: &StateLimits,
+) -> Judgement {
     let Some(node) = policy.node(request.node) else { return refuse(NO_SUCH_NODE) };
-    let case = Case { policy, node, before, limits };
+    let case = Case { policy, node, name: request.node.as_str(), asker, before, limits };
     match request.kind {
         RequestKind::Propose { patch } => case.of_patch(patch, &[], Touched::Hold),
         RequestKind::Edit { patch } => case.of_patch(patch, &[ReasonCode::Edit], Touched::Hold),
@@ -58,11 +83,13 @@ enum Touched {
 struct Case<'a> {
     policy: &'a Policy,
     node: &'a NodePolicy,
+    name: &'a str,
+    asker: Option<Asker<'a>>,
     before: &'a Value,
     limits: &'a StateLimits,
 }
 
-impl Case<'_> {
+impl<'p> Case<'p> {
     fn of_patch(&self, patch: &Patch, always: &[ReasonCode], touched: Touched) -> Judgement {
         let claims = Claims::of(patch);
         let sight = Sight::new(&self.node.reads, &claims);
@@ -86,14 +113,34 @@ impl Case<'_> {
         }
         let after = tried.as_ref().and_then(|it| it.as_ref().ok()).map(|it| &it.after);
         let of_node = self.node_schema_violations(patch, after, &claims, &sight);
+        let rules = match &tried {
+            // Beside a request that is refused for what it names, an answer is only a clue, as above.
+            Some(Ok(outcome)) if lists.is_empty() && form.is_empty() && !self.policy.rules.is_empty() => {
+                self.ask(&outcome.after, &outcome.asked(self.before, &claims, &self.node.reads), |it| {
+                    sight.tellable(it)
+                })
+            }
+            _ => Findings::default(),
+        };
         let [lists, form, schema, mut of_node] = [lists, form, schema, of_node].map(|it| in_order(self.policy, it));
         // The node's schema and the flow's often say the same.
         of_node.retain(|it| schema.binary_search_by(|other| by_place(other, it)).is_err());
-        let violations = [lists, form, schema, of_node].concat();
+        // What does not fit a schema often cannot be asked about either, and that is no news.
+        let failed = if schema.is_empty() && of_node.is_empty() { rules.failed } else { Vec::new() };
+        let violations = [lists, form, schema, of_node, rules.denied, failed].concat();
         match tried {
-            Some(Ok(outcome)) if violations.is_empty() => self.decide(outcome, &claims, &sight, always, touched),
+            Some(Ok(outcome)) if violations.is_empty() => {
+                self.decide(outcome, (&claims, &sight), always, rules.held, touched)
+            }
             _ => Judgement::Reject { violations },
         }
+    }
+
+    /// What the rules say of a state that this would lead to.
+    fn ask(&self, after: &Value, changes: &[Cow<'_, Change>], place: impl Fn(&Pointer) -> Pointer) -> Findings<'p> {
+        let Self { policy, name: node, asker, before, .. } = *self;
+        let matter = Matter { before, after, changes, node, asker };
+        rules::ask(&policy.rules, &matter, |it| policy.cut(&place(it)))
     }
 
     /// Applies the patch. Every probe lies in the node's reads, so that failing tells nothing.
@@ -127,21 +174,24 @@ impl Case<'_> {
     fn decide(
         &self,
         outcome: Outcome,
-        claims: &Claims,
-        sight: &Sight<'_>,
+        (claims, sight): (&Claims, &Sight<'_>),
         always: &[ReasonCode],
+        held: Vec<Held<'_>>,
         touched: Touched,
     ) -> Judgement {
         let protected = outcome.touched(&self.policy.protected, claims, &self.node.reads);
-        if let (Touched::Reject, false) = (touched, protected.is_empty()) {
+        if let (Touched::Reject, false) = (touched, protected.is_empty() && held.is_empty()) {
             let place = |it: Pointer| Violation::new(RejectCode::WriteDenied, sight.tellable(&it), PROTECTED_RESULT);
-            let violations = protected.into_iter().map(|(_, pointer)| place(pointer)).collect();
-            return Judgement::Reject { violations: in_order(self.policy, violations) };
+            let of_protected = protected.into_iter().map(|(_, pointer)| place(pointer)).collect();
+            let of_rules = held.into_iter().flat_map(|it| it.places.into_iter().map(move |at| it.rule.denial(at)));
+            let violations = of_rules.chain(in_order(self.policy, of_protected)).collect();
+            return Judgement::Reject { violations };
         }
         let named = claims.leaves_unseen(&self.node.reads, &outcome.after);
         let mut reasons: Vec<_> = always.iter().map(|code| Reason::of_kind(*code)).collect();
         // Every touch follows from what the request names or from what differs within the node's reads.
         reasons.extend(protected.iter().map(|(pattern, _)| Reason::protected(pattern, Audience::Everyone)));
+        reasons.extend(held.iter().map(|it| Reason::of_rule(&it.rule.reason, Audience::Everyone)));
         let Outcome { after, changes, .. } = outcome;
         if reasons.is_empty() {
             return Judgement::Commit { after, changes, named };
@@ -158,17 +208,24 @@ impl Case<'_> {
             return Judgement::Reject { violations: in_order(self.policy, sight.tell(faults)) };
         }
         let changes = diff(self.before, after);
+        let says_something = |change: &&Change| !change.is_filling(self.before, after);
+        let asked: Vec<_> = changes.iter().filter(says_something).map(Cow::Borrowed).collect();
+        let rules = self.ask(after, &asked, |it| sight.tellable(it));
+        if !rules.denied.is_empty() || !rules.failed.is_empty() {
+            return Judgement::Reject { violations: [rules.denied, rules.failed].concat() };
+        }
         let mut reasons = vec![Reason::of_kind(code)];
         for pattern in &self.policy.protected {
-            let says_something = |change: &&Change| !change.is_filling(self.before, after);
-            let mut touching =
-                changes.iter().filter(says_something).filter(|change| pattern.touches(&change.pointer)).peekable();
+            let mut touching = asked.iter().filter(|change| pattern.touches(&change.pointer)).peekable();
             if touching.peek().is_some() {
                 let told = touching.any(|change| self.node.reads.covers(&change.pointer));
                 let audience = if told { Audience::Everyone } else { Audience::Reviewers };
                 reasons.push(Reason::protected(pattern, audience));
             }
         }
+        // Whatever a rule knew, it is told to reviewers: why it holds may be what the asker does not read.
+        reasons.extend(rules.held.iter().map(|it| Reason::of_rule(&it.rule.reason, Audience::Reviewers)));
+        drop(asked);
         self.hold(after.clone(), changes, Vec::new(), reasons)
     }
 

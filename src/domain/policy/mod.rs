@@ -18,6 +18,7 @@ mod outcome;
 mod patterns;
 mod redact;
 mod request;
+mod rules;
 mod schema;
 mod shape;
 mod sight;
@@ -25,6 +26,7 @@ mod source;
 mod toml_reader;
 mod verdict;
 mod view;
+mod violation;
 mod what_if;
 
 pub use crate::domain::json::size::StateLimits;
@@ -32,14 +34,15 @@ pub use error::{PolicyCode, PolicyError};
 pub use excerpt::excerpt;
 pub use hiding::Hiding;
 pub use initial::{Initial, judge_initial};
-pub use judge::judge;
+pub use judge::{judge, judge_for};
 pub use model::{Approval, Comment, Covers, NodePolicy, Policy, Stage};
 pub use patterns::Patterns;
 pub use redact::{Effect, RedactedChange, RedactedLeaf, True, readable_leaves, redacted, redacted_by};
-pub use request::{Request, RequestKind};
+pub use request::{Asker, Request, RequestKind};
 pub use source::PolicySource;
 pub use verdict::{Audience, Judgement, Reason, ReasonCode, RejectCode, Violation};
 pub use view::{changed_for, diff_for, project};
+pub use violation::{Instruction, OnViolation};
 pub use what_if::{Supposed, Verdict, WhatIf, unreadable, what_if};
 
 #[cfg(test)]

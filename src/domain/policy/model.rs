@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use super::detect::Detectors;
 use super::patterns::Patterns;
+use super::rules::Rule;
 use super::schema::Schema;
 use super::source::PolicySource;
+pub(super) use super::violation::OnViolation;
 use crate::domain::chain::hash::Digest;
 use crate::domain::id::{FlowId, GroupName, NodeId};
 
@@ -19,6 +21,8 @@ pub struct Policy {
     pub(super) schema: Option<Schema>,
     pub(super) trust_initial: bool,
     pub(super) protected: Patterns,
+    pub(super) rules: Vec<Rule>,
+    pub(super) on_violation: OnViolation,
     pub(super) nodes: BTreeMap<NodeId, NodePolicy>,
     pub(super) approval: Approval,
     pub(super) hidden: Patterns,
@@ -98,6 +102,11 @@ impl Policy {
     /// What only people may change.
     pub fn protected(&self) -> &Patterns {
         &self.protected
+    }
+
+    /// What agents are to do when they violate it.
+    pub fn on_violation(&self) -> OnViolation {
+        self.on_violation
     }
 
     /// The rules of one node.

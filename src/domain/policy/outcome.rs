@@ -1,5 +1,6 @@
 //! What a patch would do, and what of that is the asker's doing.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
@@ -59,6 +60,26 @@ impl Outcome {
     /// The changes that say something of their own.
     fn telling(&self) -> impl Iterator<Item = &Change> {
         self.changes.iter().zip(&self.meanings).filter(|(_, it)| **it == Meaning::Its).map(|(change, _)| change)
+    }
+
+    /// The changes that rules are asked about. What the request set where its node cannot look is among them whether
+    /// or not it differs, or a rule would tell a right guess from a wrong one.
+    pub(super) fn asked<'o>(&'o self, before: &Value, claims: &Claims, reads: &Patterns) -> Vec<Cow<'o, Change>> {
+        let differs = self.changes.iter().zip(&self.meanings).filter(|(_, it)| **it != Meaning::ByTheWay);
+        let mut asked: Vec<_> = differs.map(|(change, _)| Cow::Borrowed(change)).collect();
+        let unseen = claims.leaves_unseen(reads, &self.after);
+        if unseen.is_empty() {
+            return asked;
+        }
+        let known: BTreeSet<_> = asked.iter().map(|it| it.pointer.clone()).collect();
+        asked.extend(unseen.into_iter().filter(|it| !known.contains(it)).map(|pointer| {
+            let value = |state: &Value| pointer.resolve(state).cloned();
+            let (before, after) = (value(before), value(&self.after));
+            Cow::Owned(Change { pointer, before, after })
+        }));
+        // In one order, whichever of them differ.
+        asked.sort_by(|a, b| a.pointer.cmp(&b.pointer));
+        asked
     }
 
     /// Effects outside the write lists. What differs where the node cannot look is told at the place that the

@@ -1,5 +1,7 @@
 //! What is judged.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::domain::id::NodeId;
@@ -12,6 +14,17 @@ pub struct Request<'a> {
     pub node: &'a NodeId,
     /// What is asked.
     pub kind: RequestKind<'a>,
+}
+
+/// What rules can ask about who asks, and about what came before in the thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Asker<'a> {
+    /// The immutable id of the token or account.
+    pub principal: &'a str,
+    /// The person or team whose it is.
+    pub owner: &'a str,
+    /// The nodes of which something was committed in the thread.
+    pub committed_nodes: &'a BTreeSet<NodeId>,
 }
 
 /// The kinds differ in what they carry, in whether they are always held, and in what they may touch.

@@ -2,10 +2,12 @@
 
 mod alike;
 mod effects;
+mod guide;
 mod kinds;
 mod limits;
 mod oracles;
 mod properties;
+mod rules;
 mod schemas;
 mod views;
 

@@ -48,8 +48,11 @@ pub struct Violation {
     pub code: RejectCode,
     /// Where; cut at hidden prefixes.
     pub pointer: Pointer,
-    /// A fixed sentence without instance data.
+    /// A fixed sentence without instance data; of a rule that denies, its author's reason.
     pub detail: Cow<'static, str>,
+    /// Which rule, where it is one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub rule: Option<String>,
 }
 
 /// One reason for a hold.
@@ -159,6 +162,8 @@ codes! {
     ReasonCode {
         /// A protected value is touched.
         Protected = "protected",
+        /// A rule says so.
+        Rule = "rule",
         /// A reviewer rewrote a held request.
         Edit = "edit",
         /// A receipt is asked for the head as it stands.
@@ -171,7 +176,7 @@ codes! {
 impl Violation {
     /// A violation with one of the fixed sentences.
     pub const fn new(code: RejectCode, pointer: Pointer, detail: &'static str) -> Self {
-        Self { code, pointer, detail: Cow::Borrowed(detail) }
+        Self { code, pointer, detail: Cow::Borrowed(detail), rule: None }
     }
 }
 
@@ -181,10 +186,16 @@ impl Reason {
         Self { code: ReasonCode::Protected, pattern: Some(pattern.clone()), text, audience }
     }
 
+    /// A rule's reason, in its author's words.
+    pub(super) fn of_rule(reason: &str, audience: Audience) -> Self {
+        Self { code: ReasonCode::Rule, pattern: None, text: reason.to_owned(), audience }
+    }
+
     /// A reason that lies in the kind of request.
     pub(super) fn of_kind(code: ReasonCode) -> Self {
         let text = match code {
             ReasonCode::Protected => "a protected value is touched",
+            ReasonCode::Rule => "a rule holds it",
             ReasonCode::Edit => "a reviewer rewrote the request: people decide about the new one",
             ReasonCode::Reaffirm => "a receipt is asked for the state as it stands",
             ReasonCode::Rollback => "an earlier state is to stand again",

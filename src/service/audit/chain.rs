@@ -37,11 +37,14 @@ impl Audit<'_> {
         let secret = self.keys.salt().thread_secret(thread.id.as_str());
         let mut at: Option<At> = None;
         let mut authors: BTreeSet<String> = BTreeSet::new();
+        let mut committed_nodes = BTreeSet::new();
         let mut written_version = 0;
         for version in 0..=thread.head.version {
             let Some(next) = self.replay(thread, version, &secret, at.as_ref()) else { return };
             self.versions += 1;
             self.add_authors(&next.entry, &mut authors);
+            let transition = self.all.transitions.get(&next.entry.transition.to_string());
+            committed_nodes.extend(transition.and_then(|it| it.record.statement.node.clone()));
             if matches!(next.entry.gate, Gate::Written { .. }) {
                 written_version = version;
             }
@@ -52,6 +55,8 @@ impl Audit<'_> {
         expected.usage = thread.head.usage.clone();
         self.expect(expected == thread.head, Table::Threads, &thread.id, "its head is not the last entry of its chain");
         self.expect(authors == thread.authors, Table::Threads, &thread.id, "its authors are not those of its chain");
+        let same = committed_nodes == thread.committed_nodes;
+        self.expect(same, Table::Threads, &thread.id, "its nodes are not those of its chain");
         let same = written_version == thread.written_version;
         self.expect(same, Table::Threads, &thread.id, "its last written version is not that of its chain");
         self.check_beyond(thread);

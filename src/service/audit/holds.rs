@@ -17,6 +17,7 @@ use crate::domain::review::{Hold, HoldState, Verdict};
 use crate::domain::thread::Thread;
 use crate::domain::transition::{EndWord, Outcome};
 use crate::service::holds::stages_of;
+use crate::service::refusals::{count, event_data};
 use crate::store::row::Table;
 
 impl Audit<'_> {
@@ -52,7 +53,7 @@ impl Audit<'_> {
         for review in story.holds.keys().filter(|it| !self.all.holds.contains_key(**it)).collect::<Vec<_>>() {
             self.note(Table::Holds, review, "an event opened it, and its row is gone");
         }
-        self.check_rejections(own, story);
+        self.check_rejections(thread, own, story);
     }
 
     fn check_hold(&mut self, hold: &Hold, told: &HoldStory<'_>) {
@@ -212,13 +213,16 @@ impl Audit<'_> {
         }
     }
 
-    fn check_rejections(&mut self, own: &Belongings<'_>, story: &Story<'_>) {
+    fn check_rejections(&mut self, thread: &Thread, own: &Belongings<'_>, story: &Story<'_>) {
+        let mut violations = BTreeMap::new();
         for stored in &own.rejections {
             let row = &stored.record;
             let id = row.identity.to_string();
-            let codes: BTreeSet<&str> = row.errors.iter().map(|it| it.code.as_str()).collect();
-            let as_told = json!({"node": row.node, "patch": row.patch, "codes": codes, "identity": row.identity});
+            let as_told = event_data(row);
             let same = story.rejections.get(id.as_str()).is_some_and(|it| it.data == as_told && it.at == row.at);
+            if row.counted && row.parent == Some(thread.head.transition) {
+                count(&mut violations, &row.node);
+            }
             self.expect(
                 same && stored.revision == 1,
                 Table::Rejections,
@@ -226,6 +230,8 @@ impl Audit<'_> {
                 "it is not the rejection that an event tells",
             );
         }
+        let same = violations == thread.violations;
+        self.expect(same, Table::Threads, &thread.id, "it does not count the violations on its head");
         for id in story.rejections.keys().filter(|it| !self.all.rejections.contains_key(**it)).collect::<Vec<_>>() {
             self.note(Table::Rejections, id, "an event tells it, and its row is gone");
         }

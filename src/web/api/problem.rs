@@ -12,7 +12,9 @@ use utoipa::ToSchema;
 use crate::domain::chain::verify::DenialCode;
 use crate::domain::json::parse::JsonCode;
 use crate::domain::review::VoteRefused;
+use crate::domain::write::ResultError;
 use crate::service::error::Error;
+use crate::service::refusals::Refusal;
 use crate::web::request_id::RequestId;
 
 /// The body of an error.
@@ -53,6 +55,13 @@ pub struct Fault {
     /// At which byte of the body, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<usize>,
+    /// Which of the policy's rules, where it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// What the asker itself sent there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Object)]
+    pub value: Option<Value>,
 }
 
 /// An error on its way out.
@@ -222,6 +231,8 @@ fn faults_of(error: &Error) -> Vec<Fault> {
         code: code.to_owned(),
         detail: detail.to_owned(),
         offset: None,
+        rule: None,
+        value: None,
     };
     match error {
         Error::Json(error) => vec![Fault {
@@ -229,7 +240,14 @@ fn faults_of(error: &Error) -> Vec<Fault> {
             ..fault(error.pointer.to_string(), error.code.as_str(), "the JSON is refused here")
         }],
         Error::Invalid { pointer, detail } => vec![fault(pointer.clone(), "malformed", detail)],
-        Error::Rejected(errors) => errors.iter().map(|it| fault(it.pointer.clone(), &it.code, &it.detail)).collect(),
+        Error::Rejected(refusal) => {
+            let one = |(index, it): (usize, &ResultError)| Fault {
+                rule: it.rule.clone(),
+                value: refusal.values.get(&index).cloned(),
+                ..fault(it.pointer.clone(), &it.code, &it.detail)
+            };
+            refusal.errors.iter().enumerate().map(one).collect()
+        }
         _ => Vec::new(),
     }
 }
@@ -238,6 +256,9 @@ fn facts_of(error: &Error) -> Map<String, Value> {
     let facts = match error {
         Error::HeadMoved { version, transition } => json!({"head": {"version": version, "transition": transition}}),
         Error::ThreadHeld(review) => json!({"review": {"id": review}}),
+        Error::Rejected(Refusal { instruction: Some(it), .. }) => {
+            json!({"instruction": {"action": it.as_str(), "detail": it.detail()}})
+        }
         Error::Denied(DenialCode::ReceiptMissing) => json!({"needs": "receipt"}),
         _ => json!({}),
     };

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::problem::Problem;
+use crate::domain::policy::Instruction;
 use crate::domain::transition::Rejection;
 use crate::service::error::Error;
 use crate::service::rejections::Older;
@@ -49,9 +50,12 @@ pub async fn list(
 }
 
 fn told(rejection: &Rejection) -> Value {
-    let Rejection { identity, thread, flow, node, principal, patch, excerpt, errors, at } = rejection;
+    // What its own proposer sent at each place is told to that proposer alone.
+    let Rejection { identity, thread, flow, node, principal, patch, excerpt, errors, at, parent, .. } = rejection;
+    let instruction = rejection.instruction.map(Instruction::as_str);
     json!({
         "proposal": identity, "thread": thread, "flow": flow, "node": node, "principal": principal,
         "patch_digest": patch, "excerpt": excerpt, "errors": errors, "at": at,
+        "parent": parent, "instruction": instruction,
     })
 }

@@ -138,7 +138,7 @@ fn answer(app: &App, answer: Answer) -> Done<HttpResponse> {
             "outcome": "held", "transition": transition, "review": review_of(app, &hold),
             "reasons": reasons, "diff": diff_json(&diff),
         }))),
-        Answer::Rejected(errors) => Err(Error::Rejected(errors)),
+        Answer::Rejected(refusal) => Err(Error::Rejected(refusal)),
     }
 }
 

@@ -95,6 +95,7 @@ fn the_guide_names_every_code() {
         P::TooLarge,
         P::UnknownSchema,
         P::BadSchema,
+        P::BadRule,
         P::Contradiction,
     ];
     let reasons = ReasonCode::ALL.iter().map(|it| it.as_str());
@@ -116,6 +117,7 @@ fn the_guide_names_every_key() {
         STAGE_KEYS_YET,
         REDACTION_KEYS,
         REDACTION_KEYS_YET,
+        rules::RULE_KEYS,
     ] {
         for key in keys {
             let named =
@@ -178,10 +180,8 @@ fn an_unknown_key_is_refused_with_its_place() {
 fn what_is_not_built_yet_is_refused_by_name() {
     for (name, text) in [
         ("mode = \"observe\"", "mode = \"observe\""),
-        ("on_violation = \"retry_once\"", "on_violation = \"retry_once\""),
-        ("on_violation = \"skip_node\"", "on_violation = \"skip_node\""),
         ("transitions", "[transitions]\nimmutable = []"),
-        ("rules", "[[rules]]\nwhen = \"true\""),
+        ("then = \"warn\"", "[[rules]]\nwhen = \"true\"\nthen = \"warn\"\nreason = \"r\""),
         ("approval.remind_after", "[approval]\nremind_after = \"4h\""),
         ("approval.escalate_after", "[approval]\nescalate_after = \"4h\""),
         ("approval.escalate_to", "[approval]\nescalate_to = []"),

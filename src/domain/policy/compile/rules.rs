@@ -1,0 +1,81 @@
+//! `[[rules]]`, and what agents are told to do when something is wrong.
+
+use std::collections::BTreeSet;
+
+use super::super::bounds;
+use super::super::error::{PolicyCode, PolicyError};
+use super::super::model::{Approval, OnViolation};
+use super::super::rules::{Rule, Then};
+use super::super::toml_reader::{Item, Section};
+
+pub(super) const RULE_KEYS: &[&str] = &["name", "when", "then", "reason"];
+
+pub(super) fn read_rules(root: &Section<'_>, approval: &Approval) -> Result<Vec<Rule>, PolicyError> {
+    let Some(list) = root.get("rules") else { return Ok(Vec::new()) };
+    let (mut rules, mut names) = (Vec::new(), BTreeSet::new());
+    for item in list.items(bounds::RULES_MAX)? {
+        let rule = read_rule(&item, approval)?;
+        if !names.insert(rule.name.clone()) {
+            let message = format!("`{}`: another rule is called {:?} already", item.name(), rule.name);
+            return Err(item.error(PolicyCode::BadValue, message));
+        }
+        rules.push(rule);
+    }
+    Ok(rules)
+}
+
+fn read_rule(item: &Item<'_>, approval: &Approval) -> Result<Rule, PolicyError> {
+    let section = item.section()?;
+    section.expect_keys(RULE_KEYS, &[])?;
+    let when = section.require("when", "the condition in CEL, such as when = \"change.path == '/payment/amount'\"")?;
+    let then = read_then(&section, approval)?;
+    let reason = section.require("reason", "why, in words for agents and reviewers")?;
+    let reason = words(&reason, bounds::RULE_REASON_CHARS_MAX)?;
+    let name = match section.get("name") {
+        Some(name) => words(&name, bounds::RULE_NAME_CHARS_MAX)?,
+        None => item.name().to_owned(),
+    };
+    Rule::new(name, when.text()?, then, reason).map_err(|why| {
+        let message = format!("`{}`: {why}", when.name());
+        when.error(PolicyCode::BadRule, message)
+    })
+}
+
+fn read_then(section: &Section<'_>, approval: &Approval) -> Result<Then, PolicyError> {
+    let item = section.require("then", "what follows: then = \"hold\" or then = \"deny\"")?;
+    match item.text()? {
+        "deny" => Ok(Then::Deny),
+        "hold" if approval.stages.is_empty() => Err(item.error(
+            PolicyCode::Contradiction,
+            "`then = \"hold\"` needs people: add [[approval.stages]] with `groups`, or nobody could approve",
+        )),
+        "hold" => Ok(Then::Hold),
+        "warn" => Err(item.not_built("then = \"warn\"")),
+        _ => Err(item.error(PolicyCode::BadValue, format!("`{}` must be \"hold\" or \"deny\"", item.name()))),
+    }
+}
+
+/// One line of a bounded length.
+fn words(item: &Item<'_>, max: usize) -> Result<String, PolicyError> {
+    let text = item.text()?;
+    let bad = |why: String| Err(item.error(PolicyCode::BadValue, format!("`{}` {why}", item.name())));
+    match text {
+        _ if text.trim().is_empty() => bad("is empty: say something".to_owned()),
+        _ if text.chars().any(char::is_control) => bad("must be one line".to_owned()),
+        _ if text.chars().count() > max => bad(format!("is longer than {max} characters")),
+        _ => Ok(text.to_owned()),
+    }
+}
+
+pub(super) fn read_on_violation(root: &Section<'_>) -> Result<OnViolation, PolicyError> {
+    let Some(item) = root.get("on_violation") else { return Ok(OnViolation::FailFast) };
+    match item.text()? {
+        "fail_fast" => Ok(OnViolation::FailFast),
+        "retry_once" => Ok(OnViolation::RetryOnce),
+        "skip_node" => Ok(OnViolation::SkipNode),
+        _ => {
+            let message = "`on_violation` must be \"fail_fast\", \"retry_once\" or \"skip_node\"";
+            Err(item.error(PolicyCode::BadValue, message))
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Evaluating a condition. What has no value is an error, and an error is never a yes or a no.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+use serde_json::Value;
+
+use super::expr::{Const, Expr, Fact, Function, Operator, Quantifier};
+use super::meter::{Done, Meter, Stop};
+use super::value::Val;
+use crate::domain::json::diff::Change;
+use crate::domain::policy::request::Asker;
+
+/// What a condition is about.
+#[derive(Clone, Copy)]
+pub(super) struct Scene<'a> {
+    pub(super) before: &'a Value,
+    pub(super) after: &'a Value,
+    pub(super) change: Option<&'a Change>,
+    pub(super) node: &'a str,
+    pub(super) asker: Option<Asker<'a>>,
+}
+
+/// One evaluation.
+pub(super) struct Evaluation<'a, 'm> {
+    scene: Scene<'a>,
+    locals: Vec<Val<'a>>,
+    meter: &'m mut Meter,
+}
+
+/// Whether the condition holds. Anything but true and false is an error.
+pub(super) fn holds<'a>(when: &'a Expr, scene: Scene<'a>, meter: &mut Meter) -> Done<bool> {
+    Evaluation { scene, locals: Vec::new(), meter }.truth(when)
+}
+
+impl<'a> Evaluation<'a, '_> {
+    fn truth(&mut self, expr: &'a Expr) -> Done<bool> {
+        match self.value(expr)? {
+            Val::Bool(it) => Ok(it),
+            _ => Err(Stop::Failed),
+        }
+    }
+
+    fn value(&mut self, expr: &'a Expr) -> Done<Val<'a>> {
+        self.meter.step()?;
+        match expr {
+            Expr::Const(it) => Ok(constant(it)),
+            Expr::Fact(it) => self.fact(*it),
+            Expr::HasFact(it) => Ok(Val::Bool(self.side(*it)?.is_some())),
+            Expr::Local(slot) => self.locals.get(*slot).cloned().ok_or(Stop::Failed),
+            Expr::Member(of, name) => self.member(of, name)?.unwrap_or(Err(Stop::Failed)),
+            Expr::Has(of, name) => Ok(Val::Bool(self.member(of, name)?.is_some())),
+            Expr::Item(pair) => self.item(pair),
+            Expr::Not(of) => Ok(Val::Bool(!self.truth(of)?)),
+            Expr::Minus(of) => match self.value(of)? {
+                Val::Int(it) => it.checked_neg().map(Val::Int).ok_or(Stop::Failed),
+                Val::Double(it) => Ok(Val::Double(-it)),
+                _ => Err(Stop::Failed),
+            },
+            Expr::And(pair) => self.joined(pair, false),
+            Expr::Or(pair) => self.joined(pair, true),
+            Expr::If(three) => {
+                let chosen = if self.truth(&three[0])? { &three[1] } else { &three[2] };
+                self.value(chosen)
+            }
+            Expr::Binary(operator, pair) => {
+                let (left, right) = (self.value(&pair[0])?, self.value(&pair[1])?);
+                self.binary(*operator, &left, &right)
+            }
+            Expr::Call(function, of) => {
+                let of = self.value(of)?;
+                self.call(*function, &of)
+            }
+            Expr::List(items) => {
+                let items: Vec<_> = items.iter().map(|it| self.value(it)).collect::<Done<_>>()?;
+                Ok(Val::Made(items.into()))
+            }
+            Expr::Each(quantifier, pair) => self.each(*quantifier, pair).map(Val::Bool),
+        }
+    }
+
+    fn fact(&mut self, fact: Fact) -> Done<Val<'a>> {
+        let asker = || self.scene.asker.ok_or(Stop::Failed);
+        match fact {
+            Fact::Object => Val::of(self.scene.after),
+            Fact::OldObject => Val::of(self.scene.before),
+            Fact::Path => Ok(text(self.scene.change.ok_or(Stop::Failed)?.pointer.as_str())),
+            Fact::Before | Fact::After => self.side(fact)?.map_or(Err(Stop::Failed), Val::of),
+            Fact::Node => Ok(text(self.scene.node)),
+            Fact::PrincipalId => Ok(text(asker()?.principal)),
+            Fact::PrincipalOwner => Ok(text(asker()?.owner)),
+            Fact::CommittedNodes => Ok(Val::Names(asker()?.committed_nodes)),
+        }
+    }
+
+    /// One side of the change.
+    fn side(&self, fact: Fact) -> Done<Option<&'a Value>> {
+        let change = self.scene.change.ok_or(Stop::Failed)?;
+        Ok(if fact == Fact::Before { change.before.as_ref() } else { change.after.as_ref() })
+    }
+
+    /// `None` if the map has no such member.
+    fn member(&mut self, of: &'a Expr, name: &str) -> Done<Option<Done<Val<'a>>>> {
+        match self.value(of)? {
+            Val::Map(members) => Ok(members.get(name).map(Val::of)),
+            _ => Err(Stop::Failed),
+        }
+    }
+
+    fn item(&mut self, pair: &'a [Expr; 2]) -> Done<Val<'a>> {
+        match (self.value(&pair[0])?, self.value(&pair[1])?) {
+            (Val::Map(members), Val::Text(key)) => members.get(key.as_ref()).map_or(Err(Stop::Failed), Val::of),
+            (Val::List(items), Val::Int(index)) => {
+                let item = usize::try_from(index).ok().and_then(|it| items.get(it));
+                item.map_or(Err(Stop::Failed), Val::of)
+            }
+            (Val::Made(items), Val::Int(index)) => {
+                usize::try_from(index).ok().and_then(|it| items.get(it)).cloned().ok_or(Stop::Failed)
+            }
+            _ => Err(Stop::Failed),
+        }
+    }
+
+    /// `&&` and `||`: one side that decides makes up for an error of the other, as CEL has it.
+    fn joined(&mut self, pair: &'a [Expr; 2], deciding: bool) -> Done<Val<'a>> {
+        let left = self.truth(&pair[0]);
+        if left == Ok(deciding) || left == Err(Stop::Spent) {
+            return left.map(Val::Bool);
+        }
+        if self.truth(&pair[1])? == deciding {
+            return Ok(Val::Bool(deciding));
+        }
+        left.map(Val::Bool)
+    }
+
+    fn each(&mut self, quantifier: Quantifier, pair: &'a [Expr; 2]) -> Done<bool> {
+        let over = self.value(&pair[0])?;
+        let mut found = 0_usize;
+        for item in over.items().ok_or(Stop::Failed)? {
+            self.meter.step()?;
+            self.locals.push(item?);
+            let holds = self.truth(&pair[1]);
+            self.locals.pop();
+            match (quantifier, holds?) {
+                (Quantifier::All, false) => return Ok(false),
+                (Quantifier::Exists, true) => return Ok(true),
+                (Quantifier::ExistsOne, true) => found += 1,
+                _ => {}
+            }
+        }
+        Ok(match quantifier {
+            Quantifier::All => true,
+            Quantifier::Exists => false,
+            Quantifier::ExistsOne => found == 1,
+        })
+    }
+
+    fn binary(&mut self, operator: Operator, left: &Val<'a>, right: &Val<'a>) -> Done<Val<'a>> {
+        let mut compare = || left.compare(right, self.meter);
+        let truth = match operator {
+            Operator::Equal => left.equals(right, self.meter)?,
+            Operator::NotEqual => !left.equals(right, self.meter)?,
+            Operator::Less => compare()? == Ordering::Less,
+            Operator::LessOrEqual => compare()? != Ordering::Greater,
+            Operator::Greater => compare()? == Ordering::Greater,
+            Operator::GreaterOrEqual => compare()? != Ordering::Less,
+            Operator::In => right.contains(left, self.meter)?,
+            Operator::Contains | Operator::StartsWith | Operator::EndsWith => {
+                let (Val::Text(whole), Val::Text(part)) = (left, right) else { return Err(Stop::Failed) };
+                self.meter.text(whole)?;
+                match operator {
+                    Operator::Contains => whole.contains(part.as_ref()),
+                    Operator::StartsWith => whole.starts_with(part.as_ref()),
+                    _ => whole.ends_with(part.as_ref()),
+                }
+            }
+            arithmetic => return self.arithmetic(arithmetic, left, right),
+        };
+        Ok(Val::Bool(truth))
+    }
+
+    /// Ints with ints, checked; doubles with doubles; texts are joined. Kinds are never mixed.
+    fn arithmetic(&mut self, operator: Operator, left: &Val<'a>, right: &Val<'a>) -> Done<Val<'a>> {
+        match (left, right) {
+            (Val::Int(a), Val::Int(b)) => {
+                let result = match operator {
+                    Operator::Add => a.checked_add(*b),
+                    Operator::Subtract => a.checked_sub(*b),
+                    Operator::Multiply => a.checked_mul(*b),
+                    Operator::Divide => a.checked_div(*b),
+                    Operator::Remainder => a.checked_rem(*b),
+                    _ => None,
+                };
+                result.map(Val::Int).ok_or(Stop::Failed)
+            }
+            (Val::Double(a), Val::Double(b)) => match operator {
+                Operator::Add => Ok(Val::Double(a + b)),
+                Operator::Subtract => Ok(Val::Double(a - b)),
+                Operator::Multiply => Ok(Val::Double(a * b)),
+                Operator::Divide => Ok(Val::Double(a / b)),
+                _ => Err(Stop::Failed),
+            },
+            (Val::Text(a), Val::Text(b)) if operator == Operator::Add => {
+                self.meter.text(a)?;
+                self.meter.text(b)?;
+                Ok(Val::Text(Cow::Owned(format!("{a}{b}"))))
+            }
+            _ => Err(Stop::Failed),
+        }
+    }
+
+    fn call(&mut self, function: Function, of: &Val<'a>) -> Done<Val<'a>> {
+        match (function, of) {
+            (Function::Size, of) => {
+                let size = of.size(self.meter)?;
+                i64::try_from(size).map(Val::Int).map_err(|_| Stop::Failed)
+            }
+            (Function::Type, of) => Ok(Val::Type(of.type_name())),
+            (Function::Int, Val::Int(it)) => Ok(Val::Int(*it)),
+            (Function::Int, Val::Double(it)) => whole(*it).map(Val::Int).ok_or(Stop::Failed),
+            (Function::Double, Val::Double(it)) => Ok(Val::Double(*it)),
+            #[expect(clippy::cast_precision_loss, reason = "CEL's double() rounds, too")]
+            (Function::Double, Val::Int(it)) => Ok(Val::Double(*it as f64)),
+            (Function::LowerAscii, Val::Text(it)) => {
+                self.meter.text(it)?;
+                Ok(Val::Text(Cow::Owned(it.to_ascii_lowercase())))
+            }
+            (Function::UpperAscii, Val::Text(it)) => {
+                self.meter.text(it)?;
+                Ok(Val::Text(Cow::Owned(it.to_ascii_uppercase())))
+            }
+            _ => Err(Stop::Failed),
+        }
+    }
+}
+
+fn constant(it: &Const) -> Val<'_> {
+    match it {
+        Const::Null => Val::Null,
+        Const::Bool(it) => Val::Bool(*it),
+        Const::Int(it) => Val::Int(*it),
+        Const::Double(it) => Val::Double(*it),
+        Const::Text(it) => text(it),
+        Const::Type(it) => Val::Type(it),
+    }
+}
+
+const fn text(it: &str) -> Val<'_> {
+    Val::Text(Cow::Borrowed(it))
+}
+
+/// The whole part of a double that an int holds.
+fn whole(double: f64) -> Option<i64> {
+    // The doubles next to 2^63: as in CEL's own libraries, its borders are out.
+    const ABOVE: f64 = 9_223_372_036_854_775_808.0;
+    #[expect(clippy::cast_possible_truncation, reason = "within i64, and int() cuts off")]
+    let int = double as i64;
+    (double > -ABOVE && double < ABOVE).then_some(int)
+}

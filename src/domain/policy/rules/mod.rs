@@ -1,0 +1,159 @@
+//! Rules: conditions in CEL over a change and the states around it.
+//!
+//! A rule sees the whole state, so what it says may depend on what its asker may not read. It says little: that it
+//! denies or holds, in words that stand in the policy, at a place that the asker knows. What an evaluation stumbles
+//! over is told to nobody.
+
+mod eval;
+mod expr;
+mod meter;
+mod nesting;
+mod read;
+mod value;
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use super::bounds;
+use super::request::Asker;
+use super::verdict::{RejectCode, Violation};
+use crate::domain::json::diff::Change;
+use crate::domain::json::pointer::Pointer;
+use eval::{Scene, holds};
+use expr::Expr;
+use meter::{Meter, Stop};
+
+/// What is said of a rule that has no answer: nothing of why, since that may tell of values.
+const NO_ANSWER: &str = "this rule could not be decided for the request, and what cannot be decided is rejected";
+
+/// One `[[rules]]` table.
+#[derive(Debug)]
+pub(super) struct Rule {
+    pub(super) name: String,
+    pub(super) then: Then,
+    pub(super) reason: String,
+    when: Expr,
+    asked: Asked,
+}
+
+/// What follows if the condition holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Then {
+    /// People are asked.
+    Hold,
+    /// The request is rejected.
+    Deny,
+}
+
+/// How often a rule is asked.
+#[derive(Debug)]
+enum Asked {
+    /// Once: it is not about a change.
+    Once,
+    /// For every change.
+    EachChange,
+    /// For the change of one path: for no other could it hold.
+    ChangeAt(String),
+}
+
+/// What rules are asked about.
+pub(super) struct Matter<'a> {
+    pub(super) before: &'a Value,
+    pub(super) after: &'a Value,
+    pub(super) changes: &'a [Cow<'a, Change>],
+    pub(super) node: &'a str,
+    pub(super) asker: Option<Asker<'a>>,
+}
+
+/// What the rules say, in the policy's order.
+#[derive(Default)]
+pub(super) struct Findings<'a> {
+    /// Rules that deny, and where.
+    pub(super) denied: Vec<Violation>,
+    /// Rules without an answer.
+    pub(super) failed: Vec<Violation>,
+    /// Rules that hold, and where.
+    pub(super) held: Vec<Held<'a>>,
+}
+
+/// A rule that holds.
+pub(super) struct Held<'a> {
+    pub(super) rule: &'a Rule,
+    pub(super) places: Vec<Pointer>,
+}
+
+impl Rule {
+    /// Reads the condition; what is wrong with it is told to who wrote it.
+    pub(super) fn new(name: String, when: &str, then: Then, reason: String) -> Result<Self, String> {
+        let when = read::read(when)?;
+        let of_a_change =
+            when.any(&mut |it| matches!(it, Expr::Fact(fact) | Expr::HasFact(fact) if fact.is_of_a_change()));
+        let asked = match when.only_path() {
+            Some(path) => Asked::ChangeAt(path.to_owned()),
+            None if of_a_change => Asked::EachChange,
+            None => Asked::Once,
+        };
+        Ok(Self { name, then, reason, when, asked })
+    }
+
+    pub(super) fn denial(&self, pointer: Pointer) -> Violation {
+        let detail = Cow::Owned(self.reason.clone());
+        Violation { code: RejectCode::RuleDenied, pointer, detail, rule: Some(self.name.clone()) }
+    }
+
+    fn no_answer(&self, pointer: Pointer) -> Violation {
+        let detail = Cow::Borrowed(NO_ANSWER);
+        Violation { code: RejectCode::RuleError, pointer, detail, rule: Some(self.name.clone()) }
+    }
+}
+
+/// Asks every rule. `place` says where an asker may be told that a change is meant.
+pub(super) fn ask<'a>(rules: &'a [Rule], matter: &Matter<'_>, place: impl Fn(&Pointer) -> Pointer) -> Findings<'a> {
+    let mut meter = Meter::new();
+    let mut findings = Findings::default();
+    for rule in rules {
+        let mut places: Vec<Pointer> = Vec::new();
+        let about: &mut dyn Iterator<Item = Option<&Change>> = match &rule.asked {
+            Asked::Once => &mut std::iter::once(None),
+            Asked::EachChange => &mut matter.changes.iter().map(|it| Some(&**it)),
+            Asked::ChangeAt(path) => {
+                &mut matter.changes.iter().map(|it| Some(&**it)).filter(move |it| is_at(*it, path))
+            }
+        };
+        for change in about {
+            let at = change.map(|it| place(&it.pointer)).unwrap_or_default();
+            let Matter { before, after, node, asker, .. } = *matter;
+            match holds(&rule.when, Scene { before, after, change, node, asker }, &mut meter) {
+                Ok(false) => {}
+                Ok(true) if rule.then == Then::Deny => push(&mut findings.denied, rule.denial(at)),
+                Ok(true) => places.push(at),
+                Err(Stop::Failed) => push(&mut findings.failed, rule.no_answer(at)),
+                // The rest of its changes would fare alike.
+                Err(Stop::Spent) => {
+                    push(&mut findings.failed, rule.no_answer(Pointer::root()));
+                    break;
+                }
+            }
+        }
+        if !places.is_empty() {
+            places.dedup();
+            findings.held.push(Held { rule, places });
+        }
+    }
+    findings
+}
+
+fn is_at(change: Option<&Change>, path: &str) -> bool {
+    change.is_some_and(|it| it.pointer.as_str() == path)
+}
+
+/// One rule says one thing of one place once, and no check says more than fits an answer.
+fn push(found: &mut Vec<Violation>, violation: Violation) {
+    if found.last() != Some(&violation) && found.len() < bounds::VIOLATIONS_MAX {
+        found.push(violation);
+    }
+}

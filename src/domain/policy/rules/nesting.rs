@@ -1,0 +1,41 @@
+//! How deep brackets stand in one another, before anything is parsed: the parser goes down the stack with them, and
+//! a stack that ends takes the process with it.
+
+/// The deepest bracket outside of texts and comments.
+pub(super) fn depth(source: &str) -> usize {
+    let bytes = source.as_bytes();
+    let (mut at, mut open, mut deepest) = (0, 0_usize, 0);
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'(' | b'[' | b'{' => {
+                open += 1;
+                deepest = deepest.max(open);
+            }
+            b')' | b']' | b'}' => open = open.saturating_sub(1),
+            b'\'' | b'"' => {
+                at = after_text(bytes, at);
+                continue;
+            }
+            b'/' if bytes.get(at + 1) == Some(&b'/') => {
+                at = bytes[at..].iter().position(|it| *it == b'\n').map_or(bytes.len(), |it| at + it);
+                continue;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    deepest
+}
+
+/// Where the text ends whose quote stands there.
+fn after_text(bytes: &[u8], at: usize) -> usize {
+    let quote = bytes[at];
+    let is_raw = at > 0 && matches!(bytes[at - 1], b'r' | b'R');
+    let three = [quote; 3];
+    let end: &[u8] = if bytes[at..].starts_with(&three) { &three } else { &three[..1] };
+    let mut at = at + end.len();
+    while at < bytes.len() && !bytes[at..].starts_with(end) {
+        at += if bytes[at] == b'\\' && !is_raw { 2 } else { 1 };
+    }
+    (at + end.len()).min(bytes.len())
+}

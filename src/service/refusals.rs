@@ -1,0 +1,208 @@
+//! Rejecting a proposal: recorded whole, applied in no part, and answered with what its node is to do next.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::error::Result;
+use super::proposals::{Asked, Asking, result_error};
+use super::transitions::Answer;
+use super::{Service, recorder};
+use crate::domain::event::EventType;
+use crate::domain::id::NodeId;
+use crate::domain::json::canonical::canonical;
+use crate::domain::json::patch::Format;
+use crate::domain::json::pointer::Pointer;
+use crate::domain::policy::{Instruction, OnViolation, RejectCode, Violation, excerpt};
+use crate::domain::transition::{Rejection, patch_digest};
+use crate::domain::write::ResultError;
+
+/// A value in an error is there to be recognised, not to be read back.
+const VALUE_BYTES_MAX: usize = 1_024;
+
+/// What is said of a proposal that is rejected.
+#[derive(Clone, Debug, Default)]
+pub struct Refusal {
+    /// Each thing that is wrong.
+    pub errors: Vec<ResultError>,
+    /// What the proposer itself sent there, by the error's place in the list. Never kept: made from the request
+    /// each time, so that nobody else is told, and nothing that was not sent.
+    pub values: BTreeMap<usize, Value>,
+    /// What the node is to do.
+    pub instruction: Option<Instruction>,
+}
+
+impl From<Vec<ResultError>> for Refusal {
+    fn from(errors: Vec<ResultError>) -> Self {
+        Self { errors, ..Self::default() }
+    }
+}
+
+impl Refusal {
+    /// As its own proposer is told.
+    pub(super) fn of(rejection: Rejection, ask: &Asked) -> Self {
+        let Rejection { errors, instruction, hidden, .. } = rejection;
+        let shown = errors.iter().enumerate().filter(|(index, _)| !hidden.contains(index));
+        let values = shown.filter_map(|(index, error)| Some((index, sent_at(ask, &error.pointer)?))).collect();
+        Self { errors, values, instruction }
+    }
+}
+
+/// Why a proposal is rejected.
+pub(super) enum Because {
+    /// It violates the policy, which counts against its node's tries.
+    Violations(Vec<Violation>),
+    /// Its node has no tries left on this head.
+    NoTries(Violation),
+    /// Nobody could approve it: nothing that its node did wrong.
+    Nobody(Violation),
+}
+
+impl Because {
+    /// A judgement's violations; that the policy has nobody to ask is not its node's.
+    pub(super) fn of(violations: Vec<Violation>) -> Self {
+        match violations.as_slice() {
+            [only] if only.code == RejectCode::NobodyCanApprove => Self::Nobody(only.clone()),
+            _ => Self::Violations(violations),
+        }
+    }
+
+    const fn is_counted(&self) -> bool {
+        matches!(self, Self::Violations(_))
+    }
+
+    fn instruction(&self, policy: OnViolation, before: u32) -> Option<Instruction> {
+        match self {
+            Self::Violations(_) => Some(policy.instruction(before.saturating_add(1))),
+            Self::NoTries(_) => Some(Instruction::NoMoreTries),
+            Self::Nobody(_) => None,
+        }
+    }
+
+    /// Everything that is wrong; the second violation also ends its node's tries, and says so.
+    fn told(self, instruction: Option<Instruction>) -> Vec<Violation> {
+        match self {
+            Self::Violations(mut violations) => {
+                if instruction == Some(Instruction::NoMoreTries) {
+                    violations.push(no_tries());
+                }
+                violations
+            }
+            Self::NoTries(violation) | Self::Nobody(violation) => vec![violation],
+        }
+    }
+}
+
+/// What is said once a node has been rejected twice on a head whose policy lets it retry once.
+pub(super) fn no_tries() -> Violation {
+    let detail = "this node was rejected twice on this head, and the policy lets it retry once";
+    Violation::new(RejectCode::AttemptsExhausted, Pointer::root(), detail)
+}
+
+/// How often each node was rejected on one head, as it is written down.
+pub(super) fn count(violations: &mut BTreeMap<NodeId, u32>, node: &NodeId) {
+    let count = violations.entry(node.clone()).or_insert(0);
+    *count = count.saturating_add(1);
+}
+
+impl Service {
+    /// Records a rejection. The thread's row is replaced as it was read, so of two at once the second is decided
+    /// again, and finds the first one counted.
+    pub(super) async fn reject(&self, asking: &Asking<'_>, because: Because) -> Result<Answer> {
+        let (now, proposal) = (self.now(), asking.proposal);
+        let mut thread = asking.standing.thread.record.clone();
+        let before = thread.violations.get(&proposal.node).copied().unwrap_or(0);
+        let counted = because.is_counted();
+        if counted {
+            count(&mut thread.violations, &proposal.node);
+        }
+        let instruction = because.instruction(asking.policy.on_violation(), before);
+        let violations = because.told(instruction);
+        let hides = |(index, it): (usize, &Violation)| asking.policy.hides(&it.pointer).then_some(index);
+        let content = proposal.ask.content();
+        let rejection = Rejection {
+            identity: asking.identity,
+            thread: proposal.thread.clone(),
+            flow: thread.flow.clone(),
+            node: proposal.node.clone(),
+            principal: asking.token.record.principal(),
+            patch: patch_digest(&content),
+            excerpt: excerpt(asking.policy, proposal.ask.format(), &content),
+            errors: violations.iter().map(result_error).collect(),
+            hidden: violations.iter().enumerate().filter_map(hides).collect(),
+            parent: Some(proposal.parent),
+            counted,
+            instruction,
+            at: now,
+        };
+        let mut draft = asking.draft(now);
+        draft.insert(&rejection)?;
+        recorder::in_thread(&mut draft, &mut thread, now, EventType::TransitionRejected, event_data(&rejection))?;
+        draft.replace(&asking.standing.thread, &thread)?;
+        self.commit(draft.finish()).await?;
+        Ok(Answer::Rejected(Refusal::of(rejection, &proposal.ask)))
+    }
+}
+
+/// What the event of a rejection says.
+pub(super) fn event_data(rejection: &Rejection) -> Value {
+    let codes: BTreeSet<&str> = rejection.errors.iter().map(|it| it.code.as_str()).collect();
+    json!({
+        "node": rejection.node, "patch": rejection.patch, "codes": codes, "identity": rejection.identity,
+        "parent": rejection.parent, "counted": rejection.counted,
+    })
+}
+
+/// The value that the request itself puts at a place; nothing of any state.
+fn sent_at(ask: &Asked, pointer: &str) -> Option<Value> {
+    let Asked::Patch { format, patch } = ask else { return None };
+    let pointer = Pointer::try_from(pointer).ok().filter(|it| !it.is_root())?;
+    let value = match format {
+        Format::Merge | Format::MergePatch => pointer.resolve(patch)?,
+        Format::JsonPatch => patch.as_array()?.iter().rev().find_map(|step| put_at(step, &pointer))?,
+    };
+    (canonical(value).len() <= VALUE_BYTES_MAX).then(|| value.clone())
+}
+
+fn put_at<'v>(step: &'v Value, pointer: &Pointer) -> Option<&'v Value> {
+    let puts = matches!(step.get("op")?.as_str()?, "add" | "replace");
+    let path = Pointer::try_from(step.get("path")?.as_str()?).ok().filter(|it| puts && it.covers(pointer))?;
+    let below = Pointer::try_from(pointer.as_str().strip_prefix(path.as_str())?).ok()?;
+    below.resolve(step.get("value")?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(format: Format, patch: Value, pointer: &str) -> Option<Value> {
+        sent_at(&Asked::Patch { format, patch }, pointer)
+    }
+
+    #[test]
+    fn a_value_is_told_from_the_request_alone() {
+        for format in [Format::Merge, Format::MergePatch] {
+            let patch = json!({"a": {"b": 1}, "c": null});
+            assert_eq!(sent(format, patch.clone(), "/a/b"), Some(json!(1)));
+            assert_eq!(sent(format, patch.clone(), "/c"), Some(json!(null)));
+            assert_eq!(sent(format, patch.clone(), "/a/x"), None);
+            assert_eq!(sent(format, patch, ""), None, "all of it is not one value");
+        }
+        let steps = json!([
+            {"op": "add", "path": "/a", "value": {"b": 1}}, {"op": "replace", "path": "/a/b", "value": 2},
+            {"op": "test", "path": "/t", "value": 3}, {"op": "remove", "path": "/r"},
+            {"op": "copy", "from": "/s", "path": "/d"},
+        ]);
+        assert_eq!(sent(Format::JsonPatch, steps.clone(), "/a/b"), Some(json!(2)), "the last one stands");
+        for nowhere in ["/t", "/r", "/d", "/ab", ""] {
+            assert_eq!(sent(Format::JsonPatch, steps.clone(), nowhere), None, "{nowhere}");
+        }
+    }
+
+    #[test]
+    fn a_long_value_is_not_told_back() {
+        let fits = "x".repeat(VALUE_BYTES_MAX - 2);
+        assert!(sent(Format::Merge, json!({"a": fits}), "/a").is_some());
+        assert!(sent(Format::Merge, json!({"a": format!("{fits}x")}), "/a").is_none());
+    }
+}

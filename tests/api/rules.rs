@@ -1,0 +1,267 @@
+//! Rules, what a rejection tells its node to do, and how many tries a node has: over HTTP, on both databases.
+
+use std::sync::Arc;
+
+use countersign::clock::ClockOffset;
+use countersign::domain::account::MachineRole;
+use countersign::service::audit::audit;
+use countersign::store::Store;
+use countersign::store::postgres::{PostgresOptions, PostgresStore};
+use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use crate::attacks::policy_with;
+use crate::gateway::{Answer, Gateway, owned_token, spawn_on};
+
+/// Each on both databases.
+macro_rules! on_both {
+    ($($name:ident($policy:expr),)*) => {
+        mod sqlite {
+            $(#[tokio::test]
+            async fn $name() {
+                super::$name(super::Scene::on_sqlite(&$policy).await).await;
+            })*
+        }
+        mod postgres {
+            $(#[tokio::test]
+            async fn $name() {
+                super::$name(super::Scene::on_postgres(&$policy).await).await;
+            })*
+        }
+    };
+}
+
+on_both! {
+    a_rules_denial_tells_its_name_its_reason_and_what_was_sent(super::ruled()),
+    a_rule_that_holds_asks_people(super::ruled()),
+    a_value_waits_until_another_node_has_committed(super::ruled()),
+    a_rule_knows_whose_the_asker_is(super::ruled()),
+    the_second_violation_ends_the_nodes_tries_on_that_head_and_nobody_elses(super::on_violation("retry_once")),
+    of_many_violations_at_once_none_gets_an_extra_try(super::on_violation("retry_once")),
+    a_retry_that_is_right_commits(super::on_violation("retry_once")),
+    what_people_could_not_approve_costs_no_try(super::on_violation("retry_once").replace("\"reviewers\"", "\"nobody\"")),
+    a_patch_is_dropped_whole_and_its_node_skipped(super::on_violation("skip_node")),
+    what_fails_fast_is_told_to_stop(super::on_violation("fail_fast")),
+}
+
+/// A gateway, and its store for an audit afterwards.
+struct Scene {
+    gateway: Gateway,
+    store: Arc<dyn Store>,
+}
+
+impl Scene {
+    async fn on_sqlite(policy: &str) -> Self {
+        let (folder, clock) = (tempfile::tempdir().unwrap(), ClockOffset::default());
+        let options = SqliteOptions { clock_offset: clock.clone(), ..SqliteOptions::default() };
+        let store = SqliteStore::open(folder.path().join("countersign.db"), options).unwrap();
+        Self::on(folder, clock, Arc::new(store), policy).await
+    }
+
+    async fn on_postgres(policy: &str) -> Self {
+        let clock = ClockOffset::default();
+        let options = PostgresOptions { clock_offset: clock.clone(), ..PostgresOptions::default() };
+        let store = PostgresStore::open(&crate::postgres::new_database().await, options).await.unwrap();
+        Self::on(tempfile::tempdir().unwrap(), clock, Arc::new(store), policy).await
+    }
+
+    async fn on(folder: tempfile::TempDir, clock: ClockOffset, store: Arc<dyn Store>, policy: &str) -> Self {
+        Self { gateway: spawn_on(folder, clock, Arc::clone(&store), policy).await, store }
+    }
+
+    /// What is counted and remembered is what an audit comes to.
+    async fn passes_an_audit(&self) {
+        let keys = self.gateway.service.keys().unwrap();
+        let report = audit(&*self.store, &keys, self.gateway.service.now()).await.unwrap();
+        assert!(report.findings.is_empty(), "{:?}", report.findings);
+    }
+}
+
+fn ruled() -> String {
+    policy_with(
+        "[approval]\n",
+        r#"[[rules]]
+name = "small users"
+when = "change.path == '/target_user_id' && object.target_user_id < 10"
+then = "deny"
+reason = "users below 10 are ours"
+
+[[rules]]
+when = "change.path == '/requested_action' && change.after == 'refund'"
+then = "hold"
+reason = "a refund needs approval"
+
+[[rules]]
+name = "parser first"
+when = "change.path == '/requested_action' && change.after == 'update_email' && !('input_parser' in thread.committed_nodes)"
+then = "deny"
+reason = "nothing is done before the parser has committed"
+
+[[rules]]
+name = "platform only"
+when = "principal.owner != 'platform' && node == 'planner'"
+then = "deny"
+reason = "planners are the platform's"
+
+[approval]
+"#,
+    )
+}
+
+fn on_violation(what: &str) -> String {
+    policy_with("trust_initial = true\n", &format!("trust_initial = true\non_violation = \"{what}\"\n"))
+}
+
+/// The planner's try, as that attempt.
+async fn tries(g: &Gateway, thread: &Value, parent: &Value, patch: Value, attempt: u32) -> Answer {
+    let body = json!({"node": "planner", "parent": parent, "patch": patch, "attempt": attempt});
+    g.post(&format!("/v1/threads/{}/transitions", thread.as_str().unwrap()), &g.planner, body).await
+}
+
+fn codes(answer: &Answer) -> Vec<&str> {
+    answer.body["errors"].as_array().unwrap().iter().map(|it| it["code"].as_str().unwrap()).collect()
+}
+
+async fn a_rules_denial_tells_its_name_its_reason_and_what_was_sent(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = g.thread().await;
+    let (id, head) = (&thread["thread"], &thread["transition"]);
+    let denied = tries(g, id, head, json!({"target_user_id": 5}), 1).await;
+    assert_eq!((denied.status, denied.code()), (422, "rejected"));
+    let error = json!({
+        "pointer": "/target_user_id", "code": "rule_denied", "detail": "users below 10 are ours",
+        "rule": "small users", "value": 5,
+    });
+    assert_eq!(denied.body["errors"], json!([error]));
+    let again = tries(g, id, head, json!({"target_user_id": 5}), 1).await;
+    assert_eq!(
+        (&again.body["errors"], &again.body["instruction"]),
+        (&denied.body["errors"], &denied.body["instruction"])
+    );
+    let hidden = g.propose(id, head, (&g.planner, "planner"), json!({"payment": {"card": "4999"}})).await;
+    assert!(!hidden.body.to_string().contains("4999"), "{}", hidden.body);
+}
+
+async fn a_rule_that_holds_asks_people(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = g.thread().await;
+    let held = tries(g, &thread["thread"], &thread["transition"], json!({"requested_action": "refund"}), 1).await;
+    let held = held.expect(202);
+    assert_eq!(held["reasons"][0]["text"], "a refund needs approval", "{held}");
+    g.approved(&held).await;
+}
+
+async fn a_value_waits_until_another_node_has_committed(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = g.thread().await;
+    let (id, head) = (&thread["thread"], &thread["transition"]);
+    let early = tries(g, id, head, json!({"requested_action": "update_email"}), 1).await;
+    assert_eq!(early.body["errors"][0]["rule"], "parser first", "{}", early.body);
+    let next = g.propose(id, head, (&g.parser, "input_parser"), json!({"raw_text": "x"})).await.expect(201);
+    tries(g, id, &next["transition"], json!({"requested_action": "update_email"}), 1).await.expect(201);
+}
+
+async fn a_rule_knows_whose_the_asker_is(scene: Scene) {
+    let g = &scene.gateway;
+    let stranger = owned_token(&g.service, "stranger", MachineRole::Agent, &["planner"], "strangers").await;
+    let thread = g.thread().await;
+    let (id, head) = (&thread["thread"], &thread["transition"]);
+    let denied = g.propose(id, head, (&stranger, "planner"), json!({"requested_action": "none"})).await;
+    assert_eq!(denied.body["errors"][0]["rule"], "platform only", "{}", denied.body);
+    g.propose(id, head, (&g.planner, "planner"), json!({"requested_action": "none"})).await.expect(201);
+}
+
+async fn the_second_violation_ends_the_nodes_tries_on_that_head_and_nobody_elses(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = g.thread().await;
+    let (id, head) = (&thread["thread"], &thread["transition"]);
+    let first = tries(g, id, head, json!({"result_ref": "x"}), 1).await;
+    assert_eq!(
+        (codes(&first), &first.body["instruction"]["action"]),
+        (vec!["write_not_allowed"], &json!("retry_once"))
+    );
+    let same = tries(g, id, head, json!({"result_ref": "x"}), 1).await;
+    assert_eq!(same.body["instruction"]["action"], "retry_once", "asking twice is one violation");
+    let second = tries(g, id, head, json!({"result_ref": "y"}), 1).await;
+    assert_eq!(codes(&second), ["write_not_allowed", "attempts_exhausted"]);
+    assert_eq!(second.body["instruction"]["action"], "no_more_tries");
+    for (patch, attempt) in
+        [(json!({"requested_action": "update_email"}), 1), (json!({"requested_action": "update_email"}), 2)]
+    {
+        let right = tries(g, id, head, patch, attempt).await;
+        assert_eq!((right.status, codes(&right)), (422, vec!["attempts_exhausted"]), "{}", right.body);
+    }
+    let other = owned_token(&g.service, "planner2", MachineRole::Agent, &["planner"], "platform").await;
+    let same_node = g.propose(id, head, (&other, "planner"), json!({"requested_action": "update_email"})).await;
+    assert_eq!(codes(&same_node), ["attempts_exhausted"], "another token is the same node");
+    let next = g.propose(id, head, (&g.parser, "input_parser"), json!({"raw_text": "x"})).await.expect(201);
+    tries(g, id, &next["transition"], json!({"requested_action": "update_email"}), 1).await.expect(201);
+    scene.passes_an_audit().await;
+}
+
+async fn of_many_violations_at_once_none_gets_an_extra_try(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = g.thread().await;
+    let (id, head) = (&thread["thread"], &thread["transition"]);
+    for _ in 0..4 {
+        let answers =
+            join_all((0..4).map(|turn| tries(g, id, head, json!({"result_ref": format!("x{turn}")}), 1))).await;
+        let told: Vec<_> = answers.iter().filter(|it| it.status == 422).map(codes).collect();
+        let judged = told.iter().filter(|it| it[0] == "write_not_allowed").count();
+        assert!(judged <= 2, "{told:?}");
+    }
+    let answers = join_all((4..12).map(|turn| tries(g, id, head, json!({"result_ref": format!("x{turn}")}), 1))).await;
+    assert!(answers.iter().filter(|it| it.status == 422).all(|it| codes(it) == ["attempts_exhausted"]));
+    let right = tries(g, id, head, json!({"requested_action": "update_email"}), 1).await;
+    assert_eq!(codes(&right), ["attempts_exhausted"]);
+    scene.passes_an_audit().await;
+}
+
+async fn a_retry_that_is_right_commits(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = g.thread().await;
+    let (id, head) = (&thread["thread"], &thread["transition"]);
+    let wrong = tries(g, id, head, json!({"result_ref": "x", "requested_action": "update_email"}), 1).await;
+    assert_eq!(wrong.body["instruction"]["action"], "retry_once");
+    let right = tries(g, id, head, json!({"requested_action": "update_email"}), 1).await.expect(201);
+    let later = tries(g, id, &right["transition"], json!({"result_ref": "x"}), 1).await;
+    assert_eq!(later.body["instruction"]["action"], "retry_once", "a new head, a new count");
+    scene.passes_an_audit().await;
+}
+
+async fn what_people_could_not_approve_costs_no_try(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = g.thread().await;
+    let (id, head) = (&thread["thread"], &thread["transition"]);
+    for user in [42, 43, 44] {
+        let nobody = tries(g, id, head, json!({"target_user_id": user}), 1).await;
+        assert_eq!((codes(&nobody), &nobody.body["instruction"]), (vec!["nobody_can_approve"], &Value::Null));
+    }
+    tries(g, id, head, json!({"requested_action": "update_email"}), 1).await.expect(201);
+    scene.passes_an_audit().await;
+}
+
+async fn a_patch_is_dropped_whole_and_its_node_skipped(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = g.thread().await;
+    let (id, head) = (&thread["thread"], &thread["transition"]);
+    for attempt in 1..4 {
+        let mixed = json!({"requested_action": "update_email", "result_ref": "x"});
+        let skipped = tries(g, id, head, mixed, attempt).await;
+        assert_eq!((skipped.status, &skipped.body["instruction"]["action"]), (422, &json!("skip_node")));
+    }
+    let now = g.get(&format!("/v1/threads/{}", id.as_str().unwrap()), &g.host).await.expect(200);
+    assert_eq!((&now["version"], &now["transition"]), (&json!(0), head));
+    let path = format!("/v1/threads/{}/state?node=planner", id.as_str().unwrap());
+    assert_eq!(g.get(&path, &g.planner).await.expect(200)["state"]["requested_action"], "none", "in no part");
+    scene.passes_an_audit().await;
+}
+
+async fn what_fails_fast_is_told_to_stop(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = g.thread().await;
+    let stopped = tries(g, &thread["thread"], &thread["transition"], json!({"result_ref": "x"}), 1).await;
+    assert_eq!(stopped.body["instruction"]["action"], "stop");
+    assert!(stopped.body["instruction"]["detail"].as_str().unwrap().contains("Nothing was applied"));
+}

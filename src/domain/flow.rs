@@ -8,6 +8,15 @@ use super::chain::hash::Digest;
 use super::id::{FlowId, PrincipalId};
 use super::time::Timestamp;
 
+/// Whether what people should decide waits for them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// It does.
+    Enforce,
+    /// It commits, and is marked: a policy is tried out on what really happens.
+    Observe,
+}
+
 /// What is stopped. Both may be.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -14,6 +14,7 @@ use super::json::delta::Delta;
 use super::json::patch::Format;
 use super::json::pointer::Pointer;
 use super::policy::Instruction;
+use super::review::HoldReason;
 use super::time::Timestamp;
 use super::write::ResultError;
 
@@ -69,6 +70,13 @@ pub enum Outcome {
         /// The signed entry.
         entry: String,
     },
+    /// It is in the chain because its flow only observes: otherwise people would have been asked.
+    Observed {
+        /// The signed entry.
+        entry: String,
+        /// Why they would have been.
+        would_hold: Vec<HoldReason>,
+    },
     /// People are asked.
     Held {
         /// Where.
@@ -111,6 +119,7 @@ impl Outcome {
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Committed { .. } => "committed",
+            Self::Observed { .. } => "observed",
             Self::Held { .. } => "held",
             Self::Approved { .. } => "approved",
             Self::Ended { .. } => "ended",
@@ -120,7 +129,7 @@ impl Outcome {
     /// The signed entry, if it is in the chain.
     pub fn entry(&self) -> Option<&str> {
         match self {
-            Self::Committed { entry } | Self::Approved { entry, .. } => Some(entry),
+            Self::Committed { entry } | Self::Observed { entry, .. } | Self::Approved { entry, .. } => Some(entry),
             Self::Held { .. } | Self::Ended { .. } => None,
         }
     }

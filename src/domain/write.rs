@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::chain::hash::Digest;
+use super::flow::Mode;
 use super::id::{Jti, NodeId, PrincipalId, ThreadId, WriteId};
 use super::thread::{HeadUse, Thread, WriteKey};
 use super::time::Timestamp;
@@ -92,8 +93,11 @@ pub struct Write {
     pub version: u64,
     /// Its place among the thread's reservations.
     pub fence: u64,
-    /// The receipt it used up, if the head needed one.
+    /// The receipt it used up, if one was asked for.
     pub receipt: Option<Jti>,
+    /// Whether the flow enforced its policy then.
+    #[serde(default = "enforced")]
+    pub enforced: bool,
     /// When it was given.
     pub reserved_at: Timestamp,
     /// Until when the writer may write.
@@ -102,6 +106,11 @@ pub struct Write {
     pub verification: String,
     /// How it ended.
     pub state: WriteState,
+}
+
+/// Rows of before flows could observe.
+const fn enforced() -> bool {
+    true
 }
 
 /// What a writer's confirm does.
@@ -136,11 +145,11 @@ impl Write {
     }
 
     /// The write, ended by its writer's word that nothing was written.
-    /// The head is free again only if it needed no receipt: a receipt is used up by having been let through.
+    /// The head is free again only if no receipt was asked for: one is used up by having been let through.
     #[must_use]
     pub fn aborted(mut self, mut thread: Thread, reason: String, now: Timestamp) -> (Self, Thread) {
         if self.holds_head(&thread) {
-            thread.head.usage = if thread.head.needs_receipt { HeadUse::Used {} } else { HeadUse::Unused {} };
+            thread.head.usage = if self.receipt.is_some() { HeadUse::Used {} } else { HeadUse::Unused {} };
         }
         thread.unresolved.remove(&self.key);
         self.state = WriteState::Aborted { at: now, reason };
@@ -183,6 +192,8 @@ pub struct Reserve {
     pub node: NodeId,
     /// The receipt that is used up.
     pub receipt: Option<Jti>,
+    /// Whether the flow enforces its policy.
+    pub mode: Mode,
     /// For how long the writer may write.
     pub lease: Duration,
 }
@@ -202,6 +213,7 @@ impl Thread {
             version: self.head.version,
             fence: self.fence,
             receipt: ask.receipt,
+            enforced: ask.mode == Mode::Enforce,
             reserved_at: now,
             lease_expires_at,
             verification: String::new(),

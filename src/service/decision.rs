@@ -149,7 +149,7 @@ impl Service {
 pub fn review_of(transition: &Transition) -> Option<&ReviewId> {
     match &transition.outcome {
         Outcome::Held { review } | Outcome::Approved { review, .. } | Outcome::Ended { review, .. } => Some(review),
-        Outcome::Committed { .. } => None,
+        Outcome::Committed { .. } | Outcome::Observed { .. } => None,
     }
 }
 

@@ -216,7 +216,7 @@ pub(super) fn stages_of(policy: &Policy) -> Vec<Stage> {
     policy.approval().stages().iter().map(stage).collect()
 }
 
-fn hold_reason(reason: Reason) -> HoldReason {
+pub(super) fn hold_reason(reason: Reason) -> HoldReason {
     HoldReason {
         code: reason.code.as_str().to_owned(),
         pointer: reason.pattern.map(|it| it.to_string()),

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::error::{Error, Result};
 use super::heads::Version;
+use super::holds::hold_reason;
 use super::refusals::{Because, no_tries};
 use super::stating::{Effected, Stating, Step};
 use super::transitions::{Answer, Effect, authors_with};
@@ -14,6 +15,7 @@ use crate::domain::account::Token;
 use crate::domain::chain::entry::Gate;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::statement::Kind;
+use crate::domain::flow::Mode;
 use crate::domain::id::{NodeId, ThreadId};
 use crate::domain::json::patch::{Format, Patch};
 use crate::domain::json::pointer::Pointer;
@@ -126,11 +128,15 @@ impl Service {
         match judged {
             Judgement::Reject { violations } => self.reject(&asking, Because::of(violations)).await,
             Judgement::Commit { after, named, .. } => {
-                self.commit_alone(&asking, Effected { after, named: named.into_iter().collect() }).await
+                let effected = Effected { after, named: named.into_iter().collect() };
+                self.commit_alone(&asking, effected, None).await
             }
             Judgement::Hold { after, named, reasons, .. } => {
                 let effected = Effected { after, named: named.into_iter().collect() };
-                self.hold_or_reject(&asking, effected, reasons).await
+                match asking.policy.mode() {
+                    Mode::Enforce => self.hold_or_reject(&asking, effected, reasons).await,
+                    Mode::Observe => self.commit_alone(&asking, effected, Some(reasons)).await,
+                }
             }
         }
     }
@@ -190,16 +196,27 @@ impl Service {
         Ok(judge_for(policy, &head.state, &request, asker, self.limits()))
     }
 
-    async fn commit_alone(&self, asking: &Asking<'_>, effected: Effected) -> Result<Answer> {
+    /// Commits without asking anybody. In a flow that only observes there may be reasons why people should have been.
+    async fn commit_alone(
+        &self,
+        asking: &Asking<'_>,
+        effected: Effected,
+        would_hold: Option<Vec<Reason>>,
+    ) -> Result<Answer> {
         let now = self.now();
+        let gate = if would_hold.is_some() { Gate::Observed {} } else { Gate::Auto {} };
         let step = self.state_step(asking, effected, now).await?;
         let mut draft = asking.draft(now);
         let mut thread = asking.standing.thread.record.clone();
         thread.authors.insert(asking.token.record.owner.clone());
         let effect = Effect::of(&asking.head.state, &step);
-        let advanced = self.advance(&mut draft, asking.keys, asking.base(), (step, Gate::Auto {}, now), &mut thread)?;
-        let transition =
-            Transition { outcome: Outcome::Committed { entry: advanced.token.clone() }, ..effect.transition.clone() };
+        let advanced = self.advance(&mut draft, asking.keys, asking.base(), (step, gate, now), &mut thread)?;
+        let entry = advanced.token.clone();
+        let outcome = match would_hold {
+            Some(reasons) => Outcome::Observed { entry, would_hold: reasons.into_iter().map(hold_reason).collect() },
+            None => Outcome::Committed { entry },
+        };
+        let transition = Transition { outcome, ..effect.transition.clone() };
         draft.insert(&transition)?;
         draft.replace(&asking.standing.thread, &thread)?;
         self.commit(draft.finish()).await?;

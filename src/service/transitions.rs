@@ -22,7 +22,7 @@ use crate::domain::policy::{Covers, Policy, changed_for, diff_for};
 use crate::domain::review::{Hold, HoldReason};
 use crate::domain::thread::{Head, HeadUse, Thread};
 use crate::domain::time::Timestamp;
-use crate::domain::transition::{ChainRow, Rejection, STATE_DELTAS_MAX, StateContent, StateRow, Transition};
+use crate::domain::transition::{ChainRow, Outcome, Rejection, STATE_DELTAS_MAX, StateContent, StateRow, Transition};
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
@@ -59,6 +59,8 @@ pub enum Answer {
         entry: String,
         /// What it changed, as far as its node may know.
         changed: Vec<Pointer>,
+        /// Why people would have been asked, had the flow enforced its policy; as far as its node may know.
+        would_hold: Option<Vec<HoldReason>>,
     },
     /// People are asked, or were: the hold says how it stands.
     Held {
@@ -85,14 +87,23 @@ impl Answer {
             transition: transition.digest,
             entry: transition.outcome.entry().unwrap_or_default().to_owned(),
             changed: changed.unwrap_or_default(),
+            would_hold: match &transition.outcome {
+                Outcome::Observed { would_hold, .. } => Some(for_everyone(would_hold)),
+                _ => None,
+            },
         }
     }
 
     pub(super) fn held(policy: &Policy, transition: &Transition, changes: &[Change], hold: Hold) -> Self {
         let diff = diff_for(policy, &hold.node, changes);
-        let reasons = hold.reasons.iter().filter(|reason| !reason.for_reviewers_only).cloned().collect();
+        let reasons = for_everyone(&hold.reasons);
         Self::Held { transition: transition.digest, hold: Box::new(hold), reasons, diff }
     }
+}
+
+/// Reasons as the asker may be told them.
+fn for_everyone(reasons: &[HoldReason]) -> Vec<HoldReason> {
+    reasons.iter().filter(|reason| !reason.for_reviewers_only).cloned().collect()
 }
 
 /// Whether the thread owes an approval once this transition is its head.

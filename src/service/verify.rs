@@ -186,6 +186,7 @@ impl Service {
             key: WriteKey { principal: keeping.token.record.principal(), write_id: keeping.ask.write_id.clone() },
             node: node.clone(),
             receipt: jti.clone(),
+            mode: keeping.policy.mode(),
             lease: keeping.policy.approval().write_lease(),
         };
         let (mut thread, mut write) = standing.thread.record.clone().reserved(ask, now);
@@ -203,7 +204,7 @@ impl Service {
             version: head.entry.version,
             to: head.statement.to,
             receipt: jti,
-            enforced: true,
+            enforced: write.enforced,
         };
         write.verification = jws::sign(keeping.keys.signing(KeyUse::Chain), Typ::Verification, &claims);
         let mut draft = Draft::new(keeping.keys.row(), now);
@@ -244,6 +245,7 @@ impl Gatekeeping<'_> {
             thread: &self.standing.thread.record,
             halted: self.standing.verifying_halted(),
             head: self.head.as_ref().map(|it| (&it.entry, &it.statement)).map_err(|code| *code),
+            mode: self.policy.mode(),
             accepted: &accepted,
             write: self.write.as_ref().map(|it| &it.record),
             stored_receipt: self.receipt.as_ref().map(|it| StoredReceipt {

@@ -5,6 +5,7 @@ mod attacks;
 #[path = "../support/gateway.rs"]
 mod gateway;
 mod limits;
+mod observing;
 mod oracles;
 mod path;
 #[path = "../support/postgres.rs"]

@@ -11,6 +11,7 @@ use super::hash::Digest;
 use super::jws::{self, JwsError, Typ};
 use super::receipt::{Issued, Receipt};
 use super::statement::{Kind, Statement};
+use crate::domain::flow::Mode;
 use crate::domain::id::{Jti, NodeId, PrincipalId, WriteId};
 use crate::domain::keys::{KeyState, KeyUse, PublicKey, PublicKeys};
 use crate::domain::thread::{HeadUse, Thread};
@@ -161,6 +162,8 @@ pub struct Facts<'a> {
     pub halted: bool,
     /// The head.
     pub head: CheckedHead<'a>,
+    /// Whether the flow enforces; one that observes asks for no receipt but of what people approved before.
+    pub mode: Mode,
     /// Which policies' heads may be written: the active one and those its activation accepts.
     pub accepted: &'a BTreeSet<Digest>,
     /// The write of that name by that principal, if it is known.
@@ -222,7 +225,9 @@ pub fn verify(facts: &Facts<'_>, ask: &Ask<'_>, now: Timestamp) -> Result<Allow,
         return Err(DenialCode::PolicyMismatch);
     }
     check_free(facts.thread, entry, now)?;
-    if !entry.needs_receipt() {
+    // What people approved has a receipt, and a write of it uses that one up whatever the flow does since.
+    let observed_only = facts.mode == Mode::Observe && !matches!(entry.gate, Gate::Approved { .. });
+    if observed_only || !entry.needs_receipt() {
         return Ok(Allow::Reserve { receipt: None, not_after: None });
     }
     let token = ask.receipt.ok_or(DenialCode::ReceiptMissing)?;

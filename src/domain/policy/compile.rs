@@ -13,6 +13,7 @@ use super::patterns::Patterns;
 use super::schema::{Openness, Schema, SchemaSource};
 use super::source::PolicySource;
 use super::toml_reader::{Item, Section, parse};
+use crate::domain::flow::Mode;
 use crate::domain::id::{FlowId, GroupName, NodeId};
 use crate::domain::json::pattern::Pattern;
 
@@ -45,7 +46,6 @@ impl Policy {
         let document = parse(&source.text)?;
         let root = Section::root(&source.text, &document);
         root.expect_keys(KEYS, KEYS_YET)?;
-        check_mode(&root)?;
         let nodes = read_nodes(&root, source)?;
         let (hidden, detectors) = read_redaction(&root)?;
         let approval = read_approval(&root, nodes.values().any(|node| node.writer))?;
@@ -57,6 +57,7 @@ impl Policy {
             protected: read_protected(&root, &approval)?,
             rules: rules::read_rules(&root, &approval)?,
             on_violation: rules::read_on_violation(&root)?,
+            mode: read_mode(&root)?,
             hidden,
             detectors,
             source: source.clone(),
@@ -82,15 +83,13 @@ fn check_sizes(source: &PolicySource) -> Result<(), PolicyError> {
 }
 
 /// The mode's other value belongs to what is not built yet.
-fn check_mode(root: &Section<'_>) -> Result<(), PolicyError> {
-    if let Some(item) = root.get("mode") {
-        match item.text()? {
-            "enforce" => {}
-            "observe" => return Err(item.not_built("mode = \"observe\"")),
-            _ => return Err(item.error(PolicyCode::BadValue, "`mode` must be \"enforce\"")),
-        }
+fn read_mode(root: &Section<'_>) -> Result<Mode, PolicyError> {
+    let Some(item) = root.get("mode") else { return Ok(Mode::Enforce) };
+    match item.text()? {
+        "enforce" => Ok(Mode::Enforce),
+        "observe" => Ok(Mode::Observe),
+        _ => Err(item.error(PolicyCode::BadValue, "`mode` must be \"enforce\" or \"observe\"")),
     }
-    Ok(())
 }
 
 fn read_flow(root: &Section<'_>) -> Result<FlowId, PolicyError> {

@@ -11,6 +11,7 @@ use super::schema::Schema;
 use super::source::PolicySource;
 pub(super) use super::violation::OnViolation;
 use crate::domain::chain::hash::Digest;
+use crate::domain::flow::Mode;
 use crate::domain::id::{FlowId, GroupName, NodeId};
 
 /// A flow's rules, compiled once and used for every proposal.
@@ -27,6 +28,7 @@ pub struct Policy {
     pub(super) approval: Approval,
     pub(super) hidden: Patterns,
     pub(super) detectors: Detectors,
+    pub(super) mode: Mode,
 }
 
 /// What one node of the agent graph may do.
@@ -127,6 +129,11 @@ impl Policy {
     /// How people approve.
     pub fn approval(&self) -> &Approval {
         &self.approval
+    }
+
+    /// Whether what people should decide waits for them.
+    pub fn mode(&self) -> Mode {
+        self.mode
     }
 
     /// What is hidden from pages, webhooks, events and errors.

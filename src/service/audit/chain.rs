@@ -242,7 +242,7 @@ impl Audit<'_> {
         let fits = match (&thread.head.usage, current) {
             (HeadUse::Unused {} | HeadUse::Revoked {}, None) => true,
             (HeadUse::Unused {}, Some(write)) => {
-                matches!(write.state, WriteState::Aborted { .. }) && !thread.head.needs_receipt
+                matches!(write.state, WriteState::Aborted { .. }) && write.receipt.is_none()
             }
             (HeadUse::Reserved { write: key, lease_expires_at }, Some(write)) => {
                 write.key == *key && write.lease_expires_at == *lease_expires_at
@@ -292,5 +292,5 @@ fn identity_of(transition: &Transition) -> Option<Digest> {
 
 /// Whether a transition says that it is in the chain.
 pub(super) fn is_committed(transition: &Transition) -> bool {
-    matches!(transition.outcome, Outcome::Committed { .. } | Outcome::Approved { .. })
+    matches!(transition.outcome, Outcome::Committed { .. } | Outcome::Observed { .. } | Outcome::Approved { .. })
 }

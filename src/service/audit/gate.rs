@@ -21,7 +21,8 @@ impl Audit<'_> {
         let kept = transition.outcome.entry() == Some(token);
         self.expect(kept, Table::Transitions, id, "it is in the chain, and its outcome is not that entry");
         let opened = match &entry.gate {
-            Gate::Auto {} | Gate::Observed {} => matches!(transition.outcome, Outcome::Committed { .. }),
+            Gate::Auto {} => matches!(transition.outcome, Outcome::Committed { .. }),
+            Gate::Observed {} => matches!(transition.outcome, Outcome::Observed { .. }),
             Gate::Approved { review, receipt } => {
                 let hold = self.all.holds.get(review.as_str()).map(|it| &it.record);
                 let ended = hold.is_some_and(|it| {

@@ -50,6 +50,7 @@ impl Audit<'_> {
                 && it.transition == write.transition
                 && it.version == write.version
                 && it.receipt == write.receipt
+                && it.enforced == write.enforced
                 && it.iat == write.reserved_at.seconds()
                 && it.exp == write.lease_expires_at.seconds()
         });

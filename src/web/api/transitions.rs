@@ -131,9 +131,16 @@ pub async fn roll_back(
 
 fn answer(app: &App, answer: Answer) -> Done<HttpResponse> {
     match answer {
-        Answer::Committed { version, transition, entry, changed } => Ok(HttpResponse::Created().json(json!({
-            "outcome": "committed", "version": version, "transition": transition, "entry": entry, "changed": changed,
-        }))),
+        Answer::Committed { version, transition, entry, changed, would_hold } => {
+            let mut told = json!({
+                "outcome": "committed", "version": version, "transition": transition, "entry": entry,
+                "changed": changed,
+            });
+            if let Some(reasons) = would_hold {
+                told["would_hold"] = json!(reasons);
+            }
+            Ok(HttpResponse::Created().json(told))
+        }
         Answer::Held { transition, hold, reasons, diff } => Ok(HttpResponse::Accepted().json(json!({
             "outcome": "held", "transition": transition, "review": review_of(app, &hold),
             "reasons": reasons, "diff": diff_json(&diff),

@@ -113,7 +113,7 @@ pub async fn verify(
             lease_expires_at: allowed.write.lease_expires_at,
             view: allowed.view,
             verification: allowed.write.verification,
-            enforced: true,
+            enforced: allowed.write.enforced,
             replayed: allowed.replayed,
         }))
     };

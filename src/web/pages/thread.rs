@@ -14,6 +14,7 @@ use super::view::thread::{EndedRow, EntryRow, Gate as Shown, ThreadPage, ThreadS
 use super::visitor::Visitor;
 use crate::domain::chain::entry::Gate;
 use crate::domain::chain::statement::Kind;
+use crate::domain::flow::Mode;
 use crate::domain::id::ThreadId;
 use crate::domain::thread::{HeadUse, Status, Thread};
 use crate::domain::time::Timestamp;
@@ -64,7 +65,7 @@ async fn page(app: &App, visitor: &Visitor, thread: &str, below: Option<u64>) ->
         None => service.reviews_in_vain(&id, viewer, ENDED_MAX).await?,
         Some(_) => Vec::new(),
     };
-    let context = &thread.context;
+    let (context, mode) = (&thread.context, service.active_policy(&thread.flow).await?.mode());
     Ok(ThreadPage {
         shell: visitor.shell(service.waiting_for(viewer, WAITING_MAX).await?, None),
         thread: Line::new(id.as_str()),
@@ -72,7 +73,7 @@ async fn page(app: &App, visitor: &Visitor, thread: &str, below: Option<u64>) ->
         flow: Line::new(thread.flow.as_str()),
         on_behalf_of: context.on_behalf_of.as_deref().map(Line::new),
         status: status_of(&thread, status),
-        standing: standing(&thread, now),
+        standing: standing(&thread, mode, now),
         entries,
         ended: ended.iter().filter_map(|it| ended_row(it, now)).collect(),
         older_url: (last > 0).then(|| format!("/threads/{id}?below={last}")),
@@ -88,7 +89,7 @@ fn status_of(thread: &Thread, status: Status) -> ThreadStatus {
     }
 }
 
-fn standing(thread: &Thread, now: Timestamp) -> String {
+fn standing(thread: &Thread, mode: Mode, now: Timestamp) -> String {
     if let Some(closed) = &thread.closed {
         return format!("It takes nothing since {}.", moment(closed.at, now).words);
     }
@@ -102,6 +103,9 @@ fn standing(thread: &Thread, now: Timestamp) -> String {
         }
         (HeadUse::Revoked {}, _) => {
             "Its head's receipt was taken back; it needs a new approval to be written.".to_owned()
+        }
+        (HeadUse::Unused {}, true) if mode == Mode::Observe => {
+            "Nobody approved its head; its flow only observes, so it can be written all the same.".to_owned()
         }
         (HeadUse::Unused {}, true) => {
             "Its head can be written with a receipt for exactly this version only.".to_owned()

@@ -179,7 +179,6 @@ fn an_unknown_key_is_refused_with_its_place() {
 #[test]
 fn what_is_not_built_yet_is_refused_by_name() {
     for (name, text) in [
-        ("mode = \"observe\"", "mode = \"observe\""),
         ("transitions", "[transitions]\nimmutable = []"),
         ("then = \"warn\"", "[[rules]]\nwhen = \"true\"\nthen = \"warn\"\nreason = \"r\""),
         ("approval.remind_after", "[approval]\nremind_after = \"4h\""),
@@ -194,7 +193,10 @@ fn what_is_not_built_yet_is_refused_by_name() {
         assert_eq!(error.code, PolicyCode::NotBuilt, "{text}");
         assert!(error.message.starts_with(&format!("`{name}` is not built yet")), "{}", error.message);
     }
-    compile("flow = \"f\"\nmode = \"enforce\"\non_violation = \"fail_fast\"");
+    compile("flow = \"f\"\non_violation = \"fail_fast\"");
+    assert_eq!(compile("flow = \"f\"").mode(), Mode::Enforce);
+    assert_eq!(compile("flow = \"f\"\nmode = \"enforce\"").mode(), Mode::Enforce);
+    assert_eq!(compile("flow = \"f\"\nmode = \"observe\"").mode(), Mode::Observe);
     assert_eq!(error("flow = \"f\"\nmode = \"on\"").code, PolicyCode::BadValue);
     assert_eq!(error("flow = \"f\"\non_violation = \"ask\"").code, PolicyCode::BadValue);
 }

@@ -16,7 +16,7 @@ use super::{gateway, line, median};
 /// Documents of one turn.
 const DOCUMENTS: usize = 20_000;
 
-fn micros(work: impl Fn()) -> f64 {
+pub fn micros(work: impl Fn()) -> f64 {
     let begin = SystemClock.instant();
     for _ in 0..DOCUMENTS {
         work();

@@ -2,7 +2,7 @@
 //!
 //! Absolute numbers belong to a machine; ratios travel. The two sides of a ratio take turns, and the median of
 //! the turns counts. Beside it stands the processor's time per request of the serving process; the load comes
-//! from a process of its own. `-- verify` (or `sqlite` or `postgres` of it), `propose`, `json` or `chain` runs one part; `BENCH_REQUESTS` and
+//! from a process of its own. `-- verify` (or `sqlite` or `postgres` of it), `propose`, `json`, `rules` or `chain` runs one part; `BENCH_REQUESTS` and
 //! `BENCH_VERSIONS` make it shorter.
 
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a bench that cannot go on says where")]
@@ -20,6 +20,7 @@ mod documents;
 mod house;
 mod load;
 mod memory;
+mod rules;
 mod speed;
 
 /// A number from the environment, for shorter runs.
@@ -47,6 +48,9 @@ fn main() {
     println!("| what | measured, median of {} turns | goal |\n|---|---|---|", speed::TURNS);
     if wants("json") {
         documents::measure();
+    }
+    if wants("rules") {
+        rules::measure();
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {

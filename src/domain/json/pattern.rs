@@ -33,6 +33,9 @@ pub enum PatternError {
     /// Two dots in a row, or one at an end: no key is meant, more likely a slip.
     #[error("a pattern has a key between any two dots")]
     EmptySegment,
+    /// Nothing but spaces between two dots: a key that nobody could see.
+    #[error("a key of nothing but spaces is more likely a slip; name what stands above it")]
+    Blank,
     /// Policies have their own spelling, and a pointer would silently name one odd key.
     #[error("a pattern is written a.b, not as a JSON Pointer")]
     Pointer,
@@ -107,6 +110,7 @@ fn read_segment(text: &str) -> Result<Segment, PatternError> {
         "" => Err(PatternError::EmptySegment),
         "*" => Ok(Segment::Any),
         "$" => Err(PatternError::Dollar),
+        _ if text.trim().is_empty() => Err(PatternError::Blank),
         _ if text.contains('*') => Err(PatternError::PartialStar),
         _ if text.contains(['[', ']']) => Err(PatternError::Bracket),
         _ => Ok(Segment::Key(text.to_owned())),

@@ -71,6 +71,8 @@ fn a_slip_in_a_pattern_is_refused_rather_than_protecting_nothing() {
         ("$$.a", PatternError::Dollar),
         ("a.$.b", PatternError::Dollar),
         ("a[0]", PatternError::Bracket),
+        ("  ", PatternError::Blank),
+        ("a. .b", PatternError::Blank),
         ("$.a[*].b", PatternError::PartialStar),
     ] {
         assert_eq!(Pattern::try_from(text), Err(error), "{text}");

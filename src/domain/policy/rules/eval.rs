@@ -121,10 +121,11 @@ impl<'a> Evaluation<'a, '_> {
         }
     }
 
-    /// `&&` and `||`: one side that decides makes up for an error of the other, as CEL has it.
+    /// `&&` and `||`: one side that decides makes up for an error of the other, as CEL has it. Where the steps are
+    /// spent, the other side has none either.
     fn joined(&mut self, pair: &'a [Expr; 2], deciding: bool) -> Done<Val<'a>> {
         let left = self.truth(&pair[0]);
-        if left == Ok(deciding) || left == Err(Stop::Spent) {
+        if left == Ok(deciding) {
             return left.map(Val::Bool);
         }
         if self.truth(&pair[1])? == deciding {

@@ -253,6 +253,13 @@ fn a_judgement_costs_no_more_than_it_may() {
 }
 
 #[test]
+fn what_is_spent_stays_spent() {
+    let mut meter = Meter::new();
+    assert_eq!(meter.text(&"x".repeat(bounds::RULE_STEPS_MAX * 40)), Err(Stop::Spent));
+    assert_eq!(meter.step(), Err(Stop::Spent), "not even what would have fitted before");
+}
+
+#[test]
 fn spent_steps_are_not_made_up_for_by_a_side_that_decides() {
     let state = json!({"l": (0..3_000).collect::<Vec<_>>()});
     let expr = read("object.l.all(a, object.l.all(b, true)) || true").unwrap();

@@ -4,6 +4,7 @@ pub mod account;
 pub mod chain;
 pub mod event;
 pub mod flow;
+pub mod guard;
 pub mod id;
 pub mod json;
 pub mod keys;

@@ -10,6 +10,7 @@ pub mod json;
 pub mod keys;
 pub mod policy;
 pub mod review;
+mod schema;
 pub mod secret;
 pub mod thread;
 pub mod time;

@@ -1,5 +1,6 @@
 //! What can be wrong, and what AgentStateGuard calls it.
 
+use super::FaultKind;
 use crate::domain::json::parse::JsonCode;
 
 /// What is wrong.
@@ -7,14 +8,8 @@ use crate::domain::json::parse::JsonCode;
 pub enum Code {
     /// The text is not one strict JSON value.
     Json(JsonCode),
-    /// The value is of another type.
-    WrongType,
-    /// The value is not one of those listed.
-    NotListed,
-    /// A required member is missing.
-    MemberMissing,
-    /// The schema does not know the member.
-    MemberUnknown,
+    /// The schema refuses it.
+    Schema(FaultKind),
     /// There are no rules to judge a transition by.
     NoRules,
     /// A rule's path leads nowhere in one of the two states.
@@ -57,6 +52,32 @@ pub enum Code {
     FieldRemoved,
     /// A field of an existing item changed.
     FieldChanged,
+    /// No folder was named in which files may be written.
+    NoRoots,
+    /// The target is not an absolute path to a file.
+    TargetNotAbsolute,
+    /// The folder of the target is not there.
+    FolderMissing,
+    /// The target is a link that leads nowhere.
+    LinkBroken,
+    /// The file's name does not end with `.json`.
+    TargetNotJson,
+    /// The target lies in none of the named folders.
+    OutsideRoots,
+    /// Something lies there that is no file.
+    TargetNotAFile,
+    /// There is no file, and one was expected.
+    ContentAbsent,
+    /// There is a file, and none was expected.
+    ContentPresent,
+    /// The file does not hold the current state.
+    ContentDiffers,
+    /// Another commit in the folder took too long.
+    FolderBusy,
+    /// The operating system refused.
+    WriteFailed,
+    /// The file was replaced, and whether a crash would undo it is not known.
+    Unsynced,
 }
 
 impl Code {
@@ -73,10 +94,7 @@ impl Code {
     const fn texts(self) -> (&'static str, &'static str) {
         match self {
             Self::Json(code) => (code.as_str(), code.detail()),
-            Self::WrongType => ("wrong_type", "the value is not of the type that the schema asks for"),
-            Self::NotListed => ("not_listed", "the value is not one of those that the schema lists"),
-            Self::MemberMissing => ("member_missing", "a member that the schema asks for is missing"),
-            Self::MemberUnknown => ("member_unknown", "the schema does not know this member"),
+            Self::Schema(kind) => (kind.as_str(), kind.detail()),
             Self::NoRules => ("no_rules", "a transition is judged by rules, and there are none"),
             Self::PathMissing => ("path_missing", "a rule names this place, and one of the states lacks it"),
             Self::ImmutableChanged => ("immutable_changed", "the value is immutable and changed"),
@@ -98,6 +116,19 @@ impl Code {
             Self::FieldAdded => ("field_added", "an existing item has a new field"),
             Self::FieldRemoved => ("field_removed", "an existing item lost a field"),
             Self::FieldChanged => ("field_changed", "a field of an existing item changed"),
+            Self::NoRoots => ("no_roots", "no folder was named in which files may be written"),
+            Self::TargetNotAbsolute => ("target_not_absolute", "the target is an absolute path to a file"),
+            Self::FolderMissing => ("folder_missing", "the folder of the target must be there already"),
+            Self::LinkBroken => ("link_broken", "the target is a link that leads nowhere"),
+            Self::TargetNotJson => ("target_not_json", "the file's name must end with .json"),
+            Self::OutsideRoots => ("outside_roots", "the target lies in none of the named folders"),
+            Self::TargetNotAFile => ("target_not_a_file", "something lies at the target that is no file"),
+            Self::ContentAbsent => ("content_absent", "there is no file, and the current state was expected in it"),
+            Self::ContentPresent => ("content_present", "there is a file, and none was expected"),
+            Self::ContentDiffers => ("content_differs", "the file does not hold the current state"),
+            Self::FolderBusy => ("folder_busy", "another commit in this folder took too long"),
+            Self::WriteFailed => ("write_failed", "the operating system refused, and nothing was changed"),
+            Self::Unsynced => ("unsynced", "the file was replaced, but a crash may still bring the old one back"),
         }
     }
 }

@@ -3,9 +3,11 @@
 use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Map, Value};
+use unicode_normalization::{UnicodeNormalization as _, is_nfc};
 
 use super::rules::{Keyed, NewItems};
-use super::{Alias, Code, Violations};
+use super::transition::Named;
+use super::{Code, Subject, Violations};
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::pointer::Pointer;
 
@@ -17,67 +19,79 @@ struct Items<'v> {
     places: HashMap<String, usize>,
 }
 
-pub(super) fn judge(rule: &Keyed, at: &Pointer, (before, after): (&Value, &Value), found: &mut Violations) {
-    let (Value::Array(before), Value::Array(after)) = (before, after) else {
-        return found.add(Alias::Rule, Code::NotAnArray, at.clone());
-    };
-    let before = items(rule, at, before, found);
-    let after = items(rule, at, after, found);
-    let (Some(before), Some(after)) = (before, after) else { return };
+pub(super) fn judge(rule: &Keyed, at: &Pointer, before: Named<'_>, after: &Value, found: &mut Violations) {
+    let (before, subject) = before;
+    let was = items(rule, at, (before, subject), found);
+    if was.is_none() && subject == Subject::Proposed {
+        // A state that is held against itself is told once.
+        return;
+    }
+    let now = items(rule, at, (after, Subject::Proposed), found);
+    let (Some(before), Some(after)) = (was, now) else { return };
     for (index, (key, _)) in before.list.iter().enumerate() {
         if !after.places.contains_key(key) {
-            found.add(Alias::Rule, Code::ItemRemoved, at.index(index));
+            found.rule(subject, Code::ItemRemoved, || at.index(index));
         }
     }
     let last_old = after.list.iter().rposition(|(key, _)| before.places.contains_key(key));
     let mut furthest = None;
     for (index, (key, item)) in after.list.iter().enumerate() {
-        let here = at.index(index);
         let Some(place) = before.places.get(key).copied() else {
             if rule.new_items == NewItems::Refused {
-                found.add(Alias::Rule, Code::ItemNotAllowed, here);
+                found.rule(Subject::Proposed, Code::ItemNotAllowed, || at.index(index));
             } else if Some(index) < last_old {
-                found.add(Alias::Rule, Code::ItemInserted, here);
+                found.rule(Subject::Proposed, Code::ItemInserted, || at.index(index));
             }
             continue;
         };
         if Some(place) < furthest {
-            found.add(Alias::Rule, Code::ItemMoved, here.clone());
+            found.rule(Subject::Proposed, Code::ItemMoved, || at.index(index));
         }
         furthest = furthest.max(Some(place));
         if let Some((_, old)) = before.list.get(place) {
-            fields(rule, &here, old, item, found);
+            fields(rule, (at, index), old, item, found);
         }
     }
 }
 
 /// `None` if the items cannot be told apart; why is in `found`.
-fn items<'v>(rule: &Keyed, at: &Pointer, array: &'v [Value], found: &mut Violations) -> Option<Items<'v>> {
+fn items<'v>(rule: &Keyed, at: &Pointer, (array, subject): Named<'v>, found: &mut Violations) -> Option<Items<'v>> {
+    let Value::Array(array) = array else {
+        found.rule(subject, Code::NotAnArray, || at.clone());
+        return None;
+    };
     let mut items = Items { list: Vec::with_capacity(array.len()), places: HashMap::with_capacity(array.len()) };
     let mut sound = true;
     for (index, item) in array.iter().enumerate() {
-        let read = match item.as_object().map(|it| (it, it.get(&rule.key))) {
-            None => Err((Code::NotAnObject, at.index(index))),
-            Some((_, None)) => Err((Code::KeyMissing, at.index(index).child(&rule.key))),
-            Some((item, Some(key @ (Value::String(_) | Value::Number(_))))) => Ok((item, canonical(key))),
-            Some(_) => Err((Code::KeyUnfit, at.index(index).child(&rule.key))),
-        };
-        let read = read.and_then(|(item, key)| match items.places.insert(key.clone(), index) {
-            None => Ok((key, item)),
-            Some(_) => Err((Code::KeyTwice, at.index(index).child(&rule.key))),
-        });
-        match read {
-            Ok(item) => items.list.push(item),
-            Err((code, at)) => {
-                sound = false;
-                found.add(Alias::Rule, code, at);
+        let wrong = match item.as_object().map(|it| (it, it.get(&rule.key))) {
+            None => Code::NotAnObject,
+            Some((_, None)) => Code::KeyMissing,
+            Some((item, Some(key @ (Value::String(_) | Value::Number(_))))) => {
+                let key = identity(key);
+                if items.places.insert(key.clone(), index).is_none() {
+                    items.list.push((key, item));
+                    continue;
+                }
+                Code::KeyTwice
             }
-        }
+            Some(_) => Code::KeyUnfit,
+        };
+        sound = false;
+        found.rule(subject, wrong, || match wrong {
+            Code::NotAnObject => at.index(index),
+            _ => at.index(index).child(&rule.key),
+        });
     }
     sound.then_some(items)
 }
 
-fn fields(rule: &Keyed, at: &Pointer, old: &Object, new: &Object, found: &mut Violations) {
+/// One text for one key. Two spellings of one word (NFC) are one key: who reads the list cannot tell them apart.
+fn identity(key: &Value) -> String {
+    let text = canonical(key);
+    if is_nfc(&text) { text } else { text.nfc().collect() }
+}
+
+fn fields(rule: &Keyed, (at, index): (&Pointer, usize), old: &Object, new: &Object, found: &mut Violations) {
     let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
     for name in names {
         let code = match (old.get(name), new.get(name)) {
@@ -87,7 +101,7 @@ fn fields(rule: &Keyed, at: &Pointer, old: &Object, new: &Object, found: &mut Vi
             (old, new) => (old != new).then_some(Code::FieldChanged),
         };
         if let Some(code) = code {
-            found.add(Alias::Rule, code, at.child(name));
+            found.rule(Subject::Proposed, code, || at.index(index).child(name));
         }
     }
 }

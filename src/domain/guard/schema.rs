@@ -1,162 +1,97 @@
-//! The guard's own small schema: `type`, `enum`, `properties`, `required`, `additionalProperties`, `items`.
+//! Which dialect a schema is written in, and what it finds.
+//!
+//! The text itself says it: a schema with `$schema` at its top is JSON Schema 2020-12, one without is the guard's own.
+//! So one text means one thing, however it is handed in. A JSON Schema that forgot its `$schema` is refused or judged
+//! more strictly, never more loosely: the small dialect knows fewer keywords and closes objects.
 
-use std::collections::BTreeMap;
+use serde_json::Value;
 
-use serde_json::{Map, Number, Value};
-
-use super::{Code, ConfigCode, ConfigError};
+use super::{ConfigCode, ConfigError, FaultKind, LIMITS, small};
+use crate::domain::json::parse::{JsonCode, parse};
 use crate::domain::json::pointer::Pointer;
+use crate::domain::schema::{BYTES_MAX, Fault, Openness, Schema as JsonSchema, SchemaError, SchemaSource};
 
-/// Levels of a schema: those of the values it was made for, and one for the scalar at the bottom.
-const DEPTH_MAX: usize = 65;
-
-#[derive(Clone, Debug)]
-pub(super) struct Schema {
-    kind: Kind,
-    listed: Option<Vec<Value>>,
-}
-
-#[derive(Clone, Debug)]
-enum Kind {
-    Object { properties: BTreeMap<String, Schema>, required: Vec<String>, others: Others },
-    Array(Box<Schema>),
-    Text,
-    Integer,
-    Number,
-    Boolean,
-    Null,
-}
-
-/// Members that no property names.
+/// A language in which schemas are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Others {
-    Refused,
-    Admitted,
+pub enum Dialect {
+    /// The guard's own: `type`, `enum`, `properties`, `required`, `additionalProperties`, `items`.
+    Small,
+    /// JSON Schema 2020-12.
+    JsonSchema,
+}
+
+impl Dialect {
+    /// As answers carry it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Small => "small",
+            Self::JsonSchema => "json-schema-2020-12",
+        }
+    }
+}
+
+/// Takes what is wrong, and makes the pointer if it is told.
+pub(super) type Report<'r> = dyn FnMut(FaultKind, &dyn Fn() -> Pointer) + 'r;
+
+#[derive(Clone, Debug)]
+pub(super) enum Schema {
+    Small(small::Schema),
+    JsonSchema(JsonSchema),
 }
 
 impl Schema {
-    pub(super) fn read(schema: &Value) -> Result<Self, ConfigError> {
-        read(schema, &Pointer::root(), 1)
+    pub(super) fn read(text: &[u8]) -> Result<Self, ConfigError> {
+        if text.len() > BYTES_MAX {
+            return Err(ConfigCode::Schema.at(&Pointer::root(), JsonCode::TooLarge.detail()));
+        }
+        match parse(text, &LIMITS) {
+            Ok(schema) if !names_dialect(&schema) => small::Schema::read(&schema).map(Self::Small),
+            Ok(_) => json_schema(text).map(Self::JsonSchema),
+            // JSON Schema may speak of numbers that no state holds, such as a maximum of 64 bits.
+            Err(error) if error.code == JsonCode::NumberNotExact => match source(text) {
+                Ok(source) if names_dialect(source.value()) => json_schema(text).map(Self::JsonSchema),
+                _ => Err(ConfigCode::Schema.at(&error.pointer, error.code.detail())),
+            },
+            Err(error) => Err(ConfigCode::Schema.at(&error.pointer, error.code.detail())),
+        }
     }
 
-    /// Says everything that is wrong: missing members as the schema lists them, unknown ones, then what is inside.
-    pub(super) fn check(&self, value: &Value, at: &Pointer, found: &mut dyn FnMut(Code, Pointer)) {
-        match (&self.kind, value) {
-            (Kind::Object { properties, required, others }, Value::Object(members)) => {
-                for name in required.iter().filter(|it| !members.contains_key(*it)) {
-                    found(Code::MemberMissing, at.child(name));
-                }
-                if *others == Others::Refused {
-                    for name in members.keys().filter(|it| !properties.contains_key(*it)) {
-                        found(Code::MemberUnknown, at.child(name));
-                    }
-                }
-                for (name, schema) in properties {
-                    if let Some(member) = members.get(name) {
-                        schema.check(member, &at.child(name), found);
-                    }
-                }
+    pub(super) const fn dialect(&self) -> Dialect {
+        match self {
+            Self::Small(_) => Dialect::Small,
+            Self::JsonSchema(_) => Dialect::JsonSchema,
+        }
+    }
+
+    /// Says everything that is wrong, in a fixed order.
+    pub(super) fn check(&self, value: &Value, found: &mut Report<'_>) {
+        match self {
+            Self::Small(schema) => schema.check(value, found),
+            Self::JsonSchema(schema) => {
+                let mut faults = schema.faults(value);
+                faults.sort_by(|a, b| (&a.pointer, a.kind).cmp(&(&b.pointer, b.kind)));
+                faults.dedup();
+                faults.iter().for_each(|Fault { pointer, kind }| found(*kind, &|| pointer.clone()));
             }
-            (Kind::Array(schema), Value::Array(items)) => {
-                for (index, item) in items.iter().enumerate() {
-                    schema.check(item, &at.index(index), found);
-                }
-            }
-            (Kind::Text, Value::String(_))
-            | (Kind::Boolean, Value::Bool(_))
-            | (Kind::Null, Value::Null)
-            | (Kind::Number, Value::Number(_)) => {}
-            (Kind::Integer, Value::Number(number)) if is_integer(number) => {}
-            _ => return found(Code::WrongType, at.clone()),
-        }
-        if self.listed.as_ref().is_some_and(|it| !it.contains(value)) {
-            found(Code::NotListed, at.clone());
         }
     }
 }
 
-/// Whether the value is whole, however it is written.
-pub(super) fn is_integer(number: &Number) -> bool {
-    number.is_i64() || number.as_f64().is_some_and(|it| it.fract() == 0.0)
+fn names_dialect(schema: &Value) -> bool {
+    schema.get("$schema").is_some()
 }
 
-fn read(schema: &Value, at: &Pointer, depth: usize) -> Result<Schema, ConfigError> {
-    let refuse = |at: &Pointer, why: &str| Err(ConfigCode::Schema.at(at, why));
-    let Value::Object(members) = schema else { return refuse(at, "a schema is an object") };
-    if depth > DEPTH_MAX {
-        return refuse(at, "the schema has too many levels");
-    }
-    let Some(kind) = members.get("type").and_then(Value::as_str) else {
-        return refuse(at, "a schema names one type");
-    };
-    let own: &[&str] = match kind {
-        "object" => &["properties", "required", "additionalProperties"],
-        "array" => &["items"],
-        _ => &[],
-    };
-    let known = |it: &str| ["type", "enum"].contains(&it) || own.contains(&it) || it.starts_with("x-");
-    if let Some(name) = members.keys().find(|it| !known(it)) {
-        return refuse(&at.child(name), unknown(name));
-    }
-    let kind = match kind {
-        "object" => object(members, at, depth)?,
-        "array" => {
-            let Some(items) = members.get("items") else { return refuse(at, "an array says what its items are") };
-            Kind::Array(Box::new(read(items, &at.child("items"), depth + 1)?))
+fn json_schema(text: &[u8]) -> Result<JsonSchema, ConfigError> {
+    source(text).and_then(|it| it.compile(Openness::AsWritten)).map_err(|error| match error {
+        SchemaError::At { at, why } => {
+            ConfigCode::Schema.at(&Pointer::try_from(at).unwrap_or_else(|_| Pointer::root()), why)
         }
-        "string" => Kind::Text,
-        "integer" => Kind::Integer,
-        "number" => Kind::Number,
-        "boolean" => Kind::Boolean,
-        "null" => Kind::Null,
-        _ => return refuse(&at.child("type"), "no such type"),
-    };
-    Ok(Schema { kind, listed: listed(members, at)? })
-}
-
-fn unknown(name: &str) -> &'static str {
-    if name == "$schema" {
-        return "JSON Schema 2020-12 is not built yet for the guard; its own small schema has no $schema";
-    }
-    "this keyword would not be enforced: take it out, or start it with x- if it is only a note"
-}
-
-fn object(members: &Map<String, Value>, at: &Pointer, depth: usize) -> Result<Kind, ConfigError> {
-    let refuse = |name: &str, why: &str| Err(ConfigCode::Schema.at(&at.child(name), why));
-    let Some(Value::Object(named)) = members.get("properties") else {
-        return refuse("properties", "an object names its properties");
-    };
-    let mut properties = BTreeMap::new();
-    for (name, schema) in named {
-        let here = at.child("properties").child(name);
-        if name.is_empty() {
-            return Err(ConfigCode::Schema.at(&here, "a property has a name"));
+        SchemaError::Text { .. } | SchemaError::NotJson { .. } => {
+            ConfigCode::Schema.at(&Pointer::root(), error.to_string())
         }
-        properties.insert(name.clone(), read(schema, &here, depth + 1)?);
-    }
-    let required = match members.get("required") {
-        None => Some(Vec::new()),
-        Some(Value::Array(names)) => names.iter().map(|it| it.as_str().map(str::to_owned)).collect(),
-        Some(_) => None,
-    };
-    let Some(required) = required else { return refuse("required", "this is a list of names") };
-    let others = match members.get("additionalProperties") {
-        None | Some(Value::Bool(false)) => Others::Refused,
-        Some(Value::Bool(true)) => Others::Admitted,
-        Some(_) => return refuse("additionalProperties", "this is true or false"),
-    };
-    Ok(Kind::Object { properties, required, others })
+    })
 }
 
-fn listed(members: &Map<String, Value>, at: &Pointer) -> Result<Option<Vec<Value>>, ConfigError> {
-    let refuse = |why: &str| Err(ConfigCode::Schema.at(&at.child("enum"), why));
-    match members.get("enum") {
-        None => Ok(None),
-        Some(Value::Array(values)) if values.is_empty() => refuse("an enum lists at least one value"),
-        Some(Value::Array(values)) if values.iter().any(|it| it.is_array() || it.is_object()) => {
-            refuse("an enum lists texts, numbers, booleans and null")
-        }
-        Some(Value::Array(values)) => Ok(Some(values.clone())),
-        Some(_) => refuse("an enum is a list"),
-    }
+fn source(text: &[u8]) -> Result<SchemaSource, SchemaError> {
+    SchemaSource::file("given", &String::from_utf8_lossy(text))
 }

@@ -13,6 +13,10 @@ const RULES: &str = r#"{"immutable_paths": ["$.id"], "monotonic_integer_paths": 
 fn judged(rules: &str, before: &str, after: &str) -> Vec<String> {
     let guard = Guard::new(SCHEMA.as_bytes(), Some(rules.as_bytes())).unwrap();
     let Err(found) = guard.transition(before.as_bytes(), after.as_bytes()) else { return Vec::new() };
+    told(&found)
+}
+
+fn told(found: &Violations) -> Vec<String> {
     found.list.iter().map(|it| format!("{} {}", it.code.as_str(), it.pointer)).collect()
 }
 

@@ -3,11 +3,14 @@
 use serde_json::Value;
 
 use super::rules::Rules;
-use super::schema::is_integer;
-use super::{Alias, Code, Violations, keyed};
+use super::small::is_integer;
+use super::{Code, Subject, Violations, keyed};
 use crate::domain::json::pointer::Pointer;
 
-pub(super) fn judge(rules: &Rules, before: &Value, after: &Value, found: &mut Violations) {
+/// A state, and what it is called where it is wrong.
+pub(super) type Named<'v> = (&'v Value, Subject);
+
+pub(super) fn judge(rules: &Rules, before: Named<'_>, after: &Value, found: &mut Violations) {
     for at in &rules.immutable {
         let code = |old: &Value, new: &Value| (old != new).then_some(Code::ImmutableChanged);
         compare(at, before, after, found, code);
@@ -19,28 +22,40 @@ pub(super) fn judge(rules: &Rules, before: &Value, after: &Value, found: &mut Vi
         compare(at, before, after, found, |old, new| ordered(order, old, new));
     }
     for (at, rule) in &rules.keyed {
-        match (resolve(at, before), resolve(at, after)) {
-            (Some(old), Some(new)) => keyed::judge(rule, at, (old, new), found),
-            _ => found.add(Alias::Rule, Code::PathMissing, at.clone()),
+        if let Some((old, new)) = both(at, before, after, found) {
+            keyed::judge(rule, at, (old, before.1), new, found);
         }
     }
 }
 
-/// A place that one of the states lacks breaks every rule about it.
 fn compare(
     at: &Pointer,
-    before: &Value,
+    before: Named<'_>,
     after: &Value,
     found: &mut Violations,
     code: impl Fn(&Value, &Value) -> Option<Code>,
 ) {
-    let code = match (resolve(at, before), resolve(at, after)) {
-        (Some(old), Some(new)) => code(old, new),
-        _ => Some(Code::PathMissing),
-    };
-    if let Some(code) = code {
-        found.add(Alias::Rule, code, at.clone());
+    if let Some(code) = both(at, before, after, found).and_then(|(old, new)| code(old, new)) {
+        found.rule(Subject::Proposed, code, || at.clone());
     }
+}
+
+/// What stands there before and after. A place that one of the states lacks breaks every rule about it.
+fn both<'v>(
+    at: &Pointer,
+    (before, subject): Named<'v>,
+    after: &'v Value,
+    found: &mut Violations,
+) -> Option<(&'v Value, &'v Value)> {
+    let (old, new) = (resolve(at, before), resolve(at, after));
+    // A state that is held against itself is told once.
+    if old.is_none() && subject != Subject::Proposed {
+        found.rule(subject, Code::PathMissing, || at.clone());
+    }
+    if new.is_none() {
+        found.rule(Subject::Proposed, Code::PathMissing, || at.clone());
+    }
+    old.zip(new)
 }
 
 /// Rules name members; an index is none.
@@ -53,7 +68,7 @@ fn monotonic(old: &Value, new: &Value) -> Option<Code> {
     if !is_integer(old) || !is_integer(new) {
         return Some(Code::NotAnInteger);
     }
-    // The parser only lets integers in that a double holds exactly.
+    // The parser only lets numbers in that their double says back, so their order is that of the doubles.
     (new.as_f64() < old.as_f64()).then_some(Code::Decreased)
 }
 

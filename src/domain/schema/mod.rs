@@ -15,9 +15,11 @@ use serde_json::{Value, json};
 use toml::de::DeTable;
 
 pub(super) use fault::Fault;
+pub use fault::FaultKind;
 use references::Recursion;
 
-use super::bounds;
+/// Schemas are compiled into memory and kept as long as what they belong to.
+pub(super) const BYTES_MAX: usize = 256 * 1024;
 
 /// Compiled once; cheap to clone.
 #[derive(Clone, Debug)]
@@ -60,6 +62,11 @@ impl SchemaSource {
         text::from_toml(table).map(Self)
     }
 
+    /// The schema as it is written.
+    pub(super) const fn value(&self) -> &Value {
+        &self.0
+    }
+
     pub(super) fn compile(mut self, openness: Openness) -> Result<Schema, SchemaError> {
         let places = keywords::check(&self.0)?;
         let recursion = references::check(&places)?;
@@ -88,6 +95,13 @@ impl SchemaSource {
 /// A compiled pattern of a schema; counted repetitions otherwise grow without end.
 const REGEX_BYTES_MAX: usize = 1024 * 1024;
 
+/// Faults are listed before they are sorted; beyond this a value is wrong as a whole.
+const FAULTS_MAX: usize = 10_000;
+
+/// What the places of the faults of one value may amount to: a long key stands in each pointer below it, so that a
+/// megabyte of state could otherwise ask for gigabytes of pointers.
+const POINTER_BYTES_MAX: usize = 16 * 1024 * 1024;
+
 impl Schema {
     /// Everything that is wrong with the value, at most `FAULTS_MAX` things, in no particular order.
     pub(super) fn faults(&self, value: &Value) -> Vec<Fault> {
@@ -99,8 +113,13 @@ impl Schema {
             // into one part; deciding does not, the validator remembers. So a tree's faults are not listed.
             return vec![Fault::unexplained()];
         }
+        let mut bytes = 0;
         let faults = self.validator.iter_errors(value).flat_map(|error| Fault::all_of(&error));
-        let faults: Vec<_> = faults.take(bounds::FAULTS_MAX).collect();
+        let within = |it: &Fault| {
+            bytes += it.pointer.as_str().len();
+            bytes <= POINTER_BYTES_MAX
+        };
+        let faults: Vec<_> = faults.take(FAULTS_MAX).take_while(within).collect();
         // The two paths of the validator must agree; should they not, the stricter one counts.
         if faults.is_empty() { vec![Fault::unexplained()] } else { faults }
     }

@@ -20,7 +20,7 @@ use crate::domain::keys::KeyUse;
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
 pub use access::{Token, TokenAdd, TokenRevoke, User, UserAdd, UserName};
-pub use guard::{Guard, GuardCheck, GuardTransition};
+pub use guard::{Guard, GuardCheck, GuardCommit, GuardCreate, GuardTransition};
 pub use values::{Halted, Input, Scope};
 use values::{digest, format, input, key_use, label, moment, scope, secret};
 
@@ -281,14 +281,6 @@ pub struct HaltLift {
     pub reason: String,
 }
 
-/// The rest of a line whose command is not built yet.
-#[derive(clap::Args, Debug)]
-#[command(disable_help_flag = true, disable_version_flag = true)]
-pub struct Later {
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
-    rest: Vec<OsString>,
-}
-
 /// What the log says where nobody gave a reason.
 const NO_REASON: &str = "given on the command line, without a reason";
 
@@ -297,9 +289,6 @@ impl Args {
     pub fn read(line: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         let args = Self::try_parse_from(line)?;
         match &args.command {
-            Command::Guard(Guard::Commit(_)) => {
-                Err(refuse(ErrorKind::InvalidSubcommand, "`countersign guard commit` is not built yet"))
-            }
             Command::Token(Token::Add(token)) => match token.misfit() {
                 Some(problem) => Err(refuse(ErrorKind::MissingRequiredArgument, problem)),
                 None => Ok(args),

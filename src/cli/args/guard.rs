@@ -4,8 +4,6 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-use super::Later;
-
 /// `guard …`
 #[derive(Subcommand, Debug)]
 pub enum Guard {
@@ -13,9 +11,10 @@ pub enum Guard {
     Check(GuardCheck),
     /// Say whether a state fits a schema and may follow another by the rules.
     Transition(GuardTransition),
-    /// Not built yet.
-    #[command(hide = true)]
-    Commit(Later),
+    /// Write a state to a file that holds the one before, if it may follow it.
+    Commit(GuardCommit),
+    /// Write a first state to a file that is not there yet.
+    Create(GuardCreate),
 }
 
 /// `guard check …`
@@ -47,4 +46,50 @@ pub struct GuardTransition {
     /// The state after, as a file.
     #[arg(value_name = "PROPOSED")]
     pub proposed: PathBuf,
+}
+
+/// `guard commit …`
+#[derive(clap::Args, Debug)]
+pub struct GuardCommit {
+    /// The schema, as a file.
+    #[arg(long, value_name = "FILE")]
+    pub schema: PathBuf,
+    /// The rules, as a file. Without any, no transition passes.
+    #[arg(long, value_name = "FILE")]
+    pub rules: Option<PathBuf>,
+    /// A folder in or below which the target may lie, as an absolute path; may be said several times.
+    #[arg(long = "root", value_name = "DIR")]
+    pub roots: Vec<PathBuf>,
+    /// The target is not there yet: the state before was kept elsewhere.
+    #[arg(long)]
+    pub absent: bool,
+    /// The state before, as a file. The target must hold it.
+    #[arg(value_name = "CURRENT")]
+    pub current: PathBuf,
+    /// The state after, as a file.
+    #[arg(value_name = "PROPOSED")]
+    pub proposed: PathBuf,
+    /// Where the state is written: an absolute path that ends with .json.
+    #[arg(value_name = "TARGET")]
+    pub target: PathBuf,
+}
+
+/// `guard create …`
+#[derive(clap::Args, Debug)]
+pub struct GuardCreate {
+    /// The schema, as a file.
+    #[arg(long, value_name = "FILE")]
+    pub schema: PathBuf,
+    /// The rules, as a file: they must find in the state what they speak of.
+    #[arg(long, value_name = "FILE")]
+    pub rules: Option<PathBuf>,
+    /// A folder in or below which the target may lie, as an absolute path; may be said several times.
+    #[arg(long = "root", value_name = "DIR")]
+    pub roots: Vec<PathBuf>,
+    /// The state, as a file.
+    #[arg(value_name = "PROPOSED")]
+    pub proposed: PathBuf,
+    /// Where the state is written: an absolute path that ends with .json.
+    #[arg(value_name = "TARGET")]
+    pub target: PathBuf,
 }

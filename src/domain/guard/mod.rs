@@ -131,6 +131,16 @@ impl Violations {
         self.list.is_empty()
     }
 
+    /// These, and then those.
+    #[must_use]
+    pub fn and(mut self, those: Self) -> Self {
+        self.omitted += those.omitted;
+        for it in those.list {
+            self.add_at(it.alias, it.subject, it.code, || it.pointer);
+        }
+        self
+    }
+
     /// The pointer is only made if it is told: what is wrong a million times costs no million texts.
     fn add_at(&mut self, alias: Alias, subject: Subject, code: Code, pointer: impl FnOnce() -> Pointer) {
         if self.list.len() < VIOLATIONS_MAX {

@@ -1,6 +1,8 @@
 //! The state guard: whether a state fits its schema, and whether it may follow another. Pure, and frozen once made.
 
 mod code;
+#[cfg(test)]
+mod dialect_tests;
 mod keyed;
 mod rules;
 mod schema;

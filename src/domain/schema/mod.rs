@@ -98,8 +98,8 @@ const REGEX_BYTES_MAX: usize = 1024 * 1024;
 /// Faults are listed before they are sorted; beyond this a value is wrong as a whole.
 const FAULTS_MAX: usize = 10_000;
 
-/// What the places of the faults of one value may amount to: a long key stands in each pointer below it, so that a
-/// megabyte of state could otherwise ask for gigabytes of pointers.
+/// What the pointers to all places of a value may amount to where faults are listed. A long key stands in each pointer
+/// below it: a megabyte of state could otherwise ask for a hundred gigabytes of pointers.
 const POINTER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 impl Schema {
@@ -113,14 +113,28 @@ impl Schema {
             // into one part; deciding does not, the validator remembers. So a tree's faults are not listed.
             return vec![Fault::unexplained()];
         }
-        let mut bytes = 0;
+        let mut room = POINTER_BYTES_MAX;
+        if !places_fit(value, 0, &mut room) {
+            // The validator makes a pointer for each thing that is wrong before it tells the first.
+            return vec![Fault::unexplained()];
+        }
         let faults = self.validator.iter_errors(value).flat_map(|error| Fault::all_of(&error));
-        let within = |it: &Fault| {
-            bytes += it.pointer.as_str().len();
-            bytes <= POINTER_BYTES_MAX
-        };
-        let faults: Vec<_> = faults.take(FAULTS_MAX).take_while(within).collect();
+        let faults: Vec<_> = faults.take(FAULTS_MAX).collect();
         // The two paths of the validator must agree; should they not, the stricter one counts.
         if faults.is_empty() { vec![Fault::unexplained()] } else { faults }
+    }
+}
+
+/// Whether there is room for a pointer to every place of the value. The depth is bounded by the parsers.
+fn places_fit(value: &Value, above: usize, room: &mut usize) -> bool {
+    let Some(left) = room.checked_sub(above) else { return false };
+    *room = left;
+    match value {
+        Value::Array(items) => {
+            let step = items.len().checked_ilog10().unwrap_or(0) as usize + 2;
+            items.iter().all(|it| places_fit(it, above + step, room))
+        }
+        Value::Object(members) => members.iter().all(|(name, it)| places_fit(it, above + name.len() + 1, room)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
     }
 }

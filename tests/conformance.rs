@@ -99,7 +99,7 @@ fn commits(case: &Value, guard: &Guard) -> Ended {
             Ended { committed, ..passed([Some(it.state.text), it.previous.map(|it| it.text)]) }
         }
         Err(Refused::Blocked { found, .. }) => blocked(&found),
-        Err(unsure @ Refused::Unsynced { .. }) => panic!("{unsure}"),
+        Err(unsure @ Refused::Unsynced { .. }) => unreachable!("{unsure}"),
     };
     ended.files = files(&top).into_iter().filter(|(path, text)| before.get(path) != Some(text)).collect();
     assert!(before.keys().all(|path| top.join(path).exists()), "something was removed");

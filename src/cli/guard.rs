@@ -27,7 +27,7 @@ pub fn run(command: &args::Guard, out: &mut Output<'_>) -> Result<Exit, CliError
     let verdict = match judge(command) {
         Ok(verdict) => verdict,
         Err(unclear) if out.form() == Form::Json => return could_not_tell(&unclear, out),
-        Err(unclear) => return Err(unclear.error),
+        Err(unclear) => return Err(*unclear.error),
     };
     match verdict {
         Verdict::Passed { message, state, previous, file } => {
@@ -81,7 +81,7 @@ impl FileWritten {
 struct Unclear {
     code: &'static str,
     pointer: Pointer,
-    error: CliError,
+    error: Box<CliError>,
 }
 
 fn judge(command: &args::Guard) -> Result<Verdict, Unclear> {
@@ -134,14 +134,14 @@ fn guard(schema: &Path, rules: Option<&Path>) -> Result<Guard, Unclear> {
     let rules = rules.map(read).transpose()?;
     Guard::new(&schema, rules.as_deref()).map_err(|error| {
         let code = error.code.as_str();
-        Unclear { code, error: CliError::Given(format!("{code}: {error}")), pointer: error.at }
+        Unclear { code, error: Box::new(CliError::Given(format!("{code}: {error}"))), pointer: error.at }
     })
 }
 
 fn roots(folders: &[PathBuf]) -> Result<Roots, Unclear> {
     Roots::new(folders.iter().cloned()).map_err(|error| {
         let (code, pointer) = (RootsError::CODE, Pointer::root());
-        Unclear { code, pointer, error: CliError::Given(format!("{code}: {error}")) }
+        Unclear { code, pointer, error: Box::new(CliError::Given(format!("{code}: {error}"))) }
     })
 }
 
@@ -152,14 +152,14 @@ fn read(path: &Path) -> Result<Vec<u8>, Unclear> {
         Ok(_) => Ok(text),
         Err(source) => {
             let error = CliError::Read { what: path.display().to_string(), source };
-            Err(Unclear { code: "unreadable", pointer: Pointer::root(), error })
+            Err(Unclear { code: "unreadable", pointer: Pointer::root(), error: Box::new(error) })
         }
     }
 }
 
 fn could_not_tell(unclear: &Unclear, out: &mut Output<'_>) -> Result<Exit, CliError> {
     out.answer("", || {
-        let mut answer = Status::CouldNotTell.json(&causes(&unclear.error));
+        let mut answer = Status::CouldNotTell.json(&causes(&*unclear.error));
         answer["code"] = unclear.code.into();
         answer["pointer"] = unclear.pointer.as_str().into();
         answer

@@ -157,7 +157,7 @@ impl<'f> Draft<'f> {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(error) => return Err(error.into()),
         }
-        let mut file = File::from(rustix::fs::openat(folder, &beside, MAKE, Mode::from_raw_mode(MODE))?);
+        let mut file = File::from(rustix::fs::openat(folder, &beside, MAKE, Mode::RUSR.union(Mode::WUSR))?);
         let draft = Self { folder, name: beside };
         (edge.before)(Step::Write)?;
         // The process may be set to take permissions away from its owner, too.

@@ -256,6 +256,39 @@ fn of_many_commits_on_one_state_one_succeeds() {
 }
 
 #[test]
+fn a_file_that_somebody_makes_without_the_lock_is_not_replaced_where_none_was_expected() {
+    let place = place();
+    let mut make = |step| match step {
+        Step::Replace => fs::write(&place.file, "theirs"),
+        _ => Ok(()),
+    };
+    let request = Commit { target: &place.file, before: Before::Nothing, proposed: b"{\"n\":1}" };
+    let edge = &mut Edge { wait: LOCK_WAIT_MAX, before: &mut make };
+    assert_eq!(told(commit_at(&guard(), &place.roots(), &request, edge)).unwrap_err(), "content_present");
+    assert_eq!(place.files(), BTreeMap::from([("s.json".to_owned(), "theirs".to_owned())]));
+}
+
+#[test]
+fn a_root_is_a_folder_as_it_was_when_it_was_named() {
+    let place = place();
+    let (root, other) = (place.outer.path().join("root"), place.outer.path().join("other"));
+    fs::create_dir(&other).unwrap();
+    symlink(&place.inner, &root).unwrap();
+    let roots = Roots::new([root.clone(), place.outer.path().join("nowhere")]).unwrap();
+    let run = |target: &Path| {
+        told(commit(&guard(), &roots, &Commit { target, before: Before::Nothing, proposed: b"{\"n\":1}" }))
+    };
+    assert_eq!(run(&root.join("s.json")).unwrap().path, place.file);
+    fs::remove_file(&root).unwrap();
+    symlink(&other, &root).unwrap();
+    assert_eq!(run(&root.join("s.json")).unwrap_err(), "outside_roots");
+    // A file is no folder to write in, though it is named.
+    let itself = Roots::new([place.file.clone()]).unwrap();
+    let request = Commit { target: &place.file, before: Before::Held(b"{\"n\":1}"), proposed: b"{\"n\":2}" };
+    assert_eq!(told(commit(&guard(), &itself, &request)).unwrap_err(), "outside_roots");
+}
+
+#[test]
 fn a_lock_that_somebody_keeps_is_waited_for_and_then_told() {
     let place = place();
     let kept = fs::File::open(&place.inner).unwrap();

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::args;
 use super::output::{Form, Output};
 use super::{CliError, Exit, causes};
-use crate::domain::guard::{Allowed, Code, Guard, Normal, Subject, Violation, Violations};
+use crate::domain::guard::{Allowed, Code, Dialect, Guard, Normal, Subject, Violation, Violations};
 use crate::domain::json::parse::BYTES_MAX;
 use crate::domain::json::pointer::Pointer;
 use crate::state_file::{Before, Commit, Committed, Refused, Roots, RootsError, commit};
@@ -18,30 +18,41 @@ use crate::state_file::{Before, Commit, Committed, Refused, Roots, RootsError, c
 /// One byte more than a state may have, so that a longer one is told as such.
 const READ_BYTES_MAX: u64 = BYTES_MAX as u64 + 1;
 
+#[cfg(test)]
+mod tests;
+
 const FITS: &str = "the state fits the schema";
 const MAY_FOLLOW: &str = "the proposed state fits the schema and may follow the current one";
 const WRITTEN: &str = "the state was written";
 
 /// Judges. What could not be judged is told in JSON too, where JSON is asked for: scripts read one thing.
 pub fn run(command: &args::Guard, out: &mut Output<'_>) -> Result<Exit, CliError> {
-    let verdict = match judge(command) {
-        Ok(verdict) => verdict,
-        Err(unclear) if out.form() == Form::Json => return could_not_tell(&unclear, out),
-        Err(unclear) => return Err(*unclear.error),
-    };
+    match judge(command) {
+        Ok((dialect, verdict)) => tell(dialect, verdict, out),
+        Err(unclear) if out.form() == Form::Json => could_not_tell(&unclear, out),
+        Err(unclear) => Err(*unclear.error),
+    }
+}
+
+fn tell(dialect: Dialect, verdict: Verdict, out: &mut Output<'_>) -> Result<Exit, CliError> {
     match verdict {
         Verdict::Passed { message, state, previous, file } => {
-            let passed = Passed { message, state: &state, previous: previous.as_ref(), file: file.as_ref() };
+            let passed = Passed { dialect, message, state: &state, previous: previous.as_ref(), file: file.as_ref() };
             out.answer(passed.text("verified"), || passed.json(Status::Verified))?;
             Ok(Exit::Yes)
         }
-        Verdict::Blocked { found, cause } => blocked(&found, cause.as_ref(), out),
+        Verdict::Blocked { found, cause } => blocked(dialect, &found, cause.as_ref(), out),
         Verdict::Unsynced { committed, cause } => {
             let Committed { state, previous, .. } = &*committed;
             let file = FileWritten::of(&committed);
-            let passed =
-                Passed { message: Code::Unsynced.detail(), state, previous: previous.as_ref(), file: Some(&file) };
-            out.answer(format_args!("{}: {cause}", passed.text("could not tell")), || {
+            let passed = Passed {
+                dialect,
+                message: Code::Unsynced.detail(),
+                state,
+                previous: previous.as_ref(),
+                file: Some(&file),
+            };
+            out.answer(format_args!("{}\n{cause}", passed.text("could not tell")), || {
                 let mut answer = passed.json(Status::CouldNotTell);
                 answer["code"] = Code::Unsynced.as_str().into();
                 answer["cause"] = cause.to_string().into();
@@ -84,36 +95,35 @@ struct Unclear {
     error: Box<CliError>,
 }
 
-fn judge(command: &args::Guard) -> Result<Verdict, Unclear> {
-    match command {
+fn judge(command: &args::Guard) -> Result<(Dialect, Verdict), Unclear> {
+    let (schema, rules) = command.files();
+    let guard = guard(schema, rules)?;
+    let verdict = match command {
         args::Guard::Check(it) => {
-            let judged = guard(&it.schema, it.rules.as_deref())?.check(&read(&it.proposed)?);
             let passed = |state| Verdict::Passed { message: FITS, state, previous: None, file: None };
-            Ok(judged.map_or_else(Verdict::from, passed))
+            guard.check(&read(&it.proposed)?).map_or_else(Verdict::from, passed)
         }
         args::Guard::Transition(it) => {
-            let guard = guard(&it.schema, it.rules.as_deref())?;
             let judged = guard.transition(&read(&it.current)?, &read(&it.proposed)?);
-            Ok(judged.map_or_else(Verdict::from, |Allowed { previous, proposed }| Verdict::Passed {
+            judged.map_or_else(Verdict::from, |Allowed { previous, proposed }| Verdict::Passed {
                 message: MAY_FOLLOW,
                 state: proposed,
                 previous: Some(previous),
                 file: None,
-            }))
+            })
         }
         args::Guard::Commit(it) => {
-            let guard = guard(&it.schema, it.rules.as_deref())?;
             let current = read(&it.current)?;
             let before = if it.absent { Before::Elsewhere(&current) } else { Before::Held(&current) };
             let request = Commit { target: &it.target, before, proposed: &read(&it.proposed)? };
-            Ok(written(commit(&guard, &roots(&it.roots)?, &request)))
+            written(commit(&guard, &roots(&it.roots)?, &request))
         }
         args::Guard::Create(it) => {
-            let guard = guard(&it.schema, it.rules.as_deref())?;
             let request = Commit { target: &it.target, before: Before::Nothing, proposed: &read(&it.proposed)? };
-            Ok(written(commit(&guard, &roots(&it.roots)?, &request)))
+            written(commit(&guard, &roots(&it.roots)?, &request))
         }
-    }
+    };
+    Ok((guard.dialect(), verdict))
 }
 
 fn written(result: Result<Committed, Refused>) -> Verdict {
@@ -190,6 +200,7 @@ impl Status {
 
 /// A state that passed.
 struct Passed<'a> {
+    dialect: Dialect,
     message: &'static str,
     state: &'a Normal,
     previous: Option<&'a Normal>,
@@ -207,6 +218,7 @@ impl Passed<'_> {
 
     fn json(&self, status: Status) -> Value {
         let mut answer = status.json(self.message);
+        answer["dialect"] = self.dialect.as_str().into();
         answer["proof"] = self.state.proof().into();
         answer["normalized_state"] = self.state.state.clone();
         if let Some(previous) = self.previous {
@@ -220,7 +232,12 @@ impl Passed<'_> {
     }
 }
 
-fn blocked(found: &Violations, cause: Option<&io::Error>, out: &mut Output<'_>) -> Result<Exit, CliError> {
+fn blocked(
+    dialect: Dialect,
+    found: &Violations,
+    cause: Option<&io::Error>,
+    out: &mut Output<'_>,
+) -> Result<Exit, CliError> {
     let mut text = String::from("blocked");
     for it in &found.list {
         write!(text, "\n{}", line(it)).expect("text grows");
@@ -234,6 +251,7 @@ fn blocked(found: &Violations, cause: Option<&io::Error>, out: &mut Output<'_>) 
     out.answer(text, || {
         let first = found.list.first();
         let mut answer = Status::Blocked.json(first.map_or("", |it| it.code.detail()));
+        answer["dialect"] = dialect.as_str().into();
         answer["code"] = first.map(|it| it.code.as_str()).into();
         answer["alias"] = first.map(|it| it.alias.as_str()).into();
         answer["error_code"] = answer["alias"].clone();

@@ -1,6 +1,6 @@
 //! `guard …`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 
@@ -17,13 +17,26 @@ pub enum Guard {
     Create(GuardCreate),
 }
 
+impl Guard {
+    /// The schema and the rules, which every command has.
+    pub fn files(&self) -> (&Path, Option<&Path>) {
+        let (schema, rules) = match self {
+            Self::Check(it) => (&it.schema, &it.rules),
+            Self::Transition(it) => (&it.schema, &it.rules),
+            Self::Commit(it) => (&it.schema, &it.rules),
+            Self::Create(it) => (&it.schema, &it.rules),
+        };
+        (schema, rules.as_deref())
+    }
+}
+
 /// `guard check …`
 #[derive(clap::Args, Debug)]
 pub struct GuardCheck {
     /// The schema, as a file.
     #[arg(long, value_name = "FILE")]
     pub schema: PathBuf,
-    /// Rules, as a file: read and refused like the schema, though one state alone breaks none.
+    /// Rules, as a file: read and refused like the schema, and not held against one state alone.
     #[arg(long, value_name = "FILE")]
     pub rules: Option<PathBuf>,
     /// The state, as a file.

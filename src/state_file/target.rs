@@ -39,8 +39,7 @@ pub(super) fn resolve(target: &Path, roots: &Roots, found: &mut Violations) -> O
     if !json {
         refuse(Code::TargetNotJson);
     }
-    let root = roots.0.iter().find(|root| folder.starts_with(root));
-    let Some((root, below)) = root.and_then(|root| Some((root, folder.strip_prefix(root).ok()?))) else {
+    let Some((root, below)) = roots.0.iter().find_map(|it| Some((it, folder.strip_prefix(it).ok()?))) else {
         if !roots.0.is_empty() {
             refuse(Code::OutsideRoots);
         }

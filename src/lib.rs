@@ -8,6 +8,7 @@ pub mod gateway;
 pub mod keyring;
 pub mod random;
 pub mod service;
+pub mod state_file;
 pub mod store;
 pub mod web;
 pub mod worker;

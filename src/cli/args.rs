@@ -1,6 +1,7 @@
 //! The whole command line, parsed to final types. What a later version brings is refused by name.
 
 mod access;
+mod guard;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -19,6 +20,7 @@ use crate::domain::keys::KeyUse;
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
 pub use access::{Token, TokenAdd, TokenRevoke, User, UserAdd, UserName};
+pub use guard::{Guard, GuardCheck, GuardCommit, GuardCreate, GuardTransition};
 pub use values::{Halted, Input, Scope};
 use values::{digest, format, input, key_use, label, moment, scope, secret};
 
@@ -89,9 +91,9 @@ pub enum Command {
     Halt(Halt),
     /// Bring the database's tables up to date.
     Migrate,
-    /// Not built yet.
-    #[command(hide = true)]
-    Guard(Later),
+    /// Judge a state, or a transition from one to another, without a gateway.
+    #[command(subcommand)]
+    Guard(Guard),
 }
 
 /// Where to listen.
@@ -279,14 +281,6 @@ pub struct HaltLift {
     pub reason: String,
 }
 
-/// The rest of a line whose command is not built yet.
-#[derive(clap::Args, Debug)]
-#[command(disable_help_flag = true, disable_version_flag = true)]
-pub struct Later {
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
-    rest: Vec<OsString>,
-}
-
 /// What the log says where nobody gave a reason.
 const NO_REASON: &str = "given on the command line, without a reason";
 
@@ -295,7 +289,6 @@ impl Args {
     pub fn read(line: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         let args = Self::try_parse_from(line)?;
         match &args.command {
-            Command::Guard(_) => Err(refuse(ErrorKind::InvalidSubcommand, "`countersign guard` is not built yet")),
             Command::Token(Token::Add(token)) => match token.misfit() {
                 Some(problem) => Err(refuse(ErrorKind::MissingRequiredArgument, problem)),
                 None => Ok(args),

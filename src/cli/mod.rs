@@ -5,6 +5,7 @@ pub mod audit;
 mod beside;
 pub mod demo;
 pub mod error;
+pub mod guard;
 pub mod halt;
 pub mod health;
 pub mod keys;
@@ -80,7 +81,7 @@ fn dispatch(args: &Args, out: &mut Output<'_>) -> Result<Exit, CliError> {
         Command::Verify(verify) => verify::run(verify, &SystemClock, &mut io::stdin().lock(), out),
         Command::Audit(args) => audit::run(args, &config()?, &SystemClock, out),
         Command::Demo(_) => demo::run(&config()?, out),
-        Command::Guard(_) => Err(CliError::NotBuilt("`countersign guard`")),
+        Command::Guard(command) => guard::run(command, out),
     }
 }
 

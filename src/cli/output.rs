@@ -26,6 +26,11 @@ impl<'a> Output<'a> {
         Self { form, to }
     }
 
+    /// How it answers.
+    pub const fn form(&self) -> Form {
+        self.form
+    }
+
     /// Says the answer, as text or as JSON.
     pub fn answer(&mut self, text: impl Display, json: impl FnOnce() -> Value) -> io::Result<()> {
         match self.form {

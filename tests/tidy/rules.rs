@@ -16,12 +16,29 @@ pub const ROOMS: &[(&str, &[&str])] = &[
     ("random", &["domain"]),
     ("keyring", &["domain", "clock", "random"]),
     ("config", &["domain", "keyring"]),
+    // The guard's states in files; the gateway's own are in the store.
+    ("state_file", &["domain"]),
     ("service", &["domain", "store", "clock", "random", "keyring", "config"]),
     ("worker", &["domain", "service", "clock", "random", "keyring", "config"]),
     ("web", &["domain", "service", "clock", "random", "keyring", "config"]),
     // Wiring: from a configuration to a service on its store.
     ("gateway", &["domain", "store", "service", "clock", "random", "keyring", "config"]),
-    ("cli", &["gateway", "domain", "store", "service", "worker", "web", "clock", "random", "keyring", "config"]),
+    (
+        "cli",
+        &[
+            "gateway",
+            "domain",
+            "store",
+            "service",
+            "worker",
+            "web",
+            "clock",
+            "random",
+            "keyring",
+            "config",
+            "state_file",
+        ],
+    ),
     (
         "main",
         &["cli", "gateway", "domain", "store", "service", "worker", "web", "clock", "random", "keyring", "config"],

@@ -71,16 +71,6 @@ fn the_flags_of_every_command_may_stand_anywhere_on_the_line() {
 }
 
 #[test]
-fn what_is_not_built_yet_is_refused_by_name() {
-    for (line, name) in [("guard payload --schema f proposed", "guard"), ("guard --help", "guard"), ("guard", "guard")]
-    {
-        let refused = read(line).unwrap_err();
-        assert!(refused.to_string().contains(&format!("`countersign {name}` is not built yet")), "{line}: {refused}");
-        assert_eq!(refused.exit_code(), 2);
-    }
-}
-
-#[test]
 fn a_line_that_is_wrong_could_not_tell() {
     for line in ["policy what-if f --state s --node n", "policy what-if f --state s --patch p --node n --format x"] {
         assert_eq!(read(line).unwrap_err().exit_code(), 2, "{line}");

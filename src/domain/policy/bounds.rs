@@ -5,12 +5,8 @@ use std::time::Duration;
 
 /// A policy is written and read by people; past this it is generated, and every head carries its digest's input.
 pub(super) const POLICY_BYTES_MAX: usize = 256 * 1024;
-/// Schemas are compiled into memory and kept as long as the flow lives.
-pub(super) const SCHEMA_BYTES_MAX: usize = 256 * 1024;
 /// One for the state and a few shared by nodes is usual.
 pub(super) const SCHEMAS_MAX: usize = 64;
-/// Schema errors are listed before they are sorted; beyond this a state is wrong as a whole.
-pub(super) const FAULTS_MAX: usize = 10_000;
 /// What one check tells an asker. A thousand violations say as much as ten thousand, and fit into an answer.
 pub(super) const VIOLATIONS_MAX: usize = 1_000;
 /// Nodes of one agent graph. Each review shows what every writer among them will read.

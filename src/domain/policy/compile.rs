@@ -10,12 +10,12 @@ use super::detect::Detectors;
 use super::error::{PolicyCode, PolicyError};
 use super::model::{Approval, Comment, Covers, NodePolicy, Policy, Stage};
 use super::patterns::Patterns;
-use super::schema::{Openness, Schema, SchemaSource};
 use super::source::PolicySource;
 use super::toml_reader::{Item, Section, parse};
 use crate::domain::flow::Mode;
 use crate::domain::id::{FlowId, GroupName, NodeId};
 use crate::domain::json::pattern::Pattern;
+use crate::domain::schema::{self, Openness, Schema, SchemaSource};
 
 const KEYS: &[&str] = &[
     "flow",
@@ -76,8 +76,8 @@ fn check_sizes(source: &PolicySource) -> Result<(), PolicyError> {
     if source.schemas.len() > bounds::SCHEMAS_MAX {
         return refuse(format!("more than {} schemas were handed in: leave out what is not used", bounds::SCHEMAS_MAX));
     }
-    match source.schemas.iter().find(|(_, text)| text.len() > bounds::SCHEMA_BYTES_MAX) {
-        Some((name, _)) => refuse(format!("schema {name:?} is longer than {} bytes", bounds::SCHEMA_BYTES_MAX)),
+    match source.schemas.iter().find(|(_, text)| text.len() > schema::BYTES_MAX) {
+        Some((name, _)) => refuse(format!("schema {name:?} is longer than {} bytes", schema::BYTES_MAX)),
         None => Ok(()),
     }
 }

@@ -19,7 +19,6 @@ mod patterns;
 mod redact;
 mod request;
 mod rules;
-mod schema;
 mod shape;
 mod sight;
 mod source;

@@ -7,12 +7,12 @@ use std::time::Duration;
 use super::detect::Detectors;
 use super::patterns::Patterns;
 use super::rules::Rule;
-use super::schema::Schema;
 use super::source::PolicySource;
 pub(super) use super::violation::OnViolation;
 use crate::domain::chain::hash::Digest;
 use crate::domain::flow::Mode;
 use crate::domain::id::{FlowId, GroupName, NodeId};
+use crate::domain::schema::Schema;
 
 /// A flow's rules, compiled once and used for every proposal.
 pub struct Policy {

@@ -7,10 +7,10 @@ use super::bounds;
 use super::claims::Claims;
 use super::model::Policy;
 use super::patterns::Patterns;
-use super::schema::Fault;
 use super::verdict::{RejectCode, Violation};
 use super::view::Scope;
 use crate::domain::json::pointer::Pointer;
+use crate::domain::schema::Fault;
 
 /// Everything that is told to an asker goes through here.
 pub(super) struct Sight<'a> {
@@ -75,7 +75,7 @@ impl Scope for Sight<'_> {
 
 /// A fault of something that the asker knows all about.
 pub(super) fn told(fault: Fault) -> Violation {
-    Violation::new(RejectCode::Schema, fault.pointer, fault.detail)
+    Violation::new(RejectCode::Schema, fault.pointer, fault.kind.detail())
 }
 
 /// The order in which one check's violations are told.

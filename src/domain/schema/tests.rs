@@ -207,6 +207,14 @@ fn every_fault_is_told_at_its_member() {
 #[test]
 fn the_number_of_faults_is_bounded() {
     let schema = json!({"items": {"type": "string"}});
-    let many: Vec<_> = (0..bounds::FAULTS_MAX + 500).collect();
-    assert_eq!(compiled(&schema).faults(&json!(many)).len(), bounds::FAULTS_MAX);
+    let many: Vec<_> = (0..FAULTS_MAX + 500).collect();
+    assert_eq!(compiled(&schema).faults(&json!(many)).len(), FAULTS_MAX);
+}
+
+#[test]
+fn faults_are_not_listed_where_their_places_would_fill_the_memory() {
+    let schema = compiled(&json!({"additionalProperties": {"items": {"type": "null"}}}));
+    let state = |key: usize| json!({"k".repeat(key): vec![1; 9_999]});
+    assert_eq!(schema.faults(&state(500_000)), [Fault::unexplained()]);
+    assert_eq!(schema.faults(&state(100)).len(), 9_999);
 }

@@ -15,9 +15,11 @@ use serde_json::{Value, json};
 use toml::de::DeTable;
 
 pub(super) use fault::Fault;
+pub use fault::FaultKind;
 use references::Recursion;
 
-use super::bounds;
+/// Schemas are compiled into memory and kept as long as what they belong to.
+pub(super) const BYTES_MAX: usize = 256 * 1024;
 
 /// Compiled once; cheap to clone.
 #[derive(Clone, Debug)]
@@ -60,6 +62,11 @@ impl SchemaSource {
         text::from_toml(table).map(Self)
     }
 
+    /// The schema as it is written.
+    pub(super) const fn value(&self) -> &Value {
+        &self.0
+    }
+
     pub(super) fn compile(mut self, openness: Openness) -> Result<Schema, SchemaError> {
         let places = keywords::check(&self.0)?;
         let recursion = references::check(&places)?;
@@ -88,6 +95,13 @@ impl SchemaSource {
 /// A compiled pattern of a schema; counted repetitions otherwise grow without end.
 const REGEX_BYTES_MAX: usize = 1024 * 1024;
 
+/// Faults are listed before they are sorted; beyond this a value is wrong as a whole.
+const FAULTS_MAX: usize = 10_000;
+
+/// What the pointers to all places of a value may amount to where faults are listed. A long key stands in each pointer
+/// below it: a megabyte of state could otherwise ask for a hundred gigabytes of pointers.
+const POINTER_BYTES_MAX: usize = 16 * 1024 * 1024;
+
 impl Schema {
     /// Everything that is wrong with the value, at most `FAULTS_MAX` things, in no particular order.
     pub(super) fn faults(&self, value: &Value) -> Vec<Fault> {
@@ -99,9 +113,28 @@ impl Schema {
             // into one part; deciding does not, the validator remembers. So a tree's faults are not listed.
             return vec![Fault::unexplained()];
         }
+        let mut room = POINTER_BYTES_MAX;
+        if !places_fit(value, 0, &mut room) {
+            // The validator makes a pointer for each thing that is wrong before it tells the first.
+            return vec![Fault::unexplained()];
+        }
         let faults = self.validator.iter_errors(value).flat_map(|error| Fault::all_of(&error));
-        let faults: Vec<_> = faults.take(bounds::FAULTS_MAX).collect();
+        let faults: Vec<_> = faults.take(FAULTS_MAX).collect();
         // The two paths of the validator must agree; should they not, the stricter one counts.
         if faults.is_empty() { vec![Fault::unexplained()] } else { faults }
+    }
+}
+
+/// Whether there is room for a pointer to every place of the value. The depth is bounded by the parsers.
+fn places_fit(value: &Value, above: usize, room: &mut usize) -> bool {
+    let Some(left) = room.checked_sub(above) else { return false };
+    *room = left;
+    match value {
+        Value::Array(items) => {
+            let step = items.len().checked_ilog10().unwrap_or(0) as usize + 2;
+            items.iter().all(|it| places_fit(it, above + step, room))
+        }
+        Value::Object(members) => members.iter().all(|(name, it)| places_fit(it, above + name.len() + 1, room)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
     }
 }

@@ -1,0 +1,108 @@
+//! `guard …`
+
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+
+/// `guard …`
+#[derive(Subcommand, Debug)]
+pub enum Guard {
+    /// Say whether a state fits a schema.
+    Check(GuardCheck),
+    /// Say whether a state fits a schema and may follow another by the rules.
+    Transition(GuardTransition),
+    /// Write a state to a file that holds the one before, if it may follow it.
+    Commit(GuardCommit),
+    /// Write a first state to a file that is not there yet.
+    Create(GuardCreate),
+}
+
+impl Guard {
+    /// The schema and the rules, which every command has.
+    pub fn files(&self) -> (&Path, Option<&Path>) {
+        let (schema, rules) = match self {
+            Self::Check(it) => (&it.schema, &it.rules),
+            Self::Transition(it) => (&it.schema, &it.rules),
+            Self::Commit(it) => (&it.schema, &it.rules),
+            Self::Create(it) => (&it.schema, &it.rules),
+        };
+        (schema, rules.as_deref())
+    }
+}
+
+/// `guard check …`
+#[derive(clap::Args, Debug)]
+pub struct GuardCheck {
+    /// The schema, as a file.
+    #[arg(long, value_name = "FILE")]
+    pub schema: PathBuf,
+    /// Rules, as a file: read and refused like the schema, and not held against one state alone.
+    #[arg(long, value_name = "FILE")]
+    pub rules: Option<PathBuf>,
+    /// The state, as a file.
+    #[arg(value_name = "PROPOSED")]
+    pub proposed: PathBuf,
+}
+
+/// `guard transition …`
+#[derive(clap::Args, Debug)]
+pub struct GuardTransition {
+    /// The schema, as a file.
+    #[arg(long, value_name = "FILE")]
+    pub schema: PathBuf,
+    /// The rules, as a file. Without any, no transition passes.
+    #[arg(long, value_name = "FILE")]
+    pub rules: Option<PathBuf>,
+    /// The state before, as a file.
+    #[arg(value_name = "CURRENT")]
+    pub current: PathBuf,
+    /// The state after, as a file.
+    #[arg(value_name = "PROPOSED")]
+    pub proposed: PathBuf,
+}
+
+/// `guard commit …`
+#[derive(clap::Args, Debug)]
+pub struct GuardCommit {
+    /// The schema, as a file.
+    #[arg(long, value_name = "FILE")]
+    pub schema: PathBuf,
+    /// The rules, as a file. Without any, no transition passes.
+    #[arg(long, value_name = "FILE")]
+    pub rules: Option<PathBuf>,
+    /// A folder in or below which the target may lie, as an absolute path; may be said several times.
+    #[arg(long = "root", value_name = "DIR")]
+    pub roots: Vec<PathBuf>,
+    /// The target is not there yet: the state before was kept elsewhere.
+    #[arg(long)]
+    pub absent: bool,
+    /// The state before, as a file. The target must hold it.
+    #[arg(value_name = "CURRENT")]
+    pub current: PathBuf,
+    /// The state after, as a file.
+    #[arg(value_name = "PROPOSED")]
+    pub proposed: PathBuf,
+    /// Where the state is written: an absolute path that ends with .json.
+    #[arg(value_name = "TARGET")]
+    pub target: PathBuf,
+}
+
+/// `guard create …`
+#[derive(clap::Args, Debug)]
+pub struct GuardCreate {
+    /// The schema, as a file.
+    #[arg(long, value_name = "FILE")]
+    pub schema: PathBuf,
+    /// The rules, as a file: they must find in the state what they speak of.
+    #[arg(long, value_name = "FILE")]
+    pub rules: Option<PathBuf>,
+    /// A folder in or below which the target may lie, as an absolute path; may be said several times.
+    #[arg(long = "root", value_name = "DIR")]
+    pub roots: Vec<PathBuf>,
+    /// The state, as a file.
+    #[arg(value_name = "PROPOSED")]
+    pub proposed: PathBuf,
+    /// Where the state is written: an absolute path that ends with .json.
+    #[arg(value_name = "TARGET")]
+    pub target: PathBuf,
+}

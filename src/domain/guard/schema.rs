@@ -1,0 +1,97 @@
+//! Which dialect a schema is written in, and what it finds.
+//!
+//! The text itself says it: a schema with `$schema` at its top is JSON Schema 2020-12, one without is the guard's own.
+//! So one text means one thing, however it is handed in. A JSON Schema that forgot its `$schema` is refused or judged
+//! more strictly, never more loosely: the small dialect knows fewer keywords and closes objects.
+
+use serde_json::Value;
+
+use super::{ConfigCode, ConfigError, FaultKind, LIMITS, small};
+use crate::domain::json::parse::{JsonCode, parse};
+use crate::domain::json::pointer::Pointer;
+use crate::domain::schema::{BYTES_MAX, Fault, Openness, Schema as JsonSchema, SchemaError, SchemaSource};
+
+/// A language in which schemas are written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Dialect {
+    /// The guard's own: `type`, `enum`, `properties`, `required`, `additionalProperties`, `items`.
+    Small,
+    /// JSON Schema 2020-12.
+    JsonSchema,
+}
+
+impl Dialect {
+    /// As answers carry it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Small => "small",
+            Self::JsonSchema => "json-schema-2020-12",
+        }
+    }
+}
+
+/// Takes what is wrong, and makes the pointer if it is told.
+pub(super) type Report<'r> = dyn FnMut(FaultKind, &dyn Fn() -> Pointer) + 'r;
+
+#[derive(Clone, Debug)]
+pub(super) enum Schema {
+    Small(small::Schema),
+    JsonSchema(JsonSchema),
+}
+
+impl Schema {
+    pub(super) fn read(text: &[u8]) -> Result<Self, ConfigError> {
+        if text.len() > BYTES_MAX {
+            return Err(ConfigCode::Schema.at(&Pointer::root(), JsonCode::TooLarge.detail()));
+        }
+        match parse(text, &LIMITS) {
+            Ok(schema) if !names_dialect(&schema) => small::Schema::read(&schema).map(Self::Small),
+            Ok(_) => json_schema(text).map(Self::JsonSchema),
+            // JSON Schema may speak of numbers that no state holds, such as a maximum of 64 bits.
+            Err(error) if error.code == JsonCode::NumberNotExact => match source(text) {
+                Ok(source) if names_dialect(source.value()) => json_schema(text).map(Self::JsonSchema),
+                _ => Err(ConfigCode::Schema.at(&error.pointer, error.code.detail())),
+            },
+            Err(error) => Err(ConfigCode::Schema.at(&error.pointer, error.code.detail())),
+        }
+    }
+
+    pub(super) const fn dialect(&self) -> Dialect {
+        match self {
+            Self::Small(_) => Dialect::Small,
+            Self::JsonSchema(_) => Dialect::JsonSchema,
+        }
+    }
+
+    /// Says everything that is wrong, in a fixed order.
+    pub(super) fn check(&self, value: &Value, found: &mut Report<'_>) {
+        match self {
+            Self::Small(schema) => schema.check(value, found),
+            Self::JsonSchema(schema) => {
+                let mut faults = schema.faults(value);
+                faults.sort_by(|a, b| (&a.pointer, a.kind).cmp(&(&b.pointer, b.kind)));
+                faults.dedup();
+                faults.iter().for_each(|Fault { pointer, kind }| found(*kind, &|| pointer.clone()));
+            }
+        }
+    }
+}
+
+fn names_dialect(schema: &Value) -> bool {
+    schema.get("$schema").is_some()
+}
+
+fn json_schema(text: &[u8]) -> Result<JsonSchema, ConfigError> {
+    source(text).and_then(|it| it.compile(Openness::AsWritten)).map_err(|error| match error {
+        SchemaError::At { at, why } => {
+            ConfigCode::Schema.at(&Pointer::try_from(at).unwrap_or_else(|_| Pointer::root()), why)
+        }
+        SchemaError::Text { .. } | SchemaError::NotJson { .. } => {
+            ConfigCode::Schema.at(&Pointer::root(), error.to_string())
+        }
+    })
+}
+
+fn source(text: &[u8]) -> Result<SchemaSource, SchemaError> {
+    SchemaSource::file("given", &String::from_utf8_lossy(text))
+}

@@ -1,0 +1,182 @@
+//! The guard's own small schema: `type`, `enum`, `properties`, `required`, `additionalProperties`, `items`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Number, Value};
+
+use super::schema::Report;
+use super::{ConfigCode, ConfigError, FaultKind};
+use crate::domain::json::pointer::Pointer;
+
+/// Levels of a schema: those of the values it was made for, and one for the scalar at the bottom.
+const DEPTH_MAX: usize = 65;
+
+#[derive(Clone, Debug)]
+pub(super) struct Schema {
+    kind: Kind,
+    listed: Option<Vec<Value>>,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Object { properties: BTreeMap<String, Schema>, required: Vec<String>, others: Others },
+    Array(Box<Schema>),
+    Text,
+    Integer,
+    Number,
+    Boolean,
+    Null,
+}
+
+/// Members that no property names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Others {
+    Refused,
+    Admitted,
+}
+
+impl Schema {
+    pub(super) fn read(schema: &Value) -> Result<Self, ConfigError> {
+        read(schema, &Pointer::root(), 1)
+    }
+
+    /// Says everything that is wrong: missing members as the schema lists them, unknown ones, then what is inside.
+    pub(super) fn check(&self, value: &Value, found: &mut Report<'_>) {
+        self.check_at(value, &Trail::Root, found);
+    }
+
+    fn check_at(&self, value: &Value, at: &Trail<'_>, found: &mut Report<'_>) {
+        match (&self.kind, value) {
+            (Kind::Object { properties, required, others }, Value::Object(members)) => {
+                for name in required.iter().filter(|it| !members.contains_key(*it)) {
+                    found(FaultKind::MemberMissing, &|| at.pointer().child(name));
+                }
+                if *others == Others::Refused {
+                    for name in members.keys().filter(|it| !properties.contains_key(*it)) {
+                        found(FaultKind::MemberUnknown, &|| at.pointer().child(name));
+                    }
+                }
+                for (name, schema) in properties {
+                    if let Some(member) = members.get(name) {
+                        schema.check_at(member, &Trail::Member(at, name), found);
+                    }
+                }
+            }
+            (Kind::Array(schema), Value::Array(items)) => {
+                for (index, item) in items.iter().enumerate() {
+                    schema.check_at(item, &Trail::Item(at, index), found);
+                }
+            }
+            (Kind::Text, Value::String(_))
+            | (Kind::Boolean, Value::Bool(_))
+            | (Kind::Null, Value::Null)
+            | (Kind::Number, Value::Number(_)) => {}
+            (Kind::Integer, Value::Number(number)) if is_integer(number) => {}
+            _ => return found(FaultKind::WrongType, &|| at.pointer()),
+        }
+        if self.listed.as_ref().is_some_and(|it| !it.contains(value)) {
+            found(FaultKind::NotListed, &|| at.pointer());
+        }
+    }
+}
+
+/// The way to a value. A pointer is only made of it where something is wrong.
+enum Trail<'t> {
+    Root,
+    Member(&'t Trail<'t>, &'t str),
+    Item(&'t Trail<'t>, usize),
+}
+
+impl Trail<'_> {
+    fn pointer(&self) -> Pointer {
+        match self {
+            Self::Root => Pointer::root(),
+            Self::Member(above, name) => above.pointer().child(name),
+            Self::Item(above, index) => above.pointer().index(*index),
+        }
+    }
+}
+
+/// Whether the value is whole, however it is written.
+pub(super) fn is_integer(number: &Number) -> bool {
+    number.is_i64() || number.as_f64().is_some_and(|it| it.fract() == 0.0)
+}
+
+fn read(schema: &Value, at: &Pointer, depth: usize) -> Result<Schema, ConfigError> {
+    let refuse = |at: &Pointer, why: &str| Err(ConfigCode::Schema.at(at, why));
+    let Value::Object(members) = schema else { return refuse(at, "a schema is an object") };
+    if depth > DEPTH_MAX {
+        return refuse(at, "the schema has too many levels");
+    }
+    let Some(kind) = members.get("type").and_then(Value::as_str) else {
+        return refuse(at, "a schema names one type");
+    };
+    let own: &[&str] = match kind {
+        "object" => &["properties", "required", "additionalProperties"],
+        "array" => &["items"],
+        _ => &[],
+    };
+    let known = |it: &str| ["type", "enum"].contains(&it) || own.contains(&it) || it.starts_with("x-");
+    if let Some(name) = members.keys().find(|it| !known(it)) {
+        let why = "this keyword would not be enforced: take it out, start it with x- if it is only a note, or say \
+                   at the top which $schema this is";
+        return refuse(&at.child(name), why);
+    }
+    let kind = match kind {
+        "object" => object(members, at, depth)?,
+        "array" => {
+            let Some(items) = members.get("items") else { return refuse(at, "an array says what its items are") };
+            Kind::Array(Box::new(read(items, &at.child("items"), depth + 1)?))
+        }
+        "string" => Kind::Text,
+        "integer" => Kind::Integer,
+        "number" => Kind::Number,
+        "boolean" => Kind::Boolean,
+        "null" => Kind::Null,
+        _ => return refuse(&at.child("type"), "no such type"),
+    };
+    Ok(Schema { kind, listed: listed(members, at)? })
+}
+
+fn object(members: &Map<String, Value>, at: &Pointer, depth: usize) -> Result<Kind, ConfigError> {
+    let refuse = |name: &str, why: &str| Err(ConfigCode::Schema.at(&at.child(name), why));
+    let Some(Value::Object(named)) = members.get("properties") else {
+        return refuse("properties", "an object names its properties");
+    };
+    let mut properties = BTreeMap::new();
+    for (name, schema) in named {
+        let here = at.child("properties").child(name);
+        if name.is_empty() {
+            return Err(ConfigCode::Schema.at(&here, "a property has a name"));
+        }
+        properties.insert(name.clone(), read(schema, &here, depth + 1)?);
+    }
+    let Some(required) = required(members) else { return refuse("required", "this is a list of names") };
+    let others = match members.get("additionalProperties") {
+        None | Some(Value::Bool(false)) => Others::Refused,
+        Some(Value::Bool(true)) => Others::Admitted,
+        Some(_) => return refuse("additionalProperties", "this is true or false"),
+    };
+    Ok(Kind::Object { properties, required, others })
+}
+
+/// In the order of the list; a name that stands there twice is missing once.
+fn required(members: &Map<String, Value>) -> Option<Vec<String>> {
+    let Some(list) = members.get("required") else { return Some(Vec::new()) };
+    let names: Vec<&str> = list.as_array()?.iter().map(Value::as_str).collect::<Option<_>>()?;
+    let mut seen = BTreeSet::new();
+    Some(names.into_iter().filter(|it| seen.insert(*it)).map(str::to_owned).collect())
+}
+
+fn listed(members: &Map<String, Value>, at: &Pointer) -> Result<Option<Vec<Value>>, ConfigError> {
+    let refuse = |why: &str| Err(ConfigCode::Schema.at(&at.child("enum"), why));
+    match members.get("enum") {
+        None => Ok(None),
+        Some(Value::Array(values)) if values.is_empty() => refuse("an enum lists at least one value"),
+        Some(Value::Array(values)) if values.iter().any(|it| it.is_array() || it.is_object()) => {
+            refuse("an enum lists texts, numbers, booleans and null")
+        }
+        Some(Value::Array(values)) => Ok(Some(values.clone())),
+        Some(_) => refuse("an enum is a list"),
+    }
+}

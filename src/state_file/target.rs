@@ -1,0 +1,71 @@
+//! Where a file really lies, and whether it may be written there.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::Roots;
+use crate::domain::guard::{Alias, Code, Subject, Violations};
+
+/// A file that may be written: links resolved, below a root.
+pub(super) struct Target {
+    pub(super) root: PathBuf,
+    /// The file's folder, from the root.
+    pub(super) below: PathBuf,
+    pub(super) name: OsString,
+}
+
+impl Target {
+    pub(super) fn path(&self) -> PathBuf {
+        // An empty path would leave a slash at the end of the root.
+        self.root.components().chain(self.below.components()).collect::<PathBuf>().join(&self.name)
+    }
+}
+
+/// `None` if the file may not be written; why is in `found`.
+pub(super) fn resolve(target: &Path, roots: &Roots, found: &mut Violations) -> Option<Target> {
+    let mut refuse = |code| found.add(Alias::Target, Subject::Target, code);
+    if roots.0.is_empty() {
+        refuse(Code::NoRoots);
+    }
+    let (folder, name) = match place(target) {
+        Ok(place) => place,
+        Err(code) => {
+            refuse(code);
+            return None;
+        }
+    };
+    let json = Path::new(&name).extension().is_some_and(|it| it == "json");
+    if !json {
+        refuse(Code::TargetNotJson);
+    }
+    let Some((root, below)) = roots.0.iter().find_map(|it| Some((it, folder.strip_prefix(it).ok()?))) else {
+        if !roots.0.is_empty() {
+            refuse(Code::OutsideRoots);
+        }
+        return None;
+    };
+    json.then(|| Target { root: root.clone(), below: below.to_owned(), name })
+}
+
+/// The folder and the name, links resolved.
+fn place(target: &Path) -> Result<(PathBuf, OsString), Code> {
+    if !target.is_absolute() {
+        return Err(Code::TargetNotAbsolute);
+    }
+    let real = match target.canonicalize() {
+        Ok(real) => real,
+        Err(_) if fs::symlink_metadata(target).is_ok_and(|it| it.is_symlink()) => return Err(Code::LinkBroken),
+        Err(_) => {
+            let (Some(folder), Some(name)) = (target.parent(), target.file_name()) else {
+                return Err(Code::TargetNotAbsolute);
+            };
+            let folder = folder.canonicalize().ok().filter(|it| it.is_dir()).ok_or(Code::FolderMissing)?;
+            folder.join(name)
+        }
+    };
+    match (real.parent(), real.file_name()) {
+        (Some(folder), Some(name)) => Ok((folder.to_owned(), name.to_owned())),
+        _ => Err(Code::TargetNotJson),
+    }
+}

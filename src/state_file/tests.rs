@@ -1,0 +1,325 @@
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, symlink};
+use std::sync::Barrier;
+
+use super::swap::Step;
+use super::*;
+
+const SCHEMA: &[u8] = br#"{"type": "object", "properties": {"n": {"type": "integer"}}, "additionalProperties": true}"#;
+const RULES: &[u8] = br#"{"monotonic_integer_paths": ["$.n"]}"#;
+
+/// A folder in which files may be written, and one beside it in which not.
+struct Place {
+    outer: tempfile::TempDir,
+    inner: PathBuf,
+    file: PathBuf,
+}
+
+fn place() -> Place {
+    let outer = tempfile::tempdir().unwrap();
+    let root = outer.path().canonicalize().unwrap();
+    let inner = root.join("inner");
+    fs::create_dir(&inner).unwrap();
+    Place { outer, file: inner.join("s.json"), inner }
+}
+
+impl Place {
+    fn holding(text: &str) -> Self {
+        let place = place();
+        fs::write(&place.file, text).unwrap();
+        place
+    }
+
+    fn roots(&self) -> Roots {
+        Roots::new([self.inner.clone()]).unwrap()
+    }
+
+    fn files(&self) -> BTreeMap<String, String> {
+        let mut files = BTreeMap::new();
+        for folder in [self.outer.path(), &self.inner] {
+            for entry in fs::read_dir(folder).unwrap().map(Result::unwrap).filter(|it| it.path().is_file()) {
+                files.insert(entry.file_name().into_string().unwrap(), fs::read_to_string(entry.path()).unwrap());
+            }
+        }
+        files
+    }
+
+    fn commit(&self, before: Before<'_>, proposed: &str) -> Result<Committed, String> {
+        self.commit_to(&self.file, before, proposed)
+    }
+
+    fn commit_to(&self, target: &Path, before: Before<'_>, proposed: &str) -> Result<Committed, String> {
+        told(commit(&guard(), &self.roots(), &Commit { target, before, proposed: proposed.as_bytes() }))
+    }
+}
+
+fn guard() -> Guard {
+    Guard::new(SCHEMA, Some(RULES)).unwrap()
+}
+
+fn told(result: Result<Committed, Refused>) -> Result<Committed, String> {
+    result.map_err(|refused| match refused {
+        Refused::Blocked { found, .. } => found.list.iter().map(|it| it.code.as_str()).collect::<Vec<_>>().join(", "),
+        Refused::Unsynced { .. } => "unsynced".to_owned(),
+    })
+}
+
+fn failing_at(place: &Place, before: Before<'_>, at: Step) -> Result<Committed, Refused> {
+    let mut fail = |step| if step == at { Err(io::Error::other("no space")) } else { Ok(()) };
+    let edge = &mut Edge { wait: LOCK_WAIT_MAX, before: &mut fail };
+    commit_at(&guard(), &place.roots(), &Commit { target: &place.file, before, proposed: br#"{"n":2}"# }, edge)
+}
+
+#[test]
+fn the_file_then_holds_the_canonical_text_for_its_owner_alone() {
+    let place = Place::holding("{ \"n\" : 1.0 }\n");
+    let committed = place.commit(Before::Held(b"{\"n\":1}"), "{\"x\": 1e2, \"n\": 2}").unwrap();
+    assert_eq!(place.files(), BTreeMap::from([("s.json".to_owned(), "{\"n\":2,\"x\":100}".to_owned())]));
+    assert_eq!(fs::metadata(&place.file).unwrap().mode() & 0o7777, 0o600);
+    assert_eq!((committed.bytes, &committed.path), (15, &place.file));
+    assert_eq!(committed.previous.unwrap().text, "{\"n\":1}");
+    assert_eq!(committed.state.proof(), guard().check(b"{\"n\":2,\"x\":100}").unwrap().proof());
+}
+
+#[test]
+fn what_lies_on_disk_must_be_what_was_judged() {
+    let here = Before::Held(b"{\"n\":1}");
+    for other in ["{\"n\":0}", "{\"n\":1,\"n\":1}", "{\"n\":1}{}", "", "x"] {
+        let place = Place::holding(other);
+        assert_eq!(place.commit(here, "{\"n\":2}").unwrap_err(), "content_differs", "{other}");
+        assert_eq!(place.files(), BTreeMap::from([("s.json".to_owned(), other.to_owned())]));
+    }
+    let huge = format!("{{\"n\":1}}{}", " ".repeat(BYTES_MAX));
+    assert_eq!(Place::holding(&huge).commit(here, "{\"n\":2}").unwrap_err(), "content_differs");
+    assert_eq!(place().commit(here, "{\"n\":2}").unwrap_err(), "content_absent");
+    for before in [Before::Nothing, Before::Elsewhere(b"{\"n\":1}")] {
+        let there = Place::holding("{\"n\":1}");
+        assert_eq!(there.commit(before, "{\"n\":2}").unwrap_err(), "content_present");
+        assert_eq!(there.files().len(), 1);
+        place().commit(before, "{\"n\":2}").unwrap();
+    }
+}
+
+#[test]
+fn the_rules_hold_for_a_commit_and_for_a_first_state() {
+    let place = Place::holding("{\"n\":1}");
+    assert_eq!(place.commit(Before::Held(b"{\"n\":1}"), "{\"n\":0}").unwrap_err(), "decreased");
+    assert_eq!(place.commit(Before::Held(b"{\"n\":1}"), "{").unwrap_err(), "syntax");
+    fs::remove_file(&place.file).unwrap();
+    assert_eq!(place.commit(Before::Elsewhere(b"{\"n\":1}"), "{\"n\":0}").unwrap_err(), "decreased");
+    assert_eq!(place.commit(Before::Nothing, "{}").unwrap_err(), "path_missing");
+    assert_eq!(place.files(), BTreeMap::new());
+}
+
+#[test]
+fn a_target_lies_below_a_root_however_it_is_spelt() {
+    let place = place();
+    let (outside, inner) = (place.outer.path().join("out.json"), &place.inner);
+    fs::create_dir(inner.join("sub")).unwrap();
+    symlink(&outside, inner.join("dangling.json")).unwrap();
+    fs::write(place.outer.path().join("real.json"), "{}").unwrap();
+    symlink(place.outer.path().join("real.json"), inner.join("link.json")).unwrap();
+    symlink(place.outer.path(), inner.join("up")).unwrap();
+    for (target, code) in [
+        (outside, "outside_roots"),
+        (inner.join("../out.json"), "outside_roots"),
+        (inner.join("sub/../../out.json"), "outside_roots"),
+        (inner.join("up/out.json"), "outside_roots"),
+        (inner.join("link.json"), "outside_roots"),
+        (place.outer.path().join("innermost.json"), "outside_roots"),
+        (inner.join("dangling.json"), "link_broken"),
+        (inner.join("missing/s.json"), "folder_missing"),
+        (inner.join("s.txt"), "target_not_json"),
+        (inner.join(".json"), "target_not_json"),
+        (place.outer.path().join("x.txt"), "target_not_json, outside_roots"),
+        ("inner/s.json".into(), "target_not_absolute"),
+        ("".into(), "target_not_absolute"),
+    ] {
+        let told = place.commit_to(&target, Before::Nothing, "{\"n\":1}").unwrap_err();
+        assert_eq!(told, code, "{}", target.display());
+    }
+    let untouched = ["link.json", "real.json"].map(|it| (it.to_owned(), "{}".to_owned()));
+    assert_eq!(place.files(), BTreeMap::from(untouched));
+    place.commit_to(&inner.join("sub/../s.json"), Before::Nothing, "{\"n\":1}").unwrap();
+    assert!(place.file.exists());
+}
+
+#[test]
+fn everything_that_is_wrong_is_told_with_the_target_first() {
+    let place = place();
+    let both = place.commit_to(&place.inner.join("s.txt"), Before::Elsewhere(b"{\"n\":1}"), "{\"n\":0}");
+    assert_eq!(both.unwrap_err(), "target_not_json, decreased");
+    let none = commit(
+        &guard(),
+        &Roots::default(),
+        &Commit { target: &place.file, before: Before::Nothing, proposed: b"{\"n\":1}" },
+    );
+    assert_eq!(told(none).unwrap_err(), "no_roots");
+    assert_eq!(Roots::new(["inner".into()]).unwrap_err().path, Path::new("inner"));
+    assert!(Roots::new(["".into()]).is_err());
+}
+
+#[test]
+fn a_link_that_is_put_there_after_the_target_was_resolved_is_not_followed() {
+    let place = place();
+    let (sub, away) = (place.inner.join("sub"), place.outer.path().join("away"));
+    fs::create_dir(&sub).unwrap();
+    fs::create_dir(&away).unwrap();
+    let mut swapped = |step| {
+        if step == Step::Open {
+            fs::remove_dir(&sub).unwrap();
+            symlink(&away, &sub).unwrap();
+        }
+        Ok(())
+    };
+    let edge = &mut Edge { wait: LOCK_WAIT_MAX, before: &mut swapped };
+    let request = Commit { target: &sub.join("s.json"), before: Before::Nothing, proposed: b"{\"n\":1}" };
+    assert_eq!(told(commit_at(&guard(), &place.roots(), &request, edge)).unwrap_err(), "write_failed");
+    assert_eq!(fs::read_dir(&away).unwrap().count(), 0);
+}
+
+#[test]
+fn no_draft_and_no_change_is_left_by_any_failure() {
+    for step in [Step::Open, Step::Compare, Step::Write, Step::Sync, Step::Replace] {
+        let full = Place::holding("{\"n\":1}");
+        let refused = failing_at(&full, Before::Held(b"{\"n\":1}"), step).unwrap_err();
+        let Refused::Blocked { cause: Some(cause), .. } = &refused else { panic!("{step:?}: {refused:?}") };
+        assert_eq!(cause.to_string(), "no space");
+        assert_eq!(told(Err(refused)).unwrap_err(), "write_failed");
+        assert_eq!(full.files(), BTreeMap::from([("s.json".to_owned(), "{\"n\":1}".to_owned())]), "{step:?}");
+        let empty = place();
+        assert!(failing_at(&empty, Before::Nothing, step).is_err());
+        assert_eq!(empty.files(), BTreeMap::new(), "{step:?}");
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_be_synced_is_told_apart_from_nothing_written() {
+    for before in [Before::Held(b"{\"n\":1}"), Before::Nothing] {
+        let place = if before == Before::Nothing { place() } else { Place::holding("{\"n\":1}") };
+        let refused = failing_at(&place, before, Step::SyncFolder).unwrap_err();
+        assert!(matches!(&refused, Refused::Unsynced { committed, .. } if committed.bytes == 7), "{refused:?}");
+        assert_eq!(place.files(), BTreeMap::from([("s.json".to_owned(), "{\"n\":2}".to_owned())]));
+    }
+}
+
+#[test]
+fn a_draft_that_a_killed_process_left_is_replaced() {
+    let place = Place::holding("{\"n\":1}");
+    fs::write(place.inner.join(".s.json.draft"), "half").unwrap();
+    place.commit(Before::Held(b"{\"n\":1}"), "{\"n\":2}").unwrap();
+    assert_eq!(place.files(), BTreeMap::from([("s.json".to_owned(), "{\"n\":2}".to_owned())]));
+}
+
+#[test]
+fn the_folder_is_locked_from_the_comparison_until_it_is_synced() {
+    let place = Place::holding("{\"n\":1}");
+    let mut seen = Vec::new();
+    let mut look = |step| {
+        let free = fs::File::open(&place.inner).unwrap().try_lock().is_ok();
+        seen.push((step, free));
+        Ok(())
+    };
+    let request = Commit { target: &place.file, before: Before::Held(b"{\"n\":1}"), proposed: b"{\"n\":2}" };
+    let edge = &mut Edge { wait: LOCK_WAIT_MAX, before: &mut look };
+    commit_at(&guard(), &place.roots(), &request, edge).unwrap();
+    let steps = [Step::Compare, Step::Write, Step::Sync, Step::Replace, Step::SyncFolder].map(|it| (it, false));
+    assert_eq!(seen, [&[(Step::Open, true)], &steps[..]].concat());
+    fs::File::open(&place.inner).unwrap().try_lock().unwrap();
+}
+
+#[test]
+fn of_many_commits_on_one_state_one_succeeds() {
+    const COMMITTERS: usize = 16;
+    for before in [Before::Held(b"{\"n\":1}"), Before::Nothing] {
+        let place = if before == Before::Nothing { place() } else { Place::holding("{\"n\":1}") };
+        let start = Barrier::new(COMMITTERS);
+        let results: Vec<_> = std::thread::scope(|scope| {
+            let run = |at: usize| {
+                let (place, start) = (&place, &start);
+                scope.spawn(move || {
+                    start.wait();
+                    place.commit(before, &format!("{{\"n\":{}}}", at + 2))
+                })
+            };
+            let running: Vec<_> = (0..COMMITTERS).map(run).collect();
+            running.into_iter().map(|it| it.join().unwrap()).collect()
+        });
+        let (won, lost): (Vec<_>, Vec<_>) = results.into_iter().partition(Result::is_ok);
+        let won: Vec<_> = won.into_iter().map(Result::unwrap).collect();
+        assert_eq!(won.len(), 1, "{lost:?}");
+        let code = if before == Before::Nothing { "content_present" } else { "content_differs" };
+        assert!(lost.iter().all(|it| it.as_ref().unwrap_err() == code), "{lost:?}");
+        assert_eq!(place.files(), BTreeMap::from([("s.json".to_owned(), won[0].state.text.clone())]));
+    }
+}
+
+#[test]
+fn a_file_that_somebody_makes_without_the_lock_is_not_replaced_where_none_was_expected() {
+    let place = place();
+    let mut make = |step| match step {
+        Step::Replace => fs::write(&place.file, "theirs"),
+        _ => Ok(()),
+    };
+    let request = Commit { target: &place.file, before: Before::Nothing, proposed: b"{\"n\":1}" };
+    let edge = &mut Edge { wait: LOCK_WAIT_MAX, before: &mut make };
+    assert_eq!(told(commit_at(&guard(), &place.roots(), &request, edge)).unwrap_err(), "content_present");
+    assert_eq!(place.files(), BTreeMap::from([("s.json".to_owned(), "theirs".to_owned())]));
+}
+
+#[test]
+fn a_root_is_a_folder_as_it_was_when_it_was_named() {
+    let place = place();
+    let (root, other) = (place.outer.path().join("root"), place.outer.path().join("other"));
+    fs::create_dir(&other).unwrap();
+    symlink(&place.inner, &root).unwrap();
+    let roots = Roots::new([root.clone(), place.outer.path().join("nowhere")]).unwrap();
+    let run = |target: &Path| {
+        told(commit(&guard(), &roots, &Commit { target, before: Before::Nothing, proposed: b"{\"n\":1}" }))
+    };
+    assert_eq!(run(&root.join("s.json")).unwrap().path, place.file);
+    fs::remove_file(&root).unwrap();
+    symlink(&other, &root).unwrap();
+    assert_eq!(run(&root.join("s.json")).unwrap_err(), "outside_roots");
+    // A file is no folder to write in, though it is named.
+    let itself = Roots::new([place.file.clone()]).unwrap();
+    let request = Commit { target: &place.file, before: Before::Held(b"{\"n\":1}"), proposed: b"{\"n\":2}" };
+    assert_eq!(told(commit(&guard(), &itself, &request)).unwrap_err(), "outside_roots");
+}
+
+#[test]
+fn a_lock_that_somebody_keeps_is_waited_for_and_then_told() {
+    let place = place();
+    let kept = fs::File::open(&place.inner).unwrap();
+    kept.lock().unwrap();
+    let request = Commit { target: &place.file, before: Before::Nothing, proposed: b"{\"n\":1}" };
+    let edge = &mut Edge { wait: Duration::from_millis(1), before: &mut |_| Ok(()) };
+    assert_eq!(told(commit_at(&guard(), &place.roots(), &request, edge)).unwrap_err(), "folder_busy");
+    assert_eq!(place.files(), BTreeMap::new());
+    kept.unlock().unwrap();
+    place.commit(Before::Nothing, "{\"n\":1}").unwrap();
+}
+
+#[test]
+fn what_is_no_file_is_neither_waited_for_nor_replaced() {
+    let place = place();
+    fs::create_dir(&place.file).unwrap();
+    for before in [Before::Nothing, Before::Held(b"{\"n\":1}")] {
+        assert_eq!(place.commit(before, "{\"n\":1}").unwrap_err(), "target_not_a_file");
+    }
+    let pipe = place.inner.join("pipe.json");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
+    for before in [Before::Nothing, Before::Held(b"{\"n\":1}")] {
+        assert_eq!(place.commit_to(&pipe, before, "{\"n\":1}").unwrap_err(), "target_not_a_file");
+    }
+}
+
+#[test]
+fn a_state_that_could_not_be_read_again_is_not_written() {
+    let place = place();
+    let numbers = vec!["1e20"; BYTES_MAX / 8].join(",");
+    let told = place.commit(Before::Nothing, &format!("{{\"n\":1,\"x\":[{numbers}]}}"));
+    assert_eq!(told.unwrap_err(), "too_large");
+    assert_eq!(place.files(), BTreeMap::new());
+}

@@ -1,0 +1,258 @@
+//! What other systems were seen to do, case by case, and where this one differs, each with its reason.
+
+#![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a test reports, and one that cannot go on has failed")]
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+use countersign::domain::guard::{Guard, Violations};
+use countersign::domain::json::parse::{DEPTH_CEILING, Limits, parse};
+use countersign::state_file::{Before, Commit, Refused, Roots, commit};
+use serde_json::{Map, Value, json};
+use unicode_normalization::UnicodeNormalization as _;
+
+/// How a case ended.
+#[derive(Debug, Default)]
+struct Ended {
+    /// Nothing, or the code with which it was refused.
+    refused: Option<String>,
+    /// The normalised state, and the one before.
+    states: [Option<String>; 2],
+    /// What a commit says of the file: its path, its length, and its mode.
+    committed: Option<(String, u64, String)>,
+    /// What changed on disk.
+    files: BTreeMap<String, String>,
+}
+
+const CONFIG: &str = "configuration refused";
+
+fn refused(code: &str) -> Ended {
+    Ended { refused: Some(code.to_owned()), ..Ended::default() }
+}
+
+fn blocked(found: &Violations) -> Ended {
+    refused(found.list.first().unwrap().alias.as_str())
+}
+
+fn passed(states: [Option<String>; 2]) -> Ended {
+    Ended { states, ..Ended::default() }
+}
+
+/// A state that is no text at all cannot be handed to the guard; none is the nearest there is.
+fn text(case: &Value, name: &str) -> String {
+    case[name].as_str().unwrap_or_default().to_owned()
+}
+
+fn ours(case: &Value) -> Ended {
+    let rules = case["rules"].as_str();
+    let Ok(guard) = Guard::new(text(case, "schema").as_bytes(), rules.map(str::as_bytes)) else {
+        return refused(CONFIG);
+    };
+    let (current, proposed) = (text(case, "current"), text(case, "proposed"));
+    match case["op"].as_str().unwrap() {
+        "construct" => Ended::default(),
+        "payload" => match guard.check(proposed.as_bytes()) {
+            Ok(state) => passed([Some(state.text), None]),
+            Err(found) => blocked(&found),
+        },
+        "transition" => match guard.transition(current.as_bytes(), proposed.as_bytes()) {
+            Ok(allowed) => passed([Some(allowed.proposed.text), Some(allowed.previous.text)]),
+            Err(found) => blocked(&found),
+        },
+        "commit" => commits(case, &guard),
+        other => unreachable!("no such operation: {other}"),
+    }
+}
+
+/// Commits in a folder that is set up as the case says.
+fn commits(case: &Value, guard: &Guard) -> Ended {
+    let folder = tempfile::tempdir().unwrap();
+    let top = folder.path().canonicalize().unwrap();
+    let place = |text: &str| text.replace("{T}", top.to_str().unwrap());
+    for step in case["fs"].as_array().unwrap() {
+        let (kind, rest) = step.as_str().unwrap().split_once(':').unwrap();
+        match kind {
+            "dir" => fs::create_dir_all(top.join(rest)).unwrap(),
+            "file" => rest.split_once(':').map(|(path, text)| fs::write(top.join(path), text)).unwrap().unwrap(),
+            "link" => rest.split_once("->").map(|(at, to)| symlink(place(to), top.join(at))).unwrap().unwrap(),
+            other => unreachable!("no such step: {other}"),
+        }
+    }
+    let before = files(&top);
+    // A root that is no text is written out: it is no absolute path either way.
+    let roots = case["roots"].as_array().unwrap().iter();
+    let roots = roots.map(|it| PathBuf::from(it.as_str().map_or_else(|| it.to_string(), place)));
+    let Ok(roots) = Roots::new(roots) else { return refused(CONFIG) };
+    let (target, current, proposed) = (place(&text(case, "target")), text(case, "current"), text(case, "proposed"));
+    // AgentStateGuard cannot be told what it should find. Whoever calls knows: it is what the case put there.
+    let there = Path::new(&target).exists();
+    let current = if there { Before::Held(current.as_bytes()) } else { Before::Elsewhere(current.as_bytes()) };
+    let request = Commit { target: Path::new(&target), before: current, proposed: proposed.as_bytes() };
+    let mut ended = match commit(guard, &roots, &request) {
+        Ok(it) => {
+            let mode = format!("0o{:o}", fs::metadata(&it.path).unwrap().mode() & 0o7777);
+            let path = it.path.to_str().unwrap().replace(top.to_str().unwrap(), "{T}");
+            let committed = Some((path, it.bytes as u64, mode));
+            Ended { committed, ..passed([Some(it.state.text), it.previous.map(|it| it.text)]) }
+        }
+        Err(Refused::Blocked { found, .. }) => blocked(&found),
+        Err(unsure @ Refused::Unsynced { .. }) => unreachable!("{unsure}"),
+    };
+    ended.files = files(&top).into_iter().filter(|(path, text)| before.get(path) != Some(text)).collect();
+    assert!(before.keys().all(|path| top.join(path).exists()), "something was removed");
+    assert!(ended.refused.is_none() || ended.files.is_empty(), "refused, and yet changed: {ended:?}");
+    ended
+}
+
+/// Each file with its text. What is no file and no folder is looked at neither way.
+fn files(top: &Path) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let mut open = vec![top.to_owned()];
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            let (kind, path) = (entry.file_type().unwrap(), entry.path());
+            let name = path.strip_prefix(top).unwrap().to_str().unwrap().to_owned();
+            if kind.is_dir() {
+                open.push(path);
+            } else if kind.is_file() {
+                found.insert(name, fs::read_to_string(path).unwrap());
+            }
+        }
+    }
+    found
+}
+
+fn theirs(case: &Value) -> Ended {
+    let expect = &case["expect"];
+    let texts = ["normalized_state_json", "normalized_previous_state_json"];
+    let files = expect["files_changed"].as_object().cloned().unwrap_or_default();
+    let committed = expect["committed_path"].as_str().map(|path| {
+        let mode = expect["mode"].as_str().unwrap();
+        (path.to_owned(), expect["committed_bytes"].as_u64().unwrap(), mode.to_owned())
+    });
+    let code = expect["error_code"].as_str().map(str::to_owned);
+    let raised = if expect["constructor_raises"].is_string() { CONFIG } else { "raised" };
+    let verified = expect["verified"] == true || expect["constructed"] == true;
+    Ended {
+        refused: if verified { None } else { Some(code.unwrap_or_else(|| raised.to_owned())) },
+        states: texts.map(|it| case[it].as_str().map(str::to_owned)),
+        committed,
+        files: files.into_iter().map(|(path, text)| (path, text.as_str().unwrap().to_owned())).collect(),
+    }
+}
+
+/// How the two compare.
+#[derive(PartialEq, Eq, Debug)]
+enum Compared {
+    /// In everything, but for how a text escapes and a number is spelt.
+    Same,
+    /// In verdict and code; AgentStateGuard changed the text to NFC, which is another text.
+    SameButNfc,
+    Different,
+}
+
+fn compare(theirs: &Ended, ours: &Ended) -> Compared {
+    if theirs.refused != ours.refused || theirs.committed != ours.committed || theirs.files != ours.files {
+        return Compared::Different;
+    }
+    if ours.refused.is_some() {
+        return Compared::Same;
+    }
+    let read = |ended: &Ended| ended.states.each_ref().map(|it| it.as_deref().map(value));
+    let (theirs, ours) = (read(theirs), read(ours));
+    match theirs == ours {
+        true => Compared::Same,
+        false if theirs == ours.map(|it| it.map(nfc)) => Compared::SameButNfc,
+        false => Compared::Different,
+    }
+}
+
+fn value(text: &str) -> Value {
+    parse(text.as_bytes(), &Limits { depth_max: DEPTH_CEILING, ..Limits::default() }).unwrap()
+}
+
+fn nfc(value: Value) -> Value {
+    match value {
+        Value::String(text) => json!(text.nfc().collect::<String>()),
+        Value::Array(items) => items.into_iter().map(nfc).collect(),
+        Value::Object(members) => {
+            let members = members.into_iter().map(|(name, value)| (name.nfc().collect(), nfc(value)));
+            Value::Object(members.collect::<Map<_, _>>())
+        }
+        other => other,
+    }
+}
+
+/// A divergence blocks what passed, the making of a guard included, answers with a code what raised, or is about how a
+/// number is written.
+fn may_diverge(reason: &str, theirs: &Ended, ours: &Ended) -> bool {
+    let Some(code) = &ours.refused else { return reason.starts_with("Number") };
+    match theirs.refused.as_deref() {
+        None | Some("raised") => true,
+        // That guard was made and refused a state; ours is not made.
+        Some(theirs) => (code == CONFIG && theirs != CONFIG) || reason.starts_with("Number"),
+    }
+}
+
+/// Name to reason, from a file with one reason a paragraph and its cases below it.
+fn divergences(list: &str) -> BTreeMap<&str, &str> {
+    let mut reason = "";
+    let mut named = BTreeMap::new();
+    for line in list.lines().filter(|it| !it.is_empty()) {
+        match line.strip_prefix("# ") {
+            Some(text) => reason = text,
+            None => assert!(named.insert(line, reason).is_none(), "listed twice: {line}"),
+        }
+    }
+    assert!(named.values().all(|it| !it.is_empty()), "a case is listed without a reason");
+    named
+}
+
+#[test]
+fn the_state_guard_agrees_with_agent_state_guard_but_for_what_is_listed() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conformance");
+    let cases = fs::read_to_string(folder.join("agent_state_guard.jsonl")).unwrap();
+    let list = fs::read_to_string(folder.join("agent_state_guard.divergences")).unwrap();
+    let mut listed = divergences(&list);
+    let (mut agreed, mut kept, mut by_reason, mut wrong) = (0, 0, BTreeMap::<_, usize>::new(), String::new());
+    for line in cases.lines() {
+        let case: Value = serde_json::from_str(line).unwrap();
+        let name = case["name"].as_str().unwrap();
+        let (theirs, ours) = (theirs(&case), ours(&case));
+        let compared = compare(&theirs, &ours);
+        match (listed.remove(name), &compared) {
+            (None, Compared::Different) => writeln!(wrong, "unexplained {name}: {theirs:?}, {ours:?}").unwrap(),
+            (None, _) => {
+                agreed += 1;
+                kept += usize::from(compared == Compared::SameButNfc);
+            }
+            (Some(reason), Compared::Different) if may_diverge(reason, &theirs, &ours) => {
+                *by_reason.entry(reason).or_insert(0) += 1;
+            }
+            (Some(_), Compared::Different) => {
+                writeln!(wrong, "neither stricter nor a number {name}: {theirs:?}, {ours:?}").unwrap();
+            }
+            (Some(_), _) => writeln!(wrong, "listed, but agrees: {name}").unwrap(),
+        }
+    }
+    listed.keys().for_each(|it| writeln!(wrong, "no such case: {it}").unwrap());
+    println!("cases: {}", cases.lines().count());
+    println!("agreed: {agreed}, of these with text as it was written instead of in NFC: {kept}");
+    println!("diverged: {}", by_reason.values().sum::<usize>());
+    by_reason.iter().for_each(|(reason, count)| println!("diverged: {count}: {reason}"));
+    println!("unexplained: {}", wrong.lines().count());
+    assert!(wrong.is_empty(), "{wrong}");
+    let page = fs::read_to_string(folder.join("../../docs/guard.md")).unwrap().replace('\n', " ");
+    let (cases, diverged) = (cases.lines().count(), by_reason.values().sum::<usize>());
+    for counted in [
+        format!("{cases} outcomes"),
+        format!("{agreed} agree"),
+        format!("that {kept} of them keep text"),
+        format!("{diverged} differ"),
+    ] {
+        assert!(page.contains(&counted), "docs/guard.md does not say: {counted}");
+    }
+}

@@ -1,0 +1,160 @@
+//! `docs/guard.md`: its files are written, its commands are run, and they say what it says.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::path::Path;
+use std::process::Command;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_countersign");
+
+fn docs() -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/guard.md")).unwrap()
+}
+
+/// The fenced blocks: what stands after the fence, and the text.
+fn blocks(page: &str) -> Vec<(&str, &str)> {
+    page.split("```").skip(1).step_by(2).map(|it| it.split_once('\n').unwrap()).collect()
+}
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let page = docs();
+    for (fence, text) in blocks(&page) {
+        if let Some(name) = fence.strip_prefix("json ") {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+    }
+    folder
+}
+
+/// Runs a line as a shell would, with the program on its path.
+fn run(folder: &Path, line: &str) -> (String, String, Option<i32>) {
+    let programs = Path::new(PROGRAM).parent().unwrap().to_str().unwrap();
+    let path = format!("{programs}:{}", std::env::var("PATH").unwrap());
+    let ran = Command::new("sh").args(["-c", line]).env("PATH", path).current_dir(folder).output().unwrap();
+    (String::from_utf8(ran.stdout).unwrap(), String::from_utf8(ran.stderr).unwrap(), ran.status.code())
+}
+
+#[test]
+fn the_page_says_what_the_commands_say() {
+    let (folder, page) = (folder(), docs());
+    let real = folder.path().canonicalize().unwrap();
+    let mut ran = 0;
+    for (_, text) in blocks(&page).into_iter().filter(|it| it.0 == "console") {
+        for command in text.split("$ ").skip(1) {
+            let (line, expected) = command.split_once('\n').unwrap();
+            let (said, wrong, code) = run(&real, line);
+            assert_eq!(said.replace(real.to_str().unwrap(), "$PWD"), expected, "{line}: {wrong}");
+            assert_eq!(code, Some(i32::from(expected.starts_with("blocked"))), "{line}");
+            ran += 1;
+        }
+    }
+    assert_eq!(ran, 8);
+}
+
+#[test]
+fn the_page_names_every_code_that_can_be_told() {
+    let page = docs();
+    let source = |file: &str| std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
+    let mut named = 0;
+    for file in ["src/domain/guard/code.rs", "src/domain/schema/fault.rs"] {
+        for line in source(file).lines() {
+            let Some((_, rest)) = line.split_once("=> (\"").or_else(|| line.trim().split_once('"')) else { continue };
+            let code = rest.split('"').next().unwrap();
+            if code.is_empty() || !code.chars().all(|it| it.is_ascii_lowercase() || it == '_') || !code.contains('_') {
+                continue;
+            }
+            assert!(page.contains(&format!("`{code}`")), "{code}");
+            named += 1;
+        }
+    }
+    assert!(named > 60, "{named}");
+}
+
+#[test]
+fn json_answers_carry_proof_previous_state_codes_and_pointers() {
+    let folder = folder();
+    let judged = |proposed: &str| {
+        let line = format!(
+            "countersign guard transition --json --schema schema.json --rules rules.json current.json {proposed}"
+        );
+        let (said, _, code) = run(folder.path(), &line);
+        (serde_json::from_str::<serde_json::Value>(&said).unwrap(), code)
+    };
+    let (good, code) = judged("good.json");
+    assert_eq!((&good["verdict"], &good["verified"], code), (&"verified".into(), &true.into(), Some(0)));
+    assert_eq!(good["proof"].as_str().unwrap().len(), 71);
+    assert_eq!(good["normalized_previous_state"]["step_count"], 2);
+    assert_eq!(good["normalized_state"]["step_count"], 3);
+    let (bad, code) = judged("bad.json");
+    assert_eq!((&bad["verdict"], code), (&"blocked".into(), Some(1)));
+    assert_eq!((&bad["code"], &bad["pointer"]), (&"immutable_changed".into(), &"/agent_id".into()));
+    for name in ["alias", "error_code"] {
+        assert_eq!(bad[name], "QWED-AGENT-STATE-106");
+    }
+    assert_eq!(bad["message"], "the value is immutable and changed");
+    assert_eq!(bad["violations"][3]["in"], "proposed");
+    assert_eq!(bad["violations"][0]["code"], "immutable_changed");
+    assert_eq!(bad["violations"][3]["pointer"], "/tasks/0/done");
+}
+
+#[test]
+fn what_cannot_be_judged_exits_with_two() {
+    let folder = folder();
+    for (line, said, code) in [
+        ("check --schema missing.json current.json", "cannot read missing.json", "unreadable"),
+        ("check --schema current.json current.json", "guard_schema_invalid", "guard_schema_invalid"),
+        ("check --schema schema.json --rules schema.json current.json", "guard_rules_invalid", "guard_rules_invalid"),
+        (
+            "create --schema schema.json --root states current.json /s.json",
+            "guard_roots_invalid",
+            "guard_roots_invalid",
+        ),
+    ] {
+        let (out, wrong, exit) = run(folder.path(), &format!("countersign guard {line}"));
+        assert!(wrong.contains(said) && out.is_empty(), "{line}: {wrong}");
+        assert_eq!(exit, Some(2), "{line}");
+        let (out, wrong, exit) = run(folder.path(), &format!("countersign guard {line} --json"));
+        let answer: serde_json::Value = serde_json::from_str(&out).unwrap();
+        assert_eq!((&answer["verdict"], &answer["code"]), (&"could_not_tell".into(), &code.into()), "{line}");
+        assert!(answer["pointer"].is_string() && wrong.is_empty(), "{line}: {answer} {wrong}");
+        assert_eq!(exit, Some(2), "{line}");
+    }
+}
+
+#[test]
+fn a_commit_answers_in_json_with_what_was_written_or_why_not() {
+    let folder = folder();
+    let flags = "--json --schema schema.json --rules rules.json --root $PWD";
+    let run = |line: &str| {
+        let (said, wrong, code) = run(folder.path(), &format!("countersign guard {line}"));
+        (serde_json::from_str::<serde_json::Value>(&said).expect(&wrong), code)
+    };
+    let (absent, code) = run(&format!("commit {flags} --absent current.json good.json $PWD/s.json"));
+    assert_eq!((&absent["verdict"], code), (&"verified".into(), Some(0)), "{absent}");
+    assert_eq!(absent["committed_bytes"], 112);
+    assert_eq!(absent["normalized_previous_state"]["step_count"], 2);
+    let path = Path::new(absent["committed_path"].as_str().unwrap());
+    assert_eq!(
+        serde_json::from_slice::<serde_json::Value>(&std::fs::read(path).unwrap()).unwrap(),
+        absent["normalized_state"]
+    );
+    let (again, code) = run(&format!("commit {flags} --absent current.json bad.json $PWD/s.txt"));
+    assert_eq!((&again["verdict"], code), (&"blocked".into(), Some(1)));
+    assert_eq!(
+        again["violations"][0],
+        serde_json::json!({
+            "code": "target_not_json", "alias": "QWED-AGENT-STATE-107", "in": "target", "pointer": "",
+            "message": "the file's name must end with .json",
+        })
+    );
+    assert_eq!(again["violations"].as_array().unwrap().len(), 5);
+    let (long, code) = run(&format!("create {flags} current.json $PWD/{}.json", "n".repeat(250)));
+    assert_eq!(
+        (&long["code"], &long["alias"], code),
+        (&"write_failed".into(), &"QWED-AGENT-STATE-108".into(), Some(1))
+    );
+    assert!(long["cause"].as_str().unwrap().contains("name too long"), "{long}");
+    let (none, _) = run("create --json --schema schema.json current.json $PWD/t.json");
+    assert_eq!(none["code"], "no_roots");
+}

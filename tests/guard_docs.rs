@@ -82,6 +82,9 @@ fn json_answers_carry_proof_previous_state_codes_and_pointers() {
         (serde_json::from_str::<serde_json::Value>(&said).unwrap(), code)
     };
     let (good, code) = judged("good.json");
+    let (said, _, exit) =
+        run(folder.path(), "cat current.json | countersign guard payload --dialect guard --schema schema.json -");
+    assert!(said.starts_with("verified: the state fits the schema") && exit == Some(0), "{said}");
     assert_eq!((&good["verdict"], &good["verified"], code), (&"verified".into(), &true.into(), Some(0)));
     assert_eq!(good["proof"].as_str().unwrap().len(), 71);
     assert_eq!(good["normalized_previous_state"]["step_count"], 2);
@@ -89,24 +92,27 @@ fn json_answers_carry_proof_previous_state_codes_and_pointers() {
     let (bad, code) = judged("bad.json");
     assert_eq!((&bad["verdict"], code), (&"blocked".into(), Some(1)));
     assert_eq!((&bad["code"], &bad["pointer"]), (&"immutable_changed".into(), &"/agent_id".into()));
-    for name in ["alias", "error_code"] {
-        assert_eq!(bad[name], "QWED-AGENT-STATE-106");
-    }
+    assert_eq!(bad["error_code"], "QWED-AGENT-STATE-106");
     assert_eq!(bad["message"], "the value is immutable and changed");
-    assert_eq!(bad["violations"][3]["in"], "proposed");
-    assert_eq!(bad["violations"][0]["code"], "immutable_changed");
-    assert_eq!(bad["violations"][3]["pointer"], "/tasks/0/done");
+    assert_eq!(bad["errors"][3]["in"], "proposed");
+    assert_eq!(bad["errors"][0]["code"], "immutable_changed");
+    assert_eq!(bad["errors"][3]["pointer"], "/tasks/0/done");
 }
 
 #[test]
 fn what_cannot_be_judged_exits_with_two() {
     let folder = folder();
     for (line, said, code) in [
-        ("check --schema missing.json current.json", "cannot read missing.json", "unreadable"),
-        ("check --schema current.json current.json", "guard_schema_invalid", "guard_schema_invalid"),
-        ("check --schema schema.json --rules schema.json current.json", "guard_rules_invalid", "guard_rules_invalid"),
+        ("payload --schema missing.json current.json", "cannot read missing.json", "unreadable"),
+        ("payload --schema current.json current.json", "guard_schema_invalid", "guard_schema_invalid"),
         (
-            "create --schema schema.json --root states current.json /s.json",
+            "payload --dialect json-schema-2020-12 --schema schema.json current.json",
+            "the schema is in the dialect guard, not json-schema-2020-12",
+            "guard_schema_invalid",
+        ),
+        ("payload --schema schema.json --rules schema.json current.json", "guard_rules_invalid", "guard_rules_invalid"),
+        (
+            "create --schema schema.json --root states --target /s.json current.json",
             "guard_roots_invalid",
             "guard_roots_invalid",
         ),
@@ -130,7 +136,7 @@ fn a_commit_answers_in_json_with_what_was_written_or_why_not() {
         let (said, wrong, code) = run(folder.path(), &format!("countersign guard {line}"));
         (serde_json::from_str::<serde_json::Value>(&said).expect(&wrong), code)
     };
-    let (absent, code) = run(&format!("commit {flags} --absent current.json good.json $PWD/s.json"));
+    let (absent, code) = run(&format!("commit {flags} --absent --target $PWD/s.json current.json good.json"));
     assert_eq!((&absent["verdict"], code), (&"verified".into(), Some(0)), "{absent}");
     assert_eq!(absent["committed_bytes"], 112);
     assert_eq!(absent["normalized_previous_state"]["step_count"], 2);
@@ -139,22 +145,22 @@ fn a_commit_answers_in_json_with_what_was_written_or_why_not() {
         serde_json::from_slice::<serde_json::Value>(&std::fs::read(path).unwrap()).unwrap(),
         absent["normalized_state"]
     );
-    let (again, code) = run(&format!("commit {flags} --absent current.json bad.json $PWD/s.txt"));
+    let (again, code) = run(&format!("commit {flags} --absent --target $PWD/s.txt current.json bad.json"));
     assert_eq!((&again["verdict"], code), (&"blocked".into(), Some(1)));
     assert_eq!(
-        again["violations"][0],
+        again["errors"][0],
         serde_json::json!({
-            "code": "target_not_json", "alias": "QWED-AGENT-STATE-107", "in": "target", "pointer": "",
-            "message": "the file's name must end with .json",
+            "code": "target_not_json", "error_code": "QWED-AGENT-STATE-107", "in": "target", "pointer": "",
+            "detail": "the file's name must end with .json",
         })
     );
-    assert_eq!(again["violations"].as_array().unwrap().len(), 5);
-    let (long, code) = run(&format!("create {flags} current.json $PWD/{}.json", "n".repeat(250)));
+    assert_eq!(again["errors"].as_array().unwrap().len(), 5);
+    let (long, code) = run(&format!("create {flags} --target $PWD/{}.json current.json", "n".repeat(250)));
     assert_eq!(
-        (&long["code"], &long["alias"], code),
+        (&long["code"], &long["error_code"], code),
         (&"write_failed".into(), &"QWED-AGENT-STATE-108".into(), Some(1))
     );
     assert!(long["cause"].as_str().unwrap().contains("name too long"), "{long}");
-    let (none, _) = run("create --json --schema schema.json current.json $PWD/t.json");
+    let (none, _) = run("create --json --schema schema.json --target $PWD/t.json current.json");
     assert_eq!(none["code"], "no_roots");
 }

@@ -20,7 +20,7 @@ use crate::domain::keys::KeyUse;
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
 pub use access::{Token, TokenAdd, TokenRevoke, User, UserAdd, UserName};
-pub use guard::{Guard, GuardCheck, GuardCommit, GuardCreate, GuardTransition};
+pub use guard::{Guard, GuardCommit, GuardCreate, GuardPayload, GuardTransition};
 pub use values::{Halted, Input, Scope};
 use values::{digest, format, input, key_use, label, moment, scope, secret};
 

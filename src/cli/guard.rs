@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::args;
 use super::output::{Form, Output};
 use super::{CliError, Exit, causes};
-use crate::domain::guard::{Allowed, Code, Dialect, Guard, Normal, Subject, Violation, Violations};
+use crate::domain::guard::{Allowed, Code, ConfigCode, Dialect, Guard, Normal, Subject, Violation, Violations};
 use crate::domain::json::parse::BYTES_MAX;
 use crate::domain::json::pointer::Pointer;
 use crate::state_file::{Before, Commit, Committed, Refused, Roots, RootsError, commit};
@@ -96,10 +96,16 @@ struct Unclear {
 }
 
 fn judge(command: &args::Guard) -> Result<(Dialect, Verdict), Unclear> {
-    let (schema, rules) = command.files();
+    let (schema, dialect, rules) = command.files();
     let guard = guard(schema, rules)?;
+    if let Some(wanted) = dialect.filter(|it| *it != guard.dialect()) {
+        let (wanted, found) = (wanted.as_str(), guard.dialect().as_str());
+        let text = format!("{}: the schema is in the dialect {found}, not {wanted}", ConfigCode::Schema.as_str());
+        let error = Box::new(CliError::Given(text));
+        return Err(Unclear { code: ConfigCode::Schema.as_str(), pointer: Pointer::root(), error });
+    }
     let verdict = match command {
-        args::Guard::Check(it) => {
+        args::Guard::Payload(it) => {
             let passed = |state| Verdict::Passed { message: FITS, state, previous: None, file: None };
             guard.check(&read(&it.proposed)?).map_or_else(Verdict::from, passed)
         }
@@ -157,7 +163,11 @@ fn roots(folders: &[PathBuf]) -> Result<Roots, Unclear> {
 
 fn read(path: &Path) -> Result<Vec<u8>, Unclear> {
     let mut text = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(READ_BYTES_MAX).read_to_end(&mut text));
+    let read = if path == Path::new("-") {
+        io::stdin().lock().take(READ_BYTES_MAX).read_to_end(&mut text)
+    } else {
+        File::open(path).and_then(|file| file.take(READ_BYTES_MAX).read_to_end(&mut text))
+    };
     match read {
         Ok(_) => Ok(text),
         Err(source) => {
@@ -253,10 +263,9 @@ fn blocked(
         let mut answer = Status::Blocked.json(first.map_or("", |it| it.code.detail()));
         answer["dialect"] = dialect.as_str().into();
         answer["code"] = first.map(|it| it.code.as_str()).into();
-        answer["alias"] = first.map(|it| it.alias.as_str()).into();
-        answer["error_code"] = answer["alias"].clone();
+        answer["error_code"] = first.map(|it| it.alias.as_str()).into();
         answer["pointer"] = first.map(|it| it.pointer.as_str()).into();
-        answer["violations"] = found.list.iter().map(row).collect();
+        answer["errors"] = found.list.iter().map(row).collect();
         answer["omitted"] = found.omitted.into();
         if let Some(cause) = cause {
             answer["cause"] = cause.to_string().into();
@@ -277,7 +286,7 @@ fn line(it: &Violation) -> String {
 
 fn row(it: &Violation) -> Value {
     json!({
-        "code": it.code.as_str(), "alias": it.alias.as_str(), "in": it.subject.as_str(), "pointer": it.pointer,
-        "message": it.code.detail(),
+        "code": it.code.as_str(), "error_code": it.alias.as_str(), "in": it.subject.as_str(), "pointer": it.pointer,
+        "detail": it.code.detail(),
     })
 }

@@ -4,11 +4,14 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 
+use super::values::dialect;
+use crate::domain::guard::Dialect;
+
 /// `guard …`
 #[derive(Subcommand, Debug)]
 pub enum Guard {
     /// Say whether a state fits a schema.
-    Check(GuardCheck),
+    Payload(GuardPayload),
     /// Say whether a state fits a schema and may follow another by the rules.
     Transition(GuardTransition),
     /// Write a state to a file that holds the one before, if it may follow it.
@@ -18,28 +21,31 @@ pub enum Guard {
 }
 
 impl Guard {
-    /// The schema and the rules, which every command has.
-    pub fn files(&self) -> (&Path, Option<&Path>) {
-        let (schema, rules) = match self {
-            Self::Check(it) => (&it.schema, &it.rules),
-            Self::Transition(it) => (&it.schema, &it.rules),
-            Self::Commit(it) => (&it.schema, &it.rules),
-            Self::Create(it) => (&it.schema, &it.rules),
+    /// The schema with the dialect that it must be in, and the rules: what every command has.
+    pub fn files(&self) -> (&Path, Option<Dialect>, Option<&Path>) {
+        let (schema, dialect, rules) = match self {
+            Self::Payload(it) => (&it.schema, it.dialect, &it.rules),
+            Self::Transition(it) => (&it.schema, it.dialect, &it.rules),
+            Self::Commit(it) => (&it.schema, it.dialect, &it.rules),
+            Self::Create(it) => (&it.schema, it.dialect, &it.rules),
         };
-        (schema, rules.as_deref())
+        (schema, dialect, rules.as_deref())
     }
 }
 
-/// `guard check …`
+/// `guard payload …`
 #[derive(clap::Args, Debug)]
-pub struct GuardCheck {
+pub struct GuardPayload {
     /// The schema, as a file.
     #[arg(long, value_name = "FILE")]
     pub schema: PathBuf,
+    /// The dialect that the schema must be in: `guard` or `json-schema-2020-12`. Its text says which it is.
+    #[arg(long, value_name = "DIALECT", value_parser = dialect)]
+    pub dialect: Option<Dialect>,
     /// Rules, as a file: read and refused like the schema, and not held against one state alone.
     #[arg(long, value_name = "FILE")]
     pub rules: Option<PathBuf>,
-    /// The state, as a file.
+    /// The state, as a file, or `-` for standard input.
     #[arg(value_name = "PROPOSED")]
     pub proposed: PathBuf,
 }
@@ -50,13 +56,16 @@ pub struct GuardTransition {
     /// The schema, as a file.
     #[arg(long, value_name = "FILE")]
     pub schema: PathBuf,
+    /// The dialect that the schema must be in: `guard` or `json-schema-2020-12`. Its text says which it is.
+    #[arg(long, value_name = "DIALECT", value_parser = dialect)]
+    pub dialect: Option<Dialect>,
     /// The rules, as a file. Without any, no transition passes.
     #[arg(long, value_name = "FILE")]
     pub rules: Option<PathBuf>,
-    /// The state before, as a file.
+    /// The state before, as a file, or `-` for standard input.
     #[arg(value_name = "CURRENT")]
     pub current: PathBuf,
-    /// The state after, as a file.
+    /// The state after, as a file, or `-` for standard input.
     #[arg(value_name = "PROPOSED")]
     pub proposed: PathBuf,
 }
@@ -67,6 +76,9 @@ pub struct GuardCommit {
     /// The schema, as a file.
     #[arg(long, value_name = "FILE")]
     pub schema: PathBuf,
+    /// The dialect that the schema must be in: `guard` or `json-schema-2020-12`. Its text says which it is.
+    #[arg(long, value_name = "DIALECT", value_parser = dialect)]
+    pub dialect: Option<Dialect>,
     /// The rules, as a file. Without any, no transition passes.
     #[arg(long, value_name = "FILE")]
     pub rules: Option<PathBuf>,
@@ -79,11 +91,11 @@ pub struct GuardCommit {
     /// The state before, as a file. The target must hold it.
     #[arg(value_name = "CURRENT")]
     pub current: PathBuf,
-    /// The state after, as a file.
+    /// The state after, as a file, or `-` for standard input.
     #[arg(value_name = "PROPOSED")]
     pub proposed: PathBuf,
     /// Where the state is written: an absolute path that ends with .json.
-    #[arg(value_name = "TARGET")]
+    #[arg(long, value_name = "FILE")]
     pub target: PathBuf,
 }
 
@@ -93,16 +105,19 @@ pub struct GuardCreate {
     /// The schema, as a file.
     #[arg(long, value_name = "FILE")]
     pub schema: PathBuf,
+    /// The dialect that the schema must be in: `guard` or `json-schema-2020-12`. Its text says which it is.
+    #[arg(long, value_name = "DIALECT", value_parser = dialect)]
+    pub dialect: Option<Dialect>,
     /// The rules, as a file: they must find in the state what they speak of.
     #[arg(long, value_name = "FILE")]
     pub rules: Option<PathBuf>,
     /// A folder in or below which the target may lie, as an absolute path; may be said several times.
     #[arg(long = "root", value_name = "DIR")]
     pub roots: Vec<PathBuf>,
-    /// The state, as a file.
+    /// The state, as a file, or `-` for standard input.
     #[arg(value_name = "PROPOSED")]
     pub proposed: PathBuf,
     /// Where the state is written: an absolute path that ends with .json.
-    #[arg(value_name = "TARGET")]
+    #[arg(long, value_name = "FILE")]
     pub target: PathBuf,
 }

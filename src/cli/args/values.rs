@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 use crate::domain::account::{MachineRole, PersonRole};
+use crate::domain::guard::Dialect;
 use crate::domain::id::FlowId;
 use crate::domain::json::patch::Format;
 use crate::domain::keys::KeyUse;
@@ -85,6 +86,11 @@ pub(super) fn digest(text: &str) -> Result<String, String> {
 
 /// A token has two dots and nothing but base64url around them; every path that has those too can be said
 /// with `./` in front.
+pub(super) fn dialect(text: &str) -> Result<Dialect, String> {
+    let all = [Dialect::Guard, Dialect::JsonSchema];
+    all.into_iter().find(|it| it.as_str() == text).ok_or_else(|| "guard or json-schema-2020-12".to_owned())
+}
+
 pub(super) fn format(text: &str) -> Result<Format, String> {
     let all = [Format::Merge, Format::MergePatch, Format::JsonPatch];
     all.into_iter().find(|it| it.as_str() == text).ok_or_else(|| "merge, merge-patch or json-patch".to_owned())

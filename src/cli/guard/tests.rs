@@ -22,7 +22,7 @@ fn a_file_that_was_replaced_and_not_synced_is_told_as_neither_yes_nor_no() {
             ("code", "unsynced"),
             ("cause", "no space"),
             ("committed_path", "/states/a.json"),
-            ("dialect", "small"),
+            ("dialect", "guard"),
         ] {
             assert_eq!(answer[name], value);
         }

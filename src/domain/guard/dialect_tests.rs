@@ -24,7 +24,7 @@ fn found(keywords: &str, state: &str) -> Vec<String> {
 fn the_text_itself_says_which_dialect_it_is() {
     let keywords = r#""type":"object","properties":{"id":{"type":"integer"}}"#;
     let (small, json) = (guard(&format!("{{{keywords}}}")).unwrap(), guard(&json_schema(keywords)).unwrap());
-    assert_eq!((small.dialect(), json.dialect()), (Dialect::Small, Dialect::JsonSchema));
+    assert_eq!((small.dialect(), json.dialect()), (Dialect::Guard, Dialect::JsonSchema));
     // What the small dialect closes, JSON Schema leaves open.
     assert!(small.check(br#"{"x":1}"#).is_err());
     assert!(json.check(br#"{"x":1}"#).is_ok());

@@ -15,7 +15,7 @@ use crate::domain::schema::{BYTES_MAX, Fault, Openness, Schema as JsonSchema, Sc
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Dialect {
     /// The guard's own: `type`, `enum`, `properties`, `required`, `additionalProperties`, `items`.
-    Small,
+    Guard,
     /// JSON Schema 2020-12.
     JsonSchema,
 }
@@ -24,7 +24,7 @@ impl Dialect {
     /// As answers carry it.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Small => "small",
+            Self::Guard => "guard",
             Self::JsonSchema => "json-schema-2020-12",
         }
     }
@@ -58,7 +58,7 @@ impl Schema {
 
     pub(super) const fn dialect(&self) -> Dialect {
         match self {
-            Self::Small(_) => Dialect::Small,
+            Self::Small(_) => Dialect::Guard,
             Self::JsonSchema(_) => Dialect::JsonSchema,
         }
     }

@@ -49,7 +49,8 @@ pub(super) fn judge(rule: &Keyed, at: &Pointer, before: Named<'_>, after: &Value
         }
         furthest = furthest.max(Some(place));
         if let Some((_, old)) = before.list.get(place) {
-            fields(rule, (at, index), old, item, found);
+            let old = Standing { members: old, subject, index: place };
+            fields(rule, at, old, Standing { members: item, subject: Subject::Proposed, index }, found);
         }
     }
 }
@@ -91,25 +92,35 @@ fn identity(key: &Value) -> String {
     if is_nfc(&text) { text } else { text.nfc().collect() }
 }
 
-fn fields(rule: &Keyed, (at, index): (&Pointer, usize), old: &Object, new: &Object, found: &mut Violations) {
-    let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
-    for name in names {
-        let code = match (old.get(name), new.get(name)) {
-            (old, new) if rule.booleans.contains(name) => boolean(old, new),
-            (Some(_), None) => Some(Code::FieldRemoved),
-            (None, Some(_)) => Some(Code::FieldAdded),
-            (old, new) => (old != new).then_some(Code::FieldChanged),
-        };
-        if let Some(code) = code {
-            found.rule(Subject::Proposed, code, || at.index(index).child(name));
-        }
-    }
+/// An item that was there before, and where it stands.
+#[derive(Clone, Copy)]
+struct Standing<'v> {
+    members: &'v Object,
+    subject: Subject,
+    index: usize,
 }
 
-fn boolean(old: Option<&Value>, new: Option<&Value>) -> Option<Code> {
-    let fits = |it: Option<&Value>| it.is_none_or(Value::is_boolean);
-    if !fits(old) || !fits(new) {
-        return Some(Code::NotABoolean);
+fn fields(rule: &Keyed, at: &Pointer, old: Standing<'_>, new: Standing<'_>, found: &mut Violations) {
+    let names: BTreeSet<&String> = old.members.keys().chain(new.members.keys()).collect();
+    for name in names {
+        let mut tell = |it: Standing<'_>, code| found.rule(it.subject, code, || at.index(it.index).child(name));
+        match (old.members.get(name), new.members.get(name)) {
+            (was, is) if rule.booleans.contains(name) => {
+                let odd = |it: Option<&Value>| it.is_some_and(|it| !it.is_boolean());
+                // A state that is held against itself is told once.
+                if odd(was) && old.subject != new.subject {
+                    tell(old, Code::NotABoolean);
+                }
+                if odd(is) {
+                    tell(new, Code::NotABoolean);
+                } else if !odd(was) && was != is && is != Some(&Value::Bool(true)) {
+                    tell(new, Code::BooleanNotToTrue);
+                }
+            }
+            (Some(_), None) => tell(new, Code::FieldRemoved),
+            (None, Some(_)) => tell(new, Code::FieldAdded),
+            (was, is) if was != is => tell(new, Code::FieldChanged),
+            _ => {}
+        }
     }
-    (old != new && new != Some(&Value::Bool(true))).then_some(Code::BooleanNotToTrue)
 }

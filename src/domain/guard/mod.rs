@@ -4,6 +4,8 @@ mod code;
 #[cfg(test)]
 mod dialect_tests;
 mod keyed;
+#[cfg(test)]
+mod property_tests;
 mod rules;
 mod schema;
 mod small;

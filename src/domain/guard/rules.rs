@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::{ConfigCode, ConfigError};
+use crate::domain::json::canonical::canonical;
 use crate::domain::json::pointer::Pointer;
 
 #[derive(Clone, Debug, Default)]
@@ -101,7 +102,8 @@ fn ordered(values: &Value, at: &Pointer) -> Result<Vec<Value>, ConfigError> {
     if values.iter().any(|it| it.is_array() || it.is_object()) {
         return refuse(at, "an order has texts, numbers, booleans and null");
     }
-    if values.iter().enumerate().any(|(index, it)| values.iter().take(index).any(|other| other == it)) {
+    let mut seen = BTreeSet::new();
+    if !values.iter().all(|it| seen.insert(canonical(it))) {
         return refuse(at, "a value stands twice in the order");
     }
     Ok(values.clone())

@@ -93,5 +93,9 @@ fn json_schema(text: &[u8]) -> Result<JsonSchema, ConfigError> {
 }
 
 fn source(text: &[u8]) -> Result<SchemaSource, SchemaError> {
-    SchemaSource::file("given", &String::from_utf8_lossy(text))
+    const NAME: &str = "given";
+    match std::str::from_utf8(text) {
+        Ok(text) => SchemaSource::file(NAME, text),
+        Err(error) => Err(SchemaError::Text { name: NAME.to_owned(), why: error.to_string() }),
+    }
 }

@@ -54,6 +54,9 @@ fn a_json_schema_is_checked_as_policies_check_theirs() {
     }
     assert_eq!(found(r#""x-owner":{"typ":1},"maximum":9223372036854775807"#, "1"), [""; 0]);
     assert!(guard(&json_schema(r#""type":"null","type":"null""#)).unwrap_err().at.as_str().ends_with("type"));
+    let mut no_text = json_schema(r#""maximum":9223372036854775807,"title":"?""#).into_bytes();
+    no_text.iter_mut().filter(|it| **it == b'?').for_each(|it| *it = 0xff);
+    assert!(Guard::new(&no_text, None).is_err(), "a schema is text, also behind a number that no state holds");
     let long = " ".repeat(SCHEMA_BYTES_MAX);
     assert_eq!(guard(&format!("{}{long}", json_schema(r#""type":"null""#))).unwrap_err().at, Pointer::root());
 }

@@ -1,11 +1,12 @@
 //! The guard's own small schema: `type`, `enum`, `properties`, `required`, `additionalProperties`, `items`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use serde_json::{Map, Number, Value};
 
 use super::schema::Report;
 use super::{ConfigCode, ConfigError, FaultKind};
+use crate::domain::json::canonical::canonical;
 use crate::domain::json::pointer::Pointer;
 
 /// Levels of a schema: those of the values it was made for, and one for the scalar at the bottom.
@@ -14,7 +15,8 @@ const DEPTH_MAX: usize = 65;
 #[derive(Clone, Debug)]
 pub(super) struct Schema {
     kind: Kind,
-    listed: Option<Vec<Value>>,
+    /// Each value's canonical text, so that a long list costs a state no more than a short one.
+    listed: Option<HashSet<String>>,
 }
 
 #[derive(Clone, Debug)]
@@ -74,7 +76,7 @@ impl Schema {
             (Kind::Integer, Value::Number(number)) if is_integer(number) => {}
             _ => return found(FaultKind::WrongType, &|| at.pointer()),
         }
-        if self.listed.as_ref().is_some_and(|it| !it.contains(value)) {
+        if self.listed.as_ref().is_some_and(|it| !is_scalar(value) || !it.contains(&canonical(value))) {
             found(FaultKind::NotListed, &|| at.pointer());
         }
     }
@@ -168,15 +170,19 @@ fn required(members: &Map<String, Value>) -> Option<Vec<String>> {
     Some(names.into_iter().filter(|it| seen.insert(*it)).map(str::to_owned).collect())
 }
 
-fn listed(members: &Map<String, Value>, at: &Pointer) -> Result<Option<Vec<Value>>, ConfigError> {
+fn listed(members: &Map<String, Value>, at: &Pointer) -> Result<Option<HashSet<String>>, ConfigError> {
     let refuse = |why: &str| Err(ConfigCode::Schema.at(&at.child("enum"), why));
     match members.get("enum") {
         None => Ok(None),
         Some(Value::Array(values)) if values.is_empty() => refuse("an enum lists at least one value"),
-        Some(Value::Array(values)) if values.iter().any(|it| it.is_array() || it.is_object()) => {
+        Some(Value::Array(values)) if !values.iter().all(is_scalar) => {
             refuse("an enum lists texts, numbers, booleans and null")
         }
-        Some(Value::Array(values)) => Ok(Some(values.clone())),
+        Some(Value::Array(values)) => Ok(Some(values.iter().map(canonical).collect())),
         Some(_) => refuse("an enum is a list"),
     }
+}
+
+fn is_scalar(value: &Value) -> bool {
+    !value.is_array() && !value.is_object()
 }

@@ -110,6 +110,36 @@ fn ten_times_as_many_items_cost_about_ten_times_as_much() {
 }
 
 #[test]
+fn a_long_enum_costs_a_state_no_more_than_a_short_one() {
+    let clock = SystemClock;
+    let state = format!("[{}\"v0\"]", "\"v0\",".repeat(3_000));
+    let cost = |values: u32| {
+        let last_is_looked_for = (0..values).rev().map(|it| format!("\"v{it}\"")).collect::<Vec<_>>().join(",");
+        let schema = format!(r#"{{"type":"array","items":{{"type":"string","enum":[{last_is_looked_for}]}}}}"#);
+        let guard = Guard::new(schema.as_bytes(), None).unwrap();
+        let tries = (0..5).map(|_| {
+            let start = clock.instant();
+            guard.check(state.as_bytes()).unwrap();
+            clock.instant() - start
+        });
+        tries.min().unwrap()
+    };
+    let (short, long) = (cost(10), cost(10_000));
+    // Looked through one by one, it costs several hundred times as much.
+    assert!(long < short * 20, "{short:?} and {long:?}");
+}
+
+#[test]
+fn an_order_of_many_values_is_read_at_once_and_none_stands_twice() {
+    let rules = |last: u32| {
+        let values = (0..100_000).chain([last]).map(|it| it.to_string()).collect::<Vec<_>>().join(",");
+        Guard::new(OPEN.as_bytes(), Some(format!(r#"{{"ordered_enum_paths":{{"$.x":[{values}]}}}}"#).as_bytes()))
+    };
+    assert!(rules(100_000).is_ok());
+    assert!(rules(0).unwrap_err().why.contains("twice"));
+}
+
+#[test]
 fn two_spellings_of_one_key_are_one_key() {
     let composed = "[{\"id\":\"\u{e9}\"}]";
     assert_eq!(keyed(composed, "[{\"id\":\"\u{e9}\"},{\"id\":\"e\u{301}\"}]"), ["key_twice /t/1/id"]);

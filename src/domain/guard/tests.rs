@@ -245,11 +245,26 @@ fn a_keyword_or_rule_that_would_have_no_effect_is_refused_where_it_stands() {
         (r#"{"type":"null"}"#, r#"{"immutable":["$.a"]}"#, "/immutable"),
         (r#"{"type":"null"}"#, r#"{"immutable_paths":["$.a[0]"]}"#, "/immutable_paths/0"),
         (r#"{"type":"null"}"#, r#"{"ordered_enum_paths":{"$.a":["x","x"]}}"#, "/ordered_enum_paths/$.a"),
+        (
+            r#"{"type":"null"}"#,
+            r#"{"keyed_object_array_paths":{"$.a":{"key":"k","monotonic_boolean_fields":["k"]}}}"#,
+            "/keyed_object_array_paths/$.a/monotonic_boolean_fields",
+        ),
     ] {
         let refused = Guard::new(schema.as_bytes(), Some(rules.as_bytes())).unwrap_err();
         assert_eq!(refused.at.as_str(), at, "{refused}");
     }
     assert!(Guard::new(br#"{"type":"null","x-note":1}"#, None).is_ok());
+}
+
+#[test]
+fn a_schema_has_one_level_more_than_the_states_it_was_made_for() {
+    let nested = |levels: usize| {
+        let (open, shut) = (r#"{"type":"array","items":"#.repeat(levels), "}".repeat(levels));
+        Guard::new(format!("{open}{{\"type\":\"null\"}}{shut}").as_bytes(), None)
+    };
+    assert!(nested(64).is_ok());
+    assert!(nested(65).unwrap_err().why.contains("too many levels"));
 }
 
 #[test]

@@ -180,6 +180,25 @@ fn a_link_that_is_put_there_after_the_target_was_resolved_is_not_followed() {
 }
 
 #[test]
+fn a_link_that_is_put_in_the_file_s_place_meanwhile_is_not_read() {
+    let place = Place::holding("{\"n\":1}");
+    let away = place.outer.path().join("away.json");
+    fs::write(&away, "{\"n\":1}").unwrap();
+    let mut swapped = |step| {
+        if step == Step::Open {
+            fs::remove_file(&place.file).unwrap();
+            symlink(&away, &place.file).unwrap();
+        }
+        Ok(())
+    };
+    let edge = &mut Edge { wait: LOCK_WAIT_MAX, before: &mut swapped };
+    let request = Commit { target: &place.file, before: Before::Held(b"{\"n\":1}"), proposed: b"{\"n\":2}" };
+    assert_eq!(told(commit_at(&guard(), &place.roots(), &request, edge)).unwrap_err(), "target_not_a_file");
+    assert_eq!(fs::read_to_string(&away).unwrap(), "{\"n\":1}");
+    assert!(place.file.is_symlink());
+}
+
+#[test]
 fn no_draft_and_no_change_is_left_by_any_failure() {
     for step in [Step::Open, Step::Compare, Step::Write, Step::Sync, Step::Replace] {
         let full = Place::holding("{\"n\":1}");

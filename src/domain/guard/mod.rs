@@ -33,7 +33,7 @@ const LIMITS: Limits = Limits { bytes_max: super::json::parse::BYTES_MAX, depth_
 
 /// Why a schema or rules are not accepted.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{what} not accepted at {at:?}: {why}", what = self.code.what())]
+#[error("{what} not accepted at {at:?}: {why}", what = self.code.what(), at = self.at.as_str())]
 pub struct ConfigError {
     /// Which of the two.
     pub code: ConfigCode,

@@ -253,6 +253,7 @@ fn a_keyword_or_rule_that_would_have_no_effect_is_refused_where_it_stands() {
     ] {
         let refused = Guard::new(schema.as_bytes(), Some(rules.as_bytes())).unwrap_err();
         assert_eq!(refused.at.as_str(), at, "{refused}");
+        assert!(refused.to_string().contains(&format!(" not accepted at {at:?}: ")), "{refused}");
     }
     assert!(Guard::new(br#"{"type":"null","x-note":1}"#, None).is_ok());
 }

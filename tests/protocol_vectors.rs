@@ -253,6 +253,7 @@ fn policies_proposals_and_texts_have_their_hashes() {
                 format: serde_json::from_value(of["format"].clone()).unwrap(),
                 patch,
                 attempt: u32::try_from(of["attempt"].as_u64().unwrap()).unwrap(),
+                tool: None,
             };
             assert_eq!(identity.digest(), digest(&case, "identity"), "{}", case["name"]);
         }

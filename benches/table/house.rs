@@ -111,6 +111,8 @@ impl House {
             ask: Asked::Patch { format: Format::Merge, patch },
             attempt: 1,
             rationale: None,
+            tool: None,
+            usage: Default::default(),
         };
         self.service.propose(&self.agent, &proposal).await.unwrap()
     }

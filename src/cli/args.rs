@@ -150,6 +150,12 @@ pub struct PolicyWhatIf {
     /// The patch's form: merge, merge-patch or json-patch.
     #[arg(long, value_name = "FORM", value_parser = format, default_value = "merge")]
     pub format: Format,
+    /// The tool that would be called along with it, in JSON: name and arguments.
+    #[arg(long, value_name = "FILE")]
+    pub tool: Option<PathBuf>,
+    /// What it would have taken, in JSON: tokens and cost.
+    #[arg(long, value_name = "FILE")]
+    pub usage: Option<PathBuf>,
 }
 
 /// `verify …`

@@ -15,6 +15,8 @@ use crate::domain::chain::hash::Digest;
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::parse::{Limits, parse};
 use crate::domain::policy::{Policy, PolicySource, RedactedChange, StateLimits, Supposed, Verdict, what_if};
+use crate::domain::tool::Tool;
+use crate::domain::usage::{Malformed, Usage};
 use crate::service::error::Error;
 
 /// Longer files are no policies; the domain's own bound is below this and says so with more words.
@@ -85,7 +87,10 @@ fn suppose(ask: &args::PolicyWhatIf, out: &mut Output<'_>) -> Result<Exit, CliEr
     if !state.is_object() {
         return Err(CliError::Given(format!("{}: a state is a JSON object", ask.state.display())));
     }
-    let supposed = Supposed { state: &state, node: &ask.node, format: ask.format, patch: &patch };
+    let tool = ask.tool.as_deref().map(|file| read_as(file, Tool::read)).transpose()?;
+    let usage = ask.usage.as_deref().map(|file| read_as(file, Usage::read)).transpose()?.unwrap_or_default();
+    let (tool, format) = (tool.as_ref(), ask.format);
+    let supposed = Supposed { state: &state, node: &ask.node, format, patch: &patch, tool, usage };
     let told = what_if(&policy, &supposed, &StateLimits::default());
     let mut text = told.outcome.as_str().to_owned();
     let reasons = told.reasons.iter().map(|it| it.text.clone());
@@ -96,6 +101,12 @@ fn suppose(ask: &args::PolicyWhatIf, out: &mut Output<'_>) -> Result<Exit, CliEr
     }
     out.answer(text, || json!(told))?;
     Ok(if told.outcome == Verdict::Commit { Exit::Yes } else { Exit::No })
+}
+
+fn read_as<T>(file: &Path, read: impl Fn(&Value) -> Result<T, Malformed>) -> Result<T, CliError> {
+    let bad =
+        |it: Malformed| CliError::Given(format!("{}: at {:?}: {}", file.display(), it.pointer.to_string(), it.detail));
+    read(&document(file)?).map_err(bad)
 }
 
 /// A policy that cannot be judged by is no answer to what it would say.

@@ -96,6 +96,8 @@ ids! {
     ThreadId, "a thread", is_name;
     /// A node of the agent graph.
     NodeId, "a node", is_name;
+    /// A tool that agents call.
+    ToolName, "a tool", is_name;
     /// Who did something: the immutable id of a token or an account.
     PrincipalId, "a principal", is_name;
     /// A person's account.

@@ -14,5 +14,7 @@ mod schema;
 pub mod secret;
 pub mod thread;
 pub mod time;
+pub mod tool;
 pub mod transition;
+pub mod usage;
 pub mod write;

@@ -8,6 +8,7 @@ use super::chain::hash::Digest;
 use super::event::EventLink;
 use super::id::{FlowId, NodeId, PrincipalId, ReviewId, ThreadId, WriteId};
 use super::time::Timestamp;
+use super::usage::Totals;
 
 /// What the host says a thread is about. Shown to reviewers as the host's words.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -118,6 +119,9 @@ pub struct Thread {
     /// The nodes of which something was committed here: what rules ask about.
     #[serde(default)]
     pub committed_nodes: BTreeSet<NodeId>,
+    /// What each node says it has used, over the whole chain.
+    #[serde(default)]
+    pub spent: Totals,
     /// The thread's last event; a deleted or rolled back row shows by it.
     pub last_event: Option<EventLink>,
 }

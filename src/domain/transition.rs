@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::chain::commitment::Origins;
 use super::chain::hash::{Digest, Tag};
 use super::chain::statement::{Kind, Statement};
-use super::id::{AccountId, FlowId, Jti, NodeId, PrincipalId, ProposalId, ReviewId, ThreadId};
+use super::id::{AccountId, FlowId, Jti, NodeId, PrincipalId, ProposalId, ReviewId, ThreadId, ToolName};
 use super::json::canonical::canonical;
 use super::json::delta::Delta;
 use super::json::patch::Format;
@@ -16,6 +16,7 @@ use super::json::pointer::Pointer;
 use super::policy::Instruction;
 use super::review::HoldReason;
 use super::time::Timestamp;
+use super::tool::Tool;
 use super::write::ResultError;
 
 /// What makes two requests the same proposal. It is looked up before the head is.
@@ -37,12 +38,14 @@ pub struct Identity<'a> {
     pub patch: Digest,
     /// Which try.
     pub attempt: u32,
+    /// The tool that is called along with it.
+    pub tool: Option<&'a Tool>,
 }
 
 impl Identity<'_> {
     /// One name for the same proposal.
     pub fn digest(&self) -> Digest {
-        let parts = serde_json::json!([
+        let mut parts = serde_json::json!([
             self.thread,
             self.parent,
             self.node,
@@ -52,6 +55,10 @@ impl Identity<'_> {
             self.patch,
             self.attempt
         ]);
+        // With a tool there is one part more, so that no request without one is the same.
+        if let (Some(tool), Value::Array(parts)) = (self.tool, &mut parts) {
+            parts.push(tool.identity());
+        }
         Digest::of(Tag::Proposal, &[canonical(&parts).as_bytes()])
     }
 }
@@ -155,6 +162,9 @@ pub struct Transition {
     pub named: BTreeSet<Pointer>,
     /// The agent's rationale: inert text, never believed.
     pub rationale: Option<String>,
+    /// The tool that is called along with it; the statement commits to it.
+    #[serde(default)]
+    pub tool: Option<Tool>,
     /// Which editor made it, if it is an edit.
     pub editor: Option<AccountId>,
     /// What became of it.
@@ -177,6 +187,9 @@ pub struct Rejection {
     pub principal: PrincipalId,
     /// The hash of the patch.
     pub patch: Digest,
+    /// The tool that was to be called along with it.
+    #[serde(default)]
+    pub tool: Option<ToolName>,
     /// The beginning of the patch's canonical text, without what the policy hides.
     pub excerpt: String,
     /// Every violation.

@@ -13,7 +13,7 @@ use crate::domain::flow::ReceiptRow;
 use crate::domain::id::{AccountId, FlowId, Jti, ReviewId, ThreadId};
 use crate::domain::json::diff::Change;
 use crate::domain::keys::Keys;
-use crate::domain::policy::{RedactedChange, redacted};
+use crate::domain::policy::{RedactedChange, RedactedLeaf, redacted, shown_arguments};
 use crate::domain::review::{Hold, HoldState, Verdict};
 use crate::domain::time::Timestamp;
 use crate::domain::transition::{Outcome, Transition};
@@ -65,6 +65,8 @@ pub struct Told {
     pub entry: Option<String>,
     /// The whole effect.
     pub changes: Vec<Change>,
+    /// The arguments of its tool, nothing hidden in them.
+    pub arguments: Option<Vec<RedactedLeaf>>,
     /// The whole effect, nothing hidden in it.
     pub redacted: Vec<RedactedChange>,
     /// The hold, if it was held.
@@ -113,6 +115,7 @@ impl Service {
             thread: transition.statement.thread.clone(),
             status: status_of(&transition),
             entry: transition.outcome.entry().map(str::to_owned),
+            arguments: transition.tool.as_ref().map(|it| shown_arguments(&policy, it)),
             statement: transition.statement,
             redacted: redacted(&policy, &changes),
             changes,

@@ -21,11 +21,13 @@ use crate::domain::json::patch::{Format, Patch};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::Keys;
 use crate::domain::policy::{
-    Asker, Judgement, Policy, Reason, RejectCode, Request, RequestKind, Violation, judge_for, unreadable,
+    Asker, Circumstances, Judgement, Policy, Reason, RejectCode, Request, RequestKind, Violation, judge_in, unreadable,
 };
 use crate::domain::thread::Thread;
 use crate::domain::time::Timestamp;
+use crate::domain::tool::Tool;
 use crate::domain::transition::{Identity, Outcome, Transition, patch_digest};
+use crate::domain::usage::Usage;
 use crate::domain::write::ResultError;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
@@ -48,6 +50,10 @@ pub struct Proposal {
     pub attempt: u32,
     /// Why, in the agent's words.
     pub rationale: Option<String>,
+    /// The tool that the agent calls along with it.
+    pub tool: Option<Tool>,
+    /// What it took, as the agent says.
+    pub usage: Usage,
 }
 
 /// For what.
@@ -193,7 +199,13 @@ impl Service {
             owner: &asking.token.record.owner,
             committed_nodes: &asking.standing.thread.record.committed_nodes,
         };
-        Ok(judge_for(policy, &head.state, &request, asker, self.limits()))
+        let around = Circumstances {
+            asker: Some(asker),
+            tool: proposal.tool.as_ref(),
+            usage: proposal.usage,
+            spent: Some(&asking.standing.thread.record.spent),
+        };
+        Ok(judge_in(policy, &head.state, &request, &around, self.limits()))
     }
 
     /// Commits without asking anybody. In a flow that only observes there may be reasons why people should have been.
@@ -264,6 +276,8 @@ impl Service {
             format: proposal.ask.format(),
             patch: proposal.ask.content(),
             rationale: proposal.rationale.clone(),
+            tool: proposal.tool.clone(),
+            usage: proposal.usage,
             restores,
             write_id: None,
             identity: asking.identity,
@@ -308,6 +322,7 @@ fn identity_of(token: &Stored<Token>, proposal: &Proposal) -> Digest {
         format: proposal.ask.format(),
         patch: patch_digest(&proposal.ask.content()),
         attempt: proposal.attempt,
+        tool: proposal.tool.as_ref(),
     }
     .digest()
 }

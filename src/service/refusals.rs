@@ -127,6 +127,7 @@ impl Service {
             node: proposal.node.clone(),
             principal: asking.token.record.principal(),
             patch: patch_digest(&content),
+            tool: proposal.tool.as_ref().map(|it| it.name.clone()),
             excerpt: excerpt(asking.policy, proposal.ask.format(), &content),
             errors: violations.iter().map(result_error).collect(),
             hidden: violations.iter().enumerate().filter_map(hides).collect(),

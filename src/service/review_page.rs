@@ -5,20 +5,21 @@ use serde_json::Value;
 use super::error::{Error, Result};
 use super::{Service, retrying};
 use crate::domain::account::{Account, Token};
-use crate::domain::chain::commitment::{Setting, Tree};
+use crate::domain::chain::commitment::{Salt, Setting, Tree};
 use crate::domain::chain::opening::{Opening, View, open};
 use crate::domain::event::Event;
 use crate::domain::flow::ReceiptRow;
-use crate::domain::id::{NodeId, ReviewId, ThreadId};
+use crate::domain::id::{NodeId, ReviewId, ThreadId, ToolName};
 use crate::domain::json::diff::diff;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::Keys;
 use crate::domain::policy::{
-    Hiding, NodePolicy, Policy, RedactedChange, RedactedLeaf, readable_leaves, redacted, redacted_by,
+    Hiding, NodePolicy, Policy, RedactedChange, RedactedLeaf, readable_leaves, redacted, redacted_by, shown_arguments,
 };
 use crate::domain::review::{Hold, HoldState, Ineligible};
 use crate::domain::thread::{Status, Thread};
 use crate::domain::time::Timestamp;
+use crate::domain::tool::Tool;
 use crate::domain::transition::{ChainRow, Transition};
 use crate::domain::write::Write;
 use crate::store::record::Stored;
@@ -54,6 +55,8 @@ pub struct ReviewFacts {
     pub opening: Opening,
     /// What each writer will read.
     pub writers: Vec<WriterView>,
+    /// The tool that is called along with it.
+    pub call: Option<Call>,
     /// Who answers for the proposing agent.
     pub owner: String,
     /// Who voted, as they stand now.
@@ -68,6 +71,27 @@ pub struct ReviewFacts {
     pub write: Option<Write>,
     /// The time all this was true.
     pub now: Timestamp,
+}
+
+/// A call of a tool as people may see it.
+pub struct Call {
+    /// Which.
+    pub name: ToolName,
+    /// With what.
+    pub arguments: Arguments,
+}
+
+/// What a tool is called with.
+pub enum Arguments {
+    /// All of it, and what it was committed to with.
+    Whole {
+        /// The arguments.
+        value: Value,
+        /// The salt.
+        salt: Salt,
+    },
+    /// What is not hidden of it.
+    Parts(Vec<RedactedLeaf>),
 }
 
 /// One line of the inbox.
@@ -126,6 +150,7 @@ impl Service {
             receipt: receipt.map(|it| it.record),
             write: self.write_of(&keys, &thread, &transition).await?,
             owner: owner.unwrap_or_default(),
+            call: transition.tool.as_ref().map(|it| self.call_of(&keys, &policy, &transition, it)).transpose()?,
             hold,
             transition,
             policy,
@@ -135,6 +160,24 @@ impl Service {
             voters,
             now,
         })
+    }
+
+    /// What is shown of a call is what was stated, or nothing is.
+    fn call_of(&self, keys: &Keys, policy: &Policy, transition: &Transition, tool: &Tool) -> Result<Call> {
+        let statement = &transition.statement;
+        let secret = self.secret(keys, &statement.thread);
+        if statement.tool.as_ref() != Some(&tool.stated(&secret, &statement.proposal)) {
+            return Err(Error::Broken("a tool's call is not what was stated"));
+        }
+        let parts = shown_arguments(policy, tool);
+        let hidden = parts.iter().any(|it| matches!(it, RedactedLeaf::Hidden { .. }));
+        let arguments = if hidden {
+            Arguments::Parts(parts)
+        } else {
+            let salt = Tool::salt(&secret, &statement.proposal);
+            Arguments::Whole { value: Value::Object(tool.arguments.clone()), salt }
+        };
+        Ok(Call { name: tool.name.clone(), arguments })
     }
 
     async fn write_of(&self, keys: &Keys, thread: &Thread, transition: &Transition) -> Result<Option<Write>> {

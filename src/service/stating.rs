@@ -16,7 +16,9 @@ use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::Keys;
 use crate::domain::policy::Policy;
 use crate::domain::time::Timestamp;
+use crate::domain::tool::Tool;
 use crate::domain::transition::{Outcome, Transition};
+use crate::domain::usage::Usage;
 use crate::random;
 
 /// A step that was judged and stated, and has not been committed or held yet.
@@ -34,6 +36,8 @@ pub(super) struct Stating<'a> {
     pub(super) format: Format,
     pub(super) patch: Value,
     pub(super) rationale: Option<String>,
+    pub(super) tool: Option<Tool>,
+    pub(super) usage: Usage,
     pub(super) restores: Option<Digest>,
     pub(super) write_id: Option<WriteId>,
     pub(super) identity: Digest,
@@ -54,6 +58,7 @@ impl Service {
         let secret = self.secret(keys, &head.entry.thread);
         let setting = Setting { proposal: &proposal, named: &effected.named };
         let tree = head.tree.advance(&secret, &head.state, &effected.after, &setting);
+        let tool = stating.tool.as_ref().map(|it| it.stated(&secret, &proposal));
         let statement = Statement {
             kind: stating.kind,
             flow: head.statement.flow.clone(),
@@ -67,8 +72,8 @@ impl Service {
             attempt: stating.attempt,
             from: head.tree.root(),
             to: tree.root(),
-            tool: None,
-            usage: None,
+            tool,
+            usage: stating.usage.stated(),
             rationale: stating.rationale.as_ref().map(|it| Digest::of(Tag::Rationale, &[it.as_bytes()])),
             supersedes: None,
             restores: stating.restores,
@@ -84,6 +89,7 @@ impl Service {
             delta: Delta::between(&head.state, &effected.after),
             named: effected.named,
             rationale: stating.rationale,
+            tool: stating.tool,
             editor: None,
             outcome: Outcome::Committed { entry: String::new() },
         };

@@ -160,9 +160,8 @@ impl Service {
         token: &Stored<Token>,
         policy: &Policy,
         id: &ThreadId,
-        at: (&Value, Timestamp),
+        (state, now): (&Value, Timestamp),
     ) -> Step {
-        let (state, now) = at;
         let (proposal, secret) = (new_proposal_id(), self.secret(keys, id));
         let nothing = json!({});
         let (from, tree) = (Tree::new(&secret, &nothing, &proposal), Tree::new(&secret, state, &proposal));
@@ -196,6 +195,7 @@ impl Service {
             format: Format::Merge,
             patch: patch_digest(state),
             attempt: 1,
+            tool: None,
         };
         let transition = Transition {
             digest: statement.digest(),
@@ -206,13 +206,13 @@ impl Service {
             delta: Delta::between(&nothing, state),
             named: Default::default(),
             rationale: None,
+            tool: None,
             editor: None,
             outcome: Outcome::Committed { entry: String::new() },
         };
         let entry = unsigned(&statement, transition.digest);
-        let (token, kid, parent_kid) = (String::new(), String::new(), None);
-        let after = Version { statement, entry, token, kid, parent_kid, state: state.clone(), tree, base: 0 };
-        Step { transition, after }
+        let (token, kid, parent_kid, state) = (String::new(), String::new(), None, state.clone());
+        Step { transition, after: Version { statement, entry, token, kid, parent_kid, state, tree, base: 0 } }
     }
 
     /// The flow of a thread.
@@ -351,6 +351,7 @@ fn thread_of(first: &Version, new: &NewThread, now: Timestamp) -> Thread {
         holds_opened: Default::default(),
         violations: Default::default(),
         committed_nodes: Default::default(),
+        spent: Default::default(),
         last_event: None,
     }
 }

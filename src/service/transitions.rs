@@ -133,6 +133,8 @@ impl Service {
         let version = self.enter(draft, keys, (step, gate, owes, now), kept)?;
         *thread = thread.clone().advanced(head_of(&version.entry), now);
         thread.committed_nodes.extend(version.statement.node.clone());
+        let spent = thread.spent.clone().counting(&version.statement);
+        thread.spent = spent.ok_or(Error::Broken("what a statement says was used"))?;
         let data = json!({
             "version": version.entry.version, "transition": version.entry.transition,
             "node": version.statement.node, "gate": version.entry.gate,

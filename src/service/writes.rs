@@ -23,6 +23,7 @@ use crate::domain::policy::{Asker, Judgement, Policy, RejectCode, Request, Reque
 use crate::domain::review::{Hold, HoldState};
 use crate::domain::thread::{Thread, WriteKey};
 use crate::domain::transition::{EndWord, Identity, Outcome, Transition, patch_digest};
+use crate::domain::usage::Usage;
 use crate::domain::write::{ConfirmEffect, Resolution, ResultError, Write, WriteState};
 use crate::store::change::Draft;
 use crate::store::record::Stored;
@@ -97,6 +98,7 @@ impl Service {
             format: Format::Merge,
             patch: patch_digest(&json!({"write_id": write.key.write_id, "result": content})),
             attempt: 1,
+            tool: None,
         };
         let stating = Stating {
             kind: Kind::Confirm,
@@ -106,6 +108,8 @@ impl Service {
             format: Format::Merge,
             patch: content,
             rationale: None,
+            tool: None,
+            usage: Usage::default(),
             restores: None,
             write_id: Some(write.key.write_id.clone()),
             identity: identity.digest(),

@@ -318,6 +318,20 @@ function readStatement() {
   return statement;
 }
 
+// The tool that is called. Of arguments in which something is hidden only the name can be compared.
+async function readCall(stated) {
+  const [name, given] = [document.querySelector("[data-tool]"), document.querySelector("[data-arguments]")];
+  if (Boolean(name) !== Boolean(stated)) throw new Mismatch("the call is not what is signed");
+  if (!name) return;
+  mustSee(name, FOLDS.value, "the tool");
+  if (readProse(name) !== stated.name) throw new Mismatch("the tool is not the one that is signed");
+  if (!given) return;
+  mustSee(given, FOLDS.value, "what the tool is called with");
+  const text = canonical(parseShown(shownText(given, readJson), "what the tool is called with"));
+  const shown = await hash("countersign.arguments.v1", saltBytes(given.dataset.salt ?? ""), text);
+  if (shown !== stated.arguments) throw new Mismatch("what the tool is called with is not what is signed");
+}
+
 async function recompute(page) {
   boxes = new Map();
   const statement = readStatement();
@@ -337,6 +351,7 @@ async function recompute(page) {
     const shown = await hash("countersign.rationale.v1", shownText(rationale, readProse));
     if (shown !== statement.rationale) throw new Mismatch("what the agent says is not what is signed");
   }
+  await readCall(statement.tool);
   const digest = await hash("countersign.transition.v1", canonical(statement));
   const shown = document.querySelector("[data-digest]");
   mustSee(shown, FOLDS.value, "the digest");

@@ -15,8 +15,10 @@ mod put_back;
 mod redaction;
 mod rejections;
 mod roles;
+#[macro_use]
 mod rules;
 mod supposed;
 mod taking_back;
 mod time;
+mod tools;
 mod ways_in;

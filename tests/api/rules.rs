@@ -46,20 +46,20 @@ on_both! {
 }
 
 /// A gateway, and its store for an audit afterwards.
-struct Scene {
-    gateway: Gateway,
+pub struct Scene {
+    pub gateway: Gateway,
     store: Arc<dyn Store>,
 }
 
 impl Scene {
-    async fn on_sqlite(policy: &str) -> Self {
+    pub async fn on_sqlite(policy: &str) -> Self {
         let (folder, clock) = (tempfile::tempdir().unwrap(), ClockOffset::default());
         let options = SqliteOptions { clock_offset: clock.clone(), ..SqliteOptions::default() };
         let store = SqliteStore::open(folder.path().join("countersign.db"), options).unwrap();
         Self::on(folder, clock, Arc::new(store), policy).await
     }
 
-    async fn on_postgres(policy: &str) -> Self {
+    pub async fn on_postgres(policy: &str) -> Self {
         let clock = ClockOffset::default();
         let options = PostgresOptions { clock_offset: clock.clone(), ..PostgresOptions::default() };
         let store = PostgresStore::open(&crate::postgres::new_database().await, options).await.unwrap();
@@ -71,7 +71,7 @@ impl Scene {
     }
 
     /// What is counted and remembered is what an audit comes to.
-    async fn passes_an_audit(&self) {
+    pub async fn passes_an_audit(&self) {
         let keys = self.gateway.service.keys().unwrap();
         let report = audit(&*self.store, &keys, self.gateway.service.now()).await.unwrap();
         assert!(report.findings.is_empty(), "{:?}", report.findings);
@@ -119,7 +119,7 @@ async fn tries(g: &Gateway, thread: &Value, parent: &Value, patch: Value, attemp
     g.post(&format!("/v1/threads/{}/transitions", thread.as_str().unwrap()), &g.planner, body).await
 }
 
-fn codes(answer: &Answer) -> Vec<&str> {
+pub fn codes(answer: &Answer) -> Vec<&str> {
     answer.body["errors"].as_array().unwrap().iter().map(|it| it["code"].as_str().unwrap()).collect()
 }
 

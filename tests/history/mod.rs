@@ -163,6 +163,8 @@ pub async fn propose(service: &Service, agent: &Stored<Token>, name: &str, node:
         ask: Asked::Patch { format: Format::Merge, patch },
         attempt: 1,
         rationale: Some("the text says so".to_owned()),
+        tool: None,
+        usage: Default::default(),
     };
     service.propose(agent, &proposal).await.unwrap()
 }

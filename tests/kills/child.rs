@@ -210,7 +210,16 @@ impl Hand {
     fn proposal(&self, thread: &ThreadId, parent: Digest, patch: Value) -> Proposal {
         let ask = Asked::Patch { format: Format::Merge, patch };
         let node = "planner".try_into().unwrap();
-        Proposal { thread: thread.clone(), node, parent, ask, attempt: 1, rationale: None }
+        Proposal {
+            thread: thread.clone(),
+            node,
+            parent,
+            ask,
+            attempt: 1,
+            rationale: None,
+            tool: None,
+            usage: Default::default(),
+        }
     }
 
     /// The head afterwards.

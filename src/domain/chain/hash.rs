@@ -20,6 +20,8 @@ pub enum Tag {
     Policy,
     /// The agent's rationale.
     Rationale,
+    /// The arguments of a tool, salted.
+    Arguments,
     /// A reviewer's comment.
     Comment,
     /// A patch as asked for.
@@ -39,6 +41,7 @@ impl Tag {
             Self::Transition => "countersign.transition.v1",
             Self::Policy => "countersign.policy.v1",
             Self::Rationale => "countersign.rationale.v1",
+            Self::Arguments => "countersign.arguments.v1",
             Self::Comment => "countersign.comment.v1",
             Self::Patch => "countersign.patch.v1",
             Self::Proposal => "countersign.proposal.v1",

@@ -27,6 +27,10 @@ pub(super) const RULE_PARTS_MAX: usize = 256;
 pub(super) const RULE_BRACKETS_MAX: usize = 6;
 /// `a ? b : c` within one another, and whatever else nests without brackets.
 pub(super) const RULE_DEPTH_MAX: u16 = 24;
+/// Names of tools in one list: each call is held against every one.
+pub(super) const TOOLS_MAX: usize = 256;
+/// Below what sums stay at that no row could hold.
+pub(super) const BUDGET_MAX: u64 = 1_000_000_000_000_000;
 /// Lists within lists: each of these multiplies with the length of a list.
 pub(super) const RULE_LOOPS_MAX: usize = 2;
 /// What all rules of one judgement may cost together: twenty rules over ten thousand changes take about half of it,

@@ -1,6 +1,7 @@
 //! The policy text → `Policy`. Whatever is not understood is refused: a rule that is read past is a hole.
 
 mod rules;
+mod tools;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -26,12 +27,13 @@ const KEYS: &[&str] = &[
     "protected",
     "nodes",
     "rules",
+    "tools",
+    "budgets",
     "approval",
     "redaction",
 ];
-const KEYS_YET: &[&str] = &["transitions", "tools", "budgets"];
-const NODE_KEYS: &[&str] = &["reads", "writes", "deny", "schema", "writer", "rollback"];
-const NODE_KEYS_YET: &[&str] = &["tools", "budget"];
+const KEYS_YET: &[&str] = &["transitions"];
+const NODE_KEYS: &[&str] = &["reads", "writes", "deny", "schema", "writer", "rollback", "tools", "budget"];
 const APPROVAL_KEYS: &[&str] = &["covers", "ttl", "receipt_ttl", "write_lease", "attempts", "denials", "stages"];
 const APPROVAL_KEYS_YET: &[&str] = &["remind_after", "escalate_after", "escalate_to", "policy"];
 const STAGE_KEYS: &[&str] = &["groups", "need", "comment"];
@@ -46,9 +48,10 @@ impl Policy {
         let document = parse(&source.text)?;
         let root = Section::root(&source.text, &document);
         root.expect_keys(KEYS, KEYS_YET)?;
-        let nodes = read_nodes(&root, source)?;
+        let mut nodes = read_nodes(&root, source)?;
         let (hidden, detectors) = read_redaction(&root)?;
         let approval = read_approval(&root, nodes.values().any(|node| node.writer))?;
+        tools::read_node_budgets(&root, &mut nodes, &approval)?;
         Ok(Self {
             flow: read_flow(&root)?,
             digest: source.digest(),
@@ -58,6 +61,8 @@ impl Policy {
             rules: rules::read_rules(&root, &approval)?,
             on_violation: rules::read_on_violation(&root)?,
             mode: read_mode(&root)?,
+            tools: tools::read_tools(&root)?,
+            budgets: tools::read_budgets(&root, &approval)?,
             hidden,
             detectors,
             source: source.clone(),
@@ -151,7 +156,7 @@ fn read_nodes(root: &Section<'_>, source: &PolicySource) -> Result<BTreeMap<Node
 }
 
 fn read_node(section: &Section<'_>, source: &PolicySource) -> Result<NodePolicy, PolicyError> {
-    section.expect_keys(NODE_KEYS, NODE_KEYS_YET)?;
+    section.expect_keys(NODE_KEYS, &[])?;
     Ok(NodePolicy {
         reads: read_patterns(section, "reads")?,
         writes: read_patterns(section, "writes")?,
@@ -159,6 +164,8 @@ fn read_node(section: &Section<'_>, source: &PolicySource) -> Result<NodePolicy,
         schema: section.get("schema").map(|it| read_schema(&it, source, Openness::Closed)).transpose()?,
         writer: flag(section, "writer")?,
         rollback: flag(section, "rollback")?,
+        tools: tools::read_globs(section, "tools")?,
+        budget: None,
     })
 }
 

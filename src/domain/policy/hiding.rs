@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::detect::Detectors;
 use super::model::Policy;
+use super::patterns::Patterns;
 use crate::domain::json::diff::{Change, leaves};
 use crate::domain::json::pointer::Pointer;
 
@@ -12,7 +14,8 @@ use crate::domain::json::pointer::Pointer;
 /// part tells what the other hides.
 #[derive(Debug)]
 pub struct Hiding<'p> {
-    policy: &'p Policy,
+    named: &'p Patterns,
+    detectors: &'p Detectors,
     /// Leaves in which something was found, and containers with a key in which something was: a container's keys
     /// are shown together or not at all.
     found: BTreeSet<Pointer>,
@@ -21,18 +24,26 @@ pub struct Hiding<'p> {
 impl<'p> Hiding<'p> {
     /// Of what the policy names, and of names in which something is found.
     pub(super) fn by_name(policy: &'p Policy) -> Self {
-        Self { policy, found: BTreeSet::new() }
+        Self { named: &policy.hidden, detectors: &policy.detectors, found: BTreeSet::new() }
     }
 
     /// Of these states together.
     pub fn of_states<'v>(policy: &'p Policy, states: impl IntoIterator<Item = &'v Value>) -> Self {
-        let mut hiding = Self::by_name(policy);
-        if !policy.detectors.is_empty() {
-            for state in states {
-                leaves(state).iter().for_each(|(pointer, leaf)| hiding.look(pointer, leaf));
+        Self::by_name(policy).having_looked_at(states)
+    }
+
+    /// Of what a tool is called with.
+    pub(super) fn of_arguments(policy: &'p Policy, arguments: &Value) -> Self {
+        Self { named: &policy.tools.hidden, ..Self::by_name(policy) }.having_looked_at([arguments])
+    }
+
+    fn having_looked_at<'v>(mut self, values: impl IntoIterator<Item = &'v Value>) -> Self {
+        if !self.detectors.is_empty() {
+            for value in values {
+                leaves(value).iter().for_each(|(pointer, leaf)| self.look(pointer, leaf));
             }
         }
-        hiding
+        self
     }
 
     /// Of both sides of these changes.
@@ -48,12 +59,12 @@ impl<'p> Hiding<'p> {
     }
 
     fn look(&mut self, pointer: &Pointer, leaf: &Value) {
-        if self.policy.detectors.find_in(leaf) {
+        if self.detectors.find_in(leaf) {
             self.found.insert(pointer.clone());
         }
         let mut prefix = Pointer::root();
         for token in pointer.tokens() {
-            if self.policy.detectors.find(&token) {
+            if self.detectors.find(&token) {
                 self.found.insert(prefix);
                 return;
             }
@@ -74,10 +85,10 @@ impl<'p> Hiding<'p> {
     }
 
     fn begins(&self, pointer: &Pointer) -> Option<Pointer> {
-        let hidden_here = |at: &Pointer| self.policy.hidden.covers(at) || self.found.contains(at);
+        let hidden_here = |at: &Pointer| self.named.covers(at) || self.found.contains(at);
         let mut prefix = Pointer::root();
         for token in pointer.tokens() {
-            if hidden_here(&prefix) || self.policy.detectors.find(&token) {
+            if hidden_here(&prefix) || self.detectors.find(&token) {
                 return Some(prefix);
             }
             prefix = prefix.child(&token);

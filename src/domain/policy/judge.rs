@@ -6,15 +6,17 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+use super::budget::{self, Breaches};
 use super::claims::Claims;
 use super::model::{NodePolicy, Policy};
 use super::outcome::Outcome;
-use super::request::{Asker, Request, RequestKind};
+use super::request::{Asker, Circumstances, Request, RequestKind};
 use super::rules::{self, Findings, Held, Matter};
 use super::shape::{self, Seen};
 use super::sight::{Sight, by_place, in_order, told};
 use super::verdict::{Audience, Judgement, Reason, ReasonCode, RejectCode, Violation};
 use super::view::project_by;
+use crate::domain::id::NodeId;
 use crate::domain::json::diff::{Change, diff};
 use crate::domain::json::patch::{Patch, PatchError};
 use crate::domain::json::pointer::Pointer;
@@ -32,7 +34,7 @@ const NOBODY: &str = "people would have to decide, and the policy has no [[appro
 /// Judges one request against the state it would change, of nobody in particular: a rule that asks who it is, or
 /// what came before in the thread, cannot be decided and so rejects.
 pub fn judge(policy: &Policy, before: &Value, request: &Request<'_>, limits: &StateLimits) -> Judgement {
-    judged(policy, before, request, None, limits)
+    judge_in(policy, before, request, &Circumstances::default(), limits)
 }
 
 /// Judges one request of one asker in one thread.
@@ -43,18 +45,19 @@ pub fn judge_for(
     asker: Asker<'_>,
     limits: &StateLimits,
 ) -> Judgement {
-    judged(policy, before, request, Some(asker), limits)
+    judge_in(policy, before, request, &Circumstances { asker: Some(asker), ..Circumstances::default() }, limits)
 }
 
-fn judged(
+/// Judges one request with all that is known around it.
+pub fn judge_in(
     policy: &Policy,
     before: &Value,
     request: &Request<'_>,
-    asker: Option<Asker<'_>>,
+    around: &Circumstances<'_>,
     limits: &StateLimits,
 ) -> Judgement {
     let Some(node) = policy.node(request.node) else { return refuse(NO_SUCH_NODE) };
-    let case = Case { policy, node, name: request.node.as_str(), asker, before, limits };
+    let case = Case { policy, node, name: request.node, around, before, limits };
     match request.kind {
         RequestKind::Propose { patch } => case.of_patch(patch, &[], Touched::Hold),
         RequestKind::Edit { patch } => case.of_patch(patch, &[ReasonCode::Edit], Touched::Hold),
@@ -83,8 +86,8 @@ enum Touched {
 struct Case<'a> {
     policy: &'a Policy,
     node: &'a NodePolicy,
-    name: &'a str,
-    asker: Option<Asker<'a>>,
+    name: &'a NodeId,
+    around: &'a Circumstances<'a>,
     before: &'a Value,
     limits: &'a StateLimits,
 }
@@ -127,10 +130,17 @@ impl<'p> Case<'p> {
         of_node.retain(|it| schema.binary_search_by(|other| by_place(other, it)).is_err());
         // What does not fit a schema often cannot be asked about either, and that is no news.
         let failed = if schema.is_empty() && of_node.is_empty() { rules.failed } else { Vec::new() };
-        let violations = [lists, form, schema, of_node, rules.denied, failed].concat();
+        let tool = self.around.tool.and_then(|it| self.policy.tool_violation(self.node, &it.name));
+        let budget = match touched {
+            Touched::Hold => budget::breaches(self.policy, self.node, self.name, self.around),
+            // A writer's result calls nothing and takes nothing.
+            Touched::Reject => Breaches::default(),
+        };
+        let tool = Vec::from_iter(tool);
+        let violations = [lists, form, schema, of_node, tool, rules.denied, failed, budget.denied].concat();
         match tried {
             Some(Ok(outcome)) if violations.is_empty() => {
-                self.decide(outcome, (&claims, &sight), always, rules.held, touched)
+                self.decide(outcome, (&claims, &sight), always, (rules.held, budget.held), touched)
             }
             _ => Judgement::Reject { violations },
         }
@@ -138,8 +148,8 @@ impl<'p> Case<'p> {
 
     /// What the rules say of a state that this would lead to.
     fn ask(&self, after: &Value, changes: &[Cow<'_, Change>], place: impl Fn(&Pointer) -> Pointer) -> Findings<'p> {
-        let Self { policy, name: node, asker, before, .. } = *self;
-        let matter = Matter { before, after, changes, node, asker };
+        let Self { policy, name, around, before, .. } = *self;
+        let matter = Matter { before, after, changes, node: name.as_str(), around };
         rules::ask(&policy.rules, &matter, |it| policy.cut(&place(it)))
     }
 
@@ -176,7 +186,7 @@ impl<'p> Case<'p> {
         outcome: Outcome,
         (claims, sight): (&Claims, &Sight<'_>),
         always: &[ReasonCode],
-        held: Vec<Held<'_>>,
+        (held, over): (Vec<Held<'_>>, Vec<Reason>),
         touched: Touched,
     ) -> Judgement {
         let protected = outcome.touched(&self.policy.protected, claims, &self.node.reads);
@@ -192,6 +202,7 @@ impl<'p> Case<'p> {
         // Every touch follows from what the request names or from what differs within the node's reads.
         reasons.extend(protected.iter().map(|(pattern, _)| Reason::protected(pattern, Audience::Everyone)));
         reasons.extend(held.iter().map(|it| Reason::of_rule(&it.rule.reason, Audience::Everyone)));
+        reasons.extend(over);
         let Outcome { after, changes, .. } = outcome;
         if reasons.is_empty() {
             return Judgement::Commit { after, changes, named };

@@ -5,6 +5,7 @@
 //! judged alike, and told alike.
 
 mod bounds;
+mod budget;
 mod claims;
 mod compile;
 mod detect;
@@ -23,6 +24,7 @@ mod shape;
 mod sight;
 mod source;
 mod toml_reader;
+mod tools;
 mod verdict;
 mod view;
 mod violation;
@@ -33,11 +35,11 @@ pub use error::{PolicyCode, PolicyError};
 pub use excerpt::excerpt;
 pub use hiding::Hiding;
 pub use initial::{Initial, judge_initial};
-pub use judge::{judge, judge_for};
+pub use judge::{judge, judge_for, judge_in};
 pub use model::{Approval, Comment, Covers, NodePolicy, Policy, Stage};
 pub use patterns::Patterns;
-pub use redact::{Effect, RedactedChange, RedactedLeaf, True, readable_leaves, redacted, redacted_by};
-pub use request::{Asker, Request, RequestKind};
+pub use redact::{Effect, RedactedChange, RedactedLeaf, True, readable_leaves, redacted, redacted_by, shown_arguments};
+pub use request::{Asker, Circumstances, Request, RequestKind};
 pub use source::PolicySource;
 pub use verdict::{Audience, Judgement, Reason, ReasonCode, RejectCode, Violation};
 pub use view::{changed_for, diff_for, project};

@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
+use super::budget::{Budget, Budgets};
 use super::detect::Detectors;
 use super::patterns::Patterns;
 use super::rules::Rule;
 use super::source::PolicySource;
+use super::tools::{ToolGlobs, ToolPolicy};
 pub(super) use super::violation::OnViolation;
 use crate::domain::chain::hash::Digest;
 use crate::domain::flow::Mode;
@@ -24,6 +26,8 @@ pub struct Policy {
     pub(super) protected: Patterns,
     pub(super) rules: Vec<Rule>,
     pub(super) on_violation: OnViolation,
+    pub(super) tools: ToolPolicy,
+    pub(super) budgets: Budgets,
     pub(super) nodes: BTreeMap<NodeId, NodePolicy>,
     pub(super) approval: Approval,
     pub(super) hidden: Patterns,
@@ -40,6 +44,9 @@ pub struct NodePolicy {
     pub(super) schema: Option<Schema>,
     pub(super) writer: bool,
     pub(super) rollback: bool,
+    /// Which tools it may call; none of its own if the policy does not say.
+    pub(super) tools: Option<ToolGlobs>,
+    pub(super) budget: Option<Budget>,
 }
 
 /// How people approve.

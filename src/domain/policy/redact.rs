@@ -8,6 +8,7 @@ use super::model::Policy;
 use crate::domain::id::NodeId;
 use crate::domain::json::diff::{Change, leaves};
 use crate::domain::json::pointer::Pointer;
+use crate::domain::tool::Tool;
 
 use super::view::project;
 
@@ -123,9 +124,18 @@ pub fn redacted_by(hiding: &Hiding<'_>, changes: &[Change]) -> Vec<RedactedChang
 
 /// What `node` will read, leaf by leaf, for people to see before they approve.
 pub fn readable_leaves(policy: &Policy, hiding: &Hiding<'_>, node: &NodeId, state: &Value) -> Vec<RedactedLeaf> {
-    let view = project(policy, node, state);
+    shown(hiding, &project(policy, node, state))
+}
+
+/// The arguments of a tool, leaf by leaf, without what `[tools] hide` covers and what the detectors find.
+pub fn shown_arguments(policy: &Policy, tool: &Tool) -> Vec<RedactedLeaf> {
+    let arguments = Value::Object(tool.arguments.clone());
+    shown(&Hiding::of_arguments(policy, &arguments), &arguments)
+}
+
+fn shown(hiding: &Hiding<'_>, value: &Value) -> Vec<RedactedLeaf> {
     let mut lines: Vec<RedactedLeaf> = Vec::new();
-    for (pointer, value) in leaves(&view) {
+    for (pointer, value) in leaves(value) {
         if !hiding.hides(&pointer) {
             lines.push(RedactedLeaf::Shown { pointer, value: value.clone() });
             continue;

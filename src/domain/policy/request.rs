@@ -6,6 +6,8 @@ use serde_json::Value;
 
 use crate::domain::id::NodeId;
 use crate::domain::json::patch::Patch;
+use crate::domain::tool::Tool;
+use crate::domain::usage::{Totals, Usage};
 
 /// A request to move a thread's state on.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +27,20 @@ pub struct Asker<'a> {
     pub owner: &'a str,
     /// The nodes of which something was committed in the thread.
     pub committed_nodes: &'a BTreeSet<NodeId>,
+}
+
+/// What is known around a request besides the state. What is left out is not known: a rule that asks about it has no
+/// answer.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Circumstances<'a> {
+    /// Who asks; nobody in particular, where a request is only supposed.
+    pub asker: Option<Asker<'a>>,
+    /// The tool that is called along with it.
+    pub tool: Option<&'a Tool>,
+    /// What it took.
+    pub usage: Usage,
+    /// What was used in the thread before; nothing, if left out.
+    pub spent: Option<&'a Totals>,
 }
 
 /// The kinds differ in what they carry, in whether they are always held, and in what they may touch.

@@ -9,6 +9,7 @@ mod oracles;
 mod properties;
 mod rules;
 mod schemas;
+mod tools;
 mod views;
 
 use serde_json::Value;

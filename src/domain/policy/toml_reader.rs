@@ -156,6 +156,23 @@ impl<'t> Item<'t> {
         })
     }
 
+    /// A whole number from 0, of any size that rows keep.
+    pub(super) fn whole(&self, max: u64) -> Result<u64, PolicyError> {
+        let integer = self.value.as_integer().ok_or_else(|| self.wrong_type("a whole number"))?;
+        let number = u64::from_str_radix(integer.as_str(), integer.radix()).ok();
+        number.filter(|it| *it <= max).ok_or_else(|| {
+            let message = format!("`{}` must be a number from 0 to {max}", self.name);
+            self.error(PolicyCode::BadValue, message)
+        })
+    }
+
+    /// A number as it is written.
+    pub(super) fn number(&self) -> Result<&'t str, PolicyError> {
+        let integer = self.value.as_integer().filter(|it| it.radix() == 10).map(toml::de::DeInteger::as_str);
+        let float = self.value.as_float().map(toml::de::DeFloat::as_str);
+        integer.or(float).ok_or_else(|| self.wrong_type("a number"))
+    }
+
     pub(super) fn duration(&self, range: RangeInclusive<Duration>) -> Result<Duration, PolicyError> {
         let text = self.text()?;
         let (low, high) = (words(*range.start()), words(*range.end()));

@@ -144,6 +144,8 @@ codes! {
         OrderRegressed = "order_regressed",
         /// A list of keyed items was changed otherwise than it may be.
         KeyedArray = "keyed_array",
+        /// The node may not call this tool.
+        ToolNotAllowed = "tool_not_allowed",
         /// A rule says no.
         RuleDenied = "rule_denied",
         /// A rule could not be evaluated.
@@ -164,6 +166,8 @@ codes! {
         Protected = "protected",
         /// A rule says so.
         Rule = "rule",
+        /// More is used than the policy lets pass by itself.
+        Budget = "budget",
         /// A reviewer rewrote a held request.
         Edit = "edit",
         /// A receipt is asked for the head as it stands.
@@ -196,6 +200,7 @@ impl Reason {
         let text = match code {
             ReasonCode::Protected => "a protected value is touched",
             ReasonCode::Rule => "a rule holds it",
+            ReasonCode::Budget => "more is used than the policy lets pass",
             ReasonCode::Edit => "a reviewer rewrote the request: people decide about the new one",
             ReasonCode::Reaffirm => "a receipt is asked for the state as it stands",
             ReasonCode::Rollback => "an earlier state is to stand again",

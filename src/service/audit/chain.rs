@@ -17,6 +17,7 @@ use crate::domain::keys::ThreadSecret;
 use crate::domain::review::HoldState;
 use crate::domain::thread::{Closed, HeadUse, Thread};
 use crate::domain::transition::{Identity, Outcome, StateContent, Transition, patch_digest};
+use crate::domain::usage::Totals;
 use crate::domain::write::WriteState;
 use crate::service::transitions::head_of;
 use crate::store::records::{version_id, write_row_id};
@@ -38,6 +39,7 @@ impl Audit<'_> {
         let mut at: Option<At> = None;
         let mut authors: BTreeSet<String> = BTreeSet::new();
         let mut committed_nodes = BTreeSet::new();
+        let mut spent = Some(Totals::default());
         let mut written_version = 0;
         for version in 0..=thread.head.version {
             let Some(next) = self.replay(thread, version, &secret, at.as_ref()) else { return };
@@ -45,6 +47,7 @@ impl Audit<'_> {
             self.add_authors(&next.entry, &mut authors);
             let transition = self.all.transitions.get(&next.entry.transition.to_string());
             committed_nodes.extend(transition.and_then(|it| it.record.statement.node.clone()));
+            spent = transition.and_then(|it| spent?.counting(&it.record.statement));
             if matches!(next.entry.gate, Gate::Written { .. }) {
                 written_version = version;
             }
@@ -57,6 +60,8 @@ impl Audit<'_> {
         self.expect(authors == thread.authors, Table::Threads, &thread.id, "its authors are not those of its chain");
         let same = committed_nodes == thread.committed_nodes;
         self.expect(same, Table::Threads, &thread.id, "its nodes are not those of its chain");
+        let same = spent.as_ref() == Some(&thread.spent);
+        self.expect(same, Table::Threads, &thread.id, "what it says was used is not what its chain says");
         let same = written_version == thread.written_version;
         self.expect(same, Table::Threads, &thread.id, "its last written version is not that of its chain");
         self.check_beyond(thread);
@@ -152,6 +157,9 @@ impl Audit<'_> {
         self.expect(statement.digest() == id, Table::Transitions, id, "the statement does not hash to the digest");
         let rationale = transition.rationale.as_ref().map(|it| Digest::of(Tag::Rationale, &[it.as_bytes()]));
         self.expect(rationale == statement.rationale, Table::Transitions, id, "its rationale is not the one stated");
+        let secret = self.keys.salt().thread_secret(statement.thread.as_str());
+        let tool = transition.tool.as_ref().map(|it| it.stated(&secret, &statement.proposal));
+        self.expect(tool == statement.tool, Table::Transitions, id, "its tool is not the one stated");
         let known = self.all.policies.contains_key(&statement.policy.to_string());
         self.expect(known, Table::Policies, statement.policy, "a transition was judged by it, and it is gone");
         let token = self.all.tokens.get(statement.principal.as_str()).map(|it| &it.record);
@@ -286,6 +294,7 @@ fn identity_of(transition: &Transition) -> Option<Digest> {
         format: transition.format,
         patch,
         attempt: statement.attempt.unwrap_or(1),
+        tool: transition.tool.as_ref(),
     };
     Some(identity.digest())
 }

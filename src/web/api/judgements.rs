@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 
 use super::body::{self, Bytes};
 use super::problem::Problem;
+use super::transitions::read_along;
 use crate::domain::id::{FlowId, NodeId};
 use crate::domain::json::patch::Format;
 use crate::domain::policy::{PolicySource, Supposed};
@@ -33,6 +34,14 @@ pub struct Suppose {
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     pub format: Option<Format>,
+    /// The tool that would be called along with it: `{name, arguments}`.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub tool: Option<Value>,
+    /// What it would have taken: `{tokens, cost}`, both optional.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub usage: Option<Value>,
     /// A policy to judge by instead of the active one, in TOML.
     #[serde(default)]
     pub policy: Option<String>,
@@ -55,7 +64,9 @@ pub async fn judge(
         let ask: Suppose = body::read(&app, &bytes)?;
         let candidate = ask.policy.map(|text| PolicySource { text, schemas: ask.schemas });
         let format = ask.format.unwrap_or_default();
-        let supposed = Supposed { state: &ask.state, node: &ask.node, format, patch: &ask.patch };
+        let (tool, usage) = read_along(ask.tool.as_ref(), ask.usage.as_ref())?;
+        let supposed =
+            Supposed { state: &ask.state, node: &ask.node, format, patch: &ask.patch, tool: tool.as_ref(), usage };
         Ok(HttpResponse::Ok().json(app.service.what_if(&flow, candidate.as_ref(), &supposed).await?))
     };
     done.await.map_err(|error| Problem::of(&request, error))

@@ -100,6 +100,12 @@ pub async fn read(
             "thread": overview.thread.id, "flow": overview.thread.flow, "status": overview.status,
             "version": head.version, "transition": head.transition, "owes": head.owes,
         });
+        // What other nodes do is nothing for an agent.
+        if machine.0.record.role != MachineRole::Agent {
+            let spent = overview.thread.spent.of_thread();
+            let cost = spent.cost_millionths.json();
+            answer["spent"] = json!({"calls": spent.calls, "tokens": spent.tokens, "cost": cost});
+        }
         if let Some(review) = &overview.review {
             answer["review"] = super::transitions::review_link(&app, review);
         }

@@ -17,7 +17,10 @@ use crate::domain::chain::hash::Digest;
 use crate::domain::id::{NodeId, ReviewId, ThreadId};
 use crate::domain::json::diff::Change;
 use crate::domain::json::patch::Format;
+use crate::domain::policy::RedactedLeaf;
 use crate::domain::review::Hold;
+use crate::domain::tool::Tool;
+use crate::domain::usage::{Malformed, Usage};
 use crate::service::error::{Error, Result as Done};
 use crate::service::proposals::{Asked, Proposal};
 use crate::service::transitions::Answer;
@@ -47,11 +50,11 @@ pub struct Propose {
     /// Which try, from 1.
     #[serde(default)]
     pub attempt: Option<u32>,
-    /// Not built yet: refused by name.
+    /// The tool that is called along with it: `{name, arguments}`.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub tool: Option<Value>,
-    /// Not built yet: refused by name.
+    /// What it took: `{tokens, cost}`, both optional.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub usage: Option<Value>,
@@ -96,18 +99,34 @@ pub async fn propose(
 }
 
 fn read_proposal(thread: ThreadId, ask: Propose) -> Done<Proposal> {
-    for (pointer, given) in [("/tool", &ask.tool), ("/usage", &ask.usage)] {
-        if given.is_some() {
-            return Err(Error::invalid(pointer, "tool and budget rules are not built yet; leave this out"));
-        }
+    if ask.reaffirm && (ask.tool.is_some() || ask.usage.is_some()) {
+        return Err(Error::invalid("", "reaffirm takes no tool and no usage"));
     }
+    let (tool, usage) = read_along(ask.tool.as_ref(), ask.usage.as_ref())?;
     let asked = match (ask.reaffirm, &ask.patch) {
         (true, Value::Object(patch)) if patch.is_empty() && ask.format.is_none() => Asked::Reaffirm,
         (true, _) => return Err(Error::invalid("/patch", "reaffirm takes an empty patch and no format")),
         (false, _) => Asked::Patch { format: ask.format.unwrap_or(Format::Merge), patch: ask.patch },
     };
     let attempt = ask.attempt.unwrap_or(1);
-    Ok(Proposal { thread, node: ask.node, parent: ask.parent, ask: asked, attempt, rationale: ask.rationale })
+    Ok(Proposal {
+        thread,
+        node: ask.node,
+        parent: ask.parent,
+        ask: asked,
+        attempt,
+        rationale: ask.rationale,
+        tool,
+        usage,
+    })
+}
+
+/// What comes along with a proposal: a tool and what it took.
+pub fn read_along(tool: Option<&Value>, usage: Option<&Value>) -> Done<(Option<Tool>, Usage)> {
+    let below = |at: &str, wrong: Malformed| Error::invalid(&format!("{at}{}", wrong.pointer), wrong.detail);
+    let tool = tool.map(Tool::read).transpose().map_err(|it| below("/tool", it))?;
+    let usage = usage.map(Usage::read).transpose().map_err(|it| below("/usage", it))?;
+    Ok((tool, usage.unwrap_or_default()))
 }
 
 /// Asks for an ancestor's state again.
@@ -123,7 +142,16 @@ pub async fn roll_back(
         let thread: ThreadId = body::name("/thread", &thread)?;
         let ask: RollBack = body::read(&app, &bytes)?;
         let (asked, attempt) = (Asked::Rollback { to_version: ask.to_version }, ask.attempt.unwrap_or(1));
-        let proposal = Proposal { thread, node: ask.node, parent: ask.parent, ask: asked, attempt, rationale: None };
+        let proposal = Proposal {
+            thread,
+            node: ask.node,
+            parent: ask.parent,
+            ask: asked,
+            attempt,
+            rationale: None,
+            tool: None,
+            usage: Usage::default(),
+        };
         answer(&app, app.service.propose(&machine.0, &proposal).await?)
     };
     done.await.map_err(|error| Problem::of(&request, error))
@@ -163,6 +191,13 @@ pub fn review_link(app: &App, review: &ReviewId) -> Value {
     json!({"id": review, "url": format!("{}/reviews/{review}", app.service.public_url())})
 }
 
+fn leaf_json(leaf: &RedactedLeaf) -> Value {
+    match leaf {
+        RedactedLeaf::Shown { pointer, value } => json!({"pointer": pointer, "value": value}),
+        RedactedLeaf::Hidden { pointer } => json!({"pointer": pointer, "hidden": true}),
+    }
+}
+
 fn diff_json(diff: &[Change]) -> Value {
     let line = |change: &Change| {
         let mut line = json!({"pointer": change.pointer});
@@ -194,6 +229,10 @@ pub async fn read(
             "transition": digest, "thread": told.thread, "status": told.status,
             "statement": told.statement, "entry": told.entry,
         });
+        let is_own = told.statement.principal == token.principal();
+        if let (Some(arguments), true) = (&told.arguments, is_own || token.role != MachineRole::Agent) {
+            answer["arguments"] = arguments.iter().map(leaf_json).collect();
+        }
         answer["diff"] = match token.role {
             MachineRole::Agent => diff_json(&app.service.visible_to(token, &told).await?),
             _ => json!(told.redacted),

@@ -83,6 +83,8 @@ pub async fn page(app: &App, visitor: &Visitor, facts: &ReviewFacts, again: &Aga
         rows: shown.rows.changed,
         unchanged: shown.rows.unchanged,
         arrays: shown.rows.arrays,
+        call: facts.call.as_ref().map(change::call),
+        usage: change::usage(&facts.transition.statement),
         rationale: facts.transition.rationale.as_deref().map(|it| change::rationale(&facts.policy, it)),
         stages: standing::stages(facts),
         timeline: story::timeline(facts),

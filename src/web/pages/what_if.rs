@@ -18,6 +18,7 @@ use crate::domain::json::canonical::canonical;
 use crate::domain::json::parse::{Limits, parse};
 use crate::domain::json::patch::Format;
 use crate::domain::policy::{RedactedChange, Supposed, Verdict, WhatIf};
+use crate::domain::usage::Usage;
 use crate::service::error::{Error, Result};
 use crate::web::app::App;
 
@@ -68,7 +69,9 @@ async fn judged(app: &App, form: &WhatIfFields) -> Result<std::result::Result<Wh
         Ok(asked) => asked,
         Err(problem) => return Ok(Err(problem)),
     };
-    let supposed = Supposed { state: &asked.state, node: &asked.node, format: asked.format, patch: &asked.patch };
+    let (tool, usage) = (None, Usage::default());
+    let supposed =
+        Supposed { state: &asked.state, node: &asked.node, format: asked.format, patch: &asked.patch, tool, usage };
     match app.service.what_if(&asked.flow, None, &supposed).await {
         Ok(told) => Ok(Ok(told)),
         Err(Error::NotFound(_)) => Ok(Err("There is no such flow any more: choose another.".to_owned())),

@@ -7,8 +7,9 @@ use super::super::error::{PolicyCode, PolicyError};
 use super::super::model::{Approval, OnViolation};
 use super::super::rules::{Rule, Then};
 use super::super::toml_reader::{Item, Section};
+use super::tools::read_globs;
 
-pub(super) const RULE_KEYS: &[&str] = &["name", "when", "then", "reason"];
+pub(super) const RULE_KEYS: &[&str] = &["name", "tools", "when", "then", "reason"];
 
 pub(super) fn read_rules(root: &Section<'_>, approval: &Approval) -> Result<Vec<Rule>, PolicyError> {
     let Some(list) = root.get("rules") else { return Ok(Vec::new()) };
@@ -35,13 +36,14 @@ fn read_rule(item: &Item<'_>, approval: &Approval) -> Result<Rule, PolicyError> 
         Some(name) => words(&name, bounds::RULE_NAME_CHARS_MAX)?,
         None => item.name().to_owned(),
     };
-    Rule::new(name, when.text()?, then, reason).map_err(|why| {
+    let tools = read_globs(&section, "tools")?;
+    Rule::new(name, when.text()?, then, reason, tools).map_err(|why| {
         let message = format!("`{}`: {why}", when.name());
         when.error(PolicyCode::BadRule, message)
     })
 }
 
-fn read_then(section: &Section<'_>, approval: &Approval) -> Result<Then, PolicyError> {
+pub(super) fn read_then(section: &Section<'_>, approval: &Approval) -> Result<Then, PolicyError> {
     let item = section.require("then", "what follows: then = \"hold\" or then = \"deny\"")?;
     match item.text()? {
         "deny" => Ok(Then::Deny),

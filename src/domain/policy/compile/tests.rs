@@ -110,7 +110,6 @@ fn the_guide_names_every_key() {
         KEYS,
         KEYS_YET,
         NODE_KEYS,
-        NODE_KEYS_YET,
         APPROVAL_KEYS,
         APPROVAL_KEYS_YET,
         STAGE_KEYS,
@@ -118,6 +117,9 @@ fn the_guide_names_every_key() {
         REDACTION_KEYS,
         REDACTION_KEYS_YET,
         rules::RULE_KEYS,
+        tools::TOOLS_KEYS,
+        tools::BUDGETS_KEYS,
+        tools::BUDGET_KEYS,
     ] {
         for key in keys {
             let named =
@@ -186,8 +188,6 @@ fn what_is_not_built_yet_is_refused_by_name() {
         ("approval.escalate_to", "[approval]\nescalate_to = []"),
         ("approval.stages[0].passkey", "[[approval.stages]]\ngroups = [\"a\"]\npasskey = false"),
         ("redaction.reveal_to", "[redaction]\nreveal_to = []"),
-        ("tools", "[tools]"),
-        ("budgets", "[budgets]"),
     ] {
         let error = error(&format!("flow = \"f\"\n{text}"));
         assert_eq!(error.code, PolicyCode::NotBuilt, "{text}");

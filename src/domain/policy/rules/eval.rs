@@ -9,7 +9,7 @@ use super::expr::{Const, Expr, Fact, Function, Operator, Quantifier};
 use super::meter::{Done, Meter, Stop};
 use super::value::Val;
 use crate::domain::json::diff::Change;
-use crate::domain::policy::request::Asker;
+use crate::domain::policy::request::Circumstances;
 
 /// What a condition is about.
 #[derive(Clone, Copy)]
@@ -18,7 +18,7 @@ pub(super) struct Scene<'a> {
     pub(super) after: &'a Value,
     pub(super) change: Option<&'a Change>,
     pub(super) node: &'a str,
-    pub(super) asker: Option<Asker<'a>>,
+    pub(super) around: &'a Circumstances<'a>,
 }
 
 /// One evaluation.
@@ -46,7 +46,7 @@ impl<'a> Evaluation<'a, '_> {
         match expr {
             Expr::Const(it) => Ok(constant(it)),
             Expr::Fact(it) => self.fact(*it),
-            Expr::HasFact(it) => Ok(Val::Bool(self.side(*it)?.is_some())),
+            Expr::HasFact(it) => Ok(Val::Bool(self.maybe(*it)?.is_some())),
             Expr::Local(slot) => self.locals.get(*slot).cloned().ok_or(Stop::Failed),
             Expr::Member(of, name) => self.member(of, name)?.unwrap_or(Err(Stop::Failed)),
             Expr::Has(of, name) => Ok(Val::Bool(self.member(of, name)?.is_some())),
@@ -79,24 +79,31 @@ impl<'a> Evaluation<'a, '_> {
         }
     }
 
-    fn fact(&mut self, fact: Fact) -> Done<Val<'a>> {
-        let asker = || self.scene.asker.ok_or(Stop::Failed);
-        match fact {
-            Fact::Object => Val::of(self.scene.after),
-            Fact::OldObject => Val::of(self.scene.before),
-            Fact::Path => Ok(text(self.scene.change.ok_or(Stop::Failed)?.pointer.as_str())),
-            Fact::Before | Fact::After => self.side(fact)?.map_or(Err(Stop::Failed), Val::of),
-            Fact::Node => Ok(text(self.scene.node)),
-            Fact::PrincipalId => Ok(text(asker()?.principal)),
-            Fact::PrincipalOwner => Ok(text(asker()?.owner)),
-            Fact::CommittedNodes => Ok(Val::Names(asker()?.committed_nodes)),
-        }
+    fn fact(&self, fact: Fact) -> Done<Val<'a>> {
+        self.maybe(fact)?.unwrap_or(Err(Stop::Failed))
     }
 
-    /// One side of the change.
-    fn side(&self, fact: Fact) -> Done<Option<&'a Value>> {
-        let change = self.scene.change.ok_or(Stop::Failed)?;
-        Ok(if fact == Fact::Before { change.before.as_ref() } else { change.after.as_ref() })
+    /// `None` if the request lacks it. What nobody knows is an error even so.
+    fn maybe(&self, fact: Fact) -> Done<Option<Done<Val<'a>>>> {
+        let Scene { before, after, change, node, around } = self.scene;
+        let change = || change.ok_or(Stop::Failed);
+        let asker = || around.asker.ok_or(Stop::Failed);
+        let is = |it| Ok(Some(Ok(it)));
+        match fact {
+            Fact::Object => Ok(Some(Val::of(after))),
+            Fact::OldObject => Ok(Some(Val::of(before))),
+            Fact::Path => is(text(change()?.pointer.as_str())),
+            Fact::Before => Ok(change()?.before.as_ref().map(Val::of)),
+            Fact::After => Ok(change()?.after.as_ref().map(Val::of)),
+            Fact::Node => is(text(node)),
+            Fact::PrincipalId => is(text(asker()?.principal)),
+            Fact::PrincipalOwner => is(text(asker()?.owner)),
+            Fact::CommittedNodes => is(Val::Names(asker()?.committed_nodes)),
+            Fact::ToolName => Ok(around.tool.map(|it| Ok(text(it.name.as_str())))),
+            Fact::ToolArguments => Ok(around.tool.map(|it| Ok(Val::Map(&it.arguments)))),
+            Fact::Tokens => Ok(around.usage.tokens.map(|it| i64::try_from(it).map(Val::Int).map_err(|_| Stop::Failed))),
+            Fact::Cost => Ok(around.usage.cost.map(|it| Ok(Val::Double(it.double())))),
+        }
     }
 
     /// `None` if the map has no such member.

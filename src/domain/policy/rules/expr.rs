@@ -7,7 +7,7 @@ pub(super) enum Expr {
     Const(Const),
     /// Something about the request.
     Fact(Fact),
-    /// Whether a change has the side.
+    /// Whether there is such a fact.
     HasFact(Fact),
     /// The variable of a quantifier; the outermost is 0.
     Local(usize),
@@ -70,9 +70,22 @@ pub(super) enum Fact {
     PrincipalOwner,
     /// The nodes of which something was committed in the thread.
     CommittedNodes,
+    /// The name of the tool that is called.
+    ToolName,
+    /// What it is called with.
+    ToolArguments,
+    /// The tokens that the request took.
+    Tokens,
+    /// What it cost.
+    Cost,
 }
 
 impl Fact {
+    /// Whether a request can lack it, so that `has` is a question.
+    pub(super) const fn can_be_missing(self) -> bool {
+        matches!(self, Self::Before | Self::After | Self::ToolName | Self::ToolArguments | Self::Tokens | Self::Cost)
+    }
+
     /// Whether it is a fact of one change, so that the rule is asked for each.
     pub(super) const fn is_of_a_change(self) -> bool {
         matches!(self, Self::Path | Self::Before | Self::After)

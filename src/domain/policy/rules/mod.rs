@@ -19,10 +19,12 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::bounds;
-use super::request::Asker;
+use super::request::Circumstances;
+use super::tools::ToolGlobs;
 use super::verdict::{RejectCode, Violation};
 use crate::domain::json::diff::Change;
 use crate::domain::json::pointer::Pointer;
+use crate::domain::tool::Tool;
 use eval::{Scene, holds};
 use expr::Expr;
 use meter::{Meter, Stop};
@@ -38,6 +40,8 @@ pub(super) struct Rule {
     pub(super) reason: String,
     when: Expr,
     asked: Asked,
+    /// Which calls it is about; all requests, if it does not say.
+    tools: Option<ToolGlobs>,
 }
 
 /// What follows if the condition holds.
@@ -66,7 +70,7 @@ pub(super) struct Matter<'a> {
     pub(super) after: &'a Value,
     pub(super) changes: &'a [Cow<'a, Change>],
     pub(super) node: &'a str,
-    pub(super) asker: Option<Asker<'a>>,
+    pub(super) around: &'a Circumstances<'a>,
 }
 
 /// What the rules say, in the policy's order.
@@ -88,7 +92,13 @@ pub(super) struct Held<'a> {
 
 impl Rule {
     /// Reads the condition; what is wrong with it is told to who wrote it.
-    pub(super) fn new(name: String, when: &str, then: Then, reason: String) -> Result<Self, String> {
+    pub(super) fn new(
+        name: String,
+        when: &str,
+        then: Then,
+        reason: String,
+        tools: Option<ToolGlobs>,
+    ) -> Result<Self, String> {
         let when = read::read(when)?;
         let of_a_change =
             when.any(&mut |it| matches!(it, Expr::Fact(fact) | Expr::HasFact(fact) if fact.is_of_a_change()));
@@ -97,7 +107,12 @@ impl Rule {
             None if of_a_change => Asked::EachChange,
             None => Asked::Once,
         };
-        Ok(Self { name, then, reason, when, asked })
+        Ok(Self { name, then, reason, when, asked, tools })
+    }
+
+    /// Whether it is about a request with such a tool, or none.
+    fn is_about(&self, tool: Option<&Tool>) -> bool {
+        self.tools.as_ref().is_none_or(|globs| tool.is_some_and(|it| globs.covers(&it.name)))
     }
 
     pub(super) fn denial(&self, pointer: Pointer) -> Violation {
@@ -115,7 +130,7 @@ impl Rule {
 pub(super) fn ask<'a>(rules: &'a [Rule], matter: &Matter<'_>, place: impl Fn(&Pointer) -> Pointer) -> Findings<'a> {
     let mut meter = Meter::new();
     let mut findings = Findings::default();
-    for rule in rules {
+    for rule in rules.iter().filter(|it| it.is_about(matter.around.tool)) {
         let mut places: Vec<Pointer> = Vec::new();
         let about: &mut dyn Iterator<Item = Option<&Change>> = match &rule.asked {
             Asked::Once => &mut std::iter::once(None),
@@ -126,8 +141,8 @@ pub(super) fn ask<'a>(rules: &'a [Rule], matter: &Matter<'_>, place: impl Fn(&Po
         };
         for change in about {
             let at = change.map(|it| place(&it.pointer)).unwrap_or_default();
-            let Matter { before, after, node, asker, .. } = *matter;
-            match holds(&rule.when, Scene { before, after, change, node, asker }, &mut meter) {
+            let Matter { before, after, node, around, .. } = *matter;
+            match holds(&rule.when, Scene { before, after, change, node, around }, &mut meter) {
                 Ok(false) => {}
                 Ok(true) if rule.then == Then::Deny => push(&mut findings.denied, rule.denial(at)),
                 Ok(true) => places.push(at),

@@ -11,7 +11,7 @@ use super::super::bounds;
 use super::expr::{Const, Expr, Fact, Function, Operator, Quantifier};
 use super::nesting;
 
-const VARIABLES: &str = "object, oldObject, change, node, principal and thread";
+const VARIABLES: &str = "object, oldObject, change, node, principal, thread, tool and usage";
 const FUNCTIONS: &str = "has, size, type, int, double, contains, startsWith, endsWith, lowerAscii, upperAscii, all, \
                          exists and exists_one";
 const TYPES: [&str; 8] = ["bool", "double", "int", "list", "map", "null_type", "string", "type"];
@@ -93,7 +93,7 @@ impl Reading {
             };
             return match (select.test, fact) {
                 (false, fact) => Ok(Expr::Fact(*fact)),
-                (true, Fact::Before | Fact::After) => Ok(Expr::HasFact(*fact)),
+                (true, fact) if fact.can_be_missing() => Ok(Expr::HasFact(*fact)),
                 (true, _) => Err(format!("`{name}.{field}` is always there: leave `has` out")),
             };
         }
@@ -179,6 +179,8 @@ fn members(name: &str) -> Option<&'static [(&'static str, Fact)]> {
     match name {
         "change" => Some(&[("path", Fact::Path), ("before", Fact::Before), ("after", Fact::After)]),
         "principal" => Some(&[("id", Fact::PrincipalId), ("owner", Fact::PrincipalOwner)]),
+        "tool" => Some(&[("name", Fact::ToolName), ("arguments", Fact::ToolArguments)]),
+        "usage" => Some(&[("tokens", Fact::Tokens), ("cost", Fact::Cost)]),
         "thread" => Some(&[("committed_nodes", Fact::CommittedNodes)]),
         _ => None,
     }

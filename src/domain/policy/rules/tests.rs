@@ -7,6 +7,7 @@ use super::meter::{Meter, Stop};
 use super::read::read;
 use super::*;
 use crate::domain::id::NodeId;
+use crate::domain::policy::Asker;
 
 fn object() -> Value {
     json!({
@@ -20,7 +21,7 @@ fn object() -> Value {
 fn asked(when: &str) -> Result<bool, Stop> {
     let expr = read(when).unwrap_or_else(|why| panic!("{when}: {why}"));
     let (before, after) = (json!({}), object());
-    let scene = Scene { before: &before, after: &after, change: None, node: "n", asker: None };
+    let scene = Scene { before: &before, after: &after, change: None, node: "n", around: &Circumstances::default() };
     holds(&expr, scene, &mut Meter::new())
 }
 
@@ -238,8 +239,9 @@ fn brackets_are_counted_outside_of_texts_and_comments() {
 fn a_judgement_costs_no_more_than_it_may() {
     let state = json!({"l": (0..3_000).collect::<Vec<_>>()});
     let changes = [Change { pointer: Pointer::root().child("l"), before: None, after: None }].map(Cow::Owned);
-    let matter = Matter { before: &state, after: &state, changes: &changes, node: "n", asker: None };
-    let rule = |when: &str| Rule::new(when.to_owned(), when, Then::Deny, "no".to_owned()).unwrap();
+    let matter =
+        Matter { before: &state, after: &state, changes: &changes, node: "n", around: &Circumstances::default() };
+    let rule = |when: &str| Rule::new(when.to_owned(), when, Then::Deny, "no".to_owned(), None).unwrap();
     let rules = [
         rule("object == oldObject && false"),
         rule("object.l.all(a, object.l.all(b, a + b >= 0))"),
@@ -263,7 +265,7 @@ fn what_is_spent_stays_spent() {
 fn spent_steps_are_not_made_up_for_by_a_side_that_decides() {
     let state = json!({"l": (0..3_000).collect::<Vec<_>>()});
     let expr = read("object.l.all(a, object.l.all(b, true)) || true").unwrap();
-    let scene = Scene { before: &state, after: &state, change: None, node: "n", asker: None };
+    let scene = Scene { before: &state, after: &state, change: None, node: "n", around: &Circumstances::default() };
     assert_eq!(holds(&expr, scene, &mut Meter::new()), Err(Stop::Spent));
 }
 
@@ -286,6 +288,7 @@ fn a_rule_of_one_path_is_asked_for_that_path_alone() {
 fn the_askers_facts_are_what_they_are_called() {
     let nodes: BTreeSet<_> = ["approver", "planner"].map(|it| NodeId::try_from(it).unwrap()).into();
     let asker = Asker { principal: "token-1", owner: "team", committed_nodes: &nodes };
+    let around = Circumstances { asker: Some(asker), ..Circumstances::default() };
     let (before, after) = (json!({"v": 1}), json!({"v": 2}));
     let change = Change { pointer: Pointer::root().child("v"), before: Some(json!(1)), after: None };
     for (when, holds_) in [
@@ -298,7 +301,7 @@ fn the_askers_facts_are_what_they_are_called() {
         ("type(change.before) == int && type(change.path) == string", true),
     ] {
         let expr = read(when).unwrap();
-        let scene = Scene { before: &before, after: &after, change: Some(&change), node: "n", asker: Some(asker) };
+        let scene = Scene { before: &before, after: &after, change: Some(&change), node: "n", around: &around };
         assert_eq!(holds(&expr, scene, &mut Meter::new()), Ok(holds_), "{when}");
     }
 }

@@ -6,9 +6,11 @@ use super::{is_committed, is_held, patch, refused};
 use crate::domain::id::NodeId;
 use crate::domain::json::patch::Format;
 use crate::domain::policy::{
-    Asker, Instruction, Judgement, OnViolation, Policy, PolicySource, RejectCode, Request, RequestKind, StateLimits,
-    judge, judge_for,
+    Asker, Circumstances, Instruction, Judgement, OnViolation, Policy, PolicySource, RejectCode, Request, RequestKind,
+    StateLimits, judge, judge_for, judge_in,
 };
+use crate::domain::tool::Tool;
+use crate::domain::usage::{Totals, Usage};
 
 const GUIDE: &str = include_str!("../../../../docs/policy.md");
 
@@ -83,6 +85,33 @@ fn what_the_guide_says_of_its_rules_is_so() {
     }
     let confirm = json!({"payment": {"confirmed": true}});
     assert!(is_committed(&by_planner(&policy, &json!({}), &confirm, &["approver"])));
+}
+
+#[test]
+fn what_the_guide_says_of_tools_and_budgets_is_so() {
+    let text = section("## Tools and budgets");
+    let (policy, rows) = (policies(text).remove(0), rows(text));
+    assert!(rows.len() >= 10, "{}", rows.len());
+    for (committed, sent, outcome) in rows {
+        let spent = committed.as_array().unwrap().iter().fold(Totals::default(), |totals, usage| {
+            totals.counting(&super::tools::statement("planner", false, usage.clone())).unwrap()
+        });
+        let tool = sent.get("tool").map(|it| Tool::read(it).unwrap());
+        let usage = sent.get("usage").map(|it| Usage::read(it).unwrap()).unwrap_or_default();
+        let around = Circumstances { asker: None, tool: tool.as_ref(), usage, spent: Some(&spent) };
+        let (planner, nothing) = (NodeId::try_from("planner").unwrap(), patch(Format::Merge, json!({})));
+        let request = Request { node: &planner, kind: RequestKind::Propose { patch: &nothing } };
+        match (judge_in(&policy, &json!({}), &request, &around, &StateLimits::default()), outcome) {
+            (Judgement::Commit { .. }, "commits") => {}
+            (Judgement::Hold { reasons, .. }, _) if outcome.starts_with("held") => {
+                assert_eq!(reasons[0].text, quoted(outcome)[0]);
+            }
+            (Judgement::Reject { violations }, _) if outcome.starts_with("rejected") => {
+                assert!(violations.iter().all(|it| it.code.as_str() == quoted(outcome)[0]), "{sent}: {violations:?}");
+            }
+            (judged, _) => panic!("{sent}: {outcome}, but {judged:?}"),
+        }
+    }
 }
 
 fn by_planner(policy: &Policy, before: &Value, sent: &Value, committed: &[&str]) -> Judgement {

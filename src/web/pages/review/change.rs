@@ -3,18 +3,22 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 
+use crate::domain::chain::statement::Statement;
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::policy::{Policy, RedactedLeaf};
 use crate::domain::review::{Hold, HoldReason};
+use crate::domain::usage::Usage;
 use crate::service::error::{Error, Result};
-use crate::service::review_page::{ReviewFacts, WriterView};
+use crate::service::review_page::{self as service, ReviewFacts, WriterView};
 use crate::web::pages::parts::{HEADLINE_CHANGES, intent, pattern_of, place};
 use crate::web::pages::view::headline::{HeadChange, Headline};
 use crate::web::pages::view::opening::{ReadRow, Row, Rows};
-use crate::web::pages::view::review::{Fact, Proof, Rationale, Reason, WriterReads};
+use crate::web::pages::view::review::{Argument, Arguments, Call, Fact, Proof, Rationale, Reason, WriterReads};
 use crate::web::pages::view::shell::Hash;
 use crate::web::pages::view::text::{Json, Line, Path, Prose};
 
@@ -85,6 +89,32 @@ pub fn reasons(hold: &Hold) -> Vec<Reason> {
         }
     };
     hold.reasons.iter().map(reason).collect()
+}
+
+/// The tool that is called along with it.
+pub fn call(call: &service::Call) -> Call {
+    let part = |leaf: &RedactedLeaf| match leaf {
+        RedactedLeaf::Hidden { pointer } => Argument { path: Path::new(pointer.to_string()), value: None },
+        RedactedLeaf::Shown { pointer, value } => {
+            Argument { path: Path::new(pointer.to_string()), value: Some(Json::new(canonical(value))) }
+        }
+    };
+    let arguments = match &call.arguments {
+        service::Arguments::Whole { value, salt } => {
+            Arguments::Whole { value: Json::new(canonical(value)), salt: URL_SAFE_NO_PAD.encode(salt) }
+        }
+        service::Arguments::Parts(parts) => Arguments::Parts(parts.iter().map(part).collect()),
+    };
+    Call { name: Line::new(call.name.as_str()), arguments }
+}
+
+/// What the agent says it used.
+pub fn usage(statement: &Statement) -> Option<Line> {
+    let usage = Usage::read(statement.usage.as_ref()?).ok()?;
+    let tokens = usage.tokens.map(|it| format!("{it} tokens"));
+    let cost = usage.cost.map(|it| format!("a cost of {}", it.text()));
+    let told: Vec<String> = tokens.into_iter().chain(cost).collect();
+    Some(Line::new(told.join(" and ")))
 }
 
 /// What the agent says, without what the policy's detectors find.

@@ -41,6 +41,10 @@ pub struct ReviewPage {
     pub unchanged: Vec<UnchangedRow>,
     /// Which places are arrays, before and after.
     pub arrays: Arrays,
+    /// The tool that the agent calls along with it.
+    pub call: Option<Call>,
+    /// What the agent says it used.
+    pub usage: Option<Line>,
     /// What the agent says of it.
     pub rationale: Option<Rationale>,
     /// The stages of the approval, in order.
@@ -135,6 +139,38 @@ pub struct Reason {
     pub path: Option<Path>,
     /// What is the matter with it: "is protected", "payment.amount above 1000 requires approval".
     pub words: Line,
+}
+
+/// A call of a tool.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// Which.
+    pub name: Line,
+    /// With what.
+    pub arguments: Arguments,
+}
+
+/// What a tool is called with.
+#[derive(Clone, Debug)]
+pub enum Arguments {
+    /// All of it.
+    Whole {
+        /// The arguments.
+        value: Json,
+        /// What they were committed to with, base64url.
+        salt: String,
+    },
+    /// Leaf by leaf, without what is hidden.
+    Parts(Vec<Argument>),
+}
+
+/// One of them.
+#[derive(Clone, Debug)]
+pub struct Argument {
+    /// Which.
+    pub path: Path,
+    /// Its value, if it is shown.
+    pub value: Option<Json>,
 }
 
 /// What a writer node would read.

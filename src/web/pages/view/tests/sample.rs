@@ -1,5 +1,7 @@
 //! Screens with what a real flow would put there.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use super::commit::{View, canonical, half, hash, touches};
@@ -7,11 +9,18 @@ use crate::web::pages::view::headline::{HeadChange, Headline, Intent};
 use crate::web::pages::view::inbox::Urgency;
 use crate::web::pages::view::opening::{Protection, Rows};
 use crate::web::pages::view::review::{
-    CommentWish, Deciding, DecisionForm, Fact, Progress, Proof, Rationale, Reason, ReviewPage, Stage, Standing,
-    TimelineItem, WriteDoubt, WriterReads,
+    Arguments, Call, CommentWish, Deciding, DecisionForm, Fact, Progress, Proof, Rationale, Reason, ReviewPage, Stage,
+    Standing, TimelineItem, WriteDoubt, WriterReads,
 };
 use crate::web::pages::view::shell::{Account, Hash, Moment, Shell, Tone};
 use crate::web::pages::view::text::{Json, Line, Path, Prose};
+
+/// What the sample's tool is called with, and the salt that this is committed to under.
+const TOOL_SALT: [u8; 32] = [3; 32];
+
+fn arguments() -> Value {
+    json!({"10": 1, "9": 2, "to": "user 42"})
+}
 
 pub fn moment(iso: &str, words: &str, distance: &str) -> Moment {
     Moment { iso: iso.to_owned(), words: words.to_owned(), distance: distance.to_owned() }
@@ -106,7 +115,7 @@ impl Case {
         let rationale = self.rationale.map(|it| hash("countersign.rationale.v1", &[it.as_bytes()]));
         json!({"type": "propose", "flow": "payments", "policy": zeros("a"), "thread": "order-8812", "version": 4,
             "parent": zeros("b"), "node": "planner", "principal": "tok_3f9a", "proposal": "6d0f8a35-0c43-4f6e-9b0a-3a2d2f0a8c11",
-            "attempt": 1, "from": from, "to": to, "tool": {"name": "lookup", "args": {"10": 1, "9": 2}}, "usage": null,
+            "attempt": 1, "from": from, "to": to, "tool": {"name": "lookup", "arguments": hash("countersign.arguments.v1", &[&TOOL_SALT, canonical(&arguments()).as_bytes()])}, "usage": null,
             "rationale": rationale, "supersedes": null, "restores": null, "write_id": null,
             "proposed_at": "2026-11-03T14:20:11.123Z"})
     }
@@ -139,6 +148,14 @@ impl Case {
             rows: rows.changed,
             unchanged: rows.unchanged,
             arrays: rows.arrays,
+            call: Some(Call {
+                name: line("lookup"),
+                arguments: Arguments::Whole {
+                    value: Json::new(canonical(&arguments())),
+                    salt: URL_SAFE_NO_PAD.encode(TOOL_SALT),
+                },
+            }),
+            usage: Some(line("1200 tokens")),
             rationale: self.rationale.map(|it| Rationale::Whole(Prose::new(it))),
             stages: stages(),
             timeline: timeline(),

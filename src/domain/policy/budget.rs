@@ -1,0 +1,138 @@
+//! Budgets: what one request, one node and one thread may use, by what agents say of it.
+
+use super::model::{NodePolicy, Policy};
+use super::request::Circumstances;
+use super::rules::Then;
+use super::verdict::{Audience, Reason, ReasonCode, RejectCode, Violation};
+use crate::domain::id::NodeId;
+use crate::domain::json::pointer::Pointer;
+use crate::domain::usage::{Cost, Spent, Usage};
+
+/// One table of bounds. What is left out is not bounded.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Budget {
+    pub(super) calls: Option<u64>,
+    pub(super) tokens: Option<u64>,
+    pub(super) cost: Option<Cost>,
+    pub(super) then: Then,
+}
+
+/// `[budgets]`
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Budgets {
+    pub(super) call: Option<Budget>,
+    pub(super) node: Option<Budget>,
+    pub(super) thread: Option<Budget>,
+}
+
+/// What a request does to the budgets.
+#[derive(Debug, Default)]
+pub(super) struct Breaches {
+    /// What rejects it.
+    pub(super) denied: Vec<Violation>,
+    /// What people are asked about.
+    pub(super) held: Vec<Reason>,
+}
+
+/// Of whom something is counted.
+#[derive(Clone, Copy)]
+enum Level {
+    Call,
+    Node,
+    Thread,
+}
+
+/// What is counted.
+#[derive(Clone, Copy)]
+enum Measure {
+    Calls,
+    Tokens,
+    Cost,
+}
+
+const UNTOLD_TOKENS: &str = "the policy bounds tokens: say with `usage.tokens` how many this took";
+const UNTOLD_COST: &str = "the policy bounds what things cost: say with `usage.cost` what this did";
+
+/// Holds a request against every bound that there is for its node, in a fixed order.
+pub(super) fn breaches(policy: &Policy, node: &NodePolicy, name: &NodeId, along: &Circumstances<'_>) -> Breaches {
+    let bounds = policy.budgets.of(node);
+    let mut found = Breaches::default();
+    let (usage, calls) = (along.usage, u64::from(along.tool.is_some()));
+    // What is bounded must be told, or the way around a bound would be to say nothing.
+    let bounded = |is: fn(&Budget) -> bool| bounds.iter().any(|(_, it)| is(it));
+    for (untold, detail) in [
+        (usage.tokens.is_none() && bounded(|it| it.tokens.is_some()), UNTOLD_TOKENS),
+        (usage.cost.is_none() && bounded(|it| it.cost.is_some()), UNTOLD_COST),
+    ] {
+        if untold {
+            found.denied.push(violation(detail));
+        }
+    }
+    for (level, budget) in bounds {
+        let before = match level {
+            Level::Call => Spent::default(),
+            Level::Node => along.spent.map(|it| it.of_node(name)).unwrap_or_default(),
+            Level::Thread => along.spent.map(|it| it.of_thread()).unwrap_or_default(),
+        };
+        for measure in budget.breached(before.with(calls, usage), calls, usage) {
+            match budget.then {
+                Then::Deny => found.denied.push(violation(words(level, measure))),
+                Then::Hold => found.held.push(reason(words(level, measure))),
+            }
+        }
+    }
+    found
+}
+
+impl Budgets {
+    /// Those that are there for a node, in the order in which they are told.
+    fn of(&self, node: &NodePolicy) -> Vec<(Level, Budget)> {
+        let all = [
+            (Level::Call, self.call),
+            (Level::Node, self.node),
+            (Level::Node, node.budget),
+            (Level::Thread, self.thread),
+        ];
+        all.into_iter().filter_map(|(level, budget)| Some((level, budget?))).collect()
+    }
+}
+
+impl Budget {
+    /// What would be above its bound because of this request. One that uses none of it breaches nothing, even where
+    /// people have let more through before.
+    fn breached(&self, sum: Spent, calls: u64, usage: Usage) -> impl Iterator<Item = Measure> {
+        let above = |bound: Option<u64>, sum: u64| bound.is_some_and(|it| sum > it);
+        let uses_tokens = usage.tokens.is_some_and(|it| it > 0);
+        let uses_money = usage.cost.is_some_and(|it| !it.is_zero());
+        let cost_above = self.cost.is_some_and(|it| sum.cost_millionths > it);
+        [
+            (calls > 0 && above(self.calls, sum.calls), Measure::Calls),
+            (uses_tokens && above(self.tokens, sum.tokens), Measure::Tokens),
+            (uses_money && cost_above, Measure::Cost),
+        ]
+        .into_iter()
+        .filter_map(|(breached, measure)| breached.then_some(measure))
+    }
+}
+
+const fn violation(detail: &'static str) -> Violation {
+    Violation::new(RejectCode::Budget, Pointer::root(), detail)
+}
+
+fn reason(text: &str) -> Reason {
+    Reason { code: ReasonCode::Budget, pattern: None, text: text.to_owned(), audience: Audience::Everyone }
+}
+
+const fn words(level: Level, measure: Measure) -> &'static str {
+    match (level, measure) {
+        (Level::Call, Measure::Calls) => "more calls than one request may make",
+        (Level::Call, Measure::Tokens) => "more tokens than one request may take",
+        (Level::Call, Measure::Cost) => "more cost than one request may make",
+        (Level::Node, Measure::Calls) => "more calls than this node may make in one thread",
+        (Level::Node, Measure::Tokens) => "more tokens than this node may take in one thread",
+        (Level::Node, Measure::Cost) => "more cost than this node may make in one thread",
+        (Level::Thread, Measure::Calls) => "more calls than may be made in one thread",
+        (Level::Thread, Measure::Tokens) => "more tokens than may be taken in one thread",
+        (Level::Thread, Measure::Cost) => "more cost than may be made in one thread",
+    }
+}

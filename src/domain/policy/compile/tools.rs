@@ -1,0 +1,107 @@
+//! `[tools]` and `[budgets]`: what agents may call and use.
+
+use std::collections::BTreeMap;
+
+use super::super::bounds;
+use super::super::budget::{Budget, Budgets};
+use super::super::error::{PolicyCode, PolicyError};
+use super::super::model::{Approval, NodePolicy};
+use super::super::rules::Then;
+use super::super::toml_reader::{Item, Section};
+use super::super::tools::{ToolGlob, ToolGlobs, ToolPolicy};
+use super::read_patterns;
+use super::rules::read_then;
+use crate::domain::id::NodeId;
+use crate::domain::usage::Cost;
+
+pub(super) const TOOLS_KEYS: &[&str] = &["allow", "deny", "hide"];
+pub(super) const BUDGETS_KEYS: &[&str] = &["call", "node", "thread"];
+pub(super) const BUDGET_KEYS: &[&str] = &["calls", "tokens", "cost", "then"];
+/// One request calls one tool or none.
+const CALL_KEYS: &[&str] = &["tokens", "cost", "then"];
+
+pub(super) fn read_tools(root: &Section<'_>) -> Result<ToolPolicy, PolicyError> {
+    let Some(item) = root.get("tools") else { return Ok(ToolPolicy::default()) };
+    let section = item.section()?;
+    section.expect_keys(TOOLS_KEYS, &[])?;
+    Ok(ToolPolicy {
+        allow: read_globs(&section, "allow")?,
+        deny: read_globs(&section, "deny")?.unwrap_or_default(),
+        hidden: read_patterns(&section, "hide")?,
+    })
+}
+
+/// A list of globs; none if the key is not there, which means something else than an empty list.
+pub(super) fn read_globs(section: &Section<'_>, key: &str) -> Result<Option<ToolGlobs>, PolicyError> {
+    let Some(list) = section.get(key) else { return Ok(None) };
+    let mut globs: Vec<ToolGlob> = Vec::new();
+    for item in list.items(bounds::TOOLS_MAX)? {
+        let bad = |why: String| item.error(PolicyCode::BadValue, format!("`{}`: {why}", item.name()));
+        let glob = ToolGlob::new(item.text()?).map_err(bad)?;
+        if globs.contains(&glob) {
+            return Err(bad(format!("{glob} stands in the list already: take it out")));
+        }
+        globs.push(glob);
+    }
+    Ok(Some(globs.into()))
+}
+
+pub(super) fn read_budgets(root: &Section<'_>, approval: &Approval) -> Result<Budgets, PolicyError> {
+    let Some(item) = root.get("budgets") else { return Ok(Budgets::default()) };
+    let section = item.section()?;
+    section.expect_keys(BUDGETS_KEYS, &[])?;
+    Ok(Budgets {
+        call: read_budget(&section, "call", CALL_KEYS, approval)?,
+        node: read_budget(&section, "node", BUDGET_KEYS, approval)?,
+        thread: read_budget(&section, "thread", BUDGET_KEYS, approval)?,
+    })
+}
+
+/// The nodes' own, which are read once it is known whether there are people to ask.
+pub(super) fn read_node_budgets(
+    root: &Section<'_>,
+    read: &mut BTreeMap<NodeId, NodePolicy>,
+    approval: &Approval,
+) -> Result<(), PolicyError> {
+    let Some(nodes) = root.get("nodes") else { return Ok(()) };
+    for (name, _, item) in nodes.section()?.members(bounds::NODES_MAX)? {
+        let budget = read_budget(&item.section()?, "budget", BUDGET_KEYS, approval)?;
+        if let Some(node) = NodeId::try_from(name).ok().and_then(|it| read.get_mut(&it)) {
+            node.budget = budget;
+        }
+    }
+    Ok(())
+}
+
+fn read_budget(
+    section: &Section<'_>,
+    key: &str,
+    keys: &[&str],
+    approval: &Approval,
+) -> Result<Option<Budget>, PolicyError> {
+    let Some(item) = section.get(key) else { return Ok(None) };
+    let section = item.section()?;
+    section.expect_keys(keys, &[])?;
+    let whole = |key: &str| section.get(key).map(|it| it.whole(bounds::BUDGET_MAX)).transpose();
+    let budget = Budget {
+        calls: whole("calls")?,
+        tokens: whole("tokens")?,
+        cost: section.get("cost").map(|it| read_cost(&it)).transpose()?,
+        then: match section.get("then") {
+            Some(_) => read_then(&section, approval)?,
+            None => Then::Deny,
+        },
+    };
+    if budget.calls.is_none() && budget.tokens.is_none() && budget.cost.is_none() {
+        let message = format!("`{}` bounds nothing: add one of {}", item.name(), keys[..keys.len() - 1].join(", "));
+        return Err(item.error(PolicyCode::Missing, message));
+    }
+    Ok(Some(budget))
+}
+
+fn read_cost(item: &Item<'_>) -> Result<Cost, PolicyError> {
+    Cost::parse(item.number()?).ok_or_else(|| {
+        let message = format!("`{}` must be a number below 1000000000 with at most six decimals", item.name());
+        item.error(PolicyCode::BadValue, message)
+    })
+}

@@ -148,10 +148,14 @@ impl Service {
 /// What the event of a rejection says.
 pub(super) fn event_data(rejection: &Rejection) -> Value {
     let codes: BTreeSet<&str> = rejection.errors.iter().map(|it| it.code.as_str()).collect();
-    json!({
+    let mut data = json!({
         "node": rejection.node, "patch": rejection.patch, "codes": codes, "identity": rejection.identity,
         "parent": rejection.parent, "counted": rejection.counted,
-    })
+    });
+    if let Some(tool) = &rejection.tool {
+        data["tool"] = json!(tool);
+    }
+    data
 }
 
 /// The value that the request itself puts at a place; nothing of any state.

@@ -16,6 +16,8 @@ use countersign::domain::json::patch::Format;
 use countersign::domain::policy::{PolicySource, StateLimits};
 use countersign::domain::review::{Ballot, BrowserCheck, Ticked, Verdict};
 use countersign::domain::time::Timestamp;
+use countersign::domain::tool::Tool;
+use countersign::domain::usage::Usage;
 use countersign::keyring::Keyring;
 use countersign::service::access::{NewAccount, NewToken};
 use countersign::service::proposals::{Asked, Proposal};
@@ -74,10 +76,12 @@ impl Gateway {
     }
 }
 
-/// The policy of `examples/`, with its schemas.
+/// The policy of `examples/`, with its schemas, and with tools to call.
 pub fn example(name: &str) -> PolicySource {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name).join("policy.toml");
-    countersign::cli::policy::source_of(&file).unwrap()
+    let mut source = countersign::cli::policy::source_of(&file).unwrap();
+    source.text.push_str("\n[tools]\nallow = [\"crm.*\"]\n");
+    source
 }
 
 /// The people and machines of a history.
@@ -163,8 +167,9 @@ pub async fn propose(service: &Service, agent: &Stored<Token>, name: &str, node:
         ask: Asked::Patch { format: Format::Merge, patch },
         attempt: 1,
         rationale: Some("the text says so".to_owned()),
-        tool: None,
-        usage: Default::default(),
+        tool: (node == "planner")
+            .then(|| Tool::read(&json!({"name": "crm.find", "arguments": {"who": "Eva"}})).unwrap()),
+        usage: Usage::read(&json!({"tokens": 12, "cost": 0.5})).unwrap(),
     };
     service.propose(agent, &proposal).await.unwrap()
 }

@@ -109,12 +109,16 @@ pub enum HoldState {
         /// Why.
         reason: String,
     },
-    /// An edit took its place, or a write was confirmed on the head it stood on, or the thread was closed.
+    /// An edit took its place, or a write was confirmed on the head it stood on, or the thread was closed, or
+    /// another policy judges its flow.
     Superseded {
         /// When.
         at: Timestamp,
         /// By which transition, if one.
         by: Option<Digest>,
+        /// The policy that was activated meanwhile, if that is why.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        policy: Option<Digest>,
     },
 }
 

@@ -37,38 +37,10 @@ impl Service {
         excluded: BTreeSet<String>,
     ) -> Result<Answer> {
         let now = self.now();
-        let mut thread = asking.standing.thread.record.clone();
-        let review = ReviewId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name");
-        let hold = Hold {
-            id: review.clone(),
-            transition: step.transition.digest,
-            thread: thread.id.clone(),
-            flow: thread.flow.clone(),
-            policy: asking.policy.digest(),
-            node: asking.proposal.node.clone(),
-            proposer: asking.token.record.principal(),
-            context: thread.context.clone(),
-            reasons: reasons.into_iter().map(hold_reason).collect(),
-            excluded,
-            stages: stages_of(asking.policy),
-            denials_needed: asking.policy.approval().denials(),
-            opened_at: now,
-            expires_at: now.plus(asking.policy.approval().ttl()),
-            votes: Vec::new(),
-            state: HoldState::Open {},
-        };
-        let changes = diff(&asking.head.state, &step.after.state);
-        let transition = Transition { outcome: Outcome::Held { review: review.clone() }, ..step.transition };
         let mut draft = asking.draft(now);
-        draft.insert(&transition)?;
-        draft.insert(&hold)?;
-        thread.hold = Some(review);
-        *thread.holds_opened.entry(hold.node.clone()).or_insert(0) += 1;
-        let data = json!({
-            "transition": hold.transition, "review": hold.id, "node": hold.node, "expires_at": hold.expires_at,
-            "reasons": hold.reasons.iter().map(|it| &it.text).collect::<Vec<_>>(),
-        });
-        recorder::in_thread(&mut draft, &mut thread, now, EventType::TransitionHeld, data)?;
+        let mut thread = asking.standing.thread.record.clone();
+        let changes = diff(&asking.head.state, &step.after.state);
+        let (transition, hold) = put_hold(&mut draft, &mut thread, asking, step, (reasons, excluded, now))?;
         draft.replace(&asking.standing.thread, &thread)?;
         self.commit(draft.finish()).await?;
         Ok(Answer::held(asking.policy, &transition, &changes, hold))
@@ -192,9 +164,58 @@ impl Service {
         if thread.hold.as_ref() == Some(&review) {
             thread.hold = None;
         }
-        let data = json!({"transition": ended.transition, "review": review, "node": ended.node});
-        recorder::in_thread(draft, thread, now, end_event(decision), data)
+        recorder::in_thread(draft, thread, now, end_event(decision), end_data(&ended))
     }
+}
+
+/// Adds a new hold to a change: the transition, the hold, the thread's pause, the event.
+pub(super) fn put_hold(
+    draft: &mut Draft<'_>,
+    thread: &mut Thread,
+    asking: &Asking<'_>,
+    step: Step,
+    (reasons, excluded, now): (Vec<Reason>, BTreeSet<String>, Timestamp),
+) -> Result<(Transition, Hold)> {
+    let review = ReviewId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name");
+    let hold = Hold {
+        id: review.clone(),
+        transition: step.transition.digest,
+        thread: thread.id.clone(),
+        flow: thread.flow.clone(),
+        policy: asking.policy.digest(),
+        node: asking.proposal.node.clone(),
+        proposer: asking.token.record.principal(),
+        context: thread.context.clone(),
+        reasons: reasons.into_iter().map(hold_reason).collect(),
+        excluded,
+        stages: stages_of(asking.policy),
+        denials_needed: asking.policy.approval().denials(),
+        opened_at: now,
+        expires_at: now.plus(asking.policy.approval().ttl()),
+        votes: Vec::new(),
+        state: HoldState::Open {},
+    };
+    let transition = Transition { outcome: Outcome::Held { review: review.clone() }, ..step.transition };
+    draft.insert(&transition)?;
+    draft.insert(&hold)?;
+    thread.hold = Some(review);
+    *thread.holds_opened.entry(hold.node.clone()).or_insert(0) += 1;
+    let data = json!({
+        "transition": hold.transition, "review": hold.id, "node": hold.node, "expires_at": hold.expires_at,
+        "reasons": hold.reasons.iter().map(|it| &it.text).collect::<Vec<_>>(),
+    });
+    recorder::in_thread(draft, thread, now, EventType::TransitionHeld, data)?;
+    Ok((transition, hold))
+}
+
+/// What is told of a hold's end.
+pub(super) fn end_data(hold: &Hold) -> serde_json::Value {
+    let mut data = json!({"transition": hold.transition, "review": hold.id, "node": hold.node});
+    if let HoldState::Superseded { by, policy, .. } = &hold.state {
+        data["by"] = json!(by);
+        data["policy"] = json!(policy);
+    }
+    data
 }
 
 const fn end_event(decision: EndWord) -> EventType {

@@ -11,6 +11,7 @@ pub mod error;
 pub mod events;
 pub mod heads;
 pub mod holds;
+pub mod judging_again;
 pub mod key_events;
 mod memory;
 pub mod passwords;
@@ -49,6 +50,7 @@ use crate::store::{Filter, Store};
 
 use error::{Error, Result};
 use heads::HeadCache;
+use judging_again::KeptHolds;
 use memory::{IssuedReceipts, Memory};
 use policies::PolicyCache;
 
@@ -65,6 +67,7 @@ pub struct Service {
     policies: PolicyCache,
     memory: Memory,
     issued: IssuedReceipts,
+    kept: KeptHolds,
 }
 
 /// What a deployment decides.
@@ -109,7 +112,8 @@ impl Service {
     ) -> Result<Self> {
         let (heads, policies) = (HeadCache::default(), PolicyCache::default());
         let (memory, issued) = (Memory::default(), IssuedReceipts::default());
-        let service = Self { store, keyring, clock, settings, heads, policies, memory, issued };
+        let kept = KeptHolds::default();
+        let service = Self { store, keyring, clock, settings, heads, policies, memory, issued, kept };
         service.settle_identity().await?;
         Ok(service)
     }

@@ -101,6 +101,29 @@ impl Asked {
     }
 }
 
+impl Proposal {
+    /// What was asked for by a stored transition; nothing if no node asked for it.
+    pub(super) fn of(transition: &Transition) -> Option<Self> {
+        let statement = &transition.statement;
+        let ask = match statement.kind {
+            Kind::Propose => Asked::Patch { format: transition.format, patch: transition.patch.clone() },
+            Kind::Reaffirm => Asked::Reaffirm,
+            Kind::Rollback => Asked::Rollback { to_version: transition.patch.get("to_version")?.as_u64()? },
+            Kind::Create | Kind::Edit | Kind::Confirm => return None,
+        };
+        Some(Self {
+            thread: statement.thread.clone(),
+            node: statement.node.clone()?,
+            parent: statement.parent?,
+            ask,
+            attempt: statement.attempt?,
+            rationale: transition.rationale.clone(),
+            tool: transition.tool.clone(),
+            usage: statement.usage.as_ref().map_or(Some(Usage::default()), |it| Usage::read(it).ok())?,
+        })
+    }
+}
+
 impl Service {
     /// Takes a proposal: commits it, holds it, or rejects it; asking the same again gives the same answer.
     pub async fn propose(&self, token: &Stored<Token>, proposal: &Proposal) -> Result<Answer> {
@@ -171,7 +194,7 @@ impl Service {
         }
     }
 
-    async fn judge_proposal(&self, asking: &Asking<'_>) -> Result<Judgement> {
+    pub(super) async fn judge_proposal(&self, asking: &Asking<'_>) -> Result<Judgement> {
         let Asking { keys, policy, head, proposal, .. } = *asking;
         let read;
         let restored;
@@ -260,7 +283,7 @@ impl Service {
     }
 
     /// States what would happen, once; the statement is stored and never made again.
-    async fn state_step(&self, asking: &Asking<'_>, effected: Effected, now: Timestamp) -> Result<Step> {
+    pub(super) async fn state_step(&self, asking: &Asking<'_>, effected: Effected, now: Timestamp) -> Result<Step> {
         let proposal = asking.proposal;
         let restores = match proposal.ask {
             Asked::Rollback { to_version } => {
@@ -312,7 +335,7 @@ impl<'a> Asking<'a> {
     }
 }
 
-fn identity_of(token: &Stored<Token>, proposal: &Proposal) -> Digest {
+pub(super) fn identity_of(token: &Stored<Token>, proposal: &Proposal) -> Digest {
     Identity {
         thread: &proposal.thread,
         parent: Some(proposal.parent),

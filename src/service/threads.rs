@@ -266,7 +266,7 @@ impl Service {
         if let Some(review) = record.hold.clone() {
             let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
             let end = if hold.record.is_open(now) {
-                (HoldState::Superseded { at: now, by: None }, EndWord::Superseded, now)
+                (HoldState::Superseded { at: now, by: None, policy: None }, EndWord::Superseded, now)
             } else {
                 (HoldState::Expired { at: now }, EndWord::Expired, now)
             };

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::error::{Error, Result};
 use super::heads::Version;
+use super::judging_again::JudgedAgain;
 use super::stating::Step;
 use super::transitions::Base;
 use super::{Service, Standing, recorder, retrying};
@@ -14,13 +15,12 @@ use crate::domain::chain::commitment::Setting;
 use crate::domain::chain::entry::Gate;
 use crate::domain::chain::jws::{self, Typ};
 use crate::domain::chain::receipt::{Approval, Denial, Issued, Receipt, Refusal};
-use crate::domain::chain::verify::DenialCode;
 use crate::domain::event::EventType;
 use crate::domain::flow::ReceiptRow;
 use crate::domain::id::{AccountId, Jti, ReviewId};
 use crate::domain::keys::{KeyUse, Keys};
 use crate::domain::policy::Policy;
-use crate::domain::review::{Ballot, Bench, Hold, HoldState, Tally, Verdict, VoteRefused};
+use crate::domain::review::{Ballot, Bench, Hold, HoldState, Tally, VoteRefused};
 use crate::domain::thread::Thread;
 use crate::domain::time::Timestamp;
 use crate::domain::transition::{EndWord, Outcome, Transition};
@@ -60,7 +60,10 @@ impl Service {
         let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
         let thread = self.thread(&keys, &hold.record.thread).await?;
         let standing = self.standing(&keys, thread).await?;
-        check_open(&standing, &hold.record, ballot.verdict, now)?;
+        check_open(&standing, &hold.record, now)?;
+        if self.judged_again(&keys, &standing, &hold).await? != JudgedAgain::Kept {
+            return Err(VoteRefused::PolicyChanged.into());
+        }
         let people = self.people_of(&keys, &hold.record, voter).await?;
         let records: Vec<Account> = people.iter().map(|it| it.record.clone()).collect();
         let person = records.iter().find(|it| it.id == *voter).ok_or(Error::Unauthenticated)?;
@@ -193,7 +196,7 @@ impl<'a> Poll<'a> {
     }
 }
 
-fn check_open(standing: &Standing, hold: &Hold, verdict: Verdict, now: Timestamp) -> Result<()> {
+fn check_open(standing: &Standing, hold: &Hold, now: Timestamp) -> Result<()> {
     if !matches!(hold.state, HoldState::Open {}) {
         return Err(VoteRefused::Ended.into());
     }
@@ -205,10 +208,6 @@ fn check_open(standing: &Standing, hold: &Hold, verdict: Verdict, now: Timestamp
     }
     if standing.thread.record.live_write(now).is_some() {
         return Err(Error::WriteInProgress);
-    }
-    let stale = !standing.flow.record.accepted().contains(&hold.policy);
-    if verdict == Verdict::Approve && stale {
-        return Err(Error::Denied(DenialCode::PolicyMismatch));
     }
     Ok(())
 }

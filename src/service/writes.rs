@@ -169,7 +169,7 @@ impl Service {
         }
         let now = self.now();
         let end = if hold.record.is_open(now) {
-            (HoldState::Superseded { at: now, by: Some(by) }, EndWord::Superseded, now)
+            (HoldState::Superseded { at: now, by: Some(by), policy: None }, EndWord::Superseded, now)
         } else {
             (HoldState::Expired { at: now }, EndWord::Expired, now)
         };

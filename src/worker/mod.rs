@@ -5,6 +5,7 @@
 //! it again and again until the gateway stops.
 
 pub mod expire;
+pub mod judge_again;
 pub mod lapse;
 pub mod sequence;
 
@@ -32,6 +33,9 @@ impl Workers {
         let rounds = |name| Round { name, interval, stopping: stopping.clone() };
         let loops = vec![
             tokio::spawn(rounds("expire").repeat(Arc::clone(service), |it| async move { expire::run_once(&it).await })),
+            tokio::spawn(
+                rounds("judge again").repeat(Arc::clone(service), |it| async move { judge_again::run_once(&it).await }),
+            ),
             tokio::spawn(rounds("lapse").repeat(Arc::clone(service), |it| async move { lapse::run_once(&it).await })),
             tokio::spawn(
                 rounds("sequence").repeat(Arc::clone(service), |it| async move { sequence::run_once(&it).await }),

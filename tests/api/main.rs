@@ -21,4 +21,5 @@ mod supposed;
 mod taking_back;
 mod time;
 mod tools;
+mod under_new_policy;
 mod ways_in;

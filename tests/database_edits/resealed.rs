@@ -78,7 +78,6 @@ const UNSEEN: &[(&str, &str)] = &[
     ("holds.reasons.*.for_reviewers_only", "its event repeats the words of each reason only"),
     ("holds.reasons.*.pointer", "its event repeats the words of each reason only"),
     ("holds.state.at", "the event of its end has moment, person and reason; the row repeats them for pages"),
-    ("holds.state.by", "the event of its end has moment, person and reason; the row repeats them for pages"),
     ("holds.state.reason", "the event of its end has moment, person and reason; the row repeats them for pages"),
     ("holds.votes.*.comment", "a vote's event names person, stage, verdict and digest only"),
     ("holds.votes.*.name", "a vote's event names person, stage, verdict and digest only"),

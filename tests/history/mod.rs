@@ -32,6 +32,7 @@ use countersign::store::Store;
 use countersign::store::record::Stored;
 use countersign::store::row::Table;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use countersign::worker::judge_again;
 use serde_json::{Value, json};
 
 /// Moves with the store's clock.
@@ -288,8 +289,12 @@ async fn stops_and_takes_back(service: &Service, cast: &Cast) {
     for admission in [Admission::Barred, Admission::Open] {
         service.set_admission("ben", admission).await.unwrap();
     }
+    make(service, &cast.host, "asked").await;
+    held(&propose(service, &cast.agent, "asked", "planner", json!({"target_user_id": 42})).await);
     service.activate_policy(&admin(), None, stricter(), BTreeSet::new()).await.unwrap();
+    judge_again::run_once(service).await.unwrap();
     service.activate_policy(&admin(), None, example("payments"), BTreeSet::new()).await.unwrap();
+    judge_again::run_once(service).await.unwrap();
 }
 
 /// Another writer's token, as whoever runs the gateway asks for it.

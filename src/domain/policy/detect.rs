@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::domain::json::canonical::canonical;
 
 /// What detects things of one kind.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 struct Finder {
     name: String,
     how: How,
@@ -24,8 +24,18 @@ enum How {
     CardNumber,
 }
 
+impl PartialEq for How {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Pattern(one), Self::Pattern(other)) => one.as_str() == other.as_str(),
+            (Self::CardNumber, Self::CardNumber) => true,
+            (Self::Pattern(_), Self::CardNumber) | (Self::CardNumber, Self::Pattern(_)) => false,
+        }
+    }
+}
+
 /// The detectors of a policy.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq)]
 pub struct Detectors {
     finders: Vec<Finder>,
 }

@@ -4,6 +4,7 @@
 //! must be in the node's `writes`. *Reads bound what can be learned*: two states that look alike to a node are
 //! judged alike, and told alike.
 
+mod alike;
 mod bounds;
 mod budget;
 mod claims;

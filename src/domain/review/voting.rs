@@ -84,6 +84,9 @@ pub enum VoteRefused {
     /// The browser found that the page does not come out as the digest.
     #[error("the browser found that the page and the digest do not agree")]
     Mismatch,
+    /// Another policy judges the flow by now, and it did not keep the review as it was.
+    #[error("the flow's policy has changed, and the review with it; look again")]
+    PolicyChanged,
     /// A write's outcome is unknown and the box was not ticked.
     #[error("an earlier write's outcome is unknown; approving needs the box ticked")]
     OutcomeUnknown,

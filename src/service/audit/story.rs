@@ -11,7 +11,7 @@ use crate::domain::event::{Event, EventLink, EventType};
 pub(super) struct HoldStory<'a> {
     pub(super) held: Option<&'a Event>,
     pub(super) votes: Vec<&'a Event>,
-    pub(super) end: Option<EventType>,
+    pub(super) end: Option<&'a Event>,
 }
 
 /// A receipt as its events tell it.
@@ -83,7 +83,7 @@ impl<'a> Story<'a> {
             | EventType::TransitionDenied
             | EventType::TransitionExpired
             | EventType::TransitionCancelled
-            | EventType::TransitionSuperseded => self.hold(event).end = Some(event.kind),
+            | EventType::TransitionSuperseded => self.hold(event).end = Some(event),
             EventType::ReceiptIssued => self.receipts.entry(said(event, "receipt")).or_default().issued = Some(event),
             EventType::ReceiptRevoked => self.receipts.entry(said(event, "receipt")).or_default().revoked = Some(event),
             EventType::WriteReserved => self.write(event, "by").reserved = Some(event),

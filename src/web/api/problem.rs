@@ -211,6 +211,7 @@ pub fn vote_code(refused: &VoteRefused) -> &'static str {
         VoteRefused::NonceUsed => "nonce_used",
         VoteRefused::Mismatch => "browser_mismatch",
         VoteRefused::OutcomeUnknown => "write_outcome_unknown",
+        VoteRefused::PolicyChanged => "policy_changed",
     }
 }
 

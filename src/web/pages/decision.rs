@@ -234,6 +234,9 @@ fn vote_words(refused: &VoteRefused) -> &'static str {
         VoteRefused::Mismatch => {
             "Your browser found that the page does not come out as the digest. Do not approve it; tell whoever runs the gateway."
         }
+        VoteRefused::PolicyChanged => {
+            "The flow’s policy has changed, so nothing was counted. What became of the review is said below."
+        }
         VoteRefused::OutcomeUnknown => "An earlier write’s outcome is unknown: approving needs the box ticked.",
     }
 }

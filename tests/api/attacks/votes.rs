@@ -167,7 +167,7 @@ votes! {
         s.g.post(&path, &s.g.admin, json!({"reason": "an exercise"})).await.expect(200);
         votes(s, &s.g.alice, held).await
     };
-    a_hold_of_a_policy_that_is_not_accepted_is_not_approved: "policy_mismatch", POLICY, |s, held| {
+    a_hold_of_a_policy_that_is_not_accepted_is_not_approved: "policy_changed", POLICY, |s, held| {
         s.activate(&policy_with("24h", "6h"), json!([])).await;
         votes(s, &s.g.alice, held).await
     };

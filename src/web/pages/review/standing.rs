@@ -88,6 +88,16 @@ fn followed(facts: &ReviewFacts) -> String {
             "Nobody decided in time. Nothing was committed; the agent may ask again.".to_owned()
         }
         HoldState::Cancelled { .. } => "Its proposer took it back. Nothing was committed.".to_owned(),
+        HoldState::Superseded { by: Some(_), policy: Some(_), .. } => {
+            "Another policy was activated for the flow: what was asked here is asked again under it, and votes are cast \
+             anew."
+                .to_owned()
+        }
+        HoldState::Superseded { by: None, policy: Some(_), .. } => {
+            "Another policy was activated for the flow, and it does not ask people about this. Nothing was committed; \
+             the agent may ask again."
+                .to_owned()
+        }
         HoldState::Superseded { by: Some(_), .. } => {
             "Another transition took its place. Nothing was committed of this one.".to_owned()
         }

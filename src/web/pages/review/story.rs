@@ -77,6 +77,9 @@ impl Teller {
                 comment: said(facts, reason),
                 ..self.item(None, "Its proposer took it back", Tone::Plain, *at)
             },
+            HoldState::Superseded { at, policy: Some(_), .. } => {
+                self.item(None, "Another policy was activated for the flow", Tone::Plain, *at)
+            }
             HoldState::Superseded { at, .. } => self.item(None, "Something else took its place", Tone::Plain, *at),
         })
     }

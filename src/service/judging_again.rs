@@ -1,0 +1,228 @@
+//! Holds judged again: while people were asked, another policy was activated for the flow.
+//!
+//! A hold is never approved by a policy that does not judge its flow. Either everything that people decide by is the
+//! same, and its votes stand; or it is stated anew under the active policy, and people vote anew on what that says; or
+//! nobody is asked any more, and its proposer asks again. A vote makes sure of it, so nothing waits for the worker.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Mutex, PoisonError};
+
+use super::error::{Error, Result};
+use super::holds::{hold_reason, put_hold};
+use super::proposals::{Asking, Proposal, identity_of};
+use super::stating::Effected;
+use super::transitions::authors_with;
+use super::{Service, Standing, retrying};
+use crate::domain::account::Token;
+use crate::domain::chain::hash::Digest;
+use crate::domain::flow::{Flow, Mode};
+use crate::domain::id::ReviewId;
+use crate::domain::keys::Keys;
+use crate::domain::policy::{Judgement, Policy, Reason};
+use crate::domain::review::{Hold, HoldReason, HoldState};
+use crate::domain::time::Timestamp;
+use crate::domain::transition::{EndWord, Rejection, Transition};
+use crate::store::change::Draft;
+use crate::store::record::{Record, Stored};
+use crate::store::records::OPEN;
+use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
+
+/// What became of a hold that was judged again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum JudgedAgain {
+    /// It stands, with its votes.
+    Kept,
+    /// It ended: stated anew for people to vote on anew, or not asked any more.
+    Ended,
+}
+
+/// How many kept holds are remembered; the others are judged once more than needed.
+const KEPT_MAX: usize = 10_000;
+
+/// How many further tries are looked at for one that nobody has asked for yet.
+const TRIES_MAX: u32 = 100;
+
+/// How many pages of open holds one look goes through; what is left is seen at the next, or when somebody votes.
+const PAGES_MAX: usize = 100;
+
+/// Which holds a policy has kept. It only saves work: a vote judges for itself.
+#[derive(Debug, Default)]
+pub(super) struct KeptHolds(Mutex<HashMap<ReviewId, Digest>>);
+
+impl KeptHolds {
+    fn has(&self, review: &ReviewId, policy: Digest) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(review) == Some(&policy)
+    }
+
+    fn put(&self, review: &ReviewId, policy: Digest) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() >= KEPT_MAX {
+            kept.clear();
+        }
+        kept.insert(review.clone(), policy);
+    }
+}
+
+/// What the active policy makes of a held proposal.
+enum Anew {
+    /// The same, on the same terms.
+    Same,
+    /// People are asked on its terms.
+    Hold(Effected, Vec<Reason>, BTreeSet<String>),
+    /// Nobody is asked: it would commit, or be rejected, or nobody could approve it.
+    Nobody,
+}
+
+impl Service {
+    /// Open holds of another policy than the one that judges their flow by now.
+    pub async fn holds_to_judge_again(&self) -> Result<Vec<ReviewId>> {
+        let keys = self.keys()?;
+        let mut active: HashMap<String, Digest> = HashMap::new();
+        let (mut found, mut after) = (Vec::new(), None);
+        for _ in 0..PAGES_MAX {
+            let page = self.reader(&keys).list::<Hold>(Filter::State(OPEN), after.as_ref(), LIST_ROWS_MAX).await?;
+            for hold in page.iter().map(|it| &it.record) {
+                let flow = hold.flow.as_str();
+                if !active.contains_key(flow) {
+                    let row = self.fetch::<Flow>(&keys, flow).await?.ok_or(Error::Broken("a hold's flow is gone"))?;
+                    active.insert(flow.to_owned(), row.record.policy);
+                }
+                if active.get(flow).is_some_and(|it| *it != hold.policy && !self.kept.has(&hold.id, *it)) {
+                    found.push(hold.id.clone());
+                }
+            }
+            after = page.last().map(|it| Cursor { due: it.record.facets().due, id: it.record.id() });
+            if page.len() < LIST_ROWS_MAX as usize {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Judges one hold again, if it is still open and can be decided on.
+    pub async fn judge_hold_again(&self, review: &ReviewId) -> Result<()> {
+        retrying!(self.judge_hold_again_once(review))
+    }
+
+    async fn judge_hold_again_once(&self, review: &ReviewId) -> Result<()> {
+        let keys = self.keys()?;
+        let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
+        let thread = self.thread(&keys, &hold.record.thread).await?;
+        let standing = self.standing(&keys, thread).await?;
+        if !hold.record.is_open(self.now()) || standing.proposing_halted() {
+            return Ok(());
+        }
+        match self.judged_again(&keys, &standing, &hold).await {
+            Err(error) if error.is_too_late() => Ok(()),
+            done => done.map(drop),
+        }
+    }
+
+    /// What the flow's active policy makes of an open hold. If it does not stand, it has ended when this returns.
+    pub(super) async fn judged_again(
+        &self,
+        keys: &Keys,
+        standing: &Standing,
+        hold: &Stored<Hold>,
+    ) -> Result<JudgedAgain> {
+        let active = standing.flow.record.policy;
+        if hold.record.policy == active {
+            return Ok(JudgedAgain::Kept);
+        }
+        let policy = self.policy(keys, active).await?;
+        let transition = self.transition(keys, hold.record.transition).await?.record;
+        let token = self.fetch::<Token>(keys, hold.record.proposer.as_str()).await?;
+        let (Some(token), Some(proposal)) = (token, Proposal::of(&transition)) else {
+            return self.set_aside(keys, standing, hold).await;
+        };
+        let Some(proposal) = self.next_try(keys, &token, proposal).await? else {
+            return self.set_aside(keys, standing, hold).await;
+        };
+        let head = self.head(keys, &standing.thread.record).await?;
+        let identity = identity_of(&token, &proposal);
+        let asking =
+            Asking { keys, token: &token, proposal: &proposal, identity, standing, head: &head, policy: &policy };
+        match self.anew(&asking, hold, &transition).await? {
+            Anew::Same => {
+                self.kept.put(&hold.record.id, active);
+                Ok(JudgedAgain::Kept)
+            }
+            Anew::Hold(effected, reasons, authors) => self.ask_anew(&asking, hold, (effected, reasons, authors)).await,
+            Anew::Nobody => self.set_aside(keys, standing, hold).await,
+        }
+    }
+
+    async fn anew(&self, asking: &Asking<'_>, hold: &Stored<Hold>, transition: &Transition) -> Result<Anew> {
+        let (policy, flow) = (asking.policy, &asking.standing.flow.record);
+        let judged = self.judge_proposal(asking).await?;
+        let (Judgement::Hold { after, named, reasons, .. }, Mode::Enforce) = (judged, policy.mode()) else {
+            return Ok(Anew::Nobody);
+        };
+        let effected = Effected { after, named: named.into_iter().collect() };
+        let old = self.policy(asking.keys, hold.record.policy).await?;
+        let told: Vec<HoldReason> = reasons.iter().cloned().map(hold_reason).collect();
+        let effect = transition.delta.apply(&asking.head.state).map_err(|_| Error::Broken("a transition's effect"))?;
+        let same = flow.accepts.contains(&hold.record.policy)
+            && told == hold.record.reasons
+            && effect == effected.after
+            && transition.named == effected.named
+            && policy.asks_as(&old);
+        if same {
+            return Ok(Anew::Same);
+        }
+        let authors = authors_with(&asking.standing.thread.record, &asking.token.record.owner);
+        let asked = self.somebody_can_approve(asking.keys, policy, &authors).await?;
+        Ok(if asked { Anew::Hold(effected, reasons, authors) } else { Anew::Nobody })
+    }
+
+    /// The same request as its next try: a proposal's name is never given twice.
+    async fn next_try(&self, keys: &Keys, token: &Stored<Token>, mut proposal: Proposal) -> Result<Option<Proposal>> {
+        for _ in 0..TRIES_MAX {
+            proposal.attempt = proposal.attempt.saturating_add(1);
+            let name = identity_of(token, &proposal).to_string();
+            let rejected = self.fetch::<Rejection>(keys, &name).await?.is_some();
+            if !rejected && self.reader(keys).get_by_alias::<Transition>(&name).await?.is_none() {
+                return Ok(Some(proposal));
+            }
+        }
+        Ok(None)
+    }
+
+    /// In one transaction: the old hold ends, and a new one asks for the same under the active policy.
+    async fn ask_anew(
+        &self,
+        asking: &Asking<'_>,
+        hold: &Stored<Hold>,
+        (effected, reasons, authors): (Effected, Vec<Reason>, BTreeSet<String>),
+    ) -> Result<JudgedAgain> {
+        let now = self.now();
+        let step = self.state_step(asking, effected, now).await?;
+        let mut draft = asking.draft(now);
+        draft.before(hold.record.expires_at);
+        let mut thread = asking.standing.thread.record.clone();
+        let end = superseded(now, Some(step.transition.digest), asking.policy);
+        self.put_end(&mut draft, asking.keys, &mut thread, hold, end).await?;
+        put_hold(&mut draft, &mut thread, asking, step, (reasons, authors, now))?;
+        draft.replace(&asking.standing.thread, &thread)?;
+        self.commit(draft.finish()).await?;
+        Ok(JudgedAgain::Ended)
+    }
+
+    /// Nobody is asked any more: its proposer may ask again, and is judged by the active policy.
+    async fn set_aside(&self, keys: &Keys, standing: &Standing, hold: &Stored<Hold>) -> Result<JudgedAgain> {
+        let now = self.now();
+        let policy = self.policy(keys, standing.flow.record.policy).await?;
+        let mut draft = Draft::new(keys.row(), now);
+        standing.rely(&mut draft);
+        draft.before(hold.record.expires_at);
+        let mut thread = standing.thread.record.clone();
+        self.put_end(&mut draft, keys, &mut thread, hold, superseded(now, None, &policy)).await?;
+        draft.replace(&standing.thread, &thread)?;
+        self.commit(draft.finish()).await?;
+        Ok(JudgedAgain::Ended)
+    }
+}
+
+fn superseded(now: Timestamp, by: Option<Digest>, policy: &Policy) -> (HoldState, EndWord, Timestamp) {
+    (HoldState::Superseded { at: now, by, policy: Some(policy.digest()) }, EndWord::Superseded, now)
+}

@@ -1,0 +1,299 @@
+//! Another policy is activated while people are asked: what was voted under the old one is never an approval under the
+//! new one unless that one asks just the same. On both databases.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use countersign::domain::chain::hash::Digest;
+use countersign::domain::review::{Verdict, VoteRefused};
+use countersign::service::error::Error;
+use countersign::service::votes::Voted;
+use countersign::worker::judge_again;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::attacks::policy_with;
+use crate::gateway::{Answer, Gateway, POLICY, source};
+use crate::rules::Scene;
+
+on_both! {
+    a_hold_is_stated_anew_and_voted_on_anew(super::two_needed()),
+    a_vote_alone_finds_that_the_policy_changed(super::two_needed()),
+    a_hold_that_is_asked_just_the_same_is_kept_with_its_votes(super::two_needed()),
+    a_kept_hold_is_judged_again_by_every_further_policy(super::two_needed()),
+    what_the_policy_rejects_now_is_not_asked_any_more(crate::gateway::POLICY),
+    what_the_policy_would_commit_now_is_not_committed(crate::gateway::POLICY),
+    a_flow_that_only_observes_asks_nobody(crate::gateway::POLICY),
+    what_nobody_could_approve_any_more_is_not_asked(crate::gateway::POLICY),
+    a_rollback_and_a_reaffirmation_are_stated_anew_too(crate::gateway::POLICY),
+    a_hold_past_its_deadline_has_expired_and_is_not_asked_anew(crate::gateway::POLICY),
+    while_proposing_is_halted_no_hold_is_touched(crate::gateway::POLICY),
+    a_call_is_stated_anew_with_its_arguments(crate::gateway::POLICY),
+}
+
+fn two_needed() -> String {
+    policy_with("need = 1", "need = 2")
+}
+
+/// The same rules in another text, so under another digest.
+fn retold(policy: &str) -> String {
+    format!("{policy}\n# As before.\n")
+}
+
+async fn activate(g: &Gateway, policy: &str, accepts: &[Digest]) {
+    let accepts = accepts.iter().copied().collect::<BTreeSet<_>>();
+    g.service.activate_policy(&"tests".try_into().unwrap(), None, source(policy), accepts).await.unwrap();
+}
+
+async fn policy_of(g: &Gateway, transition: &Value) -> Digest {
+    let told = told(g, transition).await;
+    Digest::try_from(told["statement"]["policy"].as_str().unwrap()).unwrap()
+}
+
+async fn told(g: &Gateway, transition: &Value) -> Value {
+    g.get(&format!("/v1/transitions/{}", transition.as_str().unwrap()), &g.auditor).await.expect(200)
+}
+
+/// What took its place, in the shape of a 202 answer.
+async fn followed(g: &Gateway, held: &Value) -> Value {
+    let decision = g.decision(held).await.expect(200);
+    assert_eq!((&decision["decision"], &decision["approved"]), (&json!("superseded"), &json!(false)));
+    let next = told(g, &decision["superseded_by"]).await;
+    assert_eq!(next["status"], "held", "{next}");
+    json!({"transition": decision["superseded_by"], "review": next["review"]})
+}
+
+/// Nothing took its place, and nothing came of it.
+async fn was_set_aside(g: &Gateway, thread: &Value, held: &Value) {
+    let decision = g.decision(held).await.expect(200);
+    assert_eq!((&decision["decision"], &decision["superseded_by"]), (&json!("superseded"), &Value::Null));
+    let now = g.get(&format!("/v1/threads/{}", thread["thread"].as_str().unwrap()), &g.host).await.expect(200);
+    assert_eq!((&now["version"], &now["status"]), (&json!(0), &json!("open")), "{now}");
+}
+
+async fn again(g: &Gateway, thread: &Value, attempt: u32) -> Answer {
+    let patch = json!({"target_user_id": 42, "requested_action": "update_email"});
+    let body = json!({"node": "planner", "parent": thread["transition"], "patch": patch, "attempt": attempt});
+    g.post(&format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap()), &g.planner, body).await
+}
+
+fn changed(voted: Result<Voted, Error>) {
+    assert!(matches!(voted, Err(Error::Vote(VoteRefused::PolicyChanged))), "{voted:?}");
+}
+
+async fn a_hold_is_stated_anew_and_voted_on_anew(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = g.thread().await;
+    let held = g.held(&thread).await;
+    assert_eq!(g.vote(&g.alice, &held, Verdict::Approve).await.unwrap(), Voted::Waiting);
+    let stricter = policy_with("need = 1", "need = 2\ncomment = \"required\"");
+    activate(g, &stricter, &[]).await;
+    assert_eq!(judge_again::run_once(&g.service).await.unwrap(), 1);
+    let next = followed(g, &held).await;
+    // The old one cannot be decided any more, and the first vote counts for nothing.
+    assert!(matches!(g.vote(&g.bob, &held, Verdict::Approve).await, Err(Error::Vote(VoteRefused::Ended))));
+    assert_ne!(policy_of(g, &next["transition"]).await, policy_of(g, &held["transition"]).await);
+    let statement = told(g, &next["transition"]).await["statement"].clone();
+    assert_eq!((&statement["attempt"], &statement["parent"]), (&json!(2), &thread["transition"]));
+    let silent = g.vote(&g.alice, &next, Verdict::Approve).await;
+    assert!(matches!(silent, Err(Error::Vote(VoteRefused::CommentRequired))), "{silent:?}");
+    for (who, so_far) in [(&g.alice, Voted::Waiting), (&g.bob, Voted::Approved)] {
+        let ballot = crate::gateway::ballot(&next, Verdict::Approve);
+        let ballot = countersign::domain::review::Ballot { comment: Some("I looked".to_owned()), ..ballot };
+        let review = next["review"]["id"].as_str().unwrap().try_into().unwrap();
+        assert_eq!(g.service.vote(&who.id, &review, &ballot).await.unwrap(), so_far);
+    }
+    // Asking the same again as either try gives what became of it.
+    assert_eq!(again(g, &thread, 1).await.expect(202)["transition"], held["transition"]);
+    assert_eq!(again(g, &thread, 2).await.expect(202)["transition"], next["transition"]);
+    let decision = g.decision(&next).await.expect(200);
+    g.verify(&thread["thread"], &next["transition"], &decision["receipt"], "w1").await.expect(200);
+    g.confirm("w1").await.expect(200);
+    scene.passes_an_audit().await;
+}
+
+async fn a_vote_alone_finds_that_the_policy_changed(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = g.thread().await;
+    let held = g.held(&thread).await;
+    assert_eq!(g.vote(&g.alice, &held, Verdict::Approve).await.unwrap(), Voted::Waiting);
+    activate(g, &policy_with("payment.card\"", "payment.card\", \"payment.amount\""), &[]).await;
+    // No worker has looked: it would be the last vote.
+    changed(g.vote(&g.bob, &held, Verdict::Approve).await);
+    let next = followed(g, &held).await;
+    let decision = g.approved(&next).await;
+    g.verify(&thread["thread"], &next["transition"], &decision["receipt"], "w1").await.expect(200);
+    scene.passes_an_audit().await;
+}
+
+async fn a_hold_that_is_asked_just_the_same_is_kept_with_its_votes(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = g.thread().await;
+    let held = g.held(&thread).await;
+    let old = policy_of(g, &held["transition"]).await;
+    assert_eq!(g.vote(&g.alice, &held, Verdict::Approve).await.unwrap(), Voted::Waiting);
+    activate(g, &retold(&two_needed()), &[old]).await;
+    assert_eq!(judge_again::run_once(&g.service).await.unwrap(), 1);
+    // It is remembered, so that nobody looks at it every second.
+    assert_eq!(judge_again::run_once(&g.service).await.unwrap(), 0);
+    assert_eq!(g.vote(&g.bob, &held, Verdict::Approve).await.unwrap(), Voted::Approved);
+    let decision = g.decision(&held).await.expect(200);
+    g.verify(&thread["thread"], &held["transition"], &decision["receipt"], "w1").await.expect(200);
+    scene.passes_an_audit().await;
+}
+
+/// Whatever people decide by may not differ, or they decide anew.
+async fn a_kept_hold_is_judged_again_by_every_further_policy(scene: Scene) {
+    let g = &scene.gateway;
+    let two = two_needed();
+    let differing = [
+        ("need = 2", "need = 1"),
+        ("groups = [\"reviewers\"]", "groups = [\"reviewers\", \"finance\"]"),
+        ("need = 2", "need = 2\ncomment = \"required\""),
+        ("[approval]\n", "[approval]\ndenials = 2\n"),
+        ("[approval]\n", "[approval]\ncovers = \"commit\"\n"),
+        ("receipt_ttl = \"10m\"", "receipt_ttl = \"11m\""),
+        ("payment.card\"", "payment.card\", \"raw_text\""),
+        ("payment.card\"]", "payment.card\"]\ndetect = [\"email\"]"),
+        ("reads = [\"requested_action\", \"target_user_id\", \"payment.amount\"]", "reads = [\"$\"]"),
+        ("protected = [\"target_user_id\",", "protected = [\"target_user_id\", \"requested_action\","),
+        ("payment.card\"]", "payment.card\"]\npatterns = { order = 'ORD-\\d{4}' }"),
+    ];
+    for (from, to) in differing {
+        activate(g, &two, &[]).await;
+        let thread = g.thread().await;
+        let held = g.held(&thread).await;
+        let old = policy_of(g, &held["transition"]).await;
+        assert_eq!(g.vote(&g.alice, &held, Verdict::Approve).await.unwrap(), Voted::Waiting);
+        activate(g, &retold(&two), &[old]).await;
+        judge_again::run_once(&g.service).await.unwrap();
+        assert!(two.contains(from), "{from}");
+        activate(g, &two.replacen(from, to, 1), &[old]).await;
+        changed(g.vote(&g.bob, &held, Verdict::Approve).await);
+        followed(g, &held).await;
+    }
+    scene.passes_an_audit().await;
+}
+
+async fn what_the_policy_rejects_now_is_not_asked_any_more(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = g.thread().await;
+    let held = g.held(&thread).await;
+    let old = policy_of(g, &held["transition"]).await;
+    activate(g, &policy_with("rollback = true", "deny = [\"target_user_id\"]"), &[old]).await;
+    changed(g.vote(&g.alice, &held, Verdict::Approve).await);
+    was_set_aside(g, &thread, &held).await;
+    let rejected = again(g, &thread, 2).await.expect(422);
+    assert_eq!(rejected["errors"][0]["code"], "write_denied");
+    scene.passes_an_audit().await;
+}
+
+async fn what_the_policy_would_commit_now_is_not_committed(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = g.thread().await;
+    let held = g.held(&thread).await;
+    let old = policy_of(g, &held["transition"]).await;
+    activate(g, &policy_with("\"target_user_id\", \"execution", "\"execution"), &[old]).await;
+    assert_eq!(judge_again::run_once(&g.service).await.unwrap(), 1);
+    was_set_aside(g, &thread, &held).await;
+    assert_eq!(again(g, &thread, 2).await.expect(201)["outcome"], "committed");
+    scene.passes_an_audit().await;
+}
+
+async fn a_flow_that_only_observes_asks_nobody(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = g.thread().await;
+    let held = g.held(&thread).await;
+    let old = policy_of(g, &held["transition"]).await;
+    activate(g, &policy_with("flow = \"payments\"\n", "flow = \"payments\"\nmode = \"observe\"\n"), &[old]).await;
+    assert_eq!(judge_again::run_once(&g.service).await.unwrap(), 1);
+    was_set_aside(g, &thread, &held).await;
+    scene.passes_an_audit().await;
+}
+
+async fn what_nobody_could_approve_any_more_is_not_asked(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = g.thread().await;
+    let held = g.held(&thread).await;
+    activate(g, &policy_with("\"reviewers\"", "\"nobody\""), &[]).await;
+    assert_eq!(judge_again::run_once(&g.service).await.unwrap(), 1);
+    was_set_aside(g, &thread, &held).await;
+    scene.passes_an_audit().await;
+}
+
+async fn a_rollback_and_a_reaffirmation_are_stated_anew_too(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = g.thread().await;
+    let path = format!("/v1/threads/{}", thread["thread"].as_str().unwrap());
+    let patch = json!({"requested_action": "refund"});
+    let ahead = g.propose(&thread["thread"], &thread["transition"], (&g.planner, "planner"), patch).await.expect(201);
+    let asks = [
+        ("rollbacks", json!({"node": "planner", "parent": ahead["transition"], "to_version": 0})),
+        ("transitions", json!({"node": "planner", "parent": ahead["transition"], "patch": {}, "reaffirm": true})),
+    ];
+    for (index, (way, ask)) in asks.into_iter().enumerate() {
+        activate(g, &retold(POLICY), &[]).await;
+        let held = g.post(&format!("{path}/{way}"), &g.planner, ask).await.expect(202);
+        activate(g, POLICY, &[]).await;
+        assert_eq!(judge_again::run_once(&g.service).await.unwrap(), 1, "{index}");
+        let next = followed(g, &held).await;
+        let (before, after) = (told(g, &held["transition"]).await, told(g, &next["transition"]).await);
+        for same in ["type", "restores", "parent", "principal"] {
+            assert_eq!(before["statement"][same], after["statement"][same], "{same}");
+        }
+        assert_eq!(g.vote(&g.alice, &next, Verdict::Deny).await.unwrap(), Voted::Denied);
+    }
+    scene.passes_an_audit().await;
+}
+
+async fn a_hold_past_its_deadline_has_expired_and_is_not_asked_anew(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = g.thread().await;
+    let held = g.held(&thread).await;
+    activate(g, &retold(POLICY), &[]).await;
+    g.pass(Duration::from_secs(25 * 3600));
+    judge_again::run_once(&g.service).await.unwrap();
+    assert_eq!(g.decision(&held).await.expect(200)["decision"], "expired");
+    scene.passes_an_audit().await;
+}
+
+async fn while_proposing_is_halted_no_hold_is_touched(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = g.thread().await;
+    let held = g.held(&thread).await;
+    let halt = async |proposing: bool| {
+        let ask = json!({"proposing": proposing, "verifying": false, "reason": "drill"});
+        g.send(Method::PUT, "/v1/halts/payments", &g.admin, Some(ask)).await.expect(200);
+    };
+    halt(true).await;
+    activate(g, &retold(POLICY), &[]).await;
+    judge_again::run_once(&g.service).await.unwrap();
+    assert!(matches!(g.vote(&g.alice, &held, Verdict::Approve).await, Err(Error::Halted)));
+    assert_eq!(told(g, &held["transition"]).await["status"], "held");
+    halt(false).await;
+    changed(g.vote(&g.alice, &held, Verdict::Approve).await);
+    g.approved(&followed(g, &held).await).await;
+    scene.passes_an_audit().await;
+}
+
+async fn a_call_is_stated_anew_with_its_arguments(scene: Scene) {
+    let g = &scene.gateway;
+    let tooled = policy_with("[approval]\n", "[tools]\nallow = [\"crm.*\"]\n\n[approval]\n");
+    activate(g, &tooled, &[]).await;
+    let thread = g.thread().await;
+    let ask = json!({"node": "planner", "parent": thread["transition"], "patch": {"target_user_id": 42},
+        "tool": {"name": "crm.find", "arguments": {"q": "x"}}, "usage": {"tokens": 7, "cost": 0.25}, "rationale": "why"});
+    let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
+    let held = g.post(&path, &g.planner, ask).await.expect(202);
+    activate(g, &retold(&tooled), &[]).await;
+    judge_again::run_once(&g.service).await.unwrap();
+    let next = followed(g, &held).await;
+    let (before, after) = (told(g, &held["transition"]).await, told(g, &next["transition"]).await);
+    for same in ["usage", "rationale", "node"] {
+        assert_eq!(before["statement"][same], after["statement"][same], "{same}");
+    }
+    assert_eq!(before["arguments"], after["arguments"]);
+    assert_eq!(after["statement"]["tool"]["name"], "crm.find");
+    g.approved(&next).await;
+    scene.passes_an_audit().await;
+}

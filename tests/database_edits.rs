@@ -57,6 +57,7 @@ const TABLES: &[(Table, Outcome, AtVerify)] = &[
     (Table::Gateway, Outcome::Found, AtVerify::Refused),
     (Table::Flows, Outcome::Found, AtVerify::Refused),
     (Table::Policies, Outcome::Found, AtVerify::Refused),
+    (Table::Amendments, Outcome::Found, AtVerify::NotAsked("what judges is said by the flow's own row")),
     (Table::Threads, Outcome::Found, AtVerify::Refused),
     (Table::Transitions, Outcome::Found, AtVerify::Refused),
     (Table::Rejections, Outcome::Found, AtVerify::NotAsked("what was rejected is in no state")),

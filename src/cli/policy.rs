@@ -18,6 +18,7 @@ use crate::domain::policy::{Policy, PolicySource, RedactedChange, StateLimits, S
 use crate::domain::tool::Tool;
 use crate::domain::usage::{Malformed, Usage};
 use crate::service::error::Error;
+use crate::service::policies::Activation;
 
 /// Longer files are no policies; the domain's own bound is below this and says so with more words.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
@@ -73,11 +74,26 @@ fn put_in_force(activate: &args::PolicyActivate, config: &Config, out: &mut Outp
         Err(CliError::Service(Error::Policy(_))) => return say_if_sound(&activate.file, out),
         other => other?,
     };
-    out.answer(
-        activated.policy,
-        || json!({"flow": activated.flow, "policy": activated.policy, "accepts": activated.accepts}),
-    )?;
-    Ok(Exit::Yes)
+    match activated {
+        Activation::Active(active) => {
+            let told = || json!({"flow": active.flow, "policy": active.policy, "accepts": active.accepts});
+            out.answer(active.policy, told)?;
+            Ok(Exit::Yes)
+        }
+        Activation::Waiting(amendment) => {
+            let listen = config.public_url(config.listen);
+            let url = format!("{}/amendments/{}", listen.as_str().trim_end_matches('/'), amendment.id);
+            let text = format!("not active: people decide about it until {}, at {url}", amendment.expires_at);
+            out.answer(text, || {
+                json!({
+                    "amendment": amendment.id, "state": "open", "flow": amendment.change.flow,
+                    "policy": amendment.change.policy, "digest": amendment.digest, "url": url,
+                    "expires_at": amendment.expires_at,
+                })
+            })?;
+            Ok(Exit::No)
+        }
+    }
 }
 
 /// Exits with 0 for what would commit by itself, and with 1 for what people would be asked or what is refused.

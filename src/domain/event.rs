@@ -50,6 +50,12 @@ pub enum EventType {
     WriteLapsed,
     #[serde(rename = "write.resolved")]
     WriteResolved,
+    #[serde(rename = "policy.proposed")]
+    PolicyProposed,
+    #[serde(rename = "policy.vote")]
+    PolicyVote,
+    #[serde(rename = "policy.ended")]
+    PolicyEnded,
     #[serde(rename = "policy.activated")]
     PolicyActivated,
     #[serde(rename = "key.rotated")]

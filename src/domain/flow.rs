@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::chain::hash::Digest;
-use super::id::{FlowId, PrincipalId};
+use super::id::{AmendmentId, FlowId, PrincipalId};
 use super::time::Timestamp;
 
 /// Whether what people should decide waits for them.
@@ -55,8 +55,11 @@ pub struct Flow {
     pub halt: Halt,
     /// Since when that policy is active.
     pub activated_at: Timestamp,
-    /// Who activated it.
+    /// Who activated it, or proposed to.
     pub activated_by: PrincipalId,
+    /// The amendment by which people approved it, if they were asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub amendment: Option<AmendmentId>,
 }
 
 impl Flow {

@@ -110,6 +110,8 @@ ids! {
     ProposalId, "a proposal", is_name;
     /// A review: the page of a hold.
     ReviewId, "a review", is_name;
+    /// A policy that waits for people.
+    AmendmentId, "an amendment", is_name;
     /// A write, as its writer names it.
     WriteId, "a write", is_name;
     /// An event.

@@ -1,6 +1,7 @@
 //! Pure: no IO, no async, no clock, no randomness (both are arguments).
 
 pub mod account;
+pub mod amendment;
 pub mod chain;
 pub mod event;
 pub mod flow;

@@ -1,8 +1,10 @@
 //! Holds and the votes on them: who may decide, and when a decision is one.
 
+mod jury;
 mod seats;
 mod voting;
 
+pub use jury::{Count, Jury};
 pub use seats::can_be_approved;
 pub use voting::{Ballot, Bench, COMMENT_CHARS_MAX, Ineligible, Tally, Ticked, VoteRefused};
 
@@ -10,7 +12,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::account::{Account, PersonRole};
+use super::account::Account;
 use super::chain::hash::Digest;
 use super::id::{AccountId, FlowId, GroupName, Jti, NodeId, PrincipalId, ReviewId, ThreadId};
 use super::thread::Context;
@@ -196,39 +198,26 @@ impl Hold {
         matches!(self.state, HoldState::Open {}) && now < self.expires_at
     }
 
-    /// Why a person may not decide it, or the stages that they may decide.
-    pub fn eligible(&self, person: &Account) -> Result<Vec<u32>, Ineligible> {
-        if self.votes.iter().any(|vote| vote.reviewer == person.id) {
-            return Err(Ineligible::Voted);
+    /// Who is asked, and what they have said so far.
+    pub fn jury(&self) -> Jury<'_> {
+        Jury {
+            digest: self.transition,
+            stages: &self.stages,
+            excluded: &self.excluded,
+            denials_needed: self.denials_needed,
+            expires_at: self.expires_at,
+            votes: &self.votes,
         }
-        self.stages_of(person)
     }
 
-    fn stages_of(&self, person: &Account) -> Result<Vec<u32>, Ineligible> {
-        if person.disabled {
-            return Err(Ineligible::Disabled);
-        }
-        if person.role != PersonRole::Reviewer {
-            return Err(Ineligible::Role);
-        }
-        if is_author(&self.excluded, person) {
-            return Err(Ineligible::Author);
-        }
-        let stages: Vec<u32> = (0u32..)
-            .zip(&self.stages)
-            .filter(|(_, stage)| !stage.groups.is_disjoint(&person.groups))
-            .map(|(index, _)| index)
-            .collect();
-        if stages.is_empty() { Err(Ineligible::Group) } else { Ok(stages) }
+    /// Why a person may not decide it, or the stages that they may decide.
+    pub fn eligible(&self, person: &Account) -> Result<Vec<u32>, Ineligible> {
+        self.jury().eligible(person)
     }
 
     /// How many votes a stage has of those it needs, counting the people given as they stand now.
     pub fn approvals(&self, stage: u32, people: &[Account]) -> u32 {
-        let counted = self.votes.iter().filter(|vote| vote.stage == stage && vote.verdict == Verdict::Approve);
-        let still = counted.filter(|vote| {
-            people.iter().any(|it| it.id == vote.reviewer && self.stages_of(it).is_ok_and(|at| at.contains(&stage)))
-        });
-        u32::try_from(still.count()).unwrap_or(u32::MAX)
+        self.jury().approvals(stage, people)
     }
 
     /// The hold with its end. Only an open one can end, so an end is never overwritten.

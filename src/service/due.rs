@@ -27,7 +27,7 @@ impl Service {
         Ok(threads.into_iter().map(|it| it.record).filter(unlogged).map(|it| it.id).collect())
     }
 
-    async fn due<R: Record>(&self, state: &str) -> Result<Vec<Stored<R>>> {
+    pub(super) async fn due<R: Record>(&self, state: &str) -> Result<Vec<Stored<R>>> {
         let (keys, now) = (self.keys()?, self.now());
         let mut found: Vec<Stored<R>> = Vec::new();
         for _ in 0..PAGES_MAX {

@@ -57,7 +57,7 @@ impl Service {
         Ok(can_be_approved(&stages_of(policy), excluded, &people))
     }
 
-    async fn accounts_all(&self, keys: &Keys) -> Result<Vec<Account>> {
+    pub(super) async fn accounts_all(&self, keys: &Keys) -> Result<Vec<Account>> {
         let mut people: Vec<Account> = Vec::new();
         while people.len() < ACCOUNTS_MAX {
             let after = people.last().map(|it| Cursor { due: 0, id: it.id.to_string() });
@@ -229,12 +229,12 @@ const fn end_event(decision: EndWord) -> EventType {
 
 /// The stages that a policy asks for.
 pub(super) fn stages_of(policy: &Policy) -> Vec<Stage> {
-    let stage = |it: &crate::domain::policy::Stage| Stage {
-        groups: it.groups().clone(),
-        need: it.need(),
-        comment_required: it.comment() == Comment::Required,
-    };
-    policy.approval().stages().iter().map(stage).collect()
+    policy.approval().stages().iter().map(stage_of).collect()
+}
+
+/// A stage as it is asked.
+pub(super) fn stage_of(stage: &crate::domain::policy::Stage) -> Stage {
+    Stage { groups: stage.groups().clone(), need: stage.need(), comment_required: stage.comment() == Comment::Required }
 }
 
 pub(super) fn hold_reason(reason: Reason) -> HoldReason {

@@ -4,6 +4,7 @@
 //! with everything the decision relied on; on a conflict it loads and decides again.
 
 pub mod access;
+pub mod amendments;
 pub mod audit;
 pub mod decision;
 pub mod due;

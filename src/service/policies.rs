@@ -7,13 +7,16 @@ use serde_json::json;
 
 use super::error::{Error, Result};
 use super::{Service, recorder, retrying};
+use crate::domain::amendment::Amendment;
 use crate::domain::chain::hash::Digest;
 use crate::domain::event::EventType;
-use crate::domain::flow::{Flow, PolicyRow};
-use crate::domain::id::{FlowId, PrincipalId};
+use crate::domain::flow::{Flow, Halt, PolicyRow};
+use crate::domain::id::{AmendmentId, FlowId, PrincipalId};
 use crate::domain::keys::Keys;
 use crate::domain::policy::{Policy, PolicySource, Supposed, WhatIf, what_if};
+use crate::domain::time::Timestamp;
 use crate::store::change::Draft;
+use crate::store::record::Stored;
 use crate::store::{Filter, LIST_ROWS_MAX};
 
 /// How many compiled policies are kept; a gateway has a few flows with a few versions each.
@@ -34,6 +37,15 @@ pub struct Activated {
     pub policy: Digest,
     /// Older policies whose heads may still be written.
     pub accepts: BTreeSet<Digest>,
+}
+
+/// What became of a policy that was to be activated.
+#[derive(Clone, Debug)]
+pub enum Activation {
+    /// It judges its flow.
+    Active(Activated),
+    /// The policy that judges until now wants people to approve it first.
+    Waiting(Box<Amendment>),
 }
 
 impl Service {
@@ -58,14 +70,14 @@ impl Service {
         Ok(policy)
     }
 
-    /// Activates a policy for its flow; a new flow comes into being by its first policy.
+    /// Activates a policy for its flow, or asks people first; a new flow comes into being by its first policy.
     pub async fn activate_policy(
         &self,
         by: &PrincipalId,
         flow: Option<&FlowId>,
         source: PolicySource,
         accepts: BTreeSet<Digest>,
-    ) -> Result<Activated> {
+    ) -> Result<Activation> {
         let policy = Policy::compile(&source).map_err(Error::Policy)?;
         if flow.is_some_and(|it| it != policy.flow()) {
             return Err(Error::invalid("/policy", "the policy's flow is not the one in the address"));
@@ -73,7 +85,7 @@ impl Service {
         retrying!(self.activate_once(by, &policy, &accepts))
     }
 
-    async fn activate_once(&self, by: &PrincipalId, policy: &Policy, accepts: &BTreeSet<Digest>) -> Result<Activated> {
+    async fn activate_once(&self, by: &PrincipalId, policy: &Policy, accepts: &BTreeSet<Digest>) -> Result<Activation> {
         let (keys, now) = (self.keys()?, self.now());
         let (id, digest) = (policy.flow().clone(), policy.digest());
         for accepted in accepts {
@@ -94,36 +106,37 @@ impl Service {
                 created_at: now,
             })?;
         }
-        let stored = self.fetch::<Flow>(&keys, id.as_str()).await?;
-        let halt = stored.as_ref().map(|it| it.record.halt.clone()).unwrap_or_default();
-        let flow = Flow {
-            id: id.clone(),
-            policy: digest,
-            accepts: accepts.clone(),
-            halt,
-            activated_at: now,
-            activated_by: by.clone(),
+        let Some(old) = self.fetch::<Flow>(&keys, id.as_str()).await? else {
+            let flow = Flow {
+                id: id.clone(),
+                policy: digest,
+                accepts: accepts.clone(),
+                halt: Halt::default(),
+                activated_at: now,
+                activated_by: by.clone(),
+                amendment: None,
+            };
+            draft.insert(&flow)?;
+            let data = activation_data(&flow, 1);
+            recorder::outside(&mut draft, Some(&id), now, EventType::PolicyActivated, data)?;
+            self.commit(draft.finish()).await?;
+            return Ok(active(flow));
         };
-        match &stored {
-            Some(old) if old.record.policy == digest && old.record.accepts == flow.accepts => {}
-            Some(old) => {
-                draft.replace(old, &flow)?;
-                let data = activation_data(by, &flow, old.revision + 1);
-                recorder::outside(&mut draft, Some(&id), now, EventType::PolicyActivated, data)?;
-            }
-            None => {
-                draft.insert(&flow)?;
-                recorder::outside(
-                    &mut draft,
-                    Some(&id),
-                    now,
-                    EventType::PolicyActivated,
-                    activation_data(by, &flow, 1),
-                )?;
-            }
+        if old.record.policy == digest && old.record.accepts == *accepts {
+            return Ok(active(old.record));
         }
+        // Whom to ask is said by the policy that judges until now: no other can lift it.
+        let judging = self.policy(&keys, old.record.policy).await?;
+        if let Some(terms) = judging.approval().amending() {
+            let asked = self.amend(draft, &keys, (&old, by), (policy, accepts), terms).await?;
+            return Ok(Activation::Waiting(Box::new(asked)));
+        }
+        let flow = activated_flow(&old, (digest, accepts), (by, None, now));
+        draft.replace(&old, &flow)?;
+        let data = activation_data(&flow, old.revision + 1);
+        recorder::outside(&mut draft, Some(&id), now, EventType::PolicyActivated, data)?;
         self.commit(draft.finish()).await?;
-        Ok(Activated { flow: id, policy: digest, accepts: flow.accepts })
+        Ok(active(flow))
     }
 
     /// Every flow, by name.
@@ -162,6 +175,32 @@ impl Service {
     }
 }
 
-fn activation_data(by: &PrincipalId, flow: &Flow, revision: i64) -> serde_json::Value {
-    json!({"policy": flow.policy, "accepts": flow.accepts, "by": by, "revision": revision})
+fn active(flow: Flow) -> Activation {
+    Activation::Active(Activated { flow: flow.id, policy: flow.policy, accepts: flow.accepts })
+}
+
+/// The flow with another policy.
+pub(super) fn activated_flow(
+    old: &Stored<Flow>,
+    (policy, accepts): (Digest, &BTreeSet<Digest>),
+    (by, amendment, now): (&PrincipalId, Option<&AmendmentId>, Timestamp),
+) -> Flow {
+    Flow {
+        policy,
+        accepts: accepts.clone(),
+        activated_at: now,
+        activated_by: by.clone(),
+        amendment: amendment.cloned(),
+        ..old.record.clone()
+    }
+}
+
+/// What is told of an activation.
+pub(super) fn activation_data(flow: &Flow, revision: i64) -> serde_json::Value {
+    let mut data =
+        json!({"policy": flow.policy, "accepts": flow.accepts, "by": flow.activated_by, "revision": revision});
+    if let Some(amendment) = &flow.amendment {
+        data["amendment"] = json!(amendment);
+    }
+    data
 }

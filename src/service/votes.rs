@@ -20,7 +20,7 @@ use crate::domain::flow::ReceiptRow;
 use crate::domain::id::{AccountId, Jti, ReviewId};
 use crate::domain::keys::{KeyUse, Keys};
 use crate::domain::policy::Policy;
-use crate::domain::review::{Ballot, Bench, Hold, HoldState, Tally, VoteRefused};
+use crate::domain::review::{Ballot, Bench, Hold, HoldState, Tally, Vote, VoteRefused};
 use crate::domain::thread::Thread;
 use crate::domain::time::Timestamp;
 use crate::domain::transition::{EndWord, Outcome, Transition};
@@ -64,7 +64,7 @@ impl Service {
         if self.judged_again(&keys, &standing, &hold).await? != JudgedAgain::Kept {
             return Err(VoteRefused::PolicyChanged.into());
         }
-        let people = self.people_of(&keys, &hold.record, voter).await?;
+        let people = self.people_of(&keys, &hold.record.votes, voter).await?;
         let records: Vec<Account> = people.iter().map(|it| it.record.clone()).collect();
         let person = records.iter().find(|it| it.id == *voter).ok_or(Error::Unauthenticated)?;
         let bench = Bench { people: &records, outcome_unknown: standing.thread.record.outcome_unknown(now), now };
@@ -78,8 +78,13 @@ impl Service {
     }
 
     /// The voter and everyone who voted before, as they stand now.
-    async fn people_of(&self, keys: &Keys, hold: &Hold, voter: &AccountId) -> Result<Vec<Stored<Account>>> {
-        let mut ids: Vec<String> = hold.votes.iter().map(|vote| vote.reviewer.to_string()).collect();
+    pub(super) async fn people_of(
+        &self,
+        keys: &Keys,
+        votes: &[Vote],
+        voter: &AccountId,
+    ) -> Result<Vec<Stored<Account>>> {
+        let mut ids: Vec<String> = votes.iter().map(|vote| vote.reviewer.to_string()).collect();
         ids.push(voter.to_string());
         ids.sort();
         ids.dedup();

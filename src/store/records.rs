@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::record::Record;
 use super::row::{Facets, Table};
 use crate::domain::account::{Account, OneTimeLink, Session, Token};
+use crate::domain::amendment::{Amendment, AmendmentState};
 use crate::domain::chain::hash::Digest;
 use crate::domain::event::Event;
 use crate::domain::flow::{Flow, Gateway, PolicyRow, ReceiptRow};
@@ -103,6 +104,22 @@ impl Record for PolicyRow {
     }
     fn facets(&self) -> Facets {
         owned(self.flow.as_str())
+    }
+}
+
+impl Record for Amendment {
+    const TABLE: Table = Table::Amendments;
+    fn id(&self) -> String {
+        self.id.to_string()
+    }
+    fn facets(&self) -> Facets {
+        let state = if matches!(self.state, AmendmentState::Open {}) { OPEN } else { "ended" };
+        Facets {
+            alias: None,
+            owner: self.change.flow.to_string(),
+            state: state.to_owned(),
+            due: self.expires_at.millis(),
+        }
     }
 }
 

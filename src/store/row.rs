@@ -31,6 +31,8 @@ tables! {
     Flows = "flows",
     /// Policies, by digest.
     Policies = "policies",
+    /// Policies that people are asked about.
+    Amendments = "amendments",
     /// Threads.
     Threads = "threads",
     /// Transitions, by digest; alias: what makes two requests the same proposal.
@@ -68,7 +70,13 @@ impl Table {
     /// looked up by name, or listed whole: a further index would make each of these slower for nobody.
     pub const fn is_listed_by_facets(self) -> bool {
         match self {
-            Self::Gateway | Self::Flows | Self::Policies | Self::Threads | Self::Holds | Self::Log => true,
+            Self::Gateway
+            | Self::Flows
+            | Self::Policies
+            | Self::Amendments
+            | Self::Threads
+            | Self::Holds
+            | Self::Log => true,
             Self::Accounts | Self::Tokens | Self::Sessions | Self::Links => true,
             Self::Transitions | Self::Rejections | Self::Entries | Self::States => false,
             Self::Receipts | Self::Writes | Self::Events | Self::Outbox => false,

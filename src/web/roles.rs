@@ -61,6 +61,9 @@ pub const TABLE: &[Rule] = &[
     machine("GET", "/v1/rejections", &[Auditor]),
     machine("GET", "/v1/events", &[Host, Auditor]),
     machine("POST", "/v1/flows/{flow}/policies", &[Admin]),
+    machine("GET", "/v1/flows/{flow}/amendments", &[Admin, Auditor]),
+    machine("GET", "/v1/amendments/{amendment}", &[Admin, Auditor]),
+    machine("POST", "/v1/amendments/{amendment}/cancellation", &[Admin]),
     machine("POST", "/v1/flows/{flow}/judgements", &[Admin, Auditor]),
     person("GET", "/", EVERYBODY),
     person("GET", "/reviews/{review}", EVERYBODY),
@@ -70,6 +73,9 @@ pub const TABLE: &[Rule] = &[
     person("GET", "/rejections", EVERYBODY),
     person("GET", "/what-if", EVERYBODY),
     person("POST", "/what-if", EVERYBODY),
+    person("GET", "/policies", EVERYBODY),
+    person("GET", "/amendments/{amendment}", EVERYBODY),
+    person("POST", "/amendments/{amendment}/decision", &[PersonRole::Reviewer]),
     person("POST", "/sign-out", EVERYBODY),
 ];
 

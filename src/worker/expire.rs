@@ -1,9 +1,13 @@
-//! Ends holds whose deadline has passed, so that agents who wait hear of it.
+//! Ends holds and amendments whose deadline has passed, so that whoever waits hears of it.
 
 use crate::service::Service;
 use crate::service::error::Result;
 
-/// Ends every hold that is due; says how many.
+/// Ends everything that is due; says how many.
 pub async fn run_once(service: &Service) -> Result<usize> {
-    super::each(service.holds_due().await?, |review| async move { service.expire_hold(&review).await }).await
+    let amendments = service.amendments_due().await?;
+    let expired = super::each(amendments, |id| async move { service.expire_amendment(&id).await }).await?;
+    let holds =
+        super::each(service.holds_due().await?, |review| async move { service.expire_hold(&review).await }).await?;
+    Ok(expired + holds)
 }

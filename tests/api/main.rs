@@ -17,6 +17,7 @@ mod rejections;
 mod roles;
 #[macro_use]
 mod rules;
+mod amendments;
 mod supposed;
 mod taking_back;
 mod time;

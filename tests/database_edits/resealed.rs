@@ -9,6 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use countersign::clock::{Clock as _, SystemClock};
 use countersign::domain::account::{Account, OneTimeLink, Session, Token};
+use countersign::domain::amendment::Amendment;
 use countersign::domain::chain::entry::Entry;
 use countersign::domain::chain::jws::{self, Typ};
 use countersign::domain::chain::statement::Statement;
@@ -49,6 +50,7 @@ const KINDS: &[(Table, Seal)] = &[
     (Table::Gateway, sealed::<GatewayRow>),
     (Table::Flows, sealed::<Flow>),
     (Table::Policies, sealed::<PolicyRow>),
+    (Table::Amendments, sealed::<Amendment>),
     (Table::Threads, sealed::<Thread>),
     (Table::Transitions, sealed::<Transition>),
     (Table::Rejections, sealed::<Rejection>),
@@ -70,6 +72,9 @@ const KINDS: &[(Table, Seal)] = &[
 const UNSEEN: &[(&str, &str)] = &[
     ("accounts.created_at", "when it was made decides nothing"),
     ("accounts.password", "no event repeats a secret's hash"),
+    ("amendments.votes.*.comment", "a vote's event names person, stage, verdict and digest only"),
+    ("amendments.votes.*.name", "a vote's event names person, stage, verdict and digest only"),
+    ("amendments.votes.*.nonce", "a vote's event names person, stage, verdict and digest only"),
     ("gateway.created_at", "when it was made decides nothing"),
     ("holds.excluded", "its event does not name the authors; whoever votes although they are one is found"),
     ("holds.excluded.*", "its event does not name the authors; whoever votes although they are one is found"),
@@ -414,6 +419,32 @@ fn put_together(bench: &mut Bench) {
     bench.beside(Table::Outbox, &shapeless, said);
 }
 
+/// A policy that people approved, as if they had not.
+fn amended(bench: &mut Bench) {
+    let activated = bench.pick(Table::Amendments, |it| it.body["state"]["state"] == "activated");
+    let mut unvoted = activated.body.clone();
+    unvoted["votes"] = json!([]);
+    bench.instead(Table::Amendments, &activated, &unvoted, "it is activated without its quorum");
+    let mut open = activated.body.clone();
+    open["state"] = json!({"state": "open"});
+    let finding = "a policy was activated without the people it needed";
+    bench.instead(Table::Amendments, &activated, &open, finding);
+    let by_itself = |it: &Kept| it.body["type"] == "policy.activated" && it.body["data"]["revision"] != 1;
+    let named = bench.pick(Table::Events, |it| by_itself(it) && it.body["data"]["amendment"].is_string());
+    let mut unnamed = named.body.clone();
+    unnamed["data"].as_object_mut().unwrap().remove("amendment");
+    bench.instead(Table::Events, &named, &unnamed, finding);
+    let unasked = bench.pick(Table::Events, |it| by_itself(it) && it.body["data"]["amendment"].is_null());
+    let mut false_name = unasked.body.clone();
+    false_name["data"]["amendment"] = json!("none");
+    bench.instead(Table::Events, &unasked, &false_name, finding);
+    let first =
+        bench.pick(Table::Events, |it| it.body["type"] == "policy.activated" && it.body["data"]["revision"] == 1);
+    let mut named = first.body.clone();
+    named["data"]["amendment"] = activated.body["id"].clone();
+    bench.instead(Table::Events, &first, &named, "its first policy names an amendment");
+}
+
 /// With the signing key too: a link of a chain that states something else, signed again.
 fn signed_again(bench: &mut Bench) {
     let keys = std::sync::Arc::clone(&bench.keys);
@@ -483,6 +514,7 @@ fn whatever_is_changed_and_sealed_again_is_found_and_every_finding_is_made_once(
     assert_eq!(bench.findings(), [""; 0], "the history itself is sound");
     let uncounted = removed_and_renumbered(&mut bench);
     put_together(&mut bench);
+    amended(&mut bench);
     signed_again(&mut bench);
     let unseen = altered(&mut bench);
     assert_eq!(bench.findings(), [""; 0], "and everything was put back");

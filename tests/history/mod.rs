@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use countersign::clock::{Clock, ClockOffset, SystemClock};
 use countersign::domain::account::{MachineRole, PersonRole, Token};
+use countersign::domain::amendment::Amendment;
 use countersign::domain::chain::hash::Digest;
 use countersign::domain::flow::Halt;
 use countersign::domain::id::{AccountId, FlowId, NodeId, PrincipalId, ReviewId, ThreadId, WriteId};
@@ -20,6 +21,7 @@ use countersign::domain::tool::Tool;
 use countersign::domain::usage::Usage;
 use countersign::keyring::Keyring;
 use countersign::service::access::{NewAccount, NewToken};
+use countersign::service::policies::Activation;
 use countersign::service::proposals::{Asked, Proposal};
 use countersign::service::receipts::Revoker;
 use countersign::service::stops::Scope;
@@ -221,6 +223,7 @@ pub async fn live_through(service: &Service) -> (Cast, Ready) {
     holds_that_end_otherwise(service, &cast).await;
     writes_that_end_otherwise(service, &cast).await;
     stops_and_takes_back(service, &cast).await;
+    amends(service, &cast).await;
     let ready = leave_work_open(service, &cast).await;
     (cast, ready)
 }
@@ -295,6 +298,31 @@ async fn stops_and_takes_back(service: &Service, cast: &Cast) {
     judge_again::run_once(service).await.unwrap();
     service.activate_policy(&admin(), None, example("payments"), BTreeSet::new()).await.unwrap();
     judge_again::run_once(service).await.unwrap();
+}
+
+/// A policy that people are asked about: one is approved, one refused, one taken back, one overtaken, one waits.
+async fn amends(service: &Service, cast: &Cast) {
+    let guarded = |ttl: &str| {
+        let mut source = example("payments");
+        source.text = source.text.replacen("flow = \"payments\"", "flow = \"amended\"", 1);
+        source.text.push_str(&format!("\n[approval.policy]\ngroups = [\"finance\"]\nttl = \"{ttl}\"\n"));
+        source
+    };
+    let by = token(service, MachineRole::Host, "payments", &[]).await.record.principal();
+    let asked = async |source: PolicySource| match service.activate_policy(&by, None, source, BTreeSet::new()).await {
+        Ok(Activation::Waiting(amendment)) => *amendment,
+        other => panic!("{other:?}"),
+    };
+    service.activate_policy(&by, None, guarded("1h"), BTreeSet::new()).await.unwrap();
+    let refused = asked(guarded("2h")).await;
+    let vote = |of: &Amendment, verdict| ballot(of.digest, 0, verdict);
+    service.vote_on_amendment(&cast.ada, &refused.id, &vote(&refused, Verdict::Deny)).await.unwrap();
+    let taken_back = asked(guarded("3h")).await;
+    service.cancel_amendment(&by, &taken_back.id, "a slip").await.unwrap();
+    asked(guarded("4h")).await;
+    let approved = asked(guarded("5h")).await;
+    service.vote_on_amendment(&cast.ada, &approved.id, &vote(&approved, Verdict::Approve)).await.unwrap();
+    asked(guarded("6h")).await;
 }
 
 /// Another writer's token, as whoever runs the gateway asks for it.

@@ -30,6 +30,8 @@ pub enum Tag {
     Proposal,
     /// An event.
     Event,
+    /// A policy that waits for people.
+    Amendment,
 }
 
 impl Tag {
@@ -46,6 +48,7 @@ impl Tag {
             Self::Patch => "countersign.patch.v1",
             Self::Proposal => "countersign.proposal.v1",
             Self::Event => "countersign.event.v1",
+            Self::Amendment => "countersign.amendment.v1",
         }
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::bounds;
 use super::detect::Detectors;
 use super::error::{PolicyCode, PolicyError};
-use super::model::{Approval, Comment, Covers, NodePolicy, Policy, Stage};
+use super::model::{Amending, Approval, Comment, Covers, NodePolicy, Policy, Stage};
 use super::patterns::Patterns;
 use super::source::PolicySource;
 use super::toml_reader::{Item, Section, parse};
@@ -34,10 +34,12 @@ const KEYS: &[&str] = &[
 ];
 const KEYS_YET: &[&str] = &["transitions"];
 const NODE_KEYS: &[&str] = &["reads", "writes", "deny", "schema", "writer", "rollback", "tools", "budget"];
-const APPROVAL_KEYS: &[&str] = &["covers", "ttl", "receipt_ttl", "write_lease", "attempts", "denials", "stages"];
-const APPROVAL_KEYS_YET: &[&str] = &["remind_after", "escalate_after", "escalate_to", "policy"];
+const APPROVAL_KEYS: &[&str] =
+    &["covers", "ttl", "receipt_ttl", "write_lease", "attempts", "denials", "stages", "policy"];
+const APPROVAL_KEYS_YET: &[&str] = &["remind_after", "escalate_after", "escalate_to"];
 const STAGE_KEYS: &[&str] = &["groups", "need", "comment"];
 const STAGE_KEYS_YET: &[&str] = &["passkey"];
+const AMENDING_KEYS: &[&str] = &["groups", "need", "comment", "ttl"];
 const REDACTION_KEYS: &[&str] = &["hide", "detect", "patterns"];
 const REDACTION_KEYS_YET: &[&str] = &["reveal_to"];
 
@@ -223,6 +225,7 @@ fn read_approval(root: &Section<'_>, has_writer: bool) -> Result<Approval, Polic
         attempts: bounds::ATTEMPTS_DEFAULT,
         denials: bounds::DENIALS_DEFAULT,
         stages: Vec::new(),
+        amending: None,
     };
     let Some(item) = root.get("approval") else { return Ok(default) };
     let section = item.section()?;
@@ -238,6 +241,7 @@ fn read_approval(root: &Section<'_>, has_writer: bool) -> Result<Approval, Polic
         attempts: count("attempts", bounds::ATTEMPTS, default.attempts)?,
         denials: count("denials", bounds::DENIALS, default.denials)?,
         stages: read_stages(&section)?,
+        amending: section.get("policy").map(|it| read_amending(&it.section()?)).transpose()?,
     })
 }
 
@@ -252,11 +256,20 @@ fn read_covers(section: &Section<'_>) -> Result<Option<Covers>, PolicyError> {
 
 fn read_stages(section: &Section<'_>) -> Result<Vec<Stage>, PolicyError> {
     let Some(list) = section.get("stages") else { return Ok(Vec::new()) };
-    list.items(bounds::STAGES_MAX)?.iter().map(|item| read_stage(&item.section()?)).collect()
+    let read = |section: Section<'_>| {
+        section.expect_keys(STAGE_KEYS, STAGE_KEYS_YET)?;
+        read_stage(&section)
+    };
+    list.items(bounds::STAGES_MAX)?.iter().map(|item| read(item.section()?)).collect()
+}
+
+fn read_amending(section: &Section<'_>) -> Result<Amending, PolicyError> {
+    section.expect_keys(AMENDING_KEYS, STAGE_KEYS_YET)?;
+    let ttl = section.get("ttl").map_or(Ok(bounds::TTL_DEFAULT), |item| item.duration(bounds::TTL))?;
+    Ok(Amending { stage: read_stage(section)?, ttl })
 }
 
 fn read_stage(section: &Section<'_>) -> Result<Stage, PolicyError> {
-    section.expect_keys(STAGE_KEYS, STAGE_KEYS_YET)?;
     let list = section.require("groups", "the groups whose members may vote, such as groups = [\"finance\"]")?;
     let mut groups = BTreeSet::new();
     for item in list.items(bounds::GROUPS_MAX)? {

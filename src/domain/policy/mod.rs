@@ -37,7 +37,7 @@ pub use excerpt::excerpt;
 pub use hiding::Hiding;
 pub use initial::{Initial, judge_initial};
 pub use judge::{judge, judge_for, judge_in};
-pub use model::{Approval, Comment, Covers, NodePolicy, Policy, Stage};
+pub use model::{Amending, Approval, Comment, Covers, NodePolicy, Policy, Stage};
 pub use patterns::Patterns;
 pub use redact::{Effect, RedactedChange, RedactedLeaf, True, readable_leaves, redacted, redacted_by, shown_arguments};
 pub use request::{Asker, Circumstances, Request, RequestKind};

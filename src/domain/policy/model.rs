@@ -59,6 +59,14 @@ pub struct Approval {
     pub(super) attempts: u32,
     pub(super) denials: u32,
     pub(super) stages: Vec<Stage>,
+    pub(super) amending: Option<Amending>,
+}
+
+/// How people approve the policy that takes this one's place.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Amending {
+    pub(super) stage: Stage,
+    pub(super) ttl: Duration,
 }
 
 /// What one approval admits.
@@ -217,6 +225,23 @@ impl Approval {
     /// The rounds of votes.
     pub fn stages(&self) -> &[Stage] {
         &self.stages
+    }
+
+    /// How people approve the policy that takes this one's place; nobody is asked if it does not say.
+    pub fn amending(&self) -> Option<&Amending> {
+        self.amending.as_ref()
+    }
+}
+
+impl Amending {
+    /// Whose approval it needs.
+    pub fn stage(&self) -> &Stage {
+        &self.stage
+    }
+
+    /// How long it waits for people.
+    pub fn ttl(&self) -> Duration {
+        self.ttl
     }
 }
 

@@ -1,9 +1,10 @@
 //! Voting: what a person asks to have counted, why it may not be, and what a counted vote leads to.
 
+use super::jury::Count;
 use super::{BrowserCheck, Hold, HoldState, Verdict, Vote};
 use crate::domain::account::Account;
 use crate::domain::chain::hash::Digest;
-use crate::domain::chain::receipt::{Approval, Method, Refusal};
+use crate::domain::chain::receipt::{Approval, Refusal};
 use crate::domain::time::Timestamp;
 
 /// What a person asks to have counted.
@@ -119,95 +120,24 @@ pub struct Bench<'a> {
 impl Hold {
     /// Counts a vote, or says why not.
     pub fn vote(mut self, ballot: Ballot, voter: &Account, bench: &Bench<'_>) -> Result<Tally, VoteRefused> {
-        self.check(&ballot, voter, bench)?;
-        let verdict = ballot.verdict;
-        self.votes.push(Vote {
-            reviewer: voter.id.clone(),
-            name: voter.name.clone(),
-            stage: ballot.stage,
-            verdict,
-            transition: ballot.transition,
-            nonce: ballot.nonce,
-            comment: ballot.comment,
-            browser_check: ballot.browser_check,
-            at: bench.now,
-        });
-        Ok(match verdict {
-            Verdict::Approve => self.tally_approvals(bench),
-            Verdict::Deny => self.tally_denials(),
+        let vote = self.check(ballot, voter, bench)?;
+        self.votes.push(vote);
+        Ok(match self.jury().count(bench.people) {
+            Count::Waiting => Tally::Waiting(self),
+            Count::Approved(approvals) => Tally::Approved(self, approvals),
+            Count::Denied(refusals) => Tally::Denied(self, refusals),
         })
     }
 
-    fn check(&self, ballot: &Ballot, voter: &Account, bench: &Bench<'_>) -> Result<(), VoteRefused> {
+    fn check(&self, ballot: Ballot, voter: &Account, bench: &Bench<'_>) -> Result<Vote, VoteRefused> {
         if !matches!(self.state, HoldState::Open {}) {
             return Err(VoteRefused::Ended);
         }
-        if bench.now >= self.expires_at {
-            return Err(VoteRefused::Expired);
-        }
-        if ballot.transition != self.transition {
-            return Err(VoteRefused::Digest);
-        }
-        if self.votes.iter().any(|vote| vote.nonce == ballot.nonce) {
-            return Err(VoteRefused::NonceUsed);
-        }
-        if !self.eligible(voter)?.contains(&ballot.stage) {
-            return Err(VoteRefused::Stage);
-        }
-        self.check_words(ballot)?;
-        if ballot.verdict == Verdict::Deny {
-            return Ok(());
-        }
-        if ballot.browser_check == BrowserCheck::Mismatch {
-            return Err(VoteRefused::Mismatch);
-        }
-        if bench.outcome_unknown && ballot.outcome_unknown_accepted == Ticked::No {
+        let unknown = bench.outcome_unknown && ballot.outcome_unknown_accepted == Ticked::No;
+        let vote = self.jury().hear(ballot, voter, bench.now)?;
+        if unknown && vote.verdict == Verdict::Approve {
             return Err(VoteRefused::OutcomeUnknown);
         }
-        Ok(())
-    }
-
-    fn check_words(&self, ballot: &Ballot) -> Result<(), VoteRefused> {
-        let stage = usize::try_from(ballot.stage).ok().and_then(|it| self.stages.get(it)).ok_or(VoteRefused::Stage)?;
-        let said = ballot.comment.as_deref().unwrap_or_default();
-        if stage.comment_required && said.trim().is_empty() {
-            return Err(VoteRefused::CommentRequired);
-        }
-        if said.chars().count() > COMMENT_CHARS_MAX {
-            return Err(VoteRefused::CommentTooLong);
-        }
-        Ok(())
-    }
-
-    fn tally_approvals(self, bench: &Bench<'_>) -> Tally {
-        let full = (0u32..).zip(&self.stages).all(|(i, stage)| self.approvals(i, bench.people) >= stage.need);
-        if !full {
-            return Tally::Waiting(self);
-        }
-        let counted = self.votes.iter().filter(|vote| {
-            let voter = bench.people.iter().find(|it| it.id == vote.reviewer);
-            vote.verdict == Verdict::Approve
-                && voter.is_some_and(|it| self.stages_of(it).is_ok_and(|at| at.contains(&vote.stage)))
-        });
-        let approvals = counted.map(|vote| Approval {
-            reviewer: vote.reviewer.clone(),
-            stage: vote.stage,
-            at: vote.at,
-            method: Method::Password,
-            evidence: None,
-        });
-        let approvals = approvals.collect();
-        Tally::Approved(self, approvals)
-    }
-
-    fn tally_denials(self) -> Tally {
-        let refusals: Vec<Refusal> = self
-            .votes
-            .iter()
-            .filter(|vote| vote.verdict == Verdict::Deny)
-            .map(|vote| Refusal { reviewer: vote.reviewer.clone(), stage: vote.stage, at: vote.at })
-            .collect();
-        let enough = u32::try_from(refusals.len()).is_ok_and(|it| it >= self.denials_needed);
-        if enough { Tally::Denied(self, refusals) } else { Tally::Waiting(self) }
+        Ok(vote)
     }
 }

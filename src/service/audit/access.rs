@@ -11,6 +11,7 @@ use super::Audit;
 use crate::domain::event::{Event, EventType};
 use crate::domain::flow::Halt;
 use crate::domain::time::Timestamp;
+use crate::service::policies::activation_data;
 use crate::store::records::GATEWAY_ID;
 use crate::store::row::Table;
 
@@ -48,6 +49,7 @@ impl Audit<'_> {
         self.check_sessions(&outside);
         self.check_links_made(&outside);
         self.check_flows(&outside);
+        self.check_amendments(&outside);
         self.check_gateway(&outside);
     }
 
@@ -174,9 +176,9 @@ impl Audit<'_> {
             let flow = &stored.record;
             let about = changes_of(outside.iter().filter(|it| it.flow.as_ref() == Some(&flow.id)));
             let last = about.iter().rev().find(|(_, it)| it.kind == EventType::PolicyActivated);
-            let as_activated = |revision: &i64| json!({"policy": flow.policy, "accepts": flow.accepts, "by": flow.activated_by, "revision": revision});
-            let same =
-                last.is_some_and(|(revision, it)| it.data == as_activated(revision) && it.at == flow.activated_at);
+            let same = last.is_some_and(|(revision, it)| {
+                it.data == activation_data(flow, *revision) && it.at == flow.activated_at
+            });
             self.expect(same, Table::Flows, id, "its policy is not the one activated last");
             self.expect(halt_of(&about) == flow.halt, Table::Flows, id, "its halt is not the one set last");
             let dense = about.keys().copied().eq(1..=stored.revision);
@@ -189,11 +191,13 @@ impl Audit<'_> {
         for flow in named.iter().filter(|it| !self.all.flows.contains_key(**it)).collect::<Vec<_>>() {
             self.note(Table::Flows, flow, "a policy was activated for it, and its row is gone");
         }
-        for digest in activated.iter().filter(|it| !self.all.policies.contains_key(**it)).collect::<Vec<_>>() {
-            self.note(Table::Policies, digest, "it was activated, and its row is gone");
+        let proposed = outside.iter().filter(|it| it.kind == EventType::PolicyProposed);
+        let known: BTreeSet<&str> = proposed.filter_map(|it| text(it, "policy")).chain(activated).collect();
+        for digest in known.iter().filter(|it| !self.all.policies.contains_key(**it)).collect::<Vec<_>>() {
+            self.note(Table::Policies, digest, "it was activated or proposed, and its row is gone");
         }
-        for id in self.all.policies.keys().filter(|it| !activated.contains(it.as_str())).collect::<Vec<_>>() {
-            self.note(Table::Policies, id, "no event activated it");
+        for id in self.all.policies.keys().filter(|it| !known.contains(it.as_str())).collect::<Vec<_>>() {
+            self.note(Table::Policies, id, "no event activated or proposed it");
         }
     }
 

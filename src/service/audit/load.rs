@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Finding;
 use crate::domain::account::{Account, OneTimeLink, Session, Token};
+use crate::domain::amendment::Amendment;
 use crate::domain::event::Event;
 use crate::domain::flow::{Flow, Gateway, PolicyRow, ReceiptRow};
 use crate::domain::keys::RowKey;
@@ -24,6 +25,7 @@ pub(super) struct Everything {
     pub(super) gateway: Kept<Gateway>,
     pub(super) flows: Kept<Flow>,
     pub(super) policies: Kept<PolicyRow>,
+    pub(super) amendments: Kept<Amendment>,
     pub(super) threads: Kept<Thread>,
     pub(super) transitions: Kept<Transition>,
     pub(super) rejections: Kept<Rejection>,
@@ -67,6 +69,7 @@ impl Everything {
             gateway: loader.table().await?,
             flows: loader.table().await?,
             policies: loader.table().await?,
+            amendments: loader.table().await?,
             threads: loader.table().await?,
             transitions: loader.table().await?,
             rejections: loader.table().await?,

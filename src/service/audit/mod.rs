@@ -6,6 +6,7 @@
 //! at the next look.
 
 mod access;
+mod amendments;
 mod chain;
 mod events;
 mod gate;

@@ -90,7 +90,10 @@ impl<'a> Story<'a> {
             EventType::WriteLapsed => self.write(event, "by").lapsed = true,
             EventType::WriteConfirmed | EventType::WriteAborted => self.write(event, "by").end = Some(event),
             EventType::WriteResolved => self.write(event, "of").end = Some(event),
-            EventType::PolicyActivated
+            EventType::PolicyProposed
+            | EventType::PolicyVote
+            | EventType::PolicyEnded
+            | EventType::PolicyActivated
             | EventType::KeyRotated
             | EventType::AccountAdded
             | EventType::AccountDisabled

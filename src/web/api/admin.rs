@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::json;
 use utoipa::ToSchema;
 
+use super::amendments;
 use super::body::{self, Bytes};
 use super::problem::Problem;
 use super::threads::Reason;
@@ -15,6 +16,7 @@ use crate::domain::chain::hash::Digest;
 use crate::domain::flow::Halt;
 use crate::domain::id::{FlowId, Jti};
 use crate::domain::policy::PolicySource;
+use crate::service::policies::Activation;
 use crate::service::receipts::Revoker;
 use crate::service::stops::Scope;
 use crate::web::app::App;
@@ -47,8 +49,8 @@ pub struct SetHalt {
     pub reason: String,
 }
 
-/// Activates a policy for its flow.
-#[utoipa::path(post, path = "/v1/flows/{flow}/policies", request_body = Activate, params(("flow" = String, Path)), responses((status = 200, description = "Active"), (status = 422, body = super::problem::ProblemBody)))]
+/// Activates a policy for its flow; or asks people first, if the active one says so in `[approval.policy]`.
+#[utoipa::path(post, path = "/v1/flows/{flow}/policies", request_body = Activate, params(("flow" = String, Path)), responses((status = 200, description = "Active"), (status = 202, description = "People are asked; the amendment as it stands"), (status = 422, body = super::problem::ProblemBody)))]
 pub async fn activate(
     request: HttpRequest,
     app: Data<App>,
@@ -61,8 +63,13 @@ pub async fn activate(
         let ask: Activate = body::read(&app, &bytes)?;
         let source = PolicySource { text: ask.policy, schemas: ask.schemas };
         let by = machine.0.record.principal();
-        let active = app.service.activate_policy(&by, Some(&flow), source, ask.accepts).await?;
-        Ok(HttpResponse::Ok().json(json!({"flow": active.flow, "policy": active.policy, "accepts": active.accepts})))
+        Ok(match app.service.activate_policy(&by, Some(&flow), source, ask.accepts).await? {
+            Activation::Active(active) => HttpResponse::Ok()
+                .json(json!({"flow": active.flow, "policy": active.policy, "accepts": active.accepts})),
+            Activation::Waiting(amendment) => {
+                HttpResponse::Accepted().json(amendments::told(&amendment, app.service.public_url(), app.service.now()))
+            }
+        })
     };
     done.await.map_err(|error| Problem::of(&request, error))
 }

@@ -1,6 +1,7 @@
 //! JSON for machines: one file for each resource.
 
 pub mod admin;
+pub mod amendments;
 pub mod body;
 pub mod judgements;
 pub mod open;
@@ -40,6 +41,9 @@ use crate::web::auth::Machine;
         writes::abort,
         writes::resolve,
         admin::activate,
+        amendments::list,
+        amendments::read,
+        amendments::cancel,
         admin::halt,
         admin::revoke,
         open::jwks,
@@ -76,6 +80,9 @@ pub fn routes(config: &mut ServiceConfig) {
         .route("/v1/rejections", get().to(rejections::list))
         .route("/v1/events", get().to(open::events))
         .route("/v1/flows/{flow}/policies", post().to(admin::activate))
+        .route("/v1/flows/{flow}/amendments", get().to(amendments::list))
+        .route("/v1/amendments/{amendment}", get().to(amendments::read))
+        .route("/v1/amendments/{amendment}/cancellation", post().to(amendments::cancel))
         .route("/v1/flows/{flow}/judgements", post().to(judgements::judge))
         .route("/.well-known/jwks.json", get().to(open::jwks))
         .route("/openapi.json", get().to(open::openapi))

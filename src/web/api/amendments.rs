@@ -1,0 +1,84 @@
+//! Amendments: policies that people are asked about before they judge a flow.
+
+use actix_web::web::{Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use serde_json::{Value, json};
+
+use super::body::{self, Bytes};
+use super::problem::Problem;
+use super::threads::Reason;
+use crate::domain::amendment::{Amendment, AmendmentState};
+use crate::domain::id::{AmendmentId, FlowId};
+use crate::domain::review::Vote;
+use crate::domain::time::Timestamp;
+use crate::service::error::Error;
+use crate::web::app::App;
+use crate::web::auth::Machine;
+
+/// An amendment as it stands.
+#[utoipa::path(get, path = "/v1/amendments/{amendment}", params(("amendment" = String, Path)), responses((status = 200, description = "What is asked for, who has voted, and how it stands"), (status = 404, body = super::problem::ProblemBody)))]
+pub async fn read(
+    request: HttpRequest,
+    app: Data<App>,
+    _machine: Machine,
+    amendment: Path<String>,
+) -> Result<HttpResponse, Problem> {
+    let done = async {
+        let amendment = app.service.amendment(&id(&amendment)?).await?;
+        Ok(HttpResponse::Ok().json(told(&amendment, app.service.public_url(), app.service.now())))
+    };
+    done.await.map_err(|error: Error| Problem::of(&request, error))
+}
+
+/// The amendments of a flow, the latest first.
+#[utoipa::path(get, path = "/v1/flows/{flow}/amendments", params(("flow" = String, Path)), responses((status = 200, description = "Each as it stands")))]
+pub async fn list(
+    request: HttpRequest,
+    app: Data<App>,
+    _machine: Machine,
+    flow: Path<String>,
+) -> Result<HttpResponse, Problem> {
+    let done = async {
+        let flow: FlowId = body::name("/flow", &flow)?;
+        let (url, now) = (app.service.public_url(), app.service.now());
+        let all: Vec<Value> = app.service.amendments_of(&flow).await?.iter().map(|it| told(it, url, now)).collect();
+        Ok(HttpResponse::Ok().json(json!({"amendments": all})))
+    };
+    done.await.map_err(|error: Error| Problem::of(&request, error))
+}
+
+/// Takes an open amendment back.
+#[utoipa::path(post, path = "/v1/amendments/{amendment}/cancellation", request_body = Reason, params(("amendment" = String, Path)), responses((status = 200, description = "Cancelled"), (status = 409, body = super::problem::ProblemBody)))]
+pub async fn cancel(
+    request: HttpRequest,
+    app: Data<App>,
+    machine: Machine,
+    amendment: Path<String>,
+    bytes: Bytes,
+) -> Result<HttpResponse, Problem> {
+    let done = async {
+        let (id, ask) = (id(&amendment)?, body::read::<Reason>(&app, &bytes)?);
+        app.service.cancel_amendment(&machine.0.record.principal(), &id, &ask.reason).await?;
+        let amendment = app.service.amendment(&id).await?;
+        Ok(HttpResponse::Ok().json(told(&amendment, app.service.public_url(), app.service.now())))
+    };
+    done.await.map_err(|error: Error| Problem::of(&request, error))
+}
+
+fn id(text: &str) -> Result<AmendmentId, Error> {
+    AmendmentId::try_from(text).map_err(|_| Error::NotFound("amendment"))
+}
+
+/// What is told of an amendment.
+pub fn told(amendment: &Amendment, url: &str, now: Timestamp) -> Value {
+    let Amendment { id, change, proposer, digest, stages, opened_at, expires_at, votes, state, .. } = amendment;
+    let expired = matches!(state, AmendmentState::Open {}) && !amendment.is_open(now);
+    let vote = |it: &Vote| json!({"reviewer": it.reviewer, "name": it.name, "verdict": it.verdict, "comment": it.comment, "at": it.at});
+    json!({
+        "amendment": id, "state": if expired { "expired" } else { state.word() }, "digest": digest,
+        "flow": change.flow, "policy": change.policy, "accepts": change.accepts, "over": change.over.policy,
+        "proposer": proposer, "proposed_at": opened_at, "expires_at": expires_at, "url": format!("{url}/amendments/{id}"),
+        "needed": stages.iter().map(|it| json!({"groups": it.groups, "need": it.need})).collect::<Vec<_>>(),
+        "votes": votes.iter().map(vote).collect::<Vec<_>>(),
+    })
+}

@@ -92,6 +92,7 @@ impl Service {
     /// The amendments of a flow, the latest first.
     pub async fn amendments_of(&self, flow: &FlowId) -> Result<Vec<Amendment>> {
         let keys = self.keys()?;
+        self.flow(&keys, flow).await?;
         let mut all: Vec<Amendment> = Vec::new();
         for _ in 0..PAGES_MAX {
             let after = all.last().map(|it| Cursor { due: 0, id: it.id.to_string() });

@@ -167,6 +167,18 @@ impl Service {
         Ok(what_if(&policy, supposed, self.limits()))
     }
 
+    /// A flow with its active policy, who activated it, and since when.
+    pub async fn flow_as_it_stands(&self, flow: &FlowId) -> Result<Flow> {
+        let keys = self.keys()?;
+        Ok(self.flow(&keys, flow).await?.record)
+    }
+
+    /// A policy's text and schemas, active or not.
+    pub async fn policy_source(&self, digest: Digest) -> Result<PolicySource> {
+        let keys = self.keys()?;
+        Ok(self.policy(&keys, digest).await?.source().clone())
+    }
+
     /// The active policy of a flow, with its text.
     pub async fn active_policy(&self, flow: &FlowId) -> Result<Arc<Policy>> {
         let keys = self.keys()?;

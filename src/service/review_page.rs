@@ -255,11 +255,14 @@ impl Service {
         self.inbox_items(&keys, viewer, latest.into_iter().map(|(_, hold)| hold).collect()).await
     }
 
-    /// How many open holds wait for the viewer, of at most `limit` with the nearest deadlines.
+    /// How many open holds and policies wait for the viewer, of at most `limit` holds with the nearest deadlines.
     pub async fn waiting_for(&self, viewer: &Account, limit: u32) -> Result<usize> {
         let (keys, now) = (self.keys()?, self.now());
         let holds = self.reader(&keys).list::<Hold>(Filter::State(OPEN), None, limit).await?;
-        Ok(holds.iter().filter(|it| it.record.is_open(now) && it.record.eligible(viewer).is_ok()).count())
+        let amendments = self.amendments_open().await?;
+        let policies = amendments.iter().filter(|it| it.jury().eligible(viewer).is_ok()).count();
+        let reviews = holds.iter().filter(|it| it.record.is_open(now) && it.record.eligible(viewer).is_ok()).count();
+        Ok(reviews + policies)
     }
 
     /// The last reviews of a thread that led to nothing, newest first.

@@ -40,6 +40,9 @@ const MAY: &[(&str, &str, &[&str])] = &[
     ("GET", "/v1/rejections", &[AUDITOR]),
     ("GET", "/v1/events", &[HOST, AUDITOR]),
     ("POST", "/v1/flows/{flow}/policies", &[ADMIN]),
+    ("GET", "/v1/flows/{flow}/amendments", &[ADMIN, AUDITOR]),
+    ("GET", "/v1/amendments/{amendment}", &[ADMIN, AUDITOR]),
+    ("POST", "/v1/amendments/{amendment}/cancellation", &[ADMIN]),
     ("POST", "/v1/flows/{flow}/judgements", &[ADMIN, AUDITOR]),
 ];
 
@@ -63,6 +66,7 @@ fn path_of(route: &str) -> String {
         .replace("{jti}", "AAAAAAAAAAAAAAAAAAAAAA")
         .replace("{scope}", "no-such-flow")
         .replace("{flow}", "no-such-flow")
+        .replace("{amendment}", "no-such-amendment")
         .replace("{review}", "no-such-review")
 }
 

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test says by its failure what could not be")]
 
+mod amendments;
 mod doors;
 mod edge;
 mod forms;

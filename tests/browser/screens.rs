@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
+use crate::amendments::amended;
 use crate::gateway::{Gateway, Held, PAYMENTS, Payments, order, spawn_gateway};
 use crate::person::{Chromium, Tab};
 
@@ -115,6 +116,19 @@ async fn every_screen_fits_and_can_be_looked_at() {
     tab.press("Judge").await;
     assert!(tab.text().await.contains("It would be held: people would be asked."));
     album.take(&tab, "what-if-held").await;
+    tab.goto("/policies").await;
+    album.take(&tab, "policies").await;
+    let amended = amended(&gateway, "reviewers").await;
+    tab.goto("/").await;
+    album.take(&tab, "inbox-policy").await;
+    tab.goto(&format!("/amendments/{amended}")).await;
+    album.take(&tab, "amendment").await;
+    tab.fill("Comment", "Agreed with finance.").await;
+    tab.press("Approve").await;
+    assert!(tab.text().await.contains("The gateway activated it"));
+    album.take(&tab, "amendment-activated").await;
+    tab.goto("/policies").await;
+    album.take(&tab, "policies-amended").await;
     tab.goto("/nowhere").await;
     album.take(&tab, "error").await;
     browser.close().await;

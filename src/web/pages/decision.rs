@@ -84,7 +84,7 @@ impl Asked<'_> {
         let transition = Digest::try_from(form.digest.as_str()).map_err(|_| VoteRefused::Digest)?;
         let binding = Binding {
             session: &self.visitor.0.signed_in.session.record.id,
-            review: &self.facts.hold.id,
+            page: self.facts.hold.id.as_str(),
             digest: transition,
             stage,
         };
@@ -219,7 +219,8 @@ fn words(error: &Error) -> Option<String> {
     Some(format!("{why} {NOT_COUNTED}"))
 }
 
-fn vote_words(refused: &VoteRefused) -> &'static str {
+/// Why a vote is not counted, to its voter.
+pub fn vote_words(refused: &VoteRefused) -> &'static str {
     match refused {
         VoteRefused::Ended => "This review was decided meanwhile.",
         VoteRefused::Expired => "The deadline has passed.",

@@ -6,6 +6,7 @@ use askama::Template as _;
 
 use super::failure::Failure;
 use super::parts::{deciders, ending, headline, html, is_protected, lines, moment, place, urgency, why_not};
+use super::policies;
 use super::view::inbox::{Badge, DecidedRow, InboxPage, More, Votes, WaitingRow};
 use super::view::text::{Line, Path};
 use super::visitor::Visitor;
@@ -44,11 +45,15 @@ async fn page(app: &App, visitor: &Visitor) -> Result<InboxPage> {
     items.retain(|it| it.hold.is_open(now));
     let more = if items.len() > WAITING_MAX as usize { More::Some } else { More::None };
     items.truncate(WAITING_MAX as usize);
-    let yours = items.iter().filter(|it| it.eligible.is_ok()).count();
+    let amendments = service.amendments_open().await?;
+    let policies: Vec<_> =
+        amendments.iter().filter(|it| it.jury().eligible(viewer).is_ok()).map(|it| policies::row(it, now)).collect();
+    let yours = items.iter().filter(|it| it.eligible.is_ok()).count() + policies.len();
     let decided = service.recently_ended(viewer, DECIDED_MAX).await?;
     Ok(InboxPage {
         shell: visitor.shell(yours, None),
         waiting: items.iter().map(|it| waiting_row(it, now)).collect(),
+        policies,
         decided: decided.iter().filter_map(|it| decided_row(it, now)).collect(),
         more,
     })

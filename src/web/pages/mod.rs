@@ -3,6 +3,7 @@
 //! A handler parses the edge, calls the service, and fills a view model of [`view`]. Whoever has no
 //! session is led to `/sign-in`; whatever goes wrong becomes a page in words ([`failure`]).
 
+pub mod amendment;
 pub mod decision;
 pub mod door;
 pub mod failure;
@@ -10,6 +11,7 @@ pub mod inbox;
 pub mod local;
 pub mod nonce;
 pub mod parts;
+pub mod policies;
 pub mod rejections;
 pub mod review;
 pub mod revocation;
@@ -66,6 +68,13 @@ pub fn routes(cfg: &mut ServiceConfig) {
                 )
                 .route(web::get().to(what_if::show))
                 .route(web::post().to(what_if::submit)),
+        )
+        .service(web::resource("/policies").route(web::get().to(policies::show)))
+        .service(web::resource("/amendments/{amendment}").route(web::get().to(amendment::show)))
+        .service(
+            web::resource("/amendments/{amendment}/decision")
+                .route(web::get().to(amendment::back))
+                .route(web::post().to(amendment::submit)),
         )
         .service(web::resource("/rejections").route(web::get().to(rejections::show)));
 }

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::domain::chain::hash::Digest;
-use crate::domain::id::{ReviewId, SessionId};
+use crate::domain::id::SessionId;
 use crate::domain::keys::RowKey;
 use crate::random;
 
@@ -24,8 +24,8 @@ const MAC_BYTES: usize = 32;
 pub struct Binding<'a> {
     /// Whose form.
     pub session: &'a SessionId,
-    /// On which review's page.
-    pub review: &'a ReviewId,
+    /// On which page: a review's or an amendment's id, none of which comes twice.
+    pub page: &'a str,
     /// Showing exactly what.
     pub digest: Digest,
     /// For which stage.
@@ -64,7 +64,7 @@ impl Binding<'_> {
     fn message(&self, random: &[u8]) -> Vec<u8> {
         let (digest, stage) = (self.digest.to_string(), self.stage.to_be_bytes());
         let parts: [&[u8]; 6] =
-            [TAG, self.session.as_str().as_bytes(), self.review.as_str().as_bytes(), digest.as_bytes(), &stage, random];
+            [TAG, self.session.as_str().as_bytes(), self.page.as_bytes(), digest.as_bytes(), &stage, random];
         let mut message = Vec::new();
         for part in parts {
             message.extend_from_slice(&(part.len() as u64).to_be_bytes());
@@ -89,21 +89,16 @@ mod tests {
         SessionId::try_from(text).unwrap()
     }
 
-    fn review(text: &str) -> ReviewId {
-        ReviewId::try_from(text).unwrap()
-    }
-
     #[test]
     fn a_nonce_is_good_for_its_own_session_review_digest_and_stage_only() {
         let (keys, one, other) = (keys(), Digest::of(Tag::Patch, &[b"1"]), Digest::of(Tag::Patch, &[b"2"]));
         let (mine, theirs) = (session("s1"), session("s2"));
-        let (this, that) = (review("r1"), review("r2"));
-        let binding = Binding { session: &mine, review: &this, digest: one, stage: 0 };
+        let binding = Binding { session: &mine, page: "r1", digest: one, stage: 0 };
         let nonce = Nonce::new(keys.row(), &binding);
         let read = |binding: &Binding<'_>| Nonce::read(keys.row(), binding, nonce.as_str());
         assert_eq!(read(&binding), Some(nonce.clone()));
         assert_eq!(read(&Binding { session: &theirs, ..binding }), None);
-        assert_eq!(read(&Binding { review: &that, ..binding }), None);
+        assert_eq!(read(&Binding { page: "r2", ..binding }), None);
         assert_eq!(read(&Binding { digest: other, ..binding }), None);
         assert_eq!(read(&Binding { stage: 1, ..binding }), None);
     }
@@ -111,8 +106,8 @@ mod tests {
     #[test]
     fn a_nonce_that_is_not_ours_is_refused() {
         let (keys, others) = (keys(), keys());
-        let (session, review) = (session("s1"), review("r1"));
-        let binding = Binding { session: &session, review: &review, digest: Digest::of(Tag::Patch, &[b"1"]), stage: 0 };
+        let session = session("s1");
+        let binding = Binding { session: &session, page: "r1", digest: Digest::of(Tag::Patch, &[b"1"]), stage: 0 };
         let nonce = Nonce::new(keys.row(), &binding);
         assert_ne!(nonce, Nonce::new(keys.row(), &binding), "no two are the same");
         assert_eq!(Nonce::read(others.row(), &binding, nonce.as_str()), None);

@@ -127,7 +127,7 @@ fn deciding(app: &App, visitor: &Visitor, facts: &ReviewFacts, again: &Again) ->
     let stage = standing::stage_to_vote_in(facts, stages);
     let binding = Binding {
         session: &visitor.0.signed_in.session.record.id,
-        review: &facts.hold.id,
+        page: facts.hold.id.as_str(),
         digest: facts.hold.transition,
         stage,
     };

@@ -3,6 +3,7 @@
 use askama::Template;
 
 use super::headline::Headline;
+use super::policies::AmendmentRow;
 use super::shell::{Moment, Shell, Tone};
 use super::text::{Line, Path};
 
@@ -14,6 +15,8 @@ pub struct InboxPage {
     pub shell: Shell,
     /// Open holds, the one with the nearest deadline first.
     pub waiting: Vec<WaitingRow>,
+    /// Policies that wait for the reader's approval.
+    pub policies: Vec<AmendmentRow>,
     /// What was decided lately, the newest first.
     pub decided: Vec<DecidedRow>,
     /// Whether more wait than are listed.

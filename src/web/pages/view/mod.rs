@@ -4,12 +4,14 @@
 //! arrives as a [`text`] type, which can only be printed inert; a `String` or a number is the
 //! gateway's own word.
 
+pub mod amendment;
 pub mod confirm;
 pub mod error;
 pub mod headline;
 pub mod inbox;
 pub mod inert;
 pub mod opening;
+pub mod policies;
 pub mod receipt;
 pub mod rejections;
 pub mod review;

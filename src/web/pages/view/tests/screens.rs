@@ -108,6 +108,7 @@ pub fn inbox() -> InboxPage {
             }),
             ..shell(2)
         },
+        policies: vec![],
         waiting: vec![
             row(small.clone(), "order-8812", Urgency::Soon, soon(), vec![Badge::Yours]),
             row(
@@ -129,7 +130,7 @@ pub fn inbox() -> InboxPage {
 }
 
 pub fn empty_inbox() -> InboxPage {
-    InboxPage { shell: shell(0), waiting: vec![], decided: vec![], more: More::None }
+    InboxPage { shell: shell(0), policies: vec![], waiting: vec![], decided: vec![], more: More::None }
 }
 
 pub fn confirm() -> ConfirmPage {

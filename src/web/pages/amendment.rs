@@ -1,0 +1,307 @@
+//! `/amendments/{amendment}`: a policy that waits for people, and the decision about it.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+use serde::Deserialize;
+use similar::{ChangeTag, TextDiff};
+
+use super::decision::vote_words;
+use super::failure::Failure;
+use super::inbox::WAITING_MAX;
+use super::nonce::{Binding, Nonce};
+use super::parts::{html, lines, moment, see_other, why_not};
+use super::policies::standing;
+use super::view::amendment::{AmendmentPage, CommentWish, DecideForm, Deciding, DiffLine, Fate, FileDiff, Seats};
+use super::view::review::TimelineItem;
+use super::view::shell::{Hash, Notice, Tone};
+use super::view::text::{Line, Prose};
+use super::visitor::Visitor;
+use crate::domain::amendment::{Amendment, AmendmentState};
+use crate::domain::id::AmendmentId;
+use crate::domain::policy::PolicySource;
+use crate::domain::review::{Ballot, BrowserCheck, Ticked, Verdict, VoteRefused};
+use crate::service::error::{Error, Result};
+use crate::web::app::App;
+
+/// Lines around a change that are shown with it.
+const LINES_AROUND: usize = 3;
+
+/// Longer than any two policies need; past it a difference is coarser, and still right.
+const DIFF_TIME_MAX: Duration = Duration::from_millis(300);
+
+/// The one stage of an amendment.
+const STAGE: u32 = 0;
+
+/// What the form sends. Fields that a form may leave out are empty then.
+#[derive(Clone, Deserialize, Default)]
+#[serde(default)]
+pub struct DecisionFields {
+    csrf: String,
+    digest: String,
+    nonce: String,
+    verdict: String,
+    comment: String,
+}
+
+/// What is said above the page once more, and what was typed into its form.
+#[derive(Default)]
+struct Again {
+    problem: Option<String>,
+    typed: String,
+}
+
+/// `GET /amendments/{amendment}`.
+pub async fn show(
+    app: web::Data<App>,
+    request: HttpRequest,
+    visitor: Visitor,
+    id: web::Path<String>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let done = async {
+        let amendment = find(&app, &id).await?;
+        page(&app, &visitor, &amendment, Again::default()).await
+    };
+    let page = done.await.map_err(|error| Failure::of(&request, error))?;
+    Ok(html(StatusCode::OK, page.render()))
+}
+
+/// `GET` where only forms go: whoever loads such an address again means the amendment.
+pub async fn back(id: web::Path<String>) -> HttpResponse {
+    let id = AmendmentId::try_from(id.as_str());
+    see_other(&id.map_or_else(|_| "/policies".to_owned(), |it| format!("/amendments/{it}")))
+}
+
+/// `POST /amendments/{amendment}/decision`.
+pub async fn submit(
+    app: web::Data<App>,
+    request: HttpRequest,
+    visitor: Visitor,
+    id: web::Path<String>,
+    form: web::Form<DecisionFields>,
+) -> std::result::Result<HttpResponse, Failure> {
+    visitor.check_form(&app, &request, &form.csrf)?;
+    let failed = |error| Failure::of(&request, error);
+    let amendment = find(&app, &id).await.map_err(failed)?;
+    match decide(&app, &visitor, &amendment, &form).await {
+        Ok(()) => Ok(see_other(&format!("/amendments/{}", amendment.id))),
+        Err(Error::Vote(refused)) => {
+            let again = Again {
+                problem: Some(format!("{} Your vote was not counted.", vote_words(&refused))),
+                typed: form.comment.replace("\r\n", "\n"),
+            };
+            let now = find(&app, &id).await.map_err(failed)?;
+            let page = page(&app, &visitor, &now, again).await.map_err(failed)?;
+            Ok(html(StatusCode::CONFLICT, page.render()))
+        }
+        Err(error) => Err(failed(error)),
+    }
+}
+
+async fn find(app: &App, id: &str) -> Result<Amendment> {
+    let id = AmendmentId::try_from(id).map_err(|_| Error::NotFound("amendment"))?;
+    app.service.amendment(&id).await
+}
+
+async fn decide(app: &App, visitor: &Visitor, amendment: &Amendment, form: &DecisionFields) -> Result<()> {
+    let verdict = match form.verdict.as_str() {
+        "approve" => Verdict::Approve,
+        "deny" => Verdict::Deny,
+        _ => return Err(Error::invalid("/verdict", "say approve or deny")),
+    };
+    let digest = form.digest.clone().try_into().map_err(|_| VoteRefused::Digest)?;
+    let binding = Binding { digest, ..binding(visitor, amendment) };
+    let nonce = Nonce::read(app.service.keys()?.row(), &binding, &form.nonce).ok_or(VoteRefused::NonceUsed)?;
+    let comment = form.comment.replace("\r\n", "\n");
+    let ballot = Ballot {
+        transition: digest,
+        stage: STAGE,
+        verdict,
+        nonce: nonce.as_str().to_owned(),
+        comment: Some(comment).filter(|it| !it.trim().is_empty()),
+        browser_check: BrowserCheck::NotRecomputed,
+        outcome_unknown_accepted: Ticked::No,
+    };
+    app.service.vote_on_amendment(&visitor.account().id, &amendment.id, &ballot).await.map(drop)
+}
+
+fn binding<'a>(visitor: &'a Visitor, amendment: &'a Amendment) -> Binding<'a> {
+    let session = &visitor.0.signed_in.session.record.id;
+    Binding { session, page: amendment.id.as_str(), digest: amendment.digest, stage: STAGE }
+}
+
+async fn page(app: &App, visitor: &Visitor, amendment: &Amendment, again: Again) -> Result<AmendmentPage> {
+    let (service, change) = (&app.service, &amendment.change);
+    let now = service.now();
+    let old = service.policy_source(change.over.policy).await?;
+    let new = service.policy_source(change.policy).await?;
+    let waiting = service.waiting_for(visitor.account(), WAITING_MAX).await?;
+    let notice = again.problem.clone().map(|words| Notice { tone: Tone::Bad, words });
+    let (words, tone) = standing(amendment, now);
+    Ok(AmendmentPage {
+        shell: visitor.shell(waiting, notice),
+        flow: Line::new(change.flow.as_str()),
+        words,
+        tone,
+        standing: explained(amendment, amendment.is_open(now)),
+        proposer: Line::new(amendment.proposer.as_str()),
+        deadline: moment(amendment.expires_at, now),
+        digest: Hash::new(amendment.digest.to_string()),
+        policy: Hash::new(change.policy.to_string()),
+        over: Hash::new(change.over.policy.to_string()),
+        accepts: change.accepts.iter().map(|it| Hash::new(it.to_string())).collect(),
+        files: differences(&old, &new),
+        text: new.text.lines().map(Line::new).collect(),
+        stages: seats(amendment),
+        timeline: timeline(amendment, now),
+        deciding: deciding(app, visitor, amendment, again.typed)?,
+    })
+}
+
+fn deciding(app: &App, visitor: &Visitor, amendment: &Amendment, typed: String) -> Result<Deciding> {
+    if !amendment.is_open(app.service.now()) {
+        return Ok(Deciding::Closed("It has ended. Nothing more can be decided here.".to_owned()));
+    }
+    if let Err(reason) = amendment.jury().eligible(visitor.account()) {
+        return Ok(Deciding::Closed(format!("You cannot decide this. {}", why_not(reason).0)));
+    }
+    let required = amendment.stages.iter().any(|it| it.comment_required);
+    Ok(Deciding::Open(DecideForm {
+        action: format!("/amendments/{}/decision", amendment.id),
+        csrf: visitor.0.csrf.clone(),
+        nonce: Nonce::new(app.service.keys()?.row(), &binding(visitor, amendment)).as_str().to_owned(),
+        comment: if required { CommentWish::Required } else { CommentWish::Optional },
+        typed: Prose::new(typed),
+    }))
+}
+
+fn explained(amendment: &Amendment, open: bool) -> String {
+    match &amendment.state {
+        AmendmentState::Open {} if open => {
+            "Until it is approved, the flow goes on under its old policy. Once it is, what people are being asked is \
+             judged again by the new one."
+        }
+        AmendmentState::Open {} | AmendmentState::Expired { .. } => {
+            "Nobody decided in time. The flow goes on under its old policy."
+        }
+        AmendmentState::Activated { .. } => "It was approved, and its policy judged the flow from then on.",
+        AmendmentState::Denied { .. } => "It was refused. The flow goes on under its old policy.",
+        AmendmentState::Cancelled { .. } => "It was taken back. The flow goes on under its old policy.",
+        AmendmentState::Superseded { .. } => {
+            "Another policy was activated meanwhile, so this one is not over the active one any more."
+        }
+    }
+    .to_owned()
+}
+
+fn seats(amendment: &Amendment) -> Vec<Seats> {
+    let seats = |(index, stage): (u32, &crate::domain::review::Stage)| Seats {
+        groups: lines(stage.groups.iter().map(|it| it.as_str())),
+        need: stage.need,
+        approved_by: lines(
+            amendment
+                .votes
+                .iter()
+                .filter(|it| it.stage == index && it.verdict == Verdict::Approve)
+                .map(|it| it.name.as_str()),
+        ),
+    };
+    (0u32..).zip(&amendment.stages).map(seats).collect()
+}
+
+fn timeline(amendment: &Amendment, now: crate::domain::time::Timestamp) -> Vec<TimelineItem> {
+    let item = |who: Option<&str>, words: &str, tone, at| TimelineItem {
+        who: who.map(Line::new),
+        words: words.to_owned(),
+        comment: None,
+        claim: None,
+        tone,
+        at: moment(at, now),
+    };
+    let mut items = vec![item(Some(amendment.proposer.as_str()), "proposed it", Tone::Plain, amendment.opened_at)];
+    for vote in &amendment.votes {
+        let (words, tone) = match vote.verdict {
+            Verdict::Approve => ("approved it", Tone::Good),
+            Verdict::Deny => ("denied it", Tone::Bad),
+        };
+        let comment = vote.comment.as_deref().map(Prose::new);
+        items.push(TimelineItem { comment, ..item(Some(&vote.name), words, tone, vote.at) });
+    }
+    match &amendment.state {
+        AmendmentState::Open {} | AmendmentState::Denied { .. } => {}
+        AmendmentState::Activated { at } => items.push(item(None, "The gateway activated it", Tone::Good, *at)),
+        AmendmentState::Expired { at } => {
+            items.push(item(None, "The deadline passed without a decision", Tone::Plain, *at));
+        }
+        AmendmentState::Cancelled { at, by, reason } => items.push(TimelineItem {
+            comment: Some(Prose::new(reason.as_str())),
+            ..item(Some(by.as_str()), "took it back", Tone::Plain, *at)
+        }),
+        AmendmentState::Superseded { at } => {
+            items.push(item(None, "Another policy was activated", Tone::Plain, *at));
+        }
+    }
+    items
+}
+
+/// What differs between two policies, the policy's own text first, then its schemas by name.
+fn differences(old: &PolicySource, new: &PolicySource) -> Vec<FileDiff> {
+    let mut files = vec![("policy".to_owned(), old.text.as_str(), new.text.as_str())];
+    let names: BTreeSet<&String> = old.schemas.keys().chain(new.schemas.keys()).collect();
+    let text = |of: &'_ PolicySource, name: &String| of.schemas.get(name).cloned().unwrap_or_default();
+    let schemas: Vec<(String, String, String)> =
+        names.into_iter().map(|it| (it.clone(), text(old, it), text(new, it))).collect();
+    files.extend(schemas.iter().map(|(name, old, new)| (name.clone(), old.as_str(), new.as_str())));
+    files.into_iter().filter(|(_, old, new)| old != new).map(|(name, old, new)| difference(name, old, new)).collect()
+}
+
+fn difference(name: String, old: &str, new: &str) -> FileDiff {
+    let diff = TextDiff::configure().timeout(DIFF_TIME_MAX).diff_lines(old, new);
+    let line = |change: similar::Change<&str>| DiffLine {
+        fate: match change.tag() {
+            ChangeTag::Equal => Fate::Kept,
+            ChangeTag::Insert => Fate::Added,
+            ChangeTag::Delete => Fate::Removed,
+        },
+        text: Line::new(change.value().trim_end_matches(['\n', '\r'])),
+    };
+    let hunk = |ops: &Vec<similar::DiffOp>| ops.iter().flat_map(|op| diff.iter_changes(op)).map(line).collect();
+    FileDiff { name: Line::new(name), hunks: diff.grouped_ops(LINES_AROUND).iter().map(hunk).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(text: &str, schemas: &[(&str, &str)]) -> PolicySource {
+        let schemas = schemas.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
+        PolicySource { text: text.to_owned(), schemas }
+    }
+
+    fn shown(files: &[FileDiff]) -> Vec<String> {
+        let lines = |file: &FileDiff| {
+            let all = file.hunks.concat();
+            all.iter()
+                .map(|it| format!("{}{}{}", file.name.plain(), it.fate.sign(), it.text.plain()))
+                .collect::<Vec<_>>()
+        };
+        files.iter().flat_map(lines).filter(|it| !it.contains("policy ")).collect()
+    }
+
+    #[test]
+    fn a_difference_shows_what_goes_and_what_comes_in_text_and_schemas() {
+        let old = source("a\nb\nc\n", &[("s.json", "{}"), ("gone.json", "{\"x\": 1}")]);
+        let new = source("a\nB\nc\n", &[("s.json", "{}"), ("new.json", "{}")]);
+        let shown = shown(&differences(&old, &new));
+        assert_eq!(shown, ["policy-b", "policy+B", "gone.json-{\"x\": 1}", "new.json+{}"]);
+    }
+
+    #[test]
+    fn a_line_end_that_changed_is_a_change() {
+        let files = differences(&source("a\nb", &[]), &source("a\r\nb", &[]));
+        assert_eq!(files.len(), 1);
+    }
+}

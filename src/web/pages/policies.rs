@@ -1,0 +1,87 @@
+//! `GET /policies`: which policies judge, and which wait for people.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+
+use super::failure::Failure;
+use super::inbox::WAITING_MAX;
+use super::parts::{html, moment};
+use super::view::policies::{AmendmentRow, FlowCard, PoliciesPage};
+use super::view::shell::{Hash, Tone};
+use super::view::text::Line;
+use super::visitor::Visitor;
+use crate::domain::amendment::{Amendment, AmendmentState};
+use crate::domain::flow::Mode;
+use crate::domain::id::FlowId;
+use crate::domain::time::Timestamp;
+use crate::service::error::Result;
+use crate::web::app::App;
+
+/// Amendments that a flow's card lists.
+const AMENDMENTS_SHOWN: usize = 10;
+
+/// `GET /policies`.
+pub async fn show(
+    app: web::Data<App>,
+    request: HttpRequest,
+    visitor: Visitor,
+) -> std::result::Result<HttpResponse, Failure> {
+    let page = page(&app, &visitor).await.map_err(|error| Failure::of(&request, error))?;
+    Ok(html(StatusCode::OK, page.render()))
+}
+
+async fn page(app: &App, visitor: &Visitor) -> Result<PoliciesPage> {
+    let mut flows = Vec::new();
+    for flow in app.service.flows().await? {
+        flows.push(card(app, &flow).await?);
+    }
+    let waiting = app.service.waiting_for(visitor.account(), WAITING_MAX).await?;
+    Ok(PoliciesPage { shell: visitor.shell(waiting, None), flows })
+}
+
+async fn card(app: &App, id: &FlowId) -> Result<FlowCard> {
+    let (service, now) = (&app.service, app.service.now());
+    let flow = service.flow_as_it_stands(id).await?;
+    let policy = service.active_policy(id).await?;
+    let amendments = service.amendments_of(id).await?;
+    Ok(FlowCard {
+        name: Line::new(id.as_str()),
+        mode: match policy.mode() {
+            Mode::Enforce => "Enforced",
+            Mode::Observe => "Observed only",
+        },
+        policy: Hash::new(flow.policy.to_string()),
+        since: moment(flow.activated_at, now),
+        by: Line::new(flow.activated_by.as_str()),
+        accepts: flow.accepts.iter().map(|it| Hash::new(it.to_string())).collect(),
+        text: policy.source().text.lines().map(Line::new).collect(),
+        amendments: amendments.iter().take(AMENDMENTS_SHOWN).map(|it| row(it, now)).collect(),
+    })
+}
+
+/// An amendment in a list.
+pub fn row(amendment: &Amendment, now: Timestamp) -> AmendmentRow {
+    let (words, tone) = standing(amendment, now);
+    AmendmentRow {
+        url: format!("/amendments/{}", amendment.id),
+        flow: Line::new(amendment.change.flow.as_str()),
+        policy: Hash::new(amendment.change.policy.to_string()),
+        proposer: Line::new(amendment.proposer.as_str()),
+        words,
+        tone,
+        at: moment(amendment.state.ended_at().unwrap_or(amendment.expires_at), now),
+    }
+}
+
+/// How an amendment stands, in a word.
+pub fn standing(amendment: &Amendment, now: Timestamp) -> (&'static str, Tone) {
+    match &amendment.state {
+        AmendmentState::Open {} if amendment.is_open(now) => ("Waits for approval", Tone::Care),
+        AmendmentState::Open {} | AmendmentState::Expired { .. } => ("Expired", Tone::Plain),
+        AmendmentState::Activated { .. } => ("Activated", Tone::Good),
+        AmendmentState::Denied { .. } => ("Denied", Tone::Bad),
+        AmendmentState::Cancelled { .. } => ("Cancelled", Tone::Plain),
+        AmendmentState::Superseded { .. } => ("Superseded", Tone::Plain),
+    }
+}

@@ -1,0 +1,140 @@
+//! A policy that waits for people: what would differ, who is asked, and the decision.
+
+use askama::Template;
+
+use super::review::TimelineItem;
+use super::shell::{Hash, Moment, Shell, Tone};
+use super::text::{Line, Prose};
+
+/// `GET /amendments/{amendment}`.
+#[derive(Template, Clone, Debug)]
+#[template(path = "amendment.html")]
+pub struct AmendmentPage {
+    /// The frame.
+    pub shell: Shell,
+    /// Its flow.
+    pub flow: Line,
+    /// How it stands.
+    pub words: &'static str,
+    /// How that is meant.
+    pub tone: Tone,
+    /// What that means.
+    pub standing: String,
+    /// Who proposed it.
+    pub proposer: Line,
+    /// When it ends by itself.
+    pub deadline: Moment,
+    /// What people vote on.
+    pub digest: Hash,
+    /// The policy that would judge.
+    pub policy: Hash,
+    /// The one that it takes the place of.
+    pub over: Hash,
+    /// Older policies whose heads could still be written.
+    pub accepts: Vec<Hash>,
+    /// What differs, file by file.
+    pub files: Vec<FileDiff>,
+    /// The whole text that would judge.
+    pub text: Vec<Line>,
+    /// Whose approval is needed.
+    pub stages: Vec<Seats>,
+    /// What happened so far.
+    pub timeline: Vec<TimelineItem>,
+    /// What the visitor can do about it.
+    pub deciding: Deciding,
+}
+
+/// What differs in one file.
+#[derive(Clone, Debug)]
+pub struct FileDiff {
+    /// The file's name; the policy itself is called so.
+    pub name: Line,
+    /// Runs of lines, each with a few around.
+    pub hunks: Vec<Vec<DiffLine>>,
+}
+
+/// One line of a difference.
+#[derive(Clone, Debug)]
+pub struct DiffLine {
+    /// What became of it.
+    pub fate: Fate,
+    /// What it says.
+    pub text: Line,
+}
+
+/// What became of a line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// It stays.
+    Kept,
+    /// It is new.
+    Added,
+    /// It goes.
+    Removed,
+}
+
+/// Whose approval is needed, and how much of it is there.
+#[derive(Clone, Debug)]
+pub struct Seats {
+    /// Any of these groups.
+    pub groups: Vec<Line>,
+    /// How many people.
+    pub need: u32,
+    /// Who approved.
+    pub approved_by: Vec<Line>,
+}
+
+/// What the visitor can do about it.
+#[derive(Clone, Debug)]
+pub enum Deciding {
+    /// Decide.
+    Open(DecideForm),
+    /// Nothing, and why.
+    Closed(String),
+}
+
+/// The decision's form.
+#[derive(Clone, Debug)]
+pub struct DecideForm {
+    /// Where it goes.
+    pub action: String,
+    /// The session's CSRF token.
+    pub csrf: String,
+    /// The one-time nonce.
+    pub nonce: String,
+    /// Whether a comment is required.
+    pub comment: CommentWish,
+    /// What was typed before, sent again unchanged.
+    pub typed: Prose,
+}
+
+pub use super::review::CommentWish;
+
+impl Fate {
+    /// The class of the style sheet.
+    pub const fn class(self) -> &'static str {
+        match self {
+            Self::Kept => "kept",
+            Self::Added => "added",
+            Self::Removed => "removed",
+        }
+    }
+
+    /// The sign before the line, as differences of texts are written.
+    pub const fn sign(self) -> &'static str {
+        match self {
+            Self::Kept => " ",
+            Self::Added => "+",
+            Self::Removed => "-",
+        }
+    }
+
+    /// For whoever listens.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Kept => "",
+            Self::Added => "added: ",
+            Self::Removed => "removed: ",
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Policies that people approve on a page, with and without a script, and by hand where they may not.
+
+use countersign::domain::id::AmendmentId;
+use serde_json::json;
+
+use crate::forms::{Hand, field};
+use crate::gateway::{Gateway, PAYMENTS, spawn_gateway};
+use crate::person::Chromium;
+
+/// Asks people about another policy for payments, in which what is written is called otherwise; the amendment's id.
+pub async fn amended(gateway: &Gateway, group: &str) -> AmendmentId {
+    let guarded = format!("{PAYMENTS}\n[approval.policy]\ngroups = [\"{group}\"]\n");
+    gateway.activate(&guarded).await;
+    // The reversing mark is not obeyed on the page.
+    gateway.activate(&guarded.replace("need = 1", "need = 1 # \u{202e}lla tsuj").replace("10m", "5m")).await;
+    gateway.service.amendments_open().await.unwrap().pop().unwrap().id
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reviewer_reads_what_would_differ_and_approves_it() {
+    let gateway = spawn_gateway().await;
+    gateway.reviewer("grace", &["security"]).await;
+    gateway.reviewer("bob", &["reviewers"]).await;
+    let id = amended(&gateway, "security").await;
+    let browser = Chromium::open().await;
+    let tab = browser.tab(&gateway).await;
+    tab.without_scripts().await;
+    tab.sign_in("grace").await;
+    assert!(tab.text().await.contains("Policies that wait for you"));
+    tab.follow(&format!("a[href='/amendments/{id}']")).await;
+    let shown = tab.text_of(".diff-lines .added").await;
+    assert!(!shown.contains('\u{202e}'), "{shown}");
+    tab.fill("Comment", "Agreed with finance.").await;
+    tab.press("Approve").await;
+    let text = tab.text().await;
+    assert!(text.contains("Activated") && text.contains("Agreed with finance."), "{text}");
+    assert_eq!(tab.count("form.decide").await, 0);
+    let active = gateway.service.active_policy(&"payments".try_into().unwrap()).await.unwrap();
+    assert!(active.source().text.contains("lla tsuj"));
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_is_not_asked_has_no_form_and_a_vote_by_hand_is_not_counted() {
+    let gateway = spawn_gateway().await;
+    gateway.reviewer("grace", &["security"]).await;
+    gateway.reviewer("bob", &["reviewers"]).await;
+    let id = amended(&gateway, "security").await;
+    let path = format!("/amendments/{id}");
+    let (bob, grace) = (Hand::signed_in(&gateway, "bob").await, Hand::signed_in(&gateway, "grace").await);
+    let (his, hers) = (bob.get(&path).await.text, grace.get(&path).await.text);
+    assert!(!his.contains("name=\"nonce\"") && his.contains("You are in none of the groups that are asked."));
+    let (nonce, digest) = (field(&hers, "nonce"), field(&hers, "digest"));
+    let vote = |csrf: &str, nonce: &str| {
+        [
+            ("csrf", csrf.to_owned()),
+            ("digest", digest.clone()),
+            ("nonce", nonce.to_owned()),
+            ("verdict", "approve".into()),
+        ]
+    };
+    let decision = format!("{path}/decision");
+    let sends = async |who: &Hand<'_>, fields: [(&str, String); 4]| {
+        let fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        who.post(&decision, &fields).await.status
+    };
+    // Her nonce is no one else's, and a page's nonce is for what it showed.
+    assert_eq!(sends(&bob, vote(&field(&his, "csrf"), &nonce)).await, 409);
+    assert_eq!(sends(&grace, vote(&field(&hers, "csrf"), "none")).await, 409);
+    assert_eq!(sends(&grace, vote("none", &nonce)).await, 403);
+    let amendment = gateway.service.amendment(&id).await.unwrap();
+    assert_eq!((amendment.votes.len(), amendment.state.word()), (0, "open"));
+    assert_eq!(sends(&grace, vote(&field(&hers, "csrf"), &nonce)).await, 303);
+    assert_eq!(sends(&grace, vote(&field(&hers, "csrf"), &nonce)).await, 409);
+    assert_eq!(json!(gateway.service.amendment(&id).await.unwrap().state.word()), "activated");
+}

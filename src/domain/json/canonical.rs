@@ -139,6 +139,10 @@ const fn short_escape(byte: u8) -> Option<u8> {
 
 /// How long [`write_string`] writes a string.
 pub(super) fn string_len(string: &str) -> usize {
+    // Without a branch in it, this is done for many bytes at once; few strings have anything to escape.
+    if !string.bytes().fold(false, |found, it| found | needs_escape(it)) {
+        return 2 + string.len();
+    }
     let escapes = string.bytes().filter(|it| needs_escape(*it));
     let extra: usize = escapes.map(|it| if short_escape(it).is_some() { 1 } else { 5 }).sum();
     2 + string.len() + extra

@@ -106,6 +106,17 @@ pub fn diff(before: &Value, after: &Value) -> Vec<Change> {
     differ.changes
 }
 
+/// Most of two states is this, and needs no name.
+fn same_scalar(before: Option<&Value>, after: Option<&Value>) -> bool {
+    match (before, after) {
+        (Some(Value::String(before)), Some(Value::String(after))) => before == after,
+        (Some(Value::Number(before)), Some(Value::Number(after))) => before == after,
+        (Some(Value::Bool(before)), Some(Value::Bool(after))) => before == after,
+        (Some(Value::Null), Some(Value::Null)) => true,
+        _ => false,
+    }
+}
+
 struct Differ {
     trail: Trail,
     changes: Vec<Change>,
@@ -119,6 +130,9 @@ impl Differ {
             }
             (Value::Array(old), Value::Array(new)) if !old.is_empty() && !new.is_empty() => {
                 for index in 0..old.len().max(new.len()) {
+                    if same_scalar(old.get(index), new.get(index)) {
+                        continue;
+                    }
                     let above = self.trail.enter_index(index);
                     self.compare_or_name(old.get(index), new.get(index));
                     self.trail.leave(above);
@@ -145,6 +159,9 @@ impl Differ {
     }
 
     fn member(&mut self, key: &str, before: Option<&Value>, after: Option<&Value>) {
+        if same_scalar(before, after) {
+            return;
+        }
         let above = self.trail.enter_key(key);
         self.compare_or_name(before, after);
         self.trail.leave(above);

@@ -188,6 +188,11 @@ impl Patch {
 
     /// The state after it: all of the patch or none, and never beyond the limits.
     pub fn apply(&self, state: &Value, limits: &StateLimits) -> Result<Value, PatchError> {
+        self.apply_and_measure(state, limits).map(|(after, _)| after)
+    }
+
+    /// The same, and what it amounts to: that has to be known anyway, and takes as long as applying.
+    pub fn apply_and_measure(&self, state: &Value, limits: &StateLimits) -> Result<(Value, Size), PatchError> {
         let Value::Object(members) = state else {
             return Err(PatchError::StateNotAnObject { operation: None });
         };
@@ -196,8 +201,9 @@ impl Patch {
             Form::MergePatch(request) => Value::Object(apply::merge_patch(members, request)),
             Form::JsonPatch(operations) => apply::json_patch(state, operations, limits)?,
         };
-        limits.check(&after).map_err(|reason| PatchError::TooBig { reason })?;
-        Ok(after)
+        let size = Size::of(&after);
+        limits.check(&size).map_err(|reason| PatchError::TooBig { reason })?;
+        Ok((after, size))
     }
 }
 

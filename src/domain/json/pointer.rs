@@ -1,7 +1,7 @@
 //! JSON Pointers (RFC 6901): how a place in a value is named on the wire.
 
 use std::borrow::Cow;
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -43,7 +43,11 @@ impl Pointer {
     /// The item at that index, below this.
     #[must_use]
     pub fn index(&self, index: usize) -> Self {
-        Self(format!("{}/{index}", self.0))
+        let mut text = String::with_capacity(self.0.len() + 1 + INDEX_DIGITS_MAX);
+        text.push_str(&self.0);
+        text.push('/');
+        push_index(&mut text, index);
+        Self(text)
     }
 
     /// The text, as it goes over the wire.
@@ -170,6 +174,23 @@ fn push_token(text: &mut String, token: &str) {
     text.push_str(plain);
 }
 
+/// Digits of the largest index.
+const INDEX_DIGITS_MAX: usize = 20;
+
+/// Appends an index. Formatting it would cost more than everything else that a step does.
+fn push_index(text: &mut String, index: usize) {
+    let (mut digits, mut at, mut rest) = ([0; INDEX_DIGITS_MAX], INDEX_DIGITS_MAX, index);
+    loop {
+        at -= 1;
+        digits[at] = b'0' + u8::try_from(rest % 10).expect("a digit");
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    text.push_str(std::str::from_utf8(&digits[at..]).expect("digits are ASCII"));
+}
+
 fn unescape(token: &str) -> Cow<'_, str> {
     if token.contains('~') { Cow::Owned(token.replace("~1", "/").replace("~0", "~")) } else { Cow::Borrowed(token) }
 }
@@ -199,7 +220,8 @@ impl Trail {
     /// Goes one step down, to an index; gives what `leave` takes to come back.
     pub(super) fn enter_index(&mut self, index: usize) -> usize {
         let above = self.0.len();
-        write!(self.0, "/{index}").expect("writing to a String cannot fail");
+        self.0.push('/');
+        push_index(&mut self.0, index);
         above
     }
 

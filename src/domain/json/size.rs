@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::canonical::{string_len, write_canonical};
+use super::number::INTEGER_MAX;
 use super::parse::{BYTES_MAX, DEPTH_CEILING, DEPTH_MAX};
 use super::pointer::token_len;
 
@@ -81,9 +82,8 @@ impl TooBig {
 }
 
 impl StateLimits {
-    /// Whether a state stays within these.
-    pub fn check(&self, state: &Value) -> Result<(), TooBig> {
-        let size = Size::of(state);
+    /// Whether a state of this size stays within these.
+    pub fn check(&self, size: &Size) -> Result<(), TooBig> {
         self.check_depth(size.depth)?;
         if size.leaves > self.leaves_max {
             return Err(TooBig::Leaves);
@@ -131,7 +131,7 @@ impl Meter {
                 self.size.bytes += items.len() + 1;
                 let mut depth = 0;
                 for (index, item) in items.iter().enumerate() {
-                    let token_len = 2 + index.checked_ilog10().unwrap_or(0) as usize;
+                    let token_len = 1 + digits(index as u64);
                     depth = depth.max(self.measure(item, pointer_len + token_len));
                 }
                 depth + 1
@@ -160,11 +160,23 @@ impl Meter {
             Value::Array(_) | Value::Object(_) => 2,
             Value::Null | Value::Bool(true) => 4,
             Value::Bool(false) => 5,
-            Value::Number(_) => {
-                self.scratch.clear();
-                write_canonical(leaf, &mut self.scratch);
-                self.scratch.len()
-            }
+            Value::Number(number) => match number.as_i64() {
+                Some(integer) if integer.unsigned_abs() <= INTEGER_MAX => integer_len(integer),
+                _ => {
+                    self.scratch.clear();
+                    write_canonical(leaf, &mut self.scratch);
+                    self.scratch.len()
+                }
+            },
         }
     }
+}
+
+/// How long an integer is written.
+fn integer_len(integer: i64) -> usize {
+    usize::from(integer < 0) + digits(integer.unsigned_abs())
+}
+
+fn digits(number: u64) -> usize {
+    1 + number.checked_ilog10().unwrap_or(0) as usize
 }

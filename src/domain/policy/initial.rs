@@ -9,7 +9,7 @@ use super::sight::{in_order, told};
 use super::verdict::Violation;
 use crate::domain::json::diff::leaves;
 use crate::domain::json::pattern::Pattern;
-use crate::domain::json::size::StateLimits;
+use crate::domain::json::size::{Size, StateLimits};
 
 /// A state that a thread may start with.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -28,7 +28,7 @@ impl Initial {
 
 /// Judges the state that a host creates a thread with. The host sent all of it, so it is told everything.
 pub fn judge_initial(policy: &Policy, state: &Value, limits: &StateLimits) -> Result<Initial, Vec<Violation>> {
-    if let Some(violation) = shape::check(state, limits, &Seen::<Patterns>::Whole) {
+    if let Some(violation) = shape::check((state, &Size::of(state)), limits, &Seen::<Patterns>::Whole) {
         return Err(vec![violation]);
     }
     let mut violations = in_order(policy, shape::check_all_keys(state));

@@ -155,8 +155,8 @@ impl<'p> Case<'p> {
 
     /// Applies the patch. Every probe lies in the node's reads, so that failing tells nothing.
     fn apply(&self, patch: &Patch, claims: &Claims, sight: &Sight<'_>) -> Result<Outcome, Violation> {
-        let after = patch.apply(self.before, self.limits).map_err(|error| failure(&error))?;
-        match shape::check(&after, self.limits, &Seen::Part(sight)) {
+        let (after, size) = patch.apply_and_measure(self.before, self.limits).map_err(|error| failure(&error))?;
+        match shape::check((&after, &size), self.limits, &Seen::Part(sight)) {
             Some(violation) => Err(violation),
             None => Ok(Outcome::new(self.before, after, claims, &self.node.reads)),
         }

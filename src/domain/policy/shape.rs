@@ -28,8 +28,11 @@ pub(super) enum Seen<'s, S> {
 }
 
 /// Checks form, depth and size of a state that a request leads to.
-pub(super) fn check<S: Scope>(state: &Value, limits: &StateLimits, seen: &Seen<'_, S>) -> Option<Violation> {
-    let size = Size::of(state);
+pub(super) fn check<S: Scope>(
+    (state, size): (&Value, &Size),
+    limits: &StateLimits,
+    seen: &Seen<'_, S>,
+) -> Option<Violation> {
     if !state.is_object() {
         return Some(not_an_object());
     }
@@ -38,7 +41,7 @@ pub(super) fn check<S: Scope>(state: &Value, limits: &StateLimits, seen: &Seen<'
     }
     let measures = |size: &Size| [size.bytes, size.leaves, size.pointer_bytes];
     let maxima = [limits.bytes_max, limits.leaves_max, POINTER_BYTES_MAX];
-    let mut counted = measures(&size);
+    let mut counted = measures(size);
     let near = counted.iter().zip(maxima).any(|(all, max)| all.saturating_add(step(max)) > max);
     if let (Seen::Part(scope), true) = (seen, near) {
         let known = measures(&Size::of(&project_by(*scope, state)));

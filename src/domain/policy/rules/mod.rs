@@ -140,13 +140,14 @@ pub(super) fn ask<'a>(rules: &'a [Rule], matter: &Matter<'_>, place: impl Fn(&Po
             }
         };
         for change in about {
-            let at = change.map(|it| place(&it.pointer)).unwrap_or_default();
+            // Most rules have nothing to say, and saying where takes longer than asking.
+            let at = || change.map(|it| place(&it.pointer)).unwrap_or_default();
             let Matter { before, after, node, around, .. } = *matter;
             match holds(&rule.when, Scene { before, after, change, node, around }, &mut meter) {
                 Ok(false) => {}
-                Ok(true) if rule.then == Then::Deny => push(&mut findings.denied, rule.denial(at)),
-                Ok(true) => places.push(at),
-                Err(Stop::Failed) => push(&mut findings.failed, rule.no_answer(at)),
+                Ok(true) if rule.then == Then::Deny => push(&mut findings.denied, rule.denial(at())),
+                Ok(true) => places.push(at()),
+                Err(Stop::Failed) => push(&mut findings.failed, rule.no_answer(at())),
                 // The rest of its changes would fare alike.
                 Err(Stop::Spent) => {
                     push(&mut findings.failed, rule.no_answer(Pointer::root()));

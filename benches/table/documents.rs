@@ -17,11 +17,16 @@ use super::{gateway, line, median};
 const DOCUMENTS: usize = 20_000;
 
 pub fn micros(work: impl Fn()) -> f64 {
+    micros_of(DOCUMENTS, work)
+}
+
+/// Microseconds that each of so many takes.
+pub fn micros_of(times: usize, work: impl Fn()) -> f64 {
     let begin = SystemClock.instant();
-    for _ in 0..DOCUMENTS {
+    for _ in 0..times {
         work();
     }
-    SystemClock.instant().duration_since(begin).as_secs_f64() * 1e6 / DOCUMENTS as f64
+    SystemClock.instant().duration_since(begin).as_secs_f64() * 1e6 / times as f64
 }
 
 /// A state of about 2 KB with many members, as an agent keeps it.

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use serde_json::Value;
 
-use super::expr::{Const, Expr, Fact, Function, Operator, Quantifier};
+use super::expr::{Arithmetic, Comparison, Const, Expr, Fact, Function, Quantifier, Question};
 use super::meter::{Done, Meter, Stop};
 use super::value::Val;
 use crate::domain::json::diff::Change;
@@ -35,37 +35,40 @@ pub(super) fn holds<'a>(when: &'a Expr, scene: Scene<'a>, meter: &mut Meter) -> 
 
 impl<'a> Evaluation<'a, '_> {
     fn truth(&mut self, expr: &'a Expr) -> Done<bool> {
-        match self.value(expr)? {
-            Val::Bool(it) => Ok(it),
-            _ => Err(Stop::Failed),
+        match expr {
+            Expr::Ask(question) => self.answer(question),
+            // A truth that stands somewhere as a value.
+            expr => match self.value(expr)? {
+                Val::Bool(it) => Ok(it),
+                _ => Err(Stop::Failed),
+            },
         }
     }
 
     fn value(&mut self, expr: &'a Expr) -> Done<Val<'a>> {
-        self.meter.step()?;
+        // A question counts its own step.
+        if !matches!(expr, Expr::Ask(_)) {
+            self.meter.step()?;
+        }
         match expr {
+            Expr::Ask(question) => self.answer(question).map(Val::Bool),
             Expr::Const(it) => Ok(constant(it)),
             Expr::Fact(it) => self.fact(*it),
-            Expr::HasFact(it) => Ok(Val::Bool(self.maybe(*it)?.is_some())),
             Expr::Local(slot) => self.locals.get(*slot).cloned().ok_or(Stop::Failed),
-            Expr::Member(of, name) => self.member(of, name)?.unwrap_or(Err(Stop::Failed)),
-            Expr::Has(of, name) => Ok(Val::Bool(self.member(of, name)?.is_some())),
+            Expr::Member(of, name) => self.member(of, name)?.map_or(Err(Stop::Failed), Val::of),
             Expr::Item(pair) => self.item(pair),
-            Expr::Not(of) => Ok(Val::Bool(!self.truth(of)?)),
             Expr::Minus(of) => match self.value(of)? {
                 Val::Int(it) => it.checked_neg().map(Val::Int).ok_or(Stop::Failed),
                 Val::Double(it) => Ok(Val::Double(-it)),
                 _ => Err(Stop::Failed),
             },
-            Expr::And(pair) => self.joined(pair, false),
-            Expr::Or(pair) => self.joined(pair, true),
             Expr::If(three) => {
                 let chosen = if self.truth(&three[0])? { &three[1] } else { &three[2] };
                 self.value(chosen)
             }
             Expr::Binary(operator, pair) => {
                 let (left, right) = (self.value(&pair[0])?, self.value(&pair[1])?);
-                self.binary(*operator, &left, &right)
+                self.arithmetic(*operator, &left, &right)
             }
             Expr::Call(function, of) => {
                 let of = self.value(of)?;
@@ -75,7 +78,23 @@ impl<'a> Evaluation<'a, '_> {
                 let items: Vec<_> = items.iter().map(|it| self.value(it)).collect::<Done<_>>()?;
                 Ok(Val::Made(items.into()))
             }
-            Expr::Each(quantifier, pair) => self.each(*quantifier, pair).map(Val::Bool),
+        }
+    }
+
+    /// What is asked is answered without a value being made of the answer.
+    fn answer(&mut self, question: &'a Question) -> Done<bool> {
+        self.meter.step()?;
+        match question {
+            Question::HasFact(it) => Ok(self.maybe(*it)?.is_some()),
+            Question::Has(of, name) => Ok(self.member(of, name)?.is_some()),
+            Question::Not(of) => Ok(!self.truth(of)?),
+            Question::And(pair) => self.joined(pair, false),
+            Question::Or(pair) => self.joined(pair, true),
+            Question::Compare(comparison, pair) => {
+                let (left, right) = (self.value(&pair[0])?, self.value(&pair[1])?);
+                self.compared(*comparison, &left, &right)
+            }
+            Question::Each(quantifier, pair) => self.each(*quantifier, pair),
         }
     }
 
@@ -107,11 +126,22 @@ impl<'a> Evaluation<'a, '_> {
     }
 
     /// `None` if the map has no such member.
-    fn member(&mut self, of: &'a Expr, name: &str) -> Done<Option<Done<Val<'a>>>> {
-        match self.value(of)? {
-            Val::Map(members) => Ok(members.get(name).map(Val::of)),
-            _ => Err(Stop::Failed),
-        }
+    fn member(&mut self, of: &'a Expr, name: &str) -> Done<Option<&'a Value>> {
+        let members = match of {
+            // As `value` has it, without a copy of the item.
+            Expr::Local(slot) => {
+                self.meter.step()?;
+                match self.locals.get(*slot) {
+                    Some(Val::Map(members)) => *members,
+                    _ => return Err(Stop::Failed),
+                }
+            }
+            of => match self.value(of)? {
+                Val::Map(members) => members,
+                _ => return Err(Stop::Failed),
+            },
+        };
+        Ok(members.get(name))
     }
 
     fn item(&mut self, pair: &'a [Expr; 2]) -> Done<Val<'a>> {
@@ -130,15 +160,12 @@ impl<'a> Evaluation<'a, '_> {
 
     /// `&&` and `||`: one side that decides makes up for an error of the other, as CEL has it. Where the steps are
     /// spent, the other side has none either.
-    fn joined(&mut self, pair: &'a [Expr; 2], deciding: bool) -> Done<Val<'a>> {
+    fn joined(&mut self, pair: &'a [Expr; 2], deciding: bool) -> Done<bool> {
         let left = self.truth(&pair[0]);
-        if left == Ok(deciding) {
-            return left.map(Val::Bool);
+        if left == Ok(deciding) || self.truth(&pair[1])? == deciding {
+            return Ok(deciding);
         }
-        if self.truth(&pair[1])? == deciding {
-            return Ok(Val::Bool(deciding));
-        }
-        left.map(Val::Bool)
+        left
     }
 
     fn each(&mut self, quantifier: Quantifier, pair: &'a [Expr; 2]) -> Done<bool> {
@@ -163,52 +190,49 @@ impl<'a> Evaluation<'a, '_> {
         })
     }
 
-    fn binary(&mut self, operator: Operator, left: &Val<'a>, right: &Val<'a>) -> Done<Val<'a>> {
+    fn compared(&mut self, comparison: Comparison, left: &Val<'a>, right: &Val<'a>) -> Done<bool> {
         let mut compare = || left.compare(right, self.meter);
-        let truth = match operator {
-            Operator::Equal => left.equals(right, self.meter)?,
-            Operator::NotEqual => !left.equals(right, self.meter)?,
-            Operator::Less => compare()? == Ordering::Less,
-            Operator::LessOrEqual => compare()? != Ordering::Greater,
-            Operator::Greater => compare()? == Ordering::Greater,
-            Operator::GreaterOrEqual => compare()? != Ordering::Less,
-            Operator::In => right.contains(left, self.meter)?,
-            Operator::Contains | Operator::StartsWith | Operator::EndsWith => {
+        Ok(match comparison {
+            Comparison::Equal => left.equals(right, self.meter)?,
+            Comparison::NotEqual => !left.equals(right, self.meter)?,
+            Comparison::Less => compare()? == Ordering::Less,
+            Comparison::LessOrEqual => compare()? != Ordering::Greater,
+            Comparison::Greater => compare()? == Ordering::Greater,
+            Comparison::GreaterOrEqual => compare()? != Ordering::Less,
+            Comparison::In => right.contains(left, self.meter)?,
+            Comparison::Contains | Comparison::StartsWith | Comparison::EndsWith => {
                 let (Val::Text(whole), Val::Text(part)) = (left, right) else { return Err(Stop::Failed) };
                 self.meter.text(whole)?;
-                match operator {
-                    Operator::Contains => whole.contains(part.as_ref()),
-                    Operator::StartsWith => whole.starts_with(part.as_ref()),
+                match comparison {
+                    Comparison::Contains => whole.contains(part.as_ref()),
+                    Comparison::StartsWith => whole.starts_with(part.as_ref()),
                     _ => whole.ends_with(part.as_ref()),
                 }
             }
-            arithmetic => return self.arithmetic(arithmetic, left, right),
-        };
-        Ok(Val::Bool(truth))
+        })
     }
 
     /// Ints with ints, checked; doubles with doubles; texts are joined. Kinds are never mixed.
-    fn arithmetic(&mut self, operator: Operator, left: &Val<'a>, right: &Val<'a>) -> Done<Val<'a>> {
+    fn arithmetic(&mut self, operator: Arithmetic, left: &Val<'a>, right: &Val<'a>) -> Done<Val<'a>> {
         match (left, right) {
             (Val::Int(a), Val::Int(b)) => {
                 let result = match operator {
-                    Operator::Add => a.checked_add(*b),
-                    Operator::Subtract => a.checked_sub(*b),
-                    Operator::Multiply => a.checked_mul(*b),
-                    Operator::Divide => a.checked_div(*b),
-                    Operator::Remainder => a.checked_rem(*b),
-                    _ => None,
+                    Arithmetic::Add => a.checked_add(*b),
+                    Arithmetic::Subtract => a.checked_sub(*b),
+                    Arithmetic::Multiply => a.checked_mul(*b),
+                    Arithmetic::Divide => a.checked_div(*b),
+                    Arithmetic::Remainder => a.checked_rem(*b),
                 };
                 result.map(Val::Int).ok_or(Stop::Failed)
             }
             (Val::Double(a), Val::Double(b)) => match operator {
-                Operator::Add => Ok(Val::Double(a + b)),
-                Operator::Subtract => Ok(Val::Double(a - b)),
-                Operator::Multiply => Ok(Val::Double(a * b)),
-                Operator::Divide => Ok(Val::Double(a / b)),
-                _ => Err(Stop::Failed),
+                Arithmetic::Add => Ok(Val::Double(a + b)),
+                Arithmetic::Subtract => Ok(Val::Double(a - b)),
+                Arithmetic::Multiply => Ok(Val::Double(a * b)),
+                Arithmetic::Divide => Ok(Val::Double(a / b)),
+                Arithmetic::Remainder => Err(Stop::Failed),
             },
-            (Val::Text(a), Val::Text(b)) if operator == Operator::Add => {
+            (Val::Text(a), Val::Text(b)) if operator == Arithmetic::Add => {
                 self.meter.text(a)?;
                 self.meter.text(b)?;
                 Ok(Val::Text(Cow::Owned(format!("{a}{b}"))))

@@ -7,32 +7,41 @@ pub(super) enum Expr {
     Const(Const),
     /// Something about the request.
     Fact(Fact),
-    /// Whether there is such a fact.
-    HasFact(Fact),
     /// The variable of a quantifier; the outermost is 0.
     Local(usize),
     /// `of.name`
     Member(Box<Expr>, String),
-    /// `has(of.name)`
-    Has(Box<Expr>, String),
     /// `of[index]`
     Item(Box<[Expr; 2]>),
-    /// `!it`
-    Not(Box<Expr>),
     /// `-it`
     Minus(Box<Expr>),
-    /// `a && b`
-    And(Box<[Expr; 2]>),
-    /// `a || b`
-    Or(Box<[Expr; 2]>),
     /// `a ? b : c`
     If(Box<[Expr; 3]>),
-    /// Any other operator with two sides.
-    Binary(Operator, Box<[Expr; 2]>),
+    /// An operator that makes a value of two.
+    Binary(Arithmetic, Box<[Expr; 2]>),
     /// A function of one value.
     Call(Function, Box<Expr>),
     /// A list as written.
     List(Vec<Expr>),
+    /// Something that is true or false.
+    Ask(Question),
+}
+
+/// An expression that has a truth or none, and never another value.
+#[derive(Debug, PartialEq)]
+pub(super) enum Question {
+    /// Whether there is such a fact.
+    HasFact(Fact),
+    /// `has(of.name)`
+    Has(Box<Expr>, String),
+    /// `!it`
+    Not(Box<Expr>),
+    /// `a && b`
+    And(Box<[Expr; 2]>),
+    /// `a || b`
+    Or(Box<[Expr; 2]>),
+    /// How two values stand to one another.
+    Compare(Comparison, Box<[Expr; 2]>),
     /// `over.all(x, body)` and its like.
     Each(Quantifier, Box<[Expr; 2]>),
 }
@@ -92,9 +101,9 @@ impl Fact {
     }
 }
 
-/// An operator whose sides are both evaluated.
+/// An operator that asks about its sides. Both are evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Operator {
+pub(super) enum Comparison {
     Equal,
     NotEqual,
     Less,
@@ -102,14 +111,19 @@ pub(super) enum Operator {
     Greater,
     GreaterOrEqual,
     In,
+    Contains,
+    StartsWith,
+    EndsWith,
+}
+
+/// An operator that makes something of its sides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arithmetic {
     Add,
     Subtract,
     Multiply,
     Divide,
     Remainder,
-    Contains,
-    StartsWith,
-    EndsWith,
 }
 
 /// A function of one value.
@@ -132,19 +146,16 @@ pub(super) enum Quantifier {
 }
 
 impl Expr {
-    /// Whether some part of it satisfies the predicate.
-    pub(super) fn any(&self, is: &mut impl FnMut(&Self) -> bool) -> bool {
-        if is(self) {
-            return true;
-        }
+    /// Whether it asks about a change, so that it has to be asked for each.
+    pub(super) fn is_of_a_change(&self) -> bool {
         match self {
-            Self::Const(_) | Self::Fact(_) | Self::HasFact(_) | Self::Local(_) => false,
-            Self::Member(of, _) | Self::Has(of, _) | Self::Not(of) | Self::Minus(of) | Self::Call(_, of) => of.any(is),
-            Self::Item(pair) | Self::And(pair) | Self::Or(pair) | Self::Binary(_, pair) | Self::Each(_, pair) => {
-                pair.iter().any(|it| it.any(is))
-            }
-            Self::If(three) => three.iter().any(|it| it.any(is)),
-            Self::List(items) => items.iter().any(|it| it.any(is)),
+            Self::Fact(fact) => fact.is_of_a_change(),
+            Self::Const(_) | Self::Local(_) => false,
+            Self::Member(of, _) | Self::Minus(of) | Self::Call(_, of) => of.is_of_a_change(),
+            Self::Item(pair) | Self::Binary(_, pair) => pair.iter().any(Self::is_of_a_change),
+            Self::If(three) => three.iter().any(Self::is_of_a_change),
+            Self::List(items) => items.iter().any(Self::is_of_a_change),
+            Self::Ask(question) => question.is_of_a_change(),
         }
     }
 
@@ -152,13 +163,25 @@ impl Expr {
     /// `&&` at the top. For every other change the whole is false, whatever the rest would be.
     pub(super) fn only_path(&self) -> Option<&str> {
         match self {
-            Self::And(pair) => pair[0].only_path().or_else(|| pair[1].only_path()),
-            Self::Binary(Operator::Equal, pair) => match &**pair {
+            Self::Ask(Question::And(pair)) => pair[0].only_path().or_else(|| pair[1].only_path()),
+            Self::Ask(Question::Compare(Comparison::Equal, pair)) => match &**pair {
                 [Self::Fact(Fact::Path), Self::Const(Const::Text(path))]
                 | [Self::Const(Const::Text(path)), Self::Fact(Fact::Path)] => Some(path),
                 _ => None,
             },
             _ => None,
+        }
+    }
+}
+
+impl Question {
+    fn is_of_a_change(&self) -> bool {
+        match self {
+            Self::HasFact(fact) => fact.is_of_a_change(),
+            Self::Has(of, _) | Self::Not(of) => of.is_of_a_change(),
+            Self::And(pair) | Self::Or(pair) | Self::Compare(_, pair) | Self::Each(_, pair) => {
+                pair.iter().any(Expr::is_of_a_change)
+            }
         }
     }
 }

@@ -100,11 +100,9 @@ impl Rule {
         tools: Option<ToolGlobs>,
     ) -> Result<Self, String> {
         let when = read::read(when)?;
-        let of_a_change =
-            when.any(&mut |it| matches!(it, Expr::Fact(fact) | Expr::HasFact(fact) if fact.is_of_a_change()));
         let asked = match when.only_path() {
             Some(path) => Asked::ChangeAt(path.to_owned()),
-            None if of_a_change => Asked::EachChange,
+            None if when.is_of_a_change() => Asked::EachChange,
             None => Asked::Once,
         };
         Ok(Self { name, then, reason, when, asked, tools })

@@ -8,7 +8,7 @@ use cel::common::ast::{CallExpr, ComprehensionExpr, Expr as Ast, IdedExpr, Liter
 use cel::parser::Parser;
 
 use super::super::bounds;
-use super::expr::{Const, Expr, Fact, Function, Operator, Quantifier};
+use super::expr::{Arithmetic, Comparison, Const, Expr, Fact, Function, Quantifier, Question};
 use super::nesting;
 
 const VARIABLES: &str = "object, oldObject, change, node, principal, thread, tool and usage";
@@ -93,12 +93,12 @@ impl Reading {
             };
             return match (select.test, fact) {
                 (false, fact) => Ok(Expr::Fact(*fact)),
-                (true, fact) if fact.can_be_missing() => Ok(Expr::HasFact(*fact)),
+                (true, fact) if fact.can_be_missing() => Ok(Expr::Ask(Question::HasFact(*fact))),
                 (true, _) => Err(format!("`{name}.{field}` is always there: leave `has` out")),
             };
         }
         let of = Box::new(self.expr(&select.operand)?);
-        Ok(if select.test { Expr::Has(of, field.clone()) } else { Expr::Member(of, field.clone()) })
+        Ok(if select.test { Expr::Ask(Question::Has(of, field.clone())) } else { Expr::Member(of, field.clone()) })
     }
 
     fn call(&mut self, call: &CallExpr) -> Result<Expr, Refusal> {
@@ -106,10 +106,10 @@ impl Reading {
         let sides: Vec<&IdedExpr> = call.target.as_deref().into_iter().chain(&call.args).collect();
         let is_method = call.target.is_some();
         match (is_method, sides.as_slice()) {
-            (false, [one]) if name == operators::LOGICAL_NOT => self.boxed(one).map(Expr::Not),
+            (false, [one]) if name == operators::LOGICAL_NOT => self.boxed(one).map(Question::Not).map(Expr::Ask),
             (false, [one]) if name == operators::NEGATE => self.boxed(one).map(Expr::Minus),
-            (false, [a, b]) if name == operators::LOGICAL_AND => self.pair(a, b).map(Expr::And),
-            (false, [a, b]) if name == operators::LOGICAL_OR => self.pair(a, b).map(Expr::Or),
+            (false, [a, b]) if name == operators::LOGICAL_AND => self.pair(a, b).map(Question::And).map(Expr::Ask),
+            (false, [a, b]) if name == operators::LOGICAL_OR => self.pair(a, b).map(Question::Or).map(Expr::Ask),
             (false, [a, b]) if name == operators::INDEX => self.pair(a, b).map(Expr::Item),
             (false, [a, b, c]) if name == operators::CONDITIONAL => {
                 Ok(Expr::If(Box::new([self.expr(a)?, self.expr(b)?, self.expr(c)?])))
@@ -118,9 +118,10 @@ impl Reading {
                 Some(function) => Ok(Expr::Call(function, self.boxed(one)?)),
                 None => Err(unknown_function(name)),
             },
-            (_, [a, b]) => match operator(name, is_method) {
-                Some(operator) => Ok(Expr::Binary(operator, self.pair(a, b)?)),
-                None => Err(unknown_function(name)),
+            (_, [a, b]) => match (comparison(name, is_method), arithmetic(name, is_method)) {
+                (Some(it), _) => Ok(Expr::Ask(Question::Compare(it, self.pair(a, b)?))),
+                (None, Some(it)) => Ok(Expr::Binary(it, self.pair(a, b)?)),
+                (None, None) => Err(unknown_function(name)),
             },
             _ => Err(unknown_function(name)),
         }
@@ -161,7 +162,7 @@ impl Reading {
         self.locals.push(name.clone());
         let body = self.expr(body);
         self.locals.pop();
-        Ok(Expr::Each(quantifier, Box::new([over, body?])))
+        Ok(Expr::Ask(Question::Each(quantifier, Box::new([over, body?]))))
     }
 }
 
@@ -210,23 +211,29 @@ fn function(name: &str, is_method: bool) -> Option<Function> {
     }
 }
 
-fn operator(name: &str, is_method: bool) -> Option<Operator> {
+fn comparison(name: &str, is_method: bool) -> Option<Comparison> {
     match (name, is_method) {
-        (operators::EQUALS, false) => Some(Operator::Equal),
-        (operators::NOT_EQUALS, false) => Some(Operator::NotEqual),
-        (operators::LESS, false) => Some(Operator::Less),
-        (operators::LESS_EQUALS, false) => Some(Operator::LessOrEqual),
-        (operators::GREATER, false) => Some(Operator::Greater),
-        (operators::GREATER_EQUALS, false) => Some(Operator::GreaterOrEqual),
-        (operators::IN, false) => Some(Operator::In),
-        (operators::ADD, false) => Some(Operator::Add),
-        (operators::SUBSTRACT, false) => Some(Operator::Subtract),
-        (operators::MULTIPLY, false) => Some(Operator::Multiply),
-        (operators::DIVIDE, false) => Some(Operator::Divide),
-        (operators::MODULO, false) => Some(Operator::Remainder),
-        ("contains", true) => Some(Operator::Contains),
-        ("startsWith", true) => Some(Operator::StartsWith),
-        ("endsWith", true) => Some(Operator::EndsWith),
+        (operators::EQUALS, false) => Some(Comparison::Equal),
+        (operators::NOT_EQUALS, false) => Some(Comparison::NotEqual),
+        (operators::LESS, false) => Some(Comparison::Less),
+        (operators::LESS_EQUALS, false) => Some(Comparison::LessOrEqual),
+        (operators::GREATER, false) => Some(Comparison::Greater),
+        (operators::GREATER_EQUALS, false) => Some(Comparison::GreaterOrEqual),
+        (operators::IN, false) => Some(Comparison::In),
+        ("contains", true) => Some(Comparison::Contains),
+        ("startsWith", true) => Some(Comparison::StartsWith),
+        ("endsWith", true) => Some(Comparison::EndsWith),
+        _ => None,
+    }
+}
+
+fn arithmetic(name: &str, is_method: bool) -> Option<Arithmetic> {
+    match (name, is_method) {
+        (operators::ADD, false) => Some(Arithmetic::Add),
+        (operators::SUBSTRACT, false) => Some(Arithmetic::Subtract),
+        (operators::MULTIPLY, false) => Some(Arithmetic::Multiply),
+        (operators::DIVIDE, false) => Some(Arithmetic::Divide),
+        (operators::MODULO, false) => Some(Arithmetic::Remainder),
         _ => None,
     }
 }

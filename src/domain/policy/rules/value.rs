@@ -73,15 +73,12 @@ impl<'a> Val<'a> {
     }
 
     /// What a quantifier goes through: a list's items, a map's keys.
-    pub(super) fn items(&self) -> Option<Box<dyn Iterator<Item = Done<Self>> + 'a>> {
+    pub(super) fn items(&self) -> Option<Items<'a>> {
         match self {
-            Self::List(it) => Some(Box::new(it.iter().map(Self::of))),
-            Self::Map(it) => Some(Box::new(it.keys().map(|key| Ok(Self::Text(Cow::Borrowed(key)))))),
-            Self::Names(it) => Some(Box::new(it.iter().map(|id| Ok(Self::Text(Cow::Borrowed(id.as_str())))))),
-            Self::Made(it) => {
-                let it = Rc::clone(it);
-                Some(Box::new((0..it.len()).map(move |index| it.get(index).cloned().ok_or(Stop::Failed))))
-            }
+            Self::List(it) => Some(Items::Values(it.iter())),
+            Self::Map(it) => Some(Items::Keys(it.keys())),
+            Self::Names(it) => Some(Items::Names(it.iter())),
+            Self::Made(it) => Some(Items::Made(Rc::clone(it), 0)),
             _ => None,
         }
     }
@@ -135,6 +132,31 @@ impl<'a> Val<'a> {
                     }
                 }
                 Ok(false)
+            }
+        }
+    }
+}
+
+/// The items of a list, or the keys of a map.
+pub(super) enum Items<'a> {
+    Values(std::slice::Iter<'a, Value>),
+    Keys(serde_json::map::Keys<'a>),
+    Names(std::collections::btree_set::Iter<'a, NodeId>),
+    Made(Rc<[Val<'a>]>, usize),
+}
+
+impl<'a> Iterator for Items<'a> {
+    type Item = Done<Val<'a>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let text = |it: &'a str| Ok(Val::Text(Cow::Borrowed(it)));
+        match self {
+            Self::Values(it) => it.next().map(Val::of),
+            Self::Keys(it) => it.next().map(|key| text(key)),
+            Self::Names(it) => it.next().map(|id| text(id.as_str())),
+            Self::Made(items, at) => {
+                *at += 1;
+                items.get(*at - 1).cloned().map(Ok)
             }
         }
     }

@@ -181,13 +181,16 @@ fn on_longer_lists() {
     let per_item = ITEMS.map(|items| {
         let (before, after) = (list(items, false), list(items, true));
         assert_eq!(guard.transition(&before, &after).err(), None);
-        let each = |_| {
-            micros_of(WORK_ITEMS / items, || drop(black_box(guard.transition(&before, &after).is_ok()))) / items as f64
-        };
+        let each =
+            |_| micros_of(WORK_ITEMS / items, || drop(black_box(guard.transition(&before, &after)))) / items as f64;
         median((0..TURNS).map(each).collect())
     });
     let [a, b, c] = ITEMS;
-    level(&format!("the state guard on keyed lists, each item changed, per item at {a}, {b} and {c}"), "item", per_item);
+    level(
+        &format!("the state guard on keyed lists, each item changed, per item at {a}, {b} and {c}"),
+        "item",
+        per_item,
+    );
 }
 
 /// What each of a unit costs on three sizes; level is linear.

@@ -202,7 +202,7 @@ impl Patch {
             Form::JsonPatch(operations) => apply::json_patch(state, operations, limits)?,
         };
         let size = Size::of(&after);
-        limits.check(&size).map_err(|reason| PatchError::TooBig { reason })?;
+        limits.check_size(&size).map_err(|reason| PatchError::TooBig { reason })?;
         Ok((after, size))
     }
 }

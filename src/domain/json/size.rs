@@ -82,8 +82,13 @@ impl TooBig {
 }
 
 impl StateLimits {
+    /// Whether a state stays within these.
+    pub fn check(&self, state: &Value) -> Result<(), TooBig> {
+        self.check_size(&Size::of(state))
+    }
+
     /// Whether a state of this size stays within these.
-    pub fn check(&self, size: &Size) -> Result<(), TooBig> {
+    pub(super) fn check_size(&self, size: &Size) -> Result<(), TooBig> {
         self.check_depth(size.depth)?;
         if size.leaves > self.leaves_max {
             return Err(TooBig::Leaves);

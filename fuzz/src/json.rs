@@ -51,8 +51,10 @@ fn accepted(text: &[u8], value: &Value) {
 }
 
 fn refused(text: &[u8], error: &JsonError, is_json: bool) {
-    let stricter =
-        matches!(error.code, JsonCode::DuplicateKey | JsonCode::NumberNotExact | JsonCode::TooDeep | JsonCode::TooLarge);
+    let stricter = matches!(
+        error.code,
+        JsonCode::DuplicateKey | JsonCode::NumberNotExact | JsonCode::TooDeep | JsonCode::TooLarge
+    );
     assert!(stricter || !is_json, "refused, and JSON: {error:?}");
     assert!(error.offset.is_none_or(|at| at <= text.len()), "{error:?}");
     assert_eq!(Pointer::try_from(error.pointer.as_str()).as_ref(), Ok(&error.pointer));

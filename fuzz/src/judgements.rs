@@ -1,0 +1,227 @@
+//! Judgements by a few fixed policies: a state, and a request.
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use countersign::domain::id::NodeId;
+use countersign::domain::json::diff::{Change, diff};
+use countersign::domain::json::patch::{Format, Patch};
+use countersign::domain::json::pattern::Pattern;
+use countersign::domain::json::pointer::Pointer;
+use countersign::domain::policy::{
+    Asker, Judgement, NodePolicy, Policy, PolicySource, Reason, Request, RequestKind, StateLimits, Violation, excerpt,
+    judge_for, redacted,
+};
+use serde_json::{Map, Value, json};
+
+/// What begins each key and text that stands where a policy hides; in no policy, and in no sentence of ours.
+const HIDDEN: &str = "h1dd3n-";
+
+/// A reader, writers of parts, and one of all, over few names, so that inputs meet them.
+static POLICIES: LazyLock<Vec<Policy>> = LazyLock::new(|| {
+    let schema = include_str!("../policies/schema.json").to_owned();
+    let texts = [include_str!("../policies/lists.toml"), include_str!("../policies/rules.toml")];
+    let schemas = [("schema.json".to_owned(), schema)].into();
+    let source = |text: &str| PolicySource { text: text.to_owned(), schemas: Clone::clone(&schemas) };
+    texts.map(|it| Policy::compile(&source(it)).expect("a policy that comes with the targets")).into()
+});
+
+/// Whatever is asked, the policy's promises hold.
+pub fn check(text: &[u8]) {
+    let parts = super::parts(text);
+    let (Some(state), Some(request)) = (super::value(parts.first()), super::value(parts.get(1))) else { return };
+    if !state.is_object() {
+        return;
+    }
+    for policy in POLICIES.iter() {
+        let state = marked(policy, &state, &Pointer::root());
+        for format in [Format::Merge, Format::MergePatch, Format::JsonPatch] {
+            let request = match (format, &request) {
+                (Format::JsonPatch, Value::Array(steps)) => steps.iter().map(|it| marked_step(policy, it)).collect(),
+                (Format::Merge | Format::MergePatch, Value::Object(_)) => marked(policy, &request, &Pointer::root()),
+                _ => continue,
+            };
+            let Ok(patch) = Patch::read(format, request.clone()) else { continue };
+            kept(policy, &excerpt(policy, format, &request));
+            for (node, rules) in policy.nodes() {
+                judged(&Case { policy, node, rules, state: &state, patch: &patch });
+            }
+        }
+    }
+}
+
+/// What is kept of a request to look at. One that was cut off is no JSON any more.
+fn kept(policy: &Policy, excerpt: &str) {
+    assert!(!excerpt.contains(HIDDEN), "{excerpt}");
+    if let Ok(excerpt) = serde_json::from_str(excerpt) {
+        nothing_hidden(policy, &excerpt);
+    }
+}
+
+struct Case<'a> {
+    policy: &'a Policy,
+    node: &'a NodeId,
+    rules: &'a NodePolicy,
+    state: &'a Value,
+    patch: &'a Patch,
+}
+
+impl Case<'_> {
+    fn judge(&self) -> Judgement {
+        let committed_nodes = BTreeSet::from([self.node.clone()]);
+        let asker = Asker { principal: "token", owner: "team", committed_nodes: &committed_nodes };
+        let request = Request { node: self.node, kind: RequestKind::Propose { patch: self.patch } };
+        judge_for(self.policy, self.state, &request, asker, &StateLimits::default())
+    }
+}
+
+fn judged(case: &Case<'_>) {
+    let judgement = case.judge();
+    assert_eq!(judgement, case.judge(), "judged twice, it is two things");
+    match &judgement {
+        Judgement::Commit { after, changes, .. } => {
+            effect(case, after, changes);
+            for pattern in case.policy.protected() {
+                assert_eq!(
+                    named(pattern, case.state),
+                    named(pattern, after),
+                    "{pattern} changed, and nobody was asked"
+                );
+            }
+        }
+        Judgement::Hold { after, changes, reasons, .. } => {
+            effect(case, after, changes);
+            held(case, after, reasons);
+        }
+        Judgement::Reject { violations } => rejected(case.policy, violations),
+    }
+}
+
+/// What changes is what the patch does, within the limits, and only where the node may write.
+fn effect(case: &Case<'_>, after: &Value, changes: &[Change]) {
+    let limits = StateLimits::default();
+    assert_eq!(case.patch.apply(case.state, &limits).as_ref(), Ok(after));
+    assert_eq!(limits.check(after), Ok(()));
+    assert_eq!(diff(case.state, after), changes);
+    for change in changes {
+        let Change { pointer, before, after: is } = change;
+        // Unseen, an object on the way to what is written may come into being; its emptiness is no value.
+        let on_the_way = !case.rules.reads().covers(pointer) && before.is_none() && *is == Some(json!({}));
+        // An empty list or object that gives way to a filled one is no more than members that come.
+        let filled = matches!(pointer.resolve(after), Some(Value::Object(_) | Value::Array(_)));
+        let gave_way = filled && is.is_none() && case.rules.writes().covers(&pointer.child("any"));
+        if on_the_way || gave_way || change.is_filling(case.state, after) {
+            continue;
+        }
+        assert!(case.rules.writes().covers(pointer), "{} may not write {pointer}", case.node);
+        assert!(!case.rules.deny().covers(pointer), "{} is denied to write {pointer}", case.node);
+    }
+    let shown = serde_json::to_value(redacted(case.policy, changes)).expect("a redacted difference is JSON");
+    nothing_hidden(case.policy, &shown);
+}
+
+fn held(case: &Case<'_>, after: &Value, reasons: &[Reason]) {
+    assert!(!reasons.is_empty(), "held for no reason");
+    for pattern in case.policy.protected() {
+        let told = reasons.iter().any(|it| it.pattern.as_ref() == Some(pattern));
+        assert!(told || named(pattern, case.state) == named(pattern, after), "{pattern} changed, and nobody is told");
+    }
+    nothing_hidden(case.policy, &serde_json::to_value(reasons).expect("reasons are JSON"));
+}
+
+fn rejected(policy: &Policy, violations: &[Violation]) {
+    assert!(!violations.is_empty(), "rejected for no reason");
+    for violation in violations {
+        assert_eq!(policy.cut(&violation.pointer), violation.pointer, "a place is told that is hidden");
+    }
+    nothing_hidden(policy, &serde_json::to_value(violations).expect("violations are JSON"));
+}
+
+/// Nothing that stood where the policy hides, and nothing that its detectors know, in any text and any key.
+fn nothing_hidden(policy: &Policy, told: &Value) {
+    match told {
+        Value::String(text) => no_secret(policy, text),
+        Value::Array(items) => items.iter().for_each(|it| nothing_hidden(policy, it)),
+        Value::Object(members) => {
+            for (key, value) in members {
+                no_secret(policy, key);
+                nothing_hidden(policy, value);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn no_secret(policy: &Policy, text: &str) {
+    assert!(!text.contains(HIDDEN), "{text}");
+    match Pointer::try_from(text) {
+        // Escaped and joined, names that are no secret may look like one.
+        Ok(pointer) => pointer.tokens().for_each(|it| assert_eq!(policy.masked(&it), it)),
+        Err(_) => assert_eq!(policy.masked(text), text),
+    }
+}
+
+/// Everything that a pattern names in a state, found without asking it.
+fn named<'v>(pattern: &Pattern, state: &'v Value) -> Vec<(Pointer, &'v Value)> {
+    let mut found = vec![(Pointer::root(), state)];
+    let path = pattern.as_str().trim_start_matches("$.");
+    for segment in path.split('.').filter(|it| *it != "$") {
+        let mut next = Vec::new();
+        for (at, value) in found {
+            let members: Vec<(Pointer, &Value)> = match value {
+                Value::Object(members) => members.iter().map(|(key, value)| (at.child(key), value)).collect(),
+                Value::Array(items) => items.iter().enumerate().map(|(n, value)| (at.index(n), value)).collect(),
+                _ => Vec::new(),
+            };
+            let fits = |at: &Pointer| segment == "*" || at.tokens().last().is_some_and(|it| it == segment);
+            next.extend(members.into_iter().filter(|(at, _)| fits(at)));
+        }
+        found = next;
+    }
+    found
+}
+
+/// The value with every key and text that is hidden made one that is known again. Indices stay what they are.
+fn marked(policy: &Policy, value: &Value, at: &Pointer) -> Value {
+    let hidden = policy.hides(at);
+    match value {
+        Value::Object(members) => {
+            let member = |(key, value): (&String, &Value)| {
+                let key = if hidden { marked_token(key) } else { key.clone() };
+                let value = marked(policy, value, &at.child(&key));
+                (key, value)
+            };
+            Value::Object(members.iter().map(member).collect::<Map<_, _>>())
+        }
+        Value::Array(items) => items.iter().enumerate().map(|(n, it)| marked(policy, it, &at.index(n))).collect(),
+        Value::String(text) if hidden => json!(format!("{HIDDEN}{text}")),
+        other => other.clone(),
+    }
+}
+
+fn marked_token(token: &str) -> String {
+    if token == "-" || token.bytes().all(|it| it.is_ascii_digit()) {
+        token.to_owned()
+    } else {
+        format!("{HIDDEN}{token}")
+    }
+}
+
+fn marked_step(policy: &Policy, step: &Value) -> Value {
+    let mut step = step.clone();
+    for name in ["path", "from"] {
+        if let Some(Ok(pointer)) = step.get(name).and_then(Value::as_str).map(Pointer::try_from) {
+            let mark = |at: Pointer, token: std::borrow::Cow<'_, str>| {
+                let hidden = policy.hides(&at);
+                at.child(&if hidden { marked_token(&token) } else { token.into_owned() })
+            };
+            step[name] = json!(pointer.tokens().fold(Pointer::root(), mark).as_str());
+        }
+    }
+    if let (Some(Ok(path)), Some(value)) =
+        (step.get("path").and_then(Value::as_str).map(Pointer::try_from), step.get("value"))
+    {
+        step["value"] = marked(policy, value, &path);
+    }
+    step
+}

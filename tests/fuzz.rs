@@ -1,0 +1,97 @@
+//! The fuzz targets, run on their seeds and on what some thousand accidents make of them. libFuzzer finds more, and
+//! is not needed for this: the same functions run here, so that they stay true.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
+
+#[path = "fuzz/accidents.rs"]
+mod accidents;
+#[path = "../fuzz/src/lib.rs"]
+mod targets;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use accidents::Accidents;
+
+type Check = fn(&[u8]);
+
+/// Every target: its name, what it checks, and how many accidents happen to its seeds.
+const TARGETS: [(&str, Check, usize); 6] = [
+    ("json", targets::json::check, 20_000),
+    ("places", targets::places::check, 20_000),
+    ("patches", targets::patches::check, 10_000),
+    ("differences", targets::differences::check, 10_000),
+    ("policies", targets::policies::check, 500),
+    ("judgements", targets::judgements::check, 2_000),
+];
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz")
+}
+
+fn names(folder: &Path) -> BTreeSet<String> {
+    fs::read_dir(folder).unwrap().map(|it| it.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+fn seeds(target: &str) -> Vec<Vec<u8>> {
+    let folder = folder().join("seeds").join(target);
+    names(&folder).iter().map(|it| fs::read(folder.join(it)).unwrap()).collect()
+}
+
+/// Runs a target on its seeds and on accidents; what it panics about is told together with the input.
+fn run(target: &str) {
+    let (_, check, accidents) = TARGETS.into_iter().find(|it| it.0 == target).unwrap();
+    let seeds = seeds(target);
+    assert!(seeds.len() > 4, "{target} has seeds");
+    let try_it = |input: &[u8]| {
+        let told = std::panic::catch_unwind(|| check(input));
+        assert!(told.is_ok(), "{target} breaks on {:?}", input.escape_ascii().to_string());
+    };
+    seeds.iter().for_each(|it| try_it(it));
+    Accidents::new(&seeds).take(accidents).for_each(|it| try_it(&it));
+}
+
+#[test]
+fn whatever_is_parsed_is_read_as_others_read_it_or_refused() {
+    run("json");
+}
+
+#[test]
+fn whatever_names_a_place_names_one_place() {
+    run("places");
+}
+
+#[test]
+fn whatever_is_patched_stays_within_limits_and_names() {
+    run("patches");
+}
+
+#[test]
+fn whatever_differs_a_difference_gives_it_back() {
+    run("differences");
+}
+
+#[test]
+fn whatever_is_a_policy_means_one_thing() {
+    run("policies");
+}
+
+#[test]
+fn whatever_is_judged_the_promises_hold() {
+    run("judgements");
+}
+
+#[test]
+fn every_target_is_there_for_libfuzzer_too() {
+    let folder = folder();
+    let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+    let all: BTreeSet<_> = TARGETS.iter().map(|it| it.0.to_owned()).collect();
+    assert_eq!(names(&folder.join("seeds")), all);
+    assert_eq!(names(&folder.join("targets")), all.iter().map(|it| format!("{it}.rs")).collect());
+    for name in &all {
+        let target = fs::read_to_string(folder.join(format!("targets/{name}.rs"))).unwrap();
+        assert!(target.contains(&format!("countersign_fuzz::{name}::check(text)")), "{target}");
+        assert!(manifest.contains(&format!("path = \"targets/{name}.rs\"")), "{name}");
+    }
+}

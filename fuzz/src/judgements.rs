@@ -12,6 +12,7 @@ use countersign::domain::policy::{
     Asker, Judgement, NodePolicy, Policy, PolicySource, Reason, Request, RequestKind, StateLimits, Violation, excerpt,
     judge_for, redacted,
 };
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 /// What begins each key and text that stands where a policy hides; in no policy, and in no sentence of ours.
@@ -43,11 +44,27 @@ pub fn check(text: &[u8]) {
             };
             let Ok(patch) = Patch::read(format, request.clone()) else { continue };
             kept(policy, &excerpt(policy, format, &request));
+            let shown = if takes_from_hidden(policy, &request) { Shown::Elsewhere } else { Shown::Nowhere };
             for (node, rules) in policy.nodes() {
-                judged(&Case { policy, node, rules, state: &state, patch: &patch });
+                judged(&Case { policy, node, rules, state: &state, patch: &patch, shown });
             }
         }
     }
+}
+
+/// What becomes of what is hidden. It is hidden where it stands: a value that is copied or moved away is not, but for
+/// what a detector knows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    Nowhere,
+    Elsewhere,
+}
+
+/// Whether some step copies or moves something hidden, or something that holds it.
+fn takes_from_hidden(policy: &Policy, request: &Value) -> bool {
+    let from = |step: &Value| Pointer::try_from(step.get("from")?.as_str()?).ok();
+    let takes = |from: Pointer| policy.hidden().touches(&from);
+    request.as_array().is_some_and(|steps| steps.iter().filter_map(from).any(takes))
 }
 
 /// What is kept of a request to look at. One that was cut off is no JSON any more.
@@ -64,9 +81,17 @@ struct Case<'a> {
     rules: &'a NodePolicy,
     state: &'a Value,
     patch: &'a Patch,
+    shown: Shown,
 }
 
 impl Case<'_> {
+    /// Nothing that stood where the policy hides, and nothing that its detectors know, in any text and any key.
+    fn nothing_hidden(&self, told: impl Serialize) {
+        if self.shown == Shown::Nowhere {
+            nothing_hidden(self.policy, &serde_json::to_value(told).expect("what is told is JSON"));
+        }
+    }
+
     fn judge(&self) -> Judgement {
         let committed_nodes = BTreeSet::from([self.node.clone()]);
         let asker = Asker { principal: "token", owner: "team", committed_nodes: &committed_nodes };
@@ -93,7 +118,7 @@ fn judged(case: &Case<'_>) {
             effect(case, after, changes);
             held(case, after, reasons);
         }
-        Judgement::Reject { violations } => rejected(case.policy, violations),
+        Judgement::Reject { violations } => rejected(case, violations),
     }
 }
 
@@ -116,8 +141,7 @@ fn effect(case: &Case<'_>, after: &Value, changes: &[Change]) {
         assert!(case.rules.writes().covers(pointer), "{} may not write {pointer}", case.node);
         assert!(!case.rules.deny().covers(pointer), "{} is denied to write {pointer}", case.node);
     }
-    let shown = serde_json::to_value(redacted(case.policy, changes)).expect("a redacted difference is JSON");
-    nothing_hidden(case.policy, &shown);
+    case.nothing_hidden(redacted(case.policy, changes));
 }
 
 fn held(case: &Case<'_>, after: &Value, reasons: &[Reason]) {
@@ -126,18 +150,17 @@ fn held(case: &Case<'_>, after: &Value, reasons: &[Reason]) {
         let told = reasons.iter().any(|it| it.pattern.as_ref() == Some(pattern));
         assert!(told || named(pattern, case.state) == named(pattern, after), "{pattern} changed, and nobody is told");
     }
-    nothing_hidden(case.policy, &serde_json::to_value(reasons).expect("reasons are JSON"));
+    case.nothing_hidden(reasons);
 }
 
-fn rejected(policy: &Policy, violations: &[Violation]) {
+fn rejected(case: &Case<'_>, violations: &[Violation]) {
     assert!(!violations.is_empty(), "rejected for no reason");
     for violation in violations {
-        assert_eq!(policy.cut(&violation.pointer), violation.pointer, "a place is told that is hidden");
+        assert_eq!(case.policy.cut(&violation.pointer), violation.pointer, "a place is told that is hidden");
     }
-    nothing_hidden(policy, &serde_json::to_value(violations).expect("violations are JSON"));
+    case.nothing_hidden(violations);
 }
 
-/// Nothing that stood where the policy hides, and nothing that its detectors know, in any text and any key.
 fn nothing_hidden(policy: &Policy, told: &Value) {
     match told {
         Value::String(text) => no_secret(policy, text),

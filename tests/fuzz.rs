@@ -5,6 +5,8 @@
 
 #[path = "fuzz/accidents.rs"]
 mod accidents;
+#[path = "fuzz/lists.rs"]
+mod lists;
 #[path = "../fuzz/src/lib.rs"]
 mod targets;
 

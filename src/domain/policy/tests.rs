@@ -2,6 +2,7 @@
 
 mod alike;
 mod effects;
+mod forms;
 mod guide;
 mod kinds;
 mod limits;

@@ -94,7 +94,7 @@ pub(super) fn words() -> impl Strategy<Value = Words> {
 }
 
 /// Everything that a pattern names in a state, found without asking `Pattern`.
-fn named<'v>(pattern: &str, state: &'v Value) -> Vec<(String, &'v Value)> {
+pub(super) fn named<'v>(pattern: &str, state: &'v Value) -> Vec<(String, &'v Value)> {
     let mut found = vec![(String::new(), state)];
     for segment in pattern.split('.') {
         let mut next = Vec::new();

@@ -98,6 +98,7 @@ fn two_changes() -> Patch {
 pub fn measure() {
     beside_the_same_without();
     on_larger_states();
+    through_unseen_places();
     on_longer_lists();
 }
 
@@ -162,6 +163,36 @@ fn on_larger_states() {
 
 /// What is judged in one turn.
 const WORK_BYTES: usize = 20 * 1024 * 1024;
+
+/// Places that a request goes through; the most that a state has leaves for.
+const PLACES: [usize; 3] = [600, 2_400, 9_600];
+
+/// Places that are judged in one turn.
+const WORK_PLACES: usize = 50_000;
+
+/// The worst that a request can be: what stands in its way, where its node cannot look, is replaced at each place.
+fn through_unseen_places() {
+    let text = "flow = \"orders\"\n[nodes.planner]\nwrites = [\"notes\"]\n".to_owned();
+    let policy = Policy::compile(&PolicySource { text, ..PolicySource::default() }).unwrap();
+    let asking = Asking::new();
+    let notes = |places: usize, note: &Value| {
+        let members = (0..places).map(|n| (format!("note-{n}"), note.clone()));
+        json!({"notes": members.collect::<serde_json::Map<_, _>>()})
+    };
+    let per_place = PLACES.map(|places| {
+        let (state, patch) = (notes(places, &json!(1)), merge_patch(notes(places, &json!({"text": "x"}))));
+        asking.commits(&policy, &state, &patch);
+        let work = || drop(black_box(asking.judged(&policy, &state, &patch)));
+        let each = |_| micros_of(WORK_PLACES / places, work) / places as f64;
+        median((0..TURNS).map(each).collect())
+    });
+    let [a, b, c] = PLACES;
+    level(
+        &format!("judging a merge patch through places that its node cannot see, per place at {a}, {b} and {c}"),
+        "place",
+        per_place,
+    );
+}
 
 /// Keyed items of the state guard.
 const ITEMS: [usize; 3] = [100, 1_000, 10_000];

@@ -1,6 +1,6 @@
 //! JSON Pointers (RFC 6901): how a place in a value is named on the wire.
 
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -79,6 +79,12 @@ impl Pointer {
         self.covers(other) || other.covers(self)
     }
 
+    /// The texts of this place and of every place above it, nearest first. Sets of places are asked with them without
+    /// one being made.
+    pub fn at_and_above(&self) -> impl Iterator<Item = &str> {
+        std::iter::successors(Some(self.as_str()), |it| it.rsplit_once('/').map(|(above, _)| above))
+    }
+
     /// The place above, or `None` for the root.
     pub fn parent(&self) -> Option<Self> {
         self.split_last().map(|(parent, _)| parent)
@@ -114,6 +120,13 @@ impl Pointer {
     pub(super) fn split_last(&self) -> Option<(Self, Cow<'_, str>)> {
         let (parent, token) = self.0.rsplit_once('/')?;
         Some((Self(parent.to_owned()), unescape(token)))
+    }
+}
+
+/// A pointer is equal, ordered and hashed as its text is.
+impl Borrow<str> for Pointer {
+    fn borrow(&self) -> &str {
+        &self.0
     }
 }
 

@@ -52,7 +52,8 @@ impl Claims {
             };
             Some(Violation::new(code, leaf.clone(), detail))
         }));
-        let told: BTreeSet<_> = found.iter().flat_map(|it| at_or_above(&it.pointer)).collect();
+        let told: BTreeSet<_> = found.iter().flat_map(|it| it.pointer.at_and_above()).collect();
+        let mut replaces = Vec::new();
         for place in self.set_unseen(&node.reads) {
             // What is unreadable below is replaced unseen, so the node must be allowed to write all of it.
             let all_of_it = node.writes.covers(place) || node.writes.covers_every_member(place);
@@ -63,10 +64,11 @@ impl Claims {
             } else {
                 continue;
             };
-            if !told.contains(place) {
-                found.push(Violation::new(code, place.clone(), detail));
+            if !told.contains(place.as_str()) {
+                replaces.push(Violation::new(code, place.clone(), detail));
             }
         }
+        found.extend(replaces);
         found
     }
 
@@ -94,19 +96,14 @@ impl Claims {
 
     /// The place that the request names at or nearest above the pointer.
     pub(super) fn place_above(&self, pointer: &Pointer) -> Option<Pointer> {
-        let named = |it: &Pointer| self.set.contains(it) || self.emptied.contains(it) || self.passed.contains(it);
-        at_or_above(pointer).find(named)
+        let named = |it: &str| [&self.set, &self.emptied, &self.passed].into_iter().find_map(|places| places.get(it));
+        pointer.at_and_above().find_map(named).cloned()
     }
 
     /// Whether the value at the pointer is the request's own.
     pub(super) fn has_set(&self, pointer: &Pointer) -> bool {
-        !self.set.is_empty() && at_or_above(pointer).any(|it| self.set.contains(&it))
+        !self.set.is_empty() && pointer.at_and_above().any(|it| self.set.contains(it))
     }
-}
-
-/// The pointer and everything above it, nearest first.
-fn at_or_above(pointer: &Pointer) -> impl Iterator<Item = Pointer> {
-    std::iter::successors(Some(pointer.clone()), Pointer::parent)
 }
 
 /// Every leaf of a value that stands at the pointer.

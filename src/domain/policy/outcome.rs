@@ -24,7 +24,7 @@ pub(super) struct Outcome {
     meanings: Vec<Meaning>,
     /// Where a merge patch goes through something that is no object, and that the node cannot see: it is replaced as
     /// a whole, whatever it is.
-    overrun: Vec<Pointer>,
+    overrun: BTreeSet<Pointer>,
 }
 
 /// What a change says.
@@ -48,9 +48,9 @@ impl Outcome {
         let changes = diff(before, &after);
         let stands_there = |place: &&Pointer| place.resolve(before).is_some_and(|it| !it.is_object());
         let passed: BTreeSet<_> = claims.passed_unseen(reads).collect();
-        let overrun: Vec<_> = passed.iter().copied().filter(stands_there).cloned().collect();
+        let overrun: BTreeSet<_> = passed.iter().copied().filter(stands_there).cloned().collect();
         let meaning = |change: &Change| {
-            let within = overrun.iter().any(|place| place.covers(&change.pointer));
+            let within = !overrun.is_empty() && change.pointer.at_and_above().any(|it| overrun.contains(it));
             if within { Meaning::OfThePlace } else { meaning(change, before, &after, &passed) }
         };
         let meanings = changes.iter().map(meaning).collect();

@@ -9,6 +9,8 @@ mod accidents;
 mod lists;
 #[path = "../fuzz/src/lib.rs"]
 mod targets;
+#[path = "fuzz/words.rs"]
+mod words;
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -29,6 +29,11 @@ fn accepted(text: &[u8], value: &Value) {
     let again = parse(written.as_bytes(), &roomy).expect("the canonical form is read");
     assert_eq!(again, *value, "the canonical form means something else");
     assert_eq!(canonical(&again), written, "the canonical form is not the last one");
+    assert_eq!(
+        Spelled::in_text(text),
+        Spelled::in_text(written.as_bytes()),
+        "a member is lost, or a number is another"
+    );
     let size = Size::of(value);
     assert_eq!(size.bytes, written.len());
     assert_eq!(size.leaves, leaf_count(value));
@@ -48,6 +53,63 @@ fn accepted(text: &[u8], value: &Value) {
     assert_eq!(parse(&spaced, &roomy).as_ref(), Ok(value), "spaces around it mean something");
     let twice = [text, b" ", text].concat();
     assert!(parse(&twice, &roomy).is_err(), "what stands after a value is read past");
+}
+
+/// What a text has outside of its strings, in no order: two equal keys would be one fewer member of the value, and a
+/// number that no double says back would be another number.
+#[derive(PartialEq, Eq, Debug, Default)]
+struct Spelled {
+    members: usize,
+    numbers: Vec<Decimal>,
+}
+
+/// Sign, digits without zeros around them, and the power of ten of the last one.
+type Decimal = (bool, String, i64);
+
+impl Spelled {
+    fn in_text(text: &[u8]) -> Self {
+        let (mut spelled, mut at) = (Self::default(), 0);
+        while let Some(byte) = text.get(at) {
+            let length = match byte {
+                b'"' => string_len(&text[at..]),
+                b'-' | b'0'..=b'9' => {
+                    let of_a_number = |it: &&u8| matches!(it, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
+                    let length = text[at..].iter().take_while(of_a_number).count();
+                    spelled.numbers.push(decimal(std::str::from_utf8(&text[at..at + length]).expect("ASCII")));
+                    length
+                }
+                byte => {
+                    spelled.members += usize::from(*byte == b':');
+                    1
+                }
+            };
+            at += length;
+        }
+        spelled.numbers.sort();
+        spelled
+    }
+}
+
+fn string_len(text: &[u8]) -> usize {
+    let mut at = 1;
+    while text[at] != b'"' {
+        at += if text[at] == b'\\' { 2 } else { 1 };
+    }
+    at + 1
+}
+
+fn decimal(text: &str) -> Decimal {
+    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let all = [whole.trim_start_matches('-'), fraction].concat();
+    let digits = all.trim_matches('0');
+    if digits.is_empty() {
+        return (false, String::new(), 0);
+    }
+    let exponent: i64 = exponent.parse().expect("what is no zero is near one");
+    let length = |it: &str| i64::try_from(it.len()).expect("a text of a fuzzer is short");
+    let zeros_after = length(&all) - length(all.trim_end_matches('0'));
+    (text.starts_with('-'), digits.to_owned(), exponent - length(fraction) + zeros_after)
 }
 
 fn refused(text: &[u8], error: &JsonError, is_json: bool) {

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::budget::{self, Breaches};
 use super::claims::Claims;
+use super::following::{Followed, follow};
 use super::model::{NodePolicy, Policy};
 use super::outcome::Outcome;
 use super::request::{Asker, Circumstances, Request, RequestKind};
@@ -116,6 +117,13 @@ impl<'p> Case<'p> {
         }
         let after = tried.as_ref().and_then(|it| it.as_ref().ok()).map(|it| &it.after);
         let of_node = self.node_schema_violations(patch, after, &claims, &sight);
+        let (policy, reads) = (self.policy, &self.node.reads);
+        let Followed { mut known, unknown } = match &tried {
+            Some(Ok(outcome)) => follow(&policy.transitions, self.before, outcome, &claims, (reads, &sight)),
+            _ => Followed::default(),
+        };
+        // As above: of what the asker does not know, nothing is told beside what it must not name.
+        known.extend(if lists.is_empty() { unknown } else { Vec::new() });
         let rules = match &tried {
             // Beside a request that is refused for what it names, an answer is only a clue, as above.
             Some(Ok(outcome)) if lists.is_empty() && form.is_empty() && !self.policy.rules.is_empty() => {
@@ -125,7 +133,8 @@ impl<'p> Case<'p> {
             }
             _ => Findings::default(),
         };
-        let [lists, form, schema, mut of_node] = [lists, form, schema, of_node].map(|it| in_order(self.policy, it));
+        let [lists, form, schema, mut of_node, following] =
+            [lists, form, schema, of_node, known].map(|it| in_order(self.policy, it));
         // The node's schema and the flow's often say the same.
         of_node.retain(|it| schema.binary_search_by(|other| by_place(other, it)).is_err());
         // What does not fit a schema often cannot be asked about either, and that is no news.
@@ -137,7 +146,7 @@ impl<'p> Case<'p> {
             Touched::Reject => Breaches::default(),
         };
         let tool = Vec::from_iter(tool);
-        let violations = [lists, form, schema, of_node, tool, rules.denied, failed, budget.denied].concat();
+        let violations = [lists, form, schema, of_node, following, tool, rules.denied, failed, budget.denied].concat();
         match tried {
             Some(Ok(outcome)) if violations.is_empty() => {
                 self.decide(outcome, (&claims, &sight), always, (rules.held, budget.held), touched)

@@ -12,6 +12,7 @@ mod compile;
 mod detect;
 mod error;
 mod excerpt;
+mod following;
 mod hiding;
 mod initial;
 mod judge;

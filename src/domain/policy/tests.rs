@@ -10,6 +10,7 @@ mod properties;
 mod rules;
 mod schemas;
 mod tools;
+mod transitions;
 mod views;
 
 use serde_json::Value;

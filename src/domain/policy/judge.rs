@@ -6,16 +6,17 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+use super::bounds;
 use super::budget::{self, Breaches};
 use super::claims::Claims;
 use super::following::{Followed, follow};
 use super::model::{NodePolicy, Policy};
 use super::outcome::Outcome;
 use super::request::{Asker, Circumstances, Request, RequestKind};
-use super::rules::{self, Findings, Held, Matter};
+use super::rules::{self, Findings, Heeded, Matter};
 use super::shape::{self, Seen};
 use super::sight::{Sight, by_place, in_order, told};
-use super::verdict::{Audience, Judgement, Reason, ReasonCode, RejectCode, Violation};
+use super::verdict::{Audience, Judgement, Reason, ReasonCode, RejectCode, Violation, Warning};
 use super::view::project_by;
 use crate::domain::id::NodeId;
 use crate::domain::json::diff::{Change, diff};
@@ -84,6 +85,13 @@ enum Touched {
     Reject,
 }
 
+/// What rules and budgets say of a request that nothing is wrong with.
+struct Said<'a> {
+    held: Vec<Heeded<'a>>,
+    over: Vec<Reason>,
+    warnings: Vec<Warning>,
+}
+
 struct Case<'a> {
     policy: &'a Policy,
     node: &'a NodePolicy,
@@ -149,7 +157,9 @@ impl<'p> Case<'p> {
         let violations = [lists, form, schema, of_node, following, tool, rules.denied, failed, budget.denied].concat();
         match tried {
             Some(Ok(outcome)) if violations.is_empty() => {
-                self.decide(outcome, (&claims, &sight), always, (rules.held, budget.held), touched)
+                let warnings = warnings(&rules.warned, Audience::Everyone);
+                let said = Said { held: rules.held, over: budget.held, warnings };
+                self.decide(outcome, (&claims, &sight), always, said, touched)
             }
             _ => Judgement::Reject { violations },
         }
@@ -195,7 +205,7 @@ impl<'p> Case<'p> {
         outcome: Outcome,
         (claims, sight): (&Claims, &Sight<'_>),
         always: &[ReasonCode],
-        (held, over): (Vec<Held<'_>>, Vec<Reason>),
+        Said { held, over, warnings }: Said<'_>,
         touched: Touched,
     ) -> Judgement {
         let protected = outcome.touched(&self.policy.protected, claims, &self.node.reads);
@@ -214,9 +224,9 @@ impl<'p> Case<'p> {
         reasons.extend(over);
         let Outcome { after, changes, .. } = outcome;
         if reasons.is_empty() {
-            return Judgement::Commit { after, changes, named };
+            return Judgement::Commit { after, changes, named, warnings };
         }
-        self.hold(after, changes, named, reasons)
+        self.hold(after, changes, named, (reasons, warnings))
     }
 
     /// Requests for a state that the node did not write itself.
@@ -245,17 +255,33 @@ impl<'p> Case<'p> {
         }
         // Whatever a rule knew, it is told to reviewers: why it holds may be what the asker does not read.
         reasons.extend(rules.held.iter().map(|it| Reason::of_rule(&it.rule.reason, Audience::Reviewers)));
+        let warnings = warnings(&rules.warned, Audience::Reviewers);
         drop(asked);
-        self.hold(after.clone(), changes, Vec::new(), reasons)
+        self.hold(after.clone(), changes, Vec::new(), (reasons, warnings))
     }
 
-    fn hold(&self, after: Value, changes: Vec<Change>, named: Vec<Pointer>, reasons: Vec<Reason>) -> Judgement {
+    fn hold(
+        &self,
+        after: Value,
+        changes: Vec<Change>,
+        named: Vec<Pointer>,
+        (reasons, warnings): (Vec<Reason>, Vec<Warning>),
+    ) -> Judgement {
         if self.policy.approval.stages.is_empty() {
             let violation = Violation::new(RejectCode::NobodyCanApprove, Pointer::root(), NOBODY);
             return Judgement::Reject { violations: vec![violation] };
         }
-        Judgement::Hold { after, changes, named, reasons }
+        Judgement::Hold { after, changes, named, reasons, warnings }
     }
+}
+
+/// One for each rule and place, in the order of the policy.
+fn warnings(warned: &[Heeded<'_>], audience: Audience) -> Vec<Warning> {
+    let of_rule = |it: &Heeded<'_>| {
+        let warning = |at: &Pointer| it.rule.warning(at.clone(), audience);
+        it.places.iter().map(warning).collect::<Vec<_>>()
+    };
+    warned.iter().flat_map(of_rule).take(bounds::WARNINGS_MAX).collect()
 }
 
 /// What does not apply is told by place: the node reads what decides about it. But not whether a list or an object

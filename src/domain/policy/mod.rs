@@ -43,7 +43,7 @@ pub use patterns::Patterns;
 pub use redact::{Effect, RedactedChange, RedactedLeaf, True, readable_leaves, redacted, redacted_by, shown_arguments};
 pub use request::{Asker, Circumstances, Request, RequestKind};
 pub use source::PolicySource;
-pub use verdict::{Audience, Judgement, Reason, ReasonCode, RejectCode, Violation};
+pub use verdict::{Audience, Judgement, Reason, ReasonCode, RejectCode, Violation, Warning};
 pub use view::{changed_for, diff_for, project};
 pub use violation::{Instruction, OnViolation};
 pub use what_if::{Supposed, Verdict, WhatIf, unreadable, what_if};

@@ -81,7 +81,7 @@ pub struct RollBack {
 }
 
 /// Takes a proposal.
-#[utoipa::path(post, path = "/v1/threads/{thread}/transitions", request_body = Propose, params(("thread" = String, Path)), responses((status = 201, description = "Committed"), (status = 202, description = "Held"), (status = 409, body = super::problem::ProblemBody), (status = 422, body = super::problem::ProblemBody)))]
+#[utoipa::path(post, path = "/v1/threads/{thread}/transitions", request_body = Propose, params(("thread" = String, Path)), responses((status = 201, description = "Committed; with `warnings: [{rule, pointer, detail}]` if rules warn"), (status = 202, description = "Held; with `warnings` likewise"), (status = 409, body = super::problem::ProblemBody), (status = 422, body = super::problem::ProblemBody)))]
 pub async fn propose(
     request: HttpRequest,
     app: Data<App>,
@@ -226,7 +226,7 @@ fn diff_json(diff: &[Change]) -> Value {
 }
 
 /// A transition with its statement and what the caller may see of its effect.
-#[utoipa::path(get, path = "/v1/transitions/{digest}", params(("digest" = String, Path)), responses((status = 200, description = "Status, statement, redacted diff"), (status = 404, body = super::problem::ProblemBody)))]
+#[utoipa::path(get, path = "/v1/transitions/{digest}", params(("digest" = String, Path)), responses((status = 200, description = "Status, statement, redacted diff; `warnings` if rules warn, of which agents are told only of their own proposals"), (status = 404, body = super::problem::ProblemBody)))]
 pub async fn read(
     request: HttpRequest,
     app: Data<App>,

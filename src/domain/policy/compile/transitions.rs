@@ -125,3 +125,6 @@ fn read_field(item: &Item<'_>) -> Result<String, PolicyError> {
     }
     Ok(text.to_owned())
 }
+
+#[cfg(test)]
+mod tests;

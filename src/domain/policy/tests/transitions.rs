@@ -242,7 +242,7 @@ fn beside_what_must_not_be_named_nothing_is_told_of_what_is_not_seen() {
 }
 
 #[test]
-fn ten_thousand_items_are_judged_in_linear_time() {
+fn of_ten_thousand_items_that_moved_no_more_are_told_than_fit_an_answer() {
     let list = |done: bool| (0..9_999).map(|id| json!({"id": id, "done": done})).collect::<Value>();
     let policy = policy(
         "[transitions.keyed_arrays.\"tasks\"]\nkey = \"id\"\nmonotonic_boolean = [\"done\"]\n[nodes.n]\nreads = [\"$\"]\nwrites = [\"$\"]",
@@ -257,4 +257,18 @@ fn ten_thousand_items_are_judged_in_linear_time() {
     assert!(is_committed(&judged(list(true))));
     let Judgement::Reject { violations } = judged(turned) else { panic!() };
     assert_eq!(violations.len(), 1_000, "all but one item moved, and no more is told than fits an answer");
+}
+
+#[test]
+fn the_order_in_which_rules_are_written_makes_no_difference() {
+    let kinds = [
+        "immutable = [\"agent_id\", \"other\"]\n",
+        "monotonic_integer = [\"$.step_count\"]\n",
+        "ordered_enum = { status = [\"pending\", \"running\"] }\n",
+    ];
+    let swapped = "ordered_enum = { status = [\"pending\", \"running\"] }\nmonotonic_integer = [\"step_count\"]\nimmutable = [\"$.other\", \"$.agent_id\"]\n";
+    let request = json!({"agent_id": 1, "other": 1, "step_count": 0, "status": "pending"});
+    let [one, two] =
+        [kinds.concat(), swapped.to_owned()].map(|it| told(&format!("[transitions]\n{it}"), request.clone()));
+    assert_eq!((one.len(), &one), (4, &two));
 }

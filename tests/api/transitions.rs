@@ -63,7 +63,7 @@ async fn what_goes_back_is_rejected_and_what_goes_on_commits(scene: Scene) {
 
 async fn a_thread_begins_with_what_its_rules_are_about(scene: Scene) {
     let g = &scene.gateway;
-    let state = json!({"requested_action": "none", "payment": {"amount": 10}});
+    let state = json!({"requested_action": "none", "target_user_id": 17, "payment": {"amount": 10}});
     let refused = g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await;
     assert_eq!((refused.status, &refused.body["errors"][0]["code"]), (422, &json!("immutable")));
     assert_eq!(refused.body["errors"].as_array().unwrap().len(), 1);
@@ -96,9 +96,10 @@ async fn a_writers_result_is_held_to_the_rules(scene: Scene) {
 
 /// The data of the events of this type, the latest last.
 async fn told_by_events(g: &Gateway, kind: &str) -> Vec<Value> {
-    let events = g.get("/v1/events?limit=500", &g.auditor).await.expect(200);
-    let of_kind = |it: &&Value| it["type"] == kind;
-    events["events"].as_array().unwrap().iter().filter(of_kind).map(|it| it["data"].clone()).collect()
+    while g.service.sequence().await.unwrap() > 0 {}
+    let (placed, _) = g.service.events_after(0, None, 1000).await.unwrap();
+    let events = placed.into_iter().map(|it| serde_json::to_value(it.event).unwrap());
+    events.filter(|it| it["type"] == kind).map(|it| it["data"].clone()).collect()
 }
 
 fn refunds() -> Value {

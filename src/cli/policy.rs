@@ -14,7 +14,7 @@ use crate::config::{Config, ConfigError};
 use crate::domain::chain::hash::Digest;
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::parse::{Limits, parse};
-use crate::domain::policy::{Policy, PolicySource, RedactedChange, StateLimits, Supposed, Verdict, what_if};
+use crate::domain::policy::{Policy, PolicySource, RedactedChange, StateLimits, Supposed, Verdict, Warning, what_if};
 use crate::domain::tool::Tool;
 use crate::domain::usage::{Malformed, Usage};
 use crate::service::error::Error;
@@ -111,7 +111,9 @@ fn suppose(ask: &args::PolicyWhatIf, out: &mut Output<'_>) -> Result<Exit, CliEr
     let mut text = told.outcome.as_str().to_owned();
     let reasons = told.reasons.iter().map(|it| it.text.clone());
     let errors = told.errors.iter().map(|it| format!("{} at {:?}: {}", it.code, it.pointer.to_string(), it.detail));
-    for line in reasons.chain(errors).chain(told.diff.iter().map(change)) {
+    let warning = |it: &Warning| format!("warning at {:?}: {}", it.pointer.to_string(), it.detail);
+    let warnings = told.warnings.iter().map(warning);
+    for line in reasons.chain(warnings).chain(errors).chain(told.diff.iter().map(change)) {
         text.push_str("\n  ");
         text.push_str(&line);
     }

@@ -17,5 +17,6 @@ pub mod thread;
 pub mod time;
 pub mod tool;
 pub mod transition;
+pub mod transition_rules;
 pub mod usage;
 pub mod write;

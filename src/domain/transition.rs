@@ -13,7 +13,7 @@ use super::json::canonical::canonical;
 use super::json::delta::Delta;
 use super::json::patch::Format;
 use super::json::pointer::Pointer;
-use super::policy::Instruction;
+use super::policy::{Instruction, Warning};
 use super::review::HoldReason;
 use super::time::Timestamp;
 use super::tool::Tool;
@@ -165,6 +165,9 @@ pub struct Transition {
     /// The tool that is called along with it; the statement commits to it.
     #[serde(default)]
     pub tool: Option<Tool>,
+    /// What the policy's rules warn of.
+    #[serde(default)]
+    pub warnings: Vec<Warning>,
     /// Which editor made it, if it is an edit.
     pub editor: Option<AccountId>,
     /// What became of it.

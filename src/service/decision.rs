@@ -13,7 +13,7 @@ use crate::domain::flow::ReceiptRow;
 use crate::domain::id::{AccountId, FlowId, Jti, ReviewId, ThreadId};
 use crate::domain::json::diff::Change;
 use crate::domain::keys::Keys;
-use crate::domain::policy::{RedactedChange, RedactedLeaf, redacted, shown_arguments};
+use crate::domain::policy::{RedactedChange, RedactedLeaf, Warning, redacted, shown_arguments};
 use crate::domain::review::{Hold, HoldState, Verdict};
 use crate::domain::time::Timestamp;
 use crate::domain::transition::{Outcome, Transition};
@@ -69,6 +69,8 @@ pub struct Told {
     pub arguments: Option<Vec<RedactedLeaf>>,
     /// The whole effect, nothing hidden in it.
     pub redacted: Vec<RedactedChange>,
+    /// What rules warn of.
+    pub warnings: Vec<Warning>,
     /// The hold, if it was held.
     pub hold: Option<Hold>,
 }
@@ -117,6 +119,7 @@ impl Service {
             entry: transition.outcome.entry().map(str::to_owned),
             arguments: transition.tool.as_ref().map(|it| shown_arguments(&policy, it)),
             statement: transition.statement,
+            warnings: transition.warnings,
             redacted: redacted(&policy, &changes),
             changes,
             hold,

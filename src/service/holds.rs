@@ -7,7 +7,7 @@ use serde_json::json;
 use super::error::{Error, Result};
 use super::proposals::Asking;
 use super::stating::Step;
-use super::transitions::Answer;
+use super::transitions::{Answer, with_warnings};
 use super::{Service, recorder, retrying};
 use crate::domain::account::{Account, Token};
 use crate::domain::chain::hash::Digest;
@@ -204,6 +204,7 @@ pub(super) fn put_hold(
         "transition": hold.transition, "review": hold.id, "node": hold.node, "expires_at": hold.expires_at,
         "reasons": hold.reasons.iter().map(|it| &it.text).collect::<Vec<_>>(),
     });
+    let data = with_warnings(data, &transition.warnings);
     recorder::in_thread(draft, thread, now, EventType::TransitionHeld, data)?;
     Ok((transition, hold))
 }

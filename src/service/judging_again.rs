@@ -155,10 +155,10 @@ impl Service {
     async fn anew(&self, asking: &Asking<'_>, hold: &Stored<Hold>, transition: &Transition) -> Result<Anew> {
         let (policy, flow) = (asking.policy, &asking.standing.flow.record);
         let judged = self.judge_proposal(asking).await?;
-        let (Judgement::Hold { after, named, reasons, .. }, Mode::Enforce) = (judged, policy.mode()) else {
+        let (Judgement::Hold { after, named, reasons, warnings, .. }, Mode::Enforce) = (judged, policy.mode()) else {
             return Ok(Anew::Nobody);
         };
-        let effected = Effected { after, named: named.into_iter().collect() };
+        let effected = Effected { after, named: named.into_iter().collect(), warnings };
         let old = self.policy(asking.keys, hold.record.policy).await?;
         let told: Vec<HoldReason> = reasons.iter().cloned().map(hold_reason).collect();
         let effect = transition.delta.apply(&asking.head.state).map_err(|_| Error::Broken("a transition's effect"))?;
@@ -166,6 +166,7 @@ impl Service {
             && told == hold.record.reasons
             && effect == effected.after
             && transition.named == effected.named
+            && transition.warnings == effected.warnings
             && policy.asks_as(&old);
         if same {
             return Ok(Anew::Same);

@@ -156,12 +156,12 @@ impl Service {
         let judged = self.judge_proposal(&asking).await?;
         match judged {
             Judgement::Reject { violations } => self.reject(&asking, Because::of(violations)).await,
-            Judgement::Commit { after, named, .. } => {
-                let effected = Effected { after, named: named.into_iter().collect() };
+            Judgement::Commit { after, named, warnings, .. } => {
+                let effected = Effected { after, named: named.into_iter().collect(), warnings };
                 self.commit_alone(&asking, effected, None).await
             }
-            Judgement::Hold { after, named, reasons, .. } => {
-                let effected = Effected { after, named: named.into_iter().collect() };
+            Judgement::Hold { after, named, reasons, warnings, .. } => {
+                let effected = Effected { after, named: named.into_iter().collect(), warnings };
                 match asking.policy.mode() {
                     Mode::Enforce => self.hold_or_reject(&asking, effected, reasons).await,
                     Mode::Observe => self.commit_alone(&asking, effected, Some(reasons)).await,

@@ -14,7 +14,7 @@ use crate::domain::json::delta::Delta;
 use crate::domain::json::patch::Format;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::Keys;
-use crate::domain::policy::Policy;
+use crate::domain::policy::{Policy, Warning};
 use crate::domain::time::Timestamp;
 use crate::domain::tool::Tool;
 use crate::domain::transition::{Outcome, Transition};
@@ -48,6 +48,7 @@ pub(super) struct Stating<'a> {
 pub(super) struct Effected {
     pub(super) after: Value,
     pub(super) named: BTreeSet<Pointer>,
+    pub(super) warnings: Vec<Warning>,
 }
 
 impl Service {
@@ -90,6 +91,7 @@ impl Service {
             named: effected.named,
             rationale: stating.rationale,
             tool: stating.tool,
+            warnings: effected.warnings,
             editor: None,
             outcome: Outcome::Committed { entry: String::new() },
         };

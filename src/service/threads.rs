@@ -207,6 +207,7 @@ impl Service {
             named: Default::default(),
             rationale: None,
             tool: None,
+            warnings: Vec::new(),
             editor: None,
             outcome: Outcome::Committed { entry: String::new() },
         };

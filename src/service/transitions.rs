@@ -18,7 +18,7 @@ use crate::domain::flow::Flow;
 use crate::domain::json::diff::{Change, diff};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::{KeyUse, Keys};
-use crate::domain::policy::{Covers, Policy, changed_for, diff_for};
+use crate::domain::policy::{Audience, Covers, Policy, Warning, changed_for, diff_for};
 use crate::domain::review::{Hold, HoldReason};
 use crate::domain::thread::{Head, HeadUse, Thread};
 use crate::domain::time::Timestamp;
@@ -61,6 +61,8 @@ pub enum Answer {
         changed: Vec<Pointer>,
         /// Why people would have been asked, had the flow enforced its policy; as far as its node may know.
         would_hold: Option<Vec<HoldReason>>,
+        /// What rules warn of, as far as its node may know.
+        warnings: Vec<Warning>,
     },
     /// People are asked, or were: the hold says how it stands.
     Held {
@@ -70,6 +72,8 @@ pub enum Answer {
         hold: Box<Hold>,
         /// Why, as far as its node may know.
         reasons: Vec<HoldReason>,
+        /// What rules warn of, as far as its node may know.
+        warnings: Vec<Warning>,
         /// What it would change, as far as its node may know.
         diff: Vec<Change>,
     },
@@ -91,19 +95,34 @@ impl Answer {
                 Outcome::Observed { would_hold, .. } => Some(for_everyone(would_hold)),
                 _ => None,
             },
+            warnings: warnings_for_everyone(&transition.warnings),
         }
     }
 
     pub(super) fn held(policy: &Policy, transition: &Transition, changes: &[Change], hold: Hold) -> Self {
         let diff = diff_for(policy, &hold.node, changes);
         let reasons = for_everyone(&hold.reasons);
-        Self::Held { transition: transition.digest, hold: Box::new(hold), reasons, diff }
+        let warnings = warnings_for_everyone(&transition.warnings);
+        Self::Held { transition: transition.digest, hold: Box::new(hold), reasons, warnings, diff }
     }
 }
 
 /// Reasons as the asker may be told them.
 fn for_everyone(reasons: &[HoldReason]) -> Vec<HoldReason> {
     reasons.iter().filter(|reason| !reason.for_reviewers_only).cloned().collect()
+}
+
+/// Warnings as the asker may be told them.
+pub fn warnings_for_everyone(warnings: &[Warning]) -> Vec<Warning> {
+    warnings.iter().filter(|it| it.audience == Audience::Everyone).cloned().collect()
+}
+
+/// An event's data with what rules warn of, if they do.
+pub(super) fn with_warnings(mut data: Value, warnings: &[Warning]) -> Value {
+    if !warnings.is_empty() {
+        data["warnings"] = json!(warnings);
+    }
+    data
 }
 
 /// Whether the thread owes an approval once this transition is its head.
@@ -130,6 +149,7 @@ impl Service {
     ) -> Result<Version> {
         let owes = owes(&base, &gate);
         let kept = kept_state(base.head, &step)?;
+        let warnings = step.transition.warnings.clone();
         let version = self.enter(draft, keys, (step, gate, owes, now), kept)?;
         *thread = thread.clone().advanced(head_of(&version.entry), now);
         thread.committed_nodes.extend(version.statement.node.clone());
@@ -139,7 +159,7 @@ impl Service {
             "version": version.entry.version, "transition": version.entry.transition,
             "node": version.statement.node, "gate": version.entry.gate,
         });
-        recorder::in_thread(draft, thread, now, EventType::TransitionCommitted, data)?;
+        recorder::in_thread(draft, thread, now, EventType::TransitionCommitted, with_warnings(data, &warnings))?;
         Ok(version)
     }
 

@@ -145,15 +145,15 @@ impl Service {
         (write, asker): (&Write, Asker<'_>),
         result: &Value,
     ) -> (Effected, Value, Vec<ResultError>) {
-        let nothing = || Effected { after: head.state.clone(), named: Default::default() };
+        let nothing = || Effected { after: head.state.clone(), named: Default::default(), warnings: Vec::new() };
         let patch = match Patch::read(Format::Merge, result.clone()) {
             Ok(patch) => patch,
             Err(error) => return (nothing(), json!({}), vec![unreadable(&error.pointer().to_string())]),
         };
         let request = Request { node: &write.node, kind: RequestKind::Confirm { patch: &patch } };
         match judge_for(policy, &head.state, &request, asker, self.limits()) {
-            Judgement::Commit { after, named, .. } => {
-                (Effected { after, named: named.into_iter().collect() }, result.clone(), Vec::new())
+            Judgement::Commit { after, named, warnings, .. } => {
+                (Effected { after, named: named.into_iter().collect(), warnings }, result.clone(), Vec::new())
             }
             Judgement::Hold { .. } => (nothing(), json!({}), vec![unreadable("")]),
             Judgement::Reject { violations } => (nothing(), json!({}), violations.iter().map(result_error).collect()),

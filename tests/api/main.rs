@@ -22,5 +22,6 @@ mod supposed;
 mod taking_back;
 mod time;
 mod tools;
+mod transitions;
 mod under_new_policy;
 mod ways_in;

@@ -2,6 +2,7 @@
 
 use super::FaultKind;
 use crate::domain::json::parse::JsonCode;
+use crate::domain::transition_rules::Broken;
 
 /// What is wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -12,46 +13,8 @@ pub enum Code {
     Schema(FaultKind),
     /// There are no rules to judge a transition by.
     NoRules,
-    /// A rule's path leads nowhere in one of the two states.
-    PathMissing,
-    /// An immutable value changed.
-    ImmutableChanged,
-    /// Only integers are compared.
-    NotAnInteger,
-    /// A number became smaller.
-    Decreased,
-    /// A value of an ordered enum is not one of its values.
-    NotInOrder,
-    /// An ordered enum went back.
-    WentBack,
-    /// A keyed array is not an array.
-    NotAnArray,
-    /// An item of a keyed array is not an object.
-    NotAnObject,
-    /// An item has no key.
-    KeyMissing,
-    /// A key is neither text nor a number.
-    KeyUnfit,
-    /// Two items have one key.
-    KeyTwice,
-    /// An item was removed.
-    ItemRemoved,
-    /// An item stands before one that it stood after.
-    ItemMoved,
-    /// A new item stands before an old one.
-    ItemInserted,
-    /// New items are not allowed.
-    ItemNotAllowed,
-    /// A listed field holds something else than a boolean.
-    NotABoolean,
-    /// A listed boolean moved, and not to true.
-    BooleanNotToTrue,
-    /// A field of an existing item is new.
-    FieldAdded,
-    /// A field of an existing item is gone.
-    FieldRemoved,
-    /// A field of an existing item changed.
-    FieldChanged,
+    /// A transition rule is broken.
+    Rule(Broken),
     /// No folder was named in which files may be written.
     NoRoots,
     /// The target is not an absolute path to a file.
@@ -96,26 +59,7 @@ impl Code {
             Self::Json(code) => (code.as_str(), code.detail()),
             Self::Schema(kind) => (kind.as_str(), kind.detail()),
             Self::NoRules => ("no_rules", "a transition is judged by rules, and there are none"),
-            Self::PathMissing => ("path_missing", "a rule names this place, and one of the states lacks it"),
-            Self::ImmutableChanged => ("immutable_changed", "the value is immutable and changed"),
-            Self::NotAnInteger => ("not_an_integer", "the value must be an integer in both states"),
-            Self::Decreased => ("decreased", "the integer became smaller"),
-            Self::NotInOrder => ("not_in_order", "the value is not one of the ordered ones"),
-            Self::WentBack => ("went_back", "the value went back in its order"),
-            Self::NotAnArray => ("not_an_array", "the value must be an array in both states"),
-            Self::NotAnObject => ("not_an_object", "an item must be an object"),
-            Self::KeyMissing => ("key_missing", "the item has no key"),
-            Self::KeyUnfit => ("key_unfit", "a key is text or a number"),
-            Self::KeyTwice => ("key_twice", "two items have this key"),
-            Self::ItemRemoved => ("item_removed", "the item was removed"),
-            Self::ItemMoved => ("item_moved", "the item stands before one that it stood after"),
-            Self::ItemInserted => ("item_inserted", "a new item stands before an old one"),
-            Self::ItemNotAllowed => ("item_not_allowed", "new items are not allowed here"),
-            Self::NotABoolean => ("not_a_boolean", "the field must be a boolean"),
-            Self::BooleanNotToTrue => ("boolean_not_to_true", "the field may only become true"),
-            Self::FieldAdded => ("field_added", "an existing item has a new field"),
-            Self::FieldRemoved => ("field_removed", "an existing item lost a field"),
-            Self::FieldChanged => ("field_changed", "a field of an existing item changed"),
+            Self::Rule(broken) => (broken.as_str(), broken.detail()),
             Self::NoRoots => ("no_roots", "no folder was named in which files may be written"),
             Self::TargetNotAbsolute => ("target_not_absolute", "the target is an absolute path to a file"),
             Self::FolderMissing => ("folder_missing", "the folder of the target must be there already"),

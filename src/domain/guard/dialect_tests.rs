@@ -89,7 +89,7 @@ fn everything_that_a_json_schema_refuses_is_told_in_one_order_with_codes() {
 fn rules_and_the_proof_do_not_depend_on_the_dialect() {
     let guard = guard(&json_schema(r#""type":"object""#)).unwrap();
     let refused = guard.transition(br#"{"id":1}"#, br#"{"id":true}"#).unwrap_err();
-    assert_eq!((refused.list[0].code, refused.list[0].alias), (Code::ImmutableChanged, Alias::Rule));
+    assert_eq!((refused.list[0].code, refused.list[0].alias), (Code::Rule(Broken::ImmutableChanged), Alias::Rule));
     let current = guard.transition(b"[]", br#"{"id":1}"#).unwrap_err();
     assert_eq!(current.list[0].alias, Alias::Current);
     assert_eq!(guard.transition(br#"{"id":1}"#, br#"{"id":1.0}"#).unwrap().proposed.text, r#"{"id":1}"#);

@@ -3,7 +3,6 @@
 mod code;
 #[cfg(test)]
 mod dialect_tests;
-mod keyed;
 #[cfg(test)]
 mod property_tests;
 mod rules;
@@ -11,7 +10,6 @@ mod schema;
 mod small;
 #[cfg(test)]
 mod tests;
-mod transition;
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -20,6 +18,7 @@ use super::json::canonical::canonical;
 use super::json::parse::{DEPTH_CEILING, JsonCode, Limits, parse};
 use super::json::pointer::Pointer;
 pub use super::schema::FaultKind;
+use super::transition_rules::{Broken, Found, Side};
 pub use code::{Alias, Code};
 use rules::Rules;
 pub use schema::Dialect;
@@ -153,10 +152,15 @@ impl Violations {
             self.omitted += 1;
         }
     }
+}
 
-    /// What breaks a rule.
-    fn rule(&mut self, subject: Subject, code: Code, pointer: impl FnOnce() -> Pointer) {
-        self.add_at(Alias::Rule, subject, code, pointer);
+impl Found for Violations {
+    fn broken(&mut self, side: Side, broken: Broken, pointer: impl FnOnce() -> Pointer) {
+        let subject = match side {
+            Side::Before => Subject::Current,
+            Side::After => Subject::Proposed,
+        };
+        self.add_at(Alias::Rule, subject, Code::Rule(broken), pointer);
     }
 }
 
@@ -226,7 +230,7 @@ impl Guard {
         let mut found = Violations::default();
         let state = self.structure(proposed, Subject::Proposed, &mut found);
         if let Some(state) = &state {
-            transition::judge(&self.rules, (state, Subject::Proposed), state, &mut found);
+            self.rules.judge((state, Side::After), state, &mut found);
         }
         state.filter(|_| found.is_empty()).map(Normal::of).ok_or(found)
     }
@@ -240,7 +244,7 @@ impl Guard {
         let before = self.structure(current, Subject::Current, &mut found);
         let after = self.structure(proposed, Subject::Proposed, &mut found);
         let (Some(before), Some(after)) = (before, after) else { return Err(found) };
-        transition::judge(&self.rules, (&before, Subject::Current), &after, &mut found);
+        self.rules.judge((&before, Side::Before), &after, &mut found);
         if !found.is_empty() {
             return Err(found);
         }

@@ -228,11 +228,11 @@ proptest! {
         };
         for it in &found.list {
             let state = if it.subject == Subject::Current { &before } else { &after };
-            if it.code == Code::NotABoolean {
+            if it.code == Code::Rule(Broken::NotABoolean) {
                 prop_assert!(it.pointer.resolve(state).is_some_and(|it| !it.is_boolean()), "{:?} in {}", it, state);
             }
             // What is missing is named where it should be.
-            let missing = matches!(it.code, Code::KeyMissing | Code::FieldRemoved | Code::BooleanNotToTrue);
+            let missing = matches!(it.code, Code::Rule(Broken::KeyMissing | Broken::FieldRemoved | Broken::BooleanNotToTrue));
             let at = if missing { it.pointer.parent().unwrap() } else { it.pointer.clone() };
             prop_assert!(at.resolve(state).is_some(), "{:?} in {}", it, state);
         }

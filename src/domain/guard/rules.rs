@@ -4,31 +4,13 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::{ConfigCode, ConfigError};
-use crate::domain::json::canonical::canonical;
+use super::{ConfigCode, ConfigError, Violations};
 use crate::domain::json::pointer::Pointer;
+use crate::domain::transition_rules::{Keyed, Kind, Named, NewItems, Order, Rule, in_order};
 
+/// In the order in which they are judged.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Rules {
-    pub(super) immutable: Vec<Pointer>,
-    pub(super) monotonic: Vec<Pointer>,
-    pub(super) ordered: Vec<(Pointer, Vec<Value>)>,
-    pub(super) keyed: Vec<(Pointer, Keyed)>,
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct Keyed {
-    pub(super) key: String,
-    pub(super) booleans: BTreeSet<String>,
-    pub(super) new_items: NewItems,
-}
-
-/// Whether items may be appended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum NewItems {
-    Allowed,
-    Refused,
-}
+pub(super) struct Rules(Vec<Rule>);
 
 const ORDERED: &str = "ordered_enum_paths";
 const KEYED: &str = "keyed_object_array_paths";
@@ -36,20 +18,22 @@ const KEYED: &str = "keyed_object_array_paths";
 impl Rules {
     pub(super) fn read(rules: &Value) -> Result<Self, ConfigError> {
         let Value::Object(members) = rules else { return refuse(&Pointer::root(), "rules are an object") };
-        let mut read = Self::default();
+        let mut read = Vec::new();
         for (name, value) in members {
             let at = Pointer::root().child(name);
             match (name.as_str(), value) {
-                ("immutable_paths", Value::Array(list)) => read.immutable = paths(list, &at)?,
-                ("monotonic_integer_paths", Value::Array(list)) => read.monotonic = paths(list, &at)?,
+                ("immutable_paths", Value::Array(list)) => read.extend(paths(list, &at, &Kind::Immutable)?),
+                ("monotonic_integer_paths", Value::Array(list)) => read.extend(paths(list, &at, &Kind::Monotonic)?),
                 (ORDERED, Value::Object(named)) => {
                     for (text, values) in named {
-                        read.ordered.push((path(text, &at.child(text))?, ordered(values, &at.child(text))?));
+                        let at = at.child(text);
+                        read.push(Rule { at: path(text, &at)?, kind: Kind::Ordered(ordered(values, &at)?) });
                     }
                 }
                 (KEYED, Value::Object(named)) => {
                     for (text, rule) in named {
-                        read.keyed.push((path(text, &at.child(text))?, keyed(rule, &at.child(text))?));
+                        let at = at.child(text);
+                        read.push(Rule { at: path(text, &at)?, kind: Kind::Keyed(keyed(rule, &at)?) });
                     }
                 }
                 ("immutable_paths" | "monotonic_integer_paths", _) => return refuse(&at, "this is a list of paths"),
@@ -57,11 +41,17 @@ impl Rules {
                 _ => return refuse(&at, "there is no such rule"),
             }
         }
-        Ok(read)
+        Ok(Self(in_order(read)))
     }
 
     pub(super) const fn is_empty(&self) -> bool {
-        self.immutable.is_empty() && self.monotonic.is_empty() && self.ordered.is_empty() && self.keyed.is_empty()
+        self.0.is_empty()
+    }
+
+    pub(super) fn judge(&self, before: Named<'_>, after: &Value, found: &mut Violations) {
+        for rule in &self.0 {
+            rule.judge(before, after, found);
+        }
     }
 }
 
@@ -69,18 +59,18 @@ fn refuse<T>(at: &Pointer, why: &str) -> Result<T, ConfigError> {
     Err(ConfigCode::Rules.at(at, why))
 }
 
-fn paths(list: &[Value], at: &Pointer) -> Result<Vec<Pointer>, ConfigError> {
-    let mut paths = Vec::new();
+fn paths(list: &[Value], at: &Pointer, kind: &Kind) -> Result<Vec<Rule>, ConfigError> {
+    let mut rules = Vec::new();
     let mut seen = BTreeSet::new();
     for (index, value) in list.iter().enumerate() {
         let here = at.index(index);
         let Some(text) = value.as_str() else { return refuse(&here, "a path is text") };
-        let read = path(text, &here)?;
-        if seen.insert(read.clone()) {
-            paths.push(read);
+        let at = path(text, &here)?;
+        if seen.insert(at.clone()) {
+            rules.push(Rule { at, kind: kind.clone() });
         }
     }
-    Ok(paths)
+    Ok(rules)
 }
 
 fn path(text: &str, at: &Pointer) -> Result<Pointer, ConfigError> {
@@ -94,19 +84,9 @@ fn path(text: &str, at: &Pointer) -> Result<Pointer, ConfigError> {
     Ok(names.split('.').fold(Pointer::root(), |path, name| path.child(name)))
 }
 
-fn ordered(values: &Value, at: &Pointer) -> Result<Vec<Value>, ConfigError> {
+fn ordered(values: &Value, at: &Pointer) -> Result<Order, ConfigError> {
     let Value::Array(values) = values else { return refuse(at, "an order is a list of values") };
-    if values.len() < 2 {
-        return refuse(at, "an order has at least two values");
-    }
-    if values.iter().any(|it| it.is_array() || it.is_object()) {
-        return refuse(at, "an order has texts, numbers, booleans and null");
-    }
-    let mut seen = BTreeSet::new();
-    if !values.iter().all(|it| seen.insert(canonical(it))) {
-        return refuse(at, "a value stands twice in the order");
-    }
-    Ok(values.clone())
+    Order::new(values.clone()).or_else(|why| refuse(at, why))
 }
 
 fn keyed(rule: &Value, at: &Pointer) -> Result<Keyed, ConfigError> {
@@ -118,15 +98,12 @@ fn keyed(rule: &Value, at: &Pointer) -> Result<Keyed, ConfigError> {
     let key = members.get("key").and_then(Value::as_str).filter(|it| !it.is_empty());
     let Some(key) = key else { return refuse(&at.child("key"), "the rule names the field that is the key") };
     let booleans = booleans(members, &at.child("monotonic_boolean_fields"))?;
-    if booleans.contains(key) {
-        return refuse(&at.child("monotonic_boolean_fields"), "the key never changes");
-    }
     let new_items = match members.get("allow_new_items") {
         None | Some(Value::Bool(true)) => NewItems::Allowed,
         Some(Value::Bool(false)) => NewItems::Refused,
         Some(_) => return refuse(&at.child("allow_new_items"), "this is true or false"),
     };
-    Ok(Keyed { key: key.to_owned(), booleans, new_items })
+    Keyed::new(key.to_owned(), booleans, new_items).or_else(|why| refuse(&at.child("monotonic_boolean_fields"), why))
 }
 
 fn booleans(members: &Map<String, Value>, at: &Pointer) -> Result<BTreeSet<String>, ConfigError> {

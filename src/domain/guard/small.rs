@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Value};
 
 use super::schema::Report;
 use super::{ConfigCode, ConfigError, FaultKind};
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::pointer::Pointer;
+use crate::domain::transition_rules::is_integer;
 
 /// Levels of a schema: those of the values it was made for, and one for the scalar at the bottom.
 const DEPTH_MAX: usize = 65;
@@ -97,11 +98,6 @@ impl Trail<'_> {
             Self::Item(above, index) => above.pointer().index(*index),
         }
     }
-}
-
-/// Whether the value is whole, however it is written.
-pub(super) fn is_integer(number: &Number) -> bool {
-    number.is_i64() || number.as_f64().is_some_and(|it| it.fract() == 0.0)
 }
 
 fn read(schema: &Value, at: &Pointer, depth: usize) -> Result<Schema, ConfigError> {

@@ -171,7 +171,9 @@ fn a_place_that_is_missing_breaks_each_rule_about_it_in_the_state_that_lacks_it(
     let guard = Guard::new(OPEN.as_bytes(), Some(br#"{"immutable_paths":["$.a.b"]}"#)).unwrap();
     let subjects = |before: &str, after: &str| {
         let found = guard.transition(before.as_bytes(), after.as_bytes()).unwrap_err();
-        assert!(found.list.iter().all(|it| it.code == Code::PathMissing && it.pointer.as_str() == "/a/b"));
+        assert!(
+            found.list.iter().all(|it| it.code == Code::Rule(Broken::PathMissing) && it.pointer.as_str() == "/a/b")
+        );
         found.list.iter().map(|it| it.subject).collect::<Vec<_>>()
     };
     let there = r#"{"a":{"b":1}}"#;

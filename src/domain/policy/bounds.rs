@@ -13,10 +13,14 @@ pub(super) const VIOLATIONS_MAX: usize = 1_000;
 pub(super) const NODES_MAX: usize = 256;
 /// Every changed leaf is held against every pattern of a list: the product bounds the work of a judgement.
 pub(super) const PATTERNS_MAX: usize = 256;
+/// Values of one order. More steps than a person could name are a number.
+pub(super) const ORDER_MAX: usize = 256;
 /// Each is asked about every change: the product bounds the work of a judgement.
 pub(super) const RULES_MAX: usize = 128;
 /// A condition that does not fit a screen is several rules.
 pub(super) const RULE_BYTES_MAX: usize = 2_048;
+/// Warnings of one request. They are kept, and stand in an event and on a page: more would not be read.
+pub(super) const WARNINGS_MAX: usize = 64;
 /// A rule's reason is a sentence, shown in lists.
 pub(super) const RULE_REASON_CHARS_MAX: usize = 300;
 /// A name in a list of errors.

@@ -2,7 +2,6 @@
 
 use super::model::{NodePolicy, Policy};
 use super::request::Circumstances;
-use super::rules::Then;
 use super::verdict::{Audience, Reason, ReasonCode, RejectCode, Violation};
 use crate::domain::id::NodeId;
 use crate::domain::json::pointer::Pointer;
@@ -14,7 +13,16 @@ pub(super) struct Budget {
     pub(super) calls: Option<u64>,
     pub(super) tokens: Option<u64>,
     pub(super) cost: Option<Cost>,
-    pub(super) then: Then,
+    pub(super) then: OnBreach,
+}
+
+/// What follows if one is exceeded.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum OnBreach {
+    /// People are asked.
+    Hold,
+    /// The request is rejected.
+    Deny,
 }
 
 /// `[budgets]`
@@ -76,8 +84,8 @@ pub(super) fn breaches(policy: &Policy, node: &NodePolicy, name: &NodeId, along:
         };
         for measure in budget.breached(before.with(calls, usage), calls, usage) {
             match budget.then {
-                Then::Deny => found.denied.push(violation(words(level, measure))),
-                Then::Hold => found.held.push(reason(words(level, measure))),
+                OnBreach::Deny => found.denied.push(violation(words(level, measure))),
+                OnBreach::Hold => found.held.push(reason(words(level, measure))),
             }
         }
     }

@@ -2,6 +2,7 @@
 
 mod rules;
 mod tools;
+mod transitions;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -26,13 +27,13 @@ const KEYS: &[&str] = &[
     "on_violation",
     "protected",
     "nodes",
+    "transitions",
     "rules",
     "tools",
     "budgets",
     "approval",
     "redaction",
 ];
-const KEYS_YET: &[&str] = &["transitions"];
 const NODE_KEYS: &[&str] = &["reads", "writes", "deny", "schema", "writer", "rollback", "tools", "budget"];
 const APPROVAL_KEYS: &[&str] =
     &["covers", "ttl", "receipt_ttl", "write_lease", "attempts", "denials", "stages", "policy"];
@@ -49,7 +50,7 @@ impl Policy {
         check_sizes(source)?;
         let document = parse(&source.text)?;
         let root = Section::root(&source.text, &document);
-        root.expect_keys(KEYS, KEYS_YET)?;
+        root.expect_keys(KEYS, &[])?;
         let mut nodes = read_nodes(&root, source)?;
         let (hidden, detectors) = read_redaction(&root)?;
         let approval = read_approval(&root, nodes.values().any(|node| node.writer))?;
@@ -60,6 +61,7 @@ impl Policy {
             schema: root.get("schema").map(|it| read_schema(&it, source, Openness::AsWritten)).transpose()?,
             trust_initial: flag(&root, "trust_initial")?,
             protected: read_protected(&root, &approval)?,
+            transitions: transitions::read_transitions(&root)?,
             rules: rules::read_rules(&root, &approval)?,
             on_violation: rules::read_on_violation(&root)?,
             mode: read_mode(&root)?,

@@ -83,6 +83,11 @@ impl<'t> Place<'t> {
         Self { text, offset: span.start }
     }
 
+    /// Where it begins, in bytes.
+    pub(super) const fn offset(self) -> usize {
+        self.offset
+    }
+
     pub(super) fn error(self, code: PolicyCode, message: impl Into<String>) -> PolicyError {
         // A span may end inside nothing, never inside a character; the guard costs little and cannot panic.
         let before = self.text.get(..self.offset.min(self.text.len())).unwrap_or(self.text);

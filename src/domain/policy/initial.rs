@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::following::may_be_first;
 use super::model::Policy;
 use super::patterns::Patterns;
 use super::shape::{self, Seen};
@@ -34,6 +35,7 @@ pub fn judge_initial(policy: &Policy, state: &Value, limits: &StateLimits) -> Re
     let mut violations = in_order(policy, shape::check_all_keys(state));
     let faults = policy.schema.as_ref().map(|schema| schema.faults(state)).unwrap_or_default();
     violations.extend(in_order(policy, faults.into_iter().map(told).collect()));
+    violations.extend(in_order(policy, may_be_first(&policy.transitions, state)));
     if !violations.is_empty() {
         return Err(violations);
     }

@@ -6,15 +6,17 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+use super::bounds;
 use super::budget::{self, Breaches};
 use super::claims::Claims;
+use super::following::{Followed, follow};
 use super::model::{NodePolicy, Policy};
 use super::outcome::Outcome;
 use super::request::{Asker, Circumstances, Request, RequestKind};
-use super::rules::{self, Findings, Held, Matter};
+use super::rules::{self, Findings, Heeded, Matter};
 use super::shape::{self, Seen};
 use super::sight::{Sight, by_place, in_order, told};
-use super::verdict::{Audience, Judgement, Reason, ReasonCode, RejectCode, Violation};
+use super::verdict::{Audience, Judgement, Reason, ReasonCode, RejectCode, Violation, Warning};
 use super::view::project_by;
 use crate::domain::id::NodeId;
 use crate::domain::json::diff::{Change, diff};
@@ -83,6 +85,13 @@ enum Touched {
     Reject,
 }
 
+/// What rules and budgets say of a request that nothing is wrong with.
+struct Said<'a> {
+    held: Vec<Heeded<'a>>,
+    over: Vec<Reason>,
+    warnings: Vec<Warning>,
+}
+
 struct Case<'a> {
     policy: &'a Policy,
     node: &'a NodePolicy,
@@ -116,6 +125,13 @@ impl<'p> Case<'p> {
         }
         let after = tried.as_ref().and_then(|it| it.as_ref().ok()).map(|it| &it.after);
         let of_node = self.node_schema_violations(patch, after, &claims, &sight);
+        let (policy, reads) = (self.policy, &self.node.reads);
+        let Followed { mut known, unknown } = match &tried {
+            Some(Ok(outcome)) => follow(&policy.transitions, self.before, outcome, &claims, (reads, &sight)),
+            _ => Followed::default(),
+        };
+        // As above: of what the asker does not know, nothing is told beside what it must not name.
+        known.extend(if lists.is_empty() { unknown } else { Vec::new() });
         let rules = match &tried {
             // Beside a request that is refused for what it names, an answer is only a clue, as above.
             Some(Ok(outcome)) if lists.is_empty() && form.is_empty() && !self.policy.rules.is_empty() => {
@@ -125,7 +141,8 @@ impl<'p> Case<'p> {
             }
             _ => Findings::default(),
         };
-        let [lists, form, schema, mut of_node] = [lists, form, schema, of_node].map(|it| in_order(self.policy, it));
+        let [lists, form, schema, mut of_node, following] =
+            [lists, form, schema, of_node, known].map(|it| in_order(self.policy, it));
         // The node's schema and the flow's often say the same.
         of_node.retain(|it| schema.binary_search_by(|other| by_place(other, it)).is_err());
         // What does not fit a schema often cannot be asked about either, and that is no news.
@@ -137,10 +154,12 @@ impl<'p> Case<'p> {
             Touched::Reject => Breaches::default(),
         };
         let tool = Vec::from_iter(tool);
-        let violations = [lists, form, schema, of_node, tool, rules.denied, failed, budget.denied].concat();
+        let violations = [lists, form, schema, of_node, following, tool, rules.denied, failed, budget.denied].concat();
         match tried {
             Some(Ok(outcome)) if violations.is_empty() => {
-                self.decide(outcome, (&claims, &sight), always, (rules.held, budget.held), touched)
+                let warnings = warnings(&rules.warned, Audience::Everyone);
+                let said = Said { held: rules.held, over: budget.held, warnings };
+                self.decide(outcome, (&claims, &sight), always, said, touched)
             }
             _ => Judgement::Reject { violations },
         }
@@ -186,7 +205,7 @@ impl<'p> Case<'p> {
         outcome: Outcome,
         (claims, sight): (&Claims, &Sight<'_>),
         always: &[ReasonCode],
-        (held, over): (Vec<Held<'_>>, Vec<Reason>),
+        Said { held, over, warnings }: Said<'_>,
         touched: Touched,
     ) -> Judgement {
         let protected = outcome.touched(&self.policy.protected, claims, &self.node.reads);
@@ -205,9 +224,9 @@ impl<'p> Case<'p> {
         reasons.extend(over);
         let Outcome { after, changes, .. } = outcome;
         if reasons.is_empty() {
-            return Judgement::Commit { after, changes, named };
+            return Judgement::Commit { after, changes, named, warnings };
         }
-        self.hold(after, changes, named, reasons)
+        self.hold(after, changes, named, (reasons, warnings))
     }
 
     /// Requests for a state that the node did not write itself.
@@ -236,17 +255,33 @@ impl<'p> Case<'p> {
         }
         // Whatever a rule knew, it is told to reviewers: why it holds may be what the asker does not read.
         reasons.extend(rules.held.iter().map(|it| Reason::of_rule(&it.rule.reason, Audience::Reviewers)));
+        let warnings = warnings(&rules.warned, Audience::Reviewers);
         drop(asked);
-        self.hold(after.clone(), changes, Vec::new(), reasons)
+        self.hold(after.clone(), changes, Vec::new(), (reasons, warnings))
     }
 
-    fn hold(&self, after: Value, changes: Vec<Change>, named: Vec<Pointer>, reasons: Vec<Reason>) -> Judgement {
+    fn hold(
+        &self,
+        after: Value,
+        changes: Vec<Change>,
+        named: Vec<Pointer>,
+        (reasons, warnings): (Vec<Reason>, Vec<Warning>),
+    ) -> Judgement {
         if self.policy.approval.stages.is_empty() {
             let violation = Violation::new(RejectCode::NobodyCanApprove, Pointer::root(), NOBODY);
             return Judgement::Reject { violations: vec![violation] };
         }
-        Judgement::Hold { after, changes, named, reasons }
+        Judgement::Hold { after, changes, named, reasons, warnings }
     }
+}
+
+/// One for each rule and place, in the order of the policy.
+fn warnings(warned: &[Heeded<'_>], audience: Audience) -> Vec<Warning> {
+    let of_rule = |it: &Heeded<'_>| {
+        let warning = |at: &Pointer| it.rule.warning(at.clone(), audience);
+        it.places.iter().map(warning).collect::<Vec<_>>()
+    };
+    warned.iter().flat_map(of_rule).take(bounds::WARNINGS_MAX).collect()
 }
 
 /// What does not apply is told by place: the node reads what decides about it. But not whether a list or an object

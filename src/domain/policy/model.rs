@@ -15,6 +15,7 @@ use crate::domain::chain::hash::Digest;
 use crate::domain::flow::Mode;
 use crate::domain::id::{FlowId, GroupName, NodeId};
 use crate::domain::schema::Schema;
+use crate::domain::transition_rules;
 
 /// A flow's rules, compiled once and used for every proposal.
 pub struct Policy {
@@ -24,6 +25,7 @@ pub struct Policy {
     pub(super) schema: Option<Schema>,
     pub(super) trust_initial: bool,
     pub(super) protected: Patterns,
+    pub(super) transitions: Vec<transition_rules::Rule>,
     pub(super) rules: Vec<Rule>,
     pub(super) on_violation: OnViolation,
     pub(super) tools: ToolPolicy,

@@ -11,6 +11,7 @@ mod properties;
 mod rules;
 mod schemas;
 mod tools;
+mod transitions;
 mod views;
 
 use serde_json::Value;
@@ -29,12 +30,17 @@ pub(super) fn policy(text: &str) -> Policy {
 
 /// A policy with one node `n`: reads, writes, deny; protected.
 pub(super) fn one_node(reads: &str, writes: &str, deny: &str, protected: &str) -> Policy {
+    one_node_with([reads, writes, deny, protected], "")
+}
+
+/// The same with more tables.
+pub(super) fn one_node_with([reads, writes, deny, protected]: [&str; 4], more: &str) -> Policy {
     let list = |patterns: &str| {
         let quoted: Vec<_> = patterns.split_whitespace().map(|it| format!("{it:?}")).collect();
         format!("[{}]", quoted.join(", "))
     };
     policy(&format!(
-        "protected = {}\n[nodes.n]\nrollback = true\nreads = {}\nwrites = {}\ndeny = {}",
+        "protected = {}\n[nodes.n]\nrollback = true\nreads = {}\nwrites = {}\ndeny = {}\n{more}",
         list(protected),
         list(reads),
         list(writes),

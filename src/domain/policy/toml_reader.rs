@@ -92,7 +92,7 @@ impl<'t> Section<'t> {
 }
 
 /// The error for what the full format has and this version cannot enforce.
-pub(super) fn not_built(place: Place<'_>, name: &str) -> PolicyError {
+fn not_built(place: Place<'_>, name: &str) -> PolicyError {
     let message = format!("`{name}` is not built yet: take it out, it would not be enforced");
     place.error(PolicyCode::NotBuilt, message)
 }
@@ -108,10 +108,6 @@ impl<'t> Item<'t> {
 
     pub(super) fn value(&self) -> &'t DeValue<'t> {
         self.value
-    }
-
-    pub(super) fn not_built(&self, what: &str) -> PolicyError {
-        not_built(self.place, what)
     }
 
     fn wrong_type(&self, wanted: &str) -> PolicyError {

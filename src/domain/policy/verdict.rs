@@ -22,6 +22,8 @@ pub enum Judgement {
         /// Leaves that the request set outside its node's reads. They count as set whether or not their value
         /// differs: answer and commitment tree must not tell a right guess from a wrong one.
         named: Vec<Pointer>,
+        /// What rules warn of.
+        warnings: Vec<Warning>,
     },
     /// People must decide.
     Hold {
@@ -33,6 +35,8 @@ pub enum Judgement {
         named: Vec<Pointer>,
         /// Why; never empty.
         reasons: Vec<Reason>,
+        /// What rules warn of besides.
+        warnings: Vec<Warning>,
     },
     /// Nothing happens.
     Reject {
@@ -65,6 +69,20 @@ pub struct Reason {
     pub pattern: Option<Pattern>,
     /// A sentence made of the policy's words only.
     pub text: String,
+    /// Who may be told.
+    pub audience: Audience,
+}
+
+/// What a rule warns of. Nothing follows from it but that it is told.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Warning {
+    /// Which rule.
+    pub rule: String,
+    /// Where; cut at hidden prefixes.
+    pub pointer: Pointer,
+    /// The reason of the rule's author.
+    pub detail: String,
     /// Who may be told.
     pub audience: Audience,
 }

@@ -7,7 +7,7 @@ use super::judge::judge_in;
 use super::model::Policy;
 use super::redact::{RedactedChange, redacted};
 use super::request::{Circumstances, Request, RequestKind};
-use super::verdict::{Judgement, Reason, RejectCode, Violation};
+use super::verdict::{Judgement, Reason, RejectCode, Violation, Warning};
 use crate::domain::chain::hash::Digest;
 use crate::domain::id::NodeId;
 use crate::domain::json::patch::{Format, Patch};
@@ -54,6 +54,8 @@ pub struct WhatIf {
     pub policy: Digest,
     /// Why people would be asked.
     pub reasons: Vec<Reason>,
+    /// What rules warn of, whether it would commit or be held.
+    pub warnings: Vec<Warning>,
     /// Why it would be rejected.
     pub errors: Vec<Violation>,
     /// What it would change; what the policy hides is hidden here too.
@@ -75,13 +77,16 @@ pub fn what_if(policy: &Policy, supposed: &Supposed<'_>, limits: &StateLimits) -
         outcome,
         policy: policy.digest(),
         reasons: Vec::new(),
+        warnings: Vec::new(),
         errors: Vec::new(),
         diff: Vec::new(),
     };
     match judgement {
-        Judgement::Commit { changes, .. } => WhatIf { diff: redacted(policy, &changes), ..told(Verdict::Commit) },
-        Judgement::Hold { changes, reasons, .. } => {
-            WhatIf { diff: redacted(policy, &changes), reasons, ..told(Verdict::Hold) }
+        Judgement::Commit { changes, warnings, .. } => {
+            WhatIf { diff: redacted(policy, &changes), warnings, ..told(Verdict::Commit) }
+        }
+        Judgement::Hold { changes, reasons, warnings, .. } => {
+            WhatIf { diff: redacted(policy, &changes), reasons, warnings, ..told(Verdict::Hold) }
         }
         Judgement::Reject { violations } => WhatIf { errors: violations, ..told(Verdict::Reject) },
     }

@@ -230,6 +230,11 @@ impl Audit<'_> {
         let told: Vec<(u64, String)> =
             story.committed.iter().map(|(version, it)| (*version, (*it).to_owned())).collect();
         self.expect(committed == told, Table::Threads, id, "its chain is not the one that its events committed");
+        for (transition, told) in &story.warned {
+            let row = self.all.transitions.get(*transition).map(|it| &it.record.warnings);
+            let said = row.is_some_and(|it| **told == if it.is_empty() { Value::Null } else { json!(it) });
+            self.expect(said, Table::Transitions, transition, "it does not warn of what its event says");
+        }
         let held = own.holds.iter().find(|it| it.state == HoldState::Open {}).map(|it| &it.id);
         self.expect(held == thread.hold.as_ref(), Table::Threads, id, "the hold that it names is not the open one");
         let closed = story

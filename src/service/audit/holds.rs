@@ -18,6 +18,7 @@ use crate::domain::thread::Thread;
 use crate::domain::transition::{EndWord, Outcome};
 use crate::service::holds::{end_data, stages_of};
 use crate::service::refusals::{count, event_data};
+use crate::service::transitions::with_warnings;
 use crate::store::row::Table;
 
 impl Audit<'_> {
@@ -58,10 +59,13 @@ impl Audit<'_> {
 
     fn check_hold(&mut self, hold: &Hold, told: &HoldStory<'_>) {
         let reasons: Vec<&String> = hold.reasons.iter().map(|it| &it.text).collect();
+        let transition = self.all.transitions.get(&hold.transition.to_string());
+        let warnings = transition.map_or(&[][..], |it| &it.record.warnings);
         let as_held = json!({
             "transition": hold.transition, "review": hold.id, "node": hold.node, "expires_at": hold.expires_at,
             "reasons": reasons,
         });
+        let as_held = with_warnings(as_held, warnings);
         let same = told.held.is_some_and(|it| it.data == as_held && it.at == hold.opened_at);
         self.expect(same, Table::Holds, &hold.id, "it is not the hold that an event opened");
         let votes: Vec<Value> = hold

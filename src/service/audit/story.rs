@@ -36,6 +36,8 @@ pub(super) struct Story<'a> {
     pub(super) created: Option<&'a str>,
     /// Version and digest of each commit after version 0.
     pub(super) committed: Vec<(u64, &'a str)>,
+    /// What their events say that rules warned of; null if they did not.
+    pub(super) warned: BTreeMap<&'a str, &'a Value>,
     pub(super) holds: BTreeMap<&'a str, HoldStory<'a>>,
     pub(super) receipts: BTreeMap<&'a str, ReceiptStory<'a>>,
     /// By principal and write id, as rows are named.
@@ -73,6 +75,7 @@ impl<'a> Story<'a> {
             EventType::ThreadReopened => self.closed = None,
             EventType::TransitionCommitted => {
                 self.committed.push((number(event, "version").unwrap_or_default(), said(event, "transition")));
+                self.warned.insert(said(event, "transition"), event.data.get("warnings").unwrap_or(&Value::Null));
             }
             EventType::TransitionRejected => {
                 self.rejections.insert(said(event, "identity"), event);

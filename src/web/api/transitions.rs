@@ -17,13 +17,13 @@ use crate::domain::chain::hash::Digest;
 use crate::domain::id::{NodeId, ReviewId, ThreadId};
 use crate::domain::json::diff::Change;
 use crate::domain::json::patch::Format;
-use crate::domain::policy::RedactedLeaf;
+use crate::domain::policy::{RedactedLeaf, Warning};
 use crate::domain::review::Hold;
 use crate::domain::tool::Tool;
 use crate::domain::usage::{Malformed, Usage};
 use crate::service::error::{Error, Result as Done};
 use crate::service::proposals::{Asked, Proposal};
-use crate::service::transitions::Answer;
+use crate::service::transitions::{Answer, warnings_for_everyone};
 use crate::web::app::App;
 use crate::web::auth::Machine;
 
@@ -81,7 +81,7 @@ pub struct RollBack {
 }
 
 /// Takes a proposal.
-#[utoipa::path(post, path = "/v1/threads/{thread}/transitions", request_body = Propose, params(("thread" = String, Path)), responses((status = 201, description = "Committed"), (status = 202, description = "Held"), (status = 409, body = super::problem::ProblemBody), (status = 422, body = super::problem::ProblemBody)))]
+#[utoipa::path(post, path = "/v1/threads/{thread}/transitions", request_body = Propose, params(("thread" = String, Path)), responses((status = 201, description = "Committed; with `warnings: [{rule, pointer, detail}]` if rules warn"), (status = 202, description = "Held; with `warnings` likewise"), (status = 409, body = super::problem::ProblemBody), (status = 422, body = super::problem::ProblemBody)))]
 pub async fn propose(
     request: HttpRequest,
     app: Data<App>,
@@ -159,7 +159,7 @@ pub async fn roll_back(
 
 fn answer(app: &App, answer: Answer) -> Done<HttpResponse> {
     match answer {
-        Answer::Committed { version, transition, entry, changed, would_hold } => {
+        Answer::Committed { version, transition, entry, changed, would_hold, warnings } => {
             let mut told = json!({
                 "outcome": "committed", "version": version, "transition": transition, "entry": entry,
                 "changed": changed,
@@ -167,13 +167,26 @@ fn answer(app: &App, answer: Answer) -> Done<HttpResponse> {
             if let Some(reasons) = would_hold {
                 told["would_hold"] = json!(reasons);
             }
+            put_warnings(&mut told, &warnings);
             Ok(HttpResponse::Created().json(told))
         }
-        Answer::Held { transition, hold, reasons, diff } => Ok(HttpResponse::Accepted().json(json!({
-            "outcome": "held", "transition": transition, "review": review_of(app, &hold),
-            "reasons": reasons, "diff": diff_json(&diff),
-        }))),
+        Answer::Held { transition, hold, reasons, warnings, diff } => {
+            let mut told = json!({
+                "outcome": "held", "transition": transition, "review": review_of(app, &hold),
+                "reasons": reasons, "diff": diff_json(&diff),
+            });
+            put_warnings(&mut told, &warnings);
+            Ok(HttpResponse::Accepted().json(told))
+        }
         Answer::Rejected(refusal) => Err(Error::Rejected(refusal)),
+    }
+}
+
+/// What rules warn of: `[{rule, pointer, detail}]`, if they do.
+fn put_warnings(told: &mut Value, warnings: &[Warning]) {
+    let line = |it: &Warning| json!({"rule": it.rule, "pointer": it.pointer, "detail": it.detail});
+    if !warnings.is_empty() {
+        told["warnings"] = warnings.iter().map(line).collect();
     }
 }
 
@@ -213,7 +226,7 @@ fn diff_json(diff: &[Change]) -> Value {
 }
 
 /// A transition with its statement and what the caller may see of its effect.
-#[utoipa::path(get, path = "/v1/transitions/{digest}", params(("digest" = String, Path)), responses((status = 200, description = "Status, statement, redacted diff"), (status = 404, body = super::problem::ProblemBody)))]
+#[utoipa::path(get, path = "/v1/transitions/{digest}", params(("digest" = String, Path)), responses((status = 200, description = "Status, statement, redacted diff; `warnings` if rules warn, of which agents are told only of their own proposals"), (status = 404, body = super::problem::ProblemBody)))]
 pub async fn read(
     request: HttpRequest,
     app: Data<App>,
@@ -232,6 +245,11 @@ pub async fn read(
         let is_own = told.statement.principal == token.principal();
         if let (Some(arguments), true) = (&told.arguments, is_own || token.role != MachineRole::Agent) {
             answer["arguments"] = arguments.iter().map(leaf_json).collect();
+        }
+        match (token.role, is_own) {
+            (MachineRole::Agent, true) => put_warnings(&mut answer, &warnings_for_everyone(&told.warnings)),
+            (MachineRole::Agent, false) => {}
+            _ => put_warnings(&mut answer, &told.warnings),
         }
         answer["diff"] = match token.role {
             MachineRole::Agent => diff_json(&app.service.visible_to(token, &told).await?),

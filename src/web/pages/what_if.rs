@@ -143,6 +143,7 @@ fn in_words(told: &WhatIf) -> Told {
         tone,
         words,
         reasons: told.reasons.iter().map(|it| Line::new(it.text.as_str())).collect(),
+        warnings: told.warnings.iter().map(|it| error_row("warning", &it.pointer.to_string(), &it.detail)).collect(),
         errors: told.errors.iter().map(|it| error_row(it.code.as_str(), &it.pointer.to_string(), &it.detail)).collect(),
         changes: told.diff.iter().take(CHANGES_SHOWN).map(change_row).collect(),
         more_changes: told.diff.len().saturating_sub(CHANGES_SHOWN),

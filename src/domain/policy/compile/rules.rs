@@ -43,18 +43,26 @@ fn read_rule(item: &Item<'_>, approval: &Approval) -> Result<Rule, PolicyError> 
     })
 }
 
-pub(super) fn read_then(section: &Section<'_>, approval: &Approval) -> Result<Then, PolicyError> {
-    let item = section.require("then", "what follows: then = \"hold\" or then = \"deny\"")?;
+fn read_then(section: &Section<'_>, approval: &Approval) -> Result<Then, PolicyError> {
+    let item = section.require("then", "what follows: then = \"hold\", \"deny\" or \"warn\"")?;
     match item.text()? {
         "deny" => Ok(Then::Deny),
-        "hold" if approval.stages.is_empty() => Err(item.error(
-            PolicyCode::Contradiction,
-            "`then = \"hold\"` needs people: add [[approval.stages]] with `groups`, or nobody could approve",
-        )),
-        "hold" => Ok(Then::Hold),
-        "warn" => Err(item.not_built("then = \"warn\"")),
-        _ => Err(item.error(PolicyCode::BadValue, format!("`{}` must be \"hold\" or \"deny\"", item.name()))),
+        "hold" => need_people(&item, approval).map(|()| Then::Hold),
+        "warn" => Ok(Then::Warn),
+        _ => {
+            let message = format!("`{}` must be \"hold\", \"deny\" or \"warn\"", item.name());
+            Err(item.error(PolicyCode::BadValue, message))
+        }
     }
+}
+
+/// To hold without anybody to ask would be to reject.
+pub(super) fn need_people(item: &Item<'_>, approval: &Approval) -> Result<(), PolicyError> {
+    if approval.stages.is_empty() {
+        let message = "`then = \"hold\"` needs people: add [[approval.stages]] with `groups`, or nobody could approve";
+        return Err(item.error(PolicyCode::Contradiction, message));
+    }
+    Ok(())
 }
 
 /// One line of a bounded length.

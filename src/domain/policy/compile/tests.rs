@@ -108,7 +108,6 @@ fn the_guide_names_every_code() {
 fn the_guide_names_every_key() {
     for keys in [
         KEYS,
-        KEYS_YET,
         NODE_KEYS,
         APPROVAL_KEYS,
         APPROVAL_KEYS_YET,
@@ -117,6 +116,8 @@ fn the_guide_names_every_key() {
         REDACTION_KEYS,
         REDACTION_KEYS_YET,
         rules::RULE_KEYS,
+        transitions::KEYS,
+        transitions::KEYED_KEYS,
         tools::TOOLS_KEYS,
         tools::BUDGETS_KEYS,
         tools::BUDGET_KEYS,
@@ -181,8 +182,6 @@ fn an_unknown_key_is_refused_with_its_place() {
 #[test]
 fn what_is_not_built_yet_is_refused_by_name() {
     for (name, text) in [
-        ("transitions", "[transitions]\nimmutable = []"),
-        ("then = \"warn\"", "[[rules]]\nwhen = \"true\"\nthen = \"warn\"\nreason = \"r\""),
         ("approval.remind_after", "[approval]\nremind_after = \"4h\""),
         ("approval.escalate_after", "[approval]\nescalate_after = \"4h\""),
         ("approval.escalate_to", "[approval]\nescalate_to = []"),

@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::super::bounds;
-use super::super::budget::{Budget, Budgets};
+use super::super::budget::{Budget, Budgets, OnBreach};
 use super::super::error::{PolicyCode, PolicyError};
 use super::super::model::{Approval, NodePolicy};
-use super::super::rules::Then;
 use super::super::toml_reader::{Item, Section};
 use super::super::tools::{ToolGlob, ToolGlobs, ToolPolicy};
 use super::read_patterns;
-use super::rules::read_then;
+use super::rules::need_people;
 use crate::domain::id::NodeId;
 use crate::domain::usage::Cost;
 
@@ -88,8 +87,8 @@ fn read_budget(
         tokens: whole("tokens")?,
         cost: section.get("cost").map(|it| read_cost(&it)).transpose()?,
         then: match section.get("then") {
-            Some(_) => read_then(&section, approval)?,
-            None => Then::Deny,
+            Some(item) => read_on_breach(&item, approval)?,
+            None => OnBreach::Deny,
         },
     };
     if budget.calls.is_none() && budget.tokens.is_none() && budget.cost.is_none() {
@@ -97,6 +96,14 @@ fn read_budget(
         return Err(item.error(PolicyCode::Missing, message));
     }
     Ok(Some(budget))
+}
+
+fn read_on_breach(item: &Item<'_>, approval: &Approval) -> Result<OnBreach, PolicyError> {
+    match item.text()? {
+        "deny" => Ok(OnBreach::Deny),
+        "hold" => need_people(item, approval).map(|()| OnBreach::Hold),
+        _ => Err(item.error(PolicyCode::BadValue, format!("`{}` must be \"hold\" or \"deny\"", item.name()))),
+    }
 }
 
 fn read_cost(item: &Item<'_>) -> Result<Cost, PolicyError> {

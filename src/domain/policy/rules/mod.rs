@@ -21,7 +21,7 @@ use serde_json::Value;
 use super::bounds;
 use super::request::Circumstances;
 use super::tools::ToolGlobs;
-use super::verdict::{RejectCode, Violation};
+use super::verdict::{Audience, RejectCode, Violation, Warning};
 use crate::domain::json::diff::Change;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::tool::Tool;
@@ -51,6 +51,8 @@ pub(super) enum Then {
     Hold,
     /// The request is rejected.
     Deny,
+    /// The request goes its way, and people and its asker are told.
+    Warn,
 }
 
 /// How often a rule is asked.
@@ -81,11 +83,13 @@ pub(super) struct Findings<'a> {
     /// Rules without an answer.
     pub(super) failed: Vec<Violation>,
     /// Rules that hold, and where.
-    pub(super) held: Vec<Held<'a>>,
+    pub(super) held: Vec<Heeded<'a>>,
+    /// Rules that warn, and where.
+    pub(super) warned: Vec<Heeded<'a>>,
 }
 
-/// A rule that holds.
-pub(super) struct Held<'a> {
+/// A rule that holds or warns.
+pub(super) struct Heeded<'a> {
     pub(super) rule: &'a Rule,
     pub(super) places: Vec<Pointer>,
 }
@@ -116,6 +120,10 @@ impl Rule {
     pub(super) fn denial(&self, pointer: Pointer) -> Violation {
         let detail = Cow::Owned(self.reason.clone());
         Violation { code: RejectCode::RuleDenied, pointer, detail, rule: Some(self.name.clone()) }
+    }
+
+    pub(super) fn warning(&self, pointer: Pointer, audience: Audience) -> Warning {
+        Warning { rule: self.name.clone(), pointer, detail: self.reason.clone(), audience }
     }
 
     fn no_answer(&self, pointer: Pointer) -> Violation {
@@ -155,7 +163,8 @@ pub(super) fn ask<'a>(rules: &'a [Rule], matter: &Matter<'_>, place: impl Fn(&Po
         }
         if !places.is_empty() {
             places.dedup();
-            findings.held.push(Held { rule, places });
+            let heeded = if rule.then == Then::Warn { &mut findings.warned } else { &mut findings.held };
+            heeded.push(Heeded { rule, places });
         }
     }
     findings

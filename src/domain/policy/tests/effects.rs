@@ -13,7 +13,8 @@ fn state() -> Value {
 #[test]
 fn a_change_within_the_lists_commits() {
     let policy = one_node("goal", "goal", "", "payment.amount");
-    let Judgement::Commit { after, changes, named } = propose(&policy, &state(), Merge, json!({"goal": "stay"})) else {
+    let Judgement::Commit { after, changes, named, .. } = propose(&policy, &state(), Merge, json!({"goal": "stay"}))
+    else {
         panic!("held or rejected")
     };
     assert_eq!(after["goal"], "stay");

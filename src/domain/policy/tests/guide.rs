@@ -7,7 +7,7 @@ use crate::domain::id::NodeId;
 use crate::domain::json::patch::Format;
 use crate::domain::policy::{
     Asker, Circumstances, Instruction, Judgement, OnViolation, Policy, PolicySource, RejectCode, Request, RequestKind,
-    StateLimits, judge, judge_for, judge_in,
+    StateLimits, judge, judge_for, judge_in, judge_initial,
 };
 use crate::domain::tool::Tool;
 use crate::domain::usage::{Totals, Usage};
@@ -180,4 +180,44 @@ fn every_on_violation_has_the_guides_actions_in_the_guides_order() {
         assert!(told[actions.len()..].iter().all(|it| Some(it) == actions.last()), "{row}");
         assert_eq!((policy.is_exhausted(1), policy.is_exhausted(2)), (false, policy == OnViolation::RetryOnce));
     }
+}
+
+#[test]
+fn what_the_guide_says_of_what_may_follow_what_is_so() {
+    let text = section("## What may follow what");
+    let policy = policies(text).remove(0);
+    let line = text.lines().find(|it| it.starts_with("Of a state with")).unwrap();
+    let before: Value = serde_json::from_str(quoted(line)[0]).unwrap();
+    assert!(judge_initial(&policy, &before, &StateLimits::default()).is_ok());
+    let worker = NodeId::try_from("worker").unwrap();
+    let rows: Vec<_> = text.lines().filter(|it| it.starts_with("| `{")).collect();
+    assert!(rows.len() >= 10, "{}", rows.len());
+    for row in rows {
+        let (sent, outcome) = row.trim_matches('|').split_once(" | ").unwrap();
+        let sent = patch(Format::MergePatch, serde_json::from_str(sent.trim().trim_matches('`')).unwrap());
+        let request = Request { node: &worker, kind: RequestKind::Propose { patch: &sent } };
+        let judged = judge(&policy, &before, &request, &StateLimits::default());
+        if outcome.trim().starts_with("commits") {
+            assert!(is_committed(&judged), "{row}: {judged:?}");
+        } else {
+            let told = refused(&judged);
+            assert_eq!([told[0].0.as_str(), &told[0].1], quoted(outcome)[..2], "{row}");
+            assert_eq!(told.len(), 1, "{row}: {told:?}");
+        }
+    }
+}
+
+#[test]
+fn what_the_guide_shows_of_a_warning_is_what_is_told() {
+    let warning = policies(section("## Rules")).remove(1);
+    let shown = snippets(section("## Rules"), "json").into_iter().find(|it| it.contains("\"warnings\"")).unwrap();
+    let shown: Value = serde_json::from_str(shown).unwrap();
+    let Judgement::Commit { warnings, .. } =
+        by_planner(&warning, &json!({}), &json!({"payment": {"amount": 1001}}), &[])
+    else {
+        panic!("not committed")
+    };
+    let mut told = serde_json::to_value(&warnings).unwrap();
+    told[0].as_object_mut().unwrap().remove("audience");
+    assert_eq!(told, shown["warnings"]);
 }

@@ -33,7 +33,7 @@ fn an_edit_is_always_held_and_judged_like_its_nodes_own() {
 fn a_reaffirmation_changes_nothing_and_is_always_held() {
     let policy = one_node("", "", "", "a");
     let before = json!({"a": 1});
-    let Judgement::Hold { after, changes, named, reasons } = judged(&policy, &before, RequestKind::Reaffirm) else {
+    let Judgement::Hold { after, changes, named, reasons, .. } = judged(&policy, &before, RequestKind::Reaffirm) else {
         panic!("not held")
     };
     assert_eq!(after, before);

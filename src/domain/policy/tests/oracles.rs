@@ -14,18 +14,26 @@ use crate::domain::policy::{
 #[derive(PartialEq, Debug)]
 pub(super) enum Told {
     Rejected(Vec<crate::domain::policy::Violation>),
-    Done { reasons: Vec<String>, changed: Vec<String>, diff: String, view: Value },
+    Done {
+        reasons: Vec<String>,
+        warnings: Vec<crate::domain::policy::Warning>,
+        changed: Vec<String>,
+        diff: String,
+        view: Value,
+    },
 }
 
 pub(super) fn told(policy: &Policy, judgement: Judgement) -> Told {
-    let (after, changes, named, reasons) = match judgement {
+    let (after, changes, named, reasons, warnings) = match judgement {
         Judgement::Reject { violations } => return Told::Rejected(violations),
-        Judgement::Commit { after, changes, named } => (after, changes, named, Vec::new()),
-        Judgement::Hold { after, changes, named, reasons } => (after, changes, named, reasons),
+        Judgement::Commit { after, changes, named, warnings } => (after, changes, named, Vec::new(), warnings),
+        Judgement::Hold { after, changes, named, reasons, warnings } => (after, changes, named, reasons, warnings),
     };
+    let warned = warnings.into_iter().filter(|it| it.audience == Audience::Everyone);
     let for_all = reasons.iter().filter(|it| it.audience == Audience::Everyone);
     Told::Done {
         reasons: for_all.map(|it| it.text.clone()).collect(),
+        warnings: warned.collect(),
         changed: changed_for(policy, &node(), &changes, &named).iter().map(ToString::to_string).collect(),
         diff: serde_json::to_string(&diff_for(policy, &node(), &changes)).unwrap(),
         view: project(policy, &node(), &after),

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use serde_json::{Map, Value, json};
 
-use super::{node, one_node, propose};
+use super::{node, one_node_with, propose};
 use crate::domain::json::diff::{diff, leaves};
 use crate::domain::json::patch::{Format, Patch};
 use crate::domain::json::pointer::Pointer;
@@ -81,7 +81,12 @@ pub(super) struct Words {
 
 impl Words {
     pub(super) fn policy(&self) -> Policy {
-        one_node(&self.reads.join(" "), &self.writes.join(" "), &self.deny.join(" "), &self.protected.join(" "))
+        self.policy_with("")
+    }
+
+    pub(super) fn policy_with(&self, more: &str) -> Policy {
+        let lists = [&self.reads, &self.writes, &self.deny, &self.protected].map(|it| it.join(" "));
+        one_node_with(lists.each_ref().map(String::as_str), more)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::domain::id::NodeId;
 use crate::domain::json::patch::Format;
 use crate::domain::policy::{
     Asker, Audience, Judgement, Policy, PolicyCode, PolicySource, ReasonCode, RejectCode, Request, RequestKind,
-    StateLimits, judge, judge_for,
+    StateLimits, Warning, judge, judge_for,
 };
 
 const DENIED: &str = "rule_denied";
@@ -236,4 +236,59 @@ fn a_rule_is_refused_with_its_place_and_what_is_wrong() {
     let nobody = "flow = \"f\"\n[[rules]]\nwhen = \"true\"\nthen = \"hold\"\nreason = \"r\"".to_owned();
     let nobody = Policy::compile(&PolicySource { text: nobody, ..PolicySource::default() }).unwrap_err();
     assert_eq!(nobody.code, PolicyCode::Contradiction);
+}
+
+#[test]
+fn a_rule_that_warns_changes_nothing_of_what_becomes_of_a_request() {
+    let when = "change.path.startsWith('/amount') && change.after > 1000";
+    let policy = ruled(ALL, &[("warn", when), ("hold", "change.path == '/amount' && change.after > 5000")]);
+    let Judgement::Commit { warnings, .. } = merge(&policy, json!({}), json!({"amount": 1001})) else { panic!() };
+    let of_amount = |audience| Warning {
+        rule: "r0".to_owned(),
+        pointer: "/amount".try_into().unwrap(),
+        detail: "why 0".to_owned(),
+        audience,
+    };
+    assert_eq!(warnings, [of_amount(Audience::Everyone)]);
+    let Judgement::Commit { warnings, .. } = merge(&policy, json!({}), json!({"amount": 1000})) else { panic!() };
+    assert_eq!(warnings, []);
+    let Judgement::Hold { reasons, warnings, .. } = merge(&policy, json!({}), json!({"amount": 5001})) else {
+        panic!()
+    };
+    assert_eq!((reasons.len(), warnings), (1, vec![of_amount(Audience::Everyone)]));
+    let to = json!({"amount": 2000});
+    let request = Request { node: &node(), kind: RequestKind::Rollback { to: &to } };
+    let judged = judge(&policy, &json!({"amount": 1}), &request, &StateLimits::default());
+    let Judgement::Hold { warnings, .. } = judged else { panic!() };
+    assert_eq!(warnings, [of_amount(Audience::Reviewers)], "who rolls back may not read what it brings back");
+}
+
+#[test]
+fn a_rule_that_warns_and_has_no_answer_rejects() {
+    let policy = ruled(ALL, &[("warn", "change.path == '/amount' && change.after > 1000")]);
+    assert_eq!(
+        refused(&merge(&policy, json!({}), json!({"amount": "x"}))),
+        [(RejectCode::RuleError, "/amount".to_owned())]
+    );
+}
+
+#[test]
+fn a_warning_names_no_hidden_place_and_there_are_not_endlessly_many() {
+    let policy = ruled(&format!("{ALL}\n[redaction]\nhide = [\"secret\"]"), &[("warn", "change.path != ''")]);
+    let deep = json!({"secret": {"a": {"b": 1, "c": 2}}});
+    let Judgement::Commit { warnings, .. } = merge(&policy, json!({}), deep) else { panic!() };
+    assert_eq!(warnings.iter().map(|it| it.pointer.as_str()).collect::<Vec<_>>(), ["/secret"]);
+    let many: serde_json::Map<_, _> = (0..100).map(|it| (format!("k{it:02}"), json!(1))).collect();
+    let Judgement::Commit { warnings, .. } = merge(&policy, json!({}), many.into()) else { panic!() };
+    assert_eq!((warnings.len(), warnings[63].pointer.as_str()), (64, "/k63"));
+}
+
+#[test]
+fn a_warning_needs_no_people_and_a_budget_does_not_warn() {
+    let compile = |text: &str| {
+        let source = PolicySource { text: format!("flow = \"f\"\n{text}"), ..PolicySource::default() };
+        Policy::compile(&source).map(drop).map_err(|it| (it.code, it.line))
+    };
+    assert_eq!(compile("[[rules]]\nwhen = \"true\"\nthen = \"warn\"\nreason = \"r\""), Ok(()));
+    assert_eq!(compile("[budgets.call]\ntokens = 1\nthen = \"warn\""), Err((PolicyCode::BadValue, 4)));
 }

@@ -276,7 +276,7 @@ fn a_table_that_means_nothing_is_refused_with_its_place() {
         ("[budgets.thread]\ncost = inf", PolicyCode::BadValue, "`budgets.thread.cost`"),
         ("[budgets.thread]\ncost = 0.0000001", PolicyCode::BadValue, "`budgets.thread.cost`"),
         ("[budgets.thread]\ncost = 0x10", PolicyCode::WrongType, "`budgets.thread.cost`"),
-        ("[budgets.thread]\ncalls = 1\nthen = \"warn\"", PolicyCode::NotBuilt, "then"),
+        ("[budgets.thread]\ncalls = 1\nthen = \"warn\"", PolicyCode::BadValue, "`budgets.thread.then`"),
         ("[budgets.thread]\ncalls = 1\nthen = \"hold\"", PolicyCode::Contradiction, "people"),
         ("[nodes.n.budget]\ncalls = 1\nthen = \"hold\"", PolicyCode::Contradiction, "people"),
         ("[nodes.n.budget]\n", PolicyCode::Missing, "`nodes.n.budget`"),

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::domain::chain::statement::Statement;
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::pointer::Pointer;
-use crate::domain::policy::{Policy, RedactedLeaf};
+use crate::domain::policy::{Policy, RedactedLeaf, Warning};
 use crate::domain::review::{Hold, HoldReason};
 use crate::domain::usage::Usage;
 use crate::service::error::{Error, Result};
@@ -89,6 +89,15 @@ pub fn reasons(hold: &Hold) -> Vec<Reason> {
         }
     };
     hold.reasons.iter().map(reason).collect()
+}
+
+/// What rules warn of, each in its author's words.
+pub fn warnings(warnings: &[Warning]) -> Vec<Reason> {
+    let told = |it: &Warning| Reason {
+        path: (!it.pointer.is_root()).then(|| Path::new(it.pointer.to_string())),
+        words: Line::new(it.detail.as_str()),
+    };
+    warnings.iter().map(told).collect()
 }
 
 /// The tool that is called along with it.

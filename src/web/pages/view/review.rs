@@ -33,6 +33,8 @@ pub struct ReviewPage {
     pub agent_owner: Line,
     /// Why it was held.
     pub reasons: Vec<Reason>,
+    /// What rules warn of besides.
+    pub warnings: Vec<Reason>,
     /// What each writer node would read.
     pub writers: Vec<WriterReads>,
     /// Everything that differs, protected keys first.

@@ -70,6 +70,8 @@ pub struct Told {
     pub words: &'static str,
     /// Why it would be held.
     pub reasons: Vec<Line>,
+    /// What rules warn of.
+    pub warnings: Vec<super::rejections::ErrorRow>,
     /// Why it would be rejected.
     pub errors: Vec<super::rejections::ErrorRow>,
     /// What it would change.

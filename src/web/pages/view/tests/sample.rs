@@ -144,6 +144,7 @@ impl Case {
             on_behalf_of: Some(line("Mira Novak, customer care")),
             agent_owner: line("support-automation"),
             reasons: self.protected.iter().map(reason).collect(),
+            warnings: Vec::new(),
             writers,
             rows: rows.changed,
             unchanged: rows.unchanged,

@@ -6,8 +6,7 @@ use serde_json::{Map, Value};
 use unicode_normalization::{UnicodeNormalization as _, is_nfc};
 
 use super::rules::{Keyed, NewItems};
-use super::transition::Named;
-use super::{Code, Subject, Violations};
+use super::{Broken, Found, Named, Side};
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::pointer::Pointer;
 
@@ -19,18 +18,18 @@ struct Items<'v> {
     places: HashMap<String, usize>,
 }
 
-pub(super) fn judge(rule: &Keyed, at: &Pointer, before: Named<'_>, after: &Value, found: &mut Violations) {
-    let (before, subject) = before;
-    let was = items(rule, at, (before, subject), found);
-    if was.is_none() && subject == Subject::Proposed {
+pub(super) fn judge(rule: &Keyed, at: &Pointer, before: Named<'_>, after: &Value, found: &mut impl Found) {
+    let (before, side) = before;
+    let was = items(rule, at, (before, side), found);
+    if was.is_none() && side == Side::After {
         // A state that is held against itself is told once.
         return;
     }
-    let now = items(rule, at, (after, Subject::Proposed), found);
+    let now = items(rule, at, (after, Side::After), found);
     let (Some(before), Some(after)) = (was, now) else { return };
     for (index, (key, _)) in before.list.iter().enumerate() {
         if !after.places.contains_key(key) {
-            found.rule(subject, Code::ItemRemoved, || at.index(index));
+            found.broken(side, Broken::ItemRemoved, || at.index(index));
         }
     }
     let last_old = after.list.iter().rposition(|(key, _)| before.places.contains_key(key));
@@ -38,48 +37,48 @@ pub(super) fn judge(rule: &Keyed, at: &Pointer, before: Named<'_>, after: &Value
     for (index, (key, item)) in after.list.iter().enumerate() {
         let Some(place) = before.places.get(key).copied() else {
             if rule.new_items == NewItems::Refused {
-                found.rule(Subject::Proposed, Code::ItemNotAllowed, || at.index(index));
+                found.broken(Side::After, Broken::ItemNotAllowed, || at.index(index));
             } else if Some(index) < last_old {
-                found.rule(Subject::Proposed, Code::ItemInserted, || at.index(index));
+                found.broken(Side::After, Broken::ItemInserted, || at.index(index));
             }
             continue;
         };
         if Some(place) < furthest {
-            found.rule(Subject::Proposed, Code::ItemMoved, || at.index(index));
+            found.broken(Side::After, Broken::ItemMoved, || at.index(index));
         }
         furthest = furthest.max(Some(place));
         if let Some((_, old)) = before.list.get(place) {
-            let old = Standing { members: old, subject, index: place };
-            fields(rule, at, old, Standing { members: item, subject: Subject::Proposed, index }, found);
+            let old = Standing { members: old, side, index: place };
+            fields(rule, at, old, Standing { members: item, side: Side::After, index }, found);
         }
     }
 }
 
 /// `None` if the items cannot be told apart; why is in `found`.
-fn items<'v>(rule: &Keyed, at: &Pointer, (array, subject): Named<'v>, found: &mut Violations) -> Option<Items<'v>> {
+fn items<'v>(rule: &Keyed, at: &Pointer, (array, side): Named<'v>, found: &mut impl Found) -> Option<Items<'v>> {
     let Value::Array(array) = array else {
-        found.rule(subject, Code::NotAnArray, || at.clone());
+        found.broken(side, Broken::NotAnArray, || at.clone());
         return None;
     };
     let mut items = Items { list: Vec::with_capacity(array.len()), places: HashMap::with_capacity(array.len()) };
     let mut sound = true;
     for (index, item) in array.iter().enumerate() {
         let wrong = match item.as_object().map(|it| (it, it.get(&rule.key))) {
-            None => Code::NotAnObject,
-            Some((_, None)) => Code::KeyMissing,
+            None => Broken::NotAnObject,
+            Some((_, None)) => Broken::KeyMissing,
             Some((item, Some(key @ (Value::String(_) | Value::Number(_))))) => {
                 let key = identity(key);
                 if items.places.insert(key.clone(), index).is_none() {
                     items.list.push((key, item));
                     continue;
                 }
-                Code::KeyTwice
+                Broken::KeyTwice
             }
-            Some(_) => Code::KeyUnfit,
+            Some(_) => Broken::KeyUnfit,
         };
         sound = false;
-        found.rule(subject, wrong, || match wrong {
-            Code::NotAnObject => at.index(index),
+        found.broken(side, wrong, || match wrong {
+            Broken::NotAnObject => at.index(index),
             _ => at.index(index).child(&rule.key),
         });
     }
@@ -96,30 +95,30 @@ fn identity(key: &Value) -> String {
 #[derive(Clone, Copy)]
 struct Standing<'v> {
     members: &'v Object,
-    subject: Subject,
+    side: Side,
     index: usize,
 }
 
-fn fields(rule: &Keyed, at: &Pointer, old: Standing<'_>, new: Standing<'_>, found: &mut Violations) {
+fn fields(rule: &Keyed, at: &Pointer, old: Standing<'_>, new: Standing<'_>, found: &mut impl Found) {
     let names: BTreeSet<&String> = old.members.keys().chain(new.members.keys()).collect();
     for name in names {
-        let mut tell = |it: Standing<'_>, code| found.rule(it.subject, code, || at.index(it.index).child(name));
+        let mut tell = |it: Standing<'_>, code| found.broken(it.side, code, || at.index(it.index).child(name));
         match (old.members.get(name), new.members.get(name)) {
             (was, is) if rule.booleans.contains(name) => {
                 let odd = |it: Option<&Value>| it.is_some_and(|it| !it.is_boolean());
                 // A state that is held against itself is told once.
-                if odd(was) && old.subject != new.subject {
-                    tell(old, Code::NotABoolean);
+                if odd(was) && old.side != new.side {
+                    tell(old, Broken::NotABoolean);
                 }
                 if odd(is) {
-                    tell(new, Code::NotABoolean);
+                    tell(new, Broken::NotABoolean);
                 } else if !odd(was) && was != is && is != Some(&Value::Bool(true)) {
-                    tell(new, Code::BooleanNotToTrue);
+                    tell(new, Broken::BooleanNotToTrue);
                 }
             }
-            (Some(_), None) => tell(new, Code::FieldRemoved),
-            (None, Some(_)) => tell(new, Code::FieldAdded),
-            (was, is) if was != is => tell(new, Code::FieldChanged),
+            (Some(_), None) => tell(new, Broken::FieldRemoved),
+            (None, Some(_)) => tell(new, Broken::FieldAdded),
+            (was, is) if was != is => tell(new, Broken::FieldChanged),
             _ => {}
         }
     }

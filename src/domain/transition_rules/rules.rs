@@ -1,0 +1,100 @@
+//! What a transition rule says, once it is understood.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::domain::json::canonical::canonical;
+use crate::domain::json::pointer::Pointer;
+
+/// A rule about one place. It names members of objects; an index is none.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Rule {
+    /// Which place.
+    pub at: Pointer,
+    /// What may become of it.
+    pub kind: Kind,
+}
+
+/// What may become of a value, in the order in which rules are judged.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Kind {
+    /// Nothing.
+    Immutable,
+    /// An integer that may grow.
+    Monotonic,
+    /// It goes forward in its order.
+    Ordered(Order),
+    /// Items are appended, and what is listed of the others becomes true.
+    Keyed(Keyed),
+}
+
+/// Values that come one after another.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Order(Vec<Value>);
+
+/// A list of objects that are told apart by a key.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Keyed {
+    pub(super) key: String,
+    pub(super) booleans: BTreeSet<String>,
+    pub(super) new_items: NewItems,
+}
+
+/// Whether items may be appended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NewItems {
+    /// They may.
+    Allowed,
+    /// They may not.
+    Refused,
+}
+
+impl Kind {
+    /// Where rules of this kind stand among the others.
+    const fn rank(&self) -> u8 {
+        match self {
+            Self::Immutable => 0,
+            Self::Monotonic => 1,
+            Self::Ordered(_) => 2,
+            Self::Keyed(_) => 3,
+        }
+    }
+}
+
+/// Puts rules into the order in which they are judged: by kind, and as they were written.
+pub fn in_order(mut rules: Vec<Rule>) -> Vec<Rule> {
+    rules.sort_by_key(|it| it.kind.rank());
+    rules
+}
+
+impl Order {
+    /// At least two scalars, each once; or why not.
+    pub fn new(values: Vec<Value>) -> Result<Self, &'static str> {
+        if values.len() < 2 {
+            return Err("an order has at least two values");
+        }
+        if values.iter().any(|it| it.is_array() || it.is_object()) {
+            return Err("an order has texts, numbers, booleans and null");
+        }
+        let mut seen = BTreeSet::new();
+        if !values.iter().all(|it| seen.insert(canonical(it))) {
+            return Err("a value stands twice in the order");
+        }
+        Ok(Self(values))
+    }
+
+    pub(super) fn values(&self) -> &[Value] {
+        &self.0
+    }
+}
+
+impl Keyed {
+    /// The key and the listed booleans are names of fields; or why not.
+    pub fn new(key: String, booleans: BTreeSet<String>, new_items: NewItems) -> Result<Self, &'static str> {
+        if booleans.contains(&key) {
+            return Err("the key never changes");
+        }
+        Ok(Self { key, booleans, new_items })
+    }
+}

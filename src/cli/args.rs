@@ -21,8 +21,8 @@ use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
 pub use access::{Token, TokenAdd, TokenRevoke, User, UserAdd, UserName};
 pub use guard::{Guard, GuardCommit, GuardCreate, GuardPayload, GuardTransition};
-pub use values::{Halted, Input, Scope};
-use values::{digest, format, input, key_use, label, moment, scope, secret};
+pub use values::{Halted, Input, Nodes, Scope};
+use values::{digest, format, input, key_use, label, moment, nodes, scope, secret};
 
 /// A gateway that holds what AI agents would write until people have signed exactly that.
 ///
@@ -114,6 +114,8 @@ pub enum Policy {
     /// Say what a policy would make of a patch, with no gateway and no effect.
     #[command(name = "what-if")]
     WhatIf(PolicyWhatIf),
+    /// Hold what a policy makes of supposed requests against what is expected, with no gateway and no effect.
+    Test(PolicyTest),
 }
 
 /// `policy check …`
@@ -131,6 +133,15 @@ pub struct PolicyActivate {
     /// The digest of an earlier policy whose heads may still be written; may be said several times.
     #[arg(long = "accept", value_name = "DIGEST", value_delimiter = ',', value_parser = digest)]
     pub accepts: Vec<String>,
+}
+
+/// `policy test …`
+#[derive(clap::Args, Debug)]
+pub struct PolicyTest {
+    /// The policy, in TOML; its schemas lie beside it.
+    pub file: PathBuf,
+    /// The cases: one JSON object a line.
+    pub cases: PathBuf,
 }
 
 /// `policy what-if …`
@@ -156,6 +167,18 @@ pub struct PolicyWhatIf {
     /// What it would have taken, in JSON: tokens and cost.
     #[arg(long, value_name = "FILE")]
     pub usage: Option<PathBuf>,
+    /// Who would ask: the id of a token.
+    #[arg(long, value_name = "ID", requires = "owner")]
+    pub principal: Option<String>,
+    /// Whose token that is.
+    #[arg(long, value_name = "NAME", requires = "principal")]
+    pub owner: Option<String>,
+    /// The nodes of which something was committed in the thread, by commas; '' for none.
+    #[arg(long, value_name = "NODES", value_parser = nodes)]
+    pub committed_nodes: Option<Nodes>,
+    /// What each node has used in the thread before, in JSON: calls, tokens and cost by node.
+    #[arg(long, value_name = "FILE")]
+    pub totals: Option<PathBuf>,
 }
 
 /// `verify …`

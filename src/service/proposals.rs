@@ -223,10 +223,10 @@ impl Service {
             committed_nodes: &asking.standing.thread.record.committed_nodes,
         };
         let around = Circumstances {
-            asker: Some(asker),
             tool: proposal.tool.as_ref(),
             usage: proposal.usage,
             spent: Some(&asking.standing.thread.record.spent),
+            ..Circumstances::of(asker)
         };
         Ok(judge_in(policy, &head.state, &request, &around, self.limits()))
     }

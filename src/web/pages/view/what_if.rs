@@ -59,6 +59,8 @@ pub struct Typed {
     pub state: String,
     /// The patch.
     pub patch: String,
+    /// What is known around it.
+    pub around: String,
 }
 
 /// A judgement in words.

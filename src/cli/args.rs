@@ -14,7 +14,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::config::Flags;
-use crate::domain::id::{Jti, NodeId, ThreadId};
+use crate::domain::id::{FlowId, Jti, NodeId, ThreadId};
 use crate::domain::json::patch::Format;
 use crate::domain::keys::KeyUse;
 use crate::domain::secret::Secret;
@@ -116,6 +116,8 @@ pub enum Policy {
     WhatIf(PolicyWhatIf),
     /// Hold what a policy makes of supposed requests against what is expected, with no gateway and no effect.
     Test(PolicyTest),
+    /// Judge the recorded proposals of a flow by a policy, and list what would change; nothing does.
+    Replay(PolicyReplay),
 }
 
 /// `policy check …`
@@ -142,6 +144,22 @@ pub struct PolicyTest {
     pub file: PathBuf,
     /// The cases: one JSON object a line.
     pub cases: PathBuf,
+}
+
+/// `policy replay …`
+#[derive(clap::Args, Debug)]
+pub struct PolicyReplay {
+    /// The policy, in TOML; its schemas lie beside it.
+    pub file: PathBuf,
+    /// The flow, if it should not be the one that the policy names.
+    #[arg(long, value_name = "FLOW")]
+    pub flow: Option<FlowId>,
+    /// How many proposals at most.
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub limit: u32,
+    /// Where to go on, as the last line of an earlier answer says.
+    #[arg(long, value_name = "WHERE")]
+    pub after: Option<String>,
 }
 
 /// `policy what-if …`

@@ -1,6 +1,7 @@
-//! `policy check|activate|what-if|test`: a policy file, with the schemas that it names beside it.
+//! `policy check|activate|what-if|test|replay`: a policy file, with the schemas that it names beside it.
 
 mod cases;
+mod replay;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -38,6 +39,7 @@ pub fn run(
         args::Policy::Activate(activate) => put_in_force(activate, &config()?, out),
         args::Policy::WhatIf(ask) => suppose(ask, out),
         args::Policy::Test(test) => cases::run(test, out),
+        args::Policy::Replay(ask) => replay::run(ask, &config()?, out),
     }
 }
 

@@ -13,6 +13,7 @@ use crate::domain::id::NodeId;
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::patch::Format;
 use crate::domain::json::pointer::Pointer;
+use crate::domain::kept::KeptRequest;
 use crate::domain::policy::{Instruction, OnViolation, RejectCode, Violation, excerpt};
 use crate::domain::transition::{Rejection, patch_digest};
 use crate::domain::write::ResultError;
@@ -118,6 +119,7 @@ impl Service {
         }
         let instruction = because.instruction(asking.policy.on_violation(), before);
         let violations = because.told(instruction);
+        let request = proposal.kept();
         let hides = |(index, it): (usize, &Violation)| asking.policy.hides(&it.pointer).then_some(index);
         let content = proposal.ask.content();
         let rejection = Rejection {
@@ -134,6 +136,7 @@ impl Service {
             parent: Some(proposal.parent),
             counted,
             instruction,
+            request: request.text(),
             at: now,
         };
         let mut draft = asking.draft(now);
@@ -154,6 +157,13 @@ pub(super) fn event_data(rejection: &Rejection) -> Value {
     });
     if let Some(tool) = &rejection.tool {
         data["tool"] = json!(tool);
+    }
+    // Nothing of what was asked for is told but what its identity does not cover.
+    if let Some(kept) = rejection.request.as_deref() {
+        data["kept"] = json!(true);
+        if let Some(usage) = KeptRequest::read(kept).and_then(|it| it.usage) {
+            data["usage"] = usage;
+        }
     }
     data
 }

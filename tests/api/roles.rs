@@ -41,6 +41,7 @@ const MAY: &[(&str, &str, &[&str])] = &[
     ("GET", "/v1/events", &[HOST, AUDITOR]),
     ("POST", "/v1/flows/{flow}/policies", &[ADMIN]),
     ("POST", "/v1/flows/{flow}/judgements", &[ADMIN, AUDITOR]),
+    ("POST", "/v1/flows/{flow}/replays", &[ADMIN, AUDITOR]),
 ];
 
 fn token_of<'a>(g: &'a Gateway, role: &str) -> &'a str {

@@ -143,7 +143,7 @@ fn what_has_no_value_is_an_error_and_never_a_no() {
     ] {
         assert_eq!(asked(when), Err(Stop::Failed), "{when}");
     }
-    for when in ["principal.id == 'x'", "has(principal.owner)", "'n' in thread.committed_nodes"] {
+    for when in ["principal.id == 'x'", "principal.owner == 'x'", "'n' in thread.committed_nodes"] {
         assert_eq!(asked(when), Err(Stop::Unsupposed), "{when}");
     }
 }

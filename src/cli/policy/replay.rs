@@ -85,23 +85,22 @@ fn line(row: &Replayed) -> String {
         Compared::Unknown { why } => ("unknown", format!("unknown: {}", why.detail())),
     };
     let proposal = row.transition.unwrap_or(row.proposal);
-    format!(
-        "{word} {} version {} {} {proposal}: {} → {became}",
-        row.thread,
-        row.on_version,
-        row.node,
-        was(&row.was)
-    )
+    format!("{word} {} version {} {} {proposal}: {} → {became}", row.thread, row.on_version, row.node, was(&row.was))
 }
 
 fn was(was: &Was) -> String {
     let codes: Vec<_> = was.codes.iter().map(String::as_str).collect();
-    if codes.is_empty() { was.outcome.as_str().to_owned() } else { format!("{} ({})", was.outcome.as_str(), codes.join(", ")) }
+    if codes.is_empty() {
+        was.outcome.as_str().to_owned()
+    } else {
+        format!("{} ({})", was.outcome.as_str(), codes.join(", "))
+    }
 }
 
 fn would(it: &WouldBe) -> String {
     let errors = it.errors.iter().map(|it| {
-        let rule = it.rule.as_ref().map(|rule| format!(" (rule {})", canonical_ascii(&json!(rule)))).unwrap_or_default();
+        let rule =
+            it.rule.as_ref().map(|rule| format!(" (rule {})", canonical_ascii(&json!(rule)))).unwrap_or_default();
         format!("{} at {}{rule}: {}", it.code, canonical_ascii(&json!(it.pointer)), it.detail)
     });
     let why: Vec<_> = it.reasons.iter().cloned().chain(errors).collect();

@@ -218,12 +218,8 @@ impl Service {
             owner: &token.record.owner,
             committed_nodes: &past.committed_nodes,
         };
-        let around = Circumstances {
-            tool: request.tool.as_ref(),
-            usage,
-            spent: Some(&past.spent),
-            ..Circumstances::of(asker)
-        };
+        let around =
+            Circumstances { tool: request.tool.as_ref(), usage, spent: Some(&past.spent), ..Circumstances::of(asker) };
         let judgement = self.judged_again(trial, (row, request), &head, &around).await?;
         past.head = Some(head);
         Ok(row.was.compared(WouldBe::of(trial.candidate, trial.active, judgement)))

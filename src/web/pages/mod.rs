@@ -11,6 +11,7 @@ pub mod local;
 pub mod nonce;
 pub mod parts;
 pub mod rejections;
+pub mod replays;
 pub mod review;
 pub mod revocation;
 pub mod set_up;
@@ -66,6 +67,16 @@ pub fn routes(cfg: &mut ServiceConfig) {
                 )
                 .route(web::get().to(what_if::show))
                 .route(web::post().to(what_if::submit)),
+        )
+        .service(
+            web::resource("/replays")
+                .app_data(
+                    web::FormConfig::default()
+                        .limit(STATE_FORM_BYTES_MAX)
+                        .error_handler(|_, request| Failure::unreadable(request).into()),
+                )
+                .route(web::get().to(replays::show))
+                .route(web::post().to(replays::submit)),
         )
         .service(web::resource("/rejections").route(web::get().to(rejections::show)));
 }

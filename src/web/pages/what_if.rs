@@ -1,6 +1,6 @@
 //! `GET` and `POST /what-if`: what a flow's policy would make of a patch, with no effect.
 
-use actix_web::http::StatusCode;
+use actix_web::http::{Method, StatusCode};
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use serde::Deserialize;
@@ -21,6 +21,7 @@ use crate::domain::policy::{Around, RedactedChange, Supposed, Verdict, WhatIf};
 use crate::domain::usage::Malformed;
 use crate::service::error::{Error, Result};
 use crate::web::app::App;
+use crate::web::roles::{self, Caller};
 
 /// Changes that are listed.
 const CHANGES_SHOWN: usize = 200;
@@ -133,6 +134,7 @@ async fn page(
     };
     Ok(WhatIfPage {
         shell: visitor.shell(app.service.waiting_for(visitor.account(), WAITING_MAX).await?, None),
+        replays_url: may_replay(visitor).then_some("/replays"),
         flows: flows.iter().map(choice).collect(),
         typed: Typed {
             node: form.node.clone(),
@@ -145,6 +147,10 @@ async fn page(
         told,
         csrf: visitor.0.csrf.clone(),
     })
+}
+
+fn may_replay(visitor: &Visitor) -> bool {
+    roles::may(Caller::Person(visitor.account().role), &Method::GET, "/replays")
 }
 
 fn in_words(told: &WhatIf) -> Told {

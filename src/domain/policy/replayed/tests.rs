@@ -46,7 +46,9 @@ fn what_depends_on_more_than_the_policy_is_not_guessed() {
 
 #[test]
 fn what_either_policy_hides_is_not_told() {
-    let hiding = |hidden: &str| super::super::tests::policy(&format!("[nodes.n]\nreads = [\"$\"]\n[redaction]\nhide = [{hidden:?}]"));
+    let hiding = |hidden: &str| {
+        super::super::tests::policy(&format!("[nodes.n]\nreads = [\"$\"]\n[redaction]\nhide = [{hidden:?}]"))
+    };
     let (cards, names) = (hiding("card"), hiding("person"));
     let request = json!({"card": {"number": "4111"}, "person": {"secret_name": 1}, "open": 1});
     let told = WouldBe::of(&cards, &names, propose(&cards, &json!({}), Format::Merge, request));

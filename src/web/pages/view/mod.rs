@@ -12,6 +12,7 @@ pub mod inert;
 pub mod opening;
 pub mod receipt;
 pub mod rejections;
+pub mod replays;
 pub mod review;
 pub mod shell;
 pub mod sign_in;

@@ -184,7 +184,7 @@ fn cases_that_agree_pass_and_those_that_do_not_are_told_in_a_line_each() {
     let (exit, out, _) = tested(SUPPOSED, &format!("{GOOD}{bad}"), "");
     let told = concat!(
         "FAILED \"an \\u202eadmin\": expected reject codes [\"schema\"], got reject codes [\"write_not_allowed\"]: ",
-        "write_not_allowed at \"/is_admin\": the node may not write this\n2 passed, 1 failed\n",
+        "write_not_allowed at \"/is_admin\": the node may not write this: its `writes` do not cover it\n2 passed, 1 failed\n",
     );
     assert_eq!((exit, out.as_str()), (Exit::No, told));
     let (exit, out, _) = tested(SUPPOSED, &format!("{GOOD}{bad}"), "--json");

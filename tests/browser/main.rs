@@ -11,4 +11,5 @@ mod inert;
 mod journey;
 mod person;
 mod proof;
+mod replays;
 mod screens;

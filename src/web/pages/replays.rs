@@ -136,9 +136,11 @@ fn in_words(replay: &Replay, now: Timestamp) -> ReplayTold {
         (0, _) => (Tone::Plain, "none would".to_owned()),
         (some, _) => (Tone::Care, format!("{some} would")),
     };
+    let nothing = replay.rows.is_empty() && replay.next.is_none();
+    let words = format!("Of {all} {otherwise} end otherwise{untold}.");
     ReplayTold {
-        tone,
-        words: format!("Of {all} {otherwise} end otherwise{untold}."),
+        tone: if nothing { Tone::Plain } else { tone },
+        words: if nothing { "Nothing was proposed in this flow yet, or nothing more.".to_owned() } else { words },
         rows: replay.rows.iter().filter_map(|it| row(it, now)).collect(),
         next: replay.next.as_ref().map(|it| Line::new(it.token())),
     }

@@ -1,11 +1,12 @@
 //! Recorded proposals, judged by another policy: exactly as they were made, and without effect; on both databases.
 
+use std::collections::BTreeSet;
 use std::process::Command;
 
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;
-use crate::gateway::{Answer, Gateway, POLICY, SCHEMA, spawn_gateway};
+use crate::gateway::{Answer, Gateway, POLICY, SCHEMA, source, spawn_gateway};
 use crate::rules::Scene;
 
 const CALL: &str = "/v1/flows/payments/replays";
@@ -18,6 +19,7 @@ on_both! {
     what_cannot_be_told_is_unknown(super::policy_with("trust_initial = true\n", "trust_initial = true\non_violation = \"retry_once\"\n")),
     a_rollback_and_a_reaffirmation_are_judged_again(super::POLICY.to_owned()),
     what_was_only_observed_would_be_held(super::policy_with("trust_initial = true\n", "trust_initial = true\nmode = \"observe\"\n")),
+    what_the_gateway_stated_anew_is_no_proposal(super::POLICY.to_owned()),
     nothing_hidden_is_told_and_nothing_changes(super::POLICY.to_owned()),
 }
 
@@ -227,6 +229,20 @@ async fn what_was_only_observed_would_be_held(scene: Scene) {
     assert_eq!(outcomes(&rows(g, POLICY).await), [["differs", "observe", "hold"]]);
     let observing = policy_with("trust_initial = true\n", "trust_initial = true\nmode = \"observe\"\n");
     assert_eq!(outcomes(&rows(g, &observing).await), [["same", "observe", "observe"]]);
+}
+
+async fn what_the_gateway_stated_anew_is_no_proposal(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = g.thread().await;
+    let held = g.held(&thread).await;
+    let two = policy_with("need = 1", "need = 2");
+    g.service.activate_policy(&"tests".try_into().unwrap(), None, source(&two), BTreeSet::new()).await.unwrap();
+    countersign::worker::judge_again::run_once(&g.service).await.unwrap();
+    let told = g.decision(&held).await.expect(200);
+    assert!(told["superseded_by"].is_string(), "{told}");
+    let rows = rows(g, &two).await;
+    assert_eq!(outcomes(&rows), [["same", "hold", "hold"]]);
+    assert_eq!(rows[0]["transition"], held["transition"]);
 }
 
 async fn nothing_hidden_is_told_and_nothing_changes(scene: Scene) {

@@ -52,7 +52,14 @@ async fn only_who_oversees_tries_policies_on_what_was_recorded() {
     let told = eve.post("/replays", &fields).await;
     assert_eq!(told.status, 200, "{}", told.text);
     assert!(told.text.contains("Of 4 proposals 2 would end otherwise, and of 1 it cannot be told."), "{}", told.text);
-    for words in ["Would be rejected", "write_not_allowed", "<code class=\"path\">memo</code>", "Cannot be told", "Would be let through", "order-9003"] {
+    for words in [
+        "Would be rejected",
+        "write_not_allowed",
+        "<code class=\"path\">memo</code>",
+        "Cannot be told",
+        "Would be let through",
+        "order-9003",
+    ] {
         assert!(told.text.contains(words), "{words}: {}", told.text);
     }
     for hidden in ["4929", "4111"] {
@@ -96,6 +103,10 @@ async fn a_policy_is_tried_by_hand_without_scripts() {
     tab.follow("a[href='/replays']").await;
     tab.follow("a[href='/replays?flow=payments']").await;
     tab.press("Replay").await;
-    assert!(tab.text().await.contains("Of 4 proposals none would end otherwise, and of 1 it cannot be told."), "{}", tab.text().await);
+    assert!(
+        tab.text().await.contains("Of 4 proposals none would end otherwise, and of 1 it cannot be told."),
+        "{}",
+        tab.text().await
+    );
     browser.close().await;
 }

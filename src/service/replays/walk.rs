@@ -49,11 +49,19 @@ struct Past {
     version: u64,
     committed_nodes: BTreeSet<NodeId>,
     spent: Totals,
+    /// What the gateway itself stated anew because another policy was activated: no agent's proposal.
+    restated: Option<Digest>,
     /// The version as it was last needed.
     head: Option<Version>,
 }
 
 impl Past {
+    fn hear(&mut self, event: &Event) {
+        if event.kind == EventType::TransitionSuperseded {
+            self.restated = named(event, "by").ok();
+        }
+    }
+
     fn advance(&mut self, statement: &Statement) -> Result<()> {
         self.version = statement.version;
         self.committed_nodes.extend(statement.node.clone());
@@ -61,6 +69,12 @@ impl Past {
         self.spent = spent.ok_or(Error::Broken("what a statement says was used"))?;
         Ok(())
     }
+}
+
+/// A digest in an event's data.
+fn named(event: &Event, name: &str) -> Result<Digest> {
+    let text = event.data.get(name).and_then(|it| it.as_str()).ok_or(BROKEN)?;
+    Digest::try_from(text).map_err(|_| BROKEN)
 }
 
 /// A proposal as it is recorded.
@@ -137,6 +151,7 @@ impl Service {
             let alias = event_alias(&thread.id, seq);
             let event = self.reader(trial.keys).get_by_alias::<Event>(&alias).await?.ok_or(BROKEN)?.record;
             let (recorded, committed) = self.tells(trial, &event, &past, seen).await?;
+            past.hear(&event);
             if let Some(mut recorded) = recorded {
                 if seq <= EVENTS_BACK_MAX {
                     recorded.row.compared = self.tried(trial, &mut past, &recorded).await?;
@@ -161,13 +176,9 @@ impl Service {
         seen: Seen,
     ) -> Result<(Option<Recorded>, Option<Statement>)> {
         let keys = trial.keys;
-        let named = |name: &str| {
-            let text = event.data.get(name).and_then(|it| it.as_str()).ok_or(BROKEN)?;
-            Digest::try_from(text).map_err(|_| BROKEN)
-        };
         match event.kind {
             EventType::TransitionCommitted => {
-                let transition = self.transition(keys, named("transition")?).await?.record;
+                let transition = self.transition(keys, named(event, "transition")?).await?.record;
                 let statement = transition.statement.clone();
                 let was = match &transition.outcome {
                     Outcome::Committed { .. } => Some(Was::new(Became::Commit, [])),
@@ -182,15 +193,15 @@ impl Service {
                 Ok((recorded, Some(statement)))
             }
             EventType::TransitionHeld if seen == Seen::Wanted => {
-                let transition = self.transition(keys, named("transition")?).await?.record;
+                let transition = self.transition(keys, named(event, "transition")?).await?.record;
                 let hold = self.hold_of(keys, transition.digest).await?.ok_or(BROKEN)?.record;
                 let was = Was::new(Became::Hold, hold.reasons.into_iter().map(|it| it.code));
-                let asked = is_proposal(transition.statement.kind);
+                let asked = is_proposal(transition.statement.kind) && past.restated != Some(transition.digest);
                 let recorded = asked.then(|| Recorded::of_transition(transition, past, was)).transpose()?;
                 Ok((recorded, None))
             }
             EventType::TransitionRejected if seen == Seen::Wanted => {
-                let rejection = self.fetch::<Rejection>(keys, &named("identity")?.to_string()).await?;
+                let rejection = self.fetch::<Rejection>(keys, &named(event, "identity")?.to_string()).await?;
                 Ok((Some(Recorded::of_rejection(rejection.ok_or(BROKEN)?.record, past)), None))
             }
             _ => Ok((None, None)),
@@ -220,12 +231,12 @@ impl Service {
         };
         let around =
             Circumstances { tool: request.tool.as_ref(), usage, spent: Some(&past.spent), ..Circumstances::of(asker) };
-        let judgement = self.judged_again(trial, (row, request), &head, &around).await?;
+        let judgement = self.judged_by(trial, (row, request), &head, &around).await?;
         past.head = Some(head);
         Ok(row.was.compared(WouldBe::of(trial.candidate, trial.active, judgement)))
     }
 
-    async fn judged_again(
+    async fn judged_by(
         &self,
         trial: &Trial<'_>,
         (row, request): (&Replayed, &KeptRequest),

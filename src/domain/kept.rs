@@ -15,7 +15,7 @@ use super::transition::{Identity, patch_digest};
 /// Whoever sends what is turned away sends it for nothing: a request longer than this is not kept.
 pub const KEPT_BYTES_MAX: usize = 32 * 1024;
 
-/// A request that was turned away, as it was made. Nobody is shown it: it may hold what the policy hides.
+/// A request that was turned away, as it was made. Nobody is shown it: another policy may hide what is in it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeptRequest {

@@ -14,7 +14,7 @@ use crate::domain::json::canonical::canonical;
 use crate::domain::json::patch::Format;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::kept::KeptRequest;
-use crate::domain::policy::{Instruction, OnViolation, RejectCode, Violation, excerpt};
+use crate::domain::policy::{Instruction, OnViolation, RejectCode, Violation, excerpt, hides_nothing};
 use crate::domain::transition::{Rejection, patch_digest};
 use crate::domain::write::ResultError;
 
@@ -119,7 +119,6 @@ impl Service {
         }
         let instruction = because.instruction(asking.policy.on_violation(), before);
         let violations = because.told(instruction);
-        let request = proposal.kept();
         let hides = |(index, it): (usize, &Violation)| asking.policy.hides(&it.pointer).then_some(index);
         let content = proposal.ask.content();
         let rejection = Rejection {
@@ -136,7 +135,7 @@ impl Service {
             parent: Some(proposal.parent),
             counted,
             instruction,
-            request: request.text(),
+            request: kept(asking),
             at: now,
         };
         let mut draft = asking.draft(now);
@@ -146,6 +145,13 @@ impl Service {
         self.commit(draft.finish()).await?;
         Ok(Answer::Rejected(Refusal::of(rejection, &proposal.ask)))
     }
+}
+
+/// The request, to be judged again; not if it is long, nor if any of it is hidden.
+fn kept(asking: &Asking<'_>) -> Option<String> {
+    let kept = asking.proposal.kept();
+    let whole = hides_nothing(asking.policy, kept.format, &kept.content, kept.tool.as_ref());
+    whole.then(|| kept.text()).flatten()
 }
 
 /// What the event of a rejection says.

@@ -38,7 +38,7 @@ pub use crate::domain::json::size::StateLimits;
 pub use around::{Around, SupposedPrincipal};
 pub use cases::{CASES_MAX, Case, CaseError, Expected, read_cases};
 pub use error::{PolicyCode, PolicyError};
-pub use excerpt::excerpt;
+pub use excerpt::{excerpt, hides_nothing};
 pub use hiding::Hiding;
 pub use initial::{Initial, judge_initial};
 pub use judge::{judge, judge_for, judge_in};

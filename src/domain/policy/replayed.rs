@@ -108,7 +108,9 @@ impl Untold {
     /// The same in a sentence.
     pub const fn detail(self) -> &'static str {
         match self {
-            Self::NotKept => "the rejected request was too long to be kept, or is older than keeping them",
+            Self::NotKept => {
+                "the rejected request is not kept: it was too long, or held what was hidden, or is older than keeping them"
+            }
             Self::NotJudged => "it was turned away unread: its node had no tries left on that head",
             Self::NoAsker => "the token that asked is not there any more",
             Self::NobodyThen => {

@@ -12,15 +12,15 @@ use crate::rules::Scene;
 const CALL: &str = "/v1/flows/payments/replays";
 
 on_both! {
-    by_the_same_policy_everything_is_the_same(super::POLICY.to_owned()),
-    each_is_judged_on_its_own_head_and_after_what_had_committed_then(super::POLICY.to_owned()),
-    what_was_used_before_counts_and_what_is_said_along_is_judged(super::POLICY.to_owned()),
-    pages_together_are_the_whole(super::POLICY.to_owned()),
+    by_the_same_policy_everything_is_the_same(super::POLICY),
+    each_is_judged_on_its_own_head_and_after_what_had_committed_then(super::POLICY),
+    what_was_used_before_counts_and_what_is_said_along_is_judged(super::POLICY),
+    pages_together_are_the_whole(super::POLICY),
     what_cannot_be_told_is_unknown(super::policy_with("trust_initial = true\n", "trust_initial = true\non_violation = \"retry_once\"\n")),
-    a_rollback_and_a_reaffirmation_are_judged_again(super::POLICY.to_owned()),
+    a_rollback_and_a_reaffirmation_are_judged_again(super::POLICY),
     what_was_only_observed_would_be_held(super::policy_with("trust_initial = true\n", "trust_initial = true\nmode = \"observe\"\n")),
-    what_the_gateway_stated_anew_is_no_proposal(super::POLICY.to_owned()),
-    nothing_hidden_is_told_and_nothing_changes(super::POLICY.to_owned()),
+    what_the_gateway_stated_anew_is_no_proposal(super::POLICY),
+    nothing_hidden_is_told_and_nothing_changes(super::POLICY),
 }
 
 async fn sends(g: &Gateway, thread: &Value, body: Value) -> Answer {
@@ -260,9 +260,9 @@ async fn nothing_hidden_is_told_and_nothing_changes(scene: Scene) {
     for candidate in [&open, POLICY] {
         let rows = rows(g, candidate).await;
         assert_eq!(rows[0]["why"]["code"], "not_kept", "nothing hidden is kept to be judged again");
-        let places: Vec<_> =
-            rows[1]["would_be"]["errors"].as_array().unwrap().iter().map(|it| &it["pointer"]).collect();
-        assert_eq!(places, ["/is_admin", "/payment/card"]);
+        let errors = rows[1]["would_be"]["errors"].as_array().unwrap();
+        let places: BTreeSet<_> = errors.iter().map(|it| it["pointer"].as_str().unwrap()).collect();
+        assert_eq!(Vec::from_iter(places), ["/is_admin", "/payment/card"]);
         let told = Value::from(rows).to_string();
         for hidden in ["4999", "4111111111111111"] {
             assert!(!told.contains(hidden), "{told}");

@@ -170,12 +170,16 @@ impl WouldBe {
                 })
             },
             Judgement::Reject { violations } => {
-                let cut = |it: Violation| Violation { pointer: active.cut(&candidate.cut(&it.pointer)), ..it };
-                Self {
-                    codes: violations.iter().map(|it| it.code.as_str().to_owned()).collect(),
-                    errors: violations.into_iter().map(cut).collect(),
-                    ..nothing(Became::Reject)
+                let codes = violations.iter().map(|it| it.code.as_str().to_owned()).collect();
+                let mut errors: Vec<Violation> = Vec::with_capacity(violations.len());
+                for it in violations {
+                    let told = Violation { pointer: active.cut(&candidate.cut(&it.pointer)), ..it };
+                    // How many there are below something hidden is not told either.
+                    if !errors.contains(&told) {
+                        errors.push(told);
+                    }
                 }
+                Self { codes, errors, ..nothing(Became::Reject) }
             }
         }
     }

@@ -50,7 +50,8 @@ fn what_either_policy_hides_is_not_told() {
         super::super::tests::policy(&format!("[nodes.n]\nreads = [\"$\"]\n[redaction]\nhide = [{hidden:?}]"))
     };
     let (cards, names) = (hiding("card"), hiding("person"));
-    let request = json!({"card": {"number": "4111"}, "person": {"secret_name": 1}, "open": 1});
+    let request =
+        json!({"card": {"number": "4111"}, "person": {"secret_name": 1, "other": {"secret_name": 2}}, "open": 1});
     let told = WouldBe::of(&cards, &names, propose(&cards, &json!({}), Format::Merge, request));
     let places: Vec<_> = told.errors.iter().map(|it| it.pointer.to_string()).collect();
     assert_eq!(places, ["/card", "/open", "/person"]);

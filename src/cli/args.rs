@@ -14,15 +14,15 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::config::Flags;
-use crate::domain::id::{Jti, NodeId, ThreadId};
+use crate::domain::id::{FlowId, Jti, NodeId, ThreadId};
 use crate::domain::json::patch::Format;
 use crate::domain::keys::KeyUse;
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
 pub use access::{Token, TokenAdd, TokenRevoke, User, UserAdd, UserName};
 pub use guard::{Guard, GuardCommit, GuardCreate, GuardPayload, GuardTransition};
-pub use values::{Halted, Input, Scope};
-use values::{digest, format, input, key_use, label, moment, scope, secret};
+pub use values::{Halted, Input, Nodes, Scope};
+use values::{digest, format, input, key_use, label, moment, nodes, scope, secret};
 
 /// A gateway that holds what AI agents would write until people have signed exactly that.
 ///
@@ -114,6 +114,10 @@ pub enum Policy {
     /// Say what a policy would make of a patch, with no gateway and no effect.
     #[command(name = "what-if")]
     WhatIf(PolicyWhatIf),
+    /// Hold what a policy makes of supposed requests against what is expected, with no gateway and no effect.
+    Test(PolicyTest),
+    /// Judge the recorded proposals of a flow by a policy, and list what would change; nothing does.
+    Replay(PolicyReplay),
 }
 
 /// `policy check …`
@@ -131,6 +135,31 @@ pub struct PolicyActivate {
     /// The digest of an earlier policy whose heads may still be written; may be said several times.
     #[arg(long = "accept", value_name = "DIGEST", value_delimiter = ',', value_parser = digest)]
     pub accepts: Vec<String>,
+}
+
+/// `policy test …`
+#[derive(clap::Args, Debug)]
+pub struct PolicyTest {
+    /// The policy, in TOML; its schemas lie beside it.
+    pub file: PathBuf,
+    /// The cases: one JSON object a line.
+    pub cases: PathBuf,
+}
+
+/// `policy replay …`
+#[derive(clap::Args, Debug)]
+pub struct PolicyReplay {
+    /// The policy, in TOML; its schemas lie beside it.
+    pub file: PathBuf,
+    /// The flow, if it should not be the one that the policy names.
+    #[arg(long, value_name = "FLOW")]
+    pub flow: Option<FlowId>,
+    /// How many proposals at most.
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub limit: u32,
+    /// Where to go on, as the last line of an earlier answer says.
+    #[arg(long, value_name = "WHERE")]
+    pub after: Option<String>,
 }
 
 /// `policy what-if …`
@@ -156,6 +185,18 @@ pub struct PolicyWhatIf {
     /// What it would have taken, in JSON: tokens and cost.
     #[arg(long, value_name = "FILE")]
     pub usage: Option<PathBuf>,
+    /// Who would ask: the id of a token.
+    #[arg(long, value_name = "ID", requires = "owner")]
+    pub principal: Option<String>,
+    /// Whose token that is.
+    #[arg(long, value_name = "NAME", requires = "principal")]
+    pub owner: Option<String>,
+    /// The nodes of which something was committed in the thread, by commas; '' for none.
+    #[arg(long, value_name = "NODES", value_parser = nodes)]
+    pub committed_nodes: Option<Nodes>,
+    /// What each node has used in the thread before, in JSON: calls, tokens and cost by node.
+    #[arg(long, value_name = "FILE")]
+    pub totals: Option<PathBuf>,
 }
 
 /// `verify …`

@@ -1,4 +1,7 @@
-//! `policy check|activate|what-if`: a policy file, with the schemas that it names beside it.
+//! `policy check|activate|what-if|test|replay`: a policy file, with the schemas that it names beside it.
+
+mod cases;
+mod replay;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -14,9 +17,11 @@ use crate::config::{Config, ConfigError};
 use crate::domain::chain::hash::Digest;
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::parse::{Limits, parse};
-use crate::domain::policy::{Policy, PolicySource, RedactedChange, StateLimits, Supposed, Verdict, Warning, what_if};
+use crate::domain::policy::{
+    Around, Policy, PolicySource, RedactedChange, StateLimits, Supposed, SupposedPrincipal, Verdict, Warning, what_if,
+};
 use crate::domain::tool::Tool;
-use crate::domain::usage::{Malformed, Usage};
+use crate::domain::usage::{Malformed, Totals, Usage};
 use crate::service::error::Error;
 use crate::service::policies::Activation;
 
@@ -33,6 +38,8 @@ pub fn run(
         args::Policy::Check(check) => say_if_sound(&check.file, out),
         args::Policy::Activate(activate) => put_in_force(activate, &config()?, out),
         args::Policy::WhatIf(ask) => suppose(ask, out),
+        args::Policy::Test(test) => cases::run(test, out),
+        args::Policy::Replay(ask) => replay::run(ask, &config()?, out),
     }
 }
 
@@ -103,10 +110,8 @@ fn suppose(ask: &args::PolicyWhatIf, out: &mut Output<'_>) -> Result<Exit, CliEr
     if !state.is_object() {
         return Err(CliError::Given(format!("{}: a state is a JSON object", ask.state.display())));
     }
-    let tool = ask.tool.as_deref().map(|file| read_as(file, Tool::read)).transpose()?;
-    let usage = ask.usage.as_deref().map(|file| read_as(file, Usage::read)).transpose()?.unwrap_or_default();
-    let (tool, format) = (tool.as_ref(), ask.format);
-    let supposed = Supposed { state: &state, node: &ask.node, format, patch: &patch, tool, usage };
+    let around = around(ask)?;
+    let supposed = Supposed { state: &state, node: &ask.node, format: ask.format, patch: &patch, around: &around };
     let told = what_if(&policy, &supposed, &StateLimits::default());
     let mut text = told.outcome.as_str().to_owned();
     let reasons = told.reasons.iter().map(|it| it.text.clone());
@@ -119,6 +124,18 @@ fn suppose(ask: &args::PolicyWhatIf, out: &mut Output<'_>) -> Result<Exit, CliEr
     }
     out.answer(text, || json!(told))?;
     Ok(if told.outcome == Verdict::Commit { Exit::Yes } else { Exit::No })
+}
+
+fn around(ask: &args::PolicyWhatIf) -> Result<Around, CliError> {
+    let principal = ask.principal.as_deref().zip(ask.owner.as_deref());
+    let principal = principal.map(|(id, owner)| SupposedPrincipal::new(id, owner)).transpose();
+    Ok(Around {
+        principal: principal.map_err(|it| CliError::Given(format!("--principal: {}", it.detail)))?,
+        committed_nodes: ask.committed_nodes.as_ref().map(|it| it.0.clone()),
+        tool: ask.tool.as_deref().map(|file| read_as(file, Tool::read)).transpose()?,
+        usage: ask.usage.as_deref().map(|file| read_as(file, Usage::read)).transpose()?.unwrap_or_default(),
+        totals: ask.totals.as_deref().map(|file| read_as(file, Totals::read)).transpose()?,
+    })
 }
 
 fn read_as<T>(file: &Path, read: impl Fn(&Value) -> Result<T, Malformed>) -> Result<T, CliError> {

@@ -147,3 +147,78 @@ fn what_an_agent_wrote_cannot_act_on_a_terminal() {
     assert!(out.chars().all(|it| it == '\n' || it == '→' || it.is_ascii_graphic() || it == ' '), "{out:?}");
     assert!(out.contains("\\u202e") && out.contains("\\u001b"), "{out}");
 }
+
+#[test]
+fn who_asks_and_what_came_before_is_supposed_on_the_line() {
+    let (exit, out, _) = supposed(r#"{"note": "b"}"#, "--principal one --owner team --committed-nodes a,b");
+    assert_eq!((exit, out.lines().next()), (Exit::Yes, Some("commit")));
+    let folder = tempfile::tempdir().unwrap();
+    let ask = "policy what-if p --state s --patch q --node n";
+    for half in ["--principal one", "--owner team", "--committed-nodes a,,b"] {
+        let words = format!("countersign {ask} {half}");
+        assert!(Args::read(words.split_whitespace().map(OsString::from)).is_err(), "{half}");
+    }
+    let (exit, _, err) = line(folder.path(), &format!("{ask} --principal \u{7} --owner team"));
+    assert_eq!(exit, Exit::CouldNotTell, "{err}");
+}
+
+/// What `policy test` makes of cases.
+fn tested(policy: &str, cases: &str, rest: &str) -> (Exit, String, String) {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("policy.toml"), policy).unwrap();
+    std::fs::write(folder.path().join("cases.jsonl"), cases).unwrap();
+    let path = folder.path().display();
+    let (exit, out, err) = line(folder.path(), &format!("policy test {path}/policy.toml {path}/cases.jsonl {rest}"));
+    (exit, out.replace(&format!("{path}/"), ""), err.replace(&format!("{path}/"), ""))
+}
+
+const GOOD: &str = r#"{"name": "a note", "state": {}, "node": "planner", "patch": {"note": 1}, "expect": "commit"}
+{"name": "a user", "state": {}, "node": "planner", "patch": {"target_user_id": 1}, "expect": "hold", "codes": ["protected"]}
+"#;
+
+#[test]
+fn cases_that_agree_pass_and_those_that_do_not_are_told_in_a_line_each() {
+    let (exit, out, _) = tested(SUPPOSED, GOOD, "");
+    assert_eq!((exit, out.as_str()), (Exit::Yes, "2 passed, 0 failed\n"));
+    let bad = r#"{"name": "an \u202eadmin", "state": {}, "node": "planner", "patch": {"is_admin": 1}, "expect": "reject", "codes": ["schema"]}"#;
+    let (exit, out, _) = tested(SUPPOSED, &format!("{GOOD}{bad}"), "");
+    let told = concat!(
+        "FAILED \"an \\u202eadmin\": expected reject codes [\"schema\"], got reject codes [\"write_not_allowed\"]: ",
+        "write_not_allowed at \"/is_admin\": the node may not write this: its `writes` do not cover it\n2 passed, 1 failed\n",
+    );
+    assert_eq!((exit, out.as_str()), (Exit::No, told));
+    let (exit, out, _) = tested(SUPPOSED, &format!("{GOOD}{bad}"), "--json");
+    let answer: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((exit, &answer["passed"], &answer["failed"]), (Exit::No, &2.into(), &1.into()));
+    let failure = &answer["failures"][0];
+    assert_eq!((&failure["line"], &failure["got"]["outcome"]), (&3.into(), &"reject".into()));
+}
+
+#[test]
+fn what_is_not_understood_of_a_policy_or_its_cases_is_no_failure() {
+    for (policy, cases, says) in [
+        (SUPPOSED, "", "cases.jsonl: there is no case in it"),
+        (SUPPOSED, "{}", "cases.jsonl:1: a case has a name"),
+        (SUPPOSED, &format!("{GOOD}{}", GOOD.replace("\"node\"", "\"as\"")), "cases.jsonl:3: "),
+        ("flow = 1", GOOD, "policy.toml: "),
+    ] {
+        let (exit, out, err) = tested(policy, cases, "");
+        assert_eq!(exit, Exit::CouldNotTell);
+        assert!(format!("{out}{err}").contains(says), "{out}{err}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("p.toml"), SUPPOSED).unwrap();
+    let path = folder.path().display();
+    let (exit, _, err) = line(folder.path(), &format!("policy test {path}/p.toml {path}/nowhere.jsonl"));
+    assert!(exit == Exit::CouldNotTell && err.contains("cannot read"), "{err}");
+}
+
+#[test]
+fn a_replay_makes_no_database_to_look_at() {
+    let data = tempfile::tempdir().unwrap();
+    let policy = data.path().join("p.toml");
+    std::fs::write(&policy, SUPPOSED).unwrap();
+    let (exit, out, err) = line(data.path(), &format!("policy replay {}", policy.display()));
+    assert!((exit, out.as_str()) == (Exit::CouldNotTell, "") && err.contains("there is no database"), "{err}");
+    assert_eq!(std::fs::read_dir(data.path()).unwrap().count(), 1);
+}

@@ -8,6 +8,7 @@ pub mod flow;
 pub mod guard;
 pub mod id;
 pub mod json;
+pub mod kept;
 pub mod keys;
 pub mod policy;
 pub mod review;

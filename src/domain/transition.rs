@@ -209,6 +209,10 @@ pub struct Rejection {
     /// What the node was told to do.
     #[serde(default)]
     pub instruction: Option<Instruction>,
+    /// The text of a [`super::kept::KeptRequest`], if it is short enough and nothing in it was hidden.
+    /// Shown to nobody.
+    #[serde(default)]
+    pub request: Option<String>,
     /// When.
     pub at: Timestamp,
 }

@@ -46,6 +46,15 @@ pub struct Malformed {
     pub detail: &'static str,
 }
 
+impl Malformed {
+    /// The same, where that part stands below a place.
+    #[must_use]
+    pub fn below(self, at: &Pointer) -> Self {
+        let pointer = self.pointer.tokens().fold(at.clone(), |above, token| above.child(&token));
+        Self { pointer, ..self }
+    }
+}
+
 /// What has been used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -161,12 +170,49 @@ impl Spent {
         }
     }
 
+    /// Reads `{calls?, tokens?, cost?}`.
+    fn read(value: &Value) -> Result<Self, Malformed> {
+        let root = Pointer::root();
+        let Value::Object(members) = value else {
+            return Err(Malformed {
+                pointer: root,
+                detail: "what was used is an object with `calls`, `tokens` and `cost`",
+            });
+        };
+        let mut rest = members.clone();
+        let calls = match rest.remove("calls") {
+            Some(calls) => calls.as_u64().filter(|it| *it <= TOKENS_MAX).ok_or(Malformed {
+                pointer: root.child("calls"),
+                detail: "calls are a whole number, from 0 to a million million",
+            })?,
+            None => 0,
+        };
+        Ok(Self::default().with(calls, Usage::read(&Value::Object(rest))?))
+    }
+
     fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
 }
 
 impl Totals {
+    /// Reads what each node is supposed to have used: `{node: {calls?, tokens?, cost?}}`.
+    pub fn read(value: &Value) -> Result<Self, Malformed> {
+        let root = Pointer::root();
+        let Value::Object(members) = value else {
+            return Err(Malformed { pointer: root, detail: "totals are an object with what each node has used" });
+        };
+        let mut totals = BTreeMap::new();
+        for (name, used) in members {
+            let at = root.child(name);
+            let node = NodeId::try_from(name.as_str())
+                .map_err(|_| Malformed { pointer: at.clone(), detail: "this is not the name of a node" })?;
+            let spent = Spent::read(used).map_err(|it| it.below(&at))?;
+            totals.insert(node, spent);
+        }
+        Ok(Self(totals))
+    }
+
     /// What a node has used.
     pub fn of_node(&self, node: &NodeId) -> Spent {
         self.0.get(node).copied().unwrap_or_default()

@@ -22,6 +22,7 @@ pub mod receipts;
 pub mod recorder;
 pub mod refusals;
 pub mod rejections;
+pub mod replays;
 pub mod review_page;
 mod stating;
 pub mod stops;

@@ -19,6 +19,7 @@ use crate::domain::flow::Mode;
 use crate::domain::id::{NodeId, ThreadId};
 use crate::domain::json::patch::{Format, Patch};
 use crate::domain::json::pointer::Pointer;
+use crate::domain::kept::KeptRequest;
 use crate::domain::keys::Keys;
 use crate::domain::policy::{
     Asker, Circumstances, Judgement, Policy, Reason, RejectCode, Request, RequestKind, Violation, judge_in, unreadable,
@@ -26,7 +27,7 @@ use crate::domain::policy::{
 use crate::domain::thread::Thread;
 use crate::domain::time::Timestamp;
 use crate::domain::tool::Tool;
-use crate::domain::transition::{Identity, Outcome, Transition, patch_digest};
+use crate::domain::transition::{Outcome, Transition};
 use crate::domain::usage::Usage;
 use crate::domain::write::ResultError;
 use crate::store::change::Draft;
@@ -121,6 +122,18 @@ impl Proposal {
             tool: transition.tool.clone(),
             usage: statement.usage.as_ref().map_or(Some(Usage::default()), |it| Usage::read(it).ok())?,
         })
+    }
+
+    /// The request as it can be judged again.
+    pub(super) fn kept(&self) -> KeptRequest {
+        KeptRequest {
+            kind: self.ask.kind(),
+            format: self.ask.format(),
+            content: self.ask.content(),
+            attempt: self.attempt,
+            tool: self.tool.clone(),
+            usage: self.usage.stated(),
+        }
     }
 }
 
@@ -223,10 +236,10 @@ impl Service {
             committed_nodes: &asking.standing.thread.record.committed_nodes,
         };
         let around = Circumstances {
-            asker: Some(asker),
             tool: proposal.tool.as_ref(),
             usage: proposal.usage,
             spent: Some(&asking.standing.thread.record.spent),
+            ..Circumstances::of(asker)
         };
         Ok(judge_in(policy, &head.state, &request, &around, self.limits()))
     }
@@ -336,18 +349,7 @@ impl<'a> Asking<'a> {
 }
 
 pub(super) fn identity_of(token: &Stored<Token>, proposal: &Proposal) -> Digest {
-    Identity {
-        thread: &proposal.thread,
-        parent: Some(proposal.parent),
-        node: Some(&proposal.node),
-        principal: &token.record.principal(),
-        kind: proposal.ask.kind(),
-        format: proposal.ask.format(),
-        patch: patch_digest(&proposal.ask.content()),
-        attempt: proposal.attempt,
-        tool: proposal.tool.as_ref(),
-    }
-    .digest()
+    proposal.kept().identity(&proposal.thread, proposal.parent, &proposal.node, &token.record.principal())
 }
 
 fn check_words(proposal: &Proposal) -> Result<()> {

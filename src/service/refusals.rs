@@ -13,7 +13,8 @@ use crate::domain::id::NodeId;
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::patch::Format;
 use crate::domain::json::pointer::Pointer;
-use crate::domain::policy::{Instruction, OnViolation, RejectCode, Violation, excerpt};
+use crate::domain::kept::KeptRequest;
+use crate::domain::policy::{Instruction, OnViolation, RejectCode, Violation, excerpt, hides_nothing};
 use crate::domain::transition::{Rejection, patch_digest};
 use crate::domain::write::ResultError;
 
@@ -134,6 +135,7 @@ impl Service {
             parent: Some(proposal.parent),
             counted,
             instruction,
+            request: kept(asking),
             at: now,
         };
         let mut draft = asking.draft(now);
@@ -145,6 +147,13 @@ impl Service {
     }
 }
 
+/// The request, to be judged again; not if it is long, nor if any of it is hidden.
+fn kept(asking: &Asking<'_>) -> Option<String> {
+    let kept = asking.proposal.kept();
+    let whole = hides_nothing(asking.policy, kept.format, &kept.content, kept.tool.as_ref());
+    whole.then(|| kept.text()).flatten()
+}
+
 /// What the event of a rejection says.
 pub(super) fn event_data(rejection: &Rejection) -> Value {
     let codes: BTreeSet<&str> = rejection.errors.iter().map(|it| it.code.as_str()).collect();
@@ -154,6 +163,13 @@ pub(super) fn event_data(rejection: &Rejection) -> Value {
     });
     if let Some(tool) = &rejection.tool {
         data["tool"] = json!(tool);
+    }
+    // Nothing of what was asked for is told but what its identity does not cover.
+    if let Some(kept) = rejection.request.as_deref() {
+        data["kept"] = json!(true);
+        if let Some(usage) = KeptRequest::read(kept).and_then(|it| it.usage) {
+            data["usage"] = usage;
+        }
     }
     data
 }

@@ -39,6 +39,9 @@ const fn person(method: &'static str, route: &'static str, people: &'static [Per
 
 const EVERYBODY: &[PersonRole] = &[PersonRole::Reviewer, PersonRole::Admin, PersonRole::Auditor];
 
+/// Who may ask a policy of their own about what was recorded: its rules can ask about what pages hide.
+const OVERSEERS: &[PersonRole] = &[PersonRole::Admin, PersonRole::Auditor];
+
 /// Every route that asks who calls. A route that is not here lets nobody in.
 pub const TABLE: &[Rule] = &[
     machine("POST", "/v1/threads", &[Host]),
@@ -65,6 +68,7 @@ pub const TABLE: &[Rule] = &[
     machine("GET", "/v1/amendments/{amendment}", &[Admin, Auditor]),
     machine("POST", "/v1/amendments/{amendment}/cancellation", &[Admin]),
     machine("POST", "/v1/flows/{flow}/judgements", &[Admin, Auditor]),
+    machine("POST", "/v1/flows/{flow}/replays", &[Admin, Auditor]),
     person("GET", "/", EVERYBODY),
     person("GET", "/reviews/{review}", EVERYBODY),
     person("POST", "/reviews/{review}/decision", &[PersonRole::Reviewer]),
@@ -76,6 +80,8 @@ pub const TABLE: &[Rule] = &[
     person("GET", "/policies", EVERYBODY),
     person("GET", "/amendments/{amendment}", EVERYBODY),
     person("POST", "/amendments/{amendment}/decision", &[PersonRole::Reviewer]),
+    person("GET", "/replays", OVERSEERS),
+    person("POST", "/replays", OVERSEERS),
     person("POST", "/sign-out", EVERYBODY),
 ];
 

@@ -18,6 +18,7 @@ mod roles;
 #[macro_use]
 mod rules;
 mod amendments;
+mod replays;
 mod supposed;
 mod taking_back;
 mod time;

@@ -44,6 +44,7 @@ const MAY: &[(&str, &str, &[&str])] = &[
     ("GET", "/v1/amendments/{amendment}", &[ADMIN, AUDITOR]),
     ("POST", "/v1/amendments/{amendment}/cancellation", &[ADMIN]),
     ("POST", "/v1/flows/{flow}/judgements", &[ADMIN, AUDITOR]),
+    ("POST", "/v1/flows/{flow}/replays", &[ADMIN, AUDITOR]),
 ];
 
 fn token_of<'a>(g: &'a Gateway, role: &str) -> &'a str {

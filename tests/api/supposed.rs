@@ -46,3 +46,48 @@ async fn a_candidate_is_judged_by_instead_of_the_active_policy() {
     let no_state = g.post(CALL, &g.admin, json!({"state": [], "node": "planner", "patch": {}})).await;
     assert_eq!((no_state.status, no_state.code()), (400, "malformed"));
 }
+
+#[tokio::test]
+async fn who_asks_and_what_came_before_can_be_supposed() {
+    let g = spawn_gateway().await;
+    let rules = r#"
+flow = "payments"
+[nodes.planner]
+reads = ["$"]
+writes = ["$"]
+[budgets.node]
+calls = 2
+[tools]
+allow = ["crm.find"]
+[[rules]]
+when = "principal.owner != 'platform' || principal.id != 'one' || !('parser' in thread.committed_nodes)"
+then = "deny"
+reason = "not so"
+"#;
+    let ask = |more: Value| {
+        let mut ask = json!({"state": {}, "node": "planner", "patch": {"a": 1}, "policy": rules});
+        ask.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let g = &g;
+        async move { g.post(CALL, &g.auditor, ask).await }
+    };
+    let principal = json!({"id": "one", "owner": "platform"});
+    let told = ask(json!({"principal": principal, "committed_nodes": ["parser"]})).await.expect(200);
+    assert_eq!(told["outcome"], "commit");
+    let other = json!({"principal": {"id": "one", "owner": "others"}, "committed_nodes": ["parser"]});
+    assert_eq!(ask(other).await.expect(200)["errors"][0]["code"], "rule_denied");
+    for left_open in [json!({}), json!({"principal": principal}), json!({"committed_nodes": ["parser"]})] {
+        let told = ask(left_open).await.expect(200);
+        assert_eq!(told["errors"][0]["code"], "rule_error");
+        assert!(told["errors"][0]["detail"].as_str().unwrap().ends_with("not supposed here"), "{told}");
+    }
+    let calls = |calls: u64| {
+        json!({
+            "principal": principal, "committed_nodes": ["parser"], "totals": {"planner": {"calls": calls}},
+            "tool": {"name": "crm.find", "arguments": {}},
+        })
+    };
+    assert_eq!(ask(calls(1)).await.expect(200)["outcome"], "commit");
+    assert_eq!(ask(calls(2)).await.expect(200)["errors"][0]["code"], "budget");
+    let wrong = ask(json!({"principal": {"id": "one"}})).await;
+    assert_eq!((wrong.status, &wrong.body["errors"][0]["pointer"]), (400, &json!("/principal")));
+}

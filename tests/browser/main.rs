@@ -12,4 +12,5 @@ mod inert;
 mod journey;
 mod person;
 mod proof;
+mod replays;
 mod screens;

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use countersign::domain::account::PersonRole;
 use serde_json::json;
 
 use crate::amendments::amended;
@@ -168,6 +169,28 @@ async fn a_mismatch_and_a_doubt_can_be_looked_at() {
     tab.press_only("Approve").await;
     tab.verdict("match").await;
     album.take(&tab, "review-mismatch").await;
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_replay_can_be_looked_at() {
+    let gateway = spawn_gateway().await;
+    let payments = gateway.payments().await;
+    crate::replays::history(&gateway, &payments).await;
+    turned_away(&gateway, &payments).await;
+    gateway.person("eve", PersonRole::Auditor, &[]).await;
+    let album = Album::new();
+    let browser = Chromium::open().await;
+    let tab = browser.tab(&gateway).await;
+    tab.sign_in("eve").await;
+    tab.goto("/what-if").await;
+    album.take(&tab, "what-if-overseer").await;
+    tab.goto("/replays").await;
+    album.take(&tab, "replays").await;
+    tab.fill("Policy to try", &crate::replays::candidate()).await;
+    tab.press("Replay").await;
+    assert!(tab.text().await.contains("would end otherwise"), "{}", tab.text().await);
+    album.take(&tab, "replays-told").await;
     browser.close().await;
 }
 

@@ -93,7 +93,6 @@ const UNSEEN: &[(&str, &str)] = &[
     ("rejections.errors.*.pointer", "what was rejected is inert; its event repeats node, patch and codes only"),
     ("rejections.excerpt", "what was rejected is inert; its event repeats node, patch and codes only"),
     ("rejections.flow", "what was rejected is inert; its event repeats node, patch and codes only"),
-    ("rejections.principal", "what was rejected is inert; its event repeats node, patch and codes only"),
     ("sessions.created_at", "when it was made decides nothing"),
     ("sessions.expires_at", "its event does not say until when"),
     ("states.content.named.*", "it adds to what counts as set; the root is signed"),
@@ -378,6 +377,22 @@ fn removed_and_renumbered(bench: &mut Bench) -> BTreeSet<&'static str> {
 }
 
 /// What no single leaf tells.
+fn another_request(bench: &mut Bench) {
+    let rejected = bench.pick(Table::Rejections, |it| it.body["request"].is_string());
+    for (member, other, finding) in [
+        ("usage", json!({"tokens": 1}), "it is not the rejection that an event tells"),
+        ("content", json!({}), "the request that it keeps is not the one it rejects"),
+        ("tool", json!(null), "the request that it keeps is not the one it rejects"),
+    ] {
+        let mut request: Value = serde_json::from_str(rejected.body["request"].as_str().unwrap()).unwrap();
+        assert_ne!(request[member], other, "{request}");
+        request[member] = other;
+        let mut body = rejected.body.clone();
+        body["request"] = json!(request.to_string());
+        bench.instead(Table::Rejections, &rejected, &body, finding);
+    }
+}
+
 fn put_together(bench: &mut Bench) {
     let keys = std::sync::Arc::clone(&bench.keys);
     let key = keys.row();
@@ -513,6 +528,7 @@ fn whatever_is_changed_and_sealed_again_is_found_and_every_finding_is_made_once(
     let mut bench = Bench::on(folder.path());
     assert_eq!(bench.findings(), [""; 0], "the history itself is sound");
     let uncounted = removed_and_renumbered(&mut bench);
+    another_request(&mut bench);
     put_together(&mut bench);
     amended(&mut bench);
     signed_again(&mut bench);

@@ -1,12 +1,13 @@
 //! What stands on a line, read once into its final type. Each refusal says what would be right.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
 
 use crate::domain::account::{MachineRole, PersonRole};
 use crate::domain::guard::Dialect;
-use crate::domain::id::FlowId;
+use crate::domain::id::{FlowId, NodeId};
 use crate::domain::json::patch::Format;
 use crate::domain::keys::KeyUse;
 use crate::domain::secret::Secret;
@@ -40,6 +41,10 @@ pub enum Halted {
     /// No writer is let through.
     Verifying,
 }
+
+/// Names of nodes, by commas; none in an empty text.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Nodes(pub BTreeSet<NodeId>);
 
 /// Names and reasons are a line in a log or on a page.
 const LABEL_CHARS_MAX: usize = 200;
@@ -76,6 +81,12 @@ pub(super) fn scope(text: &str) -> Result<Scope, String> {
         "all" => Ok(Scope::All),
         flow => FlowId::try_from(flow).map(Scope::Flow).map_err(|refused| refused.to_string()),
     }
+}
+
+pub(super) fn nodes(text: &str) -> Result<Nodes, String> {
+    let names = text.split(',').map(str::trim).filter(|_| !text.trim().is_empty());
+    let read = names.map(|it| NodeId::try_from(it).map_err(|refused| refused.to_string()));
+    read.collect::<Result<_, _>>().map(Nodes)
 }
 
 pub(super) fn digest(text: &str) -> Result<String, String> {

@@ -4,9 +4,11 @@
 use serde_json::{Map, Value};
 
 use super::model::Policy;
+use super::redact::{RedactedLeaf, shown_arguments};
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::patch::Format;
 use crate::domain::json::pointer::Pointer;
+use crate::domain::tool::Tool;
 
 /// How much of a rejected request is kept to look at.
 pub const EXCERPT_CHARS_MAX: usize = 2_000;
@@ -19,16 +21,26 @@ const CUT: char = '…';
 
 /// The beginning of the request's canonical text.
 pub fn excerpt(policy: &Policy, format: Format, request: &Value) -> String {
-    let shown = match (format, request) {
+    let text = canonical(&shown(policy, format, request));
+    match text.char_indices().nth(EXCERPT_CHARS_MAX) {
+        Some((end, _)) => format!("{}{CUT}", &text[..end]),
+        None => text,
+    }
+}
+
+/// Whether nothing of a request is hidden, so that it may be kept as it is.
+pub fn hides_nothing(policy: &Policy, format: Format, request: &Value, tool: Option<&Tool>) -> bool {
+    let hidden = |it: &RedactedLeaf| matches!(it, RedactedLeaf::Hidden { .. });
+    let of_tool = tool.is_some_and(|it| shown_arguments(policy, it).iter().any(hidden));
+    !of_tool && shown(policy, format, request) == *request
+}
+
+fn shown(policy: &Policy, format: Format, request: &Value) -> Value {
+    match (format, request) {
         (Format::JsonPatch, Value::Array(operations)) => {
             Value::Array(operations.iter().map(|it| operation(policy, it)).collect())
         }
         _ => without_hidden(policy, request, &Pointer::root()),
-    };
-    let text = canonical(&shown);
-    match text.char_indices().nth(EXCERPT_CHARS_MAX) {
-        Some((end, _)) => format!("{}{CUT}", &text[..end]),
-        None => text,
     }
 }
 

@@ -47,7 +47,7 @@ pub fn judge_for(
     asker: Asker<'_>,
     limits: &StateLimits,
 ) -> Judgement {
-    judge_in(policy, before, request, &Circumstances { asker: Some(asker), ..Circumstances::default() }, limits)
+    judge_in(policy, before, request, &Circumstances::of(asker), limits)
 }
 
 /// Judges one request with all that is known around it.

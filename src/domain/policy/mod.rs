@@ -5,8 +5,10 @@
 //! judged alike, and told alike.
 
 mod alike;
+mod around;
 mod bounds;
 mod budget;
+mod cases;
 mod claims;
 mod compile;
 mod detect;
@@ -20,6 +22,7 @@ mod model;
 mod outcome;
 mod patterns;
 mod redact;
+mod replayed;
 mod request;
 mod rules;
 mod shape;
@@ -33,15 +36,18 @@ mod violation;
 mod what_if;
 
 pub use crate::domain::json::size::StateLimits;
+pub use around::{Around, SupposedPrincipal};
+pub use cases::{CASES_MAX, Case, CaseError, Expected, read_cases};
 pub use error::{PolicyCode, PolicyError};
-pub use excerpt::excerpt;
+pub use excerpt::{excerpt, hides_nothing};
 pub use hiding::Hiding;
 pub use initial::{Initial, judge_initial};
 pub use judge::{judge, judge_for, judge_in};
 pub use model::{Amending, Approval, Comment, Covers, NodePolicy, Policy, Stage};
 pub use patterns::Patterns;
 pub use redact::{Effect, RedactedChange, RedactedLeaf, True, readable_leaves, redacted, redacted_by, shown_arguments};
-pub use request::{Asker, Circumstances, Request, RequestKind};
+pub use replayed::{Became, Compared, Untold, Was, WouldBe};
+pub use request::{Asker, Circumstances, Principal, Request, RequestKind};
 pub use source::PolicySource;
 pub use verdict::{Audience, Judgement, Reason, ReasonCode, RejectCode, Violation, Warning};
 pub use view::{changed_for, diff_for, project};

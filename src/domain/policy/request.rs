@@ -18,6 +18,15 @@ pub struct Request<'a> {
     pub kind: RequestKind<'a>,
 }
 
+/// Who asks.
+#[derive(Clone, Copy, Debug)]
+pub struct Principal<'a> {
+    /// The immutable id of the token or account.
+    pub id: &'a str,
+    /// The person or team whose it is.
+    pub owner: &'a str,
+}
+
 /// What rules can ask about who asks, and about what came before in the thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Asker<'a> {
@@ -34,13 +43,23 @@ pub struct Asker<'a> {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Circumstances<'a> {
     /// Who asks; nobody in particular, where a request is only supposed.
-    pub asker: Option<Asker<'a>>,
+    pub principal: Option<Principal<'a>>,
+    /// The nodes of which something was committed in the thread.
+    pub committed_nodes: Option<&'a BTreeSet<NodeId>>,
     /// The tool that is called along with it.
     pub tool: Option<&'a Tool>,
     /// What it took.
     pub usage: Usage,
     /// What was used in the thread before; nothing, if left out.
     pub spent: Option<&'a Totals>,
+}
+
+impl<'a> Circumstances<'a> {
+    /// Those of one asker in one thread.
+    pub fn of(asker: Asker<'a>) -> Self {
+        let Asker { principal: id, owner, committed_nodes } = asker;
+        Self { principal: Some(Principal { id, owner }), committed_nodes: Some(committed_nodes), ..Self::default() }
+    }
 }
 
 /// The kinds differ in what they carry, in whether they are always held, and in what they may touch.

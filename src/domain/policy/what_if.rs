@@ -3,18 +3,17 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use super::around::Around;
 use super::judge::judge_in;
 use super::model::Policy;
 use super::redact::{RedactedChange, redacted};
-use super::request::{Circumstances, Request, RequestKind};
+use super::request::{Request, RequestKind};
 use super::verdict::{Judgement, Reason, RejectCode, Violation, Warning};
 use crate::domain::chain::hash::Digest;
 use crate::domain::id::NodeId;
 use crate::domain::json::patch::{Format, Patch};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::json::size::StateLimits;
-use crate::domain::tool::Tool;
-use crate::domain::usage::Usage;
 
 /// A state that may be thought up, and what a node would ask on it.
 #[derive(Clone, Debug)]
@@ -27,10 +26,8 @@ pub struct Supposed<'a> {
     pub format: Format,
     /// For what.
     pub patch: &'a Value,
-    /// The tool that would be called along with it.
-    pub tool: Option<&'a Tool>,
-    /// What it would have taken. Nothing counts as used before.
-    pub usage: Usage,
+    /// Who would ask, with what along with it, after what.
+    pub around: &'a Around,
 }
 
 /// What would become of it.
@@ -68,8 +65,7 @@ pub fn what_if(policy: &Policy, supposed: &Supposed<'_>, limits: &StateLimits) -
     let judgement = match Patch::read(supposed.format, supposed.patch.clone()) {
         Ok(patch) => {
             let request = Request { node: supposed.node, kind: RequestKind::Propose { patch: &patch } };
-            let around = Circumstances { tool: supposed.tool, usage: supposed.usage, ..Circumstances::default() };
-            judge_in(policy, supposed.state, &request, &around, limits)
+            judge_in(policy, supposed.state, &request, &supposed.around.circumstances(), limits)
         }
         Err(error) => unreadable(error.pointer()),
     };

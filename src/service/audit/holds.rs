@@ -12,10 +12,11 @@ use crate::domain::chain::receipt::{Denial, Receipt};
 use crate::domain::chain::statement::Statement;
 use crate::domain::event::EventType;
 use crate::domain::flow::ReceiptRow;
+use crate::domain::kept::KeptRequest;
 use crate::domain::keys::{KeyState, KeyUse};
 use crate::domain::review::{Hold, HoldState, Verdict};
 use crate::domain::thread::Thread;
-use crate::domain::transition::{EndWord, Outcome};
+use crate::domain::transition::{EndWord, Outcome, Rejection};
 use crate::service::holds::{end_data, stages_of};
 use crate::service::refusals::{count, event_data};
 use crate::service::transitions::with_warnings;
@@ -235,9 +236,11 @@ impl Audit<'_> {
             self.expect(
                 same && stored.revision == 1,
                 Table::Rejections,
-                id,
+                &id,
                 "it is not the rejection that an event tells",
             );
+            let kept = row.request.as_deref().is_none_or(|text| is_kept(row, text));
+            self.expect(kept, Table::Rejections, id, "the request that it keeps is not the one it rejects");
         }
         let same = violations == thread.violations;
         self.expect(same, Table::Threads, &thread.id, "it does not count the violations on its head");
@@ -245,6 +248,12 @@ impl Audit<'_> {
             self.note(Table::Rejections, id, "an event tells it, and its row is gone");
         }
     }
+}
+
+/// Whether what is kept of a request is the request that was turned away.
+fn is_kept(row: &Rejection, text: &str) -> bool {
+    let kept = KeptRequest::read(text).zip(row.parent);
+    kept.is_some_and(|(it, parent)| it.identity(&row.thread, parent, &row.node, &row.principal) == row.identity)
 }
 
 const fn end_of(state: &HoldState) -> Option<EventType> {

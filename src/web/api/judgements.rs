@@ -10,10 +10,10 @@ use utoipa::ToSchema;
 
 use super::body::{self, Bytes};
 use super::problem::Problem;
-use super::transitions::read_along;
 use crate::domain::id::{FlowId, NodeId};
 use crate::domain::json::patch::Format;
-use crate::domain::policy::{PolicySource, Supposed};
+use crate::domain::policy::{Around, PolicySource, Supposed};
+use crate::service::error::Error;
 use crate::web::app::App;
 use crate::web::auth::Machine;
 
@@ -34,6 +34,18 @@ pub struct Suppose {
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     pub format: Option<Format>,
+    /// Who would ask: `{id, owner}`. If left out, a rule that asks about it has no answer.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub principal: Option<Value>,
+    /// The nodes of which something was committed in the thread before. If left out, as above.
+    #[serde(default)]
+    #[schema(value_type = Option<Vec<String>>)]
+    pub committed_nodes: Option<Value>,
+    /// What each node has used in the thread before: `{node: {calls, tokens, cost}}`; nothing, if left out.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub totals: Option<Value>,
     /// The tool that would be called along with it: `{name, arguments}`.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
@@ -64,9 +76,16 @@ pub async fn judge(
         let ask: Suppose = body::read(&app, &bytes)?;
         let candidate = ask.policy.map(|text| PolicySource { text, schemas: ask.schemas });
         let format = ask.format.unwrap_or_default();
-        let (tool, usage) = read_along(ask.tool.as_ref(), ask.usage.as_ref())?;
-        let supposed =
-            Supposed { state: &ask.state, node: &ask.node, format, patch: &ask.patch, tool: tool.as_ref(), usage };
+        let around = [
+            ("principal", ask.principal),
+            ("committed_nodes", ask.committed_nodes),
+            ("tool", ask.tool),
+            ("usage", ask.usage),
+            ("totals", ask.totals),
+        ];
+        let mut said = around.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
+        let around = Around::take(&mut said).map_err(|it| Error::invalid(it.pointer.as_str(), it.detail))?;
+        let supposed = Supposed { state: &ask.state, node: &ask.node, format, patch: &ask.patch, around: &around };
         Ok(HttpResponse::Ok().json(app.service.what_if(&flow, candidate.as_ref(), &supposed).await?))
     };
     done.await.map_err(|error| Problem::of(&request, error))

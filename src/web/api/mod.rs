@@ -7,6 +7,7 @@ pub mod judgements;
 pub mod open;
 pub mod problem;
 pub mod rejections;
+pub mod replays;
 pub mod threads;
 pub mod transitions;
 pub mod writes;
@@ -50,6 +51,7 @@ use crate::web::auth::Machine;
         open::livez,
         open::readyz,
         judgements::judge,
+        replays::replay,
         rejections::list,
         open::events,
     )
@@ -84,6 +86,7 @@ pub fn routes(config: &mut ServiceConfig) {
         .route("/v1/amendments/{amendment}", get().to(amendments::read))
         .route("/v1/amendments/{amendment}/cancellation", post().to(amendments::cancel))
         .route("/v1/flows/{flow}/judgements", post().to(judgements::judge))
+        .route("/v1/flows/{flow}/replays", post().to(replays::replay))
         .route("/.well-known/jwks.json", get().to(open::jwks))
         .route("/openapi.json", get().to(open::openapi))
         .route("/livez", get().to(open::livez))

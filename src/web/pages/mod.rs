@@ -13,6 +13,7 @@ pub mod nonce;
 pub mod parts;
 pub mod policies;
 pub mod rejections;
+pub mod replays;
 pub mod review;
 pub mod revocation;
 pub mod set_up;
@@ -75,6 +76,16 @@ pub fn routes(cfg: &mut ServiceConfig) {
             web::resource("/amendments/{amendment}/decision")
                 .route(web::get().to(amendment::back))
                 .route(web::post().to(amendment::submit)),
+        )
+        .service(
+            web::resource("/replays")
+                .app_data(
+                    web::FormConfig::default()
+                        .limit(STATE_FORM_BYTES_MAX)
+                        .error_handler(|_, request| Failure::unreadable(request).into()),
+                )
+                .route(web::get().to(replays::show))
+                .route(web::post().to(replays::submit)),
         )
         .service(web::resource("/rejections").route(web::get().to(rejections::show)));
 }

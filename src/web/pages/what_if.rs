@@ -1,6 +1,6 @@
 //! `GET` and `POST /what-if`: what a flow's policy would make of a patch, with no effect.
 
-use actix_web::http::StatusCode;
+use actix_web::http::{Method, StatusCode};
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use serde::Deserialize;
@@ -17,10 +17,11 @@ use crate::domain::id::{FlowId, NodeId};
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::parse::{Limits, parse};
 use crate::domain::json::patch::Format;
-use crate::domain::policy::{RedactedChange, Supposed, Verdict, WhatIf};
-use crate::domain::usage::Usage;
+use crate::domain::policy::{Around, RedactedChange, Supposed, Verdict, WhatIf};
+use crate::domain::usage::Malformed;
 use crate::service::error::{Error, Result};
 use crate::web::app::App;
+use crate::web::roles::{self, Caller};
 
 /// Changes that are listed.
 const CHANGES_SHOWN: usize = 200;
@@ -35,6 +36,7 @@ pub struct WhatIfFields {
     format: String,
     state: String,
     patch: String,
+    around: String,
 }
 
 /// `GET /what-if`.
@@ -69,9 +71,8 @@ async fn judged(app: &App, form: &WhatIfFields) -> Result<std::result::Result<Wh
         Ok(asked) => asked,
         Err(problem) => return Ok(Err(problem)),
     };
-    let (tool, usage) = (None, Usage::default());
-    let supposed =
-        Supposed { state: &asked.state, node: &asked.node, format: asked.format, patch: &asked.patch, tool, usage };
+    let Asked { state, node, format, patch, around, .. } = &asked;
+    let supposed = Supposed { state, node, format: *format, patch, around };
     match app.service.what_if(&asked.flow, None, &supposed).await {
         Ok(told) => Ok(Ok(told)),
         Err(Error::NotFound(_)) => Ok(Err("There is no such flow any more: choose another.".to_owned())),
@@ -86,6 +87,7 @@ struct Asked {
     format: Format,
     state: Value,
     patch: Value,
+    around: Around,
 }
 
 fn read(app: &App, form: &WhatIfFields) -> std::result::Result<Asked, String> {
@@ -100,7 +102,19 @@ fn read(app: &App, form: &WhatIfFields) -> std::result::Result<Asked, String> {
         format: formats.into_iter().find(|it| it.as_str() == form.format).ok_or("Choose the patch’s form.")?,
         state: json("state", &form.state)?,
         patch: json("patch", &form.patch)?,
+        around: match form.around.trim() {
+            "" => Around::default(),
+            text => Around::read(&json("rest", text)?).map_err(|it| format!("In the rest, {}.", sentence(&it)))?,
+        },
     })
+}
+
+/// A fault of what was typed, with its place if it has one.
+fn sentence(wrong: &Malformed) -> String {
+    match wrong.pointer.as_str() {
+        "" => wrong.detail.to_owned(),
+        at => format!("at {at}: {}", wrong.detail),
+    }
 }
 
 async fn page(
@@ -120,17 +134,23 @@ async fn page(
     };
     Ok(WhatIfPage {
         shell: visitor.shell(app.service.waiting_for(visitor.account(), WAITING_MAX).await?, None),
+        replays_url: may_replay(visitor).then_some("/replays"),
         flows: flows.iter().map(choice).collect(),
         typed: Typed {
             node: form.node.clone(),
             format: form.format.clone(),
             state: form.state.clone(),
             patch: form.patch.clone(),
+            around: form.around.clone(),
         },
         problem,
         told,
         csrf: visitor.0.csrf.clone(),
     })
+}
+
+fn may_replay(visitor: &Visitor) -> bool {
+    roles::may(Caller::Person(visitor.account().role), &Method::GET, "/replays")
 }
 
 fn in_words(told: &WhatIf) -> Told {

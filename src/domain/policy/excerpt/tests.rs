@@ -50,3 +50,20 @@ fn an_excerpt_is_bounded_and_says_that_it_was_cut() {
     assert_eq!(cut.chars().count(), EXCERPT_CHARS_MAX + 1);
     assert!(cut.ends_with("é…"), "what is cut is not cut silently");
 }
+
+#[test]
+fn what_holds_anything_hidden_is_known_to() {
+    let policy = policy("[nodes.n]\n[tools]\nhide = [\"card\"]\n[redaction]\nhide = [\"card\"]\ndetect = [\"email\"]");
+    let nothing = |format, request: Value| hides_nothing(&policy, format, &request, None);
+    assert!(nothing(Format::Merge, json!({"a": {"b": [1, "x"]}})));
+    assert!(!nothing(Format::Merge, json!({"card": 1})));
+    assert!(!nothing(Format::MergePatch, json!({"a": ["it is eva@example.org"]})));
+    assert!(!nothing(Format::Merge, json!({"a": {"eva@example.org": 1}})));
+    let step = |path: &str, value: &str| json!([{"op": "add", "path": path, "value": value}]);
+    assert!(nothing(Format::JsonPatch, step("/a", "x")));
+    assert!(!nothing(Format::JsonPatch, step("/card/number", "x")));
+    assert!(!nothing(Format::JsonPatch, step("/a", "eva@example.org")));
+    let tool = |arguments: Value| Tool::read(&json!({"name": "t", "arguments": arguments})).unwrap();
+    let with = |arguments| hides_nothing(&policy, Format::Merge, &json!({}), Some(&tool(arguments)));
+    assert!(with(json!({"a": 1})) && !with(json!({"card": 1})) && !with(json!({"a": "eva@example.org"})));
+}

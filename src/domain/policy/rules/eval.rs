@@ -106,7 +106,7 @@ impl<'a> Evaluation<'a, '_> {
     fn maybe(&self, fact: Fact) -> Done<Option<Done<Val<'a>>>> {
         let Scene { before, after, change, node, around } = self.scene;
         let change = || change.ok_or(Stop::Failed);
-        let asker = || around.asker.ok_or(Stop::Failed);
+        let principal = || around.principal.ok_or(Stop::Unsupposed);
         let is = |it| Ok(Some(Ok(it)));
         match fact {
             Fact::Object => Ok(Some(Val::of(after))),
@@ -115,9 +115,9 @@ impl<'a> Evaluation<'a, '_> {
             Fact::Before => Ok(change()?.before.as_ref().map(Val::of)),
             Fact::After => Ok(change()?.after.as_ref().map(Val::of)),
             Fact::Node => is(text(node)),
-            Fact::PrincipalId => is(text(asker()?.principal)),
-            Fact::PrincipalOwner => is(text(asker()?.owner)),
-            Fact::CommittedNodes => is(Val::Names(asker()?.committed_nodes)),
+            Fact::PrincipalId => is(text(principal()?.id)),
+            Fact::PrincipalOwner => is(text(principal()?.owner)),
+            Fact::CommittedNodes => is(Val::Names(around.committed_nodes.ok_or(Stop::Unsupposed)?)),
             Fact::ToolName => Ok(around.tool.map(|it| Ok(text(it.name.as_str())))),
             Fact::ToolArguments => Ok(around.tool.map(|it| Ok(Val::Map(&it.arguments)))),
             Fact::Tokens => Ok(around.usage.tokens.map(|it| i64::try_from(it).map(Val::Int).map_err(|_| Stop::Failed))),

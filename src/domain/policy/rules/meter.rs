@@ -8,6 +8,8 @@ use super::super::bounds::RULE_STEPS_MAX;
 pub(super) enum Stop {
     /// The expression has none here: a key that is not there, types that do not fit, an overflow.
     Failed,
+    /// It asks about an asker or a thread of which nothing is supposed.
+    Unsupposed,
     /// It would cost too much. Nothing makes up for that, not even `false && …`.
     Spent,
 }

@@ -32,6 +32,9 @@ use meter::{Meter, Stop};
 /// What is said of a rule that has no answer: nothing of why, since that may tell of values.
 const NO_ANSWER: &str = "this rule could not be decided for the request, and what cannot be decided is rejected";
 
+/// What is said of a rule that asks for what a supposed request leaves open; a real one leaves nothing open.
+const UNSUPPOSED: &str = "this rule asks who asks or what has committed in the thread, and that is not supposed here";
+
 /// One `[[rules]]` table.
 #[derive(Debug)]
 pub(super) struct Rule {
@@ -126,8 +129,8 @@ impl Rule {
         Warning { rule: self.name.clone(), pointer, detail: self.reason.clone(), audience }
     }
 
-    fn no_answer(&self, pointer: Pointer) -> Violation {
-        let detail = Cow::Borrowed(NO_ANSWER);
+    fn no_answer(&self, pointer: Pointer, detail: &'static str) -> Violation {
+        let detail = Cow::Borrowed(detail);
         Violation { code: RejectCode::RuleError, pointer, detail, rule: Some(self.name.clone()) }
     }
 }
@@ -153,10 +156,11 @@ pub(super) fn ask<'a>(rules: &'a [Rule], matter: &Matter<'_>, place: impl Fn(&Po
                 Ok(false) => {}
                 Ok(true) if rule.then == Then::Deny => push(&mut findings.denied, rule.denial(at())),
                 Ok(true) => places.push(at()),
-                Err(Stop::Failed) => push(&mut findings.failed, rule.no_answer(at())),
+                Err(Stop::Failed) => push(&mut findings.failed, rule.no_answer(at(), NO_ANSWER)),
+                Err(Stop::Unsupposed) => push(&mut findings.failed, rule.no_answer(at(), UNSUPPOSED)),
                 // The rest of its changes would fare alike.
                 Err(Stop::Spent) => {
-                    push(&mut findings.failed, rule.no_answer(Pointer::root()));
+                    push(&mut findings.failed, rule.no_answer(Pointer::root(), NO_ANSWER));
                     break;
                 }
             }

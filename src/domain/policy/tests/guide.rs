@@ -98,7 +98,7 @@ fn what_the_guide_says_of_tools_and_budgets_is_so() {
         });
         let tool = sent.get("tool").map(|it| Tool::read(it).unwrap());
         let usage = sent.get("usage").map(|it| Usage::read(it).unwrap()).unwrap_or_default();
-        let around = Circumstances { asker: None, tool: tool.as_ref(), usage, spent: Some(&spent) };
+        let around = Circumstances { tool: tool.as_ref(), usage, spent: Some(&spent), ..Circumstances::default() };
         let (planner, nothing) = (NodeId::try_from("planner").unwrap(), patch(Format::Merge, json!({})));
         let request = Request { node: &planner, kind: RequestKind::Propose { patch: &nothing } };
         match (judge_in(&policy, &json!({}), &request, &around, &StateLimits::default()), outcome) {

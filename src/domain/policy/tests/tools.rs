@@ -25,7 +25,7 @@ fn tool(name: &str, arguments: Value) -> Value {
 fn call_after(policy: &Policy, tool: Option<Value>, usage: Value, spent: &Totals) -> Judgement {
     let tool = tool.map(|it| Tool::read(&it).unwrap());
     let usage = Usage::read(&usage).unwrap();
-    let around = Circumstances { asker: None, tool: tool.as_ref(), usage, spent: Some(spent) };
+    let around = Circumstances { tool: tool.as_ref(), usage, spent: Some(spent), ..Circumstances::default() };
     let (node, nothing) = (node(), patch(Format::Merge, json!({})));
     let request = Request { node: &node, kind: RequestKind::Propose { patch: &nothing } };
     judge_in(policy, &json!({}), &request, &around, &StateLimits::default())

@@ -14,6 +14,7 @@ pub mod opening;
 pub mod policies;
 pub mod receipt;
 pub mod rejections;
+pub mod replays;
 pub mod review;
 pub mod shell;
 pub mod sign_in;

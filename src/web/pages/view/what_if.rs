@@ -11,6 +11,8 @@ use super::text::{Json, Line, Path};
 pub struct WhatIfPage {
     /// The frame.
     pub shell: Shell,
+    /// Where a policy can be tried on what was recorded, for those who may.
+    pub replays_url: Option<&'static str>,
     /// What there is to choose from.
     pub flows: Vec<FlowChoice>,
     /// What was typed.
@@ -59,6 +61,8 @@ pub struct Typed {
     pub state: String,
     /// The patch.
     pub patch: String,
+    /// What is known around it.
+    pub around: String,
 }
 
 /// A judgement in words.

@@ -1,0 +1,93 @@
+//! `policy test`: what a policy makes of supposed requests, against what is expected of it.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::{canonical_ascii, source_of, unsound};
+use crate::cli::output::Output;
+use crate::cli::{CliError, Exit, args};
+use crate::domain::policy::{Case, CaseError, Expected, Policy, StateLimits, WhatIf, read_cases};
+
+/// Ten thousand cases of some kilobytes each.
+const CASES_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// A case that came to something else than expected.
+struct Failure {
+    case: Case,
+    told: WhatIf,
+}
+
+/// Yes if all agree, no if some differ, could not tell where policy or cases are not understood.
+pub(super) fn run(test: &args::PolicyTest, out: &mut Output<'_>) -> Result<Exit, CliError> {
+    let Ok(policy) = Policy::compile(&source_of(&test.file)?) else { return unsound(&test.file, out) };
+    let cases = read_cases(&text(&test.cases)?).map_err(|it| not_understood(&test.cases, &it))?;
+    let all = cases.len();
+    let judged = cases.into_iter().map(|case| {
+        let told = case.judged(&policy, &StateLimits::default());
+        Failure { case, told }
+    });
+    let failures: Vec<Failure> = judged.filter(|it| !it.case.expected.agrees(&it.told)).collect();
+    let (passed, failed) = (all - failures.len(), failures.len());
+    let mut report: String = failures.iter().map(|it| line(it) + "\n").collect();
+    report.push_str(&format!("{passed} passed, {failed} failed"));
+    out.answer(report, || {
+        let failures: Vec<Value> = failures.iter().map(row).collect();
+        json!({"policy": policy.digest(), "passed": passed, "failed": failed, "failures": failures})
+    })?;
+    Ok(if failed == 0 { Exit::Yes } else { Exit::No })
+}
+
+fn text(path: &Path) -> Result<String, CliError> {
+    let unread = |source| CliError::Read { what: path.display().to_string(), source };
+    let mut text = String::new();
+    let file = File::open(path).map_err(unread)?;
+    let bytes = file.take(CASES_BYTES_MAX + 1).read_to_string(&mut text).map_err(unread)?;
+    match u64::try_from(bytes) {
+        Ok(bytes) if bytes <= CASES_BYTES_MAX => Ok(text),
+        _ => Err(CliError::Given(format!("{}: at most 64 MiB of cases are read", path.display()))),
+    }
+}
+
+fn not_understood(path: &Path, error: &CaseError) -> CliError {
+    let place = error.line.map(|it| format!(":{it}")).unwrap_or_default();
+    CliError::Given(format!("{}{place}: {}", path.display(), error.detail))
+}
+
+fn row(failure: &Failure) -> Value {
+    let Failure { case, told } = failure;
+    json!({"name": case.name, "line": case.line, "expected": case.expected, "got": told})
+}
+
+/// Name, expected, got, why. What a case is called may be anything.
+fn line(failure: &Failure) -> String {
+    let Failure { case, told } = failure;
+    let got = Expected::all_of(told);
+    let got = Expected {
+        codes: got.codes.filter(|it| case.expected.codes.is_some() || !it.is_empty()),
+        pointers: got.pointers.filter(|_| case.expected.pointers.is_some()),
+        rules: got.rules.filter(|_| case.expected.rules.is_some()),
+        reasons: got.reasons.filter(|_| case.expected.reasons.is_some()),
+        outcome: got.outcome,
+    };
+    let errors = told.errors.iter().map(|it| {
+        let rule = it.rule.as_ref().map(|rule| format!(" (rule {})", ascii(rule))).unwrap_or_default();
+        format!("{} at {}{rule}: {}", it.code, ascii(it.pointer.as_str()), it.detail)
+    });
+    let why: Vec<_> = told.reasons.iter().map(|it| it.text.clone()).chain(errors).collect();
+    let why = if why.is_empty() { String::new() } else { format!(": {}", why.join("; ")) };
+    format!("FAILED {}: expected {}, got {}{why}", ascii(&case.name), words(&case.expected), words(&got))
+}
+
+fn words(it: &Expected) -> String {
+    let sets = [("codes", &it.codes), ("pointers", &it.pointers), ("rules", &it.rules), ("reasons", &it.reasons)];
+    let said =
+        sets.into_iter().filter_map(|(name, set)| Some(format!(" {name} {}", canonical_ascii(&json!(set.as_ref()?)))));
+    format!("{}{}", it.outcome.as_str(), said.collect::<String>())
+}
+
+fn ascii(text: &str) -> String {
+    canonical_ascii(&json!(text))
+}

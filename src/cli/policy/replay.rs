@@ -1,0 +1,108 @@
+//! `policy replay`: what a policy would have made of a flow's recorded proposals.
+
+use serde_json::json;
+
+use super::{canonical_ascii, source_of, unsound};
+use crate::cli::output::Output;
+use crate::cli::{CliError, Exit, args, beside};
+use crate::config::Config;
+use crate::domain::policy::{Compared, Policy, Was, WouldBe};
+use crate::service::replays::{REPLAYED_MAX, ReplayFrom, Replayed};
+
+/// What many calls have come to. Only what is listed is kept.
+#[derive(Default)]
+struct Sum {
+    same: usize,
+    differs: usize,
+    unknown: usize,
+    listed: Vec<Replayed>,
+    next: Option<ReplayFrom>,
+}
+
+impl Sum {
+    fn add(&mut self, row: Replayed) {
+        match row.compared {
+            Compared::Same { .. } => {
+                self.same += 1;
+                return;
+            }
+            Compared::Differs { .. } => self.differs += 1,
+            Compared::Unknown { .. } => self.unknown += 1,
+        }
+        self.listed.push(row);
+    }
+
+    const fn all(&self) -> usize {
+        self.same + self.differs + self.unknown
+    }
+}
+
+/// Yes if all would be as it was, no if something would differ, could not tell if only that keeps it from a yes.
+pub(super) fn run(ask: &args::PolicyReplay, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
+    let source = source_of(&ask.file)?;
+    let Ok(policy) = Policy::compile(&source) else { return unsound(&ask.file, out) };
+    beside::need_database(config)?;
+    let flow = ask.flow.clone().unwrap_or_else(|| policy.flow().clone());
+    let wrong = || CliError::Given("--after takes what the last line of an earlier answer says".to_owned());
+    let after = ask.after.as_deref().map(|it| ReplayFrom::read(it).ok_or_else(wrong)).transpose()?;
+    let sum = beside::with_service(config, |service| async move {
+        let mut sum = Sum { next: after, ..Sum::default() };
+        let limit = usize::try_from(ask.limit).unwrap_or(usize::MAX);
+        loop {
+            let left = u32::try_from(limit - sum.all()).unwrap_or(REPLAYED_MAX);
+            let replay = service.replay(&flow, &source, sum.next.as_ref(), left.min(REPLAYED_MAX)).await?;
+            replay.rows.into_iter().for_each(|row| sum.add(row));
+            sum.next = replay.next;
+            if sum.next.is_none() || sum.all() >= limit {
+                return Ok(sum);
+            }
+        }
+    })?;
+    let Sum { same, differs, unknown, .. } = sum;
+    let mut text: String = sum.listed.iter().map(|it| line(it) + "\n").collect();
+    text.push_str(&format!("{same} the same, {differs} would differ, {unknown} unknown"));
+    let next = sum.next.as_ref().map(ReplayFrom::token);
+    if let Some(next) = &next {
+        text.push_str(&format!("\nthere are more: --after {next}"));
+    }
+    out.answer(text, || {
+        json!({
+            "policy": policy.digest(), "same": same, "differs": differs, "unknown": unknown,
+            "proposals": sum.listed, "next": next,
+        })
+    })?;
+    Ok(match (differs, unknown) {
+        (0, 0) => Exit::Yes,
+        (0, _) => Exit::CouldNotTell,
+        _ => Exit::No,
+    })
+}
+
+fn line(row: &Replayed) -> String {
+    let (word, became) = match &row.compared {
+        Compared::Same { would_be } => ("same", would(would_be)),
+        Compared::Differs { would_be } => ("differs", would(would_be)),
+        Compared::Unknown { why } => ("unknown", format!("unknown: {}", why.detail())),
+    };
+    let proposal = row.transition.unwrap_or(row.proposal);
+    format!("{word} {} version {} {} {proposal}: {} → {became}", row.thread, row.on_version, row.node, was(&row.was))
+}
+
+fn was(was: &Was) -> String {
+    let codes: Vec<_> = was.codes.iter().map(String::as_str).collect();
+    if codes.is_empty() {
+        was.outcome.as_str().to_owned()
+    } else {
+        format!("{} ({})", was.outcome.as_str(), codes.join(", "))
+    }
+}
+
+fn would(it: &WouldBe) -> String {
+    let errors = it.errors.iter().map(|it| {
+        let rule =
+            it.rule.as_ref().map(|rule| format!(" (rule {})", canonical_ascii(&json!(rule)))).unwrap_or_default();
+        format!("{} at {}{rule}: {}", it.code, canonical_ascii(&json!(it.pointer)), it.detail)
+    });
+    let why: Vec<_> = it.reasons.iter().cloned().chain(errors).collect();
+    if why.is_empty() { it.outcome.as_str().to_owned() } else { format!("{}: {}", it.outcome.as_str(), why.join("; ")) }
+}

@@ -1,0 +1,71 @@
+use serde_json::json;
+
+use super::super::tests::{one_node, propose};
+use super::*;
+use crate::domain::json::patch::Format;
+
+fn was(outcome: Became, codes: &[&str]) -> Was {
+    Was::new(outcome, codes.iter().map(|it| (*it).to_owned()))
+}
+
+fn would_be(outcome: Became, codes: &[&str]) -> WouldBe {
+    let codes = was(outcome, codes).codes;
+    WouldBe { outcome, codes, reasons: Vec::new(), errors: Vec::new() }
+}
+
+#[test]
+fn the_same_is_the_same_outcome_with_the_same_codes() {
+    use Became::{Commit, Hold, Observe, Reject};
+    for (was, would_be, same) in [
+        (was(Commit, &[]), would_be(Commit, &[]), true),
+        (was(Commit, &[]), would_be(Hold, &["protected"]), false),
+        (was(Observe, &["protected"]), would_be(Hold, &["protected"]), false),
+        (was(Observe, &["protected"]), would_be(Observe, &["protected"]), true),
+        (was(Hold, &["protected"]), would_be(Hold, &["rule"]), false),
+        (was(Reject, &["schema"]), would_be(Reject, &["schema"]), true),
+        (was(Reject, &["schema"]), would_be(Reject, &["schema", "budget"]), false),
+        (was(Reject, &["schema", "attempts_exhausted"]), would_be(Reject, &["schema"]), true),
+        (was(Reject, &["nobody_can_approve"]), would_be(Commit, &[]), false),
+        (was(Reject, &["nobody_can_approve"]), would_be(Observe, &["protected"]), false),
+    ] {
+        let compared = was.compared(would_be.clone());
+        let expected = if same { Compared::Same { would_be } } else { Compared::Differs { would_be } };
+        assert_eq!(compared, expected, "{was:?}");
+    }
+}
+
+#[test]
+fn what_depends_on_more_than_the_policy_is_not_guessed() {
+    use Became::{Commit, Hold, Reject};
+    let unread = was(Reject, &["attempts_exhausted"]);
+    assert_eq!(unread.compared(would_be(Commit, &[])), Compared::Unknown { why: Untold::NotJudged });
+    assert_eq!(unread.compared(would_be(Reject, &["schema"])), Compared::Unknown { why: Untold::NotJudged });
+    let nobody = was(Reject, &["nobody_can_approve"]);
+    assert_eq!(nobody.compared(would_be(Hold, &["protected"])), Compared::Unknown { why: Untold::NobodyThen });
+}
+
+#[test]
+fn what_either_policy_hides_is_not_told() {
+    let hiding = |hidden: &str| {
+        super::super::tests::policy(&format!("[nodes.n]\nreads = [\"$\"]\n[redaction]\nhide = [{hidden:?}]"))
+    };
+    let (cards, names) = (hiding("card"), hiding("person"));
+    let request =
+        json!({"card": {"number": "4111"}, "person": {"secret_name": 1, "other": {"secret_name": 2}}, "open": 1});
+    let told = WouldBe::of(&cards, &names, propose(&cards, &json!({}), Format::Merge, request));
+    let places: Vec<_> = told.errors.iter().map(|it| it.pointer.to_string()).collect();
+    assert_eq!(places, ["/card", "/open", "/person"]);
+    assert!(!format!("{told:?}").contains("secret_name") && !format!("{told:?}").contains("4111"));
+}
+
+#[test]
+fn a_policy_that_only_observes_would_hold_nothing() {
+    let enforcing = one_node("$", "$", "", "owner");
+    let mut text = enforcing.source().text.clone();
+    text = text.replacen("flow = \"f\"\n", "flow = \"f\"\nmode = \"observe\"\n", 1);
+    let observing = Policy::compile(&super::super::PolicySource { text, ..Default::default() }).unwrap();
+    let became = |policy: &Policy| {
+        WouldBe::of(policy, policy, propose(policy, &json!({}), Format::Merge, json!({"owner": 1}))).outcome
+    };
+    assert_eq!((became(&enforcing), became(&observing)), (Became::Hold, Became::Observe));
+}

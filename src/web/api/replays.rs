@@ -1,0 +1,61 @@
+//! A flow's recorded proposals, judged by another policy.
+
+use std::collections::BTreeMap;
+
+use actix_web::web::{Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use serde::Deserialize;
+use serde_json::json;
+use utoipa::ToSchema;
+
+use super::body::{self, Bytes};
+use super::problem::Problem;
+use crate::domain::id::FlowId;
+use crate::domain::policy::PolicySource;
+use crate::service::error::Error;
+use crate::service::replays::ReplayFrom;
+use crate::web::app::App;
+use crate::web::auth::Machine;
+
+/// `POST /v1/flows/{flow}/replays`
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AskReplay {
+    /// The policy to try, in TOML.
+    pub policy: String,
+    /// The schemas that it names.
+    #[serde(default)]
+    pub schemas: BTreeMap<String, String>,
+    /// Where to go on: the `next` of an answer.
+    #[serde(default)]
+    pub after: Option<String>,
+    /// How many proposals at most, up to 200; 50 unless told otherwise.
+    #[serde(default)]
+    pub limit: Option<u32>,
+}
+
+/// Proposals in one answer, unless told otherwise, and at most.
+const ROWS: (u32, u32) = (50, 200);
+
+/// Judges a flow's recorded proposals by a candidate, and says what would have become of each. Nothing comes of it.
+#[utoipa::path(post, path = "/v1/flows/{flow}/replays", request_body = AskReplay, params(("flow" = String, Path)), responses((status = 200, description = "What became of each proposal, and what would have; `next` says where to go on"), (status = 404, body = super::problem::ProblemBody), (status = 422, body = super::problem::ProblemBody)))]
+pub async fn replay(
+    request: HttpRequest,
+    app: Data<App>,
+    _machine: Machine,
+    flow: Path<String>,
+    bytes: Bytes,
+) -> Result<HttpResponse, Problem> {
+    let done = async {
+        let flow: FlowId = body::name("/flow", &flow)?;
+        let ask: AskReplay = body::read(&app, &bytes)?;
+        let wrong = || Error::invalid("/after", "after is the `next` of an answer of this list");
+        let after = ask.after.map(|it| ReplayFrom::read(&it).ok_or_else(wrong)).transpose()?;
+        let source = PolicySource { text: ask.policy, schemas: ask.schemas };
+        let limit = ask.limit.unwrap_or(ROWS.0).clamp(1, ROWS.1);
+        let replay = app.service.replay(&flow, &source, after.as_ref(), limit).await?;
+        let next = replay.next.map(|it| it.token());
+        Ok(HttpResponse::Ok().json(json!({"policy": replay.policy, "proposals": replay.rows, "next": next})))
+    };
+    done.await.map_err(|error| Problem::of(&request, error))
+}

@@ -1,0 +1,83 @@
+//! `docs/policy.md`, "Trying a policy out": its files are written, its commands are run, and they say what it says.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::path::Path;
+use std::process::Command;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_countersign");
+
+fn section() -> String {
+    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/policy.md")).unwrap();
+    let rest = page.split("\n## Trying a policy out\n").nth(1).unwrap();
+    rest.split("\n## ").next().unwrap().to_owned()
+}
+
+/// The fenced blocks: what stands after the fence, and the text.
+fn blocks(page: &str) -> Vec<(&str, &str)> {
+    page.split("```").skip(1).step_by(2).map(|it| it.split_once('\n').unwrap()).collect()
+}
+
+/// The table rows of a part whose first cell names keys.
+fn keys(page: &str, heading: &str) -> Vec<String> {
+    let part = page.split(heading).nth(1).unwrap().split("\n### ").next().unwrap();
+    let cells = part.lines().filter(|it| it.starts_with("| `")).map(|it| it.split('|').nth(1).unwrap());
+    cells.flat_map(|it| it.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>()).collect()
+}
+
+#[test]
+fn the_page_says_what_the_commands_say() {
+    let (folder, page) = (tempfile::tempdir().unwrap(), section());
+    let mut ran = 0;
+    for (fence, text) in blocks(&page) {
+        if let Some((_, name)) = fence.split_once(' ') {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+    }
+    for (_, text) in blocks(&page).into_iter().filter(|it| it.0 == "console") {
+        for command in text.split("$ ").skip(1) {
+            let (line, expected) = command.split_once('\n').unwrap();
+            let programs = Path::new(PROGRAM).parent().unwrap().to_str().unwrap();
+            let path = format!("{programs}:{}", std::env::var("PATH").unwrap());
+            let done = Command::new("sh").args(["-c", line]).env("PATH", path).current_dir(&folder).output().unwrap();
+            let said = String::from_utf8(done.stdout).unwrap();
+            assert_eq!(said, expected, "{line}: {}", String::from_utf8_lossy(&done.stderr));
+            assert_eq!(done.status.code(), Some(1), "{line}");
+            ran += 1;
+        }
+    }
+    assert_eq!(ran, 2);
+}
+
+#[test]
+fn a_case_has_the_keys_that_the_page_names_and_no_others() {
+    let (folder, page) = (tempfile::tempdir().unwrap(), section());
+    let policy = blocks(&page).into_iter().find(|it| it.0 == "toml payments.toml").unwrap().1;
+    std::fs::write(folder.path().join("p.toml"), policy).unwrap();
+    let named = keys(&page, "\n### A file of cases\n");
+    let with = |key: &str| {
+        let mut case =
+            serde_json::json!({"name": "a", "state": {}, "node": "planner", "patch": {}, "expect": "commit"});
+        case[key] = if case[key].is_null() { serde_json::json!(7) } else { case[key].clone() };
+        std::fs::write(folder.path().join("c.jsonl"), case.to_string()).unwrap();
+        let ran = Command::new(PROGRAM).args(["policy", "test", "p.toml", "c.jsonl"]).current_dir(&folder).output();
+        String::from_utf8(ran.unwrap().stderr).unwrap()
+    };
+    for key in &named {
+        let word = ["commit", "hold", "reject", "merge"].contains(&key.as_str());
+        assert_eq!(with(key).contains("a case has no key"), word, "{key}");
+    }
+    assert!(named.len() >= 14, "{named:?}");
+    assert!(with("warning").contains("a case has no key \"warning\""));
+}
+
+#[test]
+fn every_reason_why_a_replay_cannot_tell_stands_on_the_page() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/domain/policy/replayed.rs");
+    let source = std::fs::read_to_string(source).unwrap();
+    let words = source.split("impl Untold {").nth(1).unwrap().split("/// The same in a sentence.").next().unwrap();
+    let told: Vec<_> = words.split('"').skip(1).step_by(2).map(str::to_owned).collect();
+    assert_eq!(told.len(), 5);
+    let named = keys(&section(), "\n### What was proposed so far\n");
+    assert!(told.iter().all(|it| named.contains(it)), "{told:?} {named:?}");
+}

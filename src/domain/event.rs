@@ -36,6 +36,8 @@ pub enum EventType {
     TransitionSuperseded,
     #[serde(rename = "review.vote")]
     ReviewVote,
+    #[serde(rename = "review.revealed")]
+    ReviewRevealed,
     #[serde(rename = "receipt.issued")]
     ReceiptIssued,
     #[serde(rename = "receipt.revoked")]

@@ -1,10 +1,12 @@
 //! Holds and the votes on them: who may decide, and when a decision is one.
 
 mod jury;
+mod revealing;
 mod seats;
 mod voting;
 
 pub use jury::{Count, Jury};
+pub use revealing::{REVEAL_REASON_CHARS_MAX, REVEALS_MAX, Reveal, RevealRefused, groups_to_reveal_to};
 pub use seats::can_be_approved;
 pub use voting::{Ballot, Bench, COMMENT_CHARS_MAX, Ineligible, Tally, Ticked, VoteRefused};
 
@@ -158,6 +160,9 @@ pub struct Hold {
     pub expires_at: Timestamp,
     /// The counted votes, in their order.
     pub votes: Vec<Vote>,
+    /// Who looked at hidden values, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reveals: Vec<Reveal>,
     /// How it stands.
     pub state: HoldState,
 }

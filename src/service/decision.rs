@@ -5,13 +5,14 @@ use serde_json::Value;
 
 use super::Service;
 use super::error::Result;
+use super::revealing::HiddenPlace;
 use crate::domain::account::Token;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::opening::Opening;
 use crate::domain::chain::statement::Statement;
 use crate::domain::flow::ReceiptRow;
 use crate::domain::id::{AccountId, FlowId, Jti, ReviewId, ThreadId};
-use crate::domain::json::diff::Change;
+use crate::domain::json::diff::{Change, diff};
 use crate::domain::keys::Keys;
 use crate::domain::policy::{RedactedChange, RedactedLeaf, Warning, redacted, shown_arguments};
 use crate::domain::review::{Hold, HoldState, Verdict};
@@ -71,6 +72,8 @@ pub struct Told {
     pub redacted: Vec<RedactedChange>,
     /// What rules warn of.
     pub warnings: Vec<Warning>,
+    /// What kinds of values its hidden lines stand for.
+    pub hidden: Vec<HiddenPlace>,
     /// The hold, if it was held.
     pub hold: Option<Hold>,
 }
@@ -111,7 +114,13 @@ impl Service {
         let keys = self.keys()?;
         let transition = self.transition(&keys, digest).await?.record;
         let policy = self.policy(&keys, transition.statement.policy).await?;
-        let changes = self.changes_of(&keys, &transition).await?;
+        let (before, after) = self.states_of(&keys, &transition).await?;
+        let changes = diff(&before, &after);
+        let redacted = redacted(&policy, &changes);
+        let hidden = redacted.iter().filter_map(|it| match it {
+            RedactedChange::Hidden { pointer, .. } => Some(HiddenPlace::of(pointer.clone(), (&before, &after))),
+            RedactedChange::Shown { .. } => None,
+        });
         let hold = self.hold_of(&keys, digest).await?.map(|it| it.record);
         Ok(Told {
             thread: transition.statement.thread.clone(),
@@ -120,7 +129,8 @@ impl Service {
             arguments: transition.tool.as_ref().map(|it| shown_arguments(&policy, it)),
             statement: transition.statement,
             warnings: transition.warnings,
-            redacted: redacted(&policy, &changes),
+            hidden: hidden.collect(),
+            redacted,
             changes,
             hold,
         })

@@ -193,6 +193,7 @@ pub(super) fn put_hold(
         opened_at: now,
         expires_at: now.plus(asking.policy.approval().ttl()),
         votes: Vec::new(),
+        reveals: Vec::new(),
         state: HoldState::Open {},
     };
     let transition = Transition { outcome: Outcome::Held { review: review.clone() }, ..step.transition };

@@ -23,6 +23,7 @@ pub mod recorder;
 pub mod refusals;
 pub mod rejections;
 pub mod replays;
+pub mod revealing;
 pub mod review_page;
 mod stating;
 pub mod stops;

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::error::{Error, Result};
+use super::revealing::{HiddenPlace, hidden_places};
 use super::{Service, retrying};
 use crate::domain::account::{Account, Token};
 use crate::domain::chain::commitment::{Salt, Setting, Tree};
@@ -53,6 +54,10 @@ pub struct ReviewFacts {
     pub diff: Vec<RedactedChange>,
     /// Both trees, opened along the change and along what writers will read, closed where hidden.
     pub opening: Opening,
+    /// What is hidden in it.
+    pub hidden: Vec<HiddenPlace>,
+    /// The same trees with one hidden value open, for whoever has just been recorded as looking at it.
+    pub revealed: Option<(Pointer, Opening)>,
     /// What each writer will read.
     pub writers: Vec<WriterView>,
     /// The tool that is called along with it.
@@ -119,10 +124,16 @@ pub struct HistoryItem {
 impl Service {
     /// A review as one viewer may see it. A hold past its deadline is ended first.
     pub async fn review(&self, review: &ReviewId, viewer: &Account) -> Result<ReviewFacts> {
-        retrying!(self.review_once(review, viewer))
+        retrying!(self.review_once(review, viewer, None))
     }
 
-    async fn review_once(&self, review: &ReviewId, viewer: &Account) -> Result<ReviewFacts> {
+    /// The same with one hidden value open. Whoever asks for it has recorded that first.
+    pub(super) async fn review_once(
+        &self,
+        review: &ReviewId,
+        viewer: &Account,
+        reveal: Option<&Pointer>,
+    ) -> Result<ReviewFacts> {
         self.expire_hold(review).await?;
         let (keys, now) = (self.keys()?, self.now());
         let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
@@ -134,6 +145,13 @@ impl Service {
         let written = self.version(&keys, &thread.id, thread.written_version).await?;
         let hiding = Hiding::of_states(&policy, [&before, &after, &written.state]);
         let opening = self.open_transition(&keys, &transition, &policy, &|at| hiding.hides(at)).await?;
+        let revealed = match reveal {
+            Some(it) => {
+                let hides = |at: &Pointer| hiding.hides(at) && at != it;
+                Some((it.clone(), self.open_transition(&keys, &transition, &policy, &hides).await?))
+            }
+            None => None,
+        };
         let writers = writer_views(&policy, &hiding, &written.state, &after);
         let receipt = match &hold.state {
             HoldState::Approved { receipt, .. } => self.fetch::<ReceiptRow>(&keys, receipt.as_str()).await?,
@@ -144,6 +162,7 @@ impl Service {
         let voters = self.reader(&keys).get_many::<Account>(&ids).await?.into_iter().map(|it| it.record).collect();
         Ok(ReviewFacts {
             diff: redacted_by(&hiding, &diff(&before, &after)),
+            hidden: hidden_places(&hiding, &opening, (&before, &after)),
             eligible: hold.eligible(viewer),
             status: thread.status(now),
             outcome_unknown: thread.outcome_unknown(now),
@@ -156,6 +175,7 @@ impl Service {
             policy,
             thread,
             opening,
+            revealed,
             writers,
             voters,
             now,

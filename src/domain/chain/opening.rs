@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::commitment::{Node, Salt, Tree, array_commitment, is_leaf, leaf_commitment, object_commitment};
 use super::hash::Digest;
 use crate::domain::json::canonical::canonical;
-use crate::domain::json::pointer::Pointer;
+use crate::domain::json::pointer::{Pointer, array_index};
 
 /// One tree, opened in places.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -91,6 +91,35 @@ impl Opened {
                 items.filter(|it| !it.is_empty()).map(|it| array_commitment(it.into_iter()))
             }
         }
+    }
+}
+
+impl Opened {
+    /// The places at and below `at` that are closed.
+    pub fn closed(&self, at: &Pointer) -> Vec<Pointer> {
+        match self {
+            Self::Bare(_) => vec![at.clone()],
+            Self::Leaf(_) => Vec::new(),
+            Self::Object(OpenedObject { object }) => {
+                object.iter().flat_map(|(key, node)| node.closed(&at.child(key))).collect()
+            }
+            Self::Array(OpenedArray { array }) => {
+                array.iter().enumerate().flat_map(|(index, node)| node.closed(&at.index(index))).collect()
+            }
+        }
+    }
+
+    /// What is opened at a place below this one.
+    pub fn at(&self, pointer: &Pointer) -> Option<&Self> {
+        let mut here = self;
+        for token in pointer.tokens() {
+            here = match here {
+                Self::Object(OpenedObject { object }) => object.get(token.as_ref())?,
+                Self::Array(OpenedArray { array }) => array.get(array_index(&token)?)?,
+                Self::Bare(_) | Self::Leaf(_) => return None,
+            };
+        }
+        Some(here)
     }
 }
 

@@ -166,7 +166,7 @@ impl fmt::Display for Pointer {
 }
 
 /// An index as RFC 6901 writes it: no sign, no leading zero.
-pub(super) fn array_index(token: &str) -> Option<usize> {
+pub fn array_index(token: &str) -> Option<usize> {
     let plain = token == "0" || (!token.starts_with('0') && token.bytes().all(|it| it.is_ascii_digit()));
     if plain { token.parse().ok() } else { None }
 }

@@ -41,8 +41,7 @@ const APPROVAL_KEYS_YET: &[&str] = &["remind_after", "escalate_after", "escalate
 const STAGE_KEYS: &[&str] = &["groups", "need", "comment"];
 const STAGE_KEYS_YET: &[&str] = &["passkey"];
 const AMENDING_KEYS: &[&str] = &["groups", "need", "comment", "ttl"];
-const REDACTION_KEYS: &[&str] = &["hide", "detect", "patterns"];
-const REDACTION_KEYS_YET: &[&str] = &["reveal_to"];
+const REDACTION_KEYS: &[&str] = &["hide", "detect", "patterns", "reveal_to"];
 
 impl Policy {
     /// Understands a policy, or says where and why not.
@@ -52,7 +51,7 @@ impl Policy {
         let root = Section::root(&source.text, &document);
         root.expect_keys(KEYS, &[])?;
         let mut nodes = read_nodes(&root, source)?;
-        let (hidden, detectors) = read_redaction(&root)?;
+        let (hidden, detectors, reveal_to) = read_redaction(&root)?;
         let approval = read_approval(&root, nodes.values().any(|node| node.writer))?;
         tools::read_node_budgets(&root, &mut nodes, &approval)?;
         Ok(Self {
@@ -69,6 +68,7 @@ impl Policy {
             budgets: tools::read_budgets(&root, &approval)?,
             hidden,
             detectors,
+            reveal_to,
             source: source.clone(),
             nodes,
             approval,
@@ -184,11 +184,12 @@ fn read_protected(root: &Section<'_>, approval: &Approval) -> Result<Patterns, P
     }
 }
 
-fn read_redaction(root: &Section<'_>) -> Result<(Patterns, Detectors), PolicyError> {
+fn read_redaction(root: &Section<'_>) -> Result<(Patterns, Detectors, BTreeSet<GroupName>), PolicyError> {
     let Some(item) = root.get("redaction") else { return Ok(Default::default()) };
     let section = item.section()?;
-    section.expect_keys(REDACTION_KEYS, REDACTION_KEYS_YET)?;
-    Ok((read_patterns(&section, "hide")?, read_detectors(&section)?))
+    section.expect_keys(REDACTION_KEYS, &[])?;
+    let reveal_to = section.get("reveal_to").map(|it| read_groups(&it)).transpose()?;
+    Ok((read_patterns(&section, "hide")?, read_detectors(&section)?, reveal_to.unwrap_or_default()))
 }
 
 fn read_detectors(section: &Section<'_>) -> Result<Detectors, PolicyError> {
@@ -273,6 +274,15 @@ fn read_amending(section: &Section<'_>) -> Result<Amending, PolicyError> {
 
 fn read_stage(section: &Section<'_>) -> Result<Stage, PolicyError> {
     let list = section.require("groups", "the groups whose members may vote, such as groups = [\"finance\"]")?;
+    let groups = read_groups(&list)?;
+    if groups.is_empty() {
+        return Err(list.error(PolicyCode::BadValue, "a stage needs at least one group, or nobody could vote"));
+    }
+    let need = section.get("need").map_or(Ok(1), |item| item.count(bounds::NEED))?;
+    Ok(Stage { groups, need, comment: read_comment(section)? })
+}
+
+fn read_groups(list: &Item<'_>) -> Result<BTreeSet<GroupName>, PolicyError> {
     let mut groups = BTreeSet::new();
     for item in list.items(bounds::GROUPS_MAX)? {
         let bad = |why: String| item.error(PolicyCode::BadValue, format!("`{}`: {why}", item.name()));
@@ -281,11 +291,7 @@ fn read_stage(section: &Section<'_>) -> Result<Stage, PolicyError> {
             return Err(bad("the group stands in the list already: take it out".to_owned()));
         }
     }
-    if groups.is_empty() {
-        return Err(list.error(PolicyCode::BadValue, "a stage needs at least one group, or nobody could vote"));
-    }
-    let need = section.get("need").map_or(Ok(1), |item| item.count(bounds::NEED))?;
-    Ok(Stage { groups, need, comment: read_comment(section)? })
+    Ok(groups)
 }
 
 fn read_comment(section: &Section<'_>) -> Result<Comment, PolicyError> {

@@ -34,6 +34,7 @@ pub struct Policy {
     pub(super) approval: Approval,
     pub(super) hidden: Patterns,
     pub(super) detectors: Detectors,
+    pub(super) reveal_to: BTreeSet<GroupName>,
     pub(super) mode: Mode,
 }
 
@@ -156,6 +157,11 @@ impl Policy {
     /// What is hidden from pages, webhooks, events and errors.
     pub fn hidden(&self) -> &Patterns {
         &self.hidden
+    }
+
+    /// Whose members may look at one hidden value at a time.
+    pub fn reveal_to(&self) -> &BTreeSet<GroupName> {
+        &self.reveal_to
     }
 }
 

@@ -19,6 +19,7 @@ use crate::domain::thread::Thread;
 use crate::domain::transition::{EndWord, Outcome, Rejection};
 use crate::service::holds::{end_data, stages_of};
 use crate::service::refusals::{count, event_data};
+use crate::service::revealing::look_data;
 use crate::service::transitions::with_warnings;
 use crate::store::row::Table;
 
@@ -93,6 +94,9 @@ impl Audit<'_> {
             _ => false,
         };
         self.expect(same, Table::Holds, &hold.id, "it did not end as its events say");
+        let looks = hold.reveals.iter().map(|it| (look_data(hold, it), it.at));
+        let same = looks.eq(told.reveals.iter().map(|it| (it.data.clone(), it.at)));
+        self.expect(same, Table::Holds, &hold.id, "who looked at hidden values is not what events tell");
         self.check_quorum(hold);
         if let HoldState::Denied { denial, .. } = &hold.state {
             let claims = self.believed::<Denial>(denial, Typ::Denial);

@@ -11,6 +11,7 @@ use crate::domain::event::{Event, EventLink, EventType};
 pub(super) struct HoldStory<'a> {
     pub(super) held: Option<&'a Event>,
     pub(super) votes: Vec<&'a Event>,
+    pub(super) reveals: Vec<&'a Event>,
     pub(super) end: Option<&'a Event>,
 }
 
@@ -82,6 +83,7 @@ impl<'a> Story<'a> {
             }
             EventType::TransitionHeld => self.hold(event).held = Some(event),
             EventType::ReviewVote => self.hold(event).votes.push(event),
+            EventType::ReviewRevealed => self.hold(event).reveals.push(event),
             EventType::TransitionApproved
             | EventType::TransitionDenied
             | EventType::TransitionExpired

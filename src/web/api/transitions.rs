@@ -14,15 +14,17 @@ use super::problem::Problem;
 use super::threads::Reason;
 use crate::domain::account::MachineRole;
 use crate::domain::chain::hash::Digest;
+use crate::domain::chain::opening::{Opened, Opening};
 use crate::domain::id::{NodeId, ReviewId, ThreadId};
 use crate::domain::json::diff::Change;
 use crate::domain::json::patch::Format;
-use crate::domain::policy::{RedactedLeaf, Warning};
+use crate::domain::policy::{Kind, RedactedLeaf, Warning};
 use crate::domain::review::Hold;
 use crate::domain::tool::Tool;
 use crate::domain::usage::{Malformed, Usage};
 use crate::service::error::{Error, Result as Done};
 use crate::service::proposals::{Asked, Proposal};
+use crate::service::revealing::HiddenPlace;
 use crate::service::transitions::{Answer, warnings_for_everyone};
 use crate::web::app::App;
 use crate::web::auth::Machine;
@@ -211,6 +213,21 @@ fn leaf_json(leaf: &RedactedLeaf) -> Value {
     }
 }
 
+/// Something hidden as auditors are told it: type, length class and commitment of each side that is there.
+fn hidden_json(place: &HiddenPlace, opening: &Opening) -> Value {
+    let side = |kind: Option<Kind>, tree: &Opened| {
+        let mut told = json!(kind?);
+        told["commitment"] = json!(tree.at(&place.pointer).and_then(Opened::root));
+        Some(told)
+    };
+    let mut line = json!({"pointer": place.pointer});
+    let sides = [("before", side(place.before, &opening.from)), ("after", side(place.after, &opening.to))];
+    for (name, told) in sides.into_iter().filter_map(|(name, side)| Some((name, side?))) {
+        line[name] = told;
+    }
+    line
+}
+
 fn diff_json(diff: &[Change]) -> Value {
     let line = |change: &Change| {
         let mut line = json!({"pointer": change.pointer});
@@ -226,7 +243,7 @@ fn diff_json(diff: &[Change]) -> Value {
 }
 
 /// A transition with its statement and what the caller may see of its effect.
-#[utoipa::path(get, path = "/v1/transitions/{digest}", params(("digest" = String, Path)), responses((status = 200, description = "Status, statement, redacted diff; `warnings` if rules warn, of which agents are told only of their own proposals"), (status = 404, body = super::problem::ProblemBody)))]
+#[utoipa::path(get, path = "/v1/transitions/{digest}", params(("digest" = String, Path)), responses((status = 200, description = "Status, statement and redacted diff; for auditors also `opening`, and `hidden`: of each hidden line of the diff the pointer and, for each side that is there, type, length class and commitment; `warnings` if rules warn, of which agents are told only of their own proposals"), (status = 404, body = super::problem::ProblemBody)))]
 pub async fn read(
     request: HttpRequest,
     app: Data<App>,
@@ -256,7 +273,9 @@ pub async fn read(
             _ => json!(told.redacted),
         };
         if token.role == MachineRole::Auditor {
-            answer["opening"] = json!(app.service.opening(digest).await?);
+            let opening = app.service.opening(digest).await?;
+            answer["hidden"] = told.hidden.iter().map(|it| hidden_json(it, &opening)).collect();
+            answer["opening"] = json!(opening);
         }
         if let Some(hold) = &told.hold {
             answer["review"] = review_of(&app, hold);

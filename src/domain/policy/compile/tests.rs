@@ -186,7 +186,6 @@ fn what_is_not_built_yet_is_refused_by_name() {
         ("approval.escalate_after", "[approval]\nescalate_after = \"4h\""),
         ("approval.escalate_to", "[approval]\nescalate_to = []"),
         ("approval.stages[0].passkey", "[[approval.stages]]\ngroups = [\"a\"]\npasskey = false"),
-        ("redaction.reveal_to", "[redaction]\nreveal_to = []"),
     ] {
         let error = error(&format!("flow = \"f\"\n{text}"));
         assert_eq!(error.code, PolicyCode::NotBuilt, "{text}");

@@ -1,0 +1,152 @@
+//! What is told of a hidden value: what type it has and roughly how long it is.
+
+use std::fmt;
+
+use serde::Serialize;
+use serde_json::Value;
+
+/// What is told of a hidden value. Null, true and false are one kind: there are so few of them that a type of its
+/// own would be the value. Of a number no magnitude is told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(tag = "type", content = "length", rename_all = "snake_case")]
+pub enum Kind {
+    /// A text of so many characters.
+    Text(Length),
+    /// A number.
+    Number,
+    /// Null, true or false.
+    Scalar,
+    /// A list of so many items.
+    List(Length),
+    /// An object of so many members.
+    Object(Length),
+}
+
+/// A class of lengths. The classes are wide, so that one more character seldom shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub enum Length {
+    /// 0.
+    #[serde(rename = "empty")]
+    Empty,
+    /// 1 to 8.
+    #[serde(rename = "1-8")]
+    To8,
+    /// 9 to 32.
+    #[serde(rename = "9-32")]
+    To32,
+    /// 33 to 128.
+    #[serde(rename = "33-128")]
+    To128,
+    /// 129 to 1024.
+    #[serde(rename = "129-1024")]
+    To1024,
+    /// More.
+    #[serde(rename = "longer")]
+    Longer,
+}
+
+impl Kind {
+    /// What is told of this value.
+    pub fn of(value: &Value) -> Self {
+        match value {
+            Value::Null | Value::Bool(_) => Self::Scalar,
+            Value::Number(_) => Self::Number,
+            Value::String(text) => Self::Text(Length::of(text.chars().count())),
+            Value::Array(items) => Self::List(Length::of(items.len())),
+            Value::Object(members) => Self::Object(Length::of(members.len())),
+        }
+    }
+
+    /// Whether it is a single value: it has one commitment and nothing below it.
+    pub const fn is_leaf(self) -> bool {
+        match self {
+            Self::Text(_) | Self::Number | Self::Scalar => true,
+            Self::List(length) | Self::Object(length) => matches!(length, Length::Empty),
+        }
+    }
+}
+
+impl Length {
+    const fn of(count: usize) -> Self {
+        match count {
+            0 => Self::Empty,
+            1..=8 => Self::To8,
+            9..=32 => Self::To32,
+            33..=128 => Self::To128,
+            129..=1024 => Self::To1024,
+            _ => Self::Longer,
+        }
+    }
+
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Empty => "no",
+            Self::To8 => "1 to 8",
+            Self::To32 => "9 to 32",
+            Self::To128 => "33 to 128",
+            Self::To1024 => "129 to 1024",
+            Self::Longer => "more than 1024",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(length) => write!(f, "a text of {} characters", length.words()),
+            Self::Number => f.write_str("a number"),
+            Self::Scalar => f.write_str("true, false or null"),
+            Self::List(length) => write!(f, "a list of {} items", length.words()),
+            Self::Object(length) => write!(f, "an object of {} members", length.words()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn values_of_one_kind_are_told_alike() {
+        let alike = [
+            (json!(null), json!(true)),
+            (json!(true), json!(false)),
+            (json!(0), json!(-1.5e300)),
+            (json!("a"), json!("12345678")),
+            (json!("x".repeat(33)), json!("é".repeat(128))),
+            (json!("x".repeat(1025)), json!("x".repeat(100_000))),
+            (json!([1]), json!([1, 2, 3, 4, 5, 6, 7, [8]])),
+            (json!({"a": 1}), json!({"b": {"c": 1}})),
+        ];
+        for (one, other) in alike {
+            let told = |it: &Value| (Kind::of(it), Kind::of(it).to_string(), json!(Kind::of(it)));
+            assert_eq!(told(&one), told(&other), "{one} and {other}");
+        }
+    }
+
+    #[test]
+    fn a_kind_is_told_as_type_and_length_class() {
+        let table = [
+            (json!(null), json!({"type": "scalar"}), "true, false or null"),
+            (json!(4711), json!({"type": "number"}), "a number"),
+            (json!(""), json!({"type": "text", "length": "empty"}), "a text of no characters"),
+            (json!("12345678"), json!({"type": "text", "length": "1-8"}), "a text of 1 to 8 characters"),
+            (json!("123456789"), json!({"type": "text", "length": "9-32"}), "a text of 9 to 32 characters"),
+            (json!("x".repeat(33)), json!({"type": "text", "length": "33-128"}), "a text of 33 to 128 characters"),
+            (json!("x".repeat(129)), json!({"type": "text", "length": "129-1024"}), "a text of 129 to 1024 characters"),
+            (
+                json!("x".repeat(1025)),
+                json!({"type": "text", "length": "longer"}),
+                "a text of more than 1024 characters",
+            ),
+            (json!([]), json!({"type": "list", "length": "empty"}), "a list of no items"),
+            (json!({"a": 1}), json!({"type": "object", "length": "1-8"}), "an object of 1 to 8 members"),
+        ];
+        for (value, told, words) in table {
+            let kind = Kind::of(&value);
+            assert_eq!((json!(kind), kind.to_string().as_str()), (told, words), "{value}");
+            assert_eq!(kind.is_leaf(), crate::domain::json::diff::is_leaf(&value), "{value}");
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Looking at a hidden value: one at a time, for a reason, and written down before it is shown.
+
+use serde_json::{Value, json};
+
+use super::error::{Error, Result};
+use super::review_page::ReviewFacts;
+use super::{Service, recorder, retrying};
+use crate::domain::account::Account;
+use crate::domain::chain::hash::Digest;
+use crate::domain::chain::opening::Opening;
+use crate::domain::event::EventType;
+use crate::domain::id::{AccountId, ReviewId};
+use crate::domain::json::pointer::Pointer;
+use crate::domain::policy::{Hiding, Kind};
+use crate::domain::review::{Hold, REVEAL_REASON_CHARS_MAX, Reveal, RevealRefused, groups_to_reveal_to};
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+
+/// A place of a review where something hidden stands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HiddenPlace {
+    /// Where the hidden part begins.
+    pub pointer: Pointer,
+    /// What kind of value stood there, if one did.
+    pub before: Option<Kind>,
+    /// What kind of value would stand there, if one does.
+    pub after: Option<Kind>,
+}
+
+/// What somebody asks to look at.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Look {
+    /// Of exactly which transition.
+    pub transition: Digest,
+    /// At which place.
+    pub pointer: Pointer,
+    /// Why.
+    pub reason: String,
+}
+
+impl HiddenPlace {
+    /// That place of two states.
+    pub(super) fn of(pointer: Pointer, (before, after): (&Value, &Value)) -> Self {
+        let kind = |state: &Value| pointer.resolve(state).map(Kind::of);
+        Self { before: kind(before), after: kind(after), pointer }
+    }
+
+    /// Whether it is one value before and one after: what has parts is not looked at as a whole, since its names
+    /// are hidden too.
+    pub fn is_one_value(&self) -> bool {
+        self.before.into_iter().chain(self.after).all(Kind::is_leaf)
+    }
+}
+
+impl Service {
+    /// Records that a person looks at a hidden value, and only then gives the review with that value open. A
+    /// stopped flow, a closed thread and a review that has ended may be looked into as well: nothing is decided.
+    pub async fn reveal(&self, person: &AccountId, review: &ReviewId, look: &Look) -> Result<ReviewFacts> {
+        let viewer = retrying!(self.record_look(person, review, look))?;
+        retrying!(self.review_once(review, &viewer, Some(&look.pointer)))
+    }
+
+    async fn record_look(&self, person: &AccountId, review: &ReviewId, look: &Look) -> Result<Account> {
+        let (keys, now) = (self.keys()?, self.now());
+        let person: Stored<Account> = self.fetch(&keys, person.as_str()).await?.ok_or(Error::Unauthenticated)?;
+        let facts = self.review_once(review, &person.record, None).await?;
+        let groups = groups_to_reveal_to(facts.policy.reveal_to(), &person.record)?;
+        check_look(&facts, look)?;
+        let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
+        let stored = self.thread(&keys, &hold.record.thread).await?;
+        let mut thread = stored.record.clone();
+        let reveal = Reveal {
+            person: person.record.id.clone(),
+            name: person.record.name.clone(),
+            groups,
+            pointer: look.pointer.clone(),
+            reason: facts.policy.masked(look.reason.trim()).into_owned(),
+            at: now,
+        };
+        let mut draft = Draft::new(keys.row(), now);
+        draft.rely_on(&person);
+        let data = look_data(&hold.record, &reveal);
+        recorder::in_thread(&mut draft, &mut thread, now, EventType::ReviewRevealed, data)?;
+        draft.replace(&hold, &hold.record.clone().revealed(reveal)?)?;
+        draft.replace(&stored, &thread)?;
+        self.commit(draft.finish()).await?;
+        Ok(person.record)
+    }
+}
+
+fn check_look(facts: &ReviewFacts, look: &Look) -> Result<()> {
+    let reason = look.reason.trim();
+    if reason.is_empty() || reason.chars().count() > REVEAL_REASON_CHARS_MAX {
+        return Err(Error::invalid("/reason", format!("say why, in at most {REVEAL_REASON_CHARS_MAX} characters")));
+    }
+    if look.transition != facts.hold.transition {
+        return Err(Error::WrongState("the digest is not the one that is held"));
+    }
+    let place = facts.hidden.iter().find(|it| it.pointer == look.pointer).ok_or(Error::NotFound("hidden value"))?;
+    if !place.is_one_value() {
+        return Err(Error::WrongState("what is hidden there has parts, and only single values are shown"));
+    }
+    Ok(())
+}
+
+/// What the event of a look tells: all of it but the name, which is the account's.
+pub(super) fn look_data(hold: &Hold, reveal: &Reveal) -> Value {
+    json!({
+        "review": hold.id, "transition": hold.transition, "person": reveal.person, "groups": reveal.groups,
+        "pointer": reveal.pointer, "reason": reveal.reason,
+    })
+}
+
+/// What is hidden in an opening. What is only closed because it does not change is not among it.
+pub(super) fn hidden_places(
+    hiding: &Hiding<'_>,
+    opening: &Opening,
+    (before, after): (&Value, &Value),
+) -> Vec<HiddenPlace> {
+    let root = Pointer::root();
+    let mut pointers = opening.from.closed(&root);
+    pointers.extend(opening.to.closed(&root));
+    pointers.retain(|it| hiding.hides(it));
+    pointers.sort();
+    pointers.dedup();
+    pointers.into_iter().map(|at| HiddenPlace::of(at, (before, after))).collect()
+}
+
+impl From<RevealRefused> for Error {
+    fn from(refused: RevealRefused) -> Self {
+        match refused {
+            RevealRefused::Disabled => Self::Forbidden("the account is disabled"),
+            RevealRefused::Group => Self::Forbidden("the policy lets none of your groups look at hidden values"),
+            RevealRefused::TooMany => {
+                Self::WrongState("this review was looked into so often that no more can be recorded")
+            }
+        }
+    }
+}

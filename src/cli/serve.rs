@@ -15,6 +15,7 @@ use crate::config::{Config, Limits, PublicUrl};
 use crate::gateway;
 use crate::service::Service;
 use crate::web::app::{App, Edge, serve};
+use crate::web::pages::reveal;
 use crate::web::peers::Peers;
 use crate::web::throttle::Throttle;
 use crate::worker::Workers;
@@ -138,5 +139,6 @@ fn edge(config: &Config, url: &PublicUrl) -> Edge {
         peers: Peers::new(config.trusted_proxies.clone()),
         requests,
         sign_ins: Throttle::new(sign_in_attempts, sign_in_window / sign_in_attempts),
+        reveals: reveal::throttle(),
     }
 }

@@ -42,6 +42,8 @@ pub struct Edge {
     pub requests: Throttle,
     /// Bounds failed sign-ins.
     pub sign_ins: Throttle,
+    /// Bounds how fast each person looks at hidden values.
+    pub reveals: Throttle,
 }
 
 /// Serves on a listener that is already bound, so that a taken port is known before anything is said.

@@ -73,6 +73,7 @@ pub const TABLE: &[Rule] = &[
     person("GET", "/reviews/{review}", EVERYBODY),
     person("POST", "/reviews/{review}/decision", &[PersonRole::Reviewer]),
     person("POST", "/reviews/{review}/revocation", &[PersonRole::Reviewer]),
+    person("POST", "/reviews/{review}/reveal", EVERYBODY),
     person("GET", "/threads/{thread}", EVERYBODY),
     person("GET", "/rejections", EVERYBODY),
     person("GET", "/what-if", EVERYBODY),

@@ -14,6 +14,7 @@ mod proxy;
 mod put_back;
 mod redaction;
 mod rejections;
+mod revealing;
 mod roles;
 #[macro_use]
 mod rules;

@@ -121,6 +121,7 @@ fn edge(url: &str) -> Edge {
         peers: Default::default(),
         requests: Throttle::new(100_000, Duration::from_millis(1)),
         sign_ins: Throttle::new(SIGN_INS, Duration::from_secs(60)),
+        reveals: countersign::web::pages::reveal::throttle(),
     }
 }
 

@@ -82,6 +82,7 @@ const UNSEEN: &[(&str, &str)] = &[
     ("holds.reasons.*.code", "its event repeats the words of each reason only"),
     ("holds.reasons.*.for_reviewers_only", "its event repeats the words of each reason only"),
     ("holds.reasons.*.pointer", "its event repeats the words of each reason only"),
+    ("holds.reveals.*.name", "a look's event names the account, place, moment and reason"),
     ("holds.state.at", "the event of its end has moment, person and reason; the row repeats them for pages"),
     ("holds.state.reason", "the event of its end has moment, person and reason; the row repeats them for pages"),
     ("holds.votes.*.comment", "a vote's event names person, stage, verdict and digest only"),

@@ -24,6 +24,7 @@ use countersign::service::access::{NewAccount, NewToken};
 use countersign::service::policies::Activation;
 use countersign::service::proposals::{Asked, Proposal};
 use countersign::service::receipts::Revoker;
+use countersign::service::revealing::Look;
 use countersign::service::stops::Scope;
 use countersign::service::taking_back::Admission;
 use countersign::service::threads::NewThread;
@@ -79,11 +80,11 @@ impl Gateway {
     }
 }
 
-/// The policy of `examples/`, with its schemas, and with tools to call.
+/// The policy of `examples/`, with its schemas, with tools to call, and with people who may look at what it hides.
 pub fn example(name: &str) -> PolicySource {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name).join("policy.toml");
     let mut source = countersign::cli::policy::source_of(&file).unwrap();
-    source.text.push_str("\n[tools]\nallow = [\"crm.*\"]\n");
+    source.text.push_str("reveal_to = [\"security\"]\n\n[tools]\nallow = [\"crm.*\"]\n");
     source
 }
 
@@ -197,6 +198,13 @@ pub fn ballot(transition: Digest, stage: u32, verdict: Verdict) -> Ballot {
     }
 }
 
+/// Looks at the card that the policy hides and a writer would read.
+pub async fn look_at_card(service: &Service, who: &AccountId, review: &ReviewId, transition: Digest) {
+    let pointer = "/payment/card".try_into().unwrap();
+    let look = Look { transition, pointer, reason: "the bank asks".to_owned() };
+    assert!(service.reveal(who, review, &look).await.unwrap().revealed.is_some());
+}
+
 pub fn ask(name: &str, transition: Digest, receipt: Option<String>, write_id: &str) -> VerifyAsk {
     let write_id = WriteId::try_from(write_id).unwrap();
     VerifyAsk { thread: thread(name), transition, receipt, write_id, expect: Vec::new() }
@@ -247,11 +255,13 @@ async fn one_full_round(service: &Service, cast: &Cast) {
     }
     let (transition, review) =
         held(&propose(service, &cast.agent, "round", "planner", json!({"target_user_id": 42})).await);
+    look_at_card(service, &cast.ben, &review, transition).await;
     service.vote(&cast.ada, &review, &ballot(transition, 0, Verdict::Approve)).await.unwrap();
     let receipt = receipt_of(service, transition).await;
     let allowed = service.verify(&cast.writer, &ask("round", transition, receipt, "w-1")).await.unwrap();
     let result = json!({"result_ref": "row-1"});
     service.confirm(&cast.writer, &allowed.write.key.write_id, &result).await.unwrap();
+    look_at_card(service, &cast.ben, &review, transition).await;
 }
 
 async fn holds_that_end_otherwise(service: &Service, cast: &Cast) {
@@ -352,6 +362,8 @@ pub async fn live_through_remembering(service: &Service, file: &Path) -> Vec<(Ta
     look(file, &mut seen, &mut older);
     let (transition, review) =
         held(&propose(service, &cast.agent, "t", "planner", json!({"target_user_id": 42})).await);
+    look(file, &mut seen, &mut older);
+    look_at_card(service, &cast.ben, &review, transition).await;
     look(file, &mut seen, &mut older);
     service.vote(&cast.ada, &review, &ballot(transition, 0, Verdict::Approve)).await.unwrap();
     look(file, &mut seen, &mut older);

@@ -137,6 +137,7 @@ pub fn edge(url: &str, peers: Peers) -> Edge {
         peers,
         requests: Throttle::new(100_000, Duration::from_micros(1)),
         sign_ins: Throttle::new(SIGN_INS, Duration::from_secs(60)),
+        reveals: countersign::web::pages::reveal::throttle(),
     }
 }
 

@@ -14,6 +14,7 @@ pub mod parts;
 pub mod policies;
 pub mod rejections;
 pub mod replays;
+pub mod reveal;
 pub mod review;
 pub mod revocation;
 pub mod set_up;
@@ -58,6 +59,11 @@ pub fn routes(cfg: &mut ServiceConfig) {
             web::resource("/reviews/{review}/revocation")
                 .route(web::get().to(review::back))
                 .route(web::post().to(revocation::submit)),
+        )
+        .service(
+            web::resource("/reviews/{review}/reveal")
+                .route(web::get().to(review::back))
+                .route(web::post().to(reveal::submit)),
         )
         .service(web::resource("/threads/{thread}").route(web::get().to(thread::show)))
         .service(

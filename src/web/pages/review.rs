@@ -12,10 +12,11 @@ use super::failure::Failure;
 use super::inbox::WAITING_MAX;
 use super::nonce::{Binding, Nonce};
 use super::parts::{html, see_other, why_not};
+use super::reveal;
 use super::view::receipt::RevocationForm;
 use super::view::review::{CommentWish, Deciding, DecisionForm, ReviewPage, WriteDoubt};
 use super::view::shell::{Notice, Tone};
-use super::view::text::{Line, Prose};
+use super::view::text::{Line, Path, Prose};
 use super::visitor::Visitor;
 use crate::domain::id::ReviewId;
 use crate::domain::review::{HoldState, Verdict};
@@ -92,6 +93,8 @@ pub async fn page(app: &App, visitor: &Visitor, facts: &ReviewFacts, again: &Aga
         proof: change::proof(facts)?,
         unsent: Some(again.typed.as_str()).filter(|it| !open && !it.trim().is_empty()).map(Prose::new),
         revoking: revoking(visitor, facts),
+        revealing: reveal::form(visitor, facts),
+        revealed: facts.revealed.as_ref().map(|(at, _)| Path::new(at.to_string())),
         deciding,
     })
 }
@@ -100,6 +103,11 @@ pub async fn page(app: &App, visitor: &Visitor, facts: &ReviewFacts, again: &Aga
 fn notice(facts: &ReviewFacts, visitor: &Visitor, problem: Option<&str>) -> Option<Notice> {
     if let Some(problem) = problem {
         return Some(Notice { tone: Tone::Bad, words: problem.to_owned() });
+    }
+    if let Some((at, _)) = &facts.revealed {
+        let at = Path::new(at.to_string()).plain();
+        let words = format!("{at} is shown below, this once and to you. It is recorded that you looked, and why.");
+        return Some(Notice { tone: Tone::Care, words });
     }
     let mine = facts.hold.votes.iter().find(|it| it.reviewer == visitor.account().id)?;
     let open = matches!(facts.hold.state, HoldState::Open {});

@@ -114,7 +114,6 @@ fn the_guide_names_every_key() {
         STAGE_KEYS,
         STAGE_KEYS_YET,
         REDACTION_KEYS,
-        REDACTION_KEYS_YET,
         rules::RULE_KEYS,
         transitions::KEYS,
         transitions::KEYED_KEYS,
@@ -390,4 +389,19 @@ fn detectors_are_named_or_described_and_nothing_else() {
     assert_eq!(error("flow = \"f\"\n[redaction]\ndetect = [1]").code, PolicyCode::WrongType);
     let message = error("flow = \"f\"\n[redaction]\ndetect = [\"mail\"]").message;
     assert!(message.contains("email, card_number"), "{message}");
+}
+
+#[test]
+fn hidden_values_are_revealed_to_the_groups_named_and_to_nobody_otherwise() {
+    let groups = |text: &str| -> Vec<String> {
+        compile(&format!("flow = \"f\"\n[redaction]\n{text}")).reveal_to().iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(groups("hide = [\"a\"]"), [""; 0]);
+    assert_eq!(groups("reveal_to = []"), [""; 0]);
+    assert_eq!(groups("reveal_to = [\"security\", \"fraud\"]"), ["fraud", "security"]);
+    let code = |text: &str| error(&format!("flow = \"f\"\n[redaction]\n{text}")).code;
+    assert_eq!(code("reveal_to = [\"a\", \"a\"]"), PolicyCode::BadValue);
+    assert_eq!(code("reveal_to = [\"\"]"), PolicyCode::BadValue);
+    assert_eq!(code("reveal_to = \"security\""), PolicyCode::WrongType);
+    assert_eq!(code("reveal_to = [1]"), PolicyCode::WrongType);
 }

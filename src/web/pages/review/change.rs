@@ -1,16 +1,17 @@
 //! What would change, and what it is signed with.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 
+use crate::domain::chain::opening::Opening;
 use crate::domain::chain::statement::Statement;
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::pointer::Pointer;
-use crate::domain::policy::{Policy, RedactedLeaf, Warning};
+use crate::domain::policy::{Kind, Policy, RedactedLeaf, Warning};
 use crate::domain::review::{Hold, HoldReason};
 use crate::domain::usage::Usage;
 use crate::service::error::{Error, Result};
@@ -30,16 +31,31 @@ pub struct Shown {
 }
 
 /// Reads the rows from the opening, which is closed at everything hidden already: nothing else of the states
-/// reaches the page.
+/// reaches the page, but for the one value that is revealed to its reader. The sentence, which a browser keeps as the
+/// page's title, is made without that one.
 pub fn read(facts: &ReviewFacts) -> Result<Shown> {
-    let opening = serde_json::to_value(&facts.opening).map_err(|_| Error::Broken("an opening"))?;
+    let closed = rows(facts, &facts.opening)?;
+    let headline = headline(facts, &closed.changed);
+    let mut rows = match &facts.revealed {
+        Some((_, opening)) => rows(facts, opening)?,
+        None => closed,
+    };
+    let writers: Vec<WriterReads> = facts.writers.iter().map(|it| writer(facts, &rows, it)).collect();
+    rows.leave_out(&writers);
+    Ok(Shown { headline, rows, writers })
+}
+
+fn rows(facts: &ReviewFacts, opening: &Opening) -> Result<Rows> {
+    let opening = serde_json::to_value(opening).map_err(|_| Error::Broken("an opening"))?;
     let protected = |at: &str| named(at).is_some_and(|it| facts.policy.protected().touches(&it));
     let mut rows = Rows::read(&opening, canonical, &protected).map_err(|_| Error::Broken("an opening"))?;
     let differs: BTreeSet<&str> = facts.diff.iter().map(|it| place(it).as_str()).collect();
     rows.hidden_set_again(&|at| !differs.contains(at));
-    let writers: Vec<WriterReads> = facts.writers.iter().map(|it| writer(facts, &rows, it)).collect();
-    rows.leave_out(&writers);
-    Ok(Shown { headline: headline(facts, &rows.changed), rows, writers })
+    let words = |kind: Option<Kind>| kind.map(|it| it.to_string()).unwrap_or_default();
+    let kinds: BTreeMap<&str, (String, String)> =
+        facts.hidden.iter().map(|it| (it.pointer.as_str(), (words(it.before), words(it.after)))).collect();
+    rows.name_hidden(&|at| kinds.get(at).cloned());
+    Ok(rows)
 }
 
 fn named(pointer: &str) -> Option<Pointer> {

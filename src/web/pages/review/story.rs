@@ -1,13 +1,13 @@
 //! What happened to a review, the oldest first.
 
-use crate::domain::review::{BrowserCheck, HoldState, Verdict, Vote};
+use crate::domain::review::{BrowserCheck, HoldState, Reveal, Verdict, Vote};
 use crate::domain::time::Timestamp;
 use crate::domain::write::WriteState;
 use crate::service::review_page::ReviewFacts;
 use crate::web::pages::parts::{listed, moment};
 use crate::web::pages::view::review::TimelineItem;
 use crate::web::pages::view::shell::Tone;
-use crate::web::pages::view::text::{Line, Prose};
+use crate::web::pages::view::text::{Line, Path, Prose};
 
 use super::standing::groups;
 
@@ -27,6 +27,8 @@ pub fn timeline(facts: &ReviewFacts) -> Vec<TimelineItem> {
     items.extend(hold.votes.iter().map(|it| teller.vote(facts, it)));
     items.extend(teller.end(facts));
     items.extend(teller.write(facts));
+    items.extend(hold.reveals.iter().map(|it| teller.reveal(facts, it)));
+    items.sort_by(|one, other| one.at.iso.cmp(&other.at.iso));
     items
 }
 
@@ -61,6 +63,19 @@ impl Teller {
             comment: vote.comment.as_deref().and_then(|it| said(facts, it)),
             claim: Some(claim.to_owned()),
             ..self.item(Some(&vote.name), format!("{word} as {asked}"), tone, vote.at)
+        }
+    }
+
+    fn reveal(&self, facts: &ReviewFacts, reveal: &Reveal) -> TimelineItem {
+        let (asked, at) = (listed(&groups(&reveal.groups), "and"), Path::new(reveal.pointer.to_string()).plain());
+        TimelineItem {
+            comment: said(facts, &reveal.reason),
+            ..self.item(
+                Some(&reveal.name),
+                format!("looked at {at}, which is hidden, as {asked}"),
+                Tone::Care,
+                reveal.at,
+            )
         }
     }
 
@@ -113,7 +128,6 @@ impl Teller {
             WriteState::Late { at } => Some(self.item(node, "confirmed its write too late", Tone::Care, *at)),
             WriteState::Resolved { at, .. } => Some(self.item(None, "An administrator settled it", Tone::Plain, *at)),
         });
-        items.sort_by(|one, other| one.at.iso.cmp(&other.at.iso));
         items
     }
 }

@@ -49,7 +49,7 @@ pub struct HeadChange {
 impl HeadChange {
     /// Whether neither side is shown.
     pub const fn is_hidden(&self) -> bool {
-        matches!((&self.before, &self.after), (Side::Bare(_), Side::Bare(_)))
+        self.before.is_closed() && self.after.is_closed()
     }
 }
 

@@ -15,6 +15,7 @@ pub mod policies;
 pub mod receipt;
 pub mod rejections;
 pub mod replays;
+pub mod reveal;
 pub mod review;
 pub mod shell;
 pub mod sign_in;

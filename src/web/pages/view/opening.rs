@@ -23,10 +23,31 @@ pub enum Side {
     },
     /// A commitment whose content is not shown.
     Bare(Hash),
+    /// A hidden value.
+    Hidden {
+        /// Its commitment.
+        commitment: Hash,
+        /// What kind of value it is: "a text of 9 to 32 characters".
+        kind: String,
+    },
     /// Nothing is there.
     Absent,
     /// An object or array is there, and has rows of its own.
     Nested,
+}
+
+impl Side {
+    /// Whether its value is not shown.
+    pub const fn is_closed(&self) -> bool {
+        matches!(self, Self::Bare(_) | Self::Hidden { .. })
+    }
+
+    /// The same, as a hidden value of that kind.
+    fn hide(&mut self, kind: String) {
+        if let Self::Bare(commitment) = self {
+            *self = Self::Hidden { commitment: commitment.clone(), kind };
+        }
+    }
 }
 
 /// Something that differs.
@@ -67,15 +88,15 @@ impl Row {
     /// What becomes of the place, in a word.
     pub const fn words(&self) -> &'static str {
         match (&self.before, &self.after) {
-            (Side::Bare(_), _) if self.is_set_again() => "hidden, set to the same value",
+            (before, _) if self.is_set_again() && before.is_closed() => "hidden, set to the same value",
             _ if self.is_set_again() => "set, same value",
-            (Side::Absent, Side::Bare(_)) => "hidden, added",
-            (Side::Bare(_), Side::Absent) => "hidden, removed",
-            (Side::Bare(_), _) | (_, Side::Bare(_)) => "hidden, changed",
+            (Side::Absent, after) if after.is_closed() => "hidden, added",
+            (before, Side::Absent) if before.is_closed() => "hidden, removed",
+            (before, after) if before.is_closed() || after.is_closed() => "hidden, changed",
             (Side::Absent, _) => "added",
             (_, Side::Absent) => "removed",
             (_, Side::Nested) | (Side::Nested, _) => "replaced",
-            (Side::Leaf { .. }, Side::Leaf { .. }) => "changed",
+            _ => "changed",
         }
     }
 
@@ -193,10 +214,25 @@ impl Rows {
         Ok(rows)
     }
 
+    /// Says what kind of value stands at each hidden place, before and after.
+    pub fn name_hidden(&mut self, kinds: &dyn Fn(&str) -> Option<(String, String)>) {
+        for row in &mut self.changed {
+            if let Some((before, after)) = kinds(row.path.pointer()) {
+                row.before.hide(before);
+                row.after.hide(after);
+            }
+        }
+        for row in &mut self.unchanged {
+            if let Some((_, after)) = kinds(row.path.pointer()) {
+                row.side.hide(after);
+            }
+        }
+    }
+
     /// Says which hidden places keep their value although their commitment differs: the commitments do not tell.
     pub fn hidden_set_again(&mut self, same: &dyn Fn(&str) -> bool) {
         for row in &mut self.changed {
-            if matches!((&row.before, &row.after), (Side::Bare(_), Side::Bare(_))) && same(row.path.pointer()) {
+            if row.before.is_closed() && row.after.is_closed() && same(row.path.pointer()) {
                 row.meaning = Meaning::SetAgain;
             }
         }

@@ -6,6 +6,7 @@ use super::headline::Headline;
 use super::inbox::Urgency;
 use super::opening::{ReadRow, Row, UnchangedRow};
 use super::receipt::RevocationForm;
+use super::reveal::RevealForm;
 use super::shell::{Hash, Moment, Shell, Tone};
 use super::text::{Json, Line, Path, Prose};
 
@@ -61,6 +62,10 @@ pub struct ReviewPage {
     pub unsent: Option<Prose>,
     /// The form that takes the receipt back, where the reader may.
     pub revoking: Option<RevocationForm>,
+    /// The form that reveals a hidden value, where the reader may.
+    pub revealing: Option<RevealForm>,
+    /// The hidden value that this very page shows to its reader.
+    pub revealed: Option<Path>,
 }
 
 /// Where a review stands.

@@ -164,6 +164,8 @@ impl Case {
             deciding: Deciding::Open(Box::new(form())),
             unsent: None,
             revoking: None,
+            revealing: None,
+            revealed: None,
         }
     }
 }

@@ -1,0 +1,114 @@
+//! `POST /reviews/{review}/reveal`: looking at one hidden value. It is shown in the answer and nowhere else.
+
+use std::time::Duration;
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+use serde::Deserialize;
+
+use super::failure::Failure;
+use super::parts::html;
+use super::review::{self, Again};
+use super::view::reveal::RevealForm;
+use super::view::text::{Path, Prose};
+use super::visitor::Visitor;
+use crate::domain::chain::hash::Digest;
+use crate::domain::json::pointer::Pointer;
+use crate::domain::review::groups_to_reveal_to;
+use crate::service::error::{Error, Result};
+use crate::service::revealing::Look;
+use crate::service::review_page::ReviewFacts;
+use crate::web::app::App;
+use crate::web::throttle::Throttle;
+
+/// Looks that a person may take in a row: what one change needs to be understood.
+pub const BURST: u32 = 10;
+
+/// After that, how often: who reads a flow's secrets one by one is slow, and seen on the way.
+pub const INTERVAL: Duration = Duration::from_secs(60);
+
+/// What the form sends.
+#[derive(Clone, Deserialize, Default)]
+#[serde(default)]
+pub struct RevealFields {
+    csrf: String,
+    digest: String,
+    pointer: String,
+    reason: String,
+}
+
+/// How fast one person may look, at this gateway.
+pub fn throttle() -> Throttle {
+    Throttle::new(BURST, INTERVAL)
+}
+
+/// `POST /reviews/{review}/reveal`.
+pub async fn submit(
+    app: web::Data<App>,
+    request: HttpRequest,
+    visitor: Visitor,
+    review: web::Path<String>,
+    form: web::Form<RevealFields>,
+) -> std::result::Result<HttpResponse, Failure> {
+    visitor.check_form(&app, &request, &form.csrf)?;
+    let failed = |error| Failure::of(&request, error);
+    let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
+    match look(&app, &visitor, &facts, &form).await {
+        Ok(facts) => {
+            let page = review::page(&app, &visitor, &facts, &Again::default()).await.map_err(failed)?;
+            Ok(html(StatusCode::OK, page.render()))
+        }
+        Err(error) => match words(&error) {
+            Some((status, problem)) => {
+                let mut page = review::page(&app, &visitor, &facts, &Again::default()).await.map_err(failed)?;
+                if let Some(again) = &mut page.revealing {
+                    again.problem = Some(problem);
+                    again.typed = Prose::new(form.reason.as_str());
+                }
+                Ok(html(status, page.render()))
+            }
+            None => Err(failed(error)),
+        },
+    }
+}
+
+async fn look(app: &App, visitor: &Visitor, facts: &ReviewFacts, form: &RevealFields) -> Result<ReviewFacts> {
+    let look = Look {
+        transition: Digest::try_from(form.digest.as_str()).map_err(|_| Error::invalid("/digest", "not a digest"))?,
+        pointer: Pointer::try_from(form.pointer.replace("\r\n", "\n")).map_err(|_| Error::NotFound("hidden value"))?,
+        reason: form.reason.clone(),
+    };
+    let person = &visitor.account().id;
+    app.edge.reveals.take(person, app.service.now()).map_err(|_| Error::TooMany)?;
+    app.service.reveal(person, &facts.hold.id, &look).await
+}
+
+/// What a person is told on the page that they looked from; `None` for what has a page of its own.
+fn words(error: &Error) -> Option<(StatusCode, String)> {
+    match error {
+        Error::Invalid { pointer, detail } if pointer == "/reason" => {
+            Some((StatusCode::UNPROCESSABLE_ENTITY, format!("Nothing was shown: {detail}.")))
+        }
+        Error::WrongState(why) => Some((StatusCode::CONFLICT, format!("Nothing was shown: {why}."))),
+        Error::TooMany => {
+            let told = "That was too fast. Nothing was shown; wait a minute and look again.";
+            Some((StatusCode::TOO_MANY_REQUESTS, told.to_owned()))
+        }
+        _ => None,
+    }
+}
+
+/// The form, for whoever may look and where there is something to look at.
+pub fn form(visitor: &Visitor, facts: &ReviewFacts) -> Option<RevealForm> {
+    groups_to_reveal_to(facts.policy.reveal_to(), visitor.account()).ok()?;
+    let single = facts.hidden.iter().filter(|it| it.is_one_value());
+    let places: Vec<Path> = single.map(|it| Path::new(it.pointer.to_string())).collect();
+    (!places.is_empty()).then(|| RevealForm {
+        action: format!("/reviews/{}/reveal", facts.hold.id),
+        csrf: visitor.0.csrf.clone(),
+        places,
+        typed: Prose::new(""),
+        problem: None,
+    })
+}

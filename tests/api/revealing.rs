@@ -1,0 +1,292 @@
+//! Looking at hidden values: who may, at which, how it is recorded, and who is told. On both databases.
+
+use std::sync::Arc;
+
+use countersign::clock::ClockOffset;
+use countersign::domain::account::Account;
+use countersign::domain::chain::hash::Digest;
+use countersign::domain::event::{Event, EventType};
+use countersign::domain::flow::Halt;
+use countersign::domain::id::{PrincipalId, ReviewId};
+use countersign::domain::json::pointer::Pointer;
+use countersign::domain::review::{REVEAL_REASON_CHARS_MAX, REVEALS_MAX, Reveal, Verdict};
+use countersign::service::error::{Error, Result};
+use countersign::service::revealing::Look;
+use countersign::service::review_page::ReviewFacts;
+use countersign::service::stops::Scope;
+use countersign::service::taking_back::Admission;
+use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use serde_json::{Value, json};
+
+use crate::attacks::policy_with;
+use crate::gateway::{Gateway, person, spawn_on, spawn_with_policy};
+use crate::rules::Scene;
+
+/// Each on both databases.
+macro_rules! on_both {
+    ($($name:ident,)*) => {
+        mod sqlite {
+            $(#[tokio::test]
+            async fn $name() {
+                super::$name(super::Scene::on_sqlite(&super::policy()).await).await;
+            })*
+        }
+        mod postgres {
+            $(#[tokio::test]
+            async fn $name() {
+                super::$name(super::Scene::on_postgres(&super::policy()).await).await;
+            })*
+        }
+    };
+}
+
+on_both! {
+    a_look_is_recorded_with_its_event_and_shown_to_everyone_after,
+    only_members_of_a_named_group_look_and_nothing_is_recorded_of_others,
+    who_was_disabled_looks_no_more,
+    only_single_hidden_values_of_that_very_transition_are_shown,
+    a_reason_is_asked_for_bounded_and_masked,
+    what_is_stopped_closed_or_over_may_be_looked_into,
+    looks_beyond_what_can_be_recorded_show_nothing,
+    auditors_are_told_the_kind_of_what_is_hidden_and_agents_and_hosts_are_not,
+}
+
+const CARD: &str = "4929 0000 0000 0000";
+
+fn policy() -> String {
+    policy_with(
+        "hide = [\"payment.card\"]",
+        "hide = [\"payment.card\"]\ndetect = [\"email\"]\nreveal_to = [\"security\"]",
+    )
+    .replace(
+        "writes = [\"requested_action\", \"target_user_id\", \"payment.amount\"]",
+        "writes = [\"requested_action\", \"target_user_id\", \"payment\"]",
+    )
+}
+
+struct Held {
+    review: ReviewId,
+    transition: Digest,
+    answer: Value,
+    grace: Account,
+}
+
+/// A held change of whom and of a card, and somebody of `security`.
+async fn held(g: &Gateway) -> Held {
+    let grace = person(&g.service, "grace", &["security", "reviewers"]).await;
+    let thread = g.thread().await;
+    let patch = json!({"target_user_id": 42, "payment": {"card": CARD}});
+    let ask = json!({"node": "planner", "parent": thread["transition"], "patch": patch, "format": "merge-patch"});
+    let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
+    let answer = g.post(&path, &g.planner, ask).await.expect(202);
+    let review = answer["review"]["id"].as_str().unwrap().try_into().unwrap();
+    let transition = answer["transition"].as_str().unwrap().try_into().unwrap();
+    Held { review, transition, answer, grace }
+}
+
+fn look(held: &Held, pointer: &str, reason: &str) -> Look {
+    Look { transition: held.transition, pointer: Pointer::try_from(pointer).unwrap(), reason: reason.to_owned() }
+}
+
+async fn looks(g: &Gateway, who: &Account, held: &Held, pointer: &str) -> Result<ReviewFacts> {
+    g.service.reveal(&who.id, &held.review, &look(held, pointer, "the bank asks")).await
+}
+
+async fn recorded(g: &Gateway, held: &Held) -> Vec<Reveal> {
+    g.service.review(&held.review, &g.alice).await.unwrap().hold.reveals
+}
+
+async fn told(g: &Gateway) -> Vec<Event> {
+    while g.service.sequence().await.unwrap() > 0 {}
+    let (events, _) = g.service.events_after(0, None, 1000).await.unwrap();
+    events.into_iter().map(|it| it.event).filter(|it| it.kind == EventType::ReviewRevealed).collect()
+}
+
+async fn nothing_is_recorded(g: &Gateway, held: &Held) {
+    assert_eq!(recorded(g, held).await, []);
+    assert_eq!(told(g).await, []);
+}
+
+/// What the trees that were opened for the viewer say, and the ones that everybody gets.
+fn opened(facts: &ReviewFacts) -> (String, String) {
+    let (_, open) = facts.revealed.as_ref().expect("somebody looked");
+    assert_eq!(open.from.root(), facts.opening.from.root(), "the value is the one that is committed to");
+    assert_eq!(open.to.root(), facts.opening.to.root(), "the value is the one that is committed to");
+    (json!(open).to_string(), json!(facts.opening).to_string())
+}
+
+async fn a_look_is_recorded_with_its_event_and_shown_to_everyone_after(scene: Scene) {
+    let g = &scene.gateway;
+    let held = held(g).await;
+    let facts = looks(g, &held.grace, &held, "/payment/card").await.unwrap();
+    let (open, closed) = opened(&facts);
+    assert!(open.contains(CARD) && open.contains("4111111111111111"), "both sides of the change: {open}");
+    assert!(!closed.contains(CARD) && !closed.contains("4111111111111111"), "{closed}");
+    let [reveal] = recorded(g, &held).await.try_into().unwrap();
+    assert_eq!((reveal.name.as_str(), &reveal.person), ("grace", &held.grace.id));
+    assert_eq!((reveal.pointer.as_str(), reveal.reason.as_str()), ("/payment/card", "the bank asks"));
+    let [event] = told(g).await.try_into().unwrap();
+    let data = json!({
+        "review": held.review, "transition": held.transition, "person": held.grace.id, "groups": ["security"],
+        "pointer": "/payment/card", "reason": "the bank asks",
+    });
+    assert_eq!((&event.data, event.at), (&data, reveal.at));
+    let after = g.service.review(&held.review, &held.grace).await.unwrap();
+    assert!(after.revealed.is_none(), "it was shown once");
+    let whole = format!("{:?}", told(g).await);
+    assert!(!whole.contains(CARD) && !whole.contains("4111111111111111"), "{whole}");
+    g.approved(&held.answer).await;
+    scene.passes_an_audit().await;
+}
+
+async fn only_members_of_a_named_group_look_and_nothing_is_recorded_of_others(scene: Scene) {
+    let g = &scene.gateway;
+    let held = held(g).await;
+    let refused = looks(g, &g.alice, &held, "/payment/card").await;
+    assert!(matches!(refused, Err(Error::Forbidden(_))), "{:?}", refused.err());
+    let refused = looks(g, &g.alice, &held, "/nothing/there").await;
+    assert!(matches!(refused, Err(Error::Forbidden(_))), "whoever may not look is not told what is there");
+    nothing_is_recorded(g, &held).await;
+}
+
+async fn who_was_disabled_looks_no_more(scene: Scene) {
+    let g = &scene.gateway;
+    let held = held(g).await;
+    g.service.set_admission("grace", Admission::Barred).await.unwrap();
+    let refused = looks(g, &held.grace, &held, "/payment/card").await;
+    assert!(matches!(refused, Err(Error::Forbidden(_))), "{:?}", refused.err());
+    nothing_is_recorded(g, &held).await;
+    g.service.set_admission("grace", Admission::Open).await.unwrap();
+    looks(g, &held.grace, &held, "/payment/card").await.unwrap();
+}
+
+async fn only_single_hidden_values_of_that_very_transition_are_shown(scene: Scene) {
+    let g = &scene.gateway;
+    let this = held(g).await;
+    let pointers = ["", "/payment", "/payment/amount", "/target_user_id", "/payment/card/0", "/nothing", "/raw_text"];
+    for pointer in pointers {
+        let refused = looks(g, &this.grace, &this, pointer).await;
+        assert!(matches!(refused, Err(Error::NotFound("hidden value"))), "{pointer}: {:?}", refused.err());
+    }
+    let other = Digest::try_from(format!("sha256:{}", "0".repeat(64)).as_str()).unwrap();
+    let wrong = Look { transition: other, ..look(&this, "/payment/card", "why not") };
+    let refused = g.service.reveal(&this.grace.id, &this.review, &wrong).await;
+    assert!(matches!(refused, Err(Error::WrongState(_))), "{:?}", refused.err());
+    let nowhere = ReviewId::try_from("00000000-0000-0000-0000-000000000000").unwrap();
+    let refused = g.service.reveal(&this.grace.id, &nowhere, &look(&this, "/payment/card", "why")).await;
+    assert!(matches!(refused, Err(Error::NotFound("review"))), "{:?}", refused.err());
+    nothing_is_recorded(g, &this).await;
+
+    // What a detector finds is hidden as well.
+    g.approved(&this.answer).await;
+    let thread = g.thread().await;
+    let patch = json!({"target_user_id": 43, "requested_action": "ana@example.org"});
+    let ask = json!({"node": "planner", "parent": thread["transition"], "patch": patch, "format": "merge-patch"});
+    let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
+    let answer = g.post(&path, &g.planner, ask).await.expect(202);
+    let review = answer["review"]["id"].as_str().unwrap().try_into().unwrap();
+    let transition = answer["transition"].as_str().unwrap().try_into().unwrap();
+    let found = Held { review, transition, answer, grace: this.grace };
+    let facts = looks(g, &found.grace, &found, "/requested_action").await.unwrap();
+    let (open, closed) = opened(&facts);
+    assert!(open.contains("ana@example.org") && !closed.contains("ana@example.org"));
+}
+
+async fn a_reason_is_asked_for_bounded_and_masked(scene: Scene) {
+    let g = &scene.gateway;
+    let held = held(g).await;
+    for reason in ["", "  \n\t ", &"x".repeat(REVEAL_REASON_CHARS_MAX + 1)] {
+        let refused = g.service.reveal(&held.grace.id, &held.review, &look(&held, "/payment/card", reason)).await;
+        assert!(matches!(&refused, Err(Error::Invalid { pointer, .. }) if pointer == "/reason"), "{:?}", refused.err());
+    }
+    nothing_is_recorded(g, &held).await;
+    let said = look(&held, "/payment/card", " ana@example.org asked ");
+    g.service.reveal(&held.grace.id, &held.review, &said).await.unwrap();
+    assert_eq!(recorded(g, &held).await[0].reason, "[email] asked");
+    assert_eq!(told(g).await[0].data["reason"], "[email] asked");
+}
+
+async fn what_is_stopped_closed_or_over_may_be_looked_into(scene: Scene) {
+    let g = &scene.gateway;
+    let held = held(g).await;
+    let by = PrincipalId::try_from("tests").unwrap();
+    let halt = Halt { proposing: true, verifying: true, reason: "drill".to_owned() };
+    g.service.set_halt(&by, &Scope::All, &halt).await.unwrap();
+    looks(g, &held.grace, &held, "/payment/card").await.unwrap();
+    g.service.set_halt(&by, &Scope::All, &Halt::default()).await.unwrap();
+    g.vote(&g.alice, &held.answer, Verdict::Deny).await.unwrap();
+    looks(g, &held.grace, &held, "/payment/card").await.unwrap();
+    let thread = g.service.review(&held.review, &g.alice).await.unwrap().thread.id;
+    g.service.close_thread(&by, &thread, "enough").await.unwrap();
+    looks(g, &held.grace, &held, "/payment/card").await.unwrap();
+    assert_eq!(recorded(g, &held).await.len(), 3);
+    scene.passes_an_audit().await;
+}
+
+async fn looks_beyond_what_can_be_recorded_show_nothing(scene: Scene) {
+    let g = &scene.gateway;
+    let held = held(g).await;
+    for _ in 0..REVEALS_MAX {
+        looks(g, &held.grace, &held, "/payment/card").await.unwrap();
+    }
+    let refused = looks(g, &held.grace, &held, "/payment/card").await;
+    assert!(matches!(refused, Err(Error::WrongState(_))), "{:?}", refused.err());
+    assert_eq!(recorded(g, &held).await.len(), REVEALS_MAX);
+}
+
+async fn auditors_are_told_the_kind_of_what_is_hidden_and_agents_and_hosts_are_not(scene: Scene) {
+    let g = &scene.gateway;
+    let held = held(g).await;
+    let path = format!("/v1/transitions/{}", held.transition);
+    let told = g.get(&path, &g.auditor).await.expect(200);
+    let commitments = |tree: &str| told["opening"][tree]["object"]["payment"]["object"]["card"].clone();
+    let opening: countersign::domain::chain::opening::Opening =
+        serde_json::from_value(told["opening"].clone()).unwrap();
+    let at = Pointer::try_from("/payment/card").unwrap();
+    let root = |tree: &countersign::domain::chain::opening::Opened| tree.at(&at).and_then(|it| it.root());
+    assert!(commitments("from")["salt"].is_string(), "{told:#}");
+    assert_eq!(
+        told["hidden"],
+        json!([{
+            "pointer": "/payment/card",
+            "before": {"type": "text", "length": "9-32", "commitment": root(&opening.from)},
+            "after": {"type": "text", "length": "9-32", "commitment": root(&opening.to)},
+        }])
+    );
+    assert_ne!(root(&opening.from), root(&opening.to));
+    for token in [&g.host, &g.planner] {
+        let told = g.get(&path, token).await.expect(200);
+        assert!(told.get("hidden").is_none() && told.get("opening").is_none(), "{told:#}");
+        assert!(!told.to_string().contains("9-32"), "{told:#}");
+    }
+    let facts = g.service.review(&held.review, &g.alice).await.unwrap();
+    let kinds: Vec<String> = facts.hidden.iter().map(|it| format!("{} {:?}", it.pointer, it.after)).collect();
+    assert_eq!(kinds, ["/payment/card Some(Text(To32))"]);
+}
+
+#[tokio::test]
+async fn a_look_that_cannot_be_recorded_shows_nothing() {
+    let (folder, stores) = (tempfile::tempdir().unwrap(), ClockOffset::default());
+    let options = SqliteOptions { clock_offset: stores.clone(), ..SqliteOptions::default() };
+    let store = Arc::new(SqliteStore::open(folder.path().join("countersign.db"), options).unwrap());
+    let g = spawn_on(folder, ClockOffset::default(), store, &policy()).await;
+    let held = held(&g).await;
+    // The database refuses whoever's clock is wrong: nothing can be written, and everything can be read.
+    stores.set_millis(60_000);
+    let refused = looks(&g, &held.grace, &held, "/payment/card").await;
+    assert!(matches!(refused, Err(Error::ClockSkew)), "{:?}", refused.err());
+    stores.set_millis(0);
+    nothing_is_recorded(&g, &held).await;
+}
+
+#[tokio::test]
+async fn what_has_parts_is_not_shown_as_a_whole() {
+    let whole = policy().replace("hide = [\"payment.card\"]", "hide = [\"payment\"]");
+    let g = spawn_with_policy(&whole).await;
+    let held = held(&g).await;
+    let refused = looks(&g, &held.grace, &held, "/payment").await;
+    assert!(matches!(refused, Err(Error::WrongState(_))), "{:?}", refused.err());
+    let refused = looks(&g, &held.grace, &held, "/payment/card").await;
+    assert!(matches!(refused, Err(Error::NotFound("hidden value"))), "{:?}", refused.err());
+    nothing_is_recorded(&g, &held).await;
+}

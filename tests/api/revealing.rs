@@ -60,7 +60,7 @@ fn policy() -> String {
     )
     .replace(
         "writes = [\"requested_action\", \"target_user_id\", \"payment.amount\"]",
-        "writes = [\"requested_action\", \"target_user_id\", \"payment\"]",
+        "writes = [\"requested_action\", \"target_user_id\", \"payment\", \"raw_text\"]",
     )
 }
 
@@ -180,14 +180,14 @@ async fn only_single_hidden_values_of_that_very_transition_are_shown(scene: Scen
     // What a detector finds is hidden as well.
     g.approved(&this.answer).await;
     let thread = g.thread().await;
-    let patch = json!({"target_user_id": 43, "requested_action": "ana@example.org"});
+    let patch = json!({"target_user_id": 43, "raw_text": "write to ana@example.org"});
     let ask = json!({"node": "planner", "parent": thread["transition"], "patch": patch, "format": "merge-patch"});
     let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
     let answer = g.post(&path, &g.planner, ask).await.expect(202);
     let review = answer["review"]["id"].as_str().unwrap().try_into().unwrap();
     let transition = answer["transition"].as_str().unwrap().try_into().unwrap();
     let found = Held { review, transition, answer, grace: this.grace };
-    let facts = looks(g, &found.grace, &found, "/requested_action").await.unwrap();
+    let facts = looks(g, &found.grace, &found, "/raw_text").await.unwrap();
     let (open, closed) = opened(&facts);
     assert!(open.contains("ana@example.org") && !closed.contains("ana@example.org"));
 }

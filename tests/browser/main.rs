@@ -13,4 +13,5 @@ mod journey;
 mod person;
 mod proof;
 mod replays;
+mod revealing;
 mod screens;

@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::amendments::amended;
 use crate::gateway::{Gateway, Held, PAYMENTS, Payments, order, spawn_gateway};
 use crate::person::{Chromium, Tab};
+use crate::revealing::revealing;
 
 const SIZES: [(i64, i64); 2] = [(1280, 900), (390, 844)];
 
@@ -132,6 +133,27 @@ async fn every_screen_fits_and_can_be_looked_at() {
     album.take(&tab, "policies-amended").await;
     tab.goto("/nowhere").await;
     album.take(&tab, "error").await;
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hidden_value_and_a_look_at_it_can_be_looked_at_on_every_screen() {
+    let gateway = spawn_gateway().await;
+    gateway.reviewer("grace", &["reviewers", "security"]).await;
+    let payments = gateway.payments_under(&revealing()).await;
+    let held = several(&gateway, &payments).await;
+    let album = Album::new();
+    let browser = Chromium::open().await;
+    let tab = browser.tab(&gateway).await;
+    tab.sign_in("grace").await;
+    tab.goto(&format!("/reviews/{}", held.review)).await;
+    tab.verdict("").await;
+    let _: bool = tab.js("(document.querySelector('.reveal').open = true)").await;
+    album.take(&tab, "review-hidden").await;
+    tab.fill("Why do you have to see it?", "The bank asks which card").await;
+    tab.press("Look at it").await;
+    tab.verdict("").await;
+    album.take(&tab, "review-revealed").await;
     browser.close().await;
 }
 

@@ -1,0 +1,128 @@
+//! Looking at a hidden value on a review's page.
+
+use countersign::domain::account::Account;
+use countersign::web::pages::reveal::{BURST, INTERVAL};
+use reqwest::header;
+use serde_json::json;
+
+use crate::forms::{Hand, field, with};
+use crate::gateway::{Gateway, Held, PAYMENTS, spawn_gateway};
+use crate::person::Chromium;
+
+const CARD: &str = "4929 0000 0000 0000";
+const OLD_CARD: &str = "4111 1111 1111 1111";
+
+pub fn revealing() -> String {
+    PAYMENTS.replace("hide = [\"payment.card\"]", "hide = [\"payment.card.*\", \"memo\"]\nreveal_to = [\"security\"]")
+}
+
+/// A held change of a hidden card, with people who may look and people who may not.
+async fn held(gateway: &Gateway) -> (Held, Account) {
+    gateway.reviewer("grace", &["security", "reviewers"]).await;
+    let ana = gateway.reviewer("ana", &["reviewers"]).await;
+    let payments = gateway.payments_under(&revealing()).await;
+    let patch = json!({"target_user_id": 42, "payment": {"card": {"number": CARD}}, "memo": "a\u{202e}b\u{200b}<b>c"});
+    (gateway.held(&payments, "order-8812", &patch).await, ana)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hidden_value_is_shown_once_to_who_may_look_and_everyone_after_reads_that_it_was() {
+    let gateway = spawn_gateway().await;
+    let (held, _) = held(&gateway).await;
+    let path = format!("/reviews/{}", held.review);
+    let browser = Chromium::open().await;
+    let tab = browser.tab(&gateway).await;
+    tab.sign_in("grace").await;
+    tab.goto(&path).await;
+    let before = tab.text().await;
+    assert!(before.contains("hidden: a text of 9 to 32 characters"), "{before}");
+    assert!(!before.contains(CARD) && !before.contains(OLD_CARD), "{before}");
+    let _: bool = tab.js("(document.querySelector('.reveal').open = true)").await;
+    let _: String = tab.js("(document.querySelector('[name=pointer]').value = '/payment/card/number')").await;
+    tab.fill("Why do you have to see it?", "The bank asks which card").await;
+    tab.press("Look at it").await;
+    assert!(tab.verdict("").await.contains("Recomputed in this browser: matches"), "the value is what was signed");
+    let shown = tab.text().await;
+    assert!(shown.contains(CARD) && shown.contains(OLD_CARD) && shown.contains("revealed to you"), "{shown}");
+    let outside: String = tab.js("document.title + location.href + document.querySelector('h1').innerText").await;
+    assert!(!outside.contains(CARD) && !outside.contains(OLD_CARD), "{outside}");
+    tab.goto(&path).await;
+    assert!(!tab.html().await.contains(CARD), "it was shown once");
+    tab.press_in("header", "Sign out").await;
+    tab.sign_in("ana").await;
+    tab.goto(&path).await;
+    let after = tab.text().await;
+    for words in ["grace looked at payment.card.number, which is hidden, as security", "The bank asks which card"] {
+        assert!(after.contains(words), "{words} in {after}");
+    }
+    assert!(!after.contains(CARD) && !after.contains(OLD_CARD), "{after}");
+    assert_eq!(tab.count("form[action$=reveal]").await, 0, "no button for who may not look");
+    browser.close().await;
+}
+
+/// The fields of the form as the page of its reader gives them.
+async fn fields(hand: &Hand<'_>, held: &Held) -> Vec<(&'static str, String)> {
+    let html = hand.get(&format!("/reviews/{}", held.review)).await.text;
+    let (csrf, digest) = (field(&html, "csrf"), held.digest.clone());
+    let reason = "The bank asks".to_owned();
+    vec![("csrf", csrf), ("digest", digest), ("pointer", "/payment/card/number".to_owned()), ("reason", reason)]
+}
+
+async fn looks_recorded(gateway: &Gateway, held: &Held, viewer: &Account) -> usize {
+    let review = held.review.as_str().try_into().unwrap();
+    gateway.service.review(&review, viewer).await.unwrap().hold.reveals.len()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_look_made_by_hand_is_refused_unless_all_of_it_is_right() {
+    let gateway = spawn_gateway().await;
+    let (held, viewer) = held(&gateway).await;
+    let path = format!("/reviews/{}/reveal", held.review);
+    let (grace, ana) = (Hand::signed_in(&gateway, "grace").await, Hand::signed_in(&gateway, "ana").await);
+    let (hers, anas) = (fields(&grace, &held).await, fields(&ana, &held).await);
+    let refused = ana.post(&path, &with(&anas, "", "")).await;
+    assert_eq!(refused.status, 403, "{}", refused.text);
+    assert!(refused.text.contains("The policy lets none of your groups look at hidden values"), "{}", refused.text);
+    for (name, value, status, words) in [
+        ("csrf", "x", 403, ""),
+        ("digest", "x", 400, ""),
+        ("digest", &*format!("sha256:{}", "0".repeat(64)), 409, "the digest is not the one that is held"),
+        ("pointer", "/target_user_id", 404, "There is no such hidden value"),
+        ("pointer", "x", 404, "There is no such hidden value"),
+        ("reason", " ", 422, "say why, in at most 500 characters"),
+    ] {
+        let refused = grace.post(&path, &with(&hers, name, value)).await;
+        assert_eq!(refused.status, status, "{name}={value}: {}", refused.text);
+        assert!(refused.text.contains(words) && !refused.text.contains(CARD), "{name}={value}: {}", refused.text);
+    }
+    assert_eq!(grace.post_from("https://evil.example", &path, &with(&hers, "", "")).await.status, 403);
+    assert_eq!(looks_recorded(&gateway, &held, &viewer).await, 0);
+    let shown = grace.post(&path, &with(&hers, "", "")).await;
+    assert_eq!(
+        (shown.status, &shown.headers[header::CACHE_CONTROL]),
+        (200, &header::HeaderValue::from_static("no-store"))
+    );
+    assert!(shown.text.contains(CARD), "{}", shown.text);
+    let memo = grace.post(&path, &with(&hers, "pointer", "/memo")).await.text;
+    assert!(!memo.contains('\u{202e}') && !memo.contains('\u{200b}') && !memo.contains("<b>c"), "{memo}");
+    assert!(memo.contains("202e") && memo.contains("&#60;b&#62;c"), "what cannot be seen is made visible: {memo}");
+    assert_eq!(looks_recorded(&gateway, &held, &viewer).await, 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn looks_are_bounded_for_each_person_and_refill_with_time() {
+    let gateway = spawn_gateway().await;
+    let (held, viewer) = held(&gateway).await;
+    let path = format!("/reviews/{}/reveal", held.review);
+    let grace = Hand::signed_in(&gateway, "grace").await;
+    let hers = fields(&grace, &held).await;
+    for _ in 0..BURST {
+        assert_eq!(grace.post(&path, &with(&hers, "", "")).await.status, 200);
+    }
+    let refused = grace.post(&path, &with(&hers, "", "")).await;
+    assert_eq!(refused.status, 429);
+    assert!(refused.text.contains("Nothing was shown") && !refused.text.contains(CARD), "{}", refused.text);
+    assert_eq!(looks_recorded(&gateway, &held, &viewer).await, BURST as usize);
+    gateway.clock.advance(INTERVAL);
+    assert_eq!(grace.post(&path, &with(&hers, "", "")).await.status, 200);
+}

@@ -11,6 +11,7 @@ impl Policy {
         self.terms() == other.terms()
             && self.hidden == other.hidden
             && self.detectors == other.detectors
+            && self.reveal_to == other.reveal_to
             && reading(self) == reading(other)
     }
 

@@ -162,8 +162,7 @@ impl Service {
         id: &ThreadId,
         (state, now): (&Value, Timestamp),
     ) -> Step {
-        let (proposal, secret) = (new_proposal_id(), self.secret(keys, id));
-        let nothing = json!({});
+        let (proposal, secret, nothing) = (new_proposal_id(), self.secret(keys, id), json!({}));
         let (from, tree) = (Tree::new(&secret, &nothing, &proposal), Tree::new(&secret, state, &proposal));
         let statement = Statement {
             kind: Kind::Create,
@@ -212,8 +211,8 @@ impl Service {
             outcome: Outcome::Committed { entry: String::new() },
         };
         let entry = unsigned(&statement, transition.digest);
-        let (token, kid, parent_kid, state) = (String::new(), String::new(), None, state.clone());
-        Step { transition, after: Version { statement, entry, token, kid, parent_kid, state, tree, base: 0 } }
+        let (token, kid, state) = (String::new(), String::new(), state.clone());
+        Step { transition, after: Version { statement, entry, token, kid, parent_kid: None, state, tree, base: 0 } }
     }
 
     /// The flow of a thread.

@@ -128,8 +128,7 @@ async fn a_warning_is_kept_and_told_to_who_may_know(scene: Scene) {
     let quiet = g.propose(&thread["thread"], &told["transition"], (&g.parser, "input_parser"), patch).await.expect(201);
     assert_eq!(quiet["warnings"], Value::Null);
     assert_eq!(told_by_events(g, "transition.committed").await.pop().unwrap()["warnings"], Value::Null);
-    let supposed =
-        json!({"state": {"requested_action": "none"}, "node": "planner", "patch": {"requested_action": "refund"}});
+    let supposed = json!({"state": {"requested_action": "none", "target_user_id": 17}, "node": "planner", "patch": {"requested_action": "refund"}});
     let supposed = g.post("/v1/flows/payments/judgements", &g.auditor, supposed).await.expect(200);
     assert_eq!((&supposed["outcome"], &supposed["warnings"][0]["rule"]), (&json!("commit"), &json!("refunds")));
     scene.passes_an_audit().await;

@@ -125,13 +125,7 @@ impl<'p> Case<'p> {
         }
         let after = tried.as_ref().and_then(|it| it.as_ref().ok()).map(|it| &it.after);
         let of_node = self.node_schema_violations(patch, after, &claims, &sight);
-        let (policy, reads) = (self.policy, &self.node.reads);
-        let Followed { mut known, unknown } = match &tried {
-            Some(Ok(outcome)) => follow(&policy.transitions, self.before, outcome, &claims, (reads, &sight)),
-            _ => Followed::default(),
-        };
-        // As above: of what the asker does not know, nothing is told beside what it must not name.
-        known.extend(if lists.is_empty() { unknown } else { Vec::new() });
+        let following = self.following(&tried, &claims, &sight, &lists);
         let rules = match &tried {
             // Beside a request that is refused for what it names, an answer is only a clue, as above.
             Some(Ok(outcome)) if lists.is_empty() && form.is_empty() && !self.policy.rules.is_empty() => {
@@ -142,7 +136,7 @@ impl<'p> Case<'p> {
             _ => Findings::default(),
         };
         let [lists, form, schema, mut of_node, following] =
-            [lists, form, schema, of_node, known].map(|it| in_order(self.policy, it));
+            [lists, form, schema, of_node, following].map(|it| in_order(self.policy, it));
         // The node's schema and the flow's often say the same.
         of_node.retain(|it| schema.binary_search_by(|other| by_place(other, it)).is_err());
         // What does not fit a schema often cannot be asked about either, and that is no news.
@@ -163,6 +157,22 @@ impl<'p> Case<'p> {
             }
             _ => Judgement::Reject { violations },
         }
+    }
+
+    /// What the transition rules say. As above: of what the asker does not know, nothing is told beside what it must
+    /// not name.
+    fn following(
+        &self,
+        tried: &Option<Result<Outcome, Violation>>,
+        claims: &Claims,
+        sight: &Sight<'_>,
+        lists: &[Violation],
+    ) -> Vec<Violation> {
+        let Some(Ok(outcome)) = tried else { return Vec::new() };
+        let (policy, reads) = (self.policy, &self.node.reads);
+        let Followed { mut known, unknown } = follow(&policy.transitions, self.before, outcome, claims, (reads, sight));
+        known.extend(if lists.is_empty() { unknown } else { Vec::new() });
+        known
     }
 
     /// What the rules say of a state that this would lead to.

@@ -12,6 +12,7 @@ mod rules;
 mod schemas;
 mod tools;
 mod transitions;
+mod tutorial;
 mod views;
 
 use serde_json::Value;

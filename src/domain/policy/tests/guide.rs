@@ -15,14 +15,14 @@ use crate::domain::usage::{Totals, Usage};
 const GUIDE: &str = include_str!("../../../../docs/policy.md");
 
 /// The part of the guide below a heading.
-fn section(heading: &str) -> &'static str {
+pub(super) fn section(heading: &str) -> &'static str {
     let start = GUIDE.find(&format!("\n{heading}\n")).unwrap_or_else(|| panic!("{heading}"));
     let rest = &GUIDE[start + heading.len() + 2..];
     rest.find("\n## ").map_or(rest, |end| &rest[..end])
 }
 
 /// The snippets of one language in a part of the guide.
-fn snippets<'t>(text: &'t str, language: &str) -> Vec<&'t str> {
+pub(super) fn snippets<'t>(text: &'t str, language: &str) -> Vec<&'t str> {
     text.split(&format!("```{language}\n")).skip(1).filter_map(|it| it.split("```").next()).collect()
 }
 
@@ -41,7 +41,7 @@ fn policies(text: &str) -> Vec<Policy> {
 }
 
 /// The rows of a part's tables whose first cells are JSON.
-fn rows(text: &str) -> Vec<(Value, Value, &str)> {
+pub(super) fn rows(text: &str) -> Vec<(Value, Value, &str)> {
     let cells = |line: &'static str| line.trim_matches('|').split(" | ").map(str::trim).collect::<Vec<_>>();
     let value = |cell: &str| serde_json::from_str(cell.trim_matches('`')).ok();
     let row = |line: &'static str| match cells(line).as_slice() {
@@ -52,7 +52,7 @@ fn rows(text: &str) -> Vec<(Value, Value, &str)> {
     text.lines().filter_map(row).collect()
 }
 
-fn quoted(text: &str) -> Vec<&str> {
+pub(super) fn quoted(text: &str) -> Vec<&str> {
     text.split('`').skip(1).step_by(2).collect()
 }
 
@@ -114,7 +114,7 @@ fn what_the_guide_says_of_tools_and_budgets_is_so() {
     }
 }
 
-fn by_planner(policy: &Policy, before: &Value, sent: &Value, committed: &[&str]) -> Judgement {
+pub(super) fn by_planner(policy: &Policy, before: &Value, sent: &Value, committed: &[&str]) -> Judgement {
     let planner = NodeId::try_from("planner").unwrap();
     let committed = committed.iter().map(|it| NodeId::try_from(*it).unwrap()).collect();
     let sent = patch(Format::MergePatch, sent.clone());

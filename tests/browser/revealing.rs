@@ -105,7 +105,10 @@ async fn a_look_made_by_hand_is_refused_unless_all_of_it_is_right() {
     assert!(shown.text.contains(CARD), "{}", shown.text);
     let memo = grace.post(&path, &with(&hers, "pointer", "/memo")).await.text;
     assert!(!memo.contains('\u{202e}') && !memo.contains('\u{200b}') && !memo.contains("<b>c"), "{memo}");
-    assert!(memo.contains("202e") && memo.contains("&#60;b&#62;c"), "what cannot be seen is made visible: {memo}");
+    assert!(
+        memo.contains("\\u202e</span>") && memo.contains("&lt;b&gt;c"),
+        "what cannot be seen is made visible: {memo}"
+    );
     assert_eq!(looks_recorded(&gateway, &held, &viewer).await, 2);
 }
 

@@ -84,6 +84,8 @@ pub fn example(name: &str) -> PolicySource {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name).join("policy.toml");
     let mut source = countersign::cli::policy::source_of(&file).unwrap();
     source.text.push_str("\n[tools]\nallow = [\"crm.*\"]\n");
+    let warned = "[[rules]]\nwhen = \"change.path == '/target_user_id'\"\nthen = \"warn\"\nreason = \"another user\"\n";
+    source.text.push_str(warned);
     source
 }
 

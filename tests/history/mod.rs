@@ -80,11 +80,13 @@ impl Gateway {
     }
 }
 
-/// The policy of `examples/`, with its schemas, with tools to call, and with people who may look at what it hides.
+/// The policy of `examples/`, with its schemas, with tools to call, a rule that warns, and people who may look at what it hides.
 pub fn example(name: &str) -> PolicySource {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name).join("policy.toml");
     let mut source = countersign::cli::policy::source_of(&file).unwrap();
     source.text.push_str("reveal_to = [\"security\"]\n\n[tools]\nallow = [\"crm.*\"]\n");
+    let warned = "[[rules]]\nwhen = \"change.path == '/target_user_id'\"\nthen = \"warn\"\nreason = \"another user\"\n";
+    source.text.push_str(warned);
     source
 }
 

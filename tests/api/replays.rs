@@ -112,7 +112,7 @@ async fn each_is_judged_on_its_own_head_and_after_what_had_committed_then(scene:
     }
     let rows = rows(g, &rule("object.requested_action == 'refund'")).await;
     let would_be = json!({
-        "outcome": "reject", "codes": ["rule_denied"], "reasons": [],
+        "outcome": "reject", "codes": ["rule_denied"], "reasons": [], "warnings": [],
         "errors": [{"code": "rule_denied", "pointer": "", "detail": "no", "rule": "r"}],
     });
     assert_eq!(rows[1]["would_be"], would_be);

@@ -70,6 +70,7 @@ fn line(failure: &Failure) -> String {
         pointers: got.pointers.filter(|_| case.expected.pointers.is_some()),
         rules: got.rules.filter(|_| case.expected.rules.is_some()),
         reasons: got.reasons.filter(|_| case.expected.reasons.is_some()),
+        warnings: got.warnings.filter(|_| case.expected.warnings.is_some()),
         outcome: got.outcome,
     };
     let errors = told.errors.iter().map(|it| {
@@ -82,7 +83,13 @@ fn line(failure: &Failure) -> String {
 }
 
 fn words(it: &Expected) -> String {
-    let sets = [("codes", &it.codes), ("pointers", &it.pointers), ("rules", &it.rules), ("reasons", &it.reasons)];
+    let sets = [
+        ("codes", &it.codes),
+        ("pointers", &it.pointers),
+        ("rules", &it.rules),
+        ("reasons", &it.reasons),
+        ("warnings", &it.warnings),
+    ];
     let said =
         sets.into_iter().filter_map(|(name, set)| Some(format!(" {name} {}", canonical_ascii(&json!(set.as_ref()?)))));
     format!("{}{}", it.outcome.as_str(), said.collect::<String>())

@@ -57,6 +57,9 @@ pub struct Expected {
     /// The words of the reasons that hold it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasons: Option<BTreeSet<String>>,
+    /// The rules that warn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warnings: Option<BTreeSet<String>>,
 }
 
 /// Why cases are not understood.
@@ -109,6 +112,7 @@ impl Expected {
             && same(&self.pointers, found.pointers)
             && same(&self.rules, found.rules)
             && same(&self.reasons, found.reasons)
+            && same(&self.warnings, found.warnings)
     }
 
     /// Everything that a case could have said of what was told.
@@ -122,6 +126,7 @@ impl Expected {
             pointers: Some(errors().map(|it| it.pointer.to_string()).collect()),
             rules: Some(errors().filter_map(|it| it.rule.clone()).collect()),
             reasons: Some(told.reasons.iter().map(|it| it.text.clone()).collect()),
+            warnings: Some(told.warnings.iter().map(|it| it.rule.clone()).collect()),
         }
     }
 
@@ -136,6 +141,7 @@ impl Expected {
             pointers: texts(members, "pointers")?,
             rules: texts(members, "rules")?,
             reasons: texts(members, "reasons")?,
+            warnings: texts(members, "warnings")?,
         };
         expected.can_be()?;
         Ok(expected)
@@ -153,7 +159,7 @@ impl Expected {
         match self.outcome {
             Verdict::Commit => is(&[("codes", &self.codes)]).and(is(&of_errors)).and(is(&of_holds))?,
             Verdict::Hold => is(&of_errors)?,
-            Verdict::Reject => is(&of_holds)?,
+            Verdict::Reject => is(&of_holds).and(is(&[("warnings", &self.warnings)]))?,
         }
         for code in self.codes.iter().flatten() {
             let known = match self.outcome {

@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 use serde_json::json;
 
 use super::model::Policy;
-use super::verdict::{Judgement, RejectCode, Violation};
+use super::verdict::{Judgement, RejectCode, Violation, Warning};
 use crate::domain::flow::Mode;
 
 /// What became of a request, or would.
@@ -41,6 +41,8 @@ pub struct WouldBe {
     pub codes: BTreeSet<String>,
     /// Why people would be asked, in the policy's words.
     pub reasons: Vec<String>,
+    /// The rules that would warn of it, which changes nothing and is not compared.
+    pub warnings: Vec<String>,
     /// What would be wrong with it. Places are cut where either policy hides.
     pub errors: Vec<Violation>,
 }
@@ -158,10 +160,18 @@ impl Was {
 impl WouldBe {
     /// What the candidate makes of a request, told without what it or the active policy hides.
     pub fn of(candidate: &Policy, active: &Policy, judgement: Judgement) -> Self {
-        let nothing = |outcome| Self { outcome, codes: BTreeSet::new(), reasons: Vec::new(), errors: Vec::new() };
+        let nothing = |outcome| Self {
+            outcome,
+            codes: BTreeSet::new(),
+            reasons: Vec::new(),
+            warnings: Vec::new(),
+            errors: Vec::new(),
+        };
+        let names = |warnings: Vec<Warning>| warnings.into_iter().map(|it| it.rule).collect();
         match judgement {
-            Judgement::Commit { .. } => nothing(Became::Commit),
-            Judgement::Hold { reasons, .. } => Self {
+            Judgement::Commit { warnings, .. } => Self { warnings: names(warnings), ..nothing(Became::Commit) },
+            Judgement::Hold { reasons, warnings, .. } => Self {
+                warnings: names(warnings),
                 codes: reasons.iter().map(|it| it.code.as_str().to_owned()).collect(),
                 reasons: reasons.into_iter().map(|it| it.text).collect(),
                 ..nothing(match candidate.mode() {

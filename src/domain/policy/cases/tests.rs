@@ -23,6 +23,12 @@ when = "change.path == '/late' && !('first' in thread.committed_nodes)"
 then = "hold"
 reason = "first comes first"
 
+[[rules]]
+name = "large"
+when = "change.path == '/amount' && object.amount > 5"
+then = "warn"
+reason = "look twice"
+
 [[approval.stages]]
 groups = ["finance"]
 "#;
@@ -74,6 +80,8 @@ fn a_set_that_is_given_is_compared_as_a_whole() {
     }
     assert!(!both(json!({"pointers": ["/is_admin", "/amount"]})));
     assert!(!both(json!({"rules": ["too much"]})));
+    let warned = |warnings: Value| agrees(json!({"patch": {"amount": 6}, "warnings": warnings}));
+    assert!(warned(json!(["large"])) && !warned(json!([])) && !warned(json!(["large", "late"])));
     let denied = json!({"patch": {"amount": 11}, "expect": "reject", "rules": ["too much"], "codes": ["rule_denied"]});
     assert!(agrees(denied));
     let held = |codes: Value| agrees(json!({"patch": {"owner": 1}, "expect": "hold", "codes": codes}));
@@ -110,6 +118,7 @@ fn what_no_judgement_could_meet_is_refused() {
         (json!({"pointers": ["/a"]}), "has no `pointers`"),
         (json!({"expect": "hold", "rules": ["r"]}), "has no `rules`"),
         (json!({"expect": "reject", "reasons": ["r"]}), "has no `reasons`"),
+        (json!({"expect": "reject", "warnings": ["large"]}), "has no `warnings`"),
         (json!({"expect": "reject", "codes": ["protected"]}), "no code \"protected\""),
         (json!({"expect": "hold", "codes": ["schema"]}), "no code \"schema\""),
         (json!({"expect": "reject", "pointers": ["a.b"]}), "not a JSON Pointer"),

@@ -10,7 +10,7 @@ fn was(outcome: Became, codes: &[&str]) -> Was {
 
 fn would_be(outcome: Became, codes: &[&str]) -> WouldBe {
     let codes = was(outcome, codes).codes;
-    WouldBe { outcome, codes, reasons: Vec::new(), errors: Vec::new() }
+    WouldBe { outcome, codes, reasons: Vec::new(), warnings: Vec::new(), errors: Vec::new() }
 }
 
 #[test]

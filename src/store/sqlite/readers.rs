@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn every_statement_on_every_table_goes_through_an_index_and_sorts_nothing() {
         let connection = Connection::open_in_memory().unwrap();
-        connection.execute_batch(migrate::SQLITE[0].sql).unwrap();
+        migrate::SQLITE.iter().for_each(|it| connection.execute_batch(it.sql).unwrap());
         for table in Table::ALL {
             let (reads, single) = (Reads::of(Dialect::Sqlite, *table), Single::of(*table));
             let mut texts = vec![&reads.list_all, &single.get, &single.get_by_alias, &single.seal, &single.holder];

@@ -155,6 +155,7 @@ async fn a_kept_hold_is_judged_again_by_every_further_policy(scene: Scene) {
         ("receipt_ttl = \"10m\"", "receipt_ttl = \"11m\""),
         ("payment.card\"", "payment.card\", \"raw_text\""),
         ("payment.card\"]", "payment.card\"]\ndetect = [\"email\"]"),
+        ("payment.card\"]", "payment.card\"]\nreveal_to = [\"reviewers\"]"),
         ("reads = [\"requested_action\", \"target_user_id\", \"payment.amount\"]", "reads = [\"$\"]"),
         ("protected = [\"target_user_id\",", "protected = [\"target_user_id\", \"requested_action\","),
         ("payment.card\"]", "payment.card\"]\npatterns = { order = 'ORD-\\d{4}' }"),

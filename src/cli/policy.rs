@@ -68,6 +68,7 @@ fn say_if_sound(file: &Path, out: &mut Output<'_>) -> Result<Exit, CliError> {
 }
 
 fn put_in_force(activate: &args::PolicyActivate, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
+    beside::need_database(config)?;
     let source = source_of(&activate.file)?;
     let read = |text: &String| Digest::try_from(text.as_str()).map_err(|error| CliError::Given(error.to_string()));
     let accepts = activate.accepts.iter().map(read).collect::<Result<BTreeSet<_>, _>>()?;

@@ -20,6 +20,7 @@ pub fn run(command: &Command, config: &Config, out: &mut Output<'_>) -> Result<E
 
 /// Makes a token; standard output is the token and nothing else.
 fn add(add: &TokenAdd, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
+    beside::need_database(config)?;
     let new = NewToken {
         name: add.name.clone(),
         role: add.role,

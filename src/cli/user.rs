@@ -42,6 +42,7 @@ fn admit(
 
 /// Adds a person whose password is the first line of standard input.
 fn add(add: &UserAdd, config: &Config, stdin: &mut dyn BufRead, out: &mut Output<'_>) -> Result<Exit, CliError> {
+    beside::need_database(config)?;
     let new = NewAccount { name: add.name.clone(), role: add.role, groups: add.groups.iter().cloned().collect() };
     let password = read_password(stdin)?;
     let account = beside::with_service(config, |service| async move { service.add_account(&new, password).await })?;

@@ -203,6 +203,11 @@ impl Hold {
         matches!(self.state, HoldState::Open {}) && now < self.expires_at
     }
 
+    /// Whether it counts as one of its node's tries on its head: what another policy put an end to does not.
+    pub const fn counts(&self) -> bool {
+        !matches!(self.state, HoldState::Superseded { policy: Some(_), .. })
+    }
+
     /// Who is asked, and what they have said so far.
     pub fn jury(&self) -> Jury<'_> {
         Jury {

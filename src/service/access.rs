@@ -284,8 +284,11 @@ impl Service {
     /// A one-time link's secret; `None` for a set-up link when somebody has an account already.
     pub async fn set_up_link(&self) -> Result<Option<String>> {
         let keys = self.keys()?;
-        let anybody = self.reader(&keys).list::<Account>(Filter::All, None, 1).await?;
-        if anybody.is_empty() { self.make_link(LinkPurpose::SetUp {}).await.map(Some) } else { Ok(None) }
+        if self.has_accounts(&keys).await? { Ok(None) } else { self.make_link(LinkPurpose::SetUp {}).await.map(Some) }
+    }
+
+    async fn has_accounts(&self, keys: &Keys) -> Result<bool> {
+        Ok(!self.reader(keys).list::<Account>(Filter::All, None, 1).await?.is_empty())
     }
 
     /// A link that signs one person in, once.
@@ -314,7 +317,13 @@ impl Service {
     pub async fn link_of(&self, secret: &str) -> Result<Stored<OneTimeLink>> {
         let keys = self.keys()?;
         let link = self.fetch::<OneTimeLink>(&keys, fingerprint(secret).as_str()).await?;
-        link.filter(|it| !it.record.used && it.record.expires_at > self.now()).ok_or(Error::NotFound("link"))
+        let link = link.filter(|it| !it.record.used && it.record.expires_at > self.now());
+        let link = link.ok_or(Error::NotFound("link"))?;
+        // It makes the first account, whoever made one meanwhile.
+        if matches!(link.record.purpose, LinkPurpose::SetUp {}) && self.has_accounts(&keys).await? {
+            return Err(Error::NotFound("link"));
+        }
+        Ok(link)
     }
 
     /// Uses a set-up link: makes the first account and signs it in.

@@ -164,6 +164,12 @@ impl Service {
         if thread.hold.as_ref() == Some(&review) {
             thread.hold = None;
         }
+        if !ended.counts()
+            && let Some(opened) = thread.holds_opened.get_mut(&ended.node)
+        {
+            *opened = opened.saturating_sub(1);
+            thread.holds_opened.retain(|_, opened| *opened > 0);
+        }
         recorder::in_thread(draft, thread, now, end_event(decision), end_data(&ended))
     }
 }

@@ -7,6 +7,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 
+use super::amendments::over;
 use super::error::{Error, Result};
 use super::holds::{hold_reason, put_hold};
 use super::proposals::{Asking, Proposal, identity_of};
@@ -14,6 +15,7 @@ use super::stating::Effected;
 use super::transitions::authors_with;
 use super::{Service, Standing, retrying};
 use crate::domain::account::Token;
+use crate::domain::amendment::Over;
 use crate::domain::chain::hash::Digest;
 use crate::domain::flow::{Flow, Mode};
 use crate::domain::id::ReviewId;
@@ -45,16 +47,16 @@ const TRIES_MAX: u32 = 100;
 /// How many pages of open holds one look goes through; what is left is seen at the next, or when somebody votes.
 const PAGES_MAX: usize = 100;
 
-/// Which holds a policy has kept. It only saves work: a vote judges for itself.
+/// Which holds an activation has kept. It only saves work: a vote judges for itself.
 #[derive(Debug, Default)]
-pub(super) struct KeptHolds(Mutex<HashMap<ReviewId, Digest>>);
+pub(super) struct KeptHolds(Mutex<HashMap<ReviewId, Over>>);
 
 impl KeptHolds {
-    fn has(&self, review: &ReviewId, policy: Digest) -> bool {
+    fn has(&self, review: &ReviewId, policy: Over) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(review) == Some(&policy)
     }
 
-    fn put(&self, review: &ReviewId, policy: Digest) {
+    fn put(&self, review: &ReviewId, policy: Over) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() >= KEPT_MAX {
             kept.clear();
@@ -77,17 +79,19 @@ impl Service {
     /// Open holds of another policy than the one that judges their flow by now.
     pub async fn holds_to_judge_again(&self) -> Result<Vec<ReviewId>> {
         let keys = self.keys()?;
-        let mut active: HashMap<String, Digest> = HashMap::new();
+        let mut active: HashMap<String, Option<Over>> = HashMap::new();
         let (mut found, mut after) = (Vec::new(), None);
         for _ in 0..PAGES_MAX {
             let page = self.reader(&keys).list::<Hold>(Filter::State(OPEN), after.as_ref(), LIST_ROWS_MAX).await?;
             for hold in page.iter().map(|it| &it.record) {
                 let flow = hold.flow.as_str();
                 if !active.contains_key(flow) {
-                    let row = self.fetch::<Flow>(&keys, flow).await?.ok_or(Error::Broken("a hold's flow is gone"))?;
-                    active.insert(flow.to_owned(), row.record.policy);
+                    // One whose flow is gone is for an audit to find, and stands in no other's way.
+                    let row = self.fetch::<Flow>(&keys, flow).await?;
+                    active.insert(flow.to_owned(), row.map(|it| over(&it.record)));
                 }
-                if active.get(flow).is_some_and(|it| *it != hold.policy && !self.kept.has(&hold.id, *it)) {
+                let judging = active.get(flow).copied().flatten();
+                if judging.is_some_and(|it| it.policy != hold.policy && !self.kept.has(&hold.id, it)) {
                     found.push(hold.id.clone());
                 }
             }
@@ -131,7 +135,8 @@ impl Service {
         }
         let policy = self.policy(keys, active).await?;
         let transition = self.transition(keys, hold.record.transition).await?.record;
-        let token = self.fetch::<Token>(keys, hold.record.proposer.as_str()).await?;
+        // Nothing is accepted from a revoked token any more, so nothing is stated anew in its name either.
+        let token = self.fetch::<Token>(keys, hold.record.proposer.as_str()).await?.filter(|it| !it.record.revoked);
         let (Some(token), Some(proposal)) = (token, Proposal::of(&transition)) else {
             return self.set_aside(keys, standing, hold).await;
         };
@@ -144,7 +149,7 @@ impl Service {
             Asking { keys, token: &token, proposal: &proposal, identity, standing, head: &head, policy: &policy };
         match self.anew(&asking, hold, &transition).await? {
             Anew::Same => {
-                self.kept.put(&hold.record.id, active);
+                self.kept.put(&hold.record.id, over(&standing.flow.record));
                 Ok(JudgedAgain::Kept)
             }
             Anew::Hold(effected, reasons, authors) => self.ask_anew(&asking, hold, (effected, reasons, authors)).await,
@@ -170,6 +175,9 @@ impl Service {
             && policy.asks_as(&old);
         if same {
             return Ok(Anew::Same);
+        }
+        if is_exhausted(asking) {
+            return Ok(Anew::Nobody);
         }
         let authors = authors_with(&asking.standing.thread.record, &asking.token.record.owner);
         let asked = self.somebody_can_approve(asking.keys, policy, &authors).await?;
@@ -222,6 +230,15 @@ impl Service {
         self.commit(draft.finish()).await?;
         Ok(JudgedAgain::Ended)
     }
+}
+
+/// Whether the node has asked for approval, or been rejected, as often on this head as the active policy lets it. The
+/// hold that is judged again is one of those it opened.
+fn is_exhausted(asking: &Asking<'_>) -> bool {
+    let (thread, node) = (&asking.standing.thread.record, &asking.proposal.node);
+    let others = thread.holds_opened.get(node).copied().unwrap_or(0).saturating_sub(1);
+    let violations = thread.violations.get(node).copied().unwrap_or(0);
+    others >= asking.policy.approval().attempts() || asking.policy.on_violation().is_exhausted(violations)
 }
 
 fn superseded(now: Timestamp, by: Option<Digest>, policy: &Policy) -> (HoldState, EndWord, Timestamp) {

@@ -14,6 +14,7 @@ use crate::domain::flow::{Flow, Halt, PolicyRow};
 use crate::domain::id::{AmendmentId, FlowId, PrincipalId};
 use crate::domain::keys::Keys;
 use crate::domain::policy::{Policy, PolicySource, Supposed, WhatIf, what_if};
+use crate::domain::thread::Thread;
 use crate::domain::time::Timestamp;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
@@ -107,6 +108,7 @@ impl Service {
             })?;
         }
         let Some(old) = self.fetch::<Flow>(&keys, id.as_str()).await? else {
+            self.check_never_was(&keys, &id).await?;
             let flow = Flow {
                 id: id.clone(),
                 policy: digest,
@@ -137,6 +139,16 @@ impl Service {
         recorder::outside(&mut draft, Some(&id), now, EventType::PolicyActivated, data)?;
         self.commit(draft.finish()).await?;
         Ok(active(flow))
+    }
+
+    /// A flow comes into being once. Where there is something of it, its row was taken away, and with it perhaps a
+    /// halt, or the people who must be asked.
+    async fn check_never_was(&self, keys: &Keys, id: &FlowId) -> Result<()> {
+        let (reader, of_flow) = (self.reader(keys), Filter::Owner(id.as_str()));
+        let nothing = reader.list::<PolicyRow>(of_flow, None, 1).await?.is_empty()
+            && reader.list::<Thread>(of_flow, None, 1).await?.is_empty()
+            && reader.list::<Amendment>(of_flow, None, 1).await?.is_empty();
+        if nothing { Ok(()) } else { Err(Error::Broken("a flow's row is gone")) }
     }
 
     /// Every flow, by name.

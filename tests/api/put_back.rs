@@ -1,9 +1,54 @@
 //! An operator puts an older, well-sealed row back.
 
+use std::collections::BTreeSet;
+
+use countersign::domain::flow::Halt;
+use countersign::service::audit::audit;
+use countersign::service::error::Error;
+use countersign::service::stops::Scope;
+use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use rusqlite::Connection;
 use serde_json::json;
 
-use crate::gateway::spawn_gateway;
+use crate::gateway::{Gateway, POLICY, source, spawn_gateway};
+
+async fn findings(gateway: &Gateway) -> Vec<String> {
+    let store = SqliteStore::open(gateway.folder.path().join("countersign.db"), SqliteOptions::default()).unwrap();
+    let report = audit(&store, &gateway.service.keys().unwrap(), gateway.service.now()).await.unwrap();
+    report.findings.iter().map(|it| format!("{}: {}", it.table, it.finding)).collect()
+}
+
+async fn halts(gateway: &Gateway, scope: &Scope, verifying: bool) {
+    let halt = Halt { proposing: false, verifying, reason: "drill".to_owned() };
+    gateway.service.set_halt(&"tests".try_into().unwrap(), scope, &halt).await.unwrap();
+}
+
+/// Else one honest change on top would hide that a halt was taken away.
+#[tokio::test]
+async fn a_row_that_was_put_back_is_found_after_an_honest_change_on_top_too() {
+    for (table, scope) in [("flows", Scope::Flow("payments".try_into().unwrap())), ("gateway", Scope::All)] {
+        let gateway = spawn_gateway().await;
+        let database = Connection::open(gateway.folder.path().join("countersign.db")).unwrap();
+        database.execute_batch(&format!("CREATE TEMP TABLE kept AS SELECT * FROM {table}")).unwrap();
+        halts(&gateway, &scope, true).await;
+        assert_eq!(findings(&gateway).await, [""; 0]);
+        database.execute_batch(&format!("DELETE FROM {table}; INSERT INTO {table} SELECT * FROM kept")).unwrap();
+        halts(&gateway, &scope, false).await;
+        let expected = format!("{table}: its revision is not the one that its events lead to");
+        assert!(findings(&gateway).await.contains(&expected), "{:?}", findings(&gateway).await);
+    }
+}
+
+/// Else the next policy would be a first one, which asks nobody and is halted by nothing.
+#[tokio::test]
+async fn a_flow_whose_row_was_taken_away_does_not_begin_anew() {
+    let gateway = spawn_gateway().await;
+    let database = Connection::open(gateway.folder.path().join("countersign.db")).unwrap();
+    database.execute_batch("DELETE FROM flows").unwrap();
+    let by = "tests".try_into().unwrap();
+    let begun = gateway.service.activate_policy(&by, None, source(POLICY), BTreeSet::new()).await;
+    assert!(matches!(begun, Err(Error::Broken(_))), "{begun:?}");
+}
 
 #[tokio::test]
 async fn a_revoked_receipt_stays_revoked_when_its_old_row_is_put_back() {

@@ -29,6 +29,9 @@ on_both! {
     a_hold_past_its_deadline_has_expired_and_is_not_asked_anew(crate::gateway::POLICY),
     while_proposing_is_halted_no_hold_is_touched(crate::gateway::POLICY),
     a_call_is_stated_anew_with_its_arguments(crate::gateway::POLICY),
+    nothing_is_stated_anew_in_a_revoked_tokens_name(crate::gateway::POLICY),
+    what_another_policy_ended_is_no_try(crate::attacks::policy_with("[approval]\n", "[approval]\nattempts = 1\n")),
+    a_kept_hold_that_is_accepted_no_more_is_seen_by_the_worker(crate::gateway::POLICY),
 }
 
 fn two_needed() -> String {
@@ -156,6 +159,7 @@ async fn a_kept_hold_is_judged_again_by_every_further_policy(scene: Scene) {
         ("payment.card\"", "payment.card\", \"raw_text\""),
         ("payment.card\"]", "payment.card\"]\ndetect = [\"email\"]"),
         ("payment.card\"]", "payment.card\"]\nreveal_to = [\"reviewers\"]"),
+        ("[approval]\n", "[tools]\nallow = [\"crm.*\"]\nhide = [\"card\"]\n\n[approval]\n"),
         ("reads = [\"requested_action\", \"target_user_id\", \"payment.amount\"]", "reads = [\"$\"]"),
         ("protected = [\"target_user_id\",", "protected = [\"target_user_id\", \"requested_action\","),
         ("payment.card\"]", "payment.card\"]\npatterns = { order = 'ORD-\\d{4}' }"),
@@ -296,5 +300,50 @@ async fn a_call_is_stated_anew_with_its_arguments(scene: Scene) {
     assert_eq!(before["arguments"], after["arguments"]);
     assert_eq!(after["statement"]["tool"]["name"], "crm.find");
     g.approved(&next).await;
+    scene.passes_an_audit().await;
+}
+
+async fn nothing_is_stated_anew_in_a_revoked_tokens_name(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = g.thread().await;
+    let held = g.held(&thread).await;
+    let stolen = g.service.token_of(&g.planner).await.unwrap().record.id;
+    g.service.revoke_token(&stolen).await.unwrap();
+    activate(g, &retold(POLICY), &[]).await;
+    judge_again::run_once(&g.service).await.unwrap();
+    let now = told(g, &held["transition"]).await;
+    assert_eq!((&now["status"], &now["superseded_by"]), (&json!("superseded"), &Value::Null));
+    let thread = g.get(&format!("/v1/threads/{}", thread["thread"].as_str().unwrap()), &g.host).await.expect(200);
+    assert_eq!(thread["status"], "open");
+    scene.passes_an_audit().await;
+}
+
+async fn what_another_policy_ended_is_no_try(scene: Scene) {
+    let g = &scene.gateway;
+    let once = policy_with("[approval]\n", "[approval]\nattempts = 1\n");
+    let thread = g.thread().await;
+    let held = g.held(&thread).await;
+    activate(g, &retold(&once), &[]).await;
+    judge_again::run_once(&g.service).await.unwrap();
+    let next = followed(g, &held).await;
+    // And what nobody is asked about any more is none, either.
+    activate(g, &once.replace("rollback = true", "deny = [\"target_user_id\"]"), &[]).await;
+    judge_again::run_once(&g.service).await.unwrap();
+    was_set_aside(g, &thread, &next).await;
+    activate(g, &once, &[]).await;
+    again(g, &thread, 3).await.expect(202);
+    scene.passes_an_audit().await;
+}
+
+async fn a_kept_hold_that_is_accepted_no_more_is_seen_by_the_worker(scene: Scene) {
+    let g = &scene.gateway;
+    let held = g.held(&g.thread().await).await;
+    let old = policy_of(g, &held["transition"]).await;
+    activate(g, &retold(POLICY), &[old]).await;
+    assert_eq!(judge_again::run_once(&g.service).await.unwrap(), 1);
+    assert_eq!(judge_again::run_once(&g.service).await.unwrap(), 0);
+    activate(g, &retold(POLICY), &[]).await;
+    assert_eq!(judge_again::run_once(&g.service).await.unwrap(), 1);
+    followed(g, &held).await;
     scene.passes_an_audit().await;
 }

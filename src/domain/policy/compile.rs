@@ -119,6 +119,9 @@ fn read_patterns(section: &Section<'_>, key: &str) -> Result<Patterns, PolicyErr
         if text.chars().any(char::is_control) {
             return Err(bad("a pattern has no control characters".to_owned()));
         }
+        if !unicode_normalization::is_nfc(text) {
+            return Err(bad("it is not in Unicode normal form C, so no key could ever match it".to_owned()));
+        }
         let pattern = Pattern::try_from(text).map_err(|error| bad(error.to_string()))?;
         if patterns.contains(&pattern) {
             return Err(bad("the pattern stands in the list already: take it out".to_owned()));

@@ -249,24 +249,33 @@ fn timeline(amendment: &Amendment, now: crate::domain::time::Timestamp) -> Vec<T
 
 /// What differs between two policies, the policy's own text first, then its schemas by name.
 fn differences(old: &PolicySource, new: &PolicySource) -> Vec<FileDiff> {
-    let mut files = vec![("policy".to_owned(), old.text.as_str(), new.text.as_str())];
     let names: BTreeSet<&String> = old.schemas.keys().chain(new.schemas.keys()).collect();
-    let text = |of: &'_ PolicySource, name: &String| of.schemas.get(name).cloned().unwrap_or_default();
-    let schemas: Vec<(String, String, String)> =
-        names.into_iter().map(|it| (it.clone(), text(old, it), text(new, it))).collect();
-    files.extend(schemas.iter().map(|(name, old, new)| (name.clone(), old.as_str(), new.as_str())));
-    files.into_iter().filter(|(_, old, new)| old != new).map(|(name, old, new)| difference(name, old, new)).collect()
+    let mut files = vec![("policy".to_owned(), Some(old.text.as_str()), Some(new.text.as_str()))];
+    files.extend(names.into_iter().map(|name| {
+        let (old, new) = (old.schemas.get(name), new.schemas.get(name));
+        (format!("schema {name}"), old.map(String::as_str), new.map(String::as_str))
+    }));
+    files.retain(|(_, old, new)| old != new);
+    let time = DIFF_TIME_MAX / u32::try_from(files.len().max(1)).unwrap_or(u32::MAX);
+    files.into_iter().map(|(name, old, new)| difference(name, (old, new), time)).collect()
 }
 
-fn difference(name: String, old: &str, new: &str) -> FileDiff {
-    let diff = TextDiff::configure().timeout(DIFF_TIME_MAX).diff_lines(old, new);
+fn difference(name: String, (old, new): (Option<&str>, Option<&str>), time: Duration) -> FileDiff {
+    let name = match (old, new) {
+        (None, _) => format!("{name} (new)"),
+        (_, None) => format!("{name} (left out)"),
+        _ => name,
+    };
+    let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
+    let diff = TextDiff::configure().timeout(time).diff_lines(old, new);
     let line = |change: similar::Change<&str>| DiffLine {
         fate: match change.tag() {
             ChangeTag::Equal => Fate::Kept,
             ChangeTag::Insert => Fate::Added,
             ChangeTag::Delete => Fate::Removed,
         },
-        text: Line::new(change.value().trim_end_matches(['\n', '\r'])),
+        // A line end that is not the plain one is seen as what it is.
+        text: Line::new(change.value().strip_suffix('\n').unwrap_or(change.value())),
     };
     let hunk = |ops: &Vec<similar::DiffOp>| ops.iter().flat_map(|op| diff.iter_changes(op)).map(line).collect();
     FileDiff { name: Line::new(name), hunks: diff.grouped_ops(LINES_AROUND).iter().map(hunk).collect() }
@@ -296,12 +305,29 @@ mod tests {
         let old = source("a\nb\nc\n", &[("s.json", "{}"), ("gone.json", "{\"x\": 1}")]);
         let new = source("a\nB\nc\n", &[("s.json", "{}"), ("new.json", "{}")]);
         let shown = shown(&differences(&old, &new));
-        assert_eq!(shown, ["policy-b", "policy+B", "gone.json-{\"x\": 1}", "new.json+{}"]);
+        let schemas = ["schema gone.json (left out)-{\"x\": 1}", "schema new.json (new)+{}"];
+        assert_eq!(shown, ["policy-b", "policy+B", schemas[0], schemas[1]]);
+    }
+
+    #[test]
+    fn a_schema_that_is_new_and_empty_is_a_change_and_none_passes_for_the_policy() {
+        let files = differences(&source("a", &[]), &source("a", &[("policy", "")]));
+        assert_eq!(files.iter().map(|it| it.name.plain()).collect::<Vec<_>>(), ["schema policy (new)"]);
+    }
+
+    #[test]
+    fn letters_that_look_alike_are_flagged_where_a_line_changes() {
+        let files = differences(&source("pay\nx", &[]), &source("p\u{430}y\nx", &[]));
+        let flagged: Vec<_> = files[0].hunks.concat().iter().map(|it| it.flags().len()).collect();
+        assert_eq!(flagged, [0, 1, 0]);
+        let whole = differences(&source("cop", &[]), &source("\u{441}\u{43e}\u{440}", &[]));
+        assert!(whole[0].hunks.concat().iter().any(|it| !it.flags().is_empty()));
     }
 
     #[test]
     fn a_line_end_that_changed_is_a_change() {
         let files = differences(&source("a\nb", &[]), &source("a\r\nb", &[]));
-        assert_eq!(files.len(), 1);
+        let lines = files[0].hunks.concat();
+        assert!(lines.iter().any(|it| it.text.plain().contains("U+000D")), "{lines:?}");
     }
 }

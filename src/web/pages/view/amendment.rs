@@ -110,6 +110,20 @@ pub struct DecideForm {
 
 pub use super::review::CommentWish;
 
+impl DiffLine {
+    /// What a reader should be told about a line that comes or goes: letters that look alike are not the same.
+    pub fn flags(&self) -> Vec<String> {
+        if self.fate == Fate::Kept {
+            return Vec::new();
+        }
+        let mut flags: Vec<String> = self.text.warnings().into_iter().map(|it| it.words()).collect();
+        if flags.is_empty() && !self.text.is_ascii() {
+            flags.push("has letters beyond a to z".to_owned());
+        }
+        flags
+    }
+}
+
 impl Fate {
     /// The class of the style sheet.
     pub const fn class(self) -> &'static str {

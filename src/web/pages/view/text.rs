@@ -57,6 +57,11 @@ impl Line {
         plain
     }
 
+    /// Whether it is of plain letters, digits and signs only.
+    pub fn is_ascii(&self) -> bool {
+        self.0.is_ascii()
+    }
+
     /// What a reader should be told about it.
     pub fn warnings(&self) -> Vec<Warning> {
         inert::warnings(&self.0)

@@ -89,13 +89,13 @@ fn put_in_force(activate: &args::PolicyActivate, config: &Config, out: &mut Outp
             Ok(Exit::Yes)
         }
         Activation::Waiting(amendment) => {
-            let listen = config.public_url(config.listen);
-            let url = format!("{}/amendments/{}", listen.as_str().trim_end_matches('/'), amendment.id);
-            let text = format!("not active: people decide about it until {}, at {url}", amendment.expires_at);
+            // Where a running gateway listens is not known here unless it is configured.
+            let page = format!("/amendments/{}", amendment.id);
+            let text = format!("not active: people decide about it until {}, on the page {page}", amendment.expires_at);
             out.answer(text, || {
                 json!({
                     "amendment": amendment.id, "state": "open", "flow": amendment.change.flow,
-                    "policy": amendment.change.policy, "digest": amendment.digest, "url": url,
+                    "policy": amendment.change.policy, "digest": amendment.digest, "page": page,
                     "expires_at": amendment.expires_at,
                 })
             })?;

@@ -125,9 +125,10 @@ impl Form<'_> {
     }
 }
 
-/// Every form there is, ready to be sent.
-async fn every_form(gateway: &Gateway) -> Vec<Form<'_>> {
-    let set_up = gateway.service.set_up_link().await.unwrap().unwrap();
+/// Every form there is, ready to be sent; the one for the first account at a gateway that has none.
+async fn every_form<'a>(gateway: &'a Gateway, fresh: &'a Gateway) -> Vec<Form<'a>> {
+    let set_up = fresh.service.set_up_link().await.unwrap().unwrap();
+    let (fresh_door, fresh_csrf) = Hand::at_the_door(fresh).await;
     gateway.reviewer("ana", &["reviewers"]).await;
     let sam = gateway.reviewer("sam", &["reviewers"]).await;
     let payments = gateway.payments().await;
@@ -145,10 +146,12 @@ async fn every_form(gateway: &Gateway) -> Vec<Form<'_>> {
     vec![
         at_door("/sign-in".to_owned(), text(&[("username", "sam"), ("password", PASSWORD)])),
         at_door(format!("/sign-in/{link}"), text(&[])),
-        at_door(
-            format!("/set-up/{set_up}"),
-            text(&[("username", "eve"), ("password", PASSWORD), ("groups", "reviewers"), ("role", "reviewer")]),
-        ),
+        Form {
+            path: format!("/set-up/{set_up}"),
+            hand: fresh_door,
+            csrf: fresh_csrf,
+            fields: text(&[("username", "eve"), ("password", PASSWORD), ("groups", "reviewers"), ("role", "reviewer")]),
+        },
         inside(format!("/reviews/{}/decision", this.review), votes),
         inside(format!("/reviews/{}/revocation", that.review), text(&[("reason", "I misread it")])),
         inside("/sign-out".to_owned(), text(&[])),
@@ -157,12 +160,12 @@ async fn every_form(gateway: &Gateway) -> Vec<Form<'_>> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_form_counts_only_with_its_own_token_and_from_a_page_of_ours() {
-    let gateway = spawn_gateway().await;
-    let forms = every_form(&gateway).await;
-    let origin = gateway.url.clone();
+    let (gateway, fresh) = (spawn_gateway().await, spawn_gateway().await);
+    let forms = every_form(&gateway, &fresh).await;
     let (stranger, strangers_csrf) = Hand::at_the_door(&gateway).await;
     for form in &forms {
         let (csrf, cookie) = (form.csrf.as_str(), form.hand.cookie.as_str());
+        let origin = form.hand.gateway.url.clone();
         let ours: &[(&str, &str)] = &[("origin", &origin)];
         let upper = csrf.to_uppercase();
         let cut = &csrf[..csrf.len() - 1];
@@ -188,6 +191,7 @@ async fn a_form_counts_only_with_its_own_token_and_from_a_page_of_ours() {
     }
     // Nothing came of all that: each form still does what it is for. The last one signs out.
     for form in &forms {
+        let origin = form.hand.gateway.url.clone();
         assert_eq!(form.send(&form.csrf, &[("origin", &origin)], &form.hand.cookie).await, 303, "{}", form.path);
         let again = form.send(&form.csrf, &[("origin", &origin)], &form.hand.cookie).await;
         let expected = match form.path.split('/').next_back().unwrap() {
@@ -297,8 +301,18 @@ async fn a_link_ends_with_its_time_and_is_of_one_kind() {
         assert_eq!(door.get(&path).await.status, 404, "{path}");
         assert_eq!(door.post(&path, &account).await.status, 404, "{path}");
     }
-    gateway.clock.advance(LINK_TTL + Duration::from_secs(1));
-    for path in [format!("/sign-in/{sign_in}"), format!("/set-up/{set_up}")] {
+    // Once there is an account, however it was made, there is no first one to make.
+    let path = format!("/set-up/{set_up}");
+    assert_eq!(door.get(&path).await.status, 404);
+    assert_eq!(door.post(&path, &account).await.status, 404);
+    let fresh = spawn_gateway().await;
+    let first = format!("/set-up/{}", fresh.service.set_up_link().await.unwrap().unwrap());
+    let (fresh_door, fresh_csrf) = Hand::at_the_door(&fresh).await;
+    assert_eq!(fresh_door.get(&first).await.status, 200);
+    let signing_in = format!("/sign-in/{sign_in}");
+    for (door, csrf, path) in [(&door, &csrf, signing_in), (&fresh_door, &fresh_csrf, first)] {
+        door.gateway.clock.advance(LINK_TTL + Duration::from_secs(1));
+        let account = account.map(|it| if it.0 == "csrf" { ("csrf", csrf.as_str()) } else { it });
         assert_eq!(door.get(&path).await.status, 404, "{path}");
         assert_eq!(door.post(&path, &account).await.status, 404, "{path}");
     }

@@ -1,6 +1,6 @@
 //! Transitions: what was asked, and what became of it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -200,6 +200,9 @@ pub struct Rejection {
     /// Which of them are about something hidden: what was sent there is not told back.
     #[serde(default)]
     pub hidden: BTreeSet<usize>,
+    /// Where those of them are that name a place further than others than the proposer may read it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub cut: BTreeMap<usize, String>,
     /// The head it was tried on.
     #[serde(default)]
     pub parent: Option<Digest>,
@@ -215,6 +218,18 @@ pub struct Rejection {
     pub request: Option<String>,
     /// When.
     pub at: Timestamp,
+}
+
+impl Rejection {
+    /// Every violation as people and auditors are told it. Its own proposer is told the places that it named, whatever
+    /// stands elsewhere in the state: or it could find out by asking.
+    pub fn errors_shown(&self) -> Vec<ResultError> {
+        let shown = |(index, it): (usize, &ResultError)| match self.cut.get(&index) {
+            Some(pointer) => ResultError { pointer: pointer.clone(), ..it.clone() },
+            None => it.clone(),
+        };
+        self.errors.iter().enumerate().map(shown).collect()
+    }
 }
 
 /// A version's place in its chain.

@@ -62,7 +62,7 @@ fn row(rejection: &Rejection, now: Timestamp) -> RejectedRow {
         thread: Line::new(rejection.thread.as_str()),
         thread_url: format!("/threads/{}", rejection.thread),
         principal: Line::new(rejection.principal.as_str()),
-        errors: rejection.errors.iter().take(ERRORS_SHOWN).map(error).collect(),
+        errors: rejection.errors_shown().iter().take(ERRORS_SHOWN).map(error).collect(),
         more_errors: rejection.errors.len().saturating_sub(ERRORS_SHOWN),
         patch: Hash::new(rejection.patch.to_string()),
         excerpt: Json::new(rejection.excerpt.as_str()),

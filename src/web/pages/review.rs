@@ -87,7 +87,7 @@ pub async fn page(app: &App, visitor: &Visitor, facts: &ReviewFacts, again: &Aga
         arrays: shown.rows.arrays,
         call: facts.call.as_ref().map(change::call),
         usage: change::usage(&facts.transition.statement),
-        rationale: facts.transition.rationale.as_deref().map(|it| change::rationale(&facts.policy, it)),
+        rationale: facts.transition.rationale.as_deref().map(|it| change::rationale(facts, it)),
         stages: standing::stages(facts),
         timeline: story::timeline(facts),
         proof: change::proof(facts)?,

@@ -168,6 +168,9 @@ pub struct Transition {
     /// What the policy's rules warn of.
     #[serde(default)]
     pub warnings: Vec<Warning>,
+    /// The same as others than the proposer may read it, where that is less.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warnings_cut: Option<Vec<Warning>>,
     /// Which editor made it, if it is an edit.
     pub editor: Option<AccountId>,
     /// What became of it.
@@ -220,15 +223,27 @@ pub struct Rejection {
     pub at: Timestamp,
 }
 
+impl Transition {
+    /// What the policy's rules warn of, as people, hosts and events are told it. Its own proposer is told the places that
+    /// it named, whatever stands elsewhere in the state: or it could find out by asking.
+    pub fn warnings_shown(&self) -> &[Warning] {
+        self.warnings_cut.as_deref().unwrap_or(&self.warnings)
+    }
+}
+
 impl Rejection {
-    /// Every violation as people and auditors are told it. Its own proposer is told the places that it named, whatever
+    /// Every violation as people and auditors are told it; how often below something hidden is not told. Its own proposer is told the places that it named, whatever
     /// stands elsewhere in the state: or it could find out by asking.
     pub fn errors_shown(&self) -> Vec<ResultError> {
-        let shown = |(index, it): (usize, &ResultError)| match self.cut.get(&index) {
-            Some(pointer) => ResultError { pointer: pointer.clone(), ..it.clone() },
-            None => it.clone(),
-        };
-        self.errors.iter().enumerate().map(shown).collect()
+        let mut shown: Vec<ResultError> = Vec::with_capacity(self.errors.len());
+        for (index, error) in self.errors.iter().enumerate() {
+            let pointer = self.cut.get(&index).unwrap_or(&error.pointer).clone();
+            let told = ResultError { pointer, ..error.clone() };
+            if !shown.contains(&told) {
+                shown.push(told);
+            }
+        }
+        shown
     }
 }
 

@@ -150,12 +150,11 @@ impl Service {
         let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
         let hold = hold.record;
         let thread = self.thread(&keys, &hold.thread).await?.record;
-        let mut transition = self.transition(&keys, hold.transition).await?.record;
+        let transition = self.transition(&keys, hold.transition).await?.record;
         let policy = self.policy(&keys, hold.policy).await?;
         let (before, after) = self.states_of(&keys, &transition).await?;
         let written = self.version(&keys, &thread.id, thread.written_version).await?;
         let hiding = Hiding::of(&policy, [&before, &after, &written.state], transition.tool.as_ref());
-        transition.warnings = hiding.warnings(&transition.warnings);
         let opening = self.open_transition(&keys, &transition, &policy, &|at| hiding.hides(at)).await?;
         let revealed = match reveal {
             Some(it) => {

@@ -207,6 +207,7 @@ impl Service {
             rationale: None,
             tool: None,
             warnings: Vec::new(),
+            warnings_cut: None,
             editor: None,
             outcome: Outcome::Committed { entry: String::new() },
         };

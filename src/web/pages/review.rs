@@ -80,7 +80,7 @@ pub async fn page(app: &App, visitor: &Visitor, facts: &ReviewFacts, again: &Aga
         on_behalf_of: context.on_behalf_of.as_deref().map(Line::new),
         agent_owner: Line::new(facts.owner.as_str()),
         reasons: change::reasons(&facts.hold),
-        warnings: change::warnings(&facts.transition.warnings),
+        warnings: change::warnings(facts.transition.warnings_shown()),
         writers: shown.writers,
         rows: shown.rows.changed,
         unchanged: shown.rows.unchanged,

@@ -12,7 +12,7 @@ use crate::rules::Scene;
 on_both! {
     a_hidden_value_that_is_written_elsewhere_is_shown_to_nobody(super::written_elsewhere()),
     a_hidden_value_in_a_rejected_request_is_told_to_its_own_proposer_alone(super::written_elsewhere()),
-    a_warnings_place_has_no_hidden_value_but_for_its_own_proposer(super::written_elsewhere()),
+    a_warnings_place_has_no_hidden_value_but_for_its_own_proposer(super::without_schema()),
 }
 
 /// What `Gateway::thread` has at `/payment/card`, which is hidden.
@@ -25,6 +25,10 @@ fn written_elsewhere() -> String {
             "writes = [\"requested_action\", \"target_user_id\", \"raw_text\"]",
         )
         .replace("[approval]\n", "[[rules]]\nname = \"texts\"\nwhen = \"change.path.startsWith('/raw_text')\"\nthen = \"warn\"\nreason = \"a text\"\n\n[tools]\nallow = [\"crm.*\"]\n\n[approval]\n")
+}
+
+fn without_schema() -> String {
+    written_elsewhere().replace("schema = \"payments.schema.json\"\ntrust_initial = true\n", "")
 }
 
 /// A held change with the hidden card in a text, in the rationale and in what a tool is called with.

@@ -10,14 +10,17 @@ use countersign::domain::json::patch::{Format, Patch};
 use countersign::domain::json::pattern::Pattern;
 use countersign::domain::json::pointer::Pointer;
 use countersign::domain::policy::{
-    Asker, Judgement, NodePolicy, Policy, PolicySource, Reason, Request, RequestKind, StateLimits, Violation, excerpt,
-    judge_for, redacted,
+    Asker, Hiding, Judgement, NodePolicy, Policy, PolicySource, Reason, Request, RequestKind, StateLimits, Violation,
+    excerpt, judge_for, redacted,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-/// What begins each key and text that stands where a policy hides; in no policy, and in no sentence of ours.
+/// What begins each text that stands where a policy hides; in no policy, and in no sentence of ours.
 const HIDDEN: &str = "h1dd3n-";
+
+/// The same of each key there.
+const NAME: &str = "n4m3d-";
 
 /// A reader, writers of parts, and one of all, over few names, so that inputs meet them.
 static POLICIES: LazyLock<Vec<Policy>> = LazyLock::new(|| {
@@ -32,8 +35,8 @@ static POLICIES: LazyLock<Vec<Policy>> = LazyLock::new(|| {
 pub fn check(text: &[u8]) {
     let parts = super::parts(text);
     let (Some(state), Some(request)) = (super::value(parts.first()), super::value(parts.get(1))) else { return };
-    // A fuzzer watches what is compared, and learns the word.
-    let knows = |it: &Value| canonical(it).contains(HIDDEN);
+    // A fuzzer watches what is compared, and learns the words.
+    let knows = |it: &Value| [HIDDEN, NAME].iter().any(|word| canonical(it).contains(word));
     if !state.is_object() || knows(&state) || knows(&request) {
         return;
     }
@@ -50,18 +53,19 @@ pub fn promises(policy: &Policy, state: &Value, request: &Value) {
             _ => continue,
         };
         let Ok(patch) = Patch::read(format, request.clone()) else { continue };
-        kept(policy, &excerpt(policy, format, &request));
-        let shown = if takes_from_hidden(policy, &request) { Shown::Elsewhere } else { Shown::Nowhere };
+        let hiding = Hiding::of_request(policy, &state, (format, &request), None);
+        kept(policy, &excerpt(&hiding, format, &request));
+        let names = if takes_from_hidden(policy, &request) { Names::Elsewhere } else { Names::Nowhere };
         for (node, rules) in policy.nodes() {
-            judged(&Case { policy, node, rules, state: &state, patch: &patch, shown });
+            judged(&Case { policy, node, rules, state: &state, patch: &patch, names });
         }
     }
 }
 
-/// What becomes of what is hidden. It is hidden where it stands: a value that is copied or moved away is not, but for
-/// what a detector knows.
+/// Where the names below something hidden may be shown. Its values never are; its names are where they were copied or
+/// moved to.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Shown {
+enum Names {
     Nowhere,
     Elsewhere,
 }
@@ -75,7 +79,7 @@ fn takes_from_hidden(policy: &Policy, request: &Value) -> bool {
 
 /// What is kept of a request to look at. One that was cut off is no JSON any more.
 fn kept(policy: &Policy, excerpt: &str) {
-    assert!(!excerpt.contains(HIDDEN), "{excerpt}");
+    assert!(!excerpt.contains(HIDDEN) && !excerpt.contains(NAME), "{excerpt}");
     if let Ok(excerpt) = serde_json::from_str(excerpt) {
         nothing_hidden(policy, &excerpt);
     }
@@ -87,15 +91,15 @@ struct Case<'a> {
     rules: &'a NodePolicy,
     state: &'a Value,
     patch: &'a Patch,
-    shown: Shown,
+    names: Names,
 }
 
 impl Case<'_> {
     /// Nothing that stood where the policy hides, and nothing that its detectors know, in any text and any key.
     fn nothing_hidden(&self, told: impl Serialize) {
-        if self.shown == Shown::Nowhere {
-            nothing_hidden(self.policy, &serde_json::to_value(told).expect("what is told is JSON"));
-        }
+        let told = serde_json::to_value(told).expect("what is told is JSON");
+        nothing_hidden(self.policy, &told);
+        assert!(self.names == Names::Elsewhere || !canonical(&told).contains(NAME), "{told}");
     }
 
     fn judge(&self) -> Judgement {
@@ -147,7 +151,7 @@ fn effect(case: &Case<'_>, after: &Value, changes: &[Change]) {
         assert!(case.rules.writes().covers(pointer), "{} may not write {pointer}", case.node);
         assert!(!case.rules.deny().covers(pointer), "{} is denied to write {pointer}", case.node);
     }
-    case.nothing_hidden(redacted(case.policy, changes));
+    case.nothing_hidden(redacted(&Hiding::of(case.policy, [case.state, after], None), changes));
 }
 
 fn held(case: &Case<'_>, after: &Value, reasons: &[Reason]) {
@@ -183,10 +187,11 @@ fn nothing_hidden(policy: &Policy, told: &Value) {
 
 fn no_secret(policy: &Policy, text: &str) {
     assert!(!text.contains(HIDDEN), "{text}");
+    let hiding = Hiding::of(policy, [], None);
     match Pointer::try_from(text) {
         // Escaped and joined, names that are no secret may look like one.
-        Ok(pointer) => pointer.tokens().for_each(|it| assert_eq!(policy.masked(&it), it)),
-        Err(_) => assert_eq!(policy.masked(text), text),
+        Ok(pointer) => pointer.tokens().for_each(|it| assert_eq!(hiding.masked(&it), it)),
+        Err(_) => assert_eq!(hiding.masked(text), text),
     }
 }
 
@@ -232,7 +237,7 @@ fn marked_token(token: &str) -> String {
     if token == "-" || token.bytes().all(|it| it.is_ascii_digit()) {
         token.to_owned()
     } else {
-        format!("{HIDDEN}{token}")
+        format!("{NAME}{token}")
     }
 }
 

@@ -2,7 +2,7 @@
 
 use countersign::domain::json::patch::{Format, Patch};
 use countersign::domain::policy::{
-    Policy, PolicySource, Request, RequestKind, StateLimits, excerpt, judge, judge_initial, project,
+    Hiding, Policy, PolicySource, Request, RequestKind, StateLimits, excerpt, judge, judge_initial, project,
 };
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ fn used(policy: &Policy, again: &Policy, state: &Value, request: &Value) {
             let Ok(patch) = Patch::read(format, request.clone()) else { continue };
             let asked = Request { node, kind: RequestKind::Propose { patch: &patch } };
             assert_eq!(judge(policy, state, &asked, &limits), judge(again, state, &asked, &limits));
-            _ = excerpt(policy, format, request);
+            _ = excerpt(&Hiding::of_request(policy, state, (format, request), None), format, request);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Transitions: what was asked, and what became of it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -168,6 +168,9 @@ pub struct Transition {
     /// What the policy's rules warn of.
     #[serde(default)]
     pub warnings: Vec<Warning>,
+    /// The same as others than the proposer may read it, where that is less.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warnings_cut: Option<Vec<Warning>>,
     /// Which editor made it, if it is an edit.
     pub editor: Option<AccountId>,
     /// What became of it.
@@ -200,6 +203,9 @@ pub struct Rejection {
     /// Which of them are about something hidden: what was sent there is not told back.
     #[serde(default)]
     pub hidden: BTreeSet<usize>,
+    /// Where those of them are that name a place further than others than the proposer may read it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub cut: BTreeMap<usize, String>,
     /// The head it was tried on.
     #[serde(default)]
     pub parent: Option<Digest>,
@@ -215,6 +221,30 @@ pub struct Rejection {
     pub request: Option<String>,
     /// When.
     pub at: Timestamp,
+}
+
+impl Transition {
+    /// What the policy's rules warn of, as people, hosts and events are told it. Its own proposer is told the places that
+    /// it named, whatever stands elsewhere in the state: or it could find out by asking.
+    pub fn warnings_shown(&self) -> &[Warning] {
+        self.warnings_cut.as_deref().unwrap_or(&self.warnings)
+    }
+}
+
+impl Rejection {
+    /// Every violation as people and auditors are told it; how often below something hidden is not told. Its own proposer is told the places that it named, whatever
+    /// stands elsewhere in the state: or it could find out by asking.
+    pub fn errors_shown(&self) -> Vec<ResultError> {
+        let mut shown: Vec<ResultError> = Vec::with_capacity(self.errors.len());
+        for (index, error) in self.errors.iter().enumerate() {
+            let pointer = self.cut.get(&index).unwrap_or(&error.pointer).clone();
+            let told = ResultError { pointer, ..error.clone() };
+            if !shown.contains(&told) {
+                shown.push(told);
+            }
+        }
+        shown
+    }
 }
 
 /// A version's place in its chain.

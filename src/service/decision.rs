@@ -14,7 +14,7 @@ use crate::domain::flow::ReceiptRow;
 use crate::domain::id::{AccountId, FlowId, Jti, ReviewId, ThreadId};
 use crate::domain::json::diff::{Change, diff};
 use crate::domain::keys::Keys;
-use crate::domain::policy::{RedactedChange, RedactedLeaf, Warning, redacted, shown_arguments};
+use crate::domain::policy::{Hiding, RedactedChange, RedactedLeaf, Warning, redacted, shown_arguments};
 use crate::domain::review::{Hold, HoldState, Verdict};
 use crate::domain::time::Timestamp;
 use crate::domain::transition::{Outcome, Transition};
@@ -70,8 +70,10 @@ pub struct Told {
     pub arguments: Option<Vec<RedactedLeaf>>,
     /// The whole effect, nothing hidden in it.
     pub redacted: Vec<RedactedChange>,
-    /// What rules warn of.
+    /// What rules warn of, as its own proposer is told.
     pub warnings: Vec<Warning>,
+    /// The same, as others are: nothing hidden in it.
+    pub warnings_shown: Vec<Warning>,
     /// What kinds of values its hidden lines stand for.
     pub hidden: Vec<HiddenPlace>,
     /// The hold, if it was held.
@@ -101,10 +103,13 @@ impl Service {
             HoldState::Approved { receipt, .. } => self.fetch(keys, receipt.as_str()).await?,
             _ => None,
         };
-        let policy = self.policy(keys, hold.policy).await?;
         let mut decision = decision_of(hold, receipt.map(|it| it.record));
         if let Some(comment) = decision.as_mut().and_then(|it| it.comment.as_mut()) {
-            *comment = policy.masked(comment).into_owned();
+            let transition = self.transition(keys, hold.transition).await?.record;
+            let policy = self.policy(keys, hold.policy).await?;
+            let (before, after) = self.states_of(keys, &transition).await?;
+            let hiding = Hiding::of(&policy, [&before, &after], transition.tool.as_ref());
+            *comment = hiding.masked(comment).into_owned();
         }
         Ok(decision)
     }
@@ -116,7 +121,8 @@ impl Service {
         let policy = self.policy(&keys, transition.statement.policy).await?;
         let (before, after) = self.states_of(&keys, &transition).await?;
         let changes = diff(&before, &after);
-        let redacted = redacted(&policy, &changes);
+        let hiding = Hiding::of(&policy, [&before, &after], transition.tool.as_ref());
+        let redacted = redacted(&hiding, &changes);
         let hidden = redacted.iter().filter_map(|it| match it {
             RedactedChange::Hidden { pointer, .. } => Some(HiddenPlace::of(pointer.clone(), (&before, &after))),
             RedactedChange::Shown { .. } => None,
@@ -126,7 +132,8 @@ impl Service {
             thread: transition.statement.thread.clone(),
             status: status_of(&transition),
             entry: transition.outcome.entry().map(str::to_owned),
-            arguments: transition.tool.as_ref().map(|it| shown_arguments(&policy, it)),
+            arguments: transition.tool.as_ref().map(|it| shown_arguments(&hiding, it)),
+            warnings_shown: transition.warnings_shown().to_vec(),
             statement: transition.statement,
             warnings: transition.warnings,
             hidden: hidden.collect(),

@@ -211,7 +211,7 @@ pub(super) fn put_hold(
         "transition": hold.transition, "review": hold.id, "node": hold.node, "expires_at": hold.expires_at,
         "reasons": hold.reasons.iter().map(|it| &it.text).collect::<Vec<_>>(),
     });
-    let data = with_warnings(data, &transition.warnings);
+    let data = with_warnings(data, transition.warnings_shown());
     recorder::in_thread(draft, thread, now, EventType::TransitionHeld, data)?;
     Ok((transition, hold))
 }

@@ -14,7 +14,7 @@ use crate::domain::json::canonical::canonical;
 use crate::domain::json::patch::Format;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::kept::KeptRequest;
-use crate::domain::policy::{Instruction, OnViolation, RejectCode, Violation, excerpt, hides_nothing};
+use crate::domain::policy::{Hiding, Instruction, OnViolation, RejectCode, Violation, excerpt, hides_nothing};
 use crate::domain::transition::{Rejection, patch_digest};
 use crate::domain::write::ResultError;
 
@@ -121,6 +121,13 @@ impl Service {
         let violations = because.told(instruction);
         let hides = |(index, it): (usize, &Violation)| asking.policy.hides(&it.pointer).then_some(index);
         let content = proposal.ask.content();
+        let tool = proposal.tool.as_ref();
+        let shown = (proposal.ask.format(), &content);
+        let hiding = Hiding::of_request(asking.policy, &asking.head.state, shown, tool);
+        let cut = |(index, it): (usize, &Violation)| {
+            let cut = hiding.cut(&it.pointer);
+            (cut != it.pointer).then(|| (index, cut.to_string()))
+        };
         let rejection = Rejection {
             identity: asking.identity,
             thread: proposal.thread.clone(),
@@ -128,14 +135,15 @@ impl Service {
             node: proposal.node.clone(),
             principal: asking.token.record.principal(),
             patch: patch_digest(&content),
-            tool: proposal.tool.as_ref().map(|it| it.name.clone()),
-            excerpt: excerpt(asking.policy, proposal.ask.format(), &content),
+            tool: tool.map(|it| it.name.clone()),
+            excerpt: excerpt(&hiding, proposal.ask.format(), &content),
+            cut: violations.iter().enumerate().filter_map(cut).collect(),
             errors: violations.iter().map(result_error).collect(),
             hidden: violations.iter().enumerate().filter_map(hides).collect(),
             parent: Some(proposal.parent),
             counted,
             instruction,
-            request: kept(asking),
+            request: kept(asking, &hiding),
             at: now,
         };
         let mut draft = asking.draft(now);
@@ -148,9 +156,9 @@ impl Service {
 }
 
 /// The request, to be judged again; not if it is long, nor if any of it is hidden.
-fn kept(asking: &Asking<'_>) -> Option<String> {
+fn kept(asking: &Asking<'_>, hiding: &Hiding<'_>) -> Option<String> {
     let kept = asking.proposal.kept();
-    let whole = hides_nothing(asking.policy, kept.format, &kept.content, kept.tool.as_ref());
+    let whole = hides_nothing(hiding, kept.format, &kept.content, kept.tool.as_ref());
     whole.then(|| kept.text()).flatten()
 }
 

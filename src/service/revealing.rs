@@ -74,7 +74,7 @@ impl Service {
             name: person.record.name.clone(),
             groups,
             pointer: look.pointer.clone(),
-            reason: facts.policy.masked(look.reason.trim()).into_owned(),
+            reason: facts.masked(look.reason.trim()).into_owned(),
             at: now,
         };
         let mut draft = Draft::new(keys.row(), now);

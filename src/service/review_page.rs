@@ -1,5 +1,7 @@
 //! What a reviewer is shown: everything the decision is about, redacted, and provable.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use super::error::{Error, Result};
@@ -15,7 +17,7 @@ use crate::domain::json::diff::diff;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::Keys;
 use crate::domain::policy::{
-    Hiding, NodePolicy, Policy, RedactedChange, RedactedLeaf, readable_leaves, redacted, redacted_by, shown_arguments,
+    HiddenValues, Hiding, NodePolicy, Policy, RedactedChange, RedactedLeaf, readable_leaves, redacted, shown_arguments,
 };
 use crate::domain::review::{Hold, HoldState, Ineligible};
 use crate::domain::thread::{Status, Thread};
@@ -46,6 +48,8 @@ pub struct ReviewFacts {
     pub transition: Transition,
     /// By which policy.
     pub policy: std::sync::Arc<Policy>,
+    /// What stands where it hides.
+    pub hidden_values: HiddenValues,
     /// The thread.
     pub thread: Thread,
     /// What the thread is doing.
@@ -76,6 +80,13 @@ pub struct ReviewFacts {
     pub write: Option<Write>,
     /// The time all this was true.
     pub now: Timestamp,
+}
+
+impl ReviewFacts {
+    /// Somebody's words as people may read them.
+    pub fn masked<'t>(&self, words: &'t str) -> Cow<'t, str> {
+        self.hidden_values.masked(&self.policy, words)
+    }
 }
 
 /// A call of a tool as people may see it.
@@ -143,7 +154,7 @@ impl Service {
         let policy = self.policy(&keys, hold.policy).await?;
         let (before, after) = self.states_of(&keys, &transition).await?;
         let written = self.version(&keys, &thread.id, thread.written_version).await?;
-        let hiding = Hiding::of_states(&policy, [&before, &after, &written.state]);
+        let hiding = Hiding::of(&policy, [&before, &after, &written.state], transition.tool.as_ref());
         let opening = self.open_transition(&keys, &transition, &policy, &|at| hiding.hides(at)).await?;
         let revealed = match reveal {
             Some(it) => {
@@ -152,7 +163,7 @@ impl Service {
             }
             None => None,
         };
-        let writers = writer_views(&policy, &hiding, &written.state, &after);
+        let writers = writer_views(&hiding, (&written.state, &after), &policy);
         let receipt = match &hold.state {
             HoldState::Approved { receipt, .. } => self.fetch::<ReceiptRow>(&keys, receipt.as_str()).await?,
             _ => None,
@@ -161,15 +172,16 @@ impl Service {
         let ids: Vec<String> = hold.votes.iter().map(|vote| vote.reviewer.to_string()).collect();
         let voters = self.reader(&keys).get_many::<Account>(&ids).await?.into_iter().map(|it| it.record).collect();
         Ok(ReviewFacts {
-            diff: redacted_by(&hiding, &diff(&before, &after)),
+            diff: redacted(&hiding, &diff(&before, &after)),
             hidden: hidden_places(&hiding, &opening, (&before, &after)),
+            hidden_values: hiding.values().clone(),
             eligible: hold.eligible(viewer),
             status: thread.status(now),
             outcome_unknown: thread.outcome_unknown(now),
             receipt: receipt.map(|it| it.record),
             write: self.write_of(&keys, &thread, &transition).await?,
             owner: owner.unwrap_or_default(),
-            call: transition.tool.as_ref().map(|it| self.call_of(&keys, &policy, &transition, it)).transpose()?,
+            call: transition.tool.as_ref().map(|it| self.call_of(&keys, &hiding, &transition, it)).transpose()?,
             hold,
             transition,
             policy,
@@ -183,13 +195,13 @@ impl Service {
     }
 
     /// What is shown of a call is what was stated, or nothing is.
-    fn call_of(&self, keys: &Keys, policy: &Policy, transition: &Transition, tool: &Tool) -> Result<Call> {
+    fn call_of(&self, keys: &Keys, hiding: &Hiding<'_>, transition: &Transition, tool: &Tool) -> Result<Call> {
         let statement = &transition.statement;
         let secret = self.secret(keys, &statement.thread);
         if statement.tool.as_ref() != Some(&tool.stated(&secret, &statement.proposal)) {
             return Err(Error::Broken("a tool's call is not what was stated"));
         }
-        let parts = shown_arguments(policy, tool);
+        let parts = shown_arguments(hiding, tool);
         let hidden = parts.iter().any(|it| matches!(it, RedactedLeaf::Hidden { .. }));
         let arguments = if hidden {
             Arguments::Parts(parts)
@@ -300,11 +312,21 @@ impl Service {
             let hold = hold.record;
             let transition = self.transition(keys, hold.transition).await?.record;
             let policy = self.policy(keys, hold.policy).await?;
-            let changes = self.changes_of(keys, &transition).await?;
+            let diff = self.redacted_diff(keys, &policy, &transition).await?;
             let eligible = hold.eligible(viewer);
-            items.push(InboxItem { diff: redacted(&policy, &changes), hold, transition, eligible });
+            items.push(InboxItem { diff, hold, transition, eligible });
         }
         Ok(items)
+    }
+
+    async fn redacted_diff(
+        &self,
+        keys: &Keys,
+        policy: &Policy,
+        transition: &Transition,
+    ) -> Result<Vec<RedactedChange>> {
+        let (before, after) = self.states_of(keys, transition).await?;
+        Ok(redacted(&Hiding::of(policy, [&before, &after], transition.tool.as_ref()), &diff(&before, &after)))
     }
 
     /// A page of a thread's chain, newest first, from `below` (exclusive) downwards.
@@ -322,8 +344,8 @@ impl Service {
             let checked = self.version(&keys, thread, version).await?;
             let transition = self.transition(&keys, checked.entry.transition).await?.record;
             let policy = self.policy(&keys, transition.statement.policy).await?;
-            let changes = self.changes_of(&keys, &transition).await?;
-            items.push(HistoryItem { diff: redacted(&policy, &changes), transition, entry: checked.entry });
+            let diff = self.redacted_diff(&keys, &policy, &transition).await?;
+            items.push(HistoryItem { diff, transition, entry: checked.entry });
         }
         Ok((record, items))
     }
@@ -360,14 +382,14 @@ const RECENT_MILLIS: i64 = 7 * 24 * 3600 * 1000;
 const RECENT_PAGES_MAX: usize = 100;
 
 /// What each writer will read, and what of it changed since the last confirmed write.
-fn writer_views(policy: &Policy, hiding: &Hiding<'_>, written: &Value, after: &Value) -> Vec<WriterView> {
+fn writer_views(hiding: &Hiding<'_>, (written, after): (&Value, &Value), policy: &Policy) -> Vec<WriterView> {
     let changes = diff(written, after);
     let view = |(node, rules): (&NodeId, &NodePolicy)| {
         let read: Vec<_> = changes.iter().filter(|it| rules.reads().covers(&it.pointer)).cloned().collect();
         WriterView {
             node: node.clone(),
-            leaves: readable_leaves(policy, hiding, node, after),
-            changed_since_write: redacted_by(hiding, &read),
+            leaves: readable_leaves(hiding, node, after),
+            changed_since_write: redacted(hiding, &read),
         }
     };
     policy.writers().map(view).collect()

@@ -14,7 +14,7 @@ use crate::domain::json::delta::Delta;
 use crate::domain::json::patch::Format;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::Keys;
-use crate::domain::policy::{Policy, Warning};
+use crate::domain::policy::{Hiding, Policy, Warning};
 use crate::domain::time::Timestamp;
 use crate::domain::tool::Tool;
 use crate::domain::transition::{Outcome, Transition};
@@ -81,6 +81,10 @@ impl Service {
             write_id: stating.write_id,
             proposed_at: stating.now,
         };
+        let shown = (!effected.warnings.is_empty()).then(|| {
+            let states = [&head.state, &effected.after];
+            Hiding::of(policy, states, stating.tool.as_ref()).warnings(&effected.warnings)
+        });
         let transition = Transition {
             digest: statement.digest(),
             identity: stating.identity,
@@ -91,6 +95,7 @@ impl Service {
             named: effected.named,
             rationale: stating.rationale,
             tool: stating.tool,
+            warnings_cut: shown.filter(|it| *it != effected.warnings),
             warnings: effected.warnings,
             editor: None,
             outcome: Outcome::Committed { entry: String::new() },

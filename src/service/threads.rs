@@ -185,20 +185,9 @@ impl Service {
             write_id: None,
             proposed_at: now,
         };
-        let identity = Identity {
-            thread: id,
-            parent: None,
-            node: None,
-            principal: &statement.principal,
-            kind: Kind::Create,
-            format: Format::Merge,
-            patch: patch_digest(state),
-            attempt: 1,
-            tool: None,
-        };
         let transition = Transition {
             digest: statement.digest(),
-            identity: identity.digest(),
+            identity: first_identity(id, &statement.principal, state),
             statement: statement.clone(),
             format: Format::Merge,
             patch: json!({}),
@@ -207,6 +196,7 @@ impl Service {
             rationale: None,
             tool: None,
             warnings: Vec::new(),
+            warnings_cut: None,
             editor: None,
             outcome: Outcome::Committed { entry: String::new() },
         };
@@ -364,4 +354,19 @@ fn created(first: &Version, flow: FlowId) -> Created {
         state_root: first.tree.root(),
         entry: first.token.clone(),
     }
+}
+
+fn first_identity(thread: &ThreadId, principal: &PrincipalId, state: &Value) -> Digest {
+    let identity = Identity {
+        thread,
+        parent: None,
+        node: None,
+        principal,
+        kind: Kind::Create,
+        format: Format::Merge,
+        patch: patch_digest(state),
+        attempt: 1,
+        tool: None,
+    };
+    identity.digest()
 }

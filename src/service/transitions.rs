@@ -149,7 +149,7 @@ impl Service {
     ) -> Result<Version> {
         let owes = owes(&base, &gate);
         let kept = kept_state(base.head, &step)?;
-        let warnings = step.transition.warnings.clone();
+        let warnings = step.transition.warnings_shown().to_vec();
         let version = self.enter(draft, keys, (step, gate, owes, now), kept)?;
         *thread = thread.clone().advanced(head_of(&version.entry), now);
         thread.committed_nodes.extend(version.statement.node.clone());

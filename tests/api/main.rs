@@ -12,13 +12,13 @@ mod path;
 mod postgres;
 mod proxy;
 mod put_back;
-mod redaction;
 mod rejections;
 mod revealing;
 mod roles;
 #[macro_use]
 mod rules;
 mod amendments;
+mod redaction;
 mod replays;
 mod supposed;
 mod taking_back;

@@ -1,9 +1,131 @@
-//! What detectors find, where machines are told.
+//! What is hidden, by what it is and by where else it stands, where machines and people are told.
 
+use countersign::domain::json::pointer::Pointer;
 use countersign::domain::review::Verdict;
-use serde_json::json;
+use countersign::service::revealing::Look;
+use serde_json::{Value, json};
 
-use crate::gateway::{POLICY, ballot, spawn_with_policy};
+use crate::attacks::policy_with;
+use crate::gateway::{Gateway, POLICY, ballot, person, spawn_with_policy};
+use crate::rules::Scene;
+
+on_both! {
+    a_hidden_value_that_is_written_elsewhere_is_shown_to_nobody(super::written_elsewhere()),
+    a_hidden_value_in_a_rejected_request_is_told_to_its_own_proposer_alone(super::written_elsewhere()),
+    a_warnings_place_has_no_hidden_value_but_for_its_own_proposer(super::without_schema()),
+}
+
+/// What `Gateway::thread` has at `/payment/card`, which is hidden.
+const CARD: &str = "4111111111111111";
+
+fn written_elsewhere() -> String {
+    policy_with("hide = [\"payment.card\"]", "hide = [\"payment.card\"]\nreveal_to = [\"security\"]")
+        .replace(
+            "writes = [\"requested_action\", \"target_user_id\", \"payment.amount\"]",
+            "writes = [\"requested_action\", \"target_user_id\", \"raw_text\"]",
+        )
+        .replace("[approval]\n", "[[rules]]\nname = \"texts\"\nwhen = \"change.path.startsWith('/raw_text')\"\nthen = \"warn\"\nreason = \"a text\"\n\n[tools]\nallow = [\"crm.*\"]\n\n[approval]\n")
+}
+
+fn without_schema() -> String {
+    written_elsewhere().replace("schema = \"payments.schema.json\"\ntrust_initial = true\n", "")
+}
+
+/// A held change with the hidden card in a text, in the rationale and in what a tool is called with.
+async fn written(g: &Gateway, thread: &Value) -> Value {
+    let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
+    let ask = json!({
+        "node": "planner", "parent": thread["transition"],
+        "patch": {"target_user_id": 42, "raw_text": format!("charge {CARD} now")},
+        "rationale": format!("the card {CARD} is theirs"),
+        "tool": {"name": "crm.find", "arguments": {"card": CARD, "user": 42}},
+    });
+    g.post(&path, &g.planner, ask).await.expect(202)
+}
+
+async fn a_hidden_value_that_is_written_elsewhere_is_shown_to_nobody(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = g.thread().await;
+    let held = written(g, &thread).await;
+    let path = format!("/v1/transitions/{}", held["transition"].as_str().unwrap());
+    let told = g.get(&path, &g.host).await.expect(200);
+    let hidden = json!({"pointer": "/raw_text", "hidden": true, "effect": "added"});
+    assert!(told["diff"].as_array().unwrap().contains(&hidden), "{told:#}");
+    assert!(!told.to_string().contains(CARD), "{told:#}");
+    assert_eq!(told["arguments"][0], json!({"pointer": "/card", "hidden": true}), "{told:#}");
+
+    let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
+    let facts = g.service.review(&review, &g.alice).await.unwrap();
+    let parts = match &facts.call.as_ref().unwrap().arguments {
+        countersign::service::review_page::Arguments::Parts(parts) => format!("{parts:?}"),
+        countersign::service::review_page::Arguments::Whole { .. } => panic!("all of the arguments are shown"),
+    };
+    let rationale = facts.masked(facts.transition.rationale.as_deref().unwrap());
+    assert_eq!(rationale, "the card [hidden] is theirs");
+    let shown = format!("{:?} {:?} {} {parts}", facts.diff, facts.writers, json!(facts.opening));
+    assert!(!shown.contains(CARD), "{shown}");
+    let inbox = g.service.inbox(&g.alice, None, 100).await.unwrap();
+    assert_eq!(inbox.len(), 1);
+    assert!(!format!("{:?}", inbox[0].diff).contains(CARD), "{:?}", inbox[0].diff);
+
+    // It may be looked at like any hidden value, and is what was signed.
+    let grace = person(&g.service, "grace", &["security"]).await;
+    let pointer = Pointer::try_from("/raw_text").unwrap();
+    let look = Look { transition: facts.hold.transition, pointer, reason: format!("is {CARD} in it?") };
+    let seen = g.service.reveal(&grace.id, &review, &look).await.unwrap();
+    let (_, open) = seen.revealed.as_ref().unwrap();
+    assert!(json!(open).to_string().contains(CARD) && open.to.root() == facts.opening.to.root());
+    assert_eq!(seen.hold.reveals[0].reason, "is [hidden] in it?");
+
+    let mut vote = ballot(&held, Verdict::Approve);
+    vote.comment = Some(format!("{CARD} it is"));
+    g.service.vote(&g.bob.id, &review, &vote).await.unwrap();
+    assert_eq!(g.decision(&held).await.expect(200)["comment"], "[hidden] it is");
+    let id = facts.thread.id.clone();
+    let (_, history) = g.service.history(&id, None, 25).await.unwrap();
+    assert!(history.iter().all(|it| !format!("{:?}", it.diff).contains(CARD)), "{:?}", history[0].diff);
+    while g.service.sequence().await.unwrap() > 0 {}
+    let events = g.get("/v1/events?limit=200", &g.auditor).await.expect(200);
+    assert!(!events.to_string().contains(CARD), "{events:#}");
+    scene.passes_an_audit().await;
+}
+
+async fn a_warnings_place_has_no_hidden_value_but_for_its_own_proposer(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = g.thread().await;
+    let patch = json!({"target_user_id": 42, "raw_text": {(format!("of {CARD}")): 1}});
+    let held = g.propose(&thread["thread"], &thread["transition"], (&g.planner, "planner"), patch).await.expect(202);
+    let path = format!("/v1/transitions/{}", held["transition"].as_str().unwrap());
+    let own = format!("/raw_text/of {CARD}");
+    assert_eq!(held["warnings"][0]["pointer"], json!(own), "{held:#}");
+    assert_eq!(g.get(&path, &g.planner).await.expect(200)["warnings"][0]["pointer"], json!(own));
+    let told = g.get(&path, &g.host).await.expect(200);
+    assert_eq!(told["warnings"][0]["pointer"], "/raw_text", "{told:#}");
+    assert!(!told.to_string().contains(CARD), "{told:#}");
+    while g.service.sequence().await.unwrap() > 0 {}
+    let events = g.get("/v1/events?limit=200", &g.host).await.expect(200);
+    assert!(!events.to_string().contains(CARD) && events.to_string().contains("\"texts\""), "{events:#}");
+    scene.passes_an_audit().await;
+}
+
+async fn a_hidden_value_in_a_rejected_request_is_told_to_its_own_proposer_alone(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = g.thread().await;
+    let patch = json!({"is_admin": {(format!("of {CARD}")): 1}, "result_ref": CARD});
+    let answer = g.propose(&thread["thread"], &thread["transition"], (&g.planner, "planner"), patch).await.expect(422);
+    let places = |errors: &Value| -> Vec<String> {
+        errors.as_array().unwrap().iter().map(|it| it["pointer"].as_str().unwrap().to_owned()).collect()
+    };
+    // Were its own name cut, an agent that does not read the card could find out by asking.
+    let own = [format!("/is_admin/of {CARD}"), "/result_ref".to_owned(), "/is_admin".to_owned()];
+    assert_eq!(places(&answer["errors"]), own);
+    let listed = g.get("/v1/rejections", &g.auditor).await.expect(200);
+    let row = &listed["rejections"][0];
+    assert_eq!(places(&row["errors"]), ["/is_admin", "/result_ref", "/is_admin"]);
+    assert_eq!(row["excerpt"], r#"{"is_admin":"[hidden]","result_ref":"[hidden]"}"#);
+    assert!(!listed.to_string().contains(CARD), "{listed:#}");
+    scene.passes_an_audit().await;
+}
 
 #[tokio::test]
 async fn what_detectors_find_is_neither_in_a_redacted_diff_nor_in_a_comment() {

@@ -87,6 +87,29 @@ async fn every_kind_of_review_matches_what_was_signed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hidden_value_that_is_copied_is_on_no_page_and_the_digest_still_matches() {
+    let gateway = spawn_gateway().await;
+    gateway.reviewer("ana", &["reviewers"]).await;
+    let payments = gateway.payments().await;
+    let card = "4111 1111 1111 1111";
+    let patch =
+        json!({"target_user_id": 42, "memo": format!("the card is {card}."), "items": [{"sku": 1, (card): "x"}]});
+    let said = format!("I looked up {card} for them");
+    let held = gateway.held_saying(&payments, "order-8812", &patch, Some(&said)).await;
+    let (browser, tab) = in_front_of(&gateway, &held).await;
+    let verdict = tab.verdict("").await;
+    assert!(verdict.contains("Recomputed in this browser: matches"), "{verdict}");
+    assert!(tab.text().await.contains("I looked up [hidden] for them"));
+    assert!(tab.text().await.contains("memo"), "that it changes is shown");
+    for path in [format!("/reviews/{}", held.review), "/".to_owned(), format!("/threads/{}", held.thread)] {
+        tab.goto(&path).await;
+        let html = tab.html().await;
+        assert!(!html.contains(card), "{path}: {html}");
+    }
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_value_that_is_set_to_what_it_is_says_so_and_still_matches() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::pointer::Pointer;
 
@@ -62,6 +63,12 @@ impl Pattern {
         self.segments.iter().zip(pointer.tokens()).all(|(segment, token)| segment.is(&token))
     }
 
+    /// What this names in a value.
+    pub fn named<'v>(&self, value: &'v Value) -> Vec<&'v Value> {
+        let step = |found: Vec<&'v Value>, segment: &Segment| found.into_iter().flat_map(|it| segment.of(it)).collect();
+        self.segments.iter().fold(vec![value], step)
+    }
+
     /// The text, as the policy has it.
     pub fn as_str(&self) -> &str {
         &self.written
@@ -81,6 +88,20 @@ impl Segment {
         match self {
             Self::Key(key) => key == token,
             Self::Any => true,
+        }
+    }
+
+    /// The members of a value that it stands for.
+    fn of<'v>(&self, value: &'v Value) -> Vec<&'v Value> {
+        match (self, value) {
+            (Self::Key(key), Value::Object(members)) => members.get(key).into_iter().collect(),
+            (Self::Any, Value::Object(members)) => members.values().collect(),
+            (Self::Key(key), Value::Array(items)) => {
+                let index = key.parse::<usize>().ok().filter(|it| it.to_string() == *key);
+                index.and_then(|it| items.get(it)).into_iter().collect()
+            }
+            (Self::Any, Value::Array(items)) => items.iter().collect(),
+            _ => Vec::new(),
         }
     }
 }

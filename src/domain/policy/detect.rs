@@ -109,8 +109,8 @@ impl Detectors {
         self.finders.is_empty()
     }
 
-    /// The text with the kind in the place of everything that is found: `[email]`.
-    pub fn masked<'t>(&self, text: &'t str) -> Cow<'t, str> {
+    /// Everything that is found in a text, with the kind it is of.
+    pub(super) fn find_all(&self, text: &str) -> Vec<(Range<usize>, &str)> {
         let mut found: Vec<(Range<usize>, &str)> = Vec::new();
         for finder in &self.finders {
             let ranges = match &finder.how {
@@ -119,24 +119,29 @@ impl Detectors {
             };
             found.extend(ranges.into_iter().map(|it| (it, finder.name.as_str())));
         }
-        if found.is_empty() {
-            return Cow::Borrowed(text);
-        }
-        found.sort_by_key(|(range, _)| range.start);
-        let (mut masked, mut end) = (String::with_capacity(text.len()), 0);
-        for (range, name) in found {
-            if range.start >= end {
-                masked.push_str(&text[end..range.start]);
-                masked.push('[');
-                masked.push_str(name);
-                masked.push(']');
-            }
-            // What overlaps what was found before goes with it.
-            end = end.max(range.end);
-        }
-        masked.push_str(&text[end..]);
-        Cow::Owned(masked)
+        found
     }
+}
+
+/// The text with the kind in the place of everything that was found: `[email]`.
+pub(super) fn masked<'t>(text: &'t str, mut found: Vec<(Range<usize>, &str)>) -> Cow<'t, str> {
+    if found.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    found.sort_by_key(|(range, _)| range.start);
+    let (mut masked, mut end) = (String::with_capacity(text.len()), 0);
+    for (range, name) in found {
+        if range.start >= end {
+            masked.push_str(&text[end..range.start]);
+            masked.push('[');
+            masked.push_str(name);
+            masked.push(']');
+        }
+        // What overlaps what was found before goes with it.
+        end = end.max(range.end);
+    }
+    masked.push_str(&text[end..]);
+    Cow::Owned(masked)
 }
 
 impl fmt::Debug for Detectors {

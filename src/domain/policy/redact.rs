@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::hiding::Hiding;
-use super::model::Policy;
 use crate::domain::id::NodeId;
 use crate::domain::json::diff::{Change, leaves};
 use crate::domain::json::pointer::Pointer;
@@ -90,12 +89,7 @@ pub enum RedactedLeaf {
 }
 
 /// The changes without anything hidden. Changes below one hidden prefix become one line.
-pub fn redacted(policy: &Policy, changes: &[Change]) -> Vec<RedactedChange> {
-    redacted_by(&Hiding::of_changes(policy, changes), changes)
-}
-
-/// The same, where more of the states is shown beside.
-pub fn redacted_by(hiding: &Hiding<'_>, changes: &[Change]) -> Vec<RedactedChange> {
+pub fn redacted(hiding: &Hiding<'_>, changes: &[Change]) -> Vec<RedactedChange> {
     let mut lines: Vec<RedactedChange> = Vec::with_capacity(changes.len());
     for change in changes {
         if !hiding.hides(&change.pointer) {
@@ -123,14 +117,15 @@ pub fn redacted_by(hiding: &Hiding<'_>, changes: &[Change]) -> Vec<RedactedChang
 }
 
 /// What `node` will read, leaf by leaf, for people to see before they approve.
-pub fn readable_leaves(policy: &Policy, hiding: &Hiding<'_>, node: &NodeId, state: &Value) -> Vec<RedactedLeaf> {
-    shown(hiding, &project(policy, node, state))
+pub fn readable_leaves(hiding: &Hiding<'_>, node: &NodeId, state: &Value) -> Vec<RedactedLeaf> {
+    shown(hiding, &project(hiding.policy(), node, state))
 }
 
-/// The arguments of a tool, leaf by leaf, without what `[tools] hide` covers and what the detectors find.
-pub fn shown_arguments(policy: &Policy, tool: &Tool) -> Vec<RedactedLeaf> {
+/// The arguments of a tool, leaf by leaf, without what `[tools] hide` covers, what is hidden in the states beside it, and
+/// what the detectors find.
+pub fn shown_arguments(hiding: &Hiding<'_>, tool: &Tool) -> Vec<RedactedLeaf> {
     let arguments = Value::Object(tool.arguments.clone());
-    shown(&Hiding::of_arguments(policy, &arguments), &arguments)
+    shown(&hiding.of_arguments(&arguments), &arguments)
 }
 
 fn shown(hiding: &Hiding<'_>, value: &Value) -> Vec<RedactedLeaf> {

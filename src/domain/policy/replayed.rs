@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 
 use serde::{Serialize, Serializer};
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::hiding::Hiding;
 use super::model::Policy;
 use super::verdict::{Judgement, RejectCode, Violation, Warning};
 use crate::domain::flow::Mode;
+use crate::domain::kept::KeptRequest;
 
 /// What became of a request, or would.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -157,9 +159,20 @@ impl Was {
     }
 }
 
+/// The policies of a replay.
+#[derive(Clone, Copy, Debug)]
+pub struct Policies<'p> {
+    /// The one that is tried.
+    pub candidate: &'p Policy,
+    /// The one that the flow has.
+    pub active: &'p Policy,
+}
+
 impl WouldBe {
-    /// What the candidate makes of a request, told without what it or the active policy hides.
-    pub fn of(candidate: &Policy, active: &Policy, judgement: Judgement) -> Self {
+    /// What the candidate makes of a request, told without what it or the active policy hides of the request and the
+    /// state it was for.
+    pub fn of(judgement: Judgement, policies: Policies<'_>, state: &Value, kept: &KeptRequest) -> Self {
+        let Policies { candidate, active } = policies;
         let nothing = |outcome| Self {
             outcome,
             codes: BTreeSet::new(),
@@ -181,14 +194,9 @@ impl WouldBe {
             },
             Judgement::Reject { violations } => {
                 let codes = violations.iter().map(|it| it.code.as_str().to_owned()).collect();
-                let mut errors: Vec<Violation> = Vec::with_capacity(violations.len());
-                for it in violations {
-                    let told = Violation { pointer: active.cut(&candidate.cut(&it.pointer)), ..it };
-                    // How many there are below something hidden is not told either.
-                    if !errors.contains(&told) {
-                        errors.push(told);
-                    }
-                }
+                let hiding =
+                    |policy| Hiding::of_request(policy, state, (kept.format, &kept.content), kept.tool.as_ref());
+                let errors = hiding(active).violations(hiding(candidate).violations(violations));
                 Self { codes, errors, ..nothing(Became::Reject) }
             }
         }

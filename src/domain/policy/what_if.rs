@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::around::Around;
+use super::hiding::Hiding;
 use super::judge::judge_in;
 use super::model::Policy;
 use super::redact::{RedactedChange, redacted};
@@ -77,14 +78,22 @@ pub fn what_if(policy: &Policy, supposed: &Supposed<'_>, limits: &StateLimits) -
         errors: Vec::new(),
         diff: Vec::new(),
     };
+    let tool = supposed.around.circumstances().tool;
     match judgement {
-        Judgement::Commit { changes, warnings, .. } => {
-            WhatIf { diff: redacted(policy, &changes), warnings, ..told(Verdict::Commit) }
+        Judgement::Commit { after, changes, warnings, .. } => {
+            let hiding = Hiding::of(policy, [supposed.state, &after], tool);
+            let (diff, warnings) = (redacted(&hiding, &changes), hiding.warnings(&warnings));
+            WhatIf { diff, warnings, ..told(Verdict::Commit) }
         }
-        Judgement::Hold { changes, reasons, warnings, .. } => {
-            WhatIf { diff: redacted(policy, &changes), reasons, warnings, ..told(Verdict::Hold) }
+        Judgement::Hold { after, changes, reasons, warnings, .. } => {
+            let hiding = Hiding::of(policy, [supposed.state, &after], tool);
+            let (diff, warnings) = (redacted(&hiding, &changes), hiding.warnings(&warnings));
+            WhatIf { diff, reasons, warnings, ..told(Verdict::Hold) }
         }
-        Judgement::Reject { violations } => WhatIf { errors: violations, ..told(Verdict::Reject) },
+        Judgement::Reject { violations } => {
+            let hiding = Hiding::of_request(policy, supposed.state, (supposed.format, supposed.patch), tool);
+            WhatIf { errors: hiding.violations(violations), ..told(Verdict::Reject) }
+        }
     }
 }
 

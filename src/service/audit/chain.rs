@@ -231,7 +231,7 @@ impl Audit<'_> {
             story.committed.iter().map(|(version, it)| (*version, (*it).to_owned())).collect();
         self.expect(committed == told, Table::Threads, id, "its chain is not the one that its events committed");
         for (transition, told) in &story.warned {
-            let row = self.all.transitions.get(*transition).map(|it| &it.record.warnings);
+            let row = self.all.transitions.get(*transition).map(|it| it.record.warnings_shown());
             let said = row.is_some_and(|it| **told == if it.is_empty() { Value::Null } else { json!(it) });
             self.expect(said, Table::Transitions, transition, "it does not warn of what its event says");
         }

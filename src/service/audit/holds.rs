@@ -62,7 +62,7 @@ impl Audit<'_> {
     fn check_hold(&mut self, hold: &Hold, told: &HoldStory<'_>) {
         let reasons: Vec<&String> = hold.reasons.iter().map(|it| &it.text).collect();
         let transition = self.all.transitions.get(&hold.transition.to_string());
-        let warnings = transition.map_or(&[][..], |it| &it.record.warnings);
+        let warnings = transition.map_or(&[][..], |it| it.record.warnings_shown());
         let as_held = json!({
             "transition": hold.transition, "review": hold.id, "node": hold.node, "expires_at": hold.expires_at,
             "reasons": reasons,

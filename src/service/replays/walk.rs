@@ -12,8 +12,8 @@ use crate::domain::json::patch::Patch;
 use crate::domain::kept::KeptRequest;
 use crate::domain::keys::Keys;
 use crate::domain::policy::{
-    Asker, Became, Circumstances, Compared, Judgement, Policy, Request, RequestKind, Untold, Was, WouldBe, judge_in,
-    unreadable,
+    Asker, Became, Circumstances, Compared, Judgement, Policies, Policy, Request, RequestKind, Untold, Was, WouldBe,
+    judge_in, unreadable,
 };
 use crate::domain::thread::Thread;
 use crate::domain::transition::{Outcome, Rejection, Transition};
@@ -232,8 +232,10 @@ impl Service {
         let around =
             Circumstances { tool: request.tool.as_ref(), usage, spent: Some(&past.spent), ..Circumstances::of(asker) };
         let judgement = self.judged_by(trial, (row, request), &head, &around).await?;
+        let policies = Policies { candidate: trial.candidate, active: trial.active };
+        let would_be = WouldBe::of(judgement, policies, &head.state, request);
         past.head = Some(head);
-        Ok(row.was.compared(WouldBe::of(trial.candidate, trial.active, judgement)))
+        Ok(row.was.compared(would_be))
     }
 
     async fn judged_by(

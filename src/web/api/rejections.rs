@@ -51,11 +51,11 @@ pub async fn list(
 
 fn told(rejection: &Rejection) -> Value {
     // What its own proposer sent at each place is told to that proposer alone.
-    let Rejection { identity, thread, flow, node, principal, patch, excerpt, errors, at, parent, tool, .. } = rejection;
+    let Rejection { identity, thread, flow, node, principal, patch, excerpt, at, parent, tool, .. } = rejection;
     let instruction = rejection.instruction.map(Instruction::as_str);
     json!({
         "proposal": identity, "thread": thread, "flow": flow, "node": node, "principal": principal,
-        "patch_digest": patch, "excerpt": excerpt, "errors": errors, "at": at,
+        "patch_digest": patch, "excerpt": excerpt, "errors": rejection.errors_shown(), "at": at,
         "parent": parent, "instruction": instruction, "tool": tool,
     })
 }

@@ -266,7 +266,7 @@ pub async fn read(
         match (token.role, is_own) {
             (MachineRole::Agent, true) => put_warnings(&mut answer, &warnings_for_everyone(&told.warnings)),
             (MachineRole::Agent, false) => {}
-            _ => put_warnings(&mut answer, &told.warnings),
+            _ => put_warnings(&mut answer, &told.warnings_shown),
         }
         answer["diff"] = match token.role {
             MachineRole::Agent => diff_json(&app.service.visible_to(token, &told).await?),

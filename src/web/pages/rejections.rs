@@ -55,6 +55,7 @@ async fn page(app: &App, visitor: &Visitor, older: Option<&str>) -> Result<Rejec
 }
 
 fn row(rejection: &Rejection, now: Timestamp) -> RejectedRow {
+    let errors = rejection.errors_shown();
     let error = |it: &ResultError| error_row(&it.code, &it.pointer, &it.detail);
     RejectedRow {
         node: Line::new(rejection.node.as_str()),
@@ -62,8 +63,8 @@ fn row(rejection: &Rejection, now: Timestamp) -> RejectedRow {
         thread: Line::new(rejection.thread.as_str()),
         thread_url: format!("/threads/{}", rejection.thread),
         principal: Line::new(rejection.principal.as_str()),
-        errors: rejection.errors.iter().take(ERRORS_SHOWN).map(error).collect(),
-        more_errors: rejection.errors.len().saturating_sub(ERRORS_SHOWN),
+        errors: errors.iter().take(ERRORS_SHOWN).map(error).collect(),
+        more_errors: errors.len().saturating_sub(ERRORS_SHOWN),
         patch: Hash::new(rejection.patch.to_string()),
         excerpt: Json::new(rejection.excerpt.as_str()),
         at: moment(rejection.at, now),

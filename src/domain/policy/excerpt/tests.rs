@@ -1,5 +1,6 @@
 use serde_json::json;
 
+use super::super::Policy;
 use super::super::tests::policy;
 use super::*;
 
@@ -13,7 +14,11 @@ hide = ["payment.card.*", "items.*.secret"]
 "#;
 
 fn told(format: Format, request: &Value) -> String {
-    excerpt(&policy(POLICY), format, request)
+    excerpt(&Hiding::of_request(&policy(POLICY), &json!({}), (format, request), None), format, request)
+}
+
+fn nothing_in(policy: &Policy, (format, request): (Format, &Value), tool: Option<&Tool>) -> bool {
+    hides_nothing(&Hiding::of_request(policy, &json!({}), (format, request), tool), format, request, tool)
 }
 
 #[test]
@@ -54,7 +59,7 @@ fn an_excerpt_is_bounded_and_says_that_it_was_cut() {
 #[test]
 fn what_holds_anything_hidden_is_known_to() {
     let policy = policy("[nodes.n]\n[tools]\nhide = [\"card\"]\n[redaction]\nhide = [\"card\"]\ndetect = [\"email\"]");
-    let nothing = |format, request: Value| hides_nothing(&policy, format, &request, None);
+    let nothing = |format, request: Value| nothing_in(&policy, (format, &request), None);
     assert!(nothing(Format::Merge, json!({"a": {"b": [1, "x"]}})));
     assert!(!nothing(Format::Merge, json!({"card": 1})));
     assert!(!nothing(Format::MergePatch, json!({"a": ["it is eva@example.org"]})));
@@ -64,6 +69,6 @@ fn what_holds_anything_hidden_is_known_to() {
     assert!(!nothing(Format::JsonPatch, step("/card/number", "x")));
     assert!(!nothing(Format::JsonPatch, step("/a", "eva@example.org")));
     let tool = |arguments: Value| Tool::read(&json!({"name": "t", "arguments": arguments})).unwrap();
-    let with = |arguments| hides_nothing(&policy, Format::Merge, &json!({}), Some(&tool(arguments)));
+    let with = |arguments| nothing_in(&policy, (Format::Merge, &json!({})), Some(&tool(arguments)));
     assert!(with(json!({"a": 1})) && !with(json!({"card": 1})) && !with(json!({"a": "eva@example.org"})));
 }

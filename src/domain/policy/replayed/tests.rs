@@ -2,6 +2,7 @@ use serde_json::json;
 
 use super::super::tests::{one_node, propose};
 use super::*;
+use crate::domain::chain::statement::Kind;
 use crate::domain::json::patch::Format;
 
 fn was(outcome: Became, codes: &[&str]) -> Was {
@@ -44,6 +45,27 @@ fn what_depends_on_more_than_the_policy_is_not_guessed() {
     assert_eq!(nobody.compared(would_be(Hold, &["protected"])), Compared::Unknown { why: Untold::NobodyThen });
 }
 
+fn would_become((candidate, active): (&Policy, &Policy), state: &Value, content: Value) -> WouldBe {
+    let judgement = propose(candidate, state, Format::Merge, content.clone());
+    let kept = KeptRequest { kind: Kind::Propose, format: Format::Merge, content, attempt: 1, tool: None, usage: None };
+    WouldBe::of(judgement, Policies { candidate, active }, state, &kept)
+}
+
+#[test]
+fn a_name_with_a_value_that_either_policy_hides_is_not_told() {
+    let hiding = |hidden: &str| {
+        super::super::tests::policy(&format!("[nodes.n]\nreads = [\"$\"]\n[redaction]\nhide = [{hidden:?}]"))
+    };
+    let (cards, names) = (hiding("card"), hiding("person"));
+    let state = json!({"card": {"number": "4111-1111"}, "person": ["Ana Lima"]});
+    let request = json!({"a": {"of 4111-1111": 1}, "b": {"Ana Lima": 1}, "c": {"Eva": 1}});
+    for policies in [(&cards, &names), (&names, &cards)] {
+        let told = would_become(policies, &state, request.clone());
+        let places: Vec<_> = told.errors.iter().map(|it| it.pointer.to_string()).collect();
+        assert_eq!(places, ["/a", "/b", "/c/Eva"]);
+    }
+}
+
 #[test]
 fn what_either_policy_hides_is_not_told() {
     let hiding = |hidden: &str| {
@@ -52,7 +74,7 @@ fn what_either_policy_hides_is_not_told() {
     let (cards, names) = (hiding("card"), hiding("person"));
     let request =
         json!({"card": {"number": "4111"}, "person": {"secret_name": 1, "other": {"secret_name": 2}}, "open": 1});
-    let told = WouldBe::of(&cards, &names, propose(&cards, &json!({}), Format::Merge, request));
+    let told = would_become((&cards, &names), &json!({}), request);
     let places: Vec<_> = told.errors.iter().map(|it| it.pointer.to_string()).collect();
     assert_eq!(places, ["/card", "/open", "/person"]);
     assert!(!format!("{told:?}").contains("secret_name") && !format!("{told:?}").contains("4111"));
@@ -64,8 +86,6 @@ fn a_policy_that_only_observes_would_hold_nothing() {
     let mut text = enforcing.source().text.clone();
     text = text.replacen("flow = \"f\"\n", "flow = \"f\"\nmode = \"observe\"\n", 1);
     let observing = Policy::compile(&super::super::PolicySource { text, ..Default::default() }).unwrap();
-    let became = |policy: &Policy| {
-        WouldBe::of(policy, policy, propose(policy, &json!({}), Format::Merge, json!({"owner": 1}))).outcome
-    };
+    let became = |policy: &Policy| would_become((policy, policy), &json!({}), json!({"owner": 1})).outcome;
     assert_eq!((became(&enforcing), became(&observing)), (Became::Hold, Became::Observe));
 }

@@ -11,7 +11,7 @@ use super::{node, one_node_with, propose};
 use crate::domain::json::diff::{diff, leaves};
 use crate::domain::json::patch::{Format, Patch};
 use crate::domain::json::pointer::Pointer;
-use crate::domain::policy::{Judgement, Policy, project, redacted};
+use crate::domain::policy::{Hiding, Judgement, Policy, StateLimits, project, redacted};
 
 /// Few keys, so that patches, patterns and states meet.
 const KEYS: &[&str] = &["a", "b", "0"];
@@ -203,16 +203,88 @@ proptest! {
     }
 
     #[test]
-    fn a_redacted_diff_never_has_a_hidden_value(hide in patterns(4), before in state(), after in state()) {
+    fn a_redacted_diff_never_has_a_hidden_value(
+        hide in patterns(4), before in state(), after in state(), from in pointer(), to in pointer(), form in form(),
+    ) {
         let quoted: Vec<_> = hide.iter().map(|it| format!("{it:?}")).collect();
         let policy = super::policy(&format!("[redaction]\nhide = [{}]", quoted.join(", ")));
-        let (before, after) = (with_unique_leaves(&before), with_unique_leaves(&after));
-        let text = serde_json::to_string(&redacted(&policy, &diff(&before, &after))).unwrap();
+        let (before, after) = (with_values(&before), with_values(&after));
+        // Of the state before, so that it may be hidden on that side only.
+        let copied = Pointer::try_from(from.as_str()).unwrap().resolve(&before).map(|it| form.of(it));
+        let patch = copied.map(|it| json!([{"op": "add", "path": to, "value": it}]));
+        let patched = patch.and_then(|it| Patch::read(Format::JsonPatch, it).unwrap().apply(&after, &LIMITS).ok());
+        let after = patched.filter(Value::is_object).unwrap_or(after);
+        let hiding = Hiding::of(&policy, [&before, &after], None);
+        let told = serde_json::to_value(redacted(&hiding, &diff(&before, &after))).unwrap();
         for (pointer, leaf) in leaves(&before).into_iter().chain(leaves(&after)) {
-            if let (true, Some(leaf)) = (is_read(&hide, &pointer), leaf.as_str()) {
-                prop_assert!(!text.contains(leaf), "{} in {}", leaf, text);
-                prop_assert!(!text.contains(&format!("\"{pointer}/")), "names below {}", pointer);
+            if is_read(&hide, &pointer) {
+                let (raw, escaped) = (leaf.as_str().map_or_else(|| leaf.to_string(), str::to_owned), leaf.to_string());
+                for text in texts(&told) {
+                    prop_assert!(raw.len() < 6 || !text.contains(&raw), "{} in {}", raw, told);
+                    prop_assert!(raw.len() < 6 || !text.contains(escaped.trim_matches('"')), "{} in {}", escaped, told);
+                }
+                prop_assert!(!told.to_string().contains(&format!("\"{pointer}/")), "names below {}", pointer);
             }
         }
     }
+}
+
+const LIMITS: StateLimits = StateLimits { bytes_max: 1_000_000, leaves_max: 10_000, depth_max: 64 };
+
+/// What a copy of something may look like.
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    AsItIs,
+    InText,
+    InJson,
+    AsKey,
+}
+
+fn form() -> impl Strategy<Value = Form> {
+    select(vec![Form::AsItIs, Form::InText, Form::InJson, Form::AsKey])
+}
+
+impl Form {
+    fn of(self, value: &Value) -> Value {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        match self {
+            Self::AsItIs => value.clone(),
+            Self::InText => json!(format!("it is {text}.")),
+            Self::InJson => json!(json!({"copied": value}).to_string()),
+            Self::AsKey => json!({"open": {text: 1}}),
+        }
+    }
+}
+
+/// Every text in it, keys too, and every number as it is written.
+fn texts(value: &Value) -> Vec<String> {
+    match value {
+        Value::Object(members) => {
+            members.iter().flat_map(|(key, it)| [vec![key.clone()], texts(it)].concat()).collect()
+        }
+        Value::Array(items) => items.iter().flat_map(texts).collect(),
+        Value::String(text) => vec![text.clone()],
+        other => vec![other.to_string()],
+    }
+}
+
+/// The same state with every scalar made a value that is long enough to be looked for: a text with what JSON escapes,
+/// or a number.
+fn with_values(state: &Value) -> Value {
+    let texts = with_unique_leaves(state);
+    fn mark(value: Value) -> Value {
+        match value {
+            Value::Object(members) => {
+                members.into_iter().map(|(key, it)| (key, mark(it))).collect::<Map<_, _>>().into()
+            }
+            Value::Array(items) => items.into_iter().map(mark).collect(),
+            Value::String(text) if text.contains('0') => {
+                let number = text.bytes().fold(0_u64, |sum, it| (sum * 31 + u64::from(it)) % 900_000);
+                json!(100_000 + number)
+            }
+            Value::String(text) => json!(format!("\"{text}\n\\")),
+            other => other,
+        }
+    }
+    mark(texts)
 }

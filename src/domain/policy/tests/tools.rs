@@ -8,7 +8,7 @@ use crate::domain::chain::statement::{Kind, Statement};
 use crate::domain::id::{NodeId, PrincipalId, ProposalId, ThreadId};
 use crate::domain::json::patch::Format;
 use crate::domain::policy::{
-    Circumstances, Judgement, Policy, PolicyCode, PolicySource, ReasonCode, RedactedLeaf, RejectCode, Request,
+    Circumstances, Hiding, Judgement, Policy, PolicyCode, PolicySource, ReasonCode, RedactedLeaf, RejectCode, Request,
     RequestKind, StateLimits, judge_in, shown_arguments,
 };
 use crate::domain::time::Timestamp;
@@ -244,7 +244,8 @@ fn what_a_statement_says_is_counted_for_its_node() {
 fn hidden_arguments_are_cut_where_they_begin() {
     let hiding = policy("[tools]\nhide = [\"card\", \"*.password\"]\n[nodes.n]");
     let secret = json!({"card": {"number": "4111", "owner": "me"}, "login": {"password": "pw", "user": "u"}, "x": []});
-    let shown = shown_arguments(&hiding, &Tool::read(&tool("pay", secret)).unwrap());
+    let called = Tool::read(&tool("pay", secret)).unwrap();
+    let shown = shown_arguments(&Hiding::of(&hiding, [], Some(&called)), &called);
     let places: Vec<_> = shown
         .iter()
         .map(|it| match it {

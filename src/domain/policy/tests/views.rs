@@ -7,7 +7,8 @@ use crate::domain::id::NodeId;
 use crate::domain::json::diff::diff;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::policy::{
-    Effect, Policy, RedactedChange, RedactedLeaf, True, changed_for, diff_for, project, readable_leaves, redacted,
+    Effect, Hiding, Policy, RedactedChange, RedactedLeaf, True, changed_for, diff_for, project, readable_leaves,
+    redacted,
 };
 
 fn view(reads: &str, state: &Value) -> Value {
@@ -60,6 +61,10 @@ fn hiding(patterns: &str) -> Policy {
     policy(&format!("[redaction]\nhide = {patterns}\n[nodes.n]\nreads = [\"$\"]"))
 }
 
+fn shown(policy: &Policy, before: &Value, after: &Value) -> Vec<RedactedChange> {
+    redacted(&Hiding::of(policy, [before, after], None), &diff(before, after))
+}
+
 fn hidden(pointer: &str, effect: Effect) -> RedactedChange {
     RedactedChange::Hidden { pointer: Pointer::try_from(pointer).unwrap(), hidden: True, effect }
 }
@@ -70,7 +75,7 @@ fn hidden_changes_say_where_and_how_but_not_what() {
     let before = json!({"card": {"number": "4111", "owner": {"first": "A", "last": "B"}}, "open": 1});
     let after =
         json!({"card": {"number": "4222", "owner": {"first": "A"}, "cvc": [1, 2]}, "mail": "x@y", "open": null});
-    let lines = redacted(&policy, &diff(&before, &after));
+    let lines = shown(&policy, &before, &after);
     assert_eq!(lines[0], hidden("/card/cvc", Effect::Added));
     assert_eq!(lines[1], hidden("/card/number", Effect::Changed));
     assert_eq!(lines[2], hidden("/card/owner", Effect::Removed));
@@ -87,7 +92,7 @@ fn hidden_changes_say_where_and_how_but_not_what() {
 #[test]
 fn changes_below_one_hidden_place_are_one_line() {
     let policy = hiding("[\"card\"]");
-    let lines = redacted(&policy, &diff(&json!({"card": {"a": 1, "b": 1}}), &json!({"card": {"b": 2, "c": 3}})));
+    let lines = shown(&policy, &json!({"card": {"a": 1, "b": 1}}), &json!({"card": {"b": 2, "c": 3}}));
     assert_eq!(lines, [hidden("/card", Effect::Changed)]);
     assert!(!serde_json::to_string(&lines).unwrap().contains("/card/"), "no names below");
 }
@@ -96,8 +101,7 @@ fn changes_below_one_hidden_place_are_one_line() {
 fn people_see_what_a_writer_will_read_without_what_is_hidden() {
     let policy = hiding("[\"card.number\"]");
     let leaves = readable_leaves(
-        &policy,
-        &super::super::Hiding::of_states(&policy, []),
+        &Hiding::of(&policy, [], None),
         &node(),
         &json!({"card": {"number": {"a": 1, "b": 2}, "name": "N"}}),
     );

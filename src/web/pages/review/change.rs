@@ -11,7 +11,7 @@ use crate::domain::chain::opening::Opening;
 use crate::domain::chain::statement::Statement;
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::pointer::Pointer;
-use crate::domain::policy::{Kind, Policy, RedactedLeaf, Warning};
+use crate::domain::policy::{Kind, RedactedLeaf, Warning};
 use crate::domain::review::{Hold, HoldReason};
 use crate::domain::usage::Usage;
 use crate::service::error::{Error, Result};
@@ -142,9 +142,9 @@ pub fn usage(statement: &Statement) -> Option<Line> {
     Some(Line::new(told.join(" and ")))
 }
 
-/// What the agent says, without what the policy's detectors find.
-pub fn rationale(policy: &Policy, text: &str) -> Rationale {
-    match policy.masked(text) {
+/// What the agent says, without what is hidden.
+pub fn rationale(facts: &ReviewFacts, text: &str) -> Rationale {
+    match facts.masked(text) {
         Cow::Borrowed(whole) => Rationale::Whole(Prose::new(whole)),
         Cow::Owned(masked) => Rationale::Redacted(Prose::new(masked)),
     }

@@ -32,9 +32,9 @@ pub fn timeline(facts: &ReviewFacts) -> Vec<TimelineItem> {
     items
 }
 
-/// What somebody wrote, without what the policy's detectors find.
+/// What somebody wrote, without what is hidden.
 fn said(facts: &ReviewFacts, words: &str) -> Option<Prose> {
-    (!words.is_empty()).then(|| Prose::new(facts.policy.masked(words)))
+    (!words.is_empty()).then(|| Prose::new(facts.masked(words)))
 }
 
 struct Teller {

@@ -1,0 +1,129 @@
+//! The values that stand where a policy hides by name, to be found wherever else they stand.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
+use serde_json::Value;
+
+use super::detect::masked;
+use super::model::Policy;
+use crate::domain::json::canonical::canonical;
+use crate::domain::json::diff::is_leaf;
+
+/// Shorter texts and numbers are not looked for, and true, false and null never: they stand everywhere, and hiding all
+/// of them would say where they stand.
+pub const HIDDEN_CHARS_MIN: usize = 6;
+
+/// How much of a long value is looked for. Whatever begins like it is hidden too, and what is built to look for
+/// ten thousand values stays small.
+pub const HIDDEN_CHARS_LOOKED_FOR: usize = 64;
+
+/// What stands in words in the place of a hidden value.
+const HIDDEN: &str = "hidden";
+
+/// Hidden values, looked for all at once in time that grows with the text alone. Cloning shares what was built.
+#[derive(Clone, Debug, Default)]
+pub struct HiddenValues {
+    /// Nothing, where nothing is hidden.
+    built: Option<Arc<Built>>,
+}
+
+#[derive(Debug)]
+struct Built {
+    finder: AhoCorasick,
+    /// Of each text that is looked for.
+    extents: Vec<Extent>,
+}
+
+/// How much of a value is looked for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Extent {
+    Whole,
+    Beginning,
+}
+
+/// Values on the way to being looked for. As many and as long as states have them, and limits bound those.
+#[derive(Default)]
+pub(super) struct Gathered(BTreeMap<String, Extent>);
+
+impl Gathered {
+    /// Every text and number at or below something hidden.
+    pub(super) fn add(&mut self, value: &Value) {
+        match value {
+            Value::Object(members) if !is_leaf(value) => members.values().for_each(|it| self.add(it)),
+            Value::Array(items) if !is_leaf(value) => items.iter().for_each(|it| self.add(it)),
+            Value::String(text) => self.add_text(text),
+            Value::Number(_) => self.add_text(&canonical(value)),
+            _ => {}
+        }
+    }
+
+    fn add_text(&mut self, text: &str) {
+        if text.chars().nth(HIDDEN_CHARS_MIN - 1).is_none() {
+            return;
+        }
+        let (part, extent) = match text.char_indices().nth(HIDDEN_CHARS_LOOKED_FOR) {
+            Some((end, _)) => (&text[..end], Extent::Beginning),
+            None => (text, Extent::Whole),
+        };
+        let escaped = canonical(&Value::from(part));
+        // A text in which JSON is written has it as JSON writes it.
+        for form in [part, &escaped[1..escaped.len() - 1]] {
+            let known = self.0.entry(form.to_owned()).or_insert(extent);
+            *known = extent.max(*known);
+        }
+    }
+
+    pub(super) fn built(self) -> HiddenValues {
+        if self.0.is_empty() {
+            return HiddenValues::default();
+        }
+        let (texts, extents): (Vec<String>, Vec<Extent>) = self.0.into_iter().unzip();
+        // A table of all transitions would be faster to ask and far slower to build; most are asked once.
+        let built = AhoCorasick::builder().kind(Some(AhoCorasickKind::ContiguousNFA)).build(texts);
+        let finder = built.expect("a few states have far fewer bytes than there are numbers for an automaton's nodes");
+        HiddenValues { built: Some(Arc::new(Built { finder, extents })) }
+    }
+}
+
+impl HiddenValues {
+    /// Whether there are none.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.built.is_none()
+    }
+
+    /// Whether one stands anywhere in a text.
+    pub(super) fn find(&self, text: &str) -> bool {
+        self.built.as_ref().is_some_and(|it| it.finder.is_match(text))
+    }
+
+    /// Whether one stands anywhere in a leaf. A number is looked at as it is written.
+    pub(super) fn find_in(&self, leaf: &Value) -> bool {
+        match leaf {
+            Value::String(text) => self.find(text),
+            Value::Number(_) => !self.is_empty() && self.find(&canonical(leaf)),
+            _ => false,
+        }
+    }
+
+    /// Words as people may read them: `[hidden]` stands in the place of each of these values, and the kind in the place
+    /// of what the policy's detectors find. Where the beginning of a long value stands, the rest of the words goes too.
+    pub fn masked<'t>(&self, policy: &Policy, words: &'t str) -> Cow<'t, str> {
+        let mut found = policy.detectors.find_all(words);
+        if let Some(built) = &self.built {
+            for one in built.finder.find_overlapping_iter(words) {
+                let end = match built.extents.get(one.pattern().as_usize()) {
+                    Some(Extent::Whole) => one.end(),
+                    Some(Extent::Beginning) | None => words.len(),
+                };
+                found.push((one.start()..end, HIDDEN));
+            }
+        }
+        masked(words, found)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -27,6 +27,9 @@ use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
 /// How many amendments of one flow people are asked about at a time: they read every one of them whole.
 const OPEN_MAX: usize = 16;
 
+/// A sentence or two.
+const REASON_CHARS_MAX: usize = 1_000;
+
 /// How many pages of amendments one look goes through.
 const PAGES_MAX: usize = 100;
 
@@ -214,7 +217,7 @@ impl Service {
             _ => return Err(Error::WrongState("the amendment has ended")),
         }
         let mut draft = Draft::new(keys.row(), self.now());
-        let (by, reason) = (by.clone(), reason.to_owned());
+        let (by, reason) = (by.clone(), reason.chars().take(REASON_CHARS_MAX).collect());
         self.put_amendment_end(&mut draft, &stored, |at| AmendmentState::Cancelled { at, by, reason })?;
         self.commit(draft.finish()).await
     }

@@ -90,7 +90,7 @@ async fn a_phone_shows_what_why_for_whom_until_when_and_both_verdicts_without_sc
     for selector in ["h1", ".reasons", ".facts > :nth-child(2)", ".facts time", ".reads caption", ".approve", ".deny"] {
         assert!(tab.in_first_screen(selector).await, "{selector}");
     }
-    assert!(tab.js::<bool>("document.documentElement.scrollWidth <= innerWidth").await);
+    assert!(tab.js::<bool>("document.documentElement.scrollWidth <= screen.width").await);
     browser.close().await;
 }
 

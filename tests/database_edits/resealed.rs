@@ -2,6 +2,8 @@
 //! are taken out and sealed at another revision. The audit believes no row, so it finds these
 //! too; and each thing that it can say is said here at least once.
 
+mod crafted;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -28,6 +30,8 @@ use countersign::store::row::{Row, Table};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use rusqlite::{Connection, params};
 use serde_json::{Value, json};
+
+use crafted::{amended, another_request, put_together, signed_again};
 
 use crate::history::{Gateway, live_through};
 
@@ -375,128 +379,6 @@ fn removed_and_renumbered(bench: &mut Bench) -> BTreeSet<&'static str> {
         }
     }
     uncounted
-}
-
-/// What no single leaf tells.
-fn another_request(bench: &mut Bench) {
-    let rejected = bench.pick(Table::Rejections, |it| it.body["request"].is_string());
-    for (member, other, finding) in [
-        ("usage", json!({"tokens": 1}), "it is not the rejection that an event tells"),
-        ("content", json!({}), "the request that it keeps is not the one it rejects"),
-        ("tool", json!(null), "the request that it keeps is not the one it rejects"),
-    ] {
-        let mut request: Value = serde_json::from_str(rejected.body["request"].as_str().unwrap()).unwrap();
-        assert_ne!(request[member], other, "{request}");
-        request[member] = other;
-        let mut body = rejected.body.clone();
-        body["request"] = json!(request.to_string());
-        bench.instead(Table::Rejections, &rejected, &body, finding);
-    }
-}
-
-fn put_together(bench: &mut Bench) {
-    let keys = std::sync::Arc::clone(&bench.keys);
-    let key = keys.row();
-    let voted = bench.pick(Table::Holds, |it| it.body["votes"][0].is_object());
-    let mut twice = voted.body.clone();
-    let vote = twice["votes"][0].clone();
-    twice["votes"].as_array_mut().unwrap().push(vote.clone());
-    bench.instead(Table::Holds, &voted, &twice, "one person has two votes");
-    let mut author = voted.body.clone();
-    author["excluded"] = json!([vote["name"]]);
-    bench.instead(Table::Holds, &voted, &author, "an author has a vote");
-
-    for table in [Table::Entries, Table::States] {
-        let kept = bench.pick(table, |_| true);
-        let mut beyond = kept.body.clone();
-        beyond["version"] = json!(99);
-        if beyond.get("transition").is_some() {
-            beyond["transition"] = json!(format!("sha256:{}", "0".repeat(64)));
-        }
-        bench.beside(table, &seal_of(table)(key, &beyond, 1).unwrap(), "it lies beyond the head of its thread");
-    }
-    let placed = bench.pick(Table::Log, |_| true);
-    let pending = sealed::<Pending>(key, &json!({"event": placed.body["event"]}), 1).unwrap();
-    bench.beside(Table::Outbox, &pending, "it waits for a place that it has");
-
-    let thread = bench.pick(Table::Threads, |it| it.body["unresolved"] != json!([]));
-    let mut settled = thread.body.clone();
-    settled["unresolved"] = json!([]);
-    bench.instead(Table::Threads, &thread, &settled, "a lapsed write is not among those to be resolved");
-    let other = bench.pick(Table::Threads, |it| it.body["unresolved"] == json!([]));
-    let mut doubtful = other.body.clone();
-    doubtful["unresolved"] = json!([{"principal": "p", "write_id": "w"}]);
-    bench.instead(Table::Threads, &other, &doubtful, "a write to be resolved is not one that lapsed");
-
-    let outside = Row { mac: vec![0; 32], ..pending.clone() };
-    bench.beside(Table::Outbox, &outside, "it does not bear this gateway's seal");
-    let shapeless = Row::seal(key, Table::Outbox, "x".to_owned(), pending.facets.clone(), 1, "{}".to_owned());
-    let said = "it is sealed, but not of the shape or not findable as what it says";
-    bench.beside(Table::Outbox, &shapeless, said);
-}
-
-/// A policy that people approved, as if they had not.
-fn amended(bench: &mut Bench) {
-    let activated = bench.pick(Table::Amendments, |it| it.body["state"]["state"] == "activated");
-    let mut unvoted = activated.body.clone();
-    unvoted["votes"] = json!([]);
-    bench.instead(Table::Amendments, &activated, &unvoted, "it is activated without its quorum");
-    let mut open = activated.body.clone();
-    open["state"] = json!({"state": "open"});
-    let finding = "a policy was activated without the people it needed";
-    bench.instead(Table::Amendments, &activated, &open, finding);
-    let by_itself = |it: &Kept| it.body["type"] == "policy.activated" && it.body["data"]["revision"] != 1;
-    let named = bench.pick(Table::Events, |it| by_itself(it) && it.body["data"]["amendment"].is_string());
-    let mut unnamed = named.body.clone();
-    unnamed["data"].as_object_mut().unwrap().remove("amendment");
-    bench.instead(Table::Events, &named, &unnamed, finding);
-    let unasked = bench.pick(Table::Events, |it| by_itself(it) && it.body["data"]["amendment"].is_null());
-    let mut false_name = unasked.body.clone();
-    false_name["data"]["amendment"] = json!("none");
-    bench.instead(Table::Events, &unasked, &false_name, finding);
-    let first =
-        bench.pick(Table::Events, |it| it.body["type"] == "policy.activated" && it.body["data"]["revision"] == 1);
-    let mut named = first.body.clone();
-    named["data"]["amendment"] = activated.body["id"].clone();
-    bench.instead(Table::Events, &first, &named, "its first policy names an amendment");
-}
-
-/// With the signing key too: a link of a chain that states something else, signed again.
-fn signed_again(bench: &mut Bench) {
-    let keys = std::sync::Arc::clone(&bench.keys);
-    let other_root = json!(format!("sha256:{}", "0".repeat(64)));
-    type Spoil<'a> = (&'a str, &'a dyn Fn(&mut Value, &mut Value));
-    let spoils: [Spoil<'_>; 2] = [
-        ("it does not begin at the state before", &|statement, _| statement["from"] = other_root.clone()),
-        ("what it owes does not follow from its chain", &|_, entry| entry["owes"] = json!(true)),
-    ];
-    let entry_row = bench.pick(Table::Entries, |it| it.body["thread"] == "round" && it.body["version"] == 1);
-    let transition_row = bench.pick(Table::Transitions, |it| it.body["digest"] == entry_row.body["transition"]);
-    let claims = entry_row.body["entry"].as_str().unwrap().split('.').nth(1).unwrap();
-    let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).unwrap()).unwrap();
-    for (finding, spoil) in spoils {
-        let (mut statement, mut entry) = (transition_row.body["statement"].clone(), claims.clone());
-        spoil(&mut statement, &mut entry);
-        let digest = serde_json::from_value::<Statement>(statement.clone()).unwrap().digest();
-        entry["transition"] = json!(digest);
-        let entry: Entry = serde_json::from_value(entry).unwrap();
-        let token = jws::sign(keys.signing(KeyUse::Chain), Typ::Entry, &entry);
-        let mut transition = transition_row.body.clone();
-        transition["statement"] = statement;
-        transition["digest"] = json!(digest);
-        transition["outcome"]["entry"] = json!(token);
-        let mut place = entry_row.body.clone();
-        place["transition"] = json!(digest);
-        place["entry"] = json!(token);
-        let place = sealed::<ChainRow>(keys.row(), &place, 1).unwrap();
-        let transition = sealed::<Transition>(keys.row(), &transition, transition_row.revision).unwrap();
-        assert!(bench.edit(Table::Entries, Some(&entry_row.id), Some(&place)));
-        assert!(bench.edit(Table::Transitions, Some(&transition_row.id), Some(&transition)));
-        let found = bench.findings();
-        bench.undo(Table::Entries, Some(&entry_row.id), Some(&place));
-        bench.undo(Table::Transitions, Some(&transition_row.id), Some(&transition));
-        assert!(found.iter().any(|it| it.ends_with(finding)), "{finding}: {found:#?}");
-    }
 }
 
 /// Every sentence that the audit's source has, up to where something is put in.

@@ -91,7 +91,7 @@ fn check_sizes(source: &PolicySource) -> Result<(), PolicyError> {
     }
 }
 
-/// The mode's other value belongs to what is not built yet.
+/// A flow enforces its policy unless it says otherwise.
 fn read_mode(root: &Section<'_>) -> Result<Mode, PolicyError> {
     let Some(item) = root.get("mode") else { return Ok(Mode::Enforce) };
     match item.text()? {

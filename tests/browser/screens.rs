@@ -202,11 +202,14 @@ async fn a_replay_can_be_looked_at() {
     let payments = gateway.payments().await;
     crate::replays::history(&gateway, &payments).await;
     turned_away(&gateway, &payments).await;
-    gateway.person("eve", PersonRole::Auditor, &[]).await;
+    let long = "eve-with-a-name-that-no-bar-has-room-for-whatever-it-holds";
+    gateway.person(long, PersonRole::Auditor, &["the-group-of-everybody-who-oversees-the-others", "leads"]).await;
     let album = Album::new();
     let browser = Chromium::open().await;
     let tab = browser.tab(&gateway).await;
-    tab.sign_in("eve").await;
+    tab.sign_in(long).await;
+    let _: bool = tab.js("(document.querySelector('.menu').open = true)").await;
+    album.take(&tab, "menu").await;
     tab.goto("/what-if").await;
     album.take(&tab, "what-if-overseer").await;
     tab.goto("/replays").await;

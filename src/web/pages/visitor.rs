@@ -9,15 +9,16 @@ use actix_web::{FromRequest, HttpRequest};
 
 use super::failure::Failure;
 use super::local::LocalPath;
+use super::view::nav::Navigation;
 use super::view::shell::{Account, Notice, Shell};
 use super::view::text::Line;
 use crate::service::error::Error;
 use crate::web::app::App;
 use crate::web::auth::{self, Person};
 
-/// A person who is signed in and may open this page.
+/// A person who is signed in and may open this page, and the page's path.
 #[derive(Clone, Debug)]
-pub struct Visitor(pub Person);
+pub struct Visitor(pub Person, String);
 
 impl FromRequest for Visitor {
     type Error = Failure;
@@ -27,7 +28,7 @@ impl FromRequest for Visitor {
         let (person, request) = (Person::from_request(request, payload), request.clone());
         Box::pin(async move {
             match person.await {
-                Ok(person) => Ok(Self(person)),
+                Ok(person) => Ok(Self(person, request.path().to_owned())),
                 Err(problem) if matches!(problem.error, Error::Unauthenticated) => {
                     Err(Failure::SignInFirst(asked(&request)))
                 }
@@ -64,6 +65,8 @@ impl Visitor {
         let account = self.account();
         let groups = account.groups.iter().map(|it| Line::new(it.as_str())).collect();
         let csrf = self.0.csrf.clone();
-        Shell { account: Some(Account { name: Line::new(account.name.as_str()), groups, waiting, csrf }), notice }
+        let navigation = Navigation::of(account.role, &self.1, waiting);
+        let account = Account { name: Line::new(account.name.as_str()), groups, waiting, navigation, csrf };
+        Shell { account: Some(account), notice }
     }
 }

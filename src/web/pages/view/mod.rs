@@ -10,6 +10,7 @@ pub mod error;
 pub mod headline;
 pub mod inbox;
 pub mod inert;
+pub mod nav;
 pub mod opening;
 pub mod policies;
 pub mod receipt;

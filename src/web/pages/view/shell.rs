@@ -1,5 +1,6 @@
 //! What every page carries around its content.
 
+use super::nav::Navigation;
 use super::text::Line;
 
 /// The frame of a page.
@@ -20,6 +21,8 @@ pub struct Account {
     pub groups: Vec<Line>,
     /// How many reviews wait for this person.
     pub waiting: usize,
+    /// Where this person can go.
+    pub navigation: Navigation,
     /// The session's CSRF token, for signing out.
     pub csrf: String,
 }

@@ -5,8 +5,10 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use super::commit::{View, canonical, half, hash, touches};
+use crate::domain::account::PersonRole;
 use crate::web::pages::view::headline::{HeadChange, Headline, Intent};
 use crate::web::pages::view::inbox::Urgency;
+use crate::web::pages::view::nav::Navigation;
 use crate::web::pages::view::opening::{Protection, Rows};
 use crate::web::pages::view::review::{
     Arguments, Call, CommentWish, Deciding, DecisionForm, Fact, Progress, Proof, Rationale, Reason, ReviewPage, Stage,
@@ -31,8 +33,9 @@ pub fn line(text: &str) -> Line {
 }
 
 pub fn shell(waiting: usize) -> Shell {
-    let account =
-        Account { name: line("dana"), groups: vec![line("finance"), line("leads")], waiting, csrf: "csrf-1".into() };
+    let navigation = Navigation::of(PersonRole::Reviewer, "/", waiting);
+    let groups = vec![line("finance"), line("leads")];
+    let account = Account { name: line("dana"), groups, waiting, navigation, csrf: "csrf-1".into() };
     Shell { account: Some(account), notice: None }
 }
 

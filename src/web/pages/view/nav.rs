@@ -12,6 +12,12 @@ pub enum Group {
     Work,
     /// By what it is judged.
     Rules,
+    /// What happened.
+    Record,
+    /// Who takes part, and how all of it is stopped.
+    People,
+    /// The reader's own.
+    You,
 }
 
 /// Whether a wide screen's bar has room for it. The menu has the rest, and on a phone everything.
@@ -49,7 +55,7 @@ pub const SCREENS: &[Screen] = &[
     menu(Group::Rules, "/replays", "Replay", &[]),
 ];
 
-const GROUPS: [Group; 2] = [Group::Work, Group::Rules];
+const GROUPS: [Group; 5] = [Group::Work, Group::Rules, Group::Record, Group::People, Group::You];
 
 const fn bar(group: Group, address: &'static str, label: &'static str, under: &'static [&'static str]) -> Screen {
     Screen { group, address, label, stands: Stands::InBar, under }
@@ -122,6 +128,9 @@ impl Group {
         match self {
             Self::Work => "Work",
             Self::Rules => "Rules",
+            Self::Record => "Record",
+            Self::People => "People",
+            Self::You => "You",
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::id::{AccountId, FlowId, GroupName, NodeId, PrincipalId, SessionId, TokenId};
 use super::time::Timestamp;
@@ -31,12 +31,55 @@ pub struct Account {
     pub role: PersonRole,
     /// Which groups it stands for.
     pub groups: BTreeSet<GroupName>,
-    /// An argon2id hash in PHC form.
-    pub password: String,
+    /// How its person shows who they are. Rows from before there was a choice hold the password's hash here.
+    #[serde(alias = "password", deserialize_with = "sign_in_of_any_age")]
+    pub sign_in: SignIn,
     /// Set when the account may not be used any more.
     pub disabled: bool,
     /// Since when it exists.
     pub created_at: Timestamp,
+}
+
+impl Account {
+    /// The hash of its password, if it has one.
+    pub fn password_hash(&self) -> Option<&str> {
+        match &self.sign_in {
+            SignIn::Password { hash } => Some(hash),
+            SignIn::Oidc { .. } => None,
+        }
+    }
+}
+
+/// How a person shows who they are. An account has one way from the moment it is made: a name that is taken by one
+/// way is never reached by the other.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "by", rename_all = "snake_case", deny_unknown_fields)]
+pub enum SignIn {
+    /// By a password of this gateway's.
+    Password {
+        /// An argon2id hash in PHC form.
+        hash: String,
+    },
+    /// By what an OpenID provider says. Who that is never changes, whatever they are called there.
+    Oidc {
+        /// The provider.
+        issuer: String,
+        /// The person, as the provider names them.
+        subject: String,
+    },
+}
+
+fn sign_in_of_any_age<'de, D: Deserializer<'de>>(from: D) -> Result<SignIn, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Kept {
+        Hash(String),
+        SignIn(SignIn),
+    }
+    Ok(match Kept::deserialize(from)? {
+        Kept::Hash(hash) => SignIn::Password { hash },
+        Kept::SignIn(sign_in) => sign_in,
+    })
 }
 
 /// What a machine may do. A token has exactly one.
@@ -150,4 +193,34 @@ pub enum LinkPurpose {
         /// Whose.
         account: AccountId,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn account(sign_in: &str) -> Result<Account, serde_json::Error> {
+        let text = format!(
+            r#"{{"id":"a-1","name":"ada","role":"reviewer","groups":[],{sign_in},"disabled":false,"created_at":"2026-11-21T01:36:40.123Z"}}"#
+        );
+        serde_json::from_str(&text)
+    }
+
+    #[test]
+    fn a_row_from_before_there_was_a_choice_still_opens_as_a_password() {
+        let old = account(r#""password":"$argon2id$x""#).unwrap();
+        assert_eq!(old.sign_in, SignIn::Password { hash: "$argon2id$x".to_owned() });
+        assert_eq!(old.password_hash(), Some("$argon2id$x"));
+        let again: Account = serde_json::from_str(&serde_json::to_string(&old).unwrap()).unwrap();
+        assert_eq!(again, old);
+    }
+
+    #[test]
+    fn who_signs_in_elsewhere_has_no_password() {
+        let new = account(r#""sign_in":{"by":"oidc","issuer":"https://id.example","subject":"7"}"#).unwrap();
+        assert_eq!(new.password_hash(), None);
+        for bad in [r#""x":1"#, r#""sign_in":{"by":"none"}"#, r#""sign_in":{"by":"oidc","issuer":"a"}"#] {
+            assert!(account(bad).is_err(), "{bad}");
+        }
+    }
 }

@@ -13,7 +13,7 @@ use subtle::ConstantTimeEq as _;
 use super::error::{Error, Result};
 use super::passwords;
 use super::{Service, recorder};
-use crate::domain::account::{Account, LinkPurpose, MachineRole, OneTimeLink, PersonRole, Session, Token};
+use crate::domain::account::{Account, LinkPurpose, MachineRole, OneTimeLink, PersonRole, Session, SignIn, Token};
 use crate::domain::event::EventType;
 use crate::domain::id::{AccountId, FlowId, GroupName, NodeId, SessionId, TokenId};
 use crate::domain::keys::Keys;
@@ -94,9 +94,9 @@ impl Service {
         passwords::check_strength(&password)?;
         let now = self.now();
         let id = AccountId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name");
-        let password = passwords::hash(password).await?;
+        let sign_in = SignIn::Password { hash: passwords::hash(password).await? };
         let (name, role, groups) = (new.name.clone(), new.role, new.groups.clone());
-        Ok(Account { id, name, role, groups, password, disabled: false, created_at: now })
+        Ok(Account { id, name, role, groups, sign_in, disabled: false, created_at: now })
     }
 
     async fn put_account(&self, account: Account, link: Option<Stored<OneTimeLink>>) -> Result<Account> {
@@ -213,7 +213,7 @@ impl Service {
     pub async fn sign_in(&self, name: &str, password: String) -> Result<(SignedIn, String)> {
         let keys = self.keys()?;
         let account = self.reader(&keys).get_by_alias::<Account>(name).await?;
-        let hash = account.as_ref().map(|it| it.record.password.clone());
+        let hash = account.as_ref().and_then(|it| it.record.password_hash()).map(str::to_owned);
         let right = passwords::verify(password, hash).await?;
         match account {
             Some(account) if right && !account.record.disabled => self.open_session(&keys, account, None).await,

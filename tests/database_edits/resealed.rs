@@ -75,7 +75,7 @@ const KINDS: &[(Table, Seal)] = &[
 /// Places that an audit holds against nothing, each with the reason.
 const UNSEEN: &[(&str, &str)] = &[
     ("accounts.created_at", "when it was made decides nothing"),
-    ("accounts.password", "no event repeats a secret's hash"),
+    ("accounts.sign_in.hash", "no event repeats a secret's hash"),
     ("amendments.votes.*.comment", "a vote's event names person, stage, verdict and digest only"),
     ("amendments.votes.*.name", "a vote's event names person, stage, verdict and digest only"),
     ("amendments.votes.*.nonce", "a vote's event names person, stage, verdict and digest only"),

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::domain::account::PersonRole;
+use crate::domain::account::{PersonRole, SignIn};
 use crate::domain::review::{BrowserCheck, Ineligible, Ticked, Verdict};
 
 fn at(seconds: i64) -> Timestamp {
@@ -36,7 +36,7 @@ fn person(name: &str) -> Account {
         name: name.to_owned(),
         role: PersonRole::Reviewer,
         groups: BTreeSet::from(["security".try_into().unwrap()]),
-        password: String::new(),
+        sign_in: SignIn::Password { hash: String::new() },
         disabled: false,
         created_at: at(0),
     }

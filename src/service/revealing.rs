@@ -11,7 +11,7 @@ use crate::domain::chain::opening::Opening;
 use crate::domain::event::EventType;
 use crate::domain::id::{AccountId, ReviewId};
 use crate::domain::json::pointer::Pointer;
-use crate::domain::policy::{Hiding, Kind};
+use crate::domain::policy::Kind;
 use crate::domain::review::{Hold, REVEAL_REASON_CHARS_MAX, Reveal, RevealRefused, groups_to_reveal_to};
 use crate::store::change::Draft;
 use crate::store::record::Stored;
@@ -113,14 +113,14 @@ pub(super) fn look_data(hold: &Hold, reveal: &Reveal) -> Value {
 
 /// What is hidden in an opening. What is only closed because it does not change is not among it.
 pub(super) fn hidden_places(
-    hiding: &Hiding<'_>,
+    hides: &dyn Fn(&Pointer) -> bool,
     opening: &Opening,
     (before, after): (&Value, &Value),
 ) -> Vec<HiddenPlace> {
     let root = Pointer::root();
     let mut pointers = opening.from.closed(&root);
     pointers.extend(opening.to.closed(&root));
-    pointers.retain(|it| hiding.hides(it));
+    pointers.retain(hides);
     pointers.sort();
     pointers.dedup();
     pointers.into_iter().map(|at| HiddenPlace::of(at, (before, after))).collect()

@@ -122,16 +122,6 @@ pub struct InboxItem {
     pub eligible: std::result::Result<Vec<u32>, Ineligible>,
 }
 
-/// A version of a thread, for its history.
-pub struct HistoryItem {
-    /// The transition.
-    pub transition: Transition,
-    /// Its version's change, redacted.
-    pub diff: Vec<RedactedChange>,
-    /// Its signed entry's claims.
-    pub entry: crate::domain::chain::entry::Entry,
-}
-
 impl Service {
     /// A review as one viewer may see it. A hold past its deadline is ended first.
     pub async fn review(&self, review: &ReviewId, viewer: &Account) -> Result<ReviewFacts> {
@@ -173,13 +163,17 @@ impl Service {
         let voters = self.reader(&keys).get_many::<Account>(&ids).await?.into_iter().map(|it| it.record).collect();
         Ok(ReviewFacts {
             diff: redacted(&hiding, &diff(&before, &after)),
-            hidden: hidden_places(&hiding, &opening, (&before, &after)),
+            hidden: hidden_places(&|at| hiding.hides(at), &opening, (&before, &after)),
             hidden_values: hiding.values().clone(),
             eligible: hold.eligible(viewer),
             status: thread.status(now),
             outcome_unknown: thread.outcome_unknown(now),
             receipt: receipt.map(|it| it.record),
-            write: self.write_of(&keys, &thread, &transition).await?,
+            write: self
+                .writes_of(&keys, &thread, transition.statement.version)
+                .await?
+                .into_iter()
+                .find(|it| it.transition == transition.digest),
             owner: owner.unwrap_or_default(),
             call: transition.tool.as_ref().map(|it| self.call_of(&keys, &hiding, &transition, it)).transpose()?,
             hold,
@@ -210,19 +204,6 @@ impl Service {
             Arguments::Whole { value: Value::Object(tool.arguments.clone()), salt }
         };
         Ok(Call { name: tool.name.clone(), arguments })
-    }
-
-    async fn write_of(&self, keys: &Keys, thread: &Thread, transition: &Transition) -> Result<Option<Write>> {
-        let mut fence = thread.fence;
-        while fence > 0 {
-            let write = self.reader(keys).get_by_alias::<Write>(&event_alias(&thread.id, fence)).await?;
-            match write {
-                Some(it) if it.record.transition == transition.digest => return Ok(Some(it.record)),
-                Some(it) if it.record.version > transition.statement.version => fence -= 1,
-                _ => return Ok(None),
-            }
-        }
-        Ok(None)
     }
 
     /// Opens both trees of a transition along its change and along what its policy's writers read.
@@ -319,7 +300,7 @@ impl Service {
         Ok(items)
     }
 
-    async fn redacted_diff(
+    pub(super) async fn redacted_diff(
         &self,
         keys: &Keys,
         policy: &Policy,
@@ -327,27 +308,6 @@ impl Service {
     ) -> Result<Vec<RedactedChange>> {
         let (before, after) = self.states_of(keys, transition).await?;
         Ok(redacted(&Hiding::of(policy, [&before, &after], transition.tool.as_ref()), &diff(&before, &after)))
-    }
-
-    /// A page of a thread's chain, newest first, from `below` (exclusive) downwards.
-    pub async fn history(
-        &self,
-        thread: &ThreadId,
-        below: Option<u64>,
-        limit: u64,
-    ) -> Result<(Thread, Vec<HistoryItem>)> {
-        let keys = self.keys()?;
-        let record = self.thread(&keys, thread).await?.record;
-        let top = below.unwrap_or(record.head.version + 1).min(record.head.version + 1);
-        let mut items = Vec::new();
-        for version in (top.saturating_sub(limit)..top).rev() {
-            let checked = self.version(&keys, thread, version).await?;
-            let transition = self.transition(&keys, checked.entry.transition).await?.record;
-            let policy = self.policy(&keys, transition.statement.policy).await?;
-            let diff = self.redacted_diff(&keys, &policy, &transition).await?;
-            items.push(HistoryItem { diff, transition, entry: checked.entry });
-        }
-        Ok((record, items))
     }
 
     /// A page of a thread's chain, oldest first.

@@ -48,7 +48,9 @@ async fn what_an_agent_wrote_is_inert_on_every_page() {
     tab.sign_in("ana").await;
     let review = format!("/reviews/{}", held.review);
     turned_away(&gateway, &payments).await;
-    for path in ["/", review.as_str(), "/threads/order-8812", "/rejections"] {
+    for path in
+        ["/", review.as_str(), "/threads/order-8812", "/threads/order-8812/versions/0", "/threads", "/rejections"]
+    {
         tab.goto(path).await;
         nothing_acted(&tab).await;
     }

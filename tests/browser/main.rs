@@ -8,6 +8,7 @@ mod edge;
 mod forms;
 #[expect(dead_code, reason = "other suites use the rest")]
 mod gateway;
+mod history;
 mod inert;
 mod journey;
 mod person;

@@ -80,6 +80,8 @@ async fn every_screen_fits_and_can_be_looked_at() {
     album.take(&tab, "sign-in").await;
     tab.sign_in("ana").await;
     album.take(&tab, "inbox-empty").await;
+    tab.goto("/threads").await;
+    album.take(&tab, "threads-none").await;
     let payments = gateway.payments().await;
     let small = gateway.held(&payments, "order-8790", &json!({"target_user_id": 42})).await;
     let rich = several(&gateway, &payments).await;
@@ -106,6 +108,18 @@ async fn every_screen_fits_and_can_be_looked_at() {
     album.take(&tab, "thread").await;
     tab.goto("/threads/order-8701").await;
     album.take(&tab, "thread-in-vain").await;
+    tab.goto("/threads").await;
+    album.take(&tab, "threads").await;
+    tab.goto("/threads/order-8812/versions/1").await;
+    album.take(&tab, "version").await;
+    tab.goto("/threads/order-8812/compare?from=0&to=1").await;
+    album.take(&tab, "compare").await;
+    let receipt = gateway.decision(&payments, &rich).await["receipt"].as_str().unwrap().to_owned();
+    tab.goto("/verifier").await;
+    tab.fill("Receipt", &receipt).await;
+    tab.press("Check").await;
+    assert!(tab.text().await.contains("Genuine"), "{}", tab.text().await);
+    album.take(&tab, "verifier").await;
     tab.goto("/rejections").await;
     album.take(&tab, "rejections-none").await;
     turned_away(&gateway, &payments).await;

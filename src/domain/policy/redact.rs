@@ -90,14 +90,19 @@ pub enum RedactedLeaf {
 
 /// The changes without anything hidden. Changes below one hidden prefix become one line.
 pub fn redacted(hiding: &Hiding<'_>, changes: &[Change]) -> Vec<RedactedChange> {
+    redacted_by(std::slice::from_ref(hiding), changes)
+}
+
+/// The same, without what any of them hides.
+pub fn redacted_by(hidings: &[Hiding<'_>], changes: &[Change]) -> Vec<RedactedChange> {
     let mut lines: Vec<RedactedChange> = Vec::with_capacity(changes.len());
     for change in changes {
-        if !hiding.hides(&change.pointer) {
+        let cuts = hidings.iter().filter(|it| it.hides(&change.pointer)).map(|it| it.cut(&change.pointer));
+        let Some(cut) = cuts.min_by_key(|it| it.as_str().len()) else {
             let Change { pointer, before, after } = change.clone();
             lines.push(RedactedChange::Shown { pointer, before, after });
             continue;
-        }
-        let cut = hiding.cut(&change.pointer);
+        };
         let this = match (&change.before, &change.after) {
             (None, _) => Effect::Added,
             (_, None) => Effect::Removed,

@@ -38,7 +38,7 @@ impl LocalPath {
 }
 
 /// Percent-encoded for a query.
-fn encoded(text: &str) -> String {
+pub fn encoded(text: &str) -> String {
     let mut encoded = String::new();
     for byte in text.bytes() {
         match byte {

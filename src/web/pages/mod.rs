@@ -4,7 +4,9 @@
 //! session is led to `/sign-in`; whatever goes wrong becomes a page in words ([`failure`]).
 
 pub mod amendment;
+pub mod compare;
 pub mod decision;
+pub mod differing;
 pub mod door;
 pub mod failure;
 pub mod inbox;
@@ -20,6 +22,9 @@ pub mod revocation;
 pub mod set_up;
 pub mod sign_in;
 pub mod thread;
+pub mod threads;
+pub mod verifier;
+pub mod version;
 pub mod view;
 pub mod visitor;
 pub mod what_if;
@@ -65,7 +70,6 @@ pub fn routes(cfg: &mut ServiceConfig) {
                 .route(web::get().to(review::back))
                 .route(web::post().to(reveal::submit)),
         )
-        .service(web::resource("/threads/{thread}").route(web::get().to(thread::show)))
         .service(
             web::resource("/what-if")
                 .app_data(
@@ -93,5 +97,17 @@ pub fn routes(cfg: &mut ServiceConfig) {
                 .route(web::get().to(replays::show))
                 .route(web::post().to(replays::submit)),
         )
-        .service(web::resource("/rejections").route(web::get().to(rejections::show)));
+        .service(web::resource("/rejections").route(web::get().to(rejections::show)))
+        .configure(past);
+}
+
+/// What was.
+fn past(cfg: &mut ServiceConfig) {
+    cfg.service(web::resource("/threads").route(web::get().to(threads::show)))
+        .service(web::resource("/threads/{thread}").route(web::get().to(thread::show)))
+        .service(web::resource("/threads/{thread}/compare").route(web::get().to(compare::show)))
+        .service(web::resource("/threads/{thread}/versions/{version}").route(web::get().to(version::show)))
+        .service(
+            web::resource("/verifier").route(web::get().to(verifier::show)).route(web::post().to(verifier::submit)),
+        );
 }

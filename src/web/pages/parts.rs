@@ -133,7 +133,8 @@ pub fn pattern_of(reason: &HoldReason) -> Option<Pattern> {
     reason.pointer.as_ref().and_then(|it| Pattern::try_from(it.clone()).ok())
 }
 
-fn head_change(change: &RedactedChange) -> HeadChange {
+/// A change as a sentence mentions it.
+pub fn head_change(change: &RedactedChange) -> HeadChange {
     let leaf = |value: &Option<serde_json::Value>| match value {
         Some(value) => Side::Leaf { value: Json::new(canonical(value)), salt: String::new() },
         None => Side::Absent,

@@ -1,6 +1,6 @@
 //! `GET /reviews/{review}`: the change, why it waits, and the form that decides it.
 
-mod change;
+pub(super) mod change;
 mod standing;
 mod story;
 
@@ -79,7 +79,7 @@ pub async fn page(app: &App, visitor: &Visitor, facts: &ReviewFacts, again: &Aga
         title: context.title.as_deref().map(Line::new),
         on_behalf_of: context.on_behalf_of.as_deref().map(Line::new),
         agent_owner: Line::new(facts.owner.as_str()),
-        reasons: change::reasons(&facts.hold),
+        reasons: change::reasons(&facts.hold.reasons),
         warnings: change::warnings(facts.transition.warnings_shown()),
         writers: shown.writers,
         rows: shown.rows.changed,

@@ -1,5 +1,7 @@
 //! `GET /threads/{thread}`: a thread's chain, the newest version first.
 
+use std::collections::BTreeMap;
+
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
@@ -7,9 +9,10 @@ use serde::Deserialize;
 
 use super::failure::Failure;
 use super::inbox::WAITING_MAX;
-use super::parts::{deciders, ending, headline, html, moment, place};
+use super::parts::{deciders, ending, head_change, headline, html, moment};
+use super::version::asker;
 use super::view::shell::{Hash, Tone};
-use super::view::text::{Line, Path};
+use super::view::text::Line;
 use super::view::thread::{EndedRow, EntryRow, Gate as Shown, ThreadPage, ThreadStatus, Write};
 use super::visitor::Visitor;
 use crate::domain::chain::entry::Gate;
@@ -19,7 +22,8 @@ use crate::domain::id::ThreadId;
 use crate::domain::thread::{HeadUse, Status, Thread};
 use crate::domain::time::Timestamp;
 use crate::service::error::{Error, Result};
-use crate::service::review_page::{HistoryItem, InboxItem};
+use crate::service::history::{HistoryItem, Who};
+use crate::service::review_page::InboxItem;
 use crate::web::app::App;
 
 /// Versions of one page: each is checked before it is shown.
@@ -55,10 +59,11 @@ async fn page(app: &App, visitor: &Visitor, thread: &str, below: Option<u64>) ->
     let status = service.overview(&id).await?.status;
     let (thread, items) = service.history(&id, below, ENTRIES_MAX).await?;
     let now = service.now();
+    let names = service.askers(&items).await?;
     let mut entries = Vec::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
         let newer = index.checked_sub(1).and_then(|it| items.get(it));
-        entries.push(entry(app, item, newer, now).await?);
+        entries.push(entry(app, (item, newer), &names, now).await?);
     }
     let last = items.last().map_or(0, |it| it.entry.version);
     let ended = match below {
@@ -74,13 +79,15 @@ async fn page(app: &App, visitor: &Visitor, thread: &str, below: Option<u64>) ->
         on_behalf_of: context.on_behalf_of.as_deref().map(Line::new),
         status: status_of(&thread, status),
         standing: standing(&thread, mode, now),
+        head: thread.head.version,
         entries,
         ended: ended.iter().filter_map(|it| ended_row(it, now)).collect(),
         older_url: (last > 0).then(|| format!("/threads/{id}?below={last}")),
     })
 }
 
-fn status_of(thread: &Thread, status: Status) -> ThreadStatus {
+/// Where a thread stands, for a page.
+pub fn status_of(thread: &Thread, status: Status) -> ThreadStatus {
     match (status, &thread.hold) {
         (Status::Held, Some(review)) => ThreadStatus::Held(format!("/reviews/{review}")),
         (Status::Open | Status::Held, _) => ThreadStatus::Open,
@@ -114,26 +121,36 @@ fn standing(thread: &Thread, mode: Mode, now: Timestamp) -> String {
     }
 }
 
-async fn entry(app: &App, item: &HistoryItem, newer: Option<&HistoryItem>, now: Timestamp) -> Result<EntryRow> {
-    let statement = &item.transition.statement;
-    let step = match statement.kind {
+/// What kind of step it was, before its node's name.
+pub const fn step_words(kind: Kind) -> &'static str {
+    match kind {
         Kind::Create => "created by the host",
         Kind::Propose => "proposed by",
         Kind::Edit => "rewritten by a reviewer, for",
         Kind::Reaffirm => "asked to be signed as it stands, by",
         Kind::Rollback => "rolled back by",
         Kind::Confirm => "confirmed by",
-    };
+    }
+}
+
+async fn entry(
+    app: &App,
+    (item, newer): (&HistoryItem, Option<&HistoryItem>),
+    names: &BTreeMap<String, Who>,
+    now: Timestamp,
+) -> Result<EntryRow> {
+    let statement = &item.transition.statement;
     // Version 0 sets everything there is.
     let diff = if statement.kind == Kind::Create { &[] } else { item.diff.as_slice() };
-    let places = diff.iter().map(|it| Path::new(place(it).to_string()));
     let written = newer.filter(|it| matches!(it.entry.gate, Gate::Written { .. }));
     Ok(EntryRow {
         version: statement.version,
-        step: step.to_owned(),
+        url: format!("/threads/{}/versions/{}", statement.thread, statement.version),
+        step: step_words(statement.kind).to_owned(),
         node: statement.node.as_ref().map(|it| Line::new(it.as_str())),
         gate: gate(app, item).await?,
-        changed: places.take(PLACES_SHOWN).collect(),
+        by: names.get(statement.principal.as_str()).map(asker),
+        changed: diff.iter().take(PLACES_SHOWN).map(head_change).collect(),
         more_changed: diff.len().saturating_sub(PLACES_SHOWN),
         digest: Hash::new(item.transition.digest.to_string()),
         at: moment(item.entry.committed_at, now),

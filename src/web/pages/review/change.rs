@@ -1,7 +1,7 @@
 //! What would change, and what it is signed with.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,12 +10,12 @@ use serde_json::Value;
 use crate::domain::chain::opening::Opening;
 use crate::domain::chain::statement::Statement;
 use crate::domain::json::canonical::canonical;
-use crate::domain::json::pointer::Pointer;
-use crate::domain::policy::{Kind, RedactedLeaf, Warning};
-use crate::domain::review::{Hold, HoldReason};
+use crate::domain::policy::{RedactedLeaf, Warning};
+use crate::domain::review::HoldReason;
 use crate::domain::usage::Usage;
 use crate::service::error::{Error, Result};
 use crate::service::review_page::{self as service, ReviewFacts, WriterView};
+use crate::web::pages::differing::{self, named};
 use crate::web::pages::parts::{HEADLINE_CHANGES, intent, pattern_of, place};
 use crate::web::pages::view::headline::{HeadChange, Headline};
 use crate::web::pages::view::opening::{ReadRow, Row, Rows};
@@ -46,20 +46,7 @@ pub fn read(facts: &ReviewFacts) -> Result<Shown> {
 }
 
 fn rows(facts: &ReviewFacts, opening: &Opening) -> Result<Rows> {
-    let opening = serde_json::to_value(opening).map_err(|_| Error::Broken("an opening"))?;
-    let protected = |at: &str| named(at).is_some_and(|it| facts.policy.protected().touches(&it));
-    let mut rows = Rows::read(&opening, canonical, &protected).map_err(|_| Error::Broken("an opening"))?;
-    let differs: BTreeSet<&str> = facts.diff.iter().map(|it| place(it).as_str()).collect();
-    rows.hidden_set_again(&|at| !differs.contains(at));
-    let words = |kind: Option<Kind>| kind.map(|it| it.to_string()).unwrap_or_default();
-    let kinds: BTreeMap<&str, (String, String)> =
-        facts.hidden.iter().map(|it| (it.pointer.as_str(), (words(it.before), words(it.after)))).collect();
-    rows.name_hidden(&|at| kinds.get(at).cloned());
-    Ok(rows)
-}
-
-fn named(pointer: &str) -> Option<Pointer> {
-    Pointer::try_from(pointer).ok()
+    differing::rows(opening, (&facts.diff, &facts.hidden), &|at| facts.policy.protected().touches(at))
 }
 
 /// What one writer will read: every leaf that it will find, and what it would have found and is gone.
@@ -95,7 +82,7 @@ fn headline(facts: &ReviewFacts, rows: &[Row]) -> Headline {
 }
 
 /// Why it was held, in the policy's words.
-pub fn reasons(hold: &Hold) -> Vec<Reason> {
+pub fn reasons(reasons: &[HoldReason]) -> Vec<Reason> {
     let reason = |it: &HoldReason| {
         let pattern = pattern_of(it);
         let words = pattern.as_ref().and_then(|pattern| it.text.strip_prefix(&format!("{pattern} ")));
@@ -104,7 +91,7 @@ pub fn reasons(hold: &Hold) -> Vec<Reason> {
             _ => Reason { path: None, words: Line::new(it.text.as_str()) },
         }
     };
-    hold.reasons.iter().map(reason).collect()
+    reasons.iter().map(reason).collect()
 }
 
 /// What rules warn of, each in its author's words.

@@ -5,6 +5,7 @@
 //! gateway's own word.
 
 pub mod amendment;
+pub mod compare;
 pub mod confirm;
 pub mod error;
 pub mod headline;
@@ -22,6 +23,9 @@ pub mod shell;
 pub mod sign_in;
 pub mod text;
 pub mod thread;
+pub mod threads;
+pub mod verifier;
+pub mod version;
 pub mod what_if;
 
 #[cfg(test)]

@@ -50,9 +50,11 @@ const INBOX: &str = "/";
 pub const SCREENS: &[Screen] = &[
     bar(Group::Work, INBOX, "Inbox", &["/reviews/"]),
     bar(Group::Work, "/rejections", "Rejected", &[]),
+    bar(Group::Work, "/threads", "History", &[]),
     bar(Group::Rules, "/policies", "Policies", &["/amendments/"]),
-    bar(Group::Rules, "/what-if", "What if", &[]),
+    menu(Group::Rules, "/what-if", "What if", &[]),
     menu(Group::Rules, "/replays", "Replay", &[]),
+    menu(Group::Record, "/verifier", "Verifier", &[]),
 ];
 
 const GROUPS: [Group; 5] = [Group::Work, Group::Rules, Group::Record, Group::People, Group::You];

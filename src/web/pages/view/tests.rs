@@ -1,4 +1,5 @@
 mod commit;
+mod history;
 mod recompute;
 mod sample;
 mod screens;
@@ -22,6 +23,11 @@ fn all() -> Vec<(&'static str, String)> {
         ("review_decided", screens::decided().render().unwrap()),
         ("confirm", screens::confirm().render().unwrap()),
         ("thread", screens::thread().render().unwrap()),
+        ("threads", history::threads().render().unwrap()),
+        ("threads_empty", history::threads_empty().render().unwrap()),
+        ("version", history::version().render().unwrap()),
+        ("compare", history::compare().render().unwrap()),
+        ("verifier", history::verifier().render().unwrap()),
     ]
 }
 

@@ -2,9 +2,11 @@
 
 use askama::Template;
 
+use super::headline::HeadChange;
 use super::review::Outcome;
 use super::shell::{Hash, Moment, Shell, Tone};
-use super::text::{Line, Path};
+use super::text::Line;
+use super::version::Asker;
 
 /// `GET /threads/{thread}`.
 #[derive(Template, Clone, Debug)]
@@ -24,6 +26,8 @@ pub struct ThreadPage {
     pub status: ThreadStatus,
     /// Whether its head may be written: "The head owes an approval: it cannot be written without a receipt."
     pub standing: String,
+    /// Its last version.
+    pub head: u64,
     /// Its entries.
     pub entries: Vec<EntryRow>,
     /// Reviews that led to no entry, and such.
@@ -45,9 +49,31 @@ pub enum ThreadStatus {
     Closed,
 }
 
+impl ThreadStatus {
+    /// In words.
+    pub const fn words(&self) -> &'static str {
+        match self {
+            Self::Open => "Open",
+            Self::Held(_) => "Waits for a decision",
+            Self::Writing => "A writer holds it",
+            Self::Closed => "Closed",
+        }
+    }
+
+    /// How it is meant.
+    pub const fn tone(&self) -> Tone {
+        match self {
+            Self::Open | Self::Closed => Tone::Plain,
+            Self::Held(_) | Self::Writing => Tone::Care,
+        }
+    }
+}
+
 /// A version.
 #[derive(Clone, Debug)]
 pub struct EntryRow {
+    /// Its page.
+    pub url: String,
     /// Its number.
     pub version: u64,
     /// What kind of step it was, with its node: "created", "proposed by planner".
@@ -56,8 +82,10 @@ pub struct EntryRow {
     pub node: Option<Line>,
     /// How it got in.
     pub gate: Gate,
+    /// Who asked, if that is known.
+    pub by: Option<Asker>,
     /// What changed.
-    pub changed: Vec<Path>,
+    pub changed: Vec<HeadChange>,
     /// How many more changed than are listed.
     pub more_changed: usize,
     /// Its digest.

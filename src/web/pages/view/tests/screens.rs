@@ -3,13 +3,15 @@
 use super::sample::{Case, line, moment, shell};
 use crate::web::pages::view::confirm::ConfirmPage;
 use crate::web::pages::view::error::{Action, ErrorPage};
-use crate::web::pages::view::headline::Headline;
+use crate::web::pages::view::headline::{HeadChange, Headline};
 use crate::web::pages::view::inbox::{Badge, DecidedRow, InboxPage, More, Urgency, Votes, WaitingRow};
+use crate::web::pages::view::opening::Side;
 use crate::web::pages::view::review::{Deciding, Outcome, ReviewPage, Standing, Verdict, WriteDoubt};
 use crate::web::pages::view::shell::{Hash, Moment, Notice, Shell, Tone};
 use crate::web::pages::view::sign_in::{RoleChoice, SetUpPage, SignInLinkPage, SignInPage};
 use crate::web::pages::view::text::{Path, Prose};
 use crate::web::pages::view::thread::{EndedRow, EntryRow, Gate, ThreadPage, ThreadStatus, Write};
+use crate::web::pages::view::version::Asker;
 
 fn soon() -> Moment {
     moment("2026-11-03T14:32:00.000Z", "3 Nov 2026, 14:32 UTC", "in 12 min")
@@ -192,7 +194,12 @@ pub fn thread() -> ThreadPage {
         step: step.to_owned(),
         node: node.map(line),
         gate,
-        changed: changed.iter().map(|it| Path::new(*it)).collect(),
+        url: format!("/threads/order-8812/versions/{version}"),
+        by: Some(Asker::Token { name: line("planner-agent"), owner: line("machines") }),
+        changed: changed
+            .iter()
+            .map(|it| HeadChange { path: Path::new(*it), before: Side::Absent, after: Side::Nested })
+            .collect(),
         more_changed: 0,
         digest: digest(digit),
         at: ago(at),
@@ -216,6 +223,7 @@ pub fn thread() -> ThreadPage {
         on_behalf_of: Some(line("Mira Novak, customer care")),
         status: ThreadStatus::Held("/reviews/0192f0c1".to_owned()),
         standing: "The head is written and owes nothing.".to_owned(),
+        head: 3,
         entries: vec![
             entry(3, "confirmed by", Some("database_writer"), Gate::Written, &["/result_ref"], "9e", "2 h ago"),
             approved,

@@ -1,0 +1,122 @@
+//! Samples of what was.
+
+use super::sample::{Case, line, moment, shell};
+use crate::web::pages::view::compare::ComparePage;
+use crate::web::pages::view::shell::{Hash, Moment, Tone};
+use crate::web::pages::view::text::Prose;
+use crate::web::pages::view::thread::{Gate, ThreadStatus};
+use crate::web::pages::view::threads::{Choice, Filter, ThreadRow, ThreadsPage};
+use crate::web::pages::view::verifier::{CheckRow, KnownRow, Said, Told, Typed, VerifierPage};
+use crate::web::pages::view::version::{Asker, Became, Checked, Compare, VersionPage};
+
+fn ago() -> Moment {
+    moment("2026-11-03T12:00:00.000Z", "3 Nov 2026, 12:00 UTC", "2 h ago")
+}
+
+pub fn threads() -> ThreadsPage {
+    let row = |name: &str, status| ThreadRow {
+        url: format!("/threads/{name}"),
+        name: line(name),
+        title: Some(line("Refund for order 8812")),
+        flow: line("payments"),
+        on_behalf_of: Some(line("Mira Novak")),
+        status,
+        version: 3,
+        since: ago(),
+    };
+    ThreadsPage {
+        shell: shell(2),
+        flows: vec![Choice::new("", "All flows", ""), Choice::new("payments", "payments", "")],
+        statuses: vec![Choice::new("", "Anything", "held"), Choice::new("held", "Waiting for a decision", "held")],
+        name: line(""),
+        title: line("Refund"),
+        filter: Filter::Some,
+        rows: vec![
+            row("order-8812", ThreadStatus::Held("/reviews/0192f0c1".to_owned())),
+            row("order-8813", ThreadStatus::Closed),
+        ],
+        looked: Some(1000),
+        more_url: Some("/threads?after=0.order-8813".to_owned()),
+        problem: None,
+    }
+}
+
+pub fn threads_empty() -> ThreadsPage {
+    let page = threads();
+    ThreadsPage { filter: Filter::None, rows: vec![], looked: None, more_url: None, title: line(""), ..page }
+}
+
+pub fn version() -> VersionPage {
+    let page = Case::rich().page();
+    VersionPage {
+        shell: shell(2),
+        thread: line("order-8812"),
+        title: Some(line("Refund for order 8812")),
+        flow: line("payments"),
+        version: 2,
+        head: 3,
+        step: "proposed by".to_owned(),
+        node: Some(line("planner")),
+        by: Some(Asker::Token { name: line("planner-agent"), owner: line("machines") }),
+        proposed: ago(),
+        committed: ago(),
+        gate: Gate::Approved { review_url: "/reviews/0192f0c0".to_owned(), by: vec![line("dana"), line("sam")] },
+        reasons: page.reasons,
+        warnings: page.warnings,
+        tool: Some(line("crm.find")),
+        rationale: Some(Prose::new("The customer asked.")),
+        rows: page.rows,
+        became: vec![Became { tone: Tone::Good, words: line("database_writer has written, fence 1"), at: Some(ago()) }],
+        checks: vec![Checked {
+            words: "the statement hashes to the digest",
+            but: Some("The key is retired.".to_owned()),
+        }],
+        statement: line("{\"version\":2}"),
+        digest: Hash::new(format!("sha256:{}", "7c".repeat(32))),
+        entry: line("eyJhbGciOiJFZERTQSJ9.e30.c2ln"),
+        kid: line("kid-1"),
+        compare: vec![Compare {
+            url: "/threads/order-8812/compare?from=2&to=3".to_owned(),
+            words: "with the head".to_owned(),
+        }],
+    }
+}
+
+pub fn compare() -> ComparePage {
+    ComparePage {
+        shell: shell(2),
+        thread: line("order-8812"),
+        title: None,
+        head: 9,
+        from: 1,
+        to: 8,
+        rows: Case::rich().page().rows,
+        more: 3,
+    }
+}
+
+pub fn verifier() -> VerifierPage {
+    let check = |name, tone, outcome, code| CheckRow { name, tone, outcome, says: "as it should be", code };
+    VerifierPage {
+        shell: shell(2),
+        csrf: "csrf-1".to_owned(),
+        typed: Typed { receipt: Prose::new("eyJ.e30.c2ln"), entry: Prose::new(""), statement: Prose::new("") },
+        problem: None,
+        told: Some(Told {
+            tone: Tone::Bad,
+            conclusion: "Refused: it opens nothing",
+            checks: vec![
+                check("form", Tone::Good, "passed", None),
+                check("key", Tone::Bad, "failed", Some("unknown_key")),
+                check("signature", Tone::Plain, "not reached", None),
+            ],
+            says: vec![Said { name: "Thread", value: line("order-8812") }],
+            known: vec![KnownRow {
+                tone: Tone::Care,
+                words: line("It issued none of that id"),
+                at: Some(ago()),
+                url: Some("/threads/order-8812/versions/2".to_owned()),
+            }],
+        }),
+    }
+}

@@ -1,0 +1,106 @@
+//! One version of a thread.
+
+use askama::Template;
+
+use super::opening::Row;
+use super::review::Reason;
+use super::shell::{Hash, Moment, Shell, Tone};
+use super::text::{Line, Prose};
+use super::thread::Gate;
+
+/// `GET /threads/{thread}/versions/{version}`.
+#[derive(Template, Clone, Debug)]
+#[template(path = "version.html")]
+pub struct VersionPage {
+    /// The frame.
+    pub shell: Shell,
+    /// The thread.
+    pub thread: Line,
+    /// What the host calls it.
+    pub title: Option<Line>,
+    /// Its flow.
+    pub flow: Line,
+    /// Which version.
+    pub version: u64,
+    /// The thread's last.
+    pub head: u64,
+    /// What kind of step it was: "proposed by".
+    pub step: String,
+    /// Its node.
+    pub node: Option<Line>,
+    /// Who asked: the token and who answers for it, or the person.
+    pub by: Option<Asker>,
+    /// When it was asked for.
+    pub proposed: Moment,
+    /// When it was committed.
+    pub committed: Moment,
+    /// How it got in.
+    pub gate: Gate,
+    /// Why people were, or would have been, asked.
+    pub reasons: Vec<Reason>,
+    /// What rules warned of.
+    pub warnings: Vec<Reason>,
+    /// The tool that was called along with it.
+    pub tool: Option<Line>,
+    /// The agent's words.
+    pub rationale: Option<Prose>,
+    /// What differs from the version before.
+    pub rows: Vec<Row>,
+    /// What became of it: receipt and writes, the first thing first.
+    pub became: Vec<Became>,
+    /// What this page's load checked.
+    pub checks: Vec<Checked>,
+    /// What is signed, as it is hashed.
+    pub statement: Line,
+    /// The digest.
+    pub digest: Hash,
+    /// The signed entry.
+    pub entry: Line,
+    /// The key that signed it.
+    pub kid: Line,
+    /// What two versions can be compared with it.
+    pub compare: Vec<Compare>,
+}
+
+/// Who asked.
+#[derive(Clone, Debug)]
+pub enum Asker {
+    /// A token, and who answers for it.
+    Token {
+        /// Its name.
+        name: Line,
+        /// Who answers.
+        owner: Line,
+    },
+    /// A person.
+    Person(Line),
+}
+
+/// One thing that became of a version.
+#[derive(Clone, Debug)]
+pub struct Became {
+    /// How it is meant.
+    pub tone: Tone,
+    /// In words.
+    pub words: Line,
+    /// When, if at one moment.
+    pub at: Option<Moment>,
+}
+
+/// A check that was made.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// In words.
+    pub words: &'static str,
+    /// What about it is less than it could be.
+    pub but: Option<String>,
+}
+
+/// A way to two versions beside each other.
+#[derive(Clone, Debug)]
+pub struct Compare {
+    /// Where to.
+    pub url: String,
+    /// In words: "with the head, version 9".
+    pub words: String,
+}

@@ -36,6 +36,10 @@ pub enum EventType {
     TransitionSuperseded,
     #[serde(rename = "review.vote")]
     ReviewVote,
+    #[serde(rename = "review.withdrawn")]
+    ReviewWithdrawn,
+    #[serde(rename = "review.commented")]
+    ReviewCommented,
     #[serde(rename = "review.revealed")]
     ReviewRevealed,
     #[serde(rename = "receipt.issued")]

@@ -1,14 +1,18 @@
 //! Holds and the votes on them: who may decide, and when a decision is one.
 
+mod commenting;
 mod jury;
 mod revealing;
 mod seats;
 mod voting;
+mod withdrawing;
 
+pub use commenting::{COMMENTS_MAX, COMMENTS_OF_ONE_MAX, Comment, CommentRefused};
 pub use jury::{Count, Jury};
 pub use revealing::{REVEAL_REASON_CHARS_MAX, REVEALS_MAX, Reveal, RevealRefused, groups_to_reveal_to};
 pub use seats::can_be_approved;
-pub use voting::{Ballot, Bench, COMMENT_CHARS_MAX, Ineligible, Tally, Ticked, VoteRefused};
+pub use voting::{Ballot, Bench, COMMENT_CHARS_MAX, CannotDecide, Ineligible, Tally, Ticked, VoteRefused};
+pub use withdrawing::{WITHDRAWALS_MAX, Withdrawal, Withdrawing};
 
 use std::collections::BTreeSet;
 
@@ -77,6 +81,16 @@ pub struct Vote {
     pub browser_check: BrowserCheck,
     /// When.
     pub at: Timestamp,
+    /// Set when the voter took it back: it stays to be read, and does not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withdrawn: Option<Withdrawal>,
+}
+
+impl Vote {
+    /// Whether it counts: nobody took it back.
+    pub const fn stands(&self) -> bool {
+        self.withdrawn.is_none()
+    }
 }
 
 /// How a hold stands. Ends are facts, and a time-out is never a person's refusal.
@@ -158,8 +172,11 @@ pub struct Hold {
     pub opened_at: Timestamp,
     /// Until when.
     pub expires_at: Timestamp,
-    /// The counted votes, in their order.
+    /// The votes, in their order, those that were taken back among them.
     pub votes: Vec<Vote>,
+    /// What people said without voting, in its order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub comments: Vec<Comment>,
     /// Who looked at hidden values, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reveals: Vec<Reveal>,
@@ -218,6 +235,11 @@ impl Hold {
             expires_at: self.expires_at,
             votes: &self.votes,
         }
+    }
+
+    /// The votes that count.
+    pub fn standing_votes(&self) -> impl DoubleEndedIterator<Item = &Vote> + Clone {
+        self.votes.iter().filter(|it| it.stands())
     }
 
     /// Why a person may not decide it, or the stages that they may decide.

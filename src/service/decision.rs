@@ -233,7 +233,7 @@ fn decision_of(hold: &Hold, receipt: Option<ReceiptRow>) -> Option<Decision> {
 }
 
 fn voted(hold: &Hold, verdict: Verdict, mut decision: Decision) -> Decision {
-    let mut deciders = hold.votes.iter().filter(|vote| vote.verdict == verdict);
+    let mut deciders = hold.standing_votes().filter(|vote| vote.verdict == verdict);
     decision.reviewers = deciders.clone().map(|vote| vote.reviewer.clone()).collect();
     let last = deciders.next_back();
     decision.reviewer_id = last.map(|vote| vote.reviewer.clone());

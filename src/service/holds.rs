@@ -199,6 +199,7 @@ pub(super) fn put_hold(
         opened_at: now,
         expires_at: now.plus(asking.policy.approval().ttl()),
         votes: Vec::new(),
+        comments: Vec::new(),
         reveals: Vec::new(),
         state: HoldState::Open {},
     };

@@ -6,8 +6,10 @@
 pub mod access;
 pub mod amendments;
 pub mod audit;
+pub mod comments;
 pub mod decision;
 pub mod due;
+pub mod electorate;
 pub mod error;
 pub mod events;
 pub mod heads;
@@ -35,6 +37,7 @@ pub mod threads;
 pub mod transitions;
 pub mod verify;
 pub mod votes;
+pub mod withdrawals;
 pub mod writes;
 
 use std::sync::Arc;

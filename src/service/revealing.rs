@@ -1,5 +1,7 @@
 //! Looking at a hidden value: one at a time, for a reason, and written down before it is shown.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
 use super::error::{Error, Result};
@@ -11,7 +13,7 @@ use crate::domain::chain::opening::Opening;
 use crate::domain::event::EventType;
 use crate::domain::id::{AccountId, ReviewId};
 use crate::domain::json::pointer::Pointer;
-use crate::domain::policy::Kind;
+use crate::domain::policy::{HiddenValues, Kind};
 use crate::domain::review::{Hold, REVEAL_REASON_CHARS_MAX, Reveal, RevealRefused, groups_to_reveal_to};
 use crate::store::change::Draft;
 use crate::store::record::Stored;
@@ -49,6 +51,19 @@ impl HiddenPlace {
     /// are hidden too.
     pub fn is_one_value(&self) -> bool {
         self.before.into_iter().chain(self.after).all(Kind::is_leaf)
+    }
+}
+
+impl ReviewFacts {
+    /// Somebody's words as people may read them.
+    pub fn masked<'t>(&self, words: &'t str) -> Cow<'t, str> {
+        self.hidden_values.masked(&self.policy, words)
+    }
+
+    /// What one person said. They themselves read it as they wrote it, but for what detectors find: whether something
+    /// in it is a hidden value is not told to who wrote it, or guesses would be answered.
+    pub fn said<'t>(&self, by: &AccountId, words: &'t str) -> Cow<'t, str> {
+        if *by == self.viewer { HiddenValues::default().masked(&self.policy, words) } else { self.masked(words) }
     }
 }
 

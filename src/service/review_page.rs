@@ -1,9 +1,8 @@
 //! What a reviewer is shown: everything the decision is about, redacted, and provable.
 
-use std::borrow::Cow;
-
 use serde_json::Value;
 
+use super::electorate::can_decide;
 use super::error::{Error, Result};
 use super::revealing::{HiddenPlace, hidden_places};
 use super::{Service, retrying};
@@ -12,14 +11,14 @@ use crate::domain::chain::commitment::{Salt, Setting, Tree};
 use crate::domain::chain::opening::{Opening, View, open};
 use crate::domain::event::Event;
 use crate::domain::flow::ReceiptRow;
-use crate::domain::id::{NodeId, ReviewId, ThreadId, ToolName};
+use crate::domain::id::{AccountId, NodeId, ReviewId, ThreadId, ToolName};
 use crate::domain::json::diff::diff;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::Keys;
 use crate::domain::policy::{
     HiddenValues, Hiding, NodePolicy, Policy, RedactedChange, RedactedLeaf, readable_leaves, redacted, shown_arguments,
 };
-use crate::domain::review::{Hold, HoldState, Ineligible};
+use crate::domain::review::{CannotDecide, Hold, HoldState, Ineligible};
 use crate::domain::thread::{Status, Thread};
 use crate::domain::time::Timestamp;
 use crate::domain::tool::Tool;
@@ -70,8 +69,10 @@ pub struct ReviewFacts {
     pub owner: String,
     /// Who voted, as they stand now.
     pub voters: Vec<Account>,
-    /// Which stages the viewer may decide, or why none.
-    pub eligible: std::result::Result<Vec<u32>, Ineligible>,
+    /// For whom all this is.
+    pub viewer: AccountId,
+    /// Which stages the viewer may decide now, or why none.
+    pub can_decide: std::result::Result<Vec<u32>, CannotDecide>,
     /// Whether an earlier write's outcome is unknown.
     pub outcome_unknown: bool,
     /// The receipt that came of it.
@@ -80,13 +81,6 @@ pub struct ReviewFacts {
     pub write: Option<Write>,
     /// The time all this was true.
     pub now: Timestamp,
-}
-
-impl ReviewFacts {
-    /// Somebody's words as people may read them.
-    pub fn masked<'t>(&self, words: &'t str) -> Cow<'t, str> {
-        self.hidden_values.masked(&self.policy, words)
-    }
 }
 
 /// A call of a tool as people may see it.
@@ -139,7 +133,8 @@ impl Service {
         let (keys, now) = (self.keys()?, self.now());
         let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
         let hold = hold.record;
-        let thread = self.thread(&keys, &hold.thread).await?.record;
+        let standing = self.standing(&keys, self.thread(&keys, &hold.thread).await?).await?;
+        let thread = standing.thread.record.clone();
         let transition = self.transition(&keys, hold.transition).await?.record;
         let policy = self.policy(&keys, hold.policy).await?;
         let (before, after) = self.states_of(&keys, &transition).await?;
@@ -165,7 +160,8 @@ impl Service {
             diff: redacted(&hiding, &diff(&before, &after)),
             hidden: hidden_places(&|at| hiding.hides(at), &opening, (&before, &after)),
             hidden_values: hiding.values().clone(),
-            eligible: hold.eligible(viewer),
+            can_decide: can_decide(&standing, &hold, viewer, now),
+            viewer: viewer.id.clone(),
             status: thread.status(now),
             outcome_unknown: thread.outcome_unknown(now),
             receipt: receipt.map(|it| it.record),

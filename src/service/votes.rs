@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::error::{Error, Result};
 use super::heads::Version;
@@ -246,11 +246,15 @@ fn new_jti() -> Jti {
 
 fn put_vote_event(draft: &mut Draft<'_>, thread: &mut Thread, counted: &Hold, now: Timestamp) -> Result<()> {
     let Some(vote) = counted.votes.last() else { return Ok(()) };
-    let data = json!({
-        "review": counted.id, "transition": counted.transition, "reviewer": vote.reviewer, "stage": vote.stage,
+    recorder::in_thread(draft, thread, now, EventType::ReviewVote, vote_data(counted, vote))
+}
+
+/// What the event of a vote tells: all of it but what the voter said.
+pub(super) fn vote_data(hold: &Hold, vote: &Vote) -> Value {
+    json!({
+        "review": hold.id, "transition": vote.transition, "reviewer": vote.reviewer, "stage": vote.stage,
         "verdict": vote.verdict, "browser_check": vote.browser_check,
-    });
-    recorder::in_thread(draft, thread, now, EventType::ReviewVote, data)
+    })
 }
 
 fn put_approved_events(

@@ -73,6 +73,8 @@ pub const TABLE: &[Rule] = &[
     person("GET", "/reviews/{review}", EVERYBODY),
     person("POST", "/reviews/{review}/decision", &[PersonRole::Reviewer]),
     person("POST", "/reviews/{review}/revocation", &[PersonRole::Reviewer]),
+    person("POST", "/reviews/{review}/withdrawal", &[PersonRole::Reviewer]),
+    person("POST", "/reviews/{review}/comments", &[PersonRole::Reviewer, PersonRole::Admin]),
     person("POST", "/reviews/{review}/reveal", EVERYBODY),
     person("GET", "/threads", EVERYBODY),
     person("GET", "/threads/{thread}", EVERYBODY),

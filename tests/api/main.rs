@@ -20,6 +20,7 @@ mod rules;
 mod amendments;
 mod redaction;
 mod replays;
+mod second_thoughts;
 mod supposed;
 mod taking_back;
 mod time;

@@ -16,3 +16,4 @@ mod proof;
 mod replays;
 mod revealing;
 mod screens;
+mod second_thoughts;

@@ -23,7 +23,8 @@ pub fn another_request(bench: &mut Bench) {
 pub fn put_together(bench: &mut Bench) {
     let keys = std::sync::Arc::clone(&bench.keys);
     let key = keys.row();
-    let voted = bench.pick(Table::Holds, |it| it.body["votes"][0].is_object());
+    let voted =
+        bench.pick(Table::Holds, |it| it.body["votes"][0].is_object() && it.body["votes"][0]["withdrawn"].is_null());
     let mut twice = voted.body.clone();
     let vote = twice["votes"][0].clone();
     twice["votes"].as_array_mut().unwrap().push(vote.clone());

@@ -15,12 +15,13 @@ use countersign::domain::flow::Halt;
 use countersign::domain::id::{AccountId, FlowId, NodeId, PrincipalId, ReviewId, ThreadId, WriteId};
 use countersign::domain::json::patch::Format;
 use countersign::domain::policy::{PolicySource, StateLimits};
-use countersign::domain::review::{Ballot, BrowserCheck, Ticked, Verdict};
+use countersign::domain::review::{Ballot, BrowserCheck, Ticked, Verdict, Withdrawing};
 use countersign::domain::time::Timestamp;
 use countersign::domain::tool::Tool;
 use countersign::domain::usage::Usage;
 use countersign::keyring::Keyring;
 use countersign::service::access::{NewAccount, NewToken};
+use countersign::service::comments::Saying;
 use countersign::service::policies::Activation;
 use countersign::service::proposals::{Asked, Proposal};
 use countersign::service::receipts::Revoker;
@@ -337,6 +338,16 @@ async fn amends(service: &Service, cast: &Cast) {
     asked(guarded("6h")).await;
 }
 
+/// Takes the first vote back, says something, and votes again.
+async fn think_again(service: &Service, cast: &Cast, (review, transition): (&ReviewId, Digest)) {
+    let nonce = || countersign::random::uuid_v4().to_string();
+    let withdrawing = Withdrawing { transition, vote: 0, nonce: nonce() };
+    service.withdraw_vote(&cast.ada, review, &withdrawing).await.unwrap();
+    let saying = Saying { transition, words: "is it the right account?".to_owned(), nonce: nonce() };
+    service.comment(&cast.ben, review, &saying).await.unwrap();
+    service.vote(&cast.ada, review, &ballot(transition, 0, Verdict::Approve)).await.unwrap();
+}
+
 /// Another writer's token, as whoever runs the gateway asks for it.
 pub fn writer() -> NewToken {
     let nodes = BTreeSet::from([NodeId::try_from("database_writer").unwrap()]);
@@ -420,6 +431,7 @@ async fn leave_work_open(service: &Service, cast: &Cast) -> Ready {
     let (transition, review) =
         held(&propose(service, &cast.two_agent, "waiting", "planner", json!({"target_user_id": 42})).await);
     service.vote(&cast.ada, &review, &ballot(transition, 0, Verdict::Approve)).await.unwrap();
+    think_again(service, cast, (&review, transition)).await;
     while service.sequence().await.unwrap() > 0 {}
     make(service, &cast.host, "ready").await;
     let (transition, review) =

@@ -22,7 +22,7 @@ pub struct Jury<'a> {
     pub denials_needed: u32,
     /// Until when they are asked.
     pub expires_at: Timestamp,
-    /// The counted votes, in their order.
+    /// The votes, in their order, those that were taken back among them.
     pub votes: &'a [Vote],
 }
 
@@ -40,10 +40,15 @@ pub enum Count {
 impl Jury<'_> {
     /// Why a person may not decide, or the stages that they may decide.
     pub fn eligible(&self, person: &Account) -> Result<Vec<u32>, Ineligible> {
-        if self.votes.iter().any(|vote| vote.reviewer == person.id) {
+        if self.standing().any(|vote| vote.reviewer == person.id) {
             return Err(Ineligible::Voted);
         }
         self.stages_of(person)
+    }
+
+    /// The votes that count.
+    fn standing(&self) -> impl Iterator<Item = &Vote> {
+        self.votes.iter().filter(|it| it.stands())
     }
 
     fn stages_of(&self, person: &Account) -> Result<Vec<u32>, Ineligible> {
@@ -70,7 +75,7 @@ impl Jury<'_> {
 
     /// The approvals of those who still may give them.
     fn approving(&self, people: &[Account]) -> impl Iterator<Item = &Vote> {
-        self.votes.iter().filter(|vote| {
+        self.standing().filter(|vote| {
             let voter = people.iter().find(|it| it.id == vote.reviewer);
             vote.verdict == Verdict::Approve
                 && voter.is_some_and(|it| self.stages_of(it).is_ok_and(|at| at.contains(&vote.stage)))
@@ -105,6 +110,7 @@ impl Jury<'_> {
             comment: ballot.comment,
             browser_check: ballot.browser_check,
             at: now,
+            withdrawn: None,
         })
     }
 
@@ -145,7 +151,7 @@ impl Jury<'_> {
     }
 
     fn count_denials(&self) -> Count {
-        let denied = self.votes.iter().filter(|vote| vote.verdict == Verdict::Deny);
+        let denied = self.standing().filter(|vote| vote.verdict == Verdict::Deny);
         let refusal = |vote: &Vote| Refusal { reviewer: vote.reviewer.clone(), stage: vote.stage, at: vote.at };
         let refusals: Vec<Refusal> = denied.map(refusal).collect();
         let enough = u32::try_from(refusals.len()).is_ok_and(|it| it >= self.denials_needed);

@@ -55,6 +55,48 @@ pub enum Ineligible {
     Voted,
 }
 
+impl Ineligible {
+    /// The reason's code.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Role => "role",
+            Self::Disabled => "disabled",
+            Self::Author => "author",
+            Self::Group => "group",
+            Self::Voted => "voted",
+        }
+    }
+}
+
+/// Why a review cannot be decided by somebody now: for what it is, or for who they are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum CannotDecide {
+    /// It is over.
+    #[error("this review is over")]
+    Ended,
+    /// An administrator stopped the flow, or everything.
+    #[error("an administrator has stopped this flow; nothing is decided until it goes on")]
+    Halted,
+    /// A writer was let through and has not said how it went.
+    #[error("a writer was let through a moment ago and has not said how it went")]
+    Writing,
+    /// It is them.
+    #[error("{0}")]
+    Ineligible(#[from] Ineligible),
+}
+
+impl CannotDecide {
+    /// The reason's code.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Ended => "ended",
+            Self::Halted => "halted",
+            Self::Writing => "write_in_progress",
+            Self::Ineligible(reason) => reason.code(),
+        }
+    }
+}
+
 /// Why a vote is not counted.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum VoteRefused {
@@ -91,6 +133,12 @@ pub enum VoteRefused {
     /// A write's outcome is unknown and the box was not ticked.
     #[error("an earlier write's outcome is unknown; approving needs the box ticked")]
     OutcomeUnknown,
+    /// The vote to be taken back is not there, not theirs, or was taken back before.
+    #[error("there is no such vote of yours that counts")]
+    NothingToWithdraw,
+    /// They changed their mind too often.
+    #[error("you have taken votes back here as often as may be")]
+    WithdrawnTooOften,
 }
 
 /// A comment is a paragraph, not a document.

@@ -1,8 +1,8 @@
 //! Holds with their votes, receipts and rejections, against the events about them and the tokens that were signed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::Audit;
 use super::load::Belongings;
@@ -17,6 +17,7 @@ use crate::domain::keys::{KeyState, KeyUse};
 use crate::domain::review::{Hold, HoldState, Verdict};
 use crate::domain::thread::Thread;
 use crate::domain::transition::{EndWord, Outcome, Rejection};
+use crate::service::comments::comment_data;
 use crate::service::holds::{end_data, stages_of};
 use crate::service::refusals::{count, event_data};
 use crate::service::revealing::look_data;
@@ -70,24 +71,7 @@ impl Audit<'_> {
         let as_held = with_warnings(as_held, warnings);
         let same = told.held.is_some_and(|it| it.data == as_held && it.at == hold.opened_at);
         self.expect(same, Table::Holds, &hold.id, "it is not the hold that an event opened");
-        let votes: Vec<Value> = hold
-            .votes
-            .iter()
-            .map(|vote| {
-                json!({
-                    "review": hold.id, "transition": vote.transition, "reviewer": vote.reviewer, "stage": vote.stage,
-                    "verdict": vote.verdict, "browser_check": vote.browser_check,
-                })
-            })
-            .collect();
-        let counted: Vec<Value> = told.votes.iter().map(|it| it.data.clone()).collect();
-        let same_times = hold.votes.iter().map(|it| it.at).eq(told.votes.iter().map(|it| it.at));
-        self.expect(
-            votes == counted && same_times,
-            Table::Holds,
-            &hold.id,
-            "its votes are not those that events counted",
-        );
+        self.check_votes(hold, told);
         let same = match (end_of(&hold.state), told.end) {
             (None, None) => true,
             (Some(kind), Some(end)) => end.kind == kind && end.data == end_data(hold),
@@ -97,6 +81,9 @@ impl Audit<'_> {
         let looks = hold.reveals.iter().map(|it| (look_data(hold, it), it.at));
         let same = looks.eq(told.reveals.iter().map(|it| (it.data.clone(), it.at)));
         self.expect(same, Table::Holds, &hold.id, "who looked at hidden values is not what events tell");
+        let words = hold.comments.iter().map(|it| (comment_data(hold, it), it.at));
+        let same = words.eq(told.comments.iter().map(|it| (it.data.clone(), it.at)));
+        self.expect(same, Table::Holds, &hold.id, "what people said is not what events tell");
         self.check_quorum(hold);
         if let HoldState::Denied { denial, .. } = &hold.state {
             let claims = self.believed::<Denial>(denial, Typ::Denial);
@@ -116,30 +103,6 @@ impl Audit<'_> {
         let Some(policy) = self.policies.get(&statement.policy) else { return };
         let asked = hold.stages == stages_of(policy) && hold.denials_needed == policy.approval().denials();
         self.expect(asked, Table::Holds, &hold.id, "it asks for other votes than its policy");
-    }
-
-    /// Each person once, nobody excluded, and an approved hold with every stage's quorum by its stored votes.
-    fn check_quorum(&mut self, hold: &Hold) {
-        let people: BTreeSet<_> = hold.votes.iter().map(|it| &it.reviewer).collect();
-        self.expect(people.len() == hold.votes.len(), Table::Holds, &hold.id, "one person has two votes");
-        let author = |it: &crate::domain::review::Vote| {
-            hold.excluded.contains(&it.name) || hold.excluded.contains(it.reviewer.as_str())
-        };
-        self.expect(!hold.votes.iter().any(author), Table::Holds, &hold.id, "an author has a vote");
-        let exact = hold.votes.iter().all(|it| it.transition == hold.transition);
-        self.expect(exact, Table::Holds, &hold.id, "a vote is for another transition");
-        if !matches!(hold.state, HoldState::Approved { .. }) {
-            return;
-        }
-        let count =
-            |stage: u32| hold.votes.iter().filter(|it| it.stage == stage && it.verdict == Verdict::Approve).count();
-        let full = (0u32..)
-            .zip(&hold.stages)
-            .all(|(stage, asked)| u32::try_from(count(stage)).is_ok_and(|it| it >= asked.need));
-        self.expect(full && !hold.stages.is_empty(), Table::Holds, &hold.id, "it is approved without its quorum");
-        let denied = hold.votes.iter().filter(|it| it.verdict == Verdict::Deny).count();
-        let outvoted = u32::try_from(denied).is_ok_and(|it| it < hold.denials_needed);
-        self.expect(outvoted, Table::Holds, &hold.id, "it is approved although enough people refused");
     }
 
     pub(super) fn check_receipts(&mut self, own: &Belongings<'_>, story: &Story<'_>) {
@@ -196,7 +159,7 @@ impl Audit<'_> {
             let hold = &it.record;
             let counted = |stage: u32| claims.approvals.iter().filter(|it| it.stage == stage).count();
             let by_votes = claims.approvals.iter().all(|approval| {
-                hold.votes.iter().any(|vote| {
+                hold.standing_votes().any(|vote| {
                     vote.reviewer == approval.reviewer
                         && vote.stage == approval.stage
                         && vote.at == approval.at

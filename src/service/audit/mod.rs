@@ -13,6 +13,7 @@ mod gate;
 mod holds;
 mod load;
 mod story;
+mod votes;
 mod writes;
 
 use std::collections::BTreeMap;

@@ -10,7 +10,9 @@ use crate::domain::event::{Event, EventLink, EventType};
 #[derive(Debug, Default)]
 pub(super) struct HoldStory<'a> {
     pub(super) held: Option<&'a Event>,
-    pub(super) votes: Vec<&'a Event>,
+    /// Votes, and votes taken back, in their order.
+    pub(super) ballots: Vec<&'a Event>,
+    pub(super) comments: Vec<&'a Event>,
     pub(super) reveals: Vec<&'a Event>,
     pub(super) end: Option<&'a Event>,
 }
@@ -82,7 +84,8 @@ impl<'a> Story<'a> {
                 self.rejections.insert(said(event, "identity"), event);
             }
             EventType::TransitionHeld => self.hold(event).held = Some(event),
-            EventType::ReviewVote => self.hold(event).votes.push(event),
+            EventType::ReviewVote | EventType::ReviewWithdrawn => self.hold(event).ballots.push(event),
+            EventType::ReviewCommented => self.hold(event).comments.push(event),
             EventType::ReviewRevealed => self.hold(event).reveals.push(event),
             EventType::TransitionApproved
             | EventType::TransitionDenied

@@ -212,6 +212,8 @@ pub fn vote_code(refused: &VoteRefused) -> &'static str {
         VoteRefused::Mismatch => "browser_mismatch",
         VoteRefused::OutcomeUnknown => "write_outcome_unknown",
         VoteRefused::PolicyChanged => "policy_changed",
+        VoteRefused::NothingToWithdraw => "nothing_to_withdraw",
+        VoteRefused::WithdrawnTooOften => "withdrawn_too_often",
     }
 }
 

@@ -19,9 +19,10 @@ use crate::domain::id::{NodeId, ReviewId, ThreadId};
 use crate::domain::json::diff::Change;
 use crate::domain::json::patch::Format;
 use crate::domain::policy::{Kind, RedactedLeaf, Warning};
-use crate::domain::review::Hold;
+use crate::domain::review::{CannotDecide, Hold};
 use crate::domain::tool::Tool;
 use crate::domain::usage::{Malformed, Usage};
+use crate::service::electorate::Elector;
 use crate::service::error::{Error, Result as Done};
 use crate::service::proposals::{Asked, Proposal};
 use crate::service::revealing::HiddenPlace;
@@ -192,13 +193,35 @@ fn put_warnings(told: &mut Value, warnings: &[Warning]) {
     }
 }
 
+/// A review as machines are told it. None of them decides, and they are told so by a code like everybody.
 fn review_of(app: &App, hold: &Hold) -> Value {
     let mut review = review_link(app, &hold.id);
     let needed: Vec<Value> =
         hold.stages.iter().map(|stage| json!({"groups": stage.groups, "need": stage.need})).collect();
     review["expires_at"] = json!(hold.expires_at);
     review["needed"] = json!(needed);
+    let why = if hold.is_open(app.service.now()) { MACHINE } else { (CannotDecide::Ended.code(), REVIEW_OVER) };
+    review["can_decide"] = json!(false);
+    review["why_not"] = json!({"code": why.0, "detail": why.1});
     review
+}
+
+/// Why no token decides.
+const MACHINE: (&str, &str) = ("machine", "people decide, signed in and in a browser; no token does");
+
+const REVIEW_OVER: &str = "this review is over";
+
+/// People and whether each can decide now: `[{reviewer, name, can_decide, stages}]`, or `why_not` for `stages`.
+fn people_json(people: &[Elector]) -> Value {
+    let line = |it: &Elector| {
+        let mut line = json!({"reviewer": it.account.id, "name": it.account.name, "can_decide": it.can_decide.is_ok()});
+        match &it.can_decide {
+            Ok(stages) => line["stages"] = json!(stages),
+            Err(why) => line["why_not"] = json!({"code": why.code(), "detail": why.to_string()}),
+        }
+        line
+    };
+    people.iter().map(line).collect()
 }
 
 /// A review's name and address.
@@ -243,7 +266,7 @@ fn diff_json(diff: &[Change]) -> Value {
 }
 
 /// A transition with its statement and what the caller may see of its effect.
-#[utoipa::path(get, path = "/v1/transitions/{digest}", params(("digest" = String, Path)), responses((status = 200, description = "Status, statement and redacted diff; for auditors also `opening`, and `hidden`: of each hidden line of the diff the pointer and, for each side that is there, type, length class and commitment; `warnings` if rules warn, of which agents are told only of their own proposals"), (status = 404, body = super::problem::ProblemBody)))]
+#[utoipa::path(get, path = "/v1/transitions/{digest}", params(("digest" = String, Path)), responses((status = 200, description = "Status, statement and redacted diff; for auditors also `opening`, and `hidden`: of each hidden line of the diff the pointer and, for each side that is there, type, length class and commitment; `warnings` if rules warn, of which agents are told only of their own proposals; `review` with `can_decide` (of a token always false) and `why_not: {code, detail}`, for auditors also `people: [{reviewer, name, can_decide, stages | why_not}]`: who is asked, and whether each can decide now"), (status = 404, body = super::problem::ProblemBody)))]
 pub async fn read(
     request: HttpRequest,
     app: Data<App>,
@@ -279,6 +302,10 @@ pub async fn read(
         }
         if let Some(hold) = &told.hold {
             answer["review"] = review_of(&app, hold);
+            // Who could decide is for whoever watches over people, and for nobody who might want to choose among them.
+            if token.role == MachineRole::Auditor {
+                answer["review"]["people"] = people_json(&app.service.electorate(&hold.id).await?);
+            }
         }
         Ok(HttpResponse::Ok().json(answer))
     };

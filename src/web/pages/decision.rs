@@ -238,6 +238,8 @@ pub fn vote_words(refused: &VoteRefused) -> &'static str {
         VoteRefused::PolicyChanged => {
             "The flow’s policy has changed, so nothing was counted. What became of the review is said below."
         }
+        VoteRefused::NothingToWithdraw => "There is no such vote of yours that counts.",
+        VoteRefused::WithdrawnTooOften => "You have taken votes back on this review as often as may be.",
         VoteRefused::OutcomeUnknown => "An earlier write’s outcome is unknown: approving needs the box ticked.",
     }
 }

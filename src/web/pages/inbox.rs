@@ -93,7 +93,7 @@ fn waiting_row(item: &InboxItem, now: Timestamp) -> WaitingRow {
 fn votes(hold: &Hold, eligible: &std::result::Result<Vec<u32>, Ineligible>) -> Votes {
     let got = |stage: usize| {
         let counts = |it: &&crate::domain::review::Vote| it.verdict == Verdict::Approve && it.stage as usize == stage;
-        u32::try_from(hold.votes.iter().filter(counts).count()).unwrap_or(u32::MAX)
+        u32::try_from(hold.standing_votes().filter(counts).count()).unwrap_or(u32::MAX)
     };
     let mine = |stage: usize| eligible.as_ref().is_ok_and(|it| it.iter().any(|index| *index as usize == stage));
     let lacks = |stage: usize| hold.stages.get(stage).is_some_and(|it| got(stage) < it.need);

@@ -4,6 +4,7 @@
 //! session is led to `/sign-in`; whatever goes wrong becomes a page in words ([`failure`]).
 
 pub mod amendment;
+pub mod comments;
 pub mod compare;
 pub mod decision;
 pub mod differing;
@@ -28,6 +29,7 @@ pub mod version;
 pub mod view;
 pub mod visitor;
 pub mod what_if;
+pub mod withdrawal;
 
 use actix_web::web::{self, ServiceConfig};
 
@@ -54,22 +56,7 @@ pub fn routes(cfg: &mut ServiceConfig) {
         )
         .service(web::resource("/sign-out").route(web::post().to(sign_in::sign_out)))
         .service(web::resource("/").route(web::get().to(inbox::show)))
-        .service(web::resource("/reviews/{review}").route(web::get().to(review::show)))
-        .service(
-            web::resource("/reviews/{review}/decision")
-                .route(web::get().to(review::back))
-                .route(web::post().to(decision::submit)),
-        )
-        .service(
-            web::resource("/reviews/{review}/revocation")
-                .route(web::get().to(review::back))
-                .route(web::post().to(revocation::submit)),
-        )
-        .service(
-            web::resource("/reviews/{review}/reveal")
-                .route(web::get().to(review::back))
-                .route(web::post().to(reveal::submit)),
-        )
+        .configure(of_reviews)
         .service(
             web::resource("/what-if")
                 .app_data(
@@ -109,5 +96,35 @@ fn past(cfg: &mut ServiceConfig) {
         .service(web::resource("/threads/{thread}/versions/{version}").route(web::get().to(version::show)))
         .service(
             web::resource("/verifier").route(web::get().to(verifier::show)).route(web::post().to(verifier::submit)),
+        );
+}
+
+/// A review, and what is sent from its page.
+fn of_reviews(cfg: &mut ServiceConfig) {
+    cfg.service(web::resource("/reviews/{review}").route(web::get().to(review::show)))
+        .service(
+            web::resource("/reviews/{review}/decision")
+                .route(web::get().to(review::back))
+                .route(web::post().to(decision::submit)),
+        )
+        .service(
+            web::resource("/reviews/{review}/revocation")
+                .route(web::get().to(review::back))
+                .route(web::post().to(revocation::submit)),
+        )
+        .service(
+            web::resource("/reviews/{review}/withdrawal")
+                .route(web::get().to(review::back))
+                .route(web::post().to(withdrawal::submit)),
+        )
+        .service(
+            web::resource("/reviews/{review}/comments")
+                .route(web::get().to(review::back))
+                .route(web::post().to(comments::submit)),
+        )
+        .service(
+            web::resource("/reviews/{review}/reveal")
+                .route(web::get().to(review::back))
+                .route(web::post().to(reveal::submit)),
         );
 }

@@ -16,7 +16,7 @@ use crate::domain::json::canonical::canonical;
 use crate::domain::json::pattern::Pattern;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::policy::RedactedChange;
-use crate::domain::review::{Hold, HoldReason, HoldState, Ineligible, Verdict};
+use crate::domain::review::{CannotDecide, Hold, HoldReason, HoldState, Ineligible, Verdict};
 use crate::domain::time::Timestamp;
 use crate::domain::transition::Transition;
 
@@ -170,7 +170,7 @@ pub fn deciders(hold: &Hold) -> Vec<Line> {
             return Vec::new();
         }
     };
-    lines(hold.votes.iter().filter(|vote| vote.verdict == verdict).map(|vote| vote.name.as_str()))
+    lines(hold.standing_votes().filter(|vote| vote.verdict == verdict).map(|vote| vote.name.as_str()))
 }
 
 /// Why somebody cannot decide, to their face and in a phrase.
@@ -184,6 +184,18 @@ pub fn why_not(reason: Ineligible) -> (&'static str, &'static str) {
         ),
         Ineligible::Group => ("You are in none of the groups that are asked.", "not in a group that is asked"),
         Ineligible::Voted => ("You have voted; the others have not yet.", "you have voted"),
+    }
+}
+
+/// Why somebody cannot decide now, to their face.
+pub fn cannot_decide(reason: CannotDecide) -> &'static str {
+    match reason {
+        CannotDecide::Ended => "It has ended.",
+        CannotDecide::Halted => "An administrator has stopped this flow. Nothing is decided until it goes on.",
+        CannotDecide::Writing => {
+            "A writer was let through a moment ago and has not said how it went. Open the page again in half a minute."
+        }
+        CannotDecide::Ineligible(reason) => why_not(reason).0,
     }
 }
 

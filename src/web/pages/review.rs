@@ -8,19 +8,20 @@ use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 
+use super::comments;
 use super::failure::Failure;
 use super::inbox::WAITING_MAX;
 use super::nonce::{Binding, Nonce};
-use super::parts::{html, see_other, why_not};
+use super::parts::{cannot_decide, html, see_other};
 use super::reveal;
 use super::view::receipt::RevocationForm;
 use super::view::review::{CommentWish, Deciding, DecisionForm, ReviewPage, WriteDoubt};
 use super::view::shell::{Notice, Tone};
 use super::view::text::{Line, Path, Prose};
 use super::visitor::Visitor;
+use super::withdrawal;
 use crate::domain::id::ReviewId;
 use crate::domain::review::{HoldState, Verdict};
-use crate::domain::thread::Status;
 use crate::service::error::{Error, Result};
 use crate::service::review_page::ReviewFacts;
 use crate::web::app::App;
@@ -61,6 +62,8 @@ pub async fn facts(app: &App, visitor: &Visitor, review: &str) -> Result<ReviewF
 /// The page of a review, for the first time or again.
 pub async fn page(app: &App, visitor: &Visitor, facts: &ReviewFacts, again: &Again) -> Result<ReviewPage> {
     let deciding = deciding(app, visitor, facts, again)?;
+    let withdrawing = withdrawal::form(app, visitor, facts)?;
+    let commenting = comments::form(app, visitor, facts)?;
     let next = match &facts.hold.state {
         HoldState::Superseded { by: Some(by), .. } => app.service.told(*by).await?.hold.map(|it| it.id),
         _ => None,
@@ -92,6 +95,8 @@ pub async fn page(app: &App, visitor: &Visitor, facts: &ReviewFacts, again: &Aga
         timeline: story::timeline(facts),
         proof: change::proof(facts)?,
         unsent: Some(again.typed.as_str()).filter(|it| !open && !it.trim().is_empty()).map(Prose::new),
+        withdrawing,
+        commenting,
         revoking: revoking(visitor, facts),
         revealing: reveal::form(visitor, facts),
         revealed: facts.revealed.as_ref().map(|(at, _)| Path::new(at.to_string())),
@@ -109,7 +114,7 @@ fn notice(facts: &ReviewFacts, visitor: &Visitor, problem: Option<&str>) -> Opti
         let words = format!("{at} is shown below, this once and to you. It is recorded that you looked, and why.");
         return Some(Notice { tone: Tone::Care, words });
     }
-    let mine = facts.hold.votes.iter().find(|it| it.reviewer == visitor.account().id)?;
+    let mine = facts.hold.standing_votes().find(|it| it.reviewer == visitor.account().id)?;
     let open = matches!(facts.hold.state, HoldState::Open {});
     open.then(|| Notice {
         tone: Tone::Good,
@@ -124,14 +129,9 @@ fn deciding(app: &App, visitor: &Visitor, facts: &ReviewFacts, again: &Again) ->
     if !facts.hold.is_open(facts.now) {
         return Ok(Deciding::Over);
     }
-    if facts.status == Status::Writing {
-        let why =
-            "A writer was let through a moment ago and has not said how it went. Open the page again in half a minute.";
-        return Ok(Deciding::Closed(why.to_owned()));
-    }
-    let stages = match &facts.eligible {
+    let stages = match &facts.can_decide {
         Ok(stages) => stages,
-        Err(reason) => return Ok(Deciding::Closed(why_not(*reason).0.to_owned())),
+        Err(reason) => return Ok(Deciding::Closed(cannot_decide(*reason).to_owned())),
     };
     let stage = standing::stage_to_vote_in(facts, stages);
     let binding = Binding {

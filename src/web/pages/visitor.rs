@@ -44,7 +44,7 @@ fn asked(request: &HttpRequest) -> LocalPath {
         return LocalPath::of(request.uri().path_and_query().map_or("/", |it| it.as_str()));
     }
     match request.path().rsplit_once('/') {
-        Some((page, "decision" | "revocation" | "reveal")) => LocalPath::of(page),
+        Some((page, "decision" | "revocation" | "reveal" | "withdrawal" | "comments")) => LocalPath::of(page),
         _ => LocalPath::inbox(),
     }
 }

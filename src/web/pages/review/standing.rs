@@ -48,7 +48,7 @@ pub fn stages(facts: &ReviewFacts) -> Vec<Stage> {
                 && vote.verdict == Verdict::Approve
                 && voter.is_some_and(|it| facts.hold.approvals(index, std::slice::from_ref(it)) > 0)
         };
-        let approved_by = lines(facts.hold.votes.iter().filter(counts).map(|it| it.name.as_str()));
+        let approved_by = lines(facts.hold.standing_votes().filter(counts).map(|it| it.name.as_str()));
         let done = facts.hold.approvals(index, &facts.voters) >= stage.need;
         Stage {
             groups: lines(stage.groups.iter().map(|it| it.as_str())),

@@ -1,6 +1,6 @@
 //! What happened to a review, the oldest first.
 
-use crate::domain::review::{BrowserCheck, HoldState, Reveal, Verdict, Vote};
+use crate::domain::review::{BrowserCheck, Comment, HoldState, Reveal, Verdict, Vote};
 use crate::domain::time::Timestamp;
 use crate::domain::write::WriteState;
 use crate::service::review_page::ReviewFacts;
@@ -25,6 +25,8 @@ pub fn timeline(facts: &ReviewFacts) -> Vec<TimelineItem> {
         teller.item(None, "The gateway held it for people to decide", Tone::Care, hold.opened_at),
     ];
     items.extend(hold.votes.iter().map(|it| teller.vote(facts, it)));
+    items.extend(hold.votes.iter().filter_map(|it| teller.withdrawal(it)));
+    items.extend(hold.comments.iter().map(|it| teller.comment(facts, it)));
     items.extend(teller.end(facts));
     items.extend(teller.write(facts));
     items.extend(hold.reveals.iter().map(|it| teller.reveal(facts, it)));
@@ -54,15 +56,32 @@ impl Teller {
             Verdict::Approve => ("approved", Tone::Good),
             Verdict::Deny => ("denied", Tone::Bad),
         };
+        // A colour says what counts.
+        let (taken_back, tone) = if vote.stands() { ("", tone) } else { (", which counts no more,", Tone::Plain) };
         let claim = match vote.browser_check {
             BrowserCheck::Match => "Their browser reported that the page gives this digest.",
             BrowserCheck::Mismatch => "Their browser reported that the page does not give this digest.",
             BrowserCheck::NotRecomputed => "Not recomputed in their browser.",
         };
         TimelineItem {
-            comment: vote.comment.as_deref().and_then(|it| said(facts, it)),
+            comment: vote.comment.as_deref().map(|it| Prose::new(facts.said(&vote.reviewer, it))),
             claim: Some(claim.to_owned()),
-            ..self.item(Some(&vote.name), format!("{word} as {asked}"), tone, vote.at)
+            ..self.item(Some(&vote.name), format!("{word} as {asked}{taken_back}"), tone, vote.at)
+        }
+    }
+
+    fn withdrawal(&self, vote: &Vote) -> Option<TimelineItem> {
+        let word = match vote.verdict {
+            Verdict::Approve => "took their approval back",
+            Verdict::Deny => "took their denial back",
+        };
+        Some(self.item(Some(&vote.name), word, Tone::Care, vote.withdrawn.as_ref()?.at))
+    }
+
+    fn comment(&self, facts: &ReviewFacts, comment: &Comment) -> TimelineItem {
+        TimelineItem {
+            comment: Some(Prose::new(facts.said(&comment.person, &comment.words))),
+            ..self.item(Some(&comment.name), "said, without a vote", Tone::Plain, comment.at)
         }
     }
 

@@ -2,6 +2,7 @@
 
 use askama::Template;
 
+use super::discussion::{CommentForm, WithdrawalForm};
 use super::headline::Headline;
 use super::inbox::Urgency;
 use super::opening::{ReadRow, Row, UnchangedRow};
@@ -60,6 +61,10 @@ pub struct ReviewPage {
     pub deciding: Deciding,
     /// What was typed into a form that nobody can send any more.
     pub unsent: Option<Prose>,
+    /// The form that takes the reader's own vote back, where they have one that counts.
+    pub withdrawing: Option<WithdrawalForm>,
+    /// The form for a comment without a vote, where the reader may.
+    pub commenting: Option<CommentForm>,
     /// The form that takes the receipt back, where the reader may.
     pub revoking: Option<RevocationForm>,
     /// The form that reveals a hidden value, where the reader may.

@@ -166,6 +166,8 @@ impl Case {
             proof,
             deciding: Deciding::Open(Box::new(form())),
             unsent: None,
+            withdrawing: None,
+            commenting: None,
             revoking: None,
             revealing: None,
             revealed: None,

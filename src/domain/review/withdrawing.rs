@@ -1,0 +1,58 @@
+//! Withdrawing: taking one's own vote back while the review is open. The vote stays to be read, and does not count.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Hold, HoldState, VoteRefused};
+use crate::domain::chain::hash::Digest;
+use crate::domain::id::AccountId;
+use crate::domain::time::Timestamp;
+
+/// That a vote was taken back.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Withdrawal {
+    /// When.
+    pub at: Timestamp,
+    /// The page's one-time nonce.
+    pub nonce: String,
+}
+
+/// Who changes their mind more often has not made it up; each vote stays in the row that everybody reads.
+pub const WITHDRAWALS_MAX: usize = 5;
+
+/// What a person asks to have taken back.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Withdrawing {
+    /// On exactly what the vote was.
+    pub transition: Digest,
+    /// Which of the hold's votes, from 0.
+    pub vote: usize,
+    /// The page's nonce, already found to be ours.
+    pub nonce: String,
+}
+
+impl Hold {
+    /// The hold with one vote less that counts. Its voter may vote again.
+    pub fn withdrawn(mut self, ask: Withdrawing, voter: &AccountId, now: Timestamp) -> Result<Self, VoteRefused> {
+        if !matches!(self.state, HoldState::Open {}) {
+            return Err(VoteRefused::Ended);
+        }
+        if now >= self.expires_at {
+            return Err(VoteRefused::Expired);
+        }
+        if ask.transition != self.transition {
+            return Err(VoteRefused::Digest);
+        }
+        let taken_back = self.votes.iter().filter_map(|it| Some((&it.reviewer, it.withdrawn.as_ref()?)));
+        if taken_back.clone().any(|(_, it)| it.nonce == ask.nonce) {
+            return Err(VoteRefused::NonceUsed);
+        }
+        if taken_back.filter(|(whose, _)| *whose == voter).count() >= WITHDRAWALS_MAX {
+            return Err(VoteRefused::WithdrawnTooOften);
+        }
+        let vote = self.votes.get_mut(ask.vote).filter(|it| it.reviewer == *voter && it.stands());
+        let vote = vote.ok_or(VoteRefused::NothingToWithdraw)?;
+        vote.withdrawn = Some(Withdrawal { at: now, nonce: ask.nonce });
+        Ok(self)
+    }
+}

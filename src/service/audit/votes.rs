@@ -1,0 +1,81 @@
+//! Votes: those that a hold's row has, against those that its events counted and took back.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::Audit;
+use super::story::{HoldStory, number, said};
+use crate::domain::event::{Event, EventType};
+use crate::domain::review::{Hold, HoldState, Verdict, Vote};
+use crate::domain::time::Timestamp;
+use crate::service::votes::vote_data;
+use crate::service::withdrawals::withdrawal_data;
+use crate::store::row::Table;
+
+/// A vote as events tell it: counted, and perhaps taken back.
+type Told = (Value, Timestamp, Option<(Value, Timestamp)>);
+
+/// Votes as a hold's events tell them, in the order in which they were counted; `None` if they contradict each other: a
+/// person votes while another vote of theirs counts, or what does not count is taken back, or the hold had ended.
+fn replayed(told: &HoldStory<'_>) -> Option<Vec<Told>> {
+    let mut votes: Vec<Told> = Vec::new();
+    let mut standing: BTreeMap<&str, usize> = BTreeMap::new();
+    let ended = told.end.and_then(|it| it.seq);
+    for ballot in &told.ballots {
+        let reviewer = said(ballot, "reviewer");
+        if ended.is_some_and(|end| ballot.seq > Some(end)) {
+            return None;
+        }
+        if ballot.kind == EventType::ReviewWithdrawn {
+            let vote = standing.remove(reviewer).filter(|it| index_of(ballot) == Some(*it))?;
+            votes.get_mut(vote)?.2 = Some((ballot.data.clone(), ballot.at));
+        } else if standing.insert(reviewer, votes.len()).is_some() {
+            return None;
+        } else {
+            votes.push((ballot.data.clone(), ballot.at, None));
+        }
+    }
+    Some(votes)
+}
+
+fn index_of(event: &Event) -> Option<usize> {
+    usize::try_from(number(event, "vote")?).ok()
+}
+
+fn as_kept(hold: &Hold, (index, vote): (usize, &Vote)) -> Told {
+    let withdrawn = vote.withdrawn.as_ref().map(|it| (withdrawal_data(hold, (index, vote)), it.at));
+    (vote_data(hold, vote), vote.at, withdrawn)
+}
+
+impl Audit<'_> {
+    /// What the row says of votes is what the events lead to.
+    pub(super) fn check_votes(&mut self, hold: &Hold, told: &HoldStory<'_>) {
+        let kept: Vec<Told> = hold.votes.iter().enumerate().map(|it| as_kept(hold, it)).collect();
+        let same = replayed(told).is_some_and(|it| it == kept);
+        self.expect(same, Table::Holds, &hold.id, "its votes are not those that events counted");
+    }
+
+    /// Each person once, nobody excluded, and an approved hold with every stage's quorum by its stored votes.
+    pub(super) fn check_quorum(&mut self, hold: &Hold) {
+        let people: BTreeSet<_> = hold.standing_votes().map(|it| &it.reviewer).collect();
+        let once = people.len() == hold.standing_votes().count();
+        self.expect(once, Table::Holds, &hold.id, "one person has two votes");
+        let author = |it: &Vote| hold.excluded.contains(&it.name) || hold.excluded.contains(it.reviewer.as_str());
+        self.expect(!hold.votes.iter().any(author), Table::Holds, &hold.id, "an author has a vote");
+        let exact = hold.votes.iter().all(|it| it.transition == hold.transition);
+        self.expect(exact, Table::Holds, &hold.id, "a vote is for another transition");
+        if !matches!(hold.state, HoldState::Approved { .. }) {
+            return;
+        }
+        let count =
+            |stage: u32| hold.standing_votes().filter(|it| it.stage == stage && it.verdict == Verdict::Approve).count();
+        let full = (0u32..)
+            .zip(&hold.stages)
+            .all(|(stage, asked)| u32::try_from(count(stage)).is_ok_and(|it| it >= asked.need));
+        self.expect(full && !hold.stages.is_empty(), Table::Holds, &hold.id, "it is approved without its quorum");
+        let denied = hold.standing_votes().filter(|it| it.verdict == Verdict::Deny).count();
+        let outvoted = u32::try_from(denied).is_ok_and(|it| it < hold.denials_needed);
+        self.expect(outvoted, Table::Holds, &hold.id, "it is approved although enough people refused");
+    }
+}

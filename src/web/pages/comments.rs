@@ -1,0 +1,95 @@
+//! `POST /reviews/{review}/comments`: saying something about a review without voting.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+use serde::Deserialize;
+
+use super::decision::vote_words;
+use super::failure::Failure;
+use super::nonce::{Binding, Nonce};
+use super::parts::{html, see_other};
+use super::review::{self, Again};
+use super::view::discussion::CommentForm;
+use super::view::text::Prose;
+use super::visitor::Visitor;
+use crate::domain::account::PersonRole;
+use crate::domain::chain::hash::Digest;
+use crate::domain::review::VoteRefused;
+use crate::service::comments::Saying;
+use crate::service::error::{Error, Result};
+use crate::service::review_page::ReviewFacts;
+use crate::web::app::App;
+
+/// What the form sends.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct CommentFields {
+    csrf: String,
+    digest: String,
+    nonce: String,
+    comment: String,
+}
+
+/// `POST /reviews/{review}/comments`.
+pub async fn submit(
+    app: web::Data<App>,
+    request: HttpRequest,
+    visitor: Visitor,
+    review: web::Path<String>,
+    form: web::Form<CommentFields>,
+) -> std::result::Result<HttpResponse, Failure> {
+    visitor.check_form(&app, &request, &form.csrf)?;
+    let failed = |error| Failure::of(&request, error);
+    let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
+    let words = form.comment.replace("\r\n", "\n");
+    let why = match say(&app, &visitor, &facts, (&form, &words)).await {
+        Ok(()) => return Ok(see_other(&format!("/reviews/{}#timeline", facts.hold.id))),
+        Err(Error::Vote(refused)) => vote_words(&refused).to_owned(),
+        Err(Error::Invalid { pointer, detail }) if pointer == "/comment" => format!("Please {detail}."),
+        Err(Error::WrongState(why)) => format!("It cannot be added: {why}."),
+        Err(error) => return Err(failed(error)),
+    };
+    let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
+    let mut page = review::page(&app, &visitor, &facts, &Again::default()).await.map_err(failed)?;
+    if let Some(again) = &mut page.commenting {
+        again.problem = Some(format!("{why} Nothing was added."));
+        again.typed = Prose::new(words);
+    }
+    Ok(html(StatusCode::CONFLICT, page.render()))
+}
+
+async fn say(app: &App, visitor: &Visitor, facts: &ReviewFacts, of: (&CommentFields, &str)) -> Result<()> {
+    let (form, words) = of;
+    let transition = Digest::try_from(form.digest.as_str()).map_err(|_| VoteRefused::Digest)?;
+    let page = page_name(facts);
+    let nonce = Nonce::read(app.service.keys()?.row(), &binding(visitor, &page, transition), &form.nonce)
+        .ok_or(VoteRefused::NonceUsed)?;
+    let saying = Saying { transition, words: words.to_owned(), nonce: nonce.as_str().to_owned() };
+    app.service.comment(&visitor.account().id, &facts.hold.id, &saying).await
+}
+
+/// A nonce for a comment is for nothing else: a review's own id has no slash in it.
+fn page_name(facts: &ReviewFacts) -> String {
+    format!("{}/comments", facts.hold.id)
+}
+
+fn binding<'a>(visitor: &'a Visitor, page: &'a str, digest: Digest) -> Binding<'a> {
+    Binding { session: &visitor.0.signed_in.session.record.id, page, digest, stage: 0 }
+}
+
+/// The form, for whoever does more than read.
+pub fn form(app: &App, visitor: &Visitor, facts: &ReviewFacts) -> Result<Option<CommentForm>> {
+    if visitor.account().role == PersonRole::Auditor {
+        return Ok(None);
+    }
+    let page = page_name(facts);
+    let nonce = Nonce::new(app.service.keys()?.row(), &binding(visitor, &page, facts.hold.transition));
+    Ok(Some(CommentForm {
+        action: format!("/reviews/{}/comments", facts.hold.id),
+        csrf: visitor.0.csrf.clone(),
+        nonce: nonce.as_str().to_owned(),
+        typed: Prose::new(""),
+        problem: None,
+    }))
+}

@@ -16,6 +16,7 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::domain::halt::LiftNeeds;
 use crate::domain::secret::Secret;
 use crate::keyring::KeyringSource;
 pub use network::Network;
@@ -61,6 +62,8 @@ pub struct Config {
     pub limits: Limits,
     /// How long people stay signed in.
     pub sessions: Sessions,
+    /// How many people let go on what was stopped.
+    pub lift_needs: LiftNeeds,
     /// How often the workers look.
     pub worker_interval: Duration,
     /// What is logged, and how.
@@ -244,6 +247,7 @@ impl Config {
             trusted_proxies: settings.list("trusted_proxies", network::EXPECTED, Network::parse)?,
             shutdown: settings.secs("shutdown_secs", 0..=600)?,
             limits: Limits::read(settings)?,
+            lift_needs: read_lift_needs(settings.number("halts.lift_needs", 1..=2)?),
             sessions: Sessions { lifetime: settings.secs("sessions.lifetime_secs", 60..=31_536_000)? },
             worker_interval: Duration::from_millis(settings.number("workers.interval_ms", 10..=60_000)?),
             log: Log {
@@ -336,6 +340,13 @@ fn read_database(text: &str) -> Option<Database> {
 fn read_issuer(text: &str) -> Option<String> {
     let fits = text.len() <= crate::domain::keys::ISSUER_CHARS_MAX && text.bytes().all(|it| it.is_ascii_graphic());
     fits.then(|| text.to_owned())
+}
+
+const fn read_lift_needs(number: u8) -> LiftNeeds {
+    match number {
+        ..=1 => LiftNeeds::One,
+        2.. => LiftNeeds::Two,
+    }
 }
 
 fn read_log_format(text: &str) -> Option<LogFormat> {

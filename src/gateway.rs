@@ -8,7 +8,7 @@ use crate::config::{Config, Database};
 use crate::domain::json::size::StateLimits;
 use crate::keyring::{Keyring, KeyringError};
 use crate::service::error::Error;
-use crate::service::{Service, Settings};
+use crate::service::{PeopleSettings, Service, Settings};
 use crate::store::Store;
 use crate::store::postgres::{PostgresOptions, PostgresStore};
 use crate::store::sqlite::{OpenError, SqliteOptions, SqliteStore};
@@ -40,7 +40,8 @@ pub async fn open(config: &Config, public_url: String) -> Result<Arc<Service>, G
         leaves_max: config.limits.leaves,
         depth_max: config.limits.depth,
     };
-    let settings = Settings { limits, public_url, session_lifetime: config.sessions.lifetime };
+    let people = PeopleSettings { lift_needs: config.lift_needs };
+    let settings = Settings { limits, public_url, session_lifetime: config.sessions.lifetime, people };
     Ok(Arc::new(Service::open(store, keyring, Arc::new(SystemClock), settings).await?))
 }
 

@@ -117,6 +117,7 @@ async fn gateway(folder: &Path, store: Arc<dyn Store>) -> Service {
         limits: StateLimits::default(),
         public_url: "http://localhost:1".to_owned(),
         session_lifetime: Duration::from_secs(3600),
+        people: history::people(),
     };
     Service::open(store, keyring, Arc::new(SystemClock), settings).await.unwrap()
 }

@@ -16,7 +16,7 @@ use countersign::keyring::Keyring;
 use countersign::service::proposals::{Asked, Proposal};
 use countersign::service::threads::NewThread;
 use countersign::service::transitions::Answer;
-use countersign::service::{Service, Settings, Stored};
+use countersign::service::{PeopleSettings, Service, Settings, Stored};
 use countersign::store::Store;
 use countersign::store::postgres::{PostgresOptions, PostgresStore};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore, Synchronous};
@@ -52,6 +52,7 @@ fn settings() -> Settings {
         limits: StateLimits::default(),
         public_url: "http://localhost:1".to_owned(),
         session_lifetime: Duration::from_secs(3600),
+        people: PeopleSettings::default(),
     }
 }
 

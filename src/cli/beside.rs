@@ -10,10 +10,11 @@ use crate::domain::id::PrincipalId;
 use crate::gateway;
 use crate::service::Service;
 use crate::service::error::Result;
+use crate::service::stops::OPERATOR;
 
 /// Who acts: whoever may run commands on the gateway's own machine, with its keyring.
 pub(super) fn principal() -> PrincipalId {
-    PrincipalId::try_from("command-line").expect("a literal name is a name")
+    PrincipalId::try_from(OPERATOR).expect("a literal name is a name")
 }
 
 /// Runs one use case on the gateway of a configuration.

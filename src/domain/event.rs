@@ -88,6 +88,8 @@ pub enum EventType {
     SignedOut,
     #[serde(rename = "access.halted")]
     Halted,
+    #[serde(rename = "access.halt_lifting")]
+    HaltLifting,
     #[serde(rename = "access.halt_lifted")]
     HaltLifted,
 }

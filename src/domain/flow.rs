@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::chain::hash::Digest;
+use super::halt::Stops;
 use super::id::{AmendmentId, FlowId, PrincipalId};
 use super::time::Timestamp;
 
@@ -37,6 +38,9 @@ pub struct Gateway {
     pub issuer: String,
     /// Stops for all flows.
     pub halt: Halt,
+    /// Who set them; rows of older versions do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stops: Option<Stops>,
     /// Since when it exists.
     pub created_at: Timestamp,
 }
@@ -53,6 +57,9 @@ pub struct Flow {
     pub accepts: BTreeSet<Digest>,
     /// Stops for this flow.
     pub halt: Halt,
+    /// Who set them; rows of older versions do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stops: Option<Stops>,
     /// Since when that policy is active.
     pub activated_at: Timestamp,
     /// Who activated it, or proposed to.

@@ -6,6 +6,7 @@ pub mod chain;
 pub mod event;
 pub mod flow;
 pub mod guard;
+pub mod halt;
 pub mod id;
 pub mod json;
 pub mod kept;

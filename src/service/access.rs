@@ -260,6 +260,12 @@ impl Service {
         Ok((SignedIn { account, session: Stored { record: session, revision: 1, seal } }, secret))
     }
 
+    /// A person as they stand.
+    pub async fn account_row(&self, id: &AccountId) -> Result<Stored<Account>> {
+        let keys = self.keys()?;
+        self.need(&keys, id.as_str(), "account").await
+    }
+
     /// The person whose session a cookie's secret is, if it still is one.
     pub async fn session_of(&self, secret: &str) -> Result<SignedIn> {
         let keys = self.keys()?;

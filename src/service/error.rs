@@ -57,7 +57,7 @@ pub enum Error {
     #[error("a write is in progress; wait until it ends")]
     WriteInProgress,
     /// Someone stopped it.
-    #[error("halted by an administrator")]
+    #[error("halted; it goes on when an administrator lifts the halt")]
     Halted,
     /// The thread takes nothing.
     #[error("the thread is closed")]

@@ -44,7 +44,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::Clock;
-use crate::domain::flow::{Flow, Gateway};
+use crate::domain::flow::{Flow, Gateway, Halt};
+use crate::domain::halt::LiftNeeds;
 use crate::domain::id::{FlowId, ThreadId};
 use crate::domain::json::size::StateLimits;
 use crate::domain::keys::Keys;
@@ -88,6 +89,15 @@ pub struct Settings {
     pub public_url: String,
     /// How long a person stays signed in.
     pub session_lifetime: Duration,
+    /// What it takes where people themselves are concerned.
+    pub people: PeopleSettings,
+}
+
+/// What it takes where people themselves are concerned.
+#[derive(Clone, Debug, Default)]
+pub struct PeopleSettings {
+    /// How many let go on what was stopped.
+    pub lift_needs: LiftNeeds,
 }
 
 /// The facts that nearly every decision relies on.
@@ -136,7 +146,8 @@ impl Service {
                 return Err(Error::Broken("the gateway's own row is gone"));
             }
             let now = self.now();
-            let gateway = Gateway { issuer: keys.issuer().to_owned(), halt: Default::default(), created_at: now };
+            let gateway =
+                Gateway { issuer: keys.issuer().to_owned(), halt: Halt::default(), stops: None, created_at: now };
             let mut draft = Draft::new(keys.row(), now);
             draft.insert(&gateway)?;
             match self.commit(draft.finish()).await {

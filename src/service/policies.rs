@@ -114,6 +114,7 @@ impl Service {
                 policy: digest,
                 accepts: accepts.clone(),
                 halt: Halt::default(),
+                stops: None,
                 activated_at: now,
                 activated_by: by.clone(),
                 amendment: None,

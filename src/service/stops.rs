@@ -1,13 +1,25 @@
-//! Stops: proposing and verifying, of one flow or of all.
+//! Stops: proposing and verifying, of one flow or of all; who pulls them, and who lets things go on.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::error::Result;
+use super::error::{Error, Result};
 use super::{Service, recorder, retrying};
+use crate::domain::account::{Account, Token};
 use crate::domain::event::EventType;
 use crate::domain::flow::{Flow, Gateway, Halt};
-use crate::domain::id::{FlowId, PrincipalId};
+use crate::domain::halt::{self, Lift, LiftNeeds, LiftRefused, Lifter, Lifting, Stop, Stops};
+use crate::domain::id::{AccountId, FlowId, PrincipalId};
+use crate::domain::keys::Keys;
+use crate::domain::time::Timestamp;
 use crate::store::change::Draft;
+use crate::store::record::Stored;
+use crate::store::{Filter, LIST_ROWS_MAX};
+
+/// A sentence or two.
+const REASON_CHARS_MAX: usize = 1_000;
+
+/// Whoever may run commands on the gateway's own machine, with its keyring: nobody else lifts alone what needs two.
+pub const OPERATOR: &str = "command-line";
 
 /// What is stopped.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -18,33 +30,308 @@ pub enum Scope {
     Flow(FlowId),
 }
 
+/// Two people who lift together.
+struct Pair<'a> {
+    first: &'a Lifting,
+    second: AccountId,
+}
+
+/// Who pulls a stop, or lets go.
+#[derive(Clone, Copy, Debug)]
+pub enum Puller<'a> {
+    /// A person.
+    Person(&'a Stored<Account>),
+    /// A machine.
+    Token(&'a Stored<Token>),
+}
+
+/// What shall be.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Wish {
+    /// Both as they are said here.
+    Set(Halt),
+    /// What is true here stops; the rest stays.
+    Stop(Halt),
+    /// What is true here goes on; the rest stays.
+    Lift(Halt),
+}
+
+/// How a scope stands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Halting {
+    /// Of what.
+    pub scope: Scope,
+    /// What is stopped.
+    pub halt: Halt,
+    /// By whom, and how it may go on.
+    pub stops: Option<Stops>,
+}
+
+impl Wish {
+    fn next(&self, now: &Halt) -> Halt {
+        match self {
+            Self::Set(halt) => halt.clone(),
+            Self::Stop(halt) => Halt {
+                proposing: now.proposing || halt.proposing,
+                verifying: now.verifying || halt.verifying,
+                reason: halt.reason.clone(),
+            },
+            Self::Lift(halt) => Halt {
+                proposing: now.proposing && !halt.proposing,
+                verifying: now.verifying && !halt.verifying,
+                reason: halt.reason.clone(),
+            },
+        }
+    }
+}
+
+impl Puller<'_> {
+    fn principal(&self) -> PrincipalId {
+        match self {
+            Self::Person(account) => PrincipalId::from(&account.record.id),
+            Self::Token(token) => token.record.principal(),
+        }
+    }
+
+    fn name(&self) -> &str {
+        match self {
+            Self::Person(account) => &account.record.name,
+            Self::Token(token) => &token.record.name,
+        }
+    }
+}
+
+/// The row that a scope's halt stands in.
+enum Row {
+    Gateway(Stored<Gateway>),
+    Flow(Stored<Flow>),
+}
+
+impl Row {
+    const fn halt(&self) -> &Halt {
+        match self {
+            Self::Gateway(row) => &row.record.halt,
+            Self::Flow(row) => &row.record.halt,
+        }
+    }
+
+    const fn stops(&self) -> Option<&Stops> {
+        match self {
+            Self::Gateway(row) => row.record.stops.as_ref(),
+            Self::Flow(row) => row.record.stops.as_ref(),
+        }
+    }
+
+    const fn flow(&self) -> Option<&FlowId> {
+        match self {
+            Self::Gateway(_) => None,
+            Self::Flow(row) => Some(&row.record.id),
+        }
+    }
+
+    /// Which revision of it is next: an audit sees by it that a lifted halt was not put back, or the reverse.
+    const fn next_revision(&self) -> i64 {
+        match self {
+            Self::Gateway(row) => row.revision + 1,
+            Self::Flow(row) => row.revision + 1,
+        }
+    }
+
+    fn replace(&self, draft: &mut Draft<'_>, halt: Halt, stops: Option<Stops>) -> Result<()> {
+        match self {
+            Self::Gateway(row) => draft.replace(row, &Gateway { halt, stops, ..row.record.clone() })?,
+            Self::Flow(row) => draft.replace(row, &Flow { halt, stops, ..row.record.clone() })?,
+        }
+        Ok(())
+    }
+
+    fn standing(&self) -> Halting {
+        let scope = self.flow().map_or(Scope::All, |it| Scope::Flow(it.clone()));
+        Halting { scope, halt: self.halt().clone(), stops: self.stops().cloned() }
+    }
+}
+
+/// Somebody in particular, as they stand now, with the rows that say so.
+struct Somebody {
+    account: Stored<Account>,
+    token: Option<Stored<Token>>,
+}
+
+impl Somebody {
+    fn lifter(&self) -> Lifter<'_> {
+        let account = &self.account.record;
+        let token = self.token.as_ref().map(|it| it.record.created_at);
+        Lifter { account, since: token.map_or(account.created_at, |it| it.max(account.created_at)) }
+    }
+
+    fn rely(&self, draft: &mut Draft<'_>) {
+        draft.rely_on(&self.account);
+        if let Some(token) = &self.token {
+            draft.rely_on(token);
+        }
+    }
+}
+
 impl Service {
-    /// Sets the stops of a scope as they shall be. What is in progress is not undone, but asking again is refused.
+    /// How the whole and each flow stand.
+    pub async fn halts(&self) -> Result<Vec<Halting>> {
+        let keys = self.keys()?;
+        let mut all = vec![Row::Gateway(self.gateway(&keys).await?).standing()];
+        let flows = self.reader(&keys).list::<Flow>(Filter::All, None, LIST_ROWS_MAX).await?;
+        all.extend(flows.into_iter().map(|it| Row::Flow(it).standing()));
+        Ok(all)
+    }
+
+    /// How many people lift a halt that stands so, or would be set now.
+    pub fn lift_needs(&self, stops: Option<&Stops>) -> LiftNeeds {
+        self.settings.people.lift_needs.max(stops.map_or(LiftNeeds::One, |it| it.lift_needs))
+    }
+
+    /// Sets the stops of a scope as they shall be, by whoever holds the keyring: nobody else is asked. What is in
+    /// progress is not undone, but asking again is refused.
     pub async fn set_halt(&self, by: &PrincipalId, scope: &Scope, halt: &Halt) -> Result<()> {
         retrying!(self.set_halt_once(by, scope, halt))
     }
 
     async fn set_halt_once(&self, by: &PrincipalId, scope: &Scope, halt: &Halt) -> Result<()> {
         let (keys, now) = (self.keys()?, self.now());
+        let row = self.halt_row(&keys, scope).await?;
         let mut draft = Draft::new(keys.row(), now);
-        let (flow, revision) = match scope {
-            Scope::All => {
-                let stored = self.gateway(&keys).await?;
-                draft.replace(&stored, &Gateway { halt: halt.clone(), ..stored.record.clone() })?;
-                (None, stored.revision + 1)
-            }
-            Scope::Flow(id) => {
-                let stored = self.flow(&keys, id).await?;
-                draft.replace(&stored, &Flow { halt: halt.clone(), ..stored.record.clone() })?;
-                (Some(id), stored.revision + 1)
-            }
-        };
-        let kind = if halt.proposing || halt.verifying { EventType::Halted } else { EventType::HaltLifted };
-        // Which revision of its row it made: an audit sees by it that a lifted halt was not put back, or the reverse.
-        let data = json!({
-            "by": by, "proposing": halt.proposing, "verifying": halt.verifying, "reason": halt.reason, "revision": revision,
-        });
-        recorder::outside(&mut draft, flow, now, kind, data)?;
+        self.put_halt(&mut draft, &row, halt, (by, by.as_str(), now), None)?;
         self.commit(draft.finish()).await
     }
+
+    /// Stops, or lets go on, as somebody wishes; where that needs two people, the first one's wish is only written
+    /// down. How the scope stands then.
+    pub async fn wish_halt(&self, who: Puller<'_>, scope: &Scope, wish: &Wish) -> Result<Halting> {
+        let (Wish::Set(halt) | Wish::Stop(halt) | Wish::Lift(halt)) = wish;
+        if halt.reason.chars().count() > REASON_CHARS_MAX {
+            return Err(Error::invalid("/reason", format!("a reason has at most {REASON_CHARS_MAX} characters")));
+        }
+        retrying!(self.wish_halt_once(who, scope, wish))
+    }
+
+    async fn wish_halt_once(&self, who: Puller<'_>, scope: &Scope, wish: &Wish) -> Result<Halting> {
+        let (keys, now) = (self.keys()?, self.now());
+        let row = self.halt_row(&keys, scope).await?;
+        let next = wish.next(row.halt());
+        let mut draft = Draft::new(keys.row(), now);
+        match who {
+            Puller::Person(account) => draft.rely_on(account),
+            Puller::Token(token) => draft.rely_on(token),
+        };
+        let needs = self.lift_needs(row.stops());
+        let confirms = match (halt::lifts(row.halt(), &next), needs) {
+            (true, LiftNeeds::Two) => match self.lift(&mut draft, &keys, &row, (who, &next, now)).await? {
+                (Lift::Waiting, _) => return Ok(row.standing()),
+                (Lift::Asked(lifting), _) => {
+                    let stops = put_lifting(&mut draft, &row, lifting, now)?;
+                    self.commit(draft.finish()).await?;
+                    return Ok(Halting { stops: Some(stops), ..row.standing() });
+                }
+                (Lift::Confirmed, second) => {
+                    row.stops().and_then(|it| it.lifting.as_ref()).map(|first| Pair { first, second })
+                }
+            },
+            _ => None,
+        };
+        let by = who.principal();
+        let stops = self.put_halt(&mut draft, &row, &next, (&by, who.name(), now), confirms.as_ref())?;
+        self.commit(draft.finish()).await?;
+        Ok(Halting { halt: next, stops, ..row.standing() })
+    }
+
+    async fn halt_row(&self, keys: &Keys, scope: &Scope) -> Result<Row> {
+        Ok(match scope {
+            Scope::All => Row::Gateway(self.gateway(keys).await?),
+            Scope::Flow(id) => Row::Flow(self.flow(keys, id).await?),
+        })
+    }
+
+    fn put_halt(
+        &self,
+        draft: &mut Draft<'_>,
+        row: &Row,
+        halt: &Halt,
+        (by, name, at): (&PrincipalId, &str, Timestamp),
+        confirms: Option<&Pair<'_>>,
+    ) -> Result<Option<Stops>> {
+        let stop = Stop { by: by.clone(), name: name.to_owned(), at, reason: halt.reason.clone() };
+        let needs = self.lift_needs(row.stops());
+        let stops = Stops::after(row.stops(), halt, &stop, needs);
+        row.replace(draft, halt.clone(), stops.clone())?;
+        let kind = if halt.proposing || halt.verifying { EventType::Halted } else { EventType::HaltLifted };
+        let data = halt_data(halt, &stop, (needs, row.next_revision()), confirms);
+        recorder::outside(draft, row.flow(), at, kind, data)?;
+        Ok(stops)
+    }
+
+    /// Judges a wish to lift where two are needed, on both people as they stand.
+    async fn lift(
+        &self,
+        draft: &mut Draft<'_>,
+        keys: &Keys,
+        row: &Row,
+        (who, next, at): (Puller<'_>, &Halt, Timestamp),
+    ) -> Result<(Lift, AccountId)> {
+        let refused = |why: LiftRefused| Error::WrongState(why.words());
+        if halt::stops(row.halt(), next) {
+            return Err(refused(LiftRefused::Both));
+        }
+        let me = self.somebody(keys, &who.principal()).await?.ok_or(refused(LiftRefused::Nobody))?;
+        let asked = row.stops().and_then(|it| it.lifting.as_ref());
+        let first = match asked {
+            Some(asked) => self.somebody(keys, &asked.by).await?.filter(|it| it.account.record.id == asked.person),
+            None => None,
+        };
+        let wish = Lifting {
+            by: who.principal(),
+            person: me.account.record.id.clone(),
+            name: me.account.record.name.clone(),
+            at,
+            reason: next.reason.clone(),
+            proposing: next.proposing,
+            verifying: next.verifying,
+        };
+        let lift = halt::lift(row.stops(), wish, me.lifter(), first.as_ref().map(Somebody::lifter)).map_err(refused)?;
+        me.rely(draft);
+        if let (Lift::Confirmed, Some(first)) = (&lift, &first) {
+            first.rely(draft);
+        }
+        Ok((lift, me.account.record.id))
+    }
+
+    /// Which person an account or a token is; the token of a team is nobody in particular, and a revoked one nobody.
+    async fn somebody(&self, keys: &Keys, by: &PrincipalId) -> Result<Option<Somebody>> {
+        if let Some(account) = self.fetch::<Account>(keys, by.as_str()).await? {
+            return Ok(Some(Somebody { account, token: None }));
+        }
+        let token = self.fetch::<Token>(keys, by.as_str()).await?.filter(|it| !it.record.revoked);
+        let Some(token) = token else { return Ok(None) };
+        let owner = self.reader(keys).get_by_alias::<Account>(&token.record.owner).await?;
+        Ok(owner.map(|account| Somebody { account, token: Some(token) }))
+    }
+}
+
+fn put_lifting(draft: &mut Draft<'_>, row: &Row, lifting: Lifting, at: Timestamp) -> Result<Stops> {
+    let data = json!({
+        "by": lifting.by, "person": lifting.person, "name": lifting.name, "reason": lifting.reason,
+        "proposing": lifting.proposing, "verifying": lifting.verifying, "revision": row.next_revision(),
+    });
+    let stops = Stops::asked(row.stops(), row.halt(), lifting);
+    row.replace(draft, row.halt().clone(), Some(stops.clone()))?;
+    recorder::outside(draft, row.flow(), at, EventType::HaltLifting, data)?;
+    Ok(stops)
+}
+
+fn halt_data(halt: &Halt, stop: &Stop, (needs, revision): (LiftNeeds, i64), pair: Option<&Pair<'_>>) -> Value {
+    let mut data = json!({
+        "by": stop.by, "name": stop.name, "proposing": halt.proposing, "verifying": halt.verifying,
+        "reason": halt.reason, "revision": revision, "lift_needs": needs,
+    });
+    if let Some(Pair { first, second }) = pair {
+        data["person"] = json!(second);
+        data["confirms"] = json!({"by": first.by, "person": first.person, "at": first.at});
+    }
+    data
 }

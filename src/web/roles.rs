@@ -42,6 +42,9 @@ const EVERYBODY: &[PersonRole] = &[PersonRole::Reviewer, PersonRole::Admin, Pers
 /// Who may ask a policy of their own about what was recorded: its rules can ask about what pages hide.
 const OVERSEERS: &[PersonRole] = &[PersonRole::Admin, PersonRole::Auditor];
 
+/// Who may stop: it is cheap, and safe.
+const STOPPERS: &[PersonRole] = &[PersonRole::Reviewer, PersonRole::Admin];
+
 /// Every route that asks who calls. A route that is not here lets nobody in.
 pub const TABLE: &[Rule] = &[
     machine("POST", "/v1/threads", &[Host]),
@@ -90,6 +93,9 @@ pub const TABLE: &[Rule] = &[
     person("POST", "/amendments/{amendment}/decision", &[PersonRole::Reviewer]),
     person("GET", "/replays", OVERSEERS),
     person("POST", "/replays", OVERSEERS),
+    person("GET", "/emergency", EVERYBODY),
+    person("POST", "/emergency", STOPPERS),
+    person("POST", "/emergency/lifting", &[PersonRole::Admin]),
     person("POST", "/sign-out", EVERYBODY),
 ];
 
@@ -100,6 +106,11 @@ pub fn may(caller: Caller, method: &Method, route: &str) -> bool {
         Caller::Machine(role) => rule.machines.contains(&role),
         Caller::Person(role) => rule.people.contains(&role),
     })
+}
+
+/// Whether people open a page of that very path.
+pub fn is_page(path: &str) -> bool {
+    TABLE.iter().any(|it| it.method == "GET" && it.route == path && !it.people.is_empty())
 }
 
 /// What a caller is told who may not: verify has its own word for it.

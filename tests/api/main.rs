@@ -4,6 +4,7 @@
 mod attacks;
 #[path = "../support/gateway.rs"]
 mod gateway;
+mod halts;
 mod limits;
 mod observing;
 mod oracles;

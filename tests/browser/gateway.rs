@@ -19,7 +19,7 @@ use countersign::domain::policy::PolicySource;
 use countersign::domain::time::Timestamp;
 use countersign::keyring::Keyring;
 use countersign::service::access::{NewAccount, NewToken};
-use countersign::service::{Service, Settings};
+use countersign::service::{PeopleSettings, Service, Settings};
 use countersign::store::Store;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::web::app::{App, Edge, serve};
@@ -77,15 +77,20 @@ pub struct Gateway {
 
 /// Starts an empty gateway on a port of its own.
 pub async fn spawn_gateway() -> Gateway {
-    spawn_behind(edge).await
+    spawn_behind(edge, PeopleSettings::default()).await
+}
+
+/// The same, set otherwise where people themselves are concerned.
+pub async fn spawn_for_people(people: PeopleSettings) -> Gateway {
+    spawn_behind(edge, people).await
 }
 
 /// The same, as it is behind a proxy that people reach over https.
 pub async fn spawn_secure_gateway() -> Gateway {
-    spawn_behind(|url| Edge { secure: true, ..edge(url) }).await
+    spawn_behind(|url| Edge { secure: true, ..edge(url) }, PeopleSettings::default()).await
 }
 
-async fn spawn_behind(edge: fn(&str) -> Edge) -> Gateway {
+async fn spawn_behind(edge: fn(&str) -> Edge, people: PeopleSettings) -> Gateway {
     let folder = tempfile::tempdir().unwrap();
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let url = format!("http://localhost:{}", listener.local_addr().unwrap().port());
@@ -97,6 +102,7 @@ async fn spawn_behind(edge: fn(&str) -> Edge) -> Gateway {
         limits: StateLimits::default(),
         public_url: url.clone(),
         session_lifetime: Duration::from_secs(3600),
+        people,
     };
     let opened = Service::open(store, keyring, Arc::new(clock.clone()), settings);
     let service = Arc::new(opened.await.unwrap());

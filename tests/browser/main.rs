@@ -5,6 +5,7 @@
 mod amendments;
 mod doors;
 mod edge;
+mod emergency;
 mod forms;
 #[expect(dead_code, reason = "other suites use the rest")]
 mod gateway;

@@ -235,6 +235,34 @@ async fn a_replay_can_be_looked_at() {
     browser.close().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stopping_and_lifting_can_be_looked_at() {
+    let gateway = crate::emergency::pairs().await;
+    gateway.payments().await;
+    for name in ["ana", "gus"] {
+        gateway.person(name, PersonRole::Admin, &[]).await;
+    }
+    let album = Album::new();
+    let browser = Chromium::open().await;
+    let tab = browser.tab(&gateway).await;
+    tab.sign_in("ana").await;
+    tab.goto("/emergency").await;
+    album.take(&tab, "emergency").await;
+    tab.fill("Why it must stop", "The planner pays the wrong people.").await;
+    tab.press("Stop").await;
+    album.take(&tab, "emergency-confirm").await;
+    tab.press("Confirm").await;
+    album.take(&tab, "emergency-stopped").await;
+    tab.fill("Why it may go on", "The planner is fixed.").await;
+    tab.press("Ask to lift").await;
+    tab.press("Confirm").await;
+    tab.press_in("header", "Sign out").await;
+    tab.sign_in("gus").await;
+    tab.goto("/emergency").await;
+    album.take(&tab, "emergency-asked").await;
+    browser.close().await;
+}
+
 /// The picture of the README, where it is asked for: `COUNTERSIGN_SCREENS=docs/screens`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_picture_of_the_readme_is_a_real_review() {

@@ -88,6 +88,33 @@ pub fn amended(bench: &mut Bench) {
     bench.instead(Table::Events, &first, &named, "its first policy names an amendment");
 }
 
+/// A halt that two people lifted, as if one had.
+pub fn lifted(bench: &mut Bench) {
+    let finding = "a halt was lifted without its second person";
+    let lifted = |it: &Kept| it.body["type"] == "access.halt_lifted" && it.body["data"]["confirms"].is_object();
+    let lift = bench.pick(Table::Events, lifted);
+    let first = lift.body["data"]["confirms"]["person"].clone();
+    let alone: [&dyn Fn(&mut Value); 4] = [
+        &|data| drop(data.as_object_mut().unwrap().remove("confirms")),
+        &|data| data["person"] = first.clone(),
+        &|data| data["by"] = first.clone(),
+        &|data| data["confirms"]["at"] = json!("2026-11-21T01:36:40.123Z"),
+    ];
+    for spoil in alone {
+        let mut body = lift.body.clone();
+        spoil(&mut body["data"]);
+        bench.instead(Table::Events, &lift, &body, finding);
+    }
+    let asked = bench.pick(Table::Events, |it| {
+        it.body["type"] == "access.halt_lifting"
+            && it.body["data"]["person"] == first
+            && it.body["data"]["reason"] == "a false alarm"
+    });
+    let mut other = asked.body.clone();
+    other["data"]["verifying"] = json!(true);
+    bench.instead(Table::Events, &asked, &other, finding);
+}
+
 /// With the signing key too: a link of a chain that states something else, signed again.
 pub fn signed_again(bench: &mut Bench) {
     let keys = std::sync::Arc::clone(&bench.keys);

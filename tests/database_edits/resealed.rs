@@ -31,7 +31,7 @@ use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 
-use crafted::{amended, another_request, put_together, signed_again};
+use crafted::{amended, another_request, lifted, put_together, signed_again};
 
 use crate::history::{Gateway, live_through};
 
@@ -418,6 +418,7 @@ fn whatever_is_changed_and_sealed_again_is_found_and_every_finding_is_made_once(
     another_request(&mut bench);
     put_together(&mut bench);
     amended(&mut bench);
+    lifted(&mut bench);
     signed_again(&mut bench);
     let unseen = altered(&mut bench);
     assert_eq!(bench.findings(), [""; 0], "and everything was put back");

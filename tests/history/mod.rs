@@ -12,6 +12,7 @@ use countersign::domain::account::{MachineRole, PersonRole, Token};
 use countersign::domain::amendment::Amendment;
 use countersign::domain::chain::hash::Digest;
 use countersign::domain::flow::Halt;
+use countersign::domain::halt::LiftNeeds;
 use countersign::domain::id::{AccountId, FlowId, NodeId, PrincipalId, ReviewId, ThreadId, WriteId};
 use countersign::domain::json::patch::Format;
 use countersign::domain::policy::{PolicySource, StateLimits};
@@ -26,12 +27,12 @@ use countersign::service::policies::Activation;
 use countersign::service::proposals::{Asked, Proposal};
 use countersign::service::receipts::Revoker;
 use countersign::service::revealing::Look;
-use countersign::service::stops::Scope;
+use countersign::service::stops::{Puller, Scope, Wish};
 use countersign::service::taking_back::Admission;
 use countersign::service::threads::NewThread;
 use countersign::service::transitions::Answer;
 use countersign::service::verify::VerifyAsk;
-use countersign::service::{Service, Settings};
+use countersign::service::{PeopleSettings, Service, Settings};
 use countersign::store::Store;
 use countersign::store::record::Stored;
 use countersign::store::row::Table;
@@ -75,6 +76,7 @@ impl Gateway {
             limits: StateLimits::default(),
             public_url: "http://localhost:1".to_owned(),
             session_lifetime: Duration::from_secs(3600),
+            people: people(),
         };
         let service = Service::open(kept, keyring, clocked, settings).await.unwrap();
         Self { folder: folder.to_owned(), clock, service: Arc::new(service), store }
@@ -92,9 +94,16 @@ pub fn example(name: &str) -> PolicySource {
 }
 
 /// The people and machines of a history.
+/// Two people lift what is stopped.
+pub fn people() -> PeopleSettings {
+    PeopleSettings { lift_needs: LiftNeeds::Two }
+}
+
 pub struct Cast {
     pub ada: AccountId,
     pub ben: AccountId,
+    pub gus: AccountId,
+    pub hal: AccountId,
     pub host: Stored<Token>,
     pub agent: Stored<Token>,
     pub writer: Stored<Token>,
@@ -115,8 +124,12 @@ pub fn thread(name: &str) -> ThreadId {
 }
 
 async fn person(service: &Service, name: &str, groups: &[&str]) -> AccountId {
+    person_as(service, name, PersonRole::Reviewer, groups).await
+}
+
+async fn person_as(service: &Service, name: &str, role: PersonRole, groups: &[&str]) -> AccountId {
     let groups = groups.iter().map(|it| (*it).try_into().unwrap()).collect();
-    let new = NewAccount { name: name.to_owned(), role: PersonRole::Reviewer, groups };
+    let new = NewAccount { name: name.to_owned(), role, groups };
     service.add_account(&new, PASSWORD.to_owned()).await.unwrap().id
 }
 
@@ -140,6 +153,8 @@ pub async fn cast(service: &Service) -> Cast {
     Cast {
         ada: person(service, "ada", &["finance"]).await,
         ben: person(service, "ben", &["finance", "security"]).await,
+        gus: person_as(service, "gus", PersonRole::Admin, &[]).await,
+        hal: person_as(service, "hal", PersonRole::Admin, &[]).await,
         host: token(service, MachineRole::Host, "payments", &[]).await,
         agent: token(service, MachineRole::Agent, "payments", &["planner", "input_parser"]).await,
         writer: token(service, MachineRole::Writer, "payments", &["database_writer"]).await,
@@ -235,6 +250,7 @@ pub async fn live_through(service: &Service) -> (Cast, Ready) {
     writes_that_end_otherwise(service, &cast).await;
     stops_and_takes_back(service, &cast).await;
     amends(service, &cast).await;
+    lifts_in_pairs(service, &cast).await;
     let ready = leave_work_open(service, &cast).await;
     (cast, ready)
 }
@@ -346,6 +362,23 @@ async fn think_again(service: &Service, cast: &Cast, (review, transition): (&Rev
     let saying = Saying { transition, words: "is it the right account?".to_owned(), nonce: nonce() };
     service.comment(&cast.ben, review, &saying).await.unwrap();
     service.vote(&cast.ada, review, &ballot(transition, 0, Verdict::Approve)).await.unwrap();
+}
+
+/// A halt that two people lift, and one that a first has asked to lift.
+async fn lifts_in_pairs(service: &Service, cast: &Cast) {
+    let scope = Scope::Flow(flow("amended"));
+    let both = |reason: &str| Halt { proposing: true, verifying: true, reason: reason.to_owned() };
+    let pull = async |who: &AccountId, wish: Wish| {
+        let person = service.account_row(who).await.unwrap();
+        service.wish_halt(Puller::Person(&person), &scope, &wish).await.unwrap()
+    };
+    pull(&cast.ada, Wish::Stop(both("something is off"))).await;
+    let asked = pull(&cast.gus, Wish::Lift(both("a false alarm"))).await;
+    assert!(asked.halt.proposing && asked.halt.verifying);
+    let lifted = pull(&cast.hal, Wish::Lift(both("seen it, too"))).await;
+    assert!(!lifted.halt.proposing && !lifted.halt.verifying && lifted.stops.is_none());
+    pull(&cast.ben, Wish::Stop(both("off again"))).await;
+    pull(&cast.gus, Wish::Lift(both("again a false alarm"))).await;
 }
 
 /// Another writer's token, as whoever runs the gateway asks for it.

@@ -18,7 +18,7 @@ use countersign::service::proposals::{Asked, Proposal};
 use countersign::service::threads::NewThread;
 use countersign::service::transitions::Answer;
 use countersign::service::verify::VerifyAsk;
-use countersign::service::{Service, Settings, Stored};
+use countersign::service::{PeopleSettings, Service, Settings, Stored};
 use countersign::store::Store;
 use countersign::store::postgres::{PostgresOptions, PostgresStore};
 use countersign::store::sqlite::{Point, Probe, SqliteOptions, SqliteStore, Synchronous};
@@ -117,6 +117,7 @@ async fn work(orders: Orders) {
         limits: StateLimits::default(),
         public_url: "http://localhost:1".to_owned(),
         session_lifetime: Duration::from_secs(3600),
+        people: PeopleSettings::default(),
     };
     let service = Arc::new(Service::open(store, keyring, Arc::new(SystemClock), settings).await.unwrap());
     let _workers = Workers::start(&service, Duration::from_millis(50));

@@ -14,7 +14,7 @@ use countersign::domain::id::PrincipalId;
 use countersign::domain::json::size::StateLimits;
 use countersign::domain::keys::Keys;
 use countersign::keyring::Keyring;
-use countersign::service::{Service, Settings};
+use countersign::service::{PeopleSettings, Service, Settings};
 use countersign::store::Store;
 use countersign::store::postgres::{PostgresOptions, PostgresStore};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
@@ -72,6 +72,7 @@ impl House {
             limits: StateLimits::default(),
             public_url: "http://localhost:1".to_owned(),
             session_lifetime: Duration::from_secs(3600),
+            people: PeopleSettings::default(),
         };
         let service = Service::open(store, keyring, Arc::new(SystemClock), settings).await.unwrap();
         let by = PrincipalId::try_from("tests").unwrap();

@@ -18,7 +18,7 @@ use countersign::keyring::Keyring;
 use countersign::service::access::{NewAccount, NewToken};
 use countersign::service::error::Error;
 use countersign::service::votes::Voted;
-use countersign::service::{Service, Settings};
+use countersign::service::{PeopleSettings, Service, Settings};
 use countersign::store::Store;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::web::app::{App, Edge, serve};
@@ -66,7 +66,9 @@ pub fn source(policy: &str) -> PolicySource {
 }
 
 pub fn settings(url: &str) -> Settings {
-    Settings { limits: StateLimits::default(), public_url: url.to_owned(), session_lifetime: Duration::from_secs(3600) }
+    let session_lifetime = Duration::from_secs(3600);
+    let people = PeopleSettings::default();
+    Settings { limits: StateLimits::default(), public_url: url.to_owned(), session_lifetime, people }
 }
 
 /// A gateway with the payments flow.
@@ -83,7 +85,18 @@ pub async fn spawn_with_policy(policy: &str) -> Gateway {
 }
 
 pub async fn spawn_on(folder: tempfile::TempDir, clock: ClockOffset, store: Arc<dyn Store>, policy: &str) -> Gateway {
-    spawn_bounded(folder, clock, store, (policy, Throttle::new(100_000, Duration::from_micros(1)))).await
+    let requests = Throttle::new(100_000, Duration::from_micros(1));
+    spawn_set(folder, clock, store, (policy, requests, PeopleSettings::default())).await
+}
+
+/// A gateway with the payments flow, set otherwise where people themselves are concerned.
+pub async fn spawn_for_people(people: PeopleSettings) -> Gateway {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ClockOffset::default();
+    let options = SqliteOptions { clock_offset: clock.clone(), ..SqliteOptions::default() };
+    let store = Arc::new(SqliteStore::open(folder.path().join("countersign.db"), options).unwrap());
+    let requests = Throttle::new(100_000, Duration::from_micros(1));
+    spawn_set(folder, clock, store, (POLICY, requests, people)).await
 }
 
 /// The same, where each token asks no faster than that.
@@ -93,12 +106,21 @@ pub async fn spawn_bounded(
     store: Arc<dyn Store>,
     (policy, requests): (&str, Throttle),
 ) -> Gateway {
+    spawn_set(folder, clock, store, (policy, requests, PeopleSettings::default())).await
+}
+
+async fn spawn_set(
+    folder: tempfile::TempDir,
+    clock: ClockOffset,
+    store: Arc<dyn Store>,
+    (policy, requests, people): (&str, Throttle, PeopleSettings),
+) -> Gateway {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://localhost:{}", listener.local_addr().unwrap().port());
     let keyring =
         Keyring::open_or_create(&folder.path().join("keyring.json"), Some("urn:test:gateway"), &SystemClock).unwrap();
     let moved = Arc::new(MovedClock(clock.clone()));
-    let service = Arc::new(Service::open(store, keyring, moved, settings(&url)).await.unwrap());
+    let service = Arc::new(Service::open(store, keyring, moved, Settings { people, ..settings(&url) }).await.unwrap());
     let edge = Edge { requests, ..edge(&url, Peers::default()) };
     let app = App { service: Arc::clone(&service), edge: Arc::new(edge) };
     let server = serve(app, listener, 1, Duration::from_secs(1)).unwrap();

@@ -12,7 +12,7 @@ use countersign::domain::review::Verdict;
 use countersign::keyring::Keyring;
 use countersign::service::error::Error;
 use countersign::service::verify::peek_receipt;
-use countersign::service::{Service, Settings};
+use countersign::service::{PeopleSettings, Service, Settings};
 use countersign::store::Store;
 use countersign::store::postgres::{PostgresOptions, PostgresStore};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
@@ -57,6 +57,7 @@ async fn gateway(folder: &Path, store: Arc<dyn Store>, clock: TestClock) -> Serv
         limits: StateLimits::default(),
         public_url: "http://localhost:1".to_owned(),
         session_lifetime: Duration::from_secs(3600),
+        people: PeopleSettings::default(),
     };
     Service::open(store, keyring, Arc::new(clock), settings).await.unwrap()
 }

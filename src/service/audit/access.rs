@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 
 use super::Audit;
 use crate::domain::event::{Event, EventType};
-use crate::domain::flow::Halt;
 use crate::domain::time::Timestamp;
 use crate::service::policies::activation_data;
 use crate::store::records::GATEWAY_ID;
@@ -180,7 +179,7 @@ impl Audit<'_> {
                 it.data == activation_data(flow, *revision) && it.at == flow.activated_at
             });
             self.expect(same, Table::Flows, id, "its policy is not the one activated last");
-            self.expect(halt_of(&about) == flow.halt, Table::Flows, id, "its halt is not the one set last");
+            self.check_halt(Table::Flows, id, (&flow.halt, flow.stops.as_ref()), &about);
             let of_flow = outside.iter().filter(|it| it.flow.as_ref() == Some(&flow.id));
             let dense = revisions_of(of_flow).into_iter().eq(1..=stored.revision);
             self.expect(dense, Table::Flows, id, "its revision is not the one that its events lead to");
@@ -210,12 +209,8 @@ impl Audit<'_> {
         let about = changes_of(outside.iter().filter(|it| it.flow.is_none()));
         let ours = stored.record.issuer == self.keys.issuer();
         self.expect(ours, Table::Gateway, GATEWAY_ID, "its issuer is not the keyring's");
-        self.expect(
-            halt_of(&about) == stored.record.halt,
-            Table::Gateway,
-            GATEWAY_ID,
-            "its halt is not the one set last",
-        );
+        let row = &stored.record;
+        self.check_halt(Table::Gateway, GATEWAY_ID, (&row.halt, row.stops.as_ref()), &about);
         let all = revisions_of(outside.iter().filter(|it| it.flow.is_none()));
         let dense = all.into_iter().eq(2..=stored.revision);
         self.expect(dense, Table::Gateway, GATEWAY_ID, "its revision is not the one that its events lead to");
@@ -240,7 +235,7 @@ impl Audit<'_> {
 }
 
 const fn is_halt(kind: EventType) -> bool {
-    matches!(kind, EventType::Halted | EventType::HaltLifted)
+    matches!(kind, EventType::Halted | EventType::HaltLifting | EventType::HaltLifted)
 }
 
 fn changes<'a>(about: impl Iterator<Item = &'a &'a Event>) -> impl Iterator<Item = (i64, &'a Event)> {
@@ -258,15 +253,4 @@ fn revisions_of<'a>(about: impl Iterator<Item = &'a &'a Event>) -> Vec<i64> {
     let mut revisions: Vec<i64> = changes(about).map(|it| it.0).collect();
     revisions.sort_unstable();
     revisions
-}
-
-/// The halt as the last event about it says.
-fn halt_of(about: &BTreeMap<i64, &Event>) -> Halt {
-    let Some(last) = about.values().rev().find(|it| is_halt(it.kind)) else { return Halt::default() };
-    let flag = |name: &str| last.data.get(name).and_then(Value::as_bool).unwrap_or_default();
-    Halt {
-        proposing: flag("proposing"),
-        verifying: flag("verifying"),
-        reason: text(last, "reason").unwrap_or_default().to_owned(),
-    }
 }

@@ -10,6 +10,7 @@ mod amendments;
 mod chain;
 mod events;
 mod gate;
+mod halts;
 mod holds;
 mod load;
 mod story;

@@ -114,6 +114,7 @@ impl<'a> Story<'a> {
             | EventType::SignInFailed
             | EventType::SignedOut
             | EventType::Halted
+            | EventType::HaltLifting
             | EventType::HaltLifted => {}
         }
     }

@@ -18,7 +18,7 @@ use crate::domain::id::{FlowId, Jti};
 use crate::domain::policy::PolicySource;
 use crate::service::policies::Activation;
 use crate::service::receipts::Revoker;
-use crate::service::stops::Scope;
+use crate::service::stops::{Puller, Scope, Wish};
 use crate::web::app::App;
 use crate::web::auth::Machine;
 
@@ -74,8 +74,8 @@ pub async fn activate(
     done.await.map_err(|error| Problem::of(&request, error))
 }
 
-/// Sets the stops of a flow, or of all.
-#[utoipa::path(put, path = "/v1/halts/{scope}", request_body = SetHalt, params(("scope" = String, Path, description = "a flow, or `all`")), responses((status = 200, description = "Set")))]
+/// Sets the stops of a flow, or of all. Where two people must lift a halt, the first one's wish waits for another's.
+#[utoipa::path(put, path = "/v1/halts/{scope}", request_body = SetHalt, params(("scope" = String, Path, description = "a flow, or `all`")), responses((status = 200, description = "Set"), (status = 202, description = "A second person must ask for the same; how it stands until then"), (status = 409, body = super::problem::ProblemBody)))]
 pub async fn halt(
     request: HttpRequest,
     app: Data<App>,
@@ -87,8 +87,18 @@ pub async fn halt(
         let ask: SetHalt = body::read(&app, &bytes)?;
         let at = if *scope == "all" { Scope::All } else { Scope::Flow(body::name("/scope", &scope)?) };
         let halt = Halt { proposing: ask.proposing, verifying: ask.verifying, reason: ask.reason };
-        app.service.set_halt(&machine.0.record.principal(), &at, &halt).await?;
-        Ok(HttpResponse::Ok().json(json!({"scope": *scope, "proposing": halt.proposing, "verifying": halt.verifying})))
+        let standing = app.service.wish_halt(Puller::Token(&machine.0), &at, &Wish::Set(halt)).await?;
+        let lifting = standing.stops.as_ref().and_then(|it| it.lifting.as_ref());
+        let mut answer = match lifting {
+            Some(_) => HttpResponse::Accepted(),
+            None => HttpResponse::Ok(),
+        };
+        let mut told =
+            json!({"scope": *scope, "proposing": standing.halt.proposing, "verifying": standing.halt.verifying});
+        if let Some(lifting) = lifting {
+            told["lifting"] = json!(lifting);
+        }
+        Ok(answer.json(told))
     };
     done.await.map_err(|error| Problem::of(&request, error))
 }

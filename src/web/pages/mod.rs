@@ -9,6 +9,7 @@ pub mod compare;
 pub mod decision;
 pub mod differing;
 pub mod door;
+pub mod emergency;
 pub mod failure;
 pub mod inbox;
 pub mod local;
@@ -85,7 +86,20 @@ pub fn routes(cfg: &mut ServiceConfig) {
                 .route(web::post().to(replays::submit)),
         )
         .service(web::resource("/rejections").route(web::get().to(rejections::show)))
-        .configure(past);
+        .configure(past)
+        .configure(people);
+}
+
+/// Who takes part, and how all of it is stopped.
+fn people(cfg: &mut ServiceConfig) {
+    cfg.service(
+        web::resource("/emergency").route(web::get().to(emergency::show)).route(web::post().to(emergency::stop)),
+    )
+    .service(
+        web::resource("/emergency/lifting")
+            .route(web::get().to(emergency::back))
+            .route(web::post().to(emergency::lift)),
+    );
 }
 
 /// What was.

@@ -15,6 +15,7 @@ use super::view::text::Line;
 use crate::service::error::Error;
 use crate::web::app::App;
 use crate::web::auth::{self, Person};
+use crate::web::roles;
 
 /// A person who is signed in and may open this page, and the page's path.
 #[derive(Clone, Debug)]
@@ -44,7 +45,11 @@ fn asked(request: &HttpRequest) -> LocalPath {
         return LocalPath::of(request.uri().path_and_query().map_or("/", |it| it.as_str()));
     }
     match request.path().rsplit_once('/') {
-        Some((page, "decision" | "revocation" | "reveal" | "withdrawal" | "comments")) => LocalPath::of(page),
+        Some((page, "decision" | "revocation" | "reveal" | "withdrawal" | "comments" | "lifting")) => {
+            LocalPath::of(page)
+        }
+        // A form that goes to its own page.
+        Some(_) if roles::is_page(request.path()) => LocalPath::of(request.path()),
         _ => LocalPath::inbox(),
     }
 }

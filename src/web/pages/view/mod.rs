@@ -8,6 +8,7 @@ pub mod amendment;
 pub mod compare;
 pub mod confirm;
 pub mod discussion;
+pub mod emergency;
 pub mod error;
 pub mod headline;
 pub mod inbox;

@@ -55,6 +55,7 @@ pub const SCREENS: &[Screen] = &[
     menu(Group::Rules, "/what-if", "What if", &[]),
     menu(Group::Rules, "/replays", "Replay", &[]),
     menu(Group::Record, "/verifier", "Verifier", &[]),
+    menu(Group::People, "/emergency", "Emergency", &[]),
 ];
 
 const GROUPS: [Group; 5] = [Group::Work, Group::Rules, Group::Record, Group::People, Group::You];

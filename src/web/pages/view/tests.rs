@@ -1,5 +1,6 @@
 mod commit;
 mod history;
+mod people;
 mod recompute;
 mod sample;
 mod screens;
@@ -28,6 +29,8 @@ fn all() -> Vec<(&'static str, String)> {
         ("version", history::version().render().unwrap()),
         ("compare", history::compare().render().unwrap()),
         ("verifier", history::verifier().render().unwrap()),
+        ("emergency", people::emergency().render().unwrap()),
+        ("emergency_confirm", people::emergency_confirm().render().unwrap()),
     ]
 }
 

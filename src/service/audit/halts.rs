@@ -1,0 +1,128 @@
+//! Halts: each row against the events that set, lifted, or asked to lift it; and every lift against the second
+//! person it needed.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::Audit;
+use crate::domain::event::{Event, EventType};
+use crate::domain::flow::Halt;
+use crate::domain::halt::{LiftNeeds, Lifting, Stop, Stops, lifts};
+use crate::domain::id::{AccountId, PrincipalId};
+use crate::domain::time::Timestamp;
+use crate::service::stops::OPERATOR;
+use crate::store::row::Table;
+
+/// A halt as events tell it.
+#[derive(Default)]
+struct Told {
+    halt: Halt,
+    stops: Option<Stops>,
+}
+
+fn text<'a>(event: &'a Event, name: &str) -> Option<&'a str> {
+    event.data.get(name).and_then(Value::as_str)
+}
+
+fn flag(event: &Event, name: &str) -> bool {
+    event.data.get(name).and_then(Value::as_bool).unwrap_or_default()
+}
+
+fn principal(event: &Event) -> Option<PrincipalId> {
+    text(event, "by").and_then(|it| PrincipalId::try_from(it).ok())
+}
+
+impl Audit<'_> {
+    /// Goes through the events of one scope in the order of the revisions that they made.
+    pub(super) fn check_halt(
+        &mut self,
+        table: Table,
+        id: &str,
+        (halt, stops): (&Halt, Option<&Stops>),
+        about: &BTreeMap<i64, &Event>,
+    ) {
+        let mut told = Told::default();
+        for event in about.values() {
+            match event.kind {
+                EventType::HaltLifting => {
+                    let lifting = lifting_of(event);
+                    told.stops = lifting.map(|it| Stops::asked(told.stops.as_ref(), &told.halt, it));
+                }
+                EventType::Halted | EventType::HaltLifted => {
+                    let next = halt_of(event);
+                    let fits = !lifts(&told.halt, &next) || self.is_lifted_by_enough(told.stops.as_ref(), &next, event);
+                    self.expect(fits, table, id, "a halt was lifted without its second person");
+                    told = Told { stops: stops_of(&told, &next, event), halt: next };
+                }
+                _ => {}
+            }
+        }
+        self.expect(told.halt == *halt, table, id, "its halt is not the one set last");
+        self.expect(told.stops.as_ref() == stops, table, id, "who set its halt, and how it is lifted, is not as told");
+    }
+
+    /// Where two are needed, the event names both, and the first had asked for the very same.
+    fn is_lifted_by_enough(&self, stops: Option<&Stops>, next: &Halt, event: &Event) -> bool {
+        let needs = needs_of(event).unwrap_or_default().max(stops.map_or(LiftNeeds::One, |it| it.lift_needs));
+        if needs == LiftNeeds::One || text(event, "by") == Some(OPERATOR) {
+            return true;
+        }
+        let Some(asked) = stops.and_then(|it| it.lifting.as_ref()) else { return false };
+        let first = event.data.get("confirms");
+        let first = |name: &str| first.and_then(|it| it.get(name)).and_then(Value::as_str);
+        let same = first("by") == Some(asked.by.as_str())
+            && first("person") == Some(asked.person.as_str())
+            && first("at") == Some(asked.at.to_string().as_str())
+            && (asked.proposing, asked.verifying) == (next.proposing, next.verifying);
+        let second = text(event, "person").and_then(|it| AccountId::try_from(it).ok());
+        same && second.is_some_and(|second| {
+            second != asked.person
+                && principal(event).is_some_and(|it| self.is_the_same(&it, &second))
+                && self.is_the_same(&asked.by, &asked.person)
+        })
+    }
+
+    /// Whether who acted is that person: by themselves, or by a token that they answer for.
+    fn is_the_same(&self, by: &PrincipalId, person: &AccountId) -> bool {
+        let Some(account) = self.all.accounts.get(person.as_str()) else { return false };
+        let token = self.all.tokens.get(by.as_str());
+        *by == PrincipalId::from(person) || token.is_some_and(|it| it.record.owner == account.record.name)
+    }
+}
+
+fn needs_of(event: &Event) -> Option<LiftNeeds> {
+    event.data.get("lift_needs").and_then(Value::as_u64).and_then(|it| LiftNeeds::try_from(it).ok())
+}
+
+fn halt_of(event: &Event) -> Halt {
+    Halt {
+        proposing: flag(event, "proposing"),
+        verifying: flag(event, "verifying"),
+        reason: text(event, "reason").unwrap_or_default().to_owned(),
+    }
+}
+
+/// Events of older versions do not say how many lift, and their rows not who set them.
+fn stops_of(told: &Told, next: &Halt, event: &Event) -> Option<Stops> {
+    let stop = Stop {
+        by: principal(event)?,
+        name: text(event, "name").unwrap_or_default().to_owned(),
+        at: event.at,
+        reason: next.reason.clone(),
+    };
+    Stops::after(told.stops.as_ref(), next, &stop, needs_of(event)?)
+}
+
+fn lifting_of(event: &Event) -> Option<Lifting> {
+    let at: Timestamp = event.at;
+    Some(Lifting {
+        by: principal(event)?,
+        person: AccountId::try_from(text(event, "person")?).ok()?,
+        name: text(event, "name")?.to_owned(),
+        at,
+        reason: text(event, "reason")?.to_owned(),
+        proposing: flag(event, "proposing"),
+        verifying: flag(event, "verifying"),
+    })
+}

@@ -1,0 +1,151 @@
+//! Halts that two people lift: over the API, where a token counts as who answers for it.
+
+use std::collections::BTreeSet;
+
+use countersign::clock::{Clock as _, SystemClock};
+use countersign::domain::account::{Account, MachineRole, PersonRole};
+use countersign::domain::flow::Halt;
+use countersign::domain::halt::LiftNeeds;
+use countersign::keyring::Keyring;
+use countersign::service::PeopleSettings;
+use countersign::service::access::NewAccount;
+use countersign::service::audit::audit;
+use countersign::service::stops::{OPERATOR, Puller, Scope, Wish};
+use countersign::service::taking_back::Admission;
+use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::gateway::{Answer, Gateway, owned_token, spawn_for_people, spawn_gateway};
+
+async fn pairs() -> Gateway {
+    spawn_for_people(PeopleSettings { lift_needs: LiftNeeds::Two }).await
+}
+
+async fn admin(g: &Gateway, name: &str) -> Account {
+    let new = NewAccount { name: name.to_owned(), role: PersonRole::Admin, groups: BTreeSet::new() };
+    g.service.add_account(&new, "correct horse battery".to_owned()).await.unwrap()
+}
+
+async fn token_of(g: &Gateway, owner: &str) -> String {
+    owned_token(&g.service, &format!("admin-of-{owner}"), MachineRole::Admin, &[], owner).await
+}
+
+async fn put(g: &Gateway, token: &str, scope: &str, (proposing, verifying): (bool, bool)) -> Answer {
+    let body = json!({"proposing": proposing, "verifying": verifying, "reason": "an exercise"});
+    g.send(Method::PUT, &format!("/v1/halts/{scope}"), token, Some(body)).await
+}
+
+async fn findings(g: &Gateway) -> Vec<String> {
+    while g.service.sequence().await.unwrap() > 0 {}
+    let store = SqliteStore::open(g.folder.path().join("countersign.db"), SqliteOptions::default()).unwrap();
+    let keys = Keyring::open(&g.folder.path().join("keyring.json"), None).unwrap().current().unwrap();
+    let report = audit(&store, &keys, SystemClock.now()).await.unwrap();
+    report.findings.into_iter().map(|it| it.finding).collect()
+}
+
+async fn verifies(g: &Gateway) -> bool {
+    let thread = g.thread().await;
+    g.verify(&thread["thread"], &thread["transition"], &Value::Null, "w-1").await.code() != "halted"
+}
+
+#[tokio::test]
+async fn a_halt_goes_on_once_two_people_asked_for_the_same_and_not_before() {
+    let g = pairs().await;
+    admin(&g, "gus").await;
+    admin(&g, "hal").await;
+    let (gus, hal) = (token_of(&g, "gus").await, token_of(&g, "hal").await);
+    let again = owned_token(&g.service, "another-of-gus", MachineRole::Admin, &[], "gus").await;
+    for scope in ["all", "payments"] {
+        let stopped = put(&g, &gus, scope, (false, true)).await.expect(200);
+        assert_eq!(stopped, json!({"scope": scope, "proposing": false, "verifying": true}));
+        for first in [&gus, &gus, &again] {
+            let waits = put(&g, first, scope, (false, false)).await.expect(202);
+            assert_eq!((&waits["verifying"], &waits["lifting"]["name"]), (&json!(true), &json!("gus")), "{waits}");
+            assert!(!verifies(&g).await, "one person has asked, with whatever token");
+        }
+        let lifted = put(&g, &hal, scope, (false, false)).await.expect(200);
+        assert_eq!(lifted, json!({"scope": scope, "proposing": false, "verifying": false}));
+        assert!(verifies(&g).await);
+    }
+    assert_eq!(findings(&g).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn who_is_nobody_in_particular_or_came_too_late_or_is_disabled_does_not_count() {
+    let g = pairs().await;
+    admin(&g, "gus").await;
+    admin(&g, "hal").await;
+    let (gus, hal) = (token_of(&g, "gus").await, token_of(&g, "hal").await);
+    put(&g, &g.admin, "payments", (true, true)).await.expect(200);
+    admin(&g, "ivy").await;
+    let (ivy, late) =
+        (token_of(&g, "ivy").await, owned_token(&g.service, "late", MachineRole::Admin, &[], "hal").await);
+    put(&g, &gus, "payments", (false, false)).await.expect(202);
+    for nobody in [&g.admin, &ivy, &late] {
+        let refused = put(&g, nobody, "payments", (false, false)).await;
+        assert_eq!((refused.status, refused.code()), (409, "wrong_state"), "{}", refused.body);
+    }
+    let both = put(&g, &hal, "all", (true, false)).await;
+    both.expect(200);
+    let refused = put(&g, &hal, "all", (false, true)).await;
+    assert_eq!((refused.status, refused.code()), (409, "wrong_state"), "stopping and lifting at once");
+    // Who asked first and is disabled since is as if they had not.
+    g.service.set_admission("gus", Admission::Barred).await.unwrap();
+    let waits = put(&g, &hal, "payments", (false, false)).await.expect(202);
+    assert_eq!(waits["lifting"]["name"], "hal");
+    let refused = put(&g, &gus, "payments", (false, false)).await;
+    assert_eq!(refused.status, 409, "a disabled person's token is no second person");
+    g.service.set_admission("gus", Admission::Open).await.unwrap();
+    put(&g, &gus, "payments", (false, false)).await.expect(200);
+    assert_eq!(findings(&g).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn stopping_again_takes_back_what_was_asked_for_and_keeps_who_stopped_first() {
+    let g = pairs().await;
+    let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
+    let [gus, hal, alice] = [&gus.id, &hal.id, &g.alice.id];
+    let pull = async |who, wish: Wish| {
+        let person = g.service.account_row(who).await.unwrap();
+        g.service.wish_halt(Puller::Person(&person), &Scope::All, &wish).await.unwrap()
+    };
+    let halt = |proposing, verifying| Halt { proposing, verifying, reason: "drill".to_owned() };
+    pull(alice, Wish::Stop(halt(true, false))).await;
+    pull(gus, Wish::Lift(halt(true, true))).await;
+    let stopped = pull(alice, Wish::Stop(halt(false, true))).await;
+    let stops = stopped.stops.unwrap();
+    assert_eq!((stops.lifting, stops.proposing.unwrap().name), (None, "alice".to_owned()));
+    let asked = pull(hal, Wish::Lift(halt(true, false))).await;
+    assert!(asked.halt.proposing && asked.stops.unwrap().lifting.is_some(), "it begins anew");
+    let part = pull(gus, Wish::Lift(halt(true, false))).await;
+    assert_eq!((part.halt.proposing, part.halt.verifying), (false, true), "what nobody lifted stays");
+    assert_eq!(findings(&g).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_lift_past_the_second_person_is_found_and_the_operators_is_told_as_theirs() {
+    let g = pairs().await;
+    let halt = |verifying| Halt { proposing: false, verifying, reason: "drill".to_owned() };
+    let operator = OPERATOR.try_into().unwrap();
+    for verifying in [true, false] {
+        g.service.set_halt(&operator, &Scope::All, &halt(verifying)).await.unwrap();
+    }
+    assert_eq!(findings(&g).await, [""; 0]);
+    for verifying in [true, false] {
+        g.service.set_halt(&"somebody".try_into().unwrap(), &Scope::All, &halt(verifying)).await.unwrap();
+    }
+    assert_eq!(findings(&g).await, ["a halt was lifted without its second person"]);
+}
+
+#[tokio::test]
+async fn where_one_is_enough_one_lifts_and_a_reason_has_its_bound() {
+    let g = spawn_gateway().await;
+    put(&g, &g.admin, "payments", (true, true)).await.expect(200);
+    let lifted = put(&g, &g.admin, "payments", (false, false)).await.expect(200);
+    assert!(lifted.get("lifting").is_none());
+    let body = json!({"proposing": true, "verifying": true, "reason": "x".repeat(1_001)});
+    let refused = g.send(Method::PUT, "/v1/halts/all", &g.admin, Some(body)).await;
+    assert_eq!((refused.status, refused.code()), (400, "malformed"));
+    assert_eq!(findings(&g).await, [""; 0]);
+}

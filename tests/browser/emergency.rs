@@ -1,0 +1,128 @@
+//! Stopping in an emergency, and letting go on with two people: as people do it, and by hand where they may not.
+
+use countersign::domain::account::PersonRole;
+use countersign::domain::halt::LiftNeeds;
+use countersign::service::PeopleSettings;
+
+use crate::forms::{Hand, field};
+use crate::gateway::{Gateway, order, spawn_for_people, spawn_gateway};
+use crate::person::{Chromium, Tab};
+
+pub async fn pairs() -> Gateway {
+    spawn_for_people(PeopleSettings { lift_needs: LiftNeeds::Two }).await
+}
+
+async fn tab_of(browser: &Chromium, gateway: &Gateway, name: &str) -> Tab {
+    let tab = browser.tab(gateway).await;
+    tab.without_scripts().await;
+    tab.sign_in(name).await;
+    tab.goto("/emergency").await;
+    tab
+}
+
+/// Whether everything is stopped, and the payments flow by itself.
+async fn stopped(gateway: &Gateway) -> Vec<(bool, bool)> {
+    let halts = gateway.service.halts().await.unwrap();
+    halts.iter().map(|it| (it.halt.proposing, it.halt.verifying)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reviewer_stops_everything_and_two_administrators_let_it_go_on() {
+    let gateway = pairs().await;
+    let payments = gateway.payments().await;
+    gateway.reviewer("ana", &["reviewers"]).await;
+    gateway.person("gus", PersonRole::Admin, &[]).await;
+    gateway.person("hal", PersonRole::Admin, &[]).await;
+    let browser = Chromium::open().await;
+    let tab = tab_of(&browser, &gateway, "ana").await;
+    tab.fill("Why it must stop", "The planner pays the wrong people").await;
+    tab.press("Stop").await;
+    assert_eq!(stopped(&gateway).await, [(false, false), (false, false)], "asked once more first");
+    assert!(tab.text().await.contains("Two administrators lift it."));
+    tab.press("Confirm").await;
+    let text = tab.text().await;
+    assert!(text.contains("Stopped. It holds from now on") && text.contains("by ana since"), "{text}");
+    assert!(text.contains("The planner pays the wrong people"), "{text}");
+    assert_eq!(tab.count("form[action='/emergency/lifting']").await, 0, "a reviewer lifts nothing");
+    let body = serde_json::json!({"flow": "payments", "thread": "order-1", "state": order()});
+    assert_eq!(gateway.post(&payments.host, "/v1/threads", &body).await.body["code"], "halted");
+
+    tab.press_in("header", "Sign out").await;
+    let tab = tab_of(&browser, &gateway, "gus").await;
+    tab.fill("Why it may go on", "The planner is fixed").await;
+    tab.press("Ask to lift").await;
+    tab.press("Confirm").await;
+    assert!(tab.text().await.contains("It goes on once a second person asks for the same."));
+    assert!(tab.text().await.contains("You asked: it waits for somebody else."));
+    assert_eq!(stopped(&gateway).await[0], (true, true));
+
+    tab.press_in("header", "Sign out").await;
+    let tab = tab_of(&browser, &gateway, "hal").await;
+    assert!(tab.text().await.contains("gus asked to lift the halt of proposing and verifying"));
+    tab.fill("Why you agree", "Seen the fix").await;
+    tab.press("Confirm lifting").await;
+    tab.press("Confirm").await;
+    assert!(tab.text().await.contains("Lifted. It goes on."));
+    assert_eq!(stopped(&gateway).await, [(false, false), (false, false)]);
+    assert_eq!(gateway.post(&payments.host, "/v1/threads", &body).await.status, 201);
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stopping_is_for_one_flow_and_one_thing_where_that_is_chosen() {
+    let gateway = spawn_gateway().await;
+    gateway.payments().await;
+    gateway.person("gus", PersonRole::Admin, &[]).await;
+    let browser = Chromium::open().await;
+    let tab = tab_of(&browser, &gateway, "gus").await;
+    let _: bool = tab.js("(document.querySelector('#scope').value = 'payments') && (document.querySelector('form[action=\"/emergency\"] [value=verifying]').checked = true)").await;
+    tab.fill("Why it must stop", "The database moves").await;
+    tab.press("Stop").await;
+    tab.press("Confirm").await;
+    assert_eq!(stopped(&gateway).await, [(false, false), (false, true)]);
+    tab.fill("Why it may go on", "It has moved").await;
+    tab.press("Lift").await;
+    tab.press("Confirm").await;
+    assert!(tab.text().await.contains("Lifted. It goes on."));
+    assert_eq!(stopped(&gateway).await, [(false, false), (false, false)]);
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_may_not_stop_or_lift_is_refused_by_hand_as_well() {
+    let gateway = spawn_gateway().await;
+    gateway.reviewer("ana", &["reviewers"]).await;
+    gateway.person("eve", PersonRole::Auditor, &[]).await;
+    gateway.person("gus", PersonRole::Admin, &[]).await;
+    let form = |csrf: &str, confirmed: &'static str| {
+        [
+            ("csrf", csrf.to_owned()),
+            ("scope", "all".into()),
+            ("what", "both".into()),
+            ("reason", "drill".into()),
+            ("confirmed", confirmed.into()),
+        ]
+    };
+    let send = async |name: &str, path: &str, csrf: Option<&str>| {
+        let hand = Hand::signed_in(&gateway, name).await;
+        let html = hand.get("/emergency").await.text;
+        let fields = form(csrf.unwrap_or(&field(&html, "csrf")), "yes");
+        let fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        hand.post(path, &fields).await.status
+    };
+    assert_eq!(send("eve", "/emergency", None).await, 403);
+    assert_eq!(send("ana", "/emergency", Some("none")).await, 403);
+    assert_eq!(stopped(&gateway).await, [(false, false)]);
+    assert_eq!(send("ana", "/emergency", None).await, 303);
+    assert_eq!(send("ana", "/emergency/lifting", None).await, 403);
+    assert_eq!(send("eve", "/emergency/lifting", None).await, 403);
+    assert_eq!(stopped(&gateway).await, [(true, true)]);
+    assert_eq!(send("gus", "/emergency/lifting", None).await, 303);
+    assert_eq!(stopped(&gateway).await, [(false, false)]);
+    let hand = Hand::signed_in(&gateway, "gus").await;
+    let csrf = field(&hand.get("/emergency").await.text, "csrf");
+    let unsaid = [("csrf", csrf.as_str()), ("scope", "all"), ("what", "both"), ("reason", " "), ("confirmed", "yes")];
+    let refused = hand.post("/emergency", &unsaid).await;
+    assert!(refused.status == 409 && refused.text.contains("Say why"), "{}", refused.text);
+    assert_eq!(stopped(&gateway).await, [(false, false)]);
+}

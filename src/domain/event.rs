@@ -94,6 +94,16 @@ pub enum EventType {
     HaltLifted,
 }
 
+impl EventType {
+    /// Its name on the wire: `transition.held`.
+    pub fn name(self) -> String {
+        match serde_json::to_value(self) {
+            Ok(Value::String(name)) => name,
+            _ => String::new(),
+        }
+    }
+}
+
 /// Where an event stands in its thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -190,7 +190,7 @@ impl Service {
     }
 
     /// The policies of these, and the one that is active now: what it has come to hide is hidden in the past as well.
-    async fn policies_over<const N: usize>(
+    pub(super) async fn policies_over<const N: usize>(
         &self,
         keys: &Keys,
         thread: &Thread,
@@ -263,7 +263,11 @@ impl Service {
 }
 
 /// What each policy hides of these states, beside each of these calls.
-fn hidings<'p>(policies: &'p [Arc<Policy>], states: [&Value; 2], tools: &[Option<&Tool>]) -> Vec<Hiding<'p>> {
+pub(super) fn hidings<'p>(
+    policies: &'p [Arc<Policy>],
+    states: [&Value; 2],
+    tools: &[Option<&Tool>],
+) -> Vec<Hiding<'p>> {
     let each = policies.iter().flat_map(|policy| tools.iter().map(move |tool| (policy, tool)));
     each.map(|(policy, tool)| Hiding::of(policy, states, *tool)).collect()
 }
@@ -279,6 +283,6 @@ fn differing(opening: Opening, (before, after): (&Value, &Value), hidings: &[Hid
 }
 
 /// Somebody's words without what any of the policies hides.
-fn masked(hidings: &[Hiding<'_>], words: &str) -> String {
+pub(super) fn masked(hidings: &[Hiding<'_>], words: &str) -> String {
     hidings.iter().fold(words.to_owned(), |words, it| it.masked(&words).into_owned())
 }

@@ -18,6 +18,7 @@ pub mod holds;
 pub mod judging_again;
 pub mod key_events;
 pub mod known_receipts;
+pub mod log;
 mod memory;
 pub mod passwords;
 pub mod policies;

@@ -39,7 +39,8 @@ const fn person(method: &'static str, route: &'static str, people: &'static [Per
 
 const EVERYBODY: &[PersonRole] = &[PersonRole::Reviewer, PersonRole::Admin, PersonRole::Auditor];
 
-/// Who may ask a policy of their own about what was recorded: its rules can ask about what pages hide.
+/// Who may ask a policy of their own about what was recorded, whose rules can ask about what pages hide, and have the
+/// log as machines do, with every word that people said.
 const OVERSEERS: &[PersonRole] = &[PersonRole::Admin, PersonRole::Auditor];
 
 /// Who may stop: it is cheap, and safe.
@@ -83,6 +84,9 @@ pub const TABLE: &[Rule] = &[
     person("GET", "/threads/{thread}", EVERYBODY),
     person("GET", "/threads/{thread}/compare", EVERYBODY),
     person("GET", "/threads/{thread}/versions/{version}", EVERYBODY),
+    person("GET", "/log", EVERYBODY),
+    person("GET", "/log.jsonl", OVERSEERS),
+    person("GET", "/log/{event}", EVERYBODY),
     person("GET", "/verifier", EVERYBODY),
     person("POST", "/verifier", EVERYBODY),
     person("GET", "/rejections", EVERYBODY),

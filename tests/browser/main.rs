@@ -12,6 +12,7 @@ mod gateway;
 mod history;
 mod inert;
 mod journey;
+mod log;
 mod person;
 mod proof;
 mod replays;

@@ -114,6 +114,11 @@ async fn every_screen_fits_and_can_be_looked_at() {
     album.take(&tab, "version").await;
     tab.goto("/threads/order-8812/compare?from=0&to=1").await;
     album.take(&tab, "compare").await;
+    while gateway.service.sequence().await.unwrap() > 0 {}
+    tab.goto("/log").await;
+    album.take(&tab, "log").await;
+    tab.follow("table.log a").await;
+    album.take(&tab, "event").await;
     let receipt = gateway.decision(&payments, &rich).await["receipt"].as_str().unwrap().to_owned();
     tab.goto("/verifier").await;
     tab.fill("Receipt", &receipt).await;

@@ -70,7 +70,8 @@ pub async fn events(
     done.await.map_err(|error| Problem::of(&request, error))
 }
 
-fn event_json(placed: &Placed) -> Value {
+/// An event as machines are told it.
+pub fn event_json(placed: &Placed) -> Value {
     let event = &placed.event;
     json!({
         "index": placed.index, "id": event.id, "type": event.kind, "timestamp": event.at,

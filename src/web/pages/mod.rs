@@ -13,6 +13,7 @@ pub mod emergency;
 pub mod failure;
 pub mod inbox;
 pub mod local;
+pub mod log;
 pub mod nonce;
 pub mod parts;
 pub mod policies;
@@ -108,6 +109,9 @@ fn past(cfg: &mut ServiceConfig) {
         .service(web::resource("/threads/{thread}").route(web::get().to(thread::show)))
         .service(web::resource("/threads/{thread}/compare").route(web::get().to(compare::show)))
         .service(web::resource("/threads/{thread}/versions/{version}").route(web::get().to(version::show)))
+        .service(web::resource("/log").route(web::get().to(log::show)))
+        .service(web::resource("/log.jsonl").route(web::get().to(log::download)))
+        .service(web::resource("/log/{event}").route(web::get().to(log::show_event)))
         .service(
             web::resource("/verifier").route(web::get().to(verifier::show)).route(web::post().to(verifier::submit)),
         );

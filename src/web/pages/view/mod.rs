@@ -13,6 +13,7 @@ pub mod error;
 pub mod headline;
 pub mod inbox;
 pub mod inert;
+pub mod log;
 pub mod nav;
 pub mod opening;
 pub mod policies;

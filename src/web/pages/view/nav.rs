@@ -54,6 +54,7 @@ pub const SCREENS: &[Screen] = &[
     bar(Group::Rules, "/policies", "Policies", &["/amendments/"]),
     menu(Group::Rules, "/what-if", "What if", &[]),
     menu(Group::Rules, "/replays", "Replay", &[]),
+    menu(Group::Record, "/log", "Log", &[]),
     menu(Group::Record, "/verifier", "Verifier", &[]),
     menu(Group::People, "/emergency", "Emergency", &[]),
 ];

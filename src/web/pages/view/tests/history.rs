@@ -2,8 +2,9 @@
 
 use super::sample::{Case, line, moment, shell};
 use crate::web::pages::view::compare::ComparePage;
+use crate::web::pages::view::log::{EventFact, EventPage, LogPage, LogRow};
 use crate::web::pages::view::shell::{Hash, Moment, Tone};
-use crate::web::pages::view::text::Prose;
+use crate::web::pages::view::text::{Json, Prose};
 use crate::web::pages::view::thread::{Gate, ThreadStatus};
 use crate::web::pages::view::threads::{Choice, Filter, ThreadRow, ThreadsPage};
 use crate::web::pages::view::verifier::{CheckRow, KnownRow, Said, Told, Typed, VerifierPage};
@@ -118,5 +119,57 @@ pub fn verifier() -> VerifierPage {
                 url: Some("/threads/order-8812/versions/2".to_owned()),
             }],
         }),
+    }
+}
+
+fn event() -> LogRow {
+    LogRow {
+        url: "/log/0192f0c1".to_owned(),
+        words: line("Somebody voted"),
+        name: line("review.vote"),
+        index: Some(812),
+        flow: Some(line("payments")),
+        thread: Some((line("order-8812"), "/threads/order-8812".to_owned())),
+        who: vec![line("dana")],
+        at: ago(),
+    }
+}
+
+pub fn log() -> LogPage {
+    LogPage {
+        shell: shell(2),
+        kinds: vec![Choice::new("", "All kinds", "review"), Choice::new("review", "Reviews", "review")],
+        flows: vec![Choice::new("", "All flows", "")],
+        thread: line(""),
+        who: line("dana"),
+        since: line(""),
+        until: line("2026-11-03T14:32"),
+        filter: Filter::Some,
+        problem: None,
+        rows: vec![event(), LogRow { thread: None, flow: None, who: vec![], index: None, ..event() }],
+        looked: Some(1000),
+        more_url: Some("/log?below=12".to_owned()),
+        download_url: Some("/log.jsonl".to_owned()),
+    }
+}
+
+pub fn log_empty() -> LogPage {
+    LogPage { rows: vec![], looked: None, more_url: None, filter: Filter::None, ..log() }
+}
+
+pub fn one_event() -> EventPage {
+    EventPage {
+        shell: shell(2),
+        row: event(),
+        seq: Some(7),
+        id: line("0192f0c1"),
+        hash: Hash::new(format!("sha256:{}", "7c".repeat(32))),
+        previous: None,
+        facts: vec![EventFact {
+            name: line("reviewer"),
+            value: Json::new("\"0192f0c2\""),
+            called: Some(line("dana")),
+            url: Some("/reviews/0192f0c1".to_owned()),
+        }],
     }
 }

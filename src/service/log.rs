@@ -1,0 +1,313 @@
+//! The log as people look through it: the last first, a bounded number of events at a time.
+
+use std::collections::BTreeMap;
+
+use futures_util::future::join_all;
+use serde_json::Value;
+
+use super::Service;
+use super::error::{Error, Result};
+use super::history::{Who, hidings, masked};
+use crate::domain::account::{Account, PersonRole};
+use crate::domain::chain::hash::Digest;
+use crate::domain::event::{Event, EventType};
+use crate::domain::id::{EventId, FlowId, PrincipalId, ThreadId};
+use crate::domain::keys::Keys;
+use crate::domain::thread::Thread;
+use crate::domain::time::Timestamp;
+use crate::store::records::{LogRow, event_alias, log_id};
+use crate::store::{Cursor, Filter};
+
+/// What is looked for. Everything that is said must fit.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct LogSought {
+    /// Of this kind: the name of an event, or what names begin with, before the dot.
+    pub kind: Option<String>,
+    /// In this thread.
+    pub thread: Option<ThreadId>,
+    /// Under this flow.
+    pub flow: Option<FlowId>,
+    /// By or about this person or token: a name or an id.
+    pub who: Option<String>,
+    /// Not before this.
+    pub since: Option<Timestamp>,
+    /// Not after this.
+    pub until: Option<Timestamp>,
+}
+
+/// Who looks: what is told of people's comings and goings is for those who oversee them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Audience {
+    /// Whoever decides.
+    Reviewers,
+    /// Whoever runs the gateway or reads everything.
+    Overseers,
+}
+
+/// One line of the log.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LogLine {
+    /// Its place in the log; where only a thread is looked through, that is not asked for.
+    pub index: Option<u64>,
+    /// The event.
+    pub event: Event,
+}
+
+/// A page of lines.
+#[derive(Clone, Debug, Default)]
+pub struct LogPage {
+    /// The lines, the last first.
+    pub lines: Vec<LogLine>,
+    /// How many were looked at for them.
+    pub looked: u64,
+    /// Where to go on: below this place in the log, or in the thread; nowhere if all were looked at.
+    pub below: Option<u64>,
+    /// Who the lines name, by id.
+    pub names: BTreeMap<String, Who>,
+}
+
+/// One event as a person may read it.
+#[derive(Clone, Debug)]
+pub struct EventTold {
+    /// Its place in the log, once it has one.
+    pub index: Option<u64>,
+    /// The event. What is hidden in its texts is masked.
+    pub event: Event,
+    /// Its hash, as the next one in its thread and the log have it.
+    pub hash: Digest,
+    /// Who it names, by id.
+    pub names: BTreeMap<String, Who>,
+}
+
+/// Events that one page looks at: opening a row costs some microseconds, and a person can go on.
+const LOOKED_MAX: u64 = 1_000;
+
+/// Events that are read at once.
+const WINDOW: u64 = 250;
+
+/// How far events may stand out of the order of their times: gateways' clocks differ by less, and an event waits no
+/// longer for its place unless nobody gives places.
+const DISORDER_MILLIS: i64 = 60_000;
+
+/// What is put in place of a text that cannot be masked.
+const WITHHELD: &str = "[withheld: what is hidden in it cannot be told while the thread's chain is broken]";
+
+impl Audience {
+    /// That of a person.
+    pub const fn of(role: PersonRole) -> Self {
+        match role {
+            PersonRole::Reviewer => Self::Reviewers,
+            PersonRole::Admin | PersonRole::Auditor => Self::Overseers,
+        }
+    }
+
+    fn may_see(self, kind: EventType) -> bool {
+        self == Self::Overseers || !kind.name().starts_with("access.")
+    }
+}
+
+/// What is looked for, with the names that it gives resolved.
+struct Sieve<'a> {
+    sought: &'a LogSought,
+    audience: Audience,
+    who: Vec<String>,
+}
+
+impl Sieve<'_> {
+    fn keeps(&self, event: &Event) -> bool {
+        let LogSought { kind, thread, flow, since, until, .. } = self.sought;
+        let name = event.kind.name();
+        self.audience.may_see(event.kind)
+            && kind.as_ref().is_none_or(|it| name == *it || name.split('.').next() == Some(it.as_str()))
+            && thread.as_ref().is_none_or(|it| event.thread.as_ref() == Some(it))
+            && flow.as_ref().is_none_or(|it| event.flow.as_ref() == Some(it))
+            && since.is_none_or(|it| event.at >= it)
+            && until.is_none_or(|it| event.at <= it)
+            && (self.who.is_empty() || self.who.iter().any(|it| names(&event.data, it)))
+    }
+
+    /// Whether nothing before this event can be kept.
+    fn is_past(&self, event: &Event) -> bool {
+        self.sought.since.is_some_and(|it| event.at.millis() < it.millis() - DISORDER_MILLIS)
+    }
+}
+
+/// Whether an event's facts name somebody.
+fn names(data: &Value, id: &str) -> bool {
+    texts(data).any(|it| it == id)
+}
+
+/// The texts of an event's facts, which are flat but for lists.
+fn texts(data: &Value) -> impl Iterator<Item = &str> {
+    let members = data.as_object().into_iter().flat_map(|it| it.values());
+    let items = members.flat_map(|it| match it {
+        Value::Array(items) => items.iter().collect(),
+        other => vec![other],
+    });
+    items.filter_map(Value::as_str)
+}
+
+impl Service {
+    /// A page of the log, the last first, from `below` downwards.
+    pub async fn log_page(
+        &self,
+        sought: &LogSought,
+        audience: Audience,
+        below: Option<u64>,
+        limit: usize,
+    ) -> Result<LogPage> {
+        let keys = self.keys()?;
+        let sieve = Sieve { sought, audience, who: self.ids_of(&keys, sought.who.as_deref()).await? };
+        let mut top = match (below, &sought.thread) {
+            (Some(below), _) => below.saturating_sub(1),
+            (None, Some(thread)) => self.thread(&keys, thread).await?.record.last_event.map_or(0, |it| it.seq),
+            (None, None) => self.log_until(&keys, sought.until).await?,
+        };
+        let mut page = LogPage::default();
+        while top > 0 && page.looked < LOOKED_MAX {
+            // What a page of a thread needs is read one by one, so no more than that.
+            let window = if sought.thread.is_some() { limit as u64 } else { WINDOW };
+            let lines = match &sought.thread {
+                Some(thread) => self.thread_lines(&keys, thread, top, window).await?,
+                None => self.log_lines(&keys, top, window).await?,
+            };
+            for (place, line) in lines {
+                if sieve.is_past(&line.event) {
+                    return self.named(&keys, LogPage { below: None, ..page }).await;
+                }
+                page.looked += 1;
+                top = place - 1;
+                if sieve.keeps(&line.event) {
+                    page.lines.push(line);
+                }
+                if page.lines.len() == limit {
+                    let below = (top > 0).then_some(place);
+                    return self.named(&keys, LogPage { below, ..page }).await;
+                }
+            }
+        }
+        let below = (top > 0).then_some(top + 1);
+        self.named(&keys, LogPage { below, ..page }).await
+    }
+
+    async fn named(&self, keys: &Keys, page: LogPage) -> Result<LogPage> {
+        let ids: Vec<PrincipalId> = page.lines.iter().flat_map(|it| principals(&it.event)).collect();
+        Ok(LogPage { names: self.names_of(keys, &ids).await?, ..page })
+    }
+
+    /// The ids that somebody is named by in events: as typed, and that of the account of this name.
+    async fn ids_of(&self, keys: &Keys, who: Option<&str>) -> Result<Vec<String>> {
+        let Some(who) = who else { return Ok(Vec::new()) };
+        let account = self.reader(keys).get_by_alias::<Account>(who).await?;
+        Ok(account.map(|it| it.record.id.to_string()).into_iter().chain([who.to_owned()]).collect())
+    }
+
+    /// The last place in the log at which an event of that time or before can stand.
+    async fn log_until(&self, keys: &Keys, until: Option<Timestamp>) -> Result<u64> {
+        let length = self.log_length().await?;
+        let Some(until) = until else { return Ok(length) };
+        // Events' ids begin with their time, so the first one that is certainly later is found by name.
+        let millis = until.millis().saturating_add(DISORDER_MILLIS).max(0);
+        let after = Cursor { due: 0, id: format!("{:08x}-{:04x}", millis >> 16, millis & 0xffff) };
+        let later = self.reader(keys).list::<Event>(Filter::All, Some(&after), 1).await?;
+        let Some(later) = later.first() else { return Ok(length) };
+        let place = self.reader(keys).get_by_alias::<LogRow>(later.record.id.as_str()).await?;
+        Ok(place.map_or(length, |it| it.record.index.saturating_add(WINDOW).min(length)))
+    }
+
+    async fn log_lines(&self, keys: &Keys, top: u64, window: u64) -> Result<Vec<(u64, LogLine)>> {
+        let reader = self.reader(keys);
+        let ids: Vec<String> = (top.saturating_sub(window - 1).max(1)..=top).map(log_id).collect();
+        let rows: BTreeMap<String, u64> = reader
+            .get_many::<LogRow>(&ids)
+            .await?
+            .into_iter()
+            .map(|it| (it.record.event.to_string(), it.record.index))
+            .collect();
+        let ids: Vec<String> = rows.keys().cloned().collect();
+        let events = reader.get_many::<Event>(&ids).await?;
+        let line = |event: Event| {
+            let index = *rows.get(event.id.as_str())?;
+            Some((index, LogLine { index: Some(index), event }))
+        };
+        let mut lines: Vec<_> = events.into_iter().filter_map(|it| line(it.record)).collect();
+        lines.sort_by_key(|(index, _)| std::cmp::Reverse(*index));
+        if lines.len() == ids.len() && !lines.is_empty() { Ok(lines) } else { Err(Error::Broken("the log")) }
+    }
+
+    async fn thread_lines(&self, keys: &Keys, thread: &ThreadId, top: u64, window: u64) -> Result<Vec<(u64, LogLine)>> {
+        let places: Vec<u64> = (top.saturating_sub(window - 1).max(1)..=top).rev().collect();
+        let aliases: Vec<String> = places.iter().map(|seq| event_alias(thread, *seq)).collect();
+        let reader = self.reader(keys);
+        let rows = join_all(aliases.iter().map(|alias| reader.get_by_alias::<Event>(alias))).await;
+        let mut lines = Vec::with_capacity(rows.len());
+        for (place, row) in places.into_iter().zip(rows) {
+            let event = row?.ok_or(Error::Broken("a thread's events"))?.record;
+            lines.push((place, LogLine { index: None, event }));
+        }
+        Ok(lines)
+    }
+
+    /// One event with everything that it tells.
+    pub async fn event_told(&self, id: &EventId, audience: Audience) -> Result<EventTold> {
+        let keys = self.keys()?;
+        let event = self.need::<Event>(&keys, id.as_str(), "event").await?.record;
+        if !audience.may_see(event.kind) {
+            return Err(Error::NotFound("event"));
+        }
+        let place = self.reader(&keys).get_by_alias::<LogRow>(id.as_str()).await?;
+        let names = self.names_of(&keys, &principals(&event)).await?;
+        let hash = event.hash();
+        let event = match event.thread.clone() {
+            Some(thread) => self.masked_event(&keys, &thread, event).await?,
+            None => event,
+        };
+        Ok(EventTold { index: place.map(|it| it.record.index), event, hash, names })
+    }
+
+    /// What people said of a thread may quote what is hidden in it. A broken chain does not keep its events from
+    /// being looked at; only what cannot be masked then is not shown.
+    async fn masked_event(&self, keys: &Keys, thread: &ThreadId, mut event: Event) -> Result<Event> {
+        let mask = self.mask_of(keys, thread, &event).await;
+        let Some(members) = event.data.as_object_mut() else { return Ok(event) };
+        for name in ["reason", "comment"] {
+            if let Some(Value::String(text)) = members.get_mut(name) {
+                *text = match &mask {
+                    Ok(mask) => mask(text),
+                    Err(Error::Broken(_) | Error::NotFound(_)) => WITHHELD.to_owned(),
+                    Err(_) => return Err(Error::Busy),
+                };
+            }
+        }
+        Ok(event)
+    }
+
+    async fn mask_of(
+        &self,
+        keys: &Keys,
+        thread: &ThreadId,
+        event: &Event,
+    ) -> Result<Box<dyn Fn(&str) -> String + Send>> {
+        let record: Thread = self.thread(keys, thread).await?.record;
+        let named = event.data.get("transition").and_then(Value::as_str).and_then(|it| it.parse::<Digest>().ok());
+        let (digest, states, tool) = match named {
+            Some(digest) => {
+                let transition = self.transition(keys, digest).await?.record;
+                (transition.statement.policy, self.states_of(keys, &transition).await?, transition.tool)
+            }
+            None => {
+                let head = self.version(keys, thread, record.head.version).await?;
+                (head.statement.policy, (head.state.clone(), head.state), None)
+            }
+        };
+        let policies = self.policies_over(keys, &record, [digest]).await?;
+        Ok(Box::new(move |text| masked(&hidings(&policies, [&states.0, &states.1], &[tool.as_ref()]), text)))
+    }
+}
+
+/// Everybody whom an event may name, by id. What is no id of anybody finds nobody.
+fn principals(event: &Event) -> Vec<PrincipalId> {
+    const NAMED_BY: [&str; 5] = ["by", "principal", "reviewer", "account", "token"];
+    let member = |name: &&str| event.data.get(*name)?.as_str();
+    NAMED_BY.iter().filter_map(member).filter_map(|it| PrincipalId::try_from(it).ok()).collect()
+}

@@ -179,6 +179,8 @@ fn every_table_and_column_of_the_database_has_a_stated_outcome() {
     let original = runtime.block_on(Original::make());
     let connection = Connection::open(original.folder.path().join("countersign.db")).unwrap();
     let mut expected: Vec<String> = TABLES.iter().map(|it| it.0.name().to_owned()).collect();
+    // What rows are found by: no row of this kind, and so apart.
+    expected.push("labels".to_owned());
     // Which migrations were applied: a gateway does not open on a list that is not its own.
     expected.push("schema_migrations".to_owned());
     expected.sort();
@@ -192,6 +194,51 @@ fn every_table_and_column_of_the_database_has_a_stated_outcome() {
     assert_eq!(runtime.block_on(found(original.folder.path())), [""; 0], "the history itself is sound");
     let copy = original.copy();
     assert_eq!(runtime.block_on(verifies(copy.path(), &original)), Ok(()), "and its head can be written");
+}
+
+/// Every column of the labels: none is sealed, and an audit knows each from the rows that bear it.
+const LABEL_COLUMNS: &[(&str, &str)] =
+    &[("kept_in", "kept_in || 'x'"), ("label", "label || 'x'"), ("due", "due + 1"), ("id", "id || 'x'")];
+
+#[test]
+fn an_edited_label_is_found() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let original = runtime.block_on(Original::make());
+    let connection = Connection::open(original.folder.path().join("countersign.db")).unwrap();
+    let columns: Vec<String> = LABEL_COLUMNS.iter().map(|it| it.0.to_owned()).collect();
+    assert_eq!(columns_of(&connection, "labels"), columns);
+    let mut edits: Vec<String> = Vec::new();
+    // The last of each table that bears labels, and the one that says that all do.
+    for row in
+        ["(SELECT max(kept_in || label || due || id) FROM labels WHERE kept_in = 'holds')", "'labelsedition1holds'"]
+    {
+        let at = format!("WHERE kept_in || label || due || id = {row}");
+        edits.extend(LABEL_COLUMNS.iter().map(|(column, value)| format!("UPDATE labels SET {column} = {value} {at}")));
+        edits.push(format!("DELETE FROM labels {at}"));
+    }
+    edits.push("INSERT INTO labels SELECT kept_in, 'open group intruders', due, id FROM labels LIMIT 1".to_owned());
+    edits.push("INSERT INTO labels SELECT kept_in, label, due, 'nobody' FROM labels LIMIT 1".to_owned());
+    for edit in edits {
+        let copy = original.edited(|it| assert_eq!(it.execute(&edit, []).unwrap(), 1, "{edit}"));
+        expect(Outcome::Found, &runtime.block_on(found(copy.path())), &edit);
+    }
+}
+
+#[test]
+fn every_single_deleted_label_is_found() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let original = runtime.block_on(Original::make());
+    let connection = Connection::open(original.folder.path().join("countersign.db")).unwrap();
+    let count: i64 = connection.query_row("SELECT count(*) FROM labels", [], |row| row.get(0)).unwrap();
+    assert!(count > 20, "{count}");
+    for at in 0..count {
+        let copy = original.edited(|it| {
+            let nth =
+                format!("(SELECT label || due || id FROM labels ORDER BY kept_in, label, due, id LIMIT 1 OFFSET {at})");
+            assert_eq!(it.execute(&format!("DELETE FROM labels WHERE label || due || id = {nth}"), []).unwrap(), 1);
+        });
+        expect(Outcome::Found, &runtime.block_on(found(copy.path())), &format!("label {at}: deleted"));
+    }
 }
 
 #[test]

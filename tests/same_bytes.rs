@@ -24,10 +24,11 @@ use countersign::keyring::Keyring;
 use countersign::service::audit::audit;
 use countersign::service::{Service, Settings};
 use countersign::store::change::Change;
+use countersign::store::label::{Label, Labelled};
 use countersign::store::postgres::{PostgresOptions, PostgresStore};
 use countersign::store::row::{Row, Table};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
-use countersign::store::{Cursor, Filter, LIST_ROWS_MAX, SequencerLock, Store, StoreError};
+use countersign::store::{Cursor, Direction, Filter, LIST_ROWS_MAX, SequencerLock, Store, StoreError};
 use history::{live_through, make, propose, thread};
 use serde::Serialize;
 use serde_json::json;
@@ -90,6 +91,30 @@ impl Store for Both {
         let _still = self.changing.read().await;
         let sqlite = self.sqlite.list(table, filter, after, limit).await;
         agreed(sqlite, self.postgres.list(table, filter, after, limit).await)
+    }
+
+    async fn labelled(
+        &self,
+        table: Table,
+        word: &str,
+        direction: Direction,
+        after: Option<&Cursor>,
+        limit: u32,
+    ) -> Result<Vec<Labelled>, StoreError> {
+        let _still = self.changing.read().await;
+        let sqlite = self.sqlite.labelled(table, word, direction, after, limit).await;
+        agreed(sqlite, self.postgres.labelled(table, word, direction, after, limit).await)
+    }
+
+    async fn labels(&self, after: Option<&Label>, limit: u32) -> Result<Vec<Label>, StoreError> {
+        let _still = self.changing.read().await;
+        agreed(self.sqlite.labels(after, limit).await, self.postgres.labels(after, limit).await)
+    }
+
+    async fn by_alias_prefix(&self, table: Table, prefix: &str, limit: u32) -> Result<Vec<Row>, StoreError> {
+        let _still = self.changing.read().await;
+        let sqlite = self.sqlite.by_alias_prefix(table, prefix, limit).await;
+        agreed(sqlite, self.postgres.by_alias_prefix(table, prefix, limit).await)
     }
 
     async fn last_of(&self, table: Table, owner: &str) -> Result<Option<Row>, StoreError> {

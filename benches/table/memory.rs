@@ -8,8 +8,9 @@ use async_trait::async_trait;
 use countersign::clock::{Clock as _, SystemClock};
 use countersign::domain::time::Timestamp;
 use countersign::store::change::{Change, RowWrite};
+use countersign::store::label::{Label, Labelled};
 use countersign::store::row::{Row, Table};
-use countersign::store::{Cursor, Filter, SequencerLock, Store, StoreError};
+use countersign::store::{Cursor, Direction, Filter, SequencerLock, Store, StoreError};
 
 #[derive(Default)]
 pub struct Memory(Mutex<Rows>);
@@ -60,6 +61,25 @@ impl Store for Memory {
         let kept = self.0.lock().unwrap();
         let rows = kept.rows.get(&table).filter(|_| after.is_none());
         Ok(rows.into_iter().flat_map(HashMap::values).cloned().collect())
+    }
+
+    async fn labelled(
+        &self,
+        _: Table,
+        _: &str,
+        _: Direction,
+        _: Option<&Cursor>,
+        _: u32,
+    ) -> Result<Vec<Labelled>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn labels(&self, _: Option<&Label>, _: u32) -> Result<Vec<Label>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn by_alias_prefix(&self, _: Table, _: &str, _: u32) -> Result<Vec<Row>, StoreError> {
+        Ok(Vec::new())
     }
 
     async fn last_of(&self, _: Table, _: &str) -> Result<Option<Row>, StoreError> {

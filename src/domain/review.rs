@@ -3,6 +3,7 @@
 mod commenting;
 mod jury;
 mod revealing;
+mod search;
 mod seats;
 mod voting;
 mod withdrawing;
@@ -10,6 +11,7 @@ mod withdrawing;
 pub use commenting::{COMMENTS_MAX, COMMENTS_OF_ONE_MAX, Comment, CommentRefused};
 pub use jury::{Count, Jury};
 pub use revealing::{REVEAL_REASON_CHARS_MAX, REVEALS_MAX, Reveal, RevealRefused, groups_to_reveal_to};
+pub use search::{Ending, Phase, SearchKey, SearchWord};
 pub use seats::can_be_approved;
 pub use voting::{Ballot, Bench, COMMENT_CHARS_MAX, CannotDecide, Ineligible, Tally, Ticked, VoteRefused};
 pub use withdrawing::{WITHDRAWALS_MAX, Withdrawal, Withdrawing};

@@ -1,5 +1,6 @@
 //! Heads: a thread's last state, served only after it was checked against what was signed.
 
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
@@ -19,8 +20,8 @@ use crate::domain::json::size::Size;
 use crate::domain::keys::{KeyState, KeyUse, Keys, PublicKey, ThreadSecret};
 use crate::domain::thread::Thread;
 use crate::domain::transition::{ChainRow, STATE_DELTAS_MAX, StateContent, StateRow, Transition};
-use crate::store::StoreError;
 use crate::store::records::{event_alias, version_id};
+use crate::store::{LIST_ROWS_MAX, StoreError};
 
 /// A version that passed every check of its chain link.
 #[derive(Debug)]
@@ -200,6 +201,75 @@ impl Service {
         let (state, tree) = roll_forward(&secret, rows.into_iter().map(|row| row.record.content)).ok_or(BROKEN)?;
         if whole { Ok((state, tree, base)) } else { Err(BROKEN) }
     }
+}
+
+/// What lists show of states.
+impl Service {
+    /// The state that each of these transitions was asked for on, by the transition; at once, and as sealed rows have
+    /// them: nothing is committed to its root again.
+    pub(super) async fn states_before(
+        &self,
+        keys: &Keys,
+        transitions: impl Iterator<Item = &Transition>,
+    ) -> Result<HashMap<Digest, Value>> {
+        let mut states: HashMap<Digest, Value> = HashMap::new();
+        let mut asked: Vec<(Digest, ThreadId, u64)> = Vec::new();
+        for transition in transitions {
+            let statement = &transition.statement;
+            let known = statement.parent.and_then(|it| self.heads.get(&statement.thread, it));
+            match (known, statement.version.checked_sub(1)) {
+                (Some(head), _) => drop(states.insert(transition.digest, head.state.clone())),
+                (None, None) => drop(states.insert(transition.digest, Value::Object(Default::default()))),
+                (None, Some(version)) => asked.push((transition.digest, statement.thread.clone(), version)),
+            }
+        }
+        let mut rows: HashMap<String, StateContent> = HashMap::new();
+        self.fetch_states(keys, &mut rows, asked.iter().map(|(_, thread, at)| version_id(thread, *at))).await?;
+        let older = asked.iter().flat_map(|(_, thread, at)| match rows.get(&version_id(thread, *at)) {
+            Some(StateContent::Delta { base, .. }) if at.saturating_sub(*base) <= STATE_DELTAS_MAX => {
+                (*base..*at).map(|it| version_id(thread, it)).collect()
+            }
+            _ => Vec::new(),
+        });
+        let older: Vec<String> = older.collect();
+        self.fetch_states(keys, &mut rows, older.into_iter()).await?;
+        for (digest, thread, at) in asked {
+            states.insert(digest, rolled_forward(&rows, &thread, at).ok_or(BROKEN)?);
+        }
+        Ok(states)
+    }
+
+    async fn fetch_states(
+        &self,
+        keys: &Keys,
+        rows: &mut HashMap<String, StateContent>,
+        ids: impl Iterator<Item = String>,
+    ) -> Result<()> {
+        let ids: BTreeSet<String> = ids.filter(|it| !rows.contains_key(it)).collect();
+        let ids: Vec<String> = ids.into_iter().collect();
+        for chunk in ids.chunks(LIST_ROWS_MAX as usize) {
+            let found = self.reader(keys).get_many::<StateRow>(chunk).await?.into_iter();
+            rows.extend(found.map(|it| (version_id(&it.record.thread, it.record.version), it.record.content)));
+        }
+        Ok(())
+    }
+}
+
+/// A version's state out of its rows, without its tree.
+fn rolled_forward(rows: &HashMap<String, StateContent>, thread: &ThreadId, version: u64) -> Option<Value> {
+    let base = match rows.get(&version_id(thread, version))? {
+        StateContent::Full { .. } => version,
+        StateContent::Delta { base, .. } => *base,
+    };
+    let mut state = None;
+    for at in base..=version {
+        state = Some(match (rows.get(&version_id(thread, at))?, state) {
+            (StateContent::Full { state, .. }, None) => state.clone(),
+            (StateContent::Delta { delta, .. }, Some(before)) => delta.apply(&before).ok()?,
+            _ => return None,
+        });
+    }
+    state
 }
 
 /// The first content must be whole, the others differences. The result proves itself by its root.

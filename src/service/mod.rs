@@ -15,9 +15,11 @@ pub mod events;
 pub mod heads;
 pub mod history;
 pub mod holds;
+pub mod inbox;
 pub mod judging_again;
 pub mod key_events;
 pub mod known_receipts;
+pub(crate) mod labels;
 pub mod log;
 mod memory;
 pub mod passwords;
@@ -135,6 +137,7 @@ impl Service {
         let kept = KeptHolds::default();
         let service = Self { store, keyring, clock, settings, heads, policies, memory, issued, kept };
         service.settle_identity().await?;
+        service.settle_labels().await?;
         Ok(service)
     }
 

@@ -18,15 +18,14 @@ use crate::domain::keys::Keys;
 use crate::domain::policy::{
     HiddenValues, Hiding, NodePolicy, Policy, RedactedChange, RedactedLeaf, readable_leaves, redacted, shown_arguments,
 };
-use crate::domain::review::{CannotDecide, Hold, HoldState, Ineligible};
+use crate::domain::review::{CannotDecide, Hold, HoldState};
 use crate::domain::thread::{Status, Thread};
 use crate::domain::time::Timestamp;
 use crate::domain::tool::Tool;
 use crate::domain::transition::{ChainRow, Transition};
 use crate::domain::write::Write;
 use crate::store::record::Stored;
-use crate::store::records::{OPEN, event_alias, version_id};
-use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
+use crate::store::records::{event_alias, version_id};
 
 /// What one writer will read, if this is approved and written.
 #[derive(Clone, Debug)]
@@ -102,18 +101,6 @@ pub enum Arguments {
     },
     /// What is not hidden of it.
     Parts(Vec<RedactedLeaf>),
-}
-
-/// One line of the inbox.
-pub struct InboxItem {
-    /// The hold.
-    pub hold: Hold,
-    /// The change, redacted.
-    pub diff: Vec<RedactedChange>,
-    /// What is held.
-    pub transition: Transition,
-    /// Which stages the viewer may decide, or why none.
-    pub eligible: std::result::Result<Vec<u32>, Ineligible>,
 }
 
 impl Service {
@@ -236,66 +223,6 @@ impl Service {
         Ok(open((&before, &tree), (&after, &next), &View { hidden, wanted: &wanted }))
     }
 
-    /// Open holds by deadline, soonest first, as one viewer may see them.
-    pub async fn inbox(&self, viewer: &Account, after: Option<&Cursor>, limit: u32) -> Result<Vec<InboxItem>> {
-        let keys = self.keys()?;
-        let holds = self.reader(&keys).list::<Hold>(Filter::State(OPEN), after, limit).await?;
-        self.inbox_items(&keys, viewer, holds).await
-    }
-
-    /// The holds that ended last, latest first. Ended ones are kept by their deadline, and a deadline says when a
-    /// hold ended only in that it was before: so all are looked through whose deadline is not long past.
-    pub async fn recently_ended(&self, viewer: &Account, limit: usize) -> Result<Vec<InboxItem>> {
-        let keys = self.keys()?;
-        let mut after = Cursor { due: self.now().millis() - RECENT_MILLIS, id: String::new() };
-        let mut latest: Vec<(Timestamp, Stored<Hold>)> = Vec::new();
-        for _ in 0..RECENT_PAGES_MAX {
-            let page = self.reader(&keys).list::<Hold>(Filter::State("ended"), Some(&after), LIST_ROWS_MAX).await?;
-            let Some(last) = page.last() else { break };
-            after = Cursor { due: last.record.expires_at.millis(), id: last.record.id.to_string() };
-            let full = page.len() == LIST_ROWS_MAX as usize;
-            latest.extend(page.into_iter().filter_map(|it| Some((it.record.state.ended_at()?, it))));
-            latest.sort_by(|(a, one), (b, two)| (b, &two.record.id).cmp(&(a, &one.record.id)));
-            latest.truncate(limit);
-            if !full {
-                break;
-            }
-        }
-        self.inbox_items(&keys, viewer, latest.into_iter().map(|(_, hold)| hold).collect()).await
-    }
-
-    /// How many open holds and policies wait for the viewer, of at most `limit` holds with the nearest deadlines.
-    pub async fn waiting_for(&self, viewer: &Account, limit: u32) -> Result<usize> {
-        let (keys, now) = (self.keys()?, self.now());
-        let holds = self.reader(&keys).list::<Hold>(Filter::State(OPEN), None, limit).await?;
-        let amendments = self.amendments_open().await?;
-        let policies = amendments.iter().filter(|it| it.jury().eligible(viewer).is_ok()).count();
-        let reviews = holds.iter().filter(|it| it.record.is_open(now) && it.record.eligible(viewer).is_ok()).count();
-        Ok(reviews + policies)
-    }
-
-    /// The last reviews of a thread that led to nothing, newest first.
-    pub async fn reviews_in_vain(&self, thread: &ThreadId, viewer: &Account, limit: usize) -> Result<Vec<InboxItem>> {
-        let keys = self.keys()?;
-        let holds = self.reader(&keys).list::<Hold>(Filter::Owner(thread.as_str()), None, LIST_ROWS_MAX).await?;
-        let vain = |it: &Stored<Hold>| !matches!(it.record.state, HoldState::Open {} | HoldState::Approved { .. });
-        let vain = holds.into_iter().rev().filter(vain).take(limit).collect();
-        self.inbox_items(&keys, viewer, vain).await
-    }
-
-    async fn inbox_items(&self, keys: &Keys, viewer: &Account, holds: Vec<Stored<Hold>>) -> Result<Vec<InboxItem>> {
-        let mut items = Vec::with_capacity(holds.len());
-        for hold in holds {
-            let hold = hold.record;
-            let transition = self.transition(keys, hold.transition).await?.record;
-            let policy = self.policy(keys, hold.policy).await?;
-            let diff = self.redacted_diff(keys, &policy, &transition).await?;
-            let eligible = hold.eligible(viewer);
-            items.push(InboxItem { diff, hold, transition, eligible });
-        }
-        Ok(items)
-    }
-
     pub(super) async fn redacted_diff(
         &self,
         keys: &Keys,
@@ -330,12 +257,6 @@ impl Service {
         Ok(stored.map(|it| it.record))
     }
 }
-
-/// How far back "recently decided" reaches.
-const RECENT_MILLIS: i64 = 7 * 24 * 3600 * 1000;
-
-/// Pages of ended holds that are looked through: a hundred thousand in a week are more than people decide.
-const RECENT_PAGES_MAX: usize = 100;
 
 /// What each writer will read, and what of it changed since the last confirmed write.
 fn writer_views(hiding: &Hiding<'_>, (written, after): (&Value, &Value), policy: &Policy) -> Vec<WriterView> {

@@ -1,9 +1,12 @@
 //! A change: what a decision relied on and what it makes, applied wholly or not at all.
 
+use std::collections::BTreeSet;
+
 use crate::domain::keys::RowKey;
 use crate::domain::time::Timestamp;
 
 use super::StoreError;
+use super::label::{self, Label, Labelling};
 use super::record::{Known, Record, Stored};
 use super::row::{Facets, Row, Seal, Table};
 
@@ -81,6 +84,8 @@ pub struct Change {
     pub guards: Vec<Guard>,
     /// What is written.
     pub writes: Vec<RowWrite>,
+    /// What of the written rows' labels changes; in this order, after the rows.
+    pub labels: Vec<Labelling>,
 }
 
 /// Builds a change out of typed records.
@@ -109,10 +114,14 @@ impl Change {
     }
 }
 
+fn labels_of<R: Record>(record: &R) -> BTreeSet<Label> {
+    if R::TABLE.is_labelled() { record.labels().on(R::TABLE, &record.id()) } else { BTreeSet::new() }
+}
+
 impl<'k> Draft<'k> {
     /// An empty change, decided now.
     pub fn new(key: &'k RowKey, decided_at: Timestamp) -> Self {
-        let change = Change { decided_at, guards: Vec::new(), writes: Vec::new() };
+        let change = Change { decided_at, guards: Vec::new(), writes: Vec::new(), labels: Vec::new() };
         Self { key, drafted: Drafted { change, known: Vec::new() } }
     }
 
@@ -136,6 +145,7 @@ impl<'k> Draft<'k> {
         let row = record.seal(self.key, 1)?;
         self.drafted.known.extend(Known::of(&row, record));
         let seal = row.mac.clone();
+        self.drafted.change.labels.extend(label::between(&BTreeSet::new(), &labels_of(record)));
         self.drafted.change.writes.push(RowWrite::Insert(row));
         Ok(seal)
     }
@@ -146,12 +156,26 @@ impl<'k> Draft<'k> {
         let row = record.seal(self.key, stored.revision + 1)?;
         let moves = Moves::between(&stored.record.facets(), &row.facets);
         self.drafted.known.extend(Known::of(&row, record));
+        self.drafted.change.labels.extend(label::between(&labels_of(&stored.record), &labels_of(record)));
         self.drafted.change.writes.push(RowWrite::Replace { row, over: stored.seal.clone(), moves });
         Ok(())
     }
 
+    /// The record as it was read bears its labels, whatever was put on it before.
+    pub fn label<R: Record>(&mut self, stored: &Stored<R>) -> &mut Self {
+        self.drafted.change.labels.extend(label::between(&BTreeSet::new(), &labels_of(&stored.record)));
+        self.rely_on(stored)
+    }
+
+    /// One label, whatever row it is on.
+    pub fn set(&mut self, labelling: Labelling) -> &mut Self {
+        self.drafted.change.labels.push(labelling);
+        self
+    }
+
     /// The record goes.
     pub fn remove<R: Record>(&mut self, stored: &Stored<R>) -> &mut Self {
+        self.drafted.change.labels.extend(label::between(&labels_of(&stored.record), &BTreeSet::new()));
         self.drafted.change.writes.push(RowWrite::Remove {
             table: R::TABLE,
             id: stored.record.id(),

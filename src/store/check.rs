@@ -6,8 +6,9 @@ use std::time::Duration;
 use crate::domain::time::Timestamp;
 
 use super::change::{Change, Guard, RowWrite};
+use super::label::Labelling;
 use super::row::{Row, Seal, Table};
-use super::{CLOCK_SKEW_MILLIS_MAX, Cursor, Filter, LIST_ROWS_MAX, StoreError};
+use super::{CLOCK_SKEW_MILLIS_MAX, Cursor, Direction, Filter, LIST_ROWS_MAX, StoreError};
 
 /// An index entry of PostgreSQL is at most a third of a page; names are far below that, on both databases.
 pub const NAME_BYTES_MAX: usize = 1_024;
@@ -67,7 +68,7 @@ impl Change {
 
 /// Refuses, before anything is queued, what no database could apply or the two would take differently.
 pub(super) fn well_formed(change: &Change) -> Result<(), StoreError> {
-    if change.writes.len() + change.guards.len() > CHANGE_ROWS_MAX {
+    if change.writes.len() + change.guards.len() + change.labels.len() > CHANGE_ROWS_MAX {
         return Err(StoreError::Database(format!("a change of more than {CHANGE_ROWS_MAX} rows")));
     }
     let mut names = HashSet::with_capacity(change.writes.len());
@@ -78,6 +79,11 @@ pub(super) fn well_formed(change: &Change) -> Result<(), StoreError> {
         }
         if !write.row().is_none_or(can_be_kept) {
             return Err(StoreError::Database(format!("a row of {} is of a form that cannot be kept", table.name())));
+        }
+    }
+    for label in change.labels.iter().map(Labelling::label) {
+        if ![&label.kept_in, &label.word, &label.id].iter().all(|it| can_be_asked(it)) {
+            return Err(StoreError::Database("a label is of a form that cannot be kept".to_owned()));
         }
     }
     let mut aliases = HashSet::new();
@@ -120,6 +126,27 @@ pub(super) fn can_be_listed(table: Table, filter: Filter<'_>, after: Option<&Cur
 /// Where a list that goes backwards begins: before the cursor, or at its end; no moment is as late as that.
 pub(super) fn before(after: Option<&Cursor>) -> (i64, &str) {
     after.map_or((i64::MAX, ""), |cursor| (cursor.due, cursor.id.as_str()))
+}
+
+/// Where a list by a label begins: after the cursor, or before every row in that direction.
+pub(super) fn beginning(direction: Direction, after: Option<&Cursor>) -> (i64, &str) {
+    match direction {
+        Direction::Forward => after.map_or((i64::MIN, ""), |cursor| (cursor.due, cursor.id.as_str())),
+        Direction::Backward => before(after),
+    }
+}
+
+/// False for labels that nothing can bear; refuses tables that have none.
+pub(super) fn can_be_labelled(table: Table, word: &str, after: Option<&Cursor>) -> Result<bool, StoreError> {
+    if table.is_labelled() {
+        return Ok(can_be_asked(word) && after.is_none_or(|cursor| can_be_asked(&cursor.id)));
+    }
+    Err(StoreError::Database(format!("rows of {} bear no labels", table.name())))
+}
+
+/// The first text that comes after all those that begin so.
+pub(super) fn beyond(prefix: &str) -> String {
+    format!("{prefix}{}", char::MAX)
 }
 
 /// The same for the last of an owner.

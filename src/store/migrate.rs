@@ -23,9 +23,9 @@ macro_rules! migrations {
 }
 
 pub(super) const SQLITE: &[Migration] =
-    migrations!("sqlite": 1 "0001_tables", 2 "0002_rejections_by_moment", 3 "0003_amendments");
+    migrations!("sqlite": 1 "0001_tables", 2 "0002_rejections_by_moment", 3 "0003_amendments", 4 "0004_labels");
 pub(super) const POSTGRES: &[Migration] =
-    migrations!("postgres": 1 "0001_tables", 2 "0002_rejections_by_moment", 3 "0003_amendments");
+    migrations!("postgres": 1 "0001_tables", 2 "0002_rejections_by_moment", 3 "0003_amendments", 4 "0004_labels");
 
 /// Which migrations the database has had. Both databases take this text.
 pub(super) const CREATE_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_migrations \

@@ -9,6 +9,7 @@
 mod bell;
 pub mod change;
 mod check;
+pub mod label;
 mod migrate;
 pub mod postgres;
 mod queue;
@@ -23,6 +24,7 @@ use async_trait::async_trait;
 use crate::domain::time::Timestamp;
 
 use change::Change;
+use label::{Label, Labelled};
 use row::{Row, Table};
 
 /// Why the store did not do as asked. Nothing was changed, except perhaps where the database itself failed.
@@ -70,6 +72,15 @@ pub enum Filter<'a> {
     Latest,
 }
 
+/// Which way a list is gone through.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    /// The soonest due first.
+    Forward,
+    /// The last due first.
+    Backward,
+}
+
 /// Where a list goes on: after this row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor {
@@ -109,6 +120,26 @@ pub trait Store: Send + Sync {
         after: Option<&Cursor>,
         limit: u32,
     ) -> Result<Vec<Row>, StoreError>;
+
+    /// At most `limit` (and at most [`LIST_ROWS_MAX`]) rows that a label was put on, by the label's due moment and then
+    /// id, after the cursor in that direction. Refused unless [`Table::is_labelled`]. Labels are put and removed by
+    /// the change that writes their row. They bear no seal: the caller opens each row and asks whether the label is
+    /// one of its own. A label whose row is gone finds nothing.
+    async fn labelled(
+        &self,
+        table: Table,
+        word: &str,
+        direction: Direction,
+        after: Option<&Cursor>,
+        limit: u32,
+    ) -> Result<Vec<Labelled>, StoreError>;
+
+    /// At most `limit` (and at most [`LIST_ROWS_MAX`]) labels as they stand, in the order of table's name, word, due
+    /// moment and id, after that label: for an audit.
+    async fn labels(&self, after: Option<&Label>, limit: u32) -> Result<Vec<Label>, StoreError>;
+
+    /// The first rows, at most `limit` (and at most [`LIST_ROWS_MAX`]), whose alias begins so, in the order of aliases.
+    async fn by_alias_prefix(&self, table: Table, prefix: &str, limit: u32) -> Result<Vec<Row>, StoreError>;
 
     /// The last row of an owner, in the order of ids; where lists by owner exist.
     async fn last_of(&self, table: Table, owner: &str) -> Result<Option<Row>, StoreError>;

@@ -19,11 +19,12 @@ use crate::domain::time::Timestamp;
 
 use super::bell::Bell;
 use super::change::Change;
+use super::label::{Label, Labelled};
 pub use super::migrate::OpenError;
 use super::queue::{self, Queue};
 pub use super::queue::{Point, Probe};
 use super::row::{Row, Table};
-use super::{Cursor, Filter, SequencerLock, Store, StoreError, check};
+use super::{Cursor, Direction, Filter, SequencerLock, Store, StoreError, check};
 use connect::database;
 use reader::{By, Query, Reader};
 use writer::Writer;
@@ -116,6 +117,33 @@ impl Store for PostgresStore {
             return Ok(Vec::new());
         }
         self.rows(Query::list(table, filter, after, limit)).await
+    }
+
+    async fn labelled(
+        &self,
+        table: Table,
+        word: &str,
+        direction: Direction,
+        after: Option<&Cursor>,
+        limit: u32,
+    ) -> Result<Vec<Labelled>, StoreError> {
+        if !check::can_be_labelled(table, word, after)? {
+            return Ok(Vec::new());
+        }
+        let query = Query::labelled((table, word), direction, after, limit);
+        self.engine.run(reader::labelled(self.pool.clone(), query)).await?
+    }
+
+    async fn labels(&self, after: Option<&Label>, limit: u32) -> Result<Vec<Label>, StoreError> {
+        let query = Query::labels(after, limit);
+        self.engine.run(reader::labels(self.pool.clone(), query)).await?
+    }
+
+    async fn by_alias_prefix(&self, table: Table, prefix: &str, limit: u32) -> Result<Vec<Row>, StoreError> {
+        if !check::can_be_asked(prefix) {
+            return Ok(Vec::new());
+        }
+        self.rows(Query::by_alias_prefix(table, prefix, limit)).await
     }
 
     async fn last_of(&self, table: Table, owner: &str) -> Result<Option<Row>, StoreError> {

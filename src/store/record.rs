@@ -8,8 +8,9 @@ use serde::de::DeserializeOwned;
 
 use crate::domain::keys::RowKey;
 
+use super::label::Labels;
 use super::row::{Facets, Row, Seal, Table};
-use super::{Cursor, Filter, Store, StoreError};
+use super::{Cursor, Direction, Filter, Store, StoreError};
 
 /// What most rows' content fits into, so that writing it grows nothing.
 const BODY_BYTES: usize = 2 * 1024;
@@ -27,6 +28,11 @@ pub trait Record: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
 
     /// What it is looked up by; derived from the content, so that a row cannot say one thing and be found as another.
     fn facets(&self) -> Facets;
+
+    /// What people find it by; only where [`Table::is_labelled`].
+    fn labels(&self) -> Labels {
+        Labels::default()
+    }
 
     /// The content as a sealed row of that revision.
     fn seal(&self, key: &RowKey, revision: i64) -> Result<Row, StoreError> {
@@ -123,6 +129,42 @@ impl Reader<'_> {
     ) -> Result<Vec<Stored<R>>, StoreError> {
         let rows = self.store.list(R::TABLE, filter, after, limit).await?;
         rows.iter().map(|row| open(self.key, row)).collect()
+    }
+
+    /// At most `limit` records that bear the label, after the cursor in that direction, and where the list goes on: what
+    /// does not bear it is passed over.
+    pub async fn labelled<R: Record>(
+        &self,
+        word: &str,
+        direction: Direction,
+        after: Option<&Cursor>,
+        limit: u32,
+    ) -> Result<(Vec<Stored<R>>, Option<Cursor>), StoreError> {
+        let found = self.store.labelled(R::TABLE, word, direction, after, limit).await?;
+        let last = found.last().filter(|_| found.len() >= limit as usize);
+        let next = last.map(|it| Cursor { due: it.due, id: it.row.id.clone() });
+        let mut records = Vec::with_capacity(found.len());
+        for it in &found {
+            let stored = open::<R>(self.key, &it.row)?;
+            if stored.record.labels().bear(word, it.due) {
+                records.push(stored);
+            } else {
+                tracing::error!(
+                    table = R::TABLE.name(),
+                    id = it.row.id,
+                    word,
+                    "a label is not the row's own; run an audit"
+                );
+            }
+        }
+        Ok((records, next))
+    }
+
+    /// The first records whose alias begins so.
+    pub async fn by_alias_prefix<R: Record>(&self, prefix: &str, limit: u32) -> Result<Vec<Stored<R>>, StoreError> {
+        let rows = self.store.by_alias_prefix(R::TABLE, prefix, limit).await?;
+        let begins = |row: &Row| row.facets.alias.as_ref().is_some_and(|it| it.starts_with(prefix));
+        rows.iter().map(|row| self.named(row, begins)).collect()
     }
 
     /// The last record of an owner.

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::label::Labels;
 use super::record::Record;
 use super::row::{Facets, Table};
 use crate::domain::account::{Account, OneTimeLink, Session, Token};
@@ -196,6 +197,10 @@ impl Record for Hold {
             state: state.to_owned(),
             due: self.expires_at.millis(),
         }
+    }
+    fn labels(&self) -> Labels {
+        let due = self.state.ended_at().unwrap_or(self.expires_at).millis();
+        Labels { due, words: self.searched_by().iter().map(ToString::to_string).collect() }
     }
 }
 

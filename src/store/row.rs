@@ -87,6 +87,12 @@ impl Table {
     pub const fn is_listed_by_moment(self) -> bool {
         matches!(self, Self::Rejections)
     }
+
+    /// Whether the rows bear labels: what people search by several things at once. Each label is one more entry to
+    /// write with its row.
+    pub const fn is_labelled(self) -> bool {
+        matches!(self, Self::Holds)
+    }
 }
 
 /// What a row is looked up by, besides its id.

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use super::Direction;
 use super::row::Table;
 
 /// Every column, in the order in which rows are decoded and written.
@@ -14,6 +15,72 @@ pub(super) enum Dialect {
     Sqlite,
     /// `$1`
     Postgres,
+}
+
+impl Dialect {
+    fn spelled(self, text: impl Into<String>) -> String {
+        match self {
+            Self::Sqlite => text.into(),
+            Self::Postgres => text.into().replace('?', "$"),
+        }
+    }
+}
+
+/// A label is there afterwards.
+const PUT_LABEL: &str = "INSERT INTO labels (kept_in, label, due, id) VALUES (?1, ?2, ?3, ?4) \
+     ON CONFLICT (kept_in, label, due, id) DO NOTHING";
+
+/// A label is gone afterwards.
+const REMOVE_LABEL: &str = "DELETE FROM labels WHERE kept_in = ?1 AND label = ?2 AND due = ?3 AND id = ?4";
+
+/// Labels after one, in order.
+const LIST_LABELS: &str = "SELECT kept_in, label, due, id FROM labels \
+     WHERE (kept_in, label, due, id) > (?1, ?2, ?3, ?4) ORDER BY kept_in, label, due, id LIMIT ?5";
+
+/// The statements about labels themselves.
+#[derive(Debug)]
+pub(super) struct LabelTexts {
+    pub(super) put: String,
+    pub(super) remove: String,
+    pub(super) list: String,
+}
+
+impl LabelTexts {
+    /// In that database's spelling, made once.
+    pub(super) fn of(dialect: Dialect) -> &'static Self {
+        static SQLITE: LazyLock<LabelTexts> = LazyLock::new(|| LabelTexts::new(Dialect::Sqlite));
+        static POSTGRES: LazyLock<LabelTexts> = LazyLock::new(|| LabelTexts::new(Dialect::Postgres));
+        match dialect {
+            Dialect::Sqlite => &SQLITE,
+            Dialect::Postgres => &POSTGRES,
+        }
+    }
+
+    fn new(dialect: Dialect) -> Self {
+        let [put, remove, list] = [PUT_LABEL, REMOVE_LABEL, LIST_LABELS].map(|it| dialect.spelled(it));
+        Self { put, remove, list }
+    }
+}
+
+/// Labels are gone through, and for each its row is fetched, whatever a planner thinks of how many there are: what
+/// is cut off by the limit must not be looked at. A label without its row takes no place on the page.
+fn labelled(dialect: Dialect, table: Table, direction: Direction) -> String {
+    let (than, order) = match direction {
+        Direction::Forward => (">", "labels.due, labels.id"),
+        Direction::Backward => ("<", "labels.due DESC, labels.id DESC"),
+    };
+    let name = table.name();
+    let join = match dialect {
+        Dialect::Sqlite => format!("CROSS JOIN {name} AS kept ON kept.id = labels.id"),
+        Dialect::Postgres => {
+            format!("CROSS JOIN LATERAL (SELECT {COLUMNS} FROM {name} WHERE {name}.id = labels.id OFFSET 0) AS kept")
+        }
+    };
+    let columns = COLUMNS.split(", ").map(|it| format!("kept.{it}")).collect::<Vec<_>>().join(", ");
+    dialect.spelled(format!(
+        "SELECT {columns}, labels.due FROM labels {join} WHERE labels.kept_in = '{name}' AND labels.label = ?1 \
+         AND (labels.due, labels.id) {than} (?2, ?3) ORDER BY {order} LIMIT ?4"
+    ))
 }
 
 /// The reads of one table, the same on both databases. Each takes a limit last; before it the cursor, which
@@ -31,20 +98,20 @@ pub(super) struct Reads {
     pub(super) list_due: String,
     /// The whole table backwards by due moment, before a due moment and id.
     pub(super) list_latest: String,
+    /// Those that a label was put on, after a due moment and id; each row with the label's due moment behind it.
+    pub(super) labelled: String,
+    /// The same backwards.
+    pub(super) labelled_backward: String,
+    /// From an alias on, up to another.
+    pub(super) alias_prefix: String,
     /// The last of an owner; no cursor, no limit.
     pub(super) last_of: String,
 }
 
 impl Reads {
     fn new(dialect: Dialect, table: Table) -> Self {
-        let table = table.name();
-        let select = |rest: &str| {
-            let text = format!("SELECT {COLUMNS} FROM {table} WHERE {rest}");
-            match dialect {
-                Dialect::Sqlite => text,
-                Dialect::Postgres => text.replace('?', "$"),
-            }
-        };
+        let name = table.name();
+        let select = |rest: &str| dialect.spelled(format!("SELECT {COLUMNS} FROM {name} WHERE {rest}"));
         Self {
             list_all: select("id > ?1 ORDER BY id LIMIT ?2"),
             // Not `owner = ?1`: PostgreSQL then knows that the order is that of ids, and where it believes
@@ -55,6 +122,9 @@ impl Reads {
                 "state = ?1 AND state <> '' AND due <= ?2 AND (due, id) > (?3, ?4) ORDER BY due, id LIMIT ?5",
             ),
             list_latest: select("(due, id) < (?1, ?2) ORDER BY due DESC, id DESC LIMIT ?3"),
+            labelled: labelled(dialect, table, Direction::Forward),
+            labelled_backward: labelled(dialect, table, Direction::Backward),
+            alias_prefix: select("alias >= ?1 AND alias < ?2 ORDER BY alias LIMIT ?3"),
             last_of: select("owner >= ?1 AND owner <= ?1 AND owner <> '' ORDER BY owner DESC, id DESC LIMIT 1"),
         }
     }

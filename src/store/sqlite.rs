@@ -18,10 +18,11 @@ use crate::domain::time::Timestamp;
 
 use super::bell::Bell;
 use super::change::Change;
+use super::label::{Label, Labelled};
 pub use super::migrate::OpenError;
 pub use super::queue::{Point, Probe};
 use super::row::{Facets, Row, Table};
-use super::{Cursor, Filter, SequencerLock, Store, StoreError, check, migrate};
+use super::{Cursor, Direction, Filter, SequencerLock, Store, StoreError, check, migrate};
 use keeper::Keeper;
 use readers::Readers;
 use writer::{Desk, Writer};
@@ -120,6 +121,25 @@ impl Store for SqliteStore {
         limit: u32,
     ) -> Result<Vec<Row>, StoreError> {
         self.readers.list(table, filter, after, limit)
+    }
+
+    async fn labelled(
+        &self,
+        table: Table,
+        word: &str,
+        direction: Direction,
+        after: Option<&Cursor>,
+        limit: u32,
+    ) -> Result<Vec<Labelled>, StoreError> {
+        self.readers.labelled((table, word), direction, after, limit)
+    }
+
+    async fn labels(&self, after: Option<&Label>, limit: u32) -> Result<Vec<Label>, StoreError> {
+        self.readers.labels(after, limit)
+    }
+
+    async fn by_alias_prefix(&self, table: Table, prefix: &str, limit: u32) -> Result<Vec<Row>, StoreError> {
+        self.readers.by_alias_prefix(table, prefix, limit)
     }
 
     async fn last_of(&self, table: Table, owner: &str) -> Result<Option<Row>, StoreError> {

@@ -5,6 +5,7 @@ mod attacks;
 #[path = "../support/gateway.rs"]
 mod gateway;
 mod halts;
+mod inbox;
 mod limits;
 mod observing;
 mod oracles;

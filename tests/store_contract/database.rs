@@ -183,7 +183,7 @@ pub fn next(row: &Row, body: &str) -> Row {
 }
 
 pub fn change(guards: Vec<Guard>, writes: Vec<RowWrite>) -> Change {
-    Change { decided_at: now(), guards, writes }
+    Change { decided_at: now(), guards, writes, labels: Vec::new() }
 }
 
 pub fn insert(rows: &[&Row]) -> Change {

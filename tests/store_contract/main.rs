@@ -6,6 +6,7 @@ mod clocks;
 mod commits;
 mod database;
 mod groups;
+mod labels;
 mod opening;
 mod overload;
 mod postgres_only;
@@ -87,6 +88,15 @@ promises! {
         names_that_cannot_be_are_not_found,
         a_list_that_no_index_serves_is_refused,
         lists_of_the_latest_go_backwards_and_page,
+    }
+    labels: {
+        lists_by_a_label_are_in_order_either_way_and_page,
+        a_row_is_found_whole_with_the_moment_of_its_label,
+        labels_come_and_go_with_their_change_or_not_at_all,
+        a_label_without_its_row_takes_no_place_on_a_page,
+        labels_are_told_whole_and_in_order,
+        rows_are_found_by_the_beginning_of_their_alias,
+        where_there_are_no_labels_none_is_looked_for,
     }
     seals: {
         a_row_edited_in_any_column_is_unsealed,

@@ -1,8 +1,10 @@
 //! What only a server promises.
 
+use countersign::store::change::Change;
+use countersign::store::label::{Label, Labelling};
 use countersign::store::postgres::{OpenError, PostgresOptions, PostgresStore};
 use countersign::store::row::Table;
-use countersign::store::{Filter, StoreError};
+use countersign::store::{Direction, Filter, StoreError};
 
 use crate::database::{Database, insert, row};
 
@@ -38,6 +40,12 @@ async fn every_read_goes_through_an_index() {
         store.get_by_alias(*table, "x").await.unwrap();
         store.get_many(*table, &["x".to_owned()]).await.unwrap();
         store.list(*table, Filter::All, None, 10).await.unwrap();
+        store.by_alias_prefix(*table, "x", 10).await.unwrap();
+        for direction in [Direction::Forward, Direction::Backward] {
+            if table.is_labelled() {
+                store.labelled(*table, "x", direction, None, 10).await.unwrap();
+            }
+        }
         if !table.is_listed_by_facets() {
             continue;
         }
@@ -47,6 +55,10 @@ async fn every_read_goes_through_an_index() {
             store.list(*table, filter, None, 10).await.unwrap();
         }
     }
+    store.labels(None, 10).await.unwrap();
+    let label = |it| Label { kept_in: "holds".to_owned(), word: "x".to_owned(), due: 0, id: it };
+    let labels = vec![Labelling::Put(label("a".to_owned())), Labelling::Remove(label("b".to_owned()))];
+    store.commit(Change { labels, ..insert(&[]) }).await.unwrap();
     // Sessions count when they end.
     drop(store);
     let others = "SELECT pid::text FROM pg_stat_activity WHERE datname = current_database() \

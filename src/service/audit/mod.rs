@@ -12,6 +12,7 @@ mod events;
 mod gate;
 mod halts;
 mod holds;
+mod labels;
 mod load;
 mod story;
 mod votes;
@@ -102,6 +103,7 @@ async fn look(
         audit.check_thread(thread, &own, &story);
     }
     audit.check_strays();
+    audit.check_labels(store).await?;
     let Audit { mut findings, versions, .. } = audit;
     findings.sort();
     findings.dedup();

@@ -7,8 +7,9 @@ use tokio_postgres::types::ToSql;
 use super::super::StoreError;
 use super::super::change::{Change, Guard, RowWrite};
 use super::super::check::Standing;
+use super::super::label::{Label, Labelling};
 use super::super::row::{Row, Seal, Table};
-use super::super::sql::Grouped;
+use super::super::sql::{Dialect, Grouped, LabelTexts};
 
 /// How a row is locked. In this order: of two wishes the greater is granted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -198,6 +199,16 @@ impl Writing<'_> {
     }
 }
 
+/// What the changes do to labels, in their order: two of a group may be about labels of one row.
+pub(super) fn labellings<'c>(changes: impl Iterator<Item = &'c Change>) -> Vec<(&'static str, &'c Label)> {
+    let texts = LabelTexts::of(Dialect::Postgres);
+    let text = |it: &Labelling| match it {
+        Labelling::Put(_) => texts.put.as_str(),
+        Labelling::Remove(_) => texts.remove.as_str(),
+    };
+    changes.flat_map(|change| &change.labels).map(|it| (text(it), it.label())).collect()
+}
+
 /// The statements that write what the changes do, in the order of tables and ids.
 pub(super) fn writings<'c>(changes: impl Iterator<Item = &'c Change>) -> Vec<Writing<'c>> {
     let mut ordered: BTreeMap<(Table, Verb, &str), &RowWrite> = BTreeMap::new();
@@ -246,7 +257,8 @@ mod tests {
         });
         let insert = inserted.iter().map(|id| RowWrite::Insert(row(Table::Threads, id)));
         let guards = relied.iter().map(guard).collect();
-        Change { decided_at: Timestamp::default(), guards, writes: replace.chain(insert).collect() }
+        let writes = replace.chain(insert).collect();
+        Change { decided_at: Timestamp::default(), guards, writes, labels: Vec::new() }
     }
 
     fn told(changes: &[Change]) -> Vec<(Strength, String)> {

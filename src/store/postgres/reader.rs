@@ -11,10 +11,11 @@ use tokio::time::timeout;
 use tokio_postgres::Error;
 use tokio_postgres::types::ToSql;
 
-use super::super::check::{before, can_be_asked};
+use super::super::check::{before, beginning, beyond, can_be_asked};
+use super::super::label::{Label, Labelled};
 use super::super::row::{Facets, Row, Table};
-use super::super::sql::{Dialect, Grouped, Reads};
-use super::super::{Cursor, Filter, LIST_ROWS_MAX, StoreError, queue};
+use super::super::sql::{Dialect, Grouped, LabelTexts, Reads};
+use super::super::{Cursor, Direction, Filter, LIST_ROWS_MAX, StoreError, queue};
 use super::connect::{ANSWER_PATIENCE, Lease, database, is_lost, silent};
 use crate::domain::time::Timestamp;
 
@@ -88,7 +89,7 @@ async fn fetch_all(pool: Pool, asks: Arc<Mutex<mpsc::Receiver<Ask>>>) {
             names.dedup();
             Query::by_names(*table, *by, names)
         });
-        let fetched = run(&pool, queries.collect()).await;
+        let fetched = run(&pool, queries.collect(), decode).await;
         match fetched {
             Ok(fetched) => kinds.into_iter().zip(fetched).for_each(|(((_, by), asks), rows)| answer(by, asks, rows)),
             Err(error) => kinds.into_values().flatten().for_each(|ask| {
@@ -144,6 +145,35 @@ impl Query {
         Self::new(table, &Reads::of(Dialect::Postgres, table).last_of).with(owner.to_owned())
     }
 
+    pub(super) fn labelled(
+        (table, word): (Table, &str),
+        direction: Direction,
+        after: Option<&Cursor>,
+        limit: u32,
+    ) -> Self {
+        let reads = Reads::of(Dialect::Postgres, table);
+        let text = match direction {
+            Direction::Forward => &reads.labelled,
+            Direction::Backward => &reads.labelled_backward,
+        };
+        let (due, id) = beginning(direction, after);
+        let query = Self::new(table, text).with(word.to_owned()).with(due).with(id.to_owned());
+        query.with(i64::from(limit.min(LIST_ROWS_MAX)))
+    }
+
+    pub(super) fn labels(after: Option<&Label>, limit: u32) -> Self {
+        let after = after.cloned().unwrap_or_else(Label::first);
+        // Whatever the table: labels of all of them are read alike.
+        let query = Self::new(Table::Holds, &LabelTexts::of(Dialect::Postgres).list);
+        let query = query.with(after.kept_in).with(after.word).with(after.due).with(after.id);
+        query.with(i64::from(limit.min(LIST_ROWS_MAX)))
+    }
+
+    pub(super) fn by_alias_prefix(table: Table, prefix: &str, limit: u32) -> Self {
+        let query = Self::new(table, &Reads::of(Dialect::Postgres, table).alias_prefix);
+        query.with(prefix.to_owned()).with(beyond(prefix)).with(i64::from(limit.min(LIST_ROWS_MAX)))
+    }
+
     pub(super) fn list(table: Table, filter: Filter<'_>, after: Option<&Cursor>, limit: u32) -> Self {
         let reads = Reads::of(Dialect::Postgres, table);
         let (due, id) = after.map_or((i64::MIN, String::new()), |cursor| (cursor.due, cursor.id.clone()));
@@ -166,8 +196,25 @@ impl Query {
 
 /// The rows of one query.
 pub(super) async fn rows(pool: Pool, query: Query) -> Result<Vec<Row>, StoreError> {
-    Ok(run(&pool, vec![query]).await?.pop().unwrap_or_default())
+    Ok(run(&pool, vec![query], decode).await?.pop().unwrap_or_default())
 }
+
+/// The rows of one query by a label, each with the label's due moment.
+pub(super) async fn labelled(pool: Pool, query: Query) -> Result<Vec<Labelled>, StoreError> {
+    let labelled: Decode<Labelled> = |table, row| Ok(Labelled { due: row.try_get(9)?, row: decode(table, row)? });
+    Ok(run(&pool, vec![query], labelled).await?.pop().unwrap_or_default())
+}
+
+/// Labels themselves.
+pub(super) async fn labels(pool: Pool, query: Query) -> Result<Vec<Label>, StoreError> {
+    let label: Decode<Label> = |_, row| {
+        Ok(Label { kept_in: row.try_get(0)?, word: row.try_get(1)?, due: row.try_get(2)?, id: row.try_get(3)? })
+    };
+    Ok(run(&pool, vec![query], label).await?.pop().unwrap_or_default())
+}
+
+/// How an answer's row is read.
+type Decode<T> = fn(Table, &tokio_postgres::Row) -> Result<T, Error>;
 
 /// The time by the database's clock.
 pub(super) async fn now(pool: Pool) -> Result<Timestamp, StoreError> {
@@ -183,26 +230,30 @@ pub(super) const NOW: &str = "SELECT floor(extract(epoch FROM clock_timestamp())
 
 /// Runs the queries, all sent before the first is answered. A connection that turns out to be gone is no
 /// reason to fail: the next is tried once.
-async fn run(pool: &Pool, queries: Vec<Query>) -> Result<Vec<Vec<Row>>, StoreError> {
+async fn run<T>(pool: &Pool, queries: Vec<Query>, decode: Decode<T>) -> Result<Vec<Vec<T>>, StoreError> {
     let work = async {
-        match run_once(pool, &queries).await? {
-            Err(error) if is_lost(&error) => run_once(pool, &queries).await?.map_err(|error| database(&error)),
+        match run_once(pool, &queries, decode).await? {
+            Err(error) if is_lost(&error) => run_once(pool, &queries, decode).await?.map_err(|error| database(&error)),
             done => done.map_err(|error| database(&error)),
         }
     };
     timeout(ANSWER_PATIENCE, work).await.unwrap_or_else(|_| Err(silent()))
 }
 
-async fn run_once(pool: &Pool, queries: &[Query]) -> Result<Result<Vec<Vec<Row>>, Error>, StoreError> {
+async fn run_once<T>(
+    pool: &Pool,
+    queries: &[Query],
+    decode: Decode<T>,
+) -> Result<Result<Vec<Vec<T>>, Error>, StoreError> {
     let client = Lease::take(pool).await?;
-    let done = run_on(&client, queries).await;
+    let done = run_on(&client, queries, decode).await;
     if done.is_ok() {
         client.give_back();
     }
     Ok(done)
 }
 
-async fn run_on(client: &Object, queries: &[Query]) -> Result<Vec<Vec<Row>>, Error> {
+async fn run_on<T>(client: &Object, queries: &[Query], decode: Decode<T>) -> Result<Vec<Vec<T>>, Error> {
     let mut prepared = Vec::with_capacity(queries.len());
     for query in queries {
         let parameters: Vec<&(dyn ToSql + Sync)> =
@@ -214,7 +265,7 @@ async fn run_on(client: &Object, queries: &[Query]) -> Result<Vec<Vec<Row>>, Err
     let decoded = answers
         .iter()
         .zip(queries)
-        .map(|(rows, query)| rows.iter().map(|row| decode(query.table, row)).collect::<Result<Vec<Row>, Error>>());
+        .map(|(rows, query)| rows.iter().map(|row| decode(query.table, row)).collect::<Result<Vec<T>, Error>>());
     decoded.collect()
 }
 

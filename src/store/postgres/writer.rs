@@ -177,11 +177,26 @@ impl Writer {
             prepared.push((client.prepare_cached(writing.text()).await?, writing.parameters()));
         }
         let counts = try_join_all(prepared.iter().map(|(text, values)| client.execute(text, values))).await?;
+        let accepted = group.iter().zip(&outcomes).filter(|(_, verdict)| verdict.is_ok());
+        write_labels(client, accepted.map(|(job, _)| &job.change)).await?;
         match writings.iter().zip(counts).find(|(writing, count)| writing.count() != *count) {
             Some((writing, _)) => Err(Trouble::Miscounted(writing.table)),
             None => Ok(outcomes),
         }
     }
+}
+
+/// Puts and removes labels, one statement each and all sent before the first is answered: only rows that people search
+/// bear any.
+async fn write_labels<'c>(client: &Object, changes: impl Iterator<Item = &'c Change>) -> Result<(), Error> {
+    let labellings = group::labellings(changes);
+    let mut prepared = Vec::with_capacity(labellings.len());
+    for (text, label) in labellings {
+        prepared.push((client.prepare_cached(text).await?, label));
+    }
+    let sent =
+        prepared.iter().map(async |(text, it)| client.execute(text, &[&it.kept_in, &it.word, &it.due, &it.id]).await);
+    try_join_all(sent).await.map(drop)
 }
 
 /// Begins, locks all rows of the group, and looks at them and at the clock: one round trip.

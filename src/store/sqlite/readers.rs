@@ -6,10 +6,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, ToSql};
 
-use super::super::check::{before, can_be_asked, can_be_listed, can_have_last, few_enough};
+use super::super::check::{
+    before, beginning, beyond, can_be_asked, can_be_labelled, can_be_listed, can_have_last, few_enough,
+};
+use super::super::label::{Label, Labelled};
 use super::super::row::{Row, Table};
-use super::super::sql::{Dialect, Reads, Single};
-use super::super::{Cursor, Filter, LIST_ROWS_MAX, StoreError};
+use super::super::sql::{Dialect, LabelTexts, Reads, Single};
+use super::super::{Cursor, Direction, Filter, LIST_ROWS_MAX, StoreError};
 use super::{connect, database, decode};
 
 /// More would only share the same cores.
@@ -84,6 +87,51 @@ impl Readers {
         }
     }
 
+    pub(super) fn labelled(
+        &self,
+        (table, word): (Table, &str),
+        direction: Direction,
+        after: Option<&Cursor>,
+        limit: u32,
+    ) -> Result<Vec<Labelled>, StoreError> {
+        if !can_be_labelled(table, word, after)? {
+            return Ok(Vec::new());
+        }
+        let reads = Reads::of(Dialect::Sqlite, table);
+        let text = match direction {
+            Direction::Forward => &reads.labelled,
+            Direction::Backward => &reads.labelled_backward,
+        };
+        let (due, id) = beginning(direction, after);
+        let parameters: [&dyn ToSql; 4] = [&word, &due, &id, &limit.min(LIST_ROWS_MAX)];
+        let connection = self.connection();
+        let mut statement = connection.prepare_cached(text).map_err(database)?;
+        let labelled = |row: &rusqlite::Row<'_>| Ok(Labelled { due: row.get(9)?, row: decode(table, row)? });
+        let rows = statement.query_map(parameters, labelled).map_err(database)?;
+        rows.collect::<rusqlite::Result<_>>().map_err(database)
+    }
+
+    pub(super) fn labels(&self, after: Option<&Label>, limit: u32) -> Result<Vec<Label>, StoreError> {
+        let start = Label::first();
+        let after = after.unwrap_or(&start);
+        let connection = self.connection();
+        let mut statement = connection.prepare_cached(&LabelTexts::of(Dialect::Sqlite).list).map_err(database)?;
+        let label = |row: &rusqlite::Row<'_>| {
+            Ok(Label { kept_in: row.get(0)?, word: row.get(1)?, due: row.get(2)?, id: row.get(3)? })
+        };
+        let parameters = (&after.kept_in, &after.word, after.due, &after.id, limit.min(LIST_ROWS_MAX));
+        let rows = statement.query_map(parameters, label).map_err(database)?;
+        rows.collect::<rusqlite::Result<_>>().map_err(database)
+    }
+
+    pub(super) fn by_alias_prefix(&self, table: Table, prefix: &str, limit: u32) -> Result<Vec<Row>, StoreError> {
+        if !can_be_asked(prefix) {
+            return Ok(Vec::new());
+        }
+        let text = &Reads::of(Dialect::Sqlite, table).alias_prefix;
+        self.many(table, text, &[&prefix, &beyond(prefix), &limit.min(LIST_ROWS_MAX)])
+    }
+
     fn one(&self, table: Table, text: &str, name: &str) -> Result<Option<Row>, StoreError> {
         if !can_be_asked(name) {
             return Ok(None);
@@ -132,10 +180,27 @@ mod tests {
     fn every_statement_on_every_table_goes_through_an_index_and_sorts_nothing() {
         let connection = Connection::open_in_memory().unwrap();
         migrate::SQLITE.iter().for_each(|it| connection.execute_batch(it.sql).unwrap());
+        let labels = LabelTexts::of(Dialect::Sqlite);
+        for text in [&labels.remove, &labels.list] {
+            let plan = plan(&connection, text);
+            assert!(plan.starts_with("SEARCH labels USING PRIMARY KEY") && !plan.contains("TEMP B-TREE"), "{plan}");
+        }
         for table in Table::ALL {
             let (reads, single) = (Reads::of(Dialect::Sqlite, *table), Single::of(*table));
             let mut texts = vec![&reads.list_all, &single.get, &single.get_by_alias, &single.seal, &single.holder];
-            texts.extend([&single.update, &single.delete]);
+            texts.extend([&single.update, &single.delete, &reads.alias_prefix]);
+            if table.is_labelled() {
+                for text in [&reads.labelled, &reads.labelled_backward] {
+                    let plan = plan(&connection, text);
+                    let expected = format!(
+                        "SEARCH labels USING PRIMARY KEY (kept_in=? AND label=? AND (due,id){}(?,?)); \
+                         SEARCH kept USING INDEX sqlite_autoindex_{}_1 (id=?)",
+                        if text == &reads.labelled { ">" } else { "<" },
+                        table.name(),
+                    );
+                    assert_eq!(plan, expected);
+                }
+            }
             if table.is_listed_by_facets() {
                 texts.extend([&reads.list_owner, &reads.list_state, &reads.list_due, &reads.last_of]);
                 assert!(plan(&connection, &reads.list_due).contains(&format!("{}_state", table.name())));

@@ -13,9 +13,10 @@ use super::super::StoreError;
 use super::super::bell::Bell;
 use super::super::change::{Change, Moves, RowWrite};
 use super::super::check::{self, Moment, Standing};
+use super::super::label::Labelling;
 use super::super::queue::{self, Job, Outcomes, Point, Probe, Queue};
 use super::super::row::{Row, Seal, Table};
-use super::super::sql::Single;
+use super::super::sql::{Dialect, LabelTexts, Single};
 use super::database;
 use super::keeper::Signal;
 use crate::clock::{Clock as _, ClockOffset, SystemClock};
@@ -128,6 +129,8 @@ impl Desk {
             if verdict.is_ok() {
                 let mut writes = job.change.writes.iter();
                 writes.try_for_each(|it| write(&transaction, it)).map_err(Failure::InOne)?;
+                let mut labels = job.change.labels.iter();
+                labels.try_for_each(|it| label(&transaction, it)).map_err(Failure::InOne)?;
                 standing.wrote(&job.change);
             }
             outcomes.push(verdict);
@@ -203,6 +206,18 @@ fn write(transaction: &Transaction<'_>, write: &RowWrite) -> Result<(), StoreErr
     }
 }
 
+/// Puts or removes one label. It may have been there before, or not.
+fn label(transaction: &Transaction<'_>, labelling: &Labelling) -> Result<(), StoreError> {
+    let texts = LabelTexts::of(Dialect::Sqlite);
+    let text = match labelling {
+        Labelling::Put(_) => &texts.put,
+        Labelling::Remove(_) => &texts.remove,
+    };
+    let it = labelling.label();
+    let mut statement = transaction.prepare_cached(text).map_err(database)?;
+    statement.execute((&it.kept_in, &it.word, it.due, &it.id)).map(drop).map_err(database)
+}
+
 fn put(transaction: &Transaction<'_>, text: &str, row: &Row, over: Option<&Seal>) -> rusqlite::Result<usize> {
     let facets = &row.facets;
     let mut statement = transaction.prepare_cached(text)?;
@@ -225,9 +240,12 @@ fn put(transaction: &Transaction<'_>, text: &str, row: &Row, over: Option<&Seal>
 fn size(change: &Change) -> usize {
     /// Besides the body: names, seal, and its share of the index pages.
     const ROW_BYTES: usize = 1_024;
+    /// A label's, with its share of the pages.
+    const LABEL_BYTES: usize = 256;
     let body = |write: &RowWrite| match write {
         RowWrite::Insert(row) | RowWrite::Replace { row, .. } => row.body.len(),
         RowWrite::Remove { .. } => 0,
     };
-    change.writes.iter().map(|write| body(write) + ROW_BYTES).sum()
+    let labels: usize = change.labels.iter().map(|_| LABEL_BYTES).sum();
+    labels + change.writes.iter().map(|write| body(write) + ROW_BYTES).sum::<usize>()
 }

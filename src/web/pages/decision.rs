@@ -19,6 +19,7 @@ use crate::domain::chain::hash::Digest;
 use crate::domain::review::{Ballot, Bench, BrowserCheck, Tally, Ticked, Verdict, VoteRefused};
 use crate::domain::thread::Status;
 use crate::service::error::{Error, Result};
+use crate::service::inbox::Waiting;
 use crate::service::review_page::ReviewFacts;
 use crate::service::votes::Voted;
 use crate::web::app::App;
@@ -134,7 +135,7 @@ impl Asked<'_> {
             Verdict::Deny => Button::Deny,
         };
         let page = ConfirmPage {
-            shell: self.visitor.shell(0, None),
+            shell: self.visitor.shell(Waiting::Exactly(0), None),
             review_url: format!("/reviews/{}", hold.id),
             action: format!("/reviews/{}/decision", hold.id),
             csrf: self.visitor.0.csrf.clone(),

@@ -1,23 +1,31 @@
-//! `GET /`: what waits, and what was decided lately.
+//! `GET /`: what waits, what was decided lately, and what is searched for.
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
+use serde::Deserialize;
 
 use super::failure::Failure;
-use super::parts::{deciders, ending, headline, html, is_protected, lines, moment, place, urgency, why_not};
+use super::local::encoded;
+use super::parts::{SOON, deciders, ending, headline, html, is_protected, lines, moment, place, urgency, why_not};
 use super::policies;
-use super::view::inbox::{Badge, DecidedRow, InboxPage, More, Votes, WaitingRow};
-use super::view::text::{Line, Path};
+use super::view::inbox::{Badge, Choice, DecidedRow, InboxPage, Mark, Scope, SearchForm, Show, Tab, Votes, WaitingRow};
+use super::view::text::{Line, Path, Prose};
 use super::visitor::Visitor;
-use crate::domain::review::{Hold, Ineligible, Verdict};
+use crate::domain::account::Account;
+use crate::domain::id::{FlowId, ThreadId};
+use crate::domain::review::{Hold, Ineligible, SearchKey, Verdict};
 use crate::domain::time::Timestamp;
+use crate::service::Service;
 use crate::service::error::{Error, Result};
-use crate::service::review_page::InboxItem;
+use crate::service::inbox::{DIGEST_DIGITS_MIN, Found, InboxItem, Part, Place, Search, Wanted, Which};
 use crate::web::app::App;
 
-/// More than anybody decides in a sitting.
+/// What a title counts to; more than anybody decides in a sitting.
 pub const WAITING_MAX: u32 = 100;
+
+/// Reviews on one page.
+const ROWS_MAX: usize = 50;
 
 /// Enough to find what was decided a moment ago.
 const DECIDED_MAX: usize = 15;
@@ -25,45 +33,170 @@ const DECIDED_MAX: usize = 15;
 /// Protected places that a row names.
 const PROTECTED_SHOWN: usize = 4;
 
+/// What a person types to search; names are shorter.
+const SEARCH_BYTES_MAX: usize = 300;
+
+/// Flows to choose from; who has more searches for a thread or a key.
+const FLOWS_MAX: usize = 200;
+
+/// `?show=&flow=&q=`, and a place that the page is after or before.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Asked {
+    show: Option<String>,
+    flow: Option<String>,
+    q: Option<String>,
+    after: Option<String>,
+    before: Option<String>,
+}
+
+/// What a page is about, once it was read.
+struct Reading {
+    show: Show,
+    flow: Option<FlowId>,
+    typed: String,
+    part: Part,
+}
+
 /// `GET /`.
 pub async fn show(
     app: web::Data<App>,
     request: HttpRequest,
     visitor: Visitor,
+    query: web::Query<Asked>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    let page = page(&app, &visitor).await.map_err(|error| Failure::of(&request, error))?;
+    let page = page(&app, &visitor, query.into_inner()).await.map_err(|error| Failure::of(&request, error))?;
     Ok(html(StatusCode::OK, page.render()))
 }
 
-async fn page(app: &App, visitor: &Visitor) -> Result<InboxPage> {
+async fn page(app: &App, visitor: &Visitor, asked: Asked) -> Result<InboxPage> {
     let (service, viewer) = (&app.service, visitor.account());
+    let reading = read(asked)?;
+    let found = find(service, viewer, &reading).await?;
     let now = service.now();
-    let mut items = service.inbox(viewer, None, WAITING_MAX + 1).await?;
-    for late in items.iter().filter(|it| !it.hold.is_open(now)) {
-        end(app, late).await?;
-    }
-    items.retain(|it| it.hold.is_open(now));
-    let more = if items.len() > WAITING_MAX as usize { More::Some } else { More::None };
-    items.truncate(WAITING_MAX as usize);
+    let overview = reading.is_overview();
     let amendments = service.amendments_open().await?;
-    let policies: Vec<_> =
-        amendments.iter().filter(|it| it.jury().eligible(viewer).is_ok()).map(|it| policies::row(it, now)).collect();
-    let yours = items.iter().filter(|it| it.eligible.is_ok()).count() + policies.len();
-    let decided = service.recently_ended(viewer, DECIDED_MAX).await?;
+    let policies =
+        amendments.iter().filter(|it| overview && it.jury().eligible(viewer).is_ok()).map(|it| policies::row(it, now));
+    let (open, ended): (Vec<_>, Vec<_>) = found.items.iter().partition(|it| it.hold.state.ending().is_none());
+    let lately = if overview { service.recently_ended(viewer, DECIDED_MAX).await? } else { Vec::new() };
+    let ended = ended.into_iter().chain(&lately);
     Ok(InboxPage {
-        shell: visitor.shell(yours, None),
-        waiting: items.iter().map(|it| waiting_row(it, now)).collect(),
-        policies,
-        decided: decided.iter().filter_map(|it| decided_row(it, now)).collect(),
-        more,
+        shell: visitor.shell(service.waiting_for(viewer, WAITING_MAX).await?, None),
+        scope: if overview { Scope::Overview } else { Scope::Chosen(reading.show) },
+        tabs: reading.tabs(),
+        form: reading.form(service.flows().await?),
+        waiting: open.into_iter().map(|it| waiting_row(it, now)).collect(),
+        policies: policies.collect(),
+        decided: ended.filter_map(|it| decided_row(it, now)).collect(),
+        previous_url: found.previous.map(|it| reading.url(&[("before", &it.token())])),
+        next_url: found.next.map(|it| reading.url(&[("after", &it.token())])),
     })
 }
 
-/// Ends a hold past its deadline, as opening its page would. Somebody else may be doing so at this moment.
-async fn end(app: &App, item: &InboxItem) -> Result<()> {
-    match app.service.expire_hold(&item.hold.id).await {
-        Err(Error::Busy | Error::Vote(_)) => Ok(()),
-        other => other,
+/// A name that cannot be is like a page that is not there; an empty field is none.
+fn read(asked: Asked) -> Result<Reading> {
+    const NOT_THERE: Error = Error::NotFound("page");
+    let some = |it: Option<String>| it.filter(|it| !it.trim().is_empty());
+    let typed = some(asked.q).map(|it| it.trim().to_owned()).unwrap_or_default();
+    if typed.len() > SEARCH_BYTES_MAX {
+        return Err(Error::invalid("/q", "no digest, thread or key is as long as that"));
+    }
+    let show = match some(asked.show) {
+        Some(word) => Show::read(&word).ok_or(NOT_THERE)?,
+        None if typed.is_empty() => Show::Waiting,
+        None => Show::Everything,
+    };
+    let place = |token: String| Place::read(&token).ok_or(NOT_THERE);
+    let part = match (some(asked.after), some(asked.before)) {
+        (None, None) => Part::First,
+        (Some(token), None) => Part::After(place(token)?),
+        (None, Some(token)) => Part::Before(place(token)?),
+        (Some(_), Some(_)) => return Err(NOT_THERE),
+    };
+    let flow = some(asked.flow).map(|it| FlowId::try_from(it).map_err(|_| NOT_THERE)).transpose()?;
+    Ok(Reading { show, flow, typed, part })
+}
+
+/// A digest's beginning is looked for as one; where there is none, it may be a thread's name or a key.
+async fn find(service: &Service, viewer: &Account, reading: &Reading) -> Result<Found> {
+    let mut wanted = Wanted { flow: reading.flow.clone(), ..reading.show.wanted(service.now()) };
+    if let Some(prefix) = digest_prefix(&reading.typed) {
+        wanted.search = Some(Search::Digest(prefix));
+        let found = service.find(viewer, &wanted, &reading.part, ROWS_MAX).await?;
+        if !found.items.is_empty() {
+            return Ok(found);
+        }
+    }
+    wanted.search = (!reading.typed.is_empty()).then(|| Search::Words {
+        thread: ThreadId::try_from(reading.typed.as_str()).ok(),
+        key: SearchKey::read(&reading.typed),
+    });
+    service.find(viewer, &wanted, &reading.part, ROWS_MAX).await
+}
+
+/// A digest as it is written, as far as it was typed.
+fn digest_prefix(typed: &str) -> Option<String> {
+    let typed = typed.to_ascii_lowercase();
+    let digits = typed.strip_prefix("sha256:").unwrap_or(&typed);
+    let hex = digits.bytes().all(|it| it.is_ascii_digit() || (b'a'..=b'f').contains(&it));
+    (hex && digits.len() >= DIGEST_DIGITS_MIN).then(|| format!("sha256:{digits}"))
+}
+
+impl Reading {
+    fn is_overview(&self) -> bool {
+        self.show == Show::Waiting && self.flow.is_none() && self.typed.is_empty() && self.part == Part::First
+    }
+
+    /// The address of another page of the same.
+    fn url(&self, more: &[(&str, &str)]) -> String {
+        let show = (self.show != self.show_unless_said()).then(|| ("show", self.show.word()));
+        let flow = self.flow.as_ref().map(|it| ("flow", it.as_str()));
+        let typed = Some(("q", self.typed.as_str())).filter(|it| !it.1.is_empty());
+        let fields = [show, flow, typed].into_iter().flatten().chain(more.iter().copied());
+        let query: Vec<String> = fields.map(|(name, value)| format!("{name}={}", encoded(value))).collect();
+        if query.is_empty() { "/".to_owned() } else { format!("/?{}", query.join("&")) }
+    }
+
+    fn show_unless_said(&self) -> Show {
+        if self.typed.is_empty() { Show::Waiting } else { Show::Everything }
+    }
+
+    /// The lists that people go to most, of the same flow.
+    fn tabs(&self) -> Vec<Tab> {
+        let tab = |show: Show| {
+            let there = Reading { show, flow: self.flow.clone(), typed: String::new(), part: Part::First };
+            let mark = if self.typed.is_empty() && show == self.show { Mark::On } else { Mark::Off };
+            Tab { url: there.url(&[]), words: show.words(), mark }
+        };
+        [Show::Waiting, Show::Mine, Show::Soon, Show::Past].map(tab).into()
+    }
+
+    fn form(&self, flows: Vec<FlowId>) -> SearchForm {
+        let show = Show::ALL.iter().map(|it| Choice {
+            value: it.word().to_owned(),
+            words: it.words().to_owned(),
+            mark: if *it == self.show { Mark::On } else { Mark::Off },
+        });
+        let flow = flows.into_iter().take(FLOWS_MAX).map(|it| Choice {
+            mark: if self.flow.as_ref() == Some(&it) { Mark::On } else { Mark::Off },
+            value: it.to_string(),
+            words: it.to_string(),
+        });
+        SearchForm { typed: Prose::new(self.typed.as_str()), show: show.collect(), flows: flow.collect() }
+    }
+}
+
+impl Show {
+    fn wanted(self, now: Timestamp) -> Wanted {
+        let which = match self {
+            Self::Waiting => Which::Open,
+            Self::Mine => return Wanted::mine(),
+            Self::Soon => Which::EndingBy(now.plus(SOON)),
+            Self::Past => Which::Past,
+            Self::Ended(ending) => Which::Ended(ending),
+            Self::Everything => Which::Any,
+        };
+        Wanted { which, ..Wanted::open() }
     }
 }
 

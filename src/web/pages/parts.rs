@@ -1,5 +1,7 @@
 //! What several pages are made of: answers, moments, sentences.
 
+use std::time::Duration;
+
 use actix_web::HttpResponse;
 use actix_web::http::{StatusCode, header};
 use chrono::DateTime;
@@ -24,7 +26,7 @@ use crate::domain::transition::Transition;
 pub const HEADLINE_CHANGES: usize = 3;
 
 /// Ten minutes before the deadline a page says so.
-const SOON_SECS: u64 = 600;
+pub const SOON: Duration = Duration::from_secs(600);
 
 /// A page. Pages are of one moment and one person: nobody keeps them.
 pub fn html(status: StatusCode, page: Result<String, askama::Error>) -> HttpResponse {
@@ -74,7 +76,7 @@ pub fn span(secs: u64) -> String {
 
 /// Whether a deadline is near.
 pub fn urgency(deadline: Timestamp, now: Timestamp) -> Urgency {
-    if now.until(deadline).as_secs() < SOON_SECS { Urgency::Soon } else { Urgency::Calm }
+    if now.until(deadline) < SOON { Urgency::Soon } else { Urgency::Calm }
 }
 
 /// Texts as a person would list them: "a, b and c".

@@ -23,7 +23,7 @@ use crate::domain::thread::{HeadUse, Status, Thread};
 use crate::domain::time::Timestamp;
 use crate::service::error::{Error, Result};
 use crate::service::history::{HistoryItem, Who};
-use crate::service::review_page::InboxItem;
+use crate::service::inbox::InboxItem;
 use crate::web::app::App;
 
 /// Versions of one page: each is checked before it is shown.

@@ -13,6 +13,7 @@ use super::view::nav::Navigation;
 use super::view::shell::{Account, Notice, Shell};
 use super::view::text::Line;
 use crate::service::error::Error;
+use crate::service::inbox::Waiting;
 use crate::web::app::App;
 use crate::web::auth::{self, Person};
 use crate::web::roles;
@@ -66,7 +67,7 @@ impl Visitor {
     }
 
     /// The frame of a page.
-    pub fn shell(&self, waiting: usize, notice: Option<Notice>) -> Shell {
+    pub fn shell(&self, waiting: Waiting, notice: Option<Notice>) -> Shell {
         let account = self.account();
         let groups = account.groups.iter().map(|it| Line::new(it.as_str())).collect();
         let csrf = self.0.csrf.clone();

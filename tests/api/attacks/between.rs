@@ -12,9 +12,10 @@ use countersign::service::Service;
 use countersign::service::stops::Scope;
 use countersign::service::verify::VerifyAsk;
 use countersign::store::change::Change;
+use countersign::store::label::{Label, Labelled};
 use countersign::store::row::{Row, Table};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
-use countersign::store::{Cursor, Filter, SequencerLock, Store, StoreError};
+use countersign::store::{Cursor, Direction, Filter, SequencerLock, Store, StoreError};
 
 use super::{BoxFuture, Scene};
 use crate::gateway::{MovedClock, POLICY, settings};
@@ -53,6 +54,22 @@ impl Store for Interrupted {
         limit: u32,
     ) -> Result<Vec<Row>, StoreError> {
         self.inner.list(table, filter, after, limit).await
+    }
+    async fn labelled(
+        &self,
+        table: Table,
+        word: &str,
+        direction: Direction,
+        after: Option<&Cursor>,
+        limit: u32,
+    ) -> Result<Vec<Labelled>, StoreError> {
+        self.inner.labelled(table, word, direction, after, limit).await
+    }
+    async fn labels(&self, after: Option<&Label>, limit: u32) -> Result<Vec<Label>, StoreError> {
+        self.inner.labels(after, limit).await
+    }
+    async fn by_alias_prefix(&self, table: Table, prefix: &str, limit: u32) -> Result<Vec<Row>, StoreError> {
+        self.inner.by_alias_prefix(table, prefix, limit).await
     }
     async fn last_of(&self, table: Table, owner: &str) -> Result<Option<Row>, StoreError> {
         self.inner.last_of(table, owner).await

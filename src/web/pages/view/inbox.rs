@@ -5,7 +5,8 @@ use askama::Template;
 use super::headline::Headline;
 use super::policies::AmendmentRow;
 use super::shell::{Moment, Shell, Tone};
-use super::text::{Line, Path};
+use super::text::{Line, Path, Prose};
+use crate::domain::review::Ending;
 
 /// `GET /`.
 #[derive(Template, Clone, Debug)]
@@ -13,29 +14,160 @@ use super::text::{Line, Path};
 pub struct InboxPage {
     /// The frame.
     pub shell: Shell,
-    /// Open holds, the one with the nearest deadline first.
+    /// Whether it is the inbox as one comes to it.
+    pub scope: Scope,
+    /// The lists that people go to most.
+    pub tabs: Vec<Tab>,
+    /// The form that finds others.
+    pub form: SearchForm,
+    /// Open holds, the one with the nearest deadline first unless something was searched for.
     pub waiting: Vec<WaitingRow>,
     /// Policies that wait for the reader's approval.
     pub policies: Vec<AmendmentRow>,
-    /// What was decided lately, the newest first.
+    /// What has ended, the newest first.
     pub decided: Vec<DecidedRow>,
-    /// Whether more wait than are listed.
-    pub more: More,
+    /// The page before this one.
+    pub previous_url: Option<String>,
+    /// The page after it.
+    pub next_url: Option<String>,
 }
 
-/// Whether a list is whole.
+/// What the page lists.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum More {
-    /// It is.
-    None,
-    /// Others follow.
-    Some,
+pub enum Scope {
+    /// What waits, and a little of what was decided.
+    Overview,
+    /// What was chosen.
+    Chosen(Show),
 }
 
-impl More {
-    /// Whether others follow.
-    pub const fn is_some(self) -> bool {
-        matches!(self, Self::Some)
+/// What can be chosen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Show {
+    /// Everything that waits.
+    Waiting,
+    /// What waits for the reader.
+    Mine,
+    /// What waits and ends soon.
+    Soon,
+    /// Everything that has ended.
+    Past,
+    /// What has ended in one way.
+    Ended(Ending),
+    /// All of it.
+    Everything,
+}
+
+/// Whether it is the one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mark {
+    /// It is.
+    On,
+    /// It is not.
+    Off,
+}
+
+/// A list to go to.
+#[derive(Clone, Debug)]
+pub struct Tab {
+    /// Where it is.
+    pub url: String,
+    /// What it lists.
+    pub words: &'static str,
+    /// Whether it is this page.
+    pub mark: Mark,
+}
+
+/// What finds others.
+#[derive(Clone, Debug)]
+pub struct SearchForm {
+    /// What was typed.
+    pub typed: Prose,
+    /// States to choose from.
+    pub show: Vec<Choice>,
+    /// Flows to choose from.
+    pub flows: Vec<Choice>,
+}
+
+/// One of several.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    /// As it is sent.
+    pub value: String,
+    /// As it is read.
+    pub words: String,
+    /// Whether it is chosen.
+    pub mark: Mark,
+}
+
+impl Mark {
+    /// Whether it is the one.
+    pub const fn is_on(self) -> bool {
+        matches!(self, Self::On)
+    }
+}
+
+impl Scope {
+    /// Whether it is the inbox as one comes to it.
+    pub const fn is_overview(self) -> bool {
+        matches!(self, Self::Overview)
+    }
+
+    /// Over the list.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Overview => Show::Waiting.words(),
+            Self::Chosen(show) => show.words(),
+        }
+    }
+}
+
+impl Show {
+    /// All, as they are offered.
+    pub const ALL: [Self; 10] = [
+        Self::Waiting,
+        Self::Mine,
+        Self::Soon,
+        Self::Past,
+        Self::Ended(Ending::Approved),
+        Self::Ended(Ending::Denied),
+        Self::Ended(Ending::Expired),
+        Self::Ended(Ending::Cancelled),
+        Self::Ended(Ending::Superseded),
+        Self::Everything,
+    ];
+
+    /// As addresses have it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Mine => "mine",
+            Self::Soon => "soon",
+            Self::Past => "past",
+            Self::Ended(ending) => ending.word(),
+            Self::Everything => "everything",
+        }
+    }
+
+    /// As people read it.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Waiting => "Waiting",
+            Self::Mine => "Yours to decide",
+            Self::Soon => "Expiring soon",
+            Self::Past => "Past",
+            Self::Ended(Ending::Approved) => "Approved",
+            Self::Ended(Ending::Denied) => "Denied",
+            Self::Ended(Ending::Expired) => "Expired",
+            Self::Ended(Ending::Cancelled) => "Cancelled",
+            Self::Ended(Ending::Superseded) => "Superseded",
+            Self::Everything => "Everything",
+        }
+    }
+
+    /// The one of that word.
+    pub fn read(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.word() == word)
     }
 }
 

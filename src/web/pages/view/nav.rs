@@ -3,6 +3,7 @@
 use actix_web::http::Method;
 
 use crate::domain::account::PersonRole;
+use crate::service::inbox::Waiting;
 use crate::web::roles::{self, Caller};
 
 /// What screens are for. The menu has one list for each, in this order.
@@ -97,7 +98,7 @@ pub struct Link {
     /// Where one is, seen from it.
     pub here: Here,
     /// How many things wait there for the reader.
-    pub waiting: usize,
+    pub waiting: Waiting,
 }
 
 /// Where one is, seen from a link.
@@ -169,13 +170,13 @@ impl List {
 
 impl Navigation {
     /// What somebody of this role may open, from the page of that path.
-    pub fn of(role: PersonRole, path: &str, waiting: usize) -> Self {
+    pub fn of(role: PersonRole, path: &str, waiting: Waiting) -> Self {
         let link = |screen: &Screen| Link {
             url: screen.address,
             label: screen.label,
             stands: screen.stands,
             here: screen.here(path),
-            waiting: if screen.address == INBOX { waiting } else { 0 },
+            waiting: if screen.address == INBOX { waiting } else { Waiting::Exactly(0) },
         };
         let open = |screen: &&Screen| roles::may(Caller::Person(role), &Method::GET, screen.address);
         let list = |group: Group| List {

@@ -2,6 +2,7 @@
 
 use super::nav::Navigation;
 use super::text::Line;
+use crate::service::inbox::Waiting;
 
 /// The frame of a page.
 #[derive(Clone, Debug, Default)]
@@ -20,7 +21,7 @@ pub struct Account {
     /// The groups the person is in.
     pub groups: Vec<Line>,
     /// How many reviews wait for this person.
-    pub waiting: usize,
+    pub waiting: Waiting,
     /// Where this person can go.
     pub navigation: Navigation,
     /// The session's CSRF token, for signing out.
@@ -106,7 +107,7 @@ impl Shell {
     /// How many reviews wait, as the tab's title shows it.
     pub fn count_prefix(&self) -> String {
         match &self.account {
-            Some(Account { waiting, .. }) if *waiting > 0 => format!("({waiting}) "),
+            Some(Account { waiting, .. }) if waiting.counted() > 0 => format!("({waiting}) "),
             _ => String::new(),
         }
     }

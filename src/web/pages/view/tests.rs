@@ -17,6 +17,7 @@ fn all() -> Vec<(&'static str, String)> {
         ("error", screens::error().render().unwrap()),
         ("inbox", screens::inbox().render().unwrap()),
         ("inbox_empty", screens::empty_inbox().render().unwrap()),
+        ("inbox_nothing_found", screens::nothing_found().render().unwrap()),
         ("review", Case::small().page().render().unwrap()),
         ("review_rich", Case::rich().page().render().unwrap()),
         ("review_reaffirm", screens::own_agent().render().unwrap()),

@@ -1,11 +1,12 @@
 use super::{GROUPS, Here, Link, Navigation, SCREENS};
 use crate::domain::account::PersonRole;
+use crate::service::inbox::Waiting;
 use crate::web::roles::TABLE;
 
 const ROLES: [PersonRole; 3] = [PersonRole::Reviewer, PersonRole::Admin, PersonRole::Auditor];
 
 fn links(role: PersonRole, path: &str) -> Vec<Link> {
-    Navigation::of(role, path, 2).lists.into_iter().flat_map(|it| it.links).collect()
+    Navigation::of(role, path, Waiting::Exactly(2)).lists.into_iter().flat_map(|it| it.links).collect()
 }
 
 fn current(path: &str) -> Vec<(&'static str, Here)> {
@@ -48,6 +49,7 @@ fn a_page_marks_the_one_screen_that_it_belongs_to() {
 
 #[test]
 fn what_waits_is_told_beside_the_inbox_and_nowhere_else() {
-    let waiting: Vec<_> = links(PersonRole::Reviewer, "/policies").into_iter().filter(|it| it.waiting > 0).collect();
+    let waiting: Vec<_> =
+        links(PersonRole::Reviewer, "/policies").into_iter().filter(|it| it.waiting.counted() > 0).collect();
     assert_eq!(waiting.iter().map(|it| it.label).collect::<Vec<_>>(), ["Inbox"]);
 }

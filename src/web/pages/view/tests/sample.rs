@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::commit::{View, canonical, half, hash, touches};
 use crate::domain::account::PersonRole;
+use crate::service::inbox::Waiting;
 use crate::web::pages::view::headline::{HeadChange, Headline, Intent};
 use crate::web::pages::view::inbox::Urgency;
 use crate::web::pages::view::nav::Navigation;
@@ -33,6 +34,7 @@ pub fn line(text: &str) -> Line {
 }
 
 pub fn shell(waiting: usize) -> Shell {
+    let waiting = Waiting::Exactly(waiting);
     let navigation = Navigation::of(PersonRole::Reviewer, "/", waiting);
     let groups = vec![line("finance"), line("leads")];
     let account = Account { name: line("dana"), groups, waiting, navigation, csrf: "csrf-1".into() };

@@ -4,7 +4,9 @@ use super::sample::{Case, line, moment, shell};
 use crate::web::pages::view::confirm::ConfirmPage;
 use crate::web::pages::view::error::{Action, ErrorPage};
 use crate::web::pages::view::headline::{HeadChange, Headline};
-use crate::web::pages::view::inbox::{Badge, DecidedRow, InboxPage, More, Urgency, Votes, WaitingRow};
+use crate::web::pages::view::inbox::{
+    Badge, Choice, DecidedRow, InboxPage, Mark, Scope, SearchForm, Show, Tab, Urgency, Votes, WaitingRow,
+};
 use crate::web::pages::view::opening::Side;
 use crate::web::pages::view::review::{Deciding, Outcome, ReviewPage, Standing, Verdict, WriteDoubt};
 use crate::web::pages::view::shell::{Hash, Moment, Notice, Shell, Tone};
@@ -82,6 +84,20 @@ fn row(headline: Headline, thread: &str, urgency: Urgency, deadline: Moment, bad
     }
 }
 
+fn tabs() -> Vec<Tab> {
+    let tab = |show: Show, mark| Tab { url: format!("/?show={}", show.word()), words: show.words(), mark };
+    vec![tab(Show::Waiting, Mark::On), tab(Show::Mine, Mark::Off)]
+}
+
+fn form() -> SearchForm {
+    let choice = |it: &str, mark| Choice { value: it.to_owned(), words: it.to_owned(), mark };
+    SearchForm {
+        typed: Prose::new("pay\u{202e}ment"),
+        show: vec![choice("waiting", Mark::On), choice("past", Mark::Off)],
+        flows: vec![choice("payments", Mark::Off)],
+    }
+}
+
 pub fn inbox() -> InboxPage {
     let (small, rich) = (Case::small().page().headline, Case::rich().page().headline);
     let mut deploy = row(
@@ -127,12 +143,21 @@ pub fn inbox() -> InboxPage {
             decided(small.clone(), Outcome::Denied, vec!["sam"], "3 h ago"),
             decided(small, Outcome::Expired, vec![], "yesterday"),
         ],
-        more: More::None,
+        tabs: tabs(),
+        form: form(),
+        scope: Scope::Overview,
+        previous_url: None,
+        next_url: Some("/?after=1".to_owned()),
     }
 }
 
 pub fn empty_inbox() -> InboxPage {
-    InboxPage { shell: shell(0), policies: vec![], waiting: vec![], decided: vec![], more: More::None }
+    InboxPage { shell: shell(0), policies: vec![], waiting: vec![], decided: vec![], next_url: None, ..inbox() }
+}
+
+/// What somebody searched for, and nothing is like it.
+pub fn nothing_found() -> InboxPage {
+    InboxPage { scope: Scope::Chosen(Show::Everything), previous_url: Some("/?before=1".to_owned()), ..empty_inbox() }
 }
 
 pub fn confirm() -> ConfirmPage {

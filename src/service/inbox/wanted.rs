@@ -1,0 +1,131 @@
+//! What a page of the inbox lists, and which labels have that.
+
+use crate::domain::account::Account;
+use crate::domain::id::{FlowId, ThreadId};
+use crate::domain::review::{Ending, Hold, Phase, SearchKey, SearchWord};
+use crate::domain::time::Timestamp;
+use crate::store::Direction;
+
+/// The groups of one person that are asked about one by one; who is in more has the whole list looked through.
+const GROUPS_MAX: usize = 4;
+
+/// Whose.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Whose {
+    /// Anybody's.
+    #[default]
+    Anybodys,
+    /// What the viewer can vote on now.
+    Mine,
+}
+
+/// In which state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Which {
+    /// People can still decide it.
+    Open,
+    /// The same, and its deadline is no further than this.
+    EndingBy(Timestamp),
+    /// It has ended, in whatever way.
+    Past,
+    /// It has ended in this one.
+    Ended(Ending),
+    /// All of them.
+    Any,
+}
+
+/// What is searched for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Search {
+    /// A digest that begins so, as it is written.
+    Digest(String),
+    /// A thread of this name, or a protected key.
+    Words {
+        /// If it can be a thread's name.
+        thread: Option<ThreadId>,
+        /// If it can be a key.
+        key: Option<SearchKey>,
+    },
+}
+
+/// What a page lists.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Wanted {
+    /// Whose.
+    pub whose: Whose,
+    /// In which state.
+    pub which: Which,
+    /// Of which flow.
+    pub flow: Option<FlowId>,
+    /// Found by what.
+    pub search: Option<Search>,
+}
+
+impl Wanted {
+    /// Everything that waits.
+    pub const fn open() -> Self {
+        Self { whose: Whose::Anybodys, which: Which::Open, flow: None, search: None }
+    }
+
+    /// Everything that has ended.
+    pub fn past() -> Self {
+        Self { which: Which::Past, ..Self::open() }
+    }
+
+    /// What somebody can vote on now.
+    pub fn mine() -> Self {
+        Self { whose: Whose::Mine, ..Self::open() }
+    }
+
+    /// The lists that together have every hold wanted, and as few others as labels can say.
+    pub(super) fn words(&self, viewer: &Account) -> Vec<SearchWord> {
+        let phases: &[Phase] = match self.which {
+            Which::Open | Which::EndingBy(_) => &[Phase::Open],
+            Which::Past | Which::Ended(_) => &[Phase::Past],
+            Which::Any => &[Phase::Open, Phase::Past],
+        };
+        if let Some(Search::Words { thread, key }) = &self.search {
+            let thread = thread.iter().cloned().map(SearchWord::Thread);
+            let key = key.iter().flat_map(|key| phases.iter().map(|it| SearchWord::Key(*it, key.clone())));
+            return thread.chain(key).collect();
+        }
+        if self.whose == Whose::Mine && viewer.groups.len() <= GROUPS_MAX {
+            return viewer.groups.iter().cloned().map(SearchWord::Asked).collect();
+        }
+        match (&self.flow, self.which) {
+            (Some(flow), _) => phases.iter().map(|it| SearchWord::Flow(*it, flow.clone())).collect(),
+            (None, Which::Ended(ending)) => vec![SearchWord::Ended(ending)],
+            (None, _) => phases.iter().map(|it| SearchWord::In(*it)).collect(),
+        }
+    }
+
+    /// Whether the lists have nothing but what is wanted.
+    pub(super) fn is_said_by_words(&self) -> bool {
+        match (&self.search, self.whose, &self.flow, self.which) {
+            (None, Whose::Anybodys, None, _) => true,
+            (None, Whose::Anybodys, Some(_), which) => !matches!(which, Which::Ended(_)),
+            _ => false,
+        }
+    }
+
+    pub(super) fn has(&self, hold: &Hold, viewer: &Account, now: Timestamp) -> bool {
+        let which = match self.which {
+            Which::Open => hold.is_open(now),
+            Which::EndingBy(end) => hold.is_open(now) && hold.expires_at <= end,
+            Which::Past => hold.state.ending().is_some(),
+            Which::Ended(ending) => hold.state.ending() == Some(ending),
+            Which::Any => true,
+        };
+        which
+            && self.flow.as_ref().is_none_or(|it| *it == hold.flow)
+            && (self.whose == Whose::Anybodys || hold.is_open(now) && hold.eligible(viewer).is_ok())
+    }
+
+    /// Open ones by their deadlines; else what is latest comes first.
+    pub(super) const fn direction(&self) -> Direction {
+        match (&self.search, self.which) {
+            (None, Which::Open | Which::EndingBy(_)) => Direction::Forward,
+            _ => Direction::Backward,
+        }
+    }
+}

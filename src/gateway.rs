@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::clock::SystemClock;
 use crate::config::{Config, Database};
 use crate::domain::json::size::StateLimits;
+use crate::domain::tries::Bounds;
 use crate::keyring::{Keyring, KeyringError};
 use crate::service::error::Error;
 use crate::service::{PeopleSettings, Service, Settings};
@@ -40,7 +41,8 @@ pub async fn open(config: &Config, public_url: String) -> Result<Arc<Service>, G
         leaves_max: config.limits.leaves,
         depth_max: config.limits.depth,
     };
-    let people = PeopleSettings { lift_needs: config.lift_needs };
+    let sign_ins = Bounds { free: config.limits.sign_in_attempts, window: config.limits.sign_in_window };
+    let people = PeopleSettings { lift_needs: config.lift_needs, sign_ins };
     let settings = Settings { limits, public_url, session_lifetime: config.sessions.lifetime, people };
     Ok(Arc::new(Service::open(store, keyring, Arc::new(SystemClock), settings).await?))
 }

@@ -70,6 +70,8 @@ const TABLES: &[(Table, Outcome, AtVerify)] = &[
     (Table::Tokens, Outcome::Found, AtVerify::Refused),
     (Table::Sessions, Outcome::Found, AtVerify::NotAsked("a writer has none")),
     (Table::Links, Outcome::Found, AtVerify::NotAsked("a writer has none")),
+    (Table::Tries, Outcome::Harmless("then nobody waits for it any more"), AtVerify::NotAsked("a writer has none")),
+    (Table::Sightings, Outcome::Harmless("then nobody knows when that was"), AtVerify::NotAsked("it decides nothing")),
     (Table::Events, Outcome::Found, AtVerify::Refused),
     (Table::Outbox, Outcome::Found, AtVerify::NotAsked("what waits for the log is not what was signed")),
     (Table::Log, Outcome::Found, AtVerify::NotAsked("the log repeats the events")),

@@ -151,7 +151,6 @@ fn listen(service: &Arc<Service>) -> u16 {
         origin: "http://localhost:1".to_owned(),
         peers: Default::default(),
         requests: Throttle::new(u32::MAX, Duration::from_nanos(1)),
-        sign_ins: Throttle::new(5, Duration::from_secs(60)),
         reveals: countersign::web::pages::reveal::throttle(),
     };
     let app = App { service: Arc::clone(service), edge: Arc::new(edge) };

@@ -125,7 +125,7 @@ pub async fn told_to_stop() -> io::Result<&'static str> {
 }
 
 fn edge(config: &Config, url: &PublicUrl) -> Edge {
-    let Limits { rate_per_sec, burst, sign_in_attempts, sign_in_window, .. } = config.limits;
+    let Limits { rate_per_sec, burst, .. } = config.limits;
     let requests = match rate_per_sec {
         Some(rate) => Throttle::new(burst, Duration::from_secs(1) / rate.get()),
         None => Throttle::new(u32::MAX, Duration::ZERO),
@@ -138,7 +138,6 @@ fn edge(config: &Config, url: &PublicUrl) -> Edge {
         origin: url.as_str().to_owned(),
         peers: Peers::new(config.trusted_proxies.clone()),
         requests,
-        sign_ins: Throttle::new(sign_in_attempts, sign_in_window / sign_in_attempts),
         reveals: reveal::throttle(),
     }
 }

@@ -19,6 +19,17 @@ pub enum PersonRole {
     Auditor,
 }
 
+impl PersonRole {
+    /// The word on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Reviewer => "reviewer",
+            Self::Admin => "admin",
+            Self::Auditor => "auditor",
+        }
+    }
+}
+
 /// A person's account.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -38,9 +49,34 @@ pub struct Account {
     pub disabled: bool,
     /// Since when it exists.
     pub created_at: Timestamp,
+    /// Who last had a hand in what it may do, or in how it signs in. Nobody where the command line made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed: Option<AccessChange>,
+}
+
+/// A hand in somebody else's account.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AccessChange {
+    /// Whose.
+    pub by: PrincipalId,
+    /// What people call them.
+    pub name: String,
+    /// When.
+    pub at: Timestamp,
 }
 
 impl Account {
+    /// Since when it is as it is: nobody but its person has had a hand in it since.
+    pub fn settled_at(&self) -> Timestamp {
+        self.changed.as_ref().map_or(self.created_at, |it| it.at.max(self.created_at))
+    }
+
+    /// Whether it runs the gateway.
+    pub fn administers(&self) -> bool {
+        self.role == PersonRole::Admin && !self.disabled
+    }
+
     /// The hash of its password, if it has one.
     pub fn password_hash(&self) -> Option<&str> {
         match &self.sign_in {
@@ -166,9 +202,23 @@ pub struct Session {
     pub expires_at: Timestamp,
     /// Set when it was signed out.
     pub ended: bool,
+    /// Where it began, roughly: for its person to tell one from another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
 }
 
-/// A one-time link: to set the gateway up, or (in the demonstration) to sign in.
+/// Where a session began, no closer than a person needs to know it again.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Origin {
+    /// "Firefox on Linux".
+    pub browser: String,
+    /// The network, as in 192.0.2.0/24.
+    pub network: String,
+}
+
+/// A one-time link: to set the gateway up, to be invited, to choose another password, or (in the demonstration) to
+/// sign in.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OneTimeLink {
@@ -178,7 +228,7 @@ pub struct OneTimeLink {
     pub purpose: LinkPurpose,
     /// Until when.
     pub expires_at: Timestamp,
-    /// Set when it was used.
+    /// Set when it was used, or withdrawn.
     pub used: bool,
 }
 
@@ -192,6 +242,24 @@ pub enum LinkPurpose {
     SignIn {
         /// Whose.
         account: AccountId,
+    },
+    /// Makes one account, for whoever it is given to.
+    Invite {
+        /// What they sign in with.
+        name: String,
+        /// What they may do.
+        role: PersonRole,
+        /// Which groups they stand for.
+        groups: BTreeSet<GroupName>,
+        /// Who invites.
+        by: AccessChange,
+    },
+    /// Lets the person of one account choose another password.
+    Reset {
+        /// Whose.
+        account: AccountId,
+        /// Who made it.
+        by: AccessChange,
     },
 }
 

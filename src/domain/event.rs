@@ -68,6 +68,18 @@ pub enum EventType {
     KeyRotated,
     #[serde(rename = "access.account_added")]
     AccountAdded,
+    #[serde(rename = "access.account_changed")]
+    AccountChanged,
+    #[serde(rename = "access.password_changed")]
+    PasswordChanged,
+    #[serde(rename = "access.password_reset")]
+    PasswordReset,
+    #[serde(rename = "access.invited")]
+    Invited,
+    #[serde(rename = "access.reset_link_made")]
+    ResetLinkMade,
+    #[serde(rename = "access.link_withdrawn")]
+    LinkWithdrawn,
     #[serde(rename = "access.account_disabled")]
     AccountDisabled,
     #[serde(rename = "access.account_enabled")]
@@ -84,6 +96,10 @@ pub enum EventType {
     SignedIn,
     #[serde(rename = "access.sign_in_failed")]
     SignInFailed,
+    #[serde(rename = "access.sign_in_slowed")]
+    SignInSlowed,
+    #[serde(rename = "access.unlocked")]
+    Unlocked,
     #[serde(rename = "access.signed_out")]
     SignedOut,
     #[serde(rename = "access.halted")]

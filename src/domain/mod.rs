@@ -20,5 +20,6 @@ pub mod time;
 pub mod tool;
 pub mod transition;
 pub mod transition_rules;
+pub mod tries;
 pub mod usage;
 pub mod write;

@@ -13,7 +13,9 @@ use subtle::ConstantTimeEq as _;
 use super::error::{Error, Result};
 use super::passwords;
 use super::{Service, recorder};
-use crate::domain::account::{Account, LinkPurpose, MachineRole, OneTimeLink, PersonRole, Session, SignIn, Token};
+use crate::domain::account::{
+    Account, LinkPurpose, MachineRole, OneTimeLink, Origin, PersonRole, Session, SignIn, Token,
+};
 use crate::domain::event::EventType;
 use crate::domain::id::{AccountId, FlowId, GroupName, NodeId, SessionId, TokenId};
 use crate::domain::keys::Keys;
@@ -64,16 +66,16 @@ pub struct SignedIn {
     pub session: Stored<Session>,
 }
 
-fn fingerprint(secret: &str) -> SessionId {
+pub(super) fn fingerprint(secret: &str) -> SessionId {
     let hash = URL_SAFE_NO_PAD.encode(Sha256::digest(secret.as_bytes()));
     SessionId::try_from(hash).expect("base64url is token text")
 }
 
-fn new_secret() -> String {
+pub(super) fn new_secret() -> String {
     URL_SAFE_NO_PAD.encode(random::bytes::<32>())
 }
 
-fn check_name(pointer: &str, name: &str) -> Result<()> {
+pub(super) fn check_name(pointer: &str, name: &str) -> Result<()> {
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '@');
     let fits = !name.is_empty() && name.chars().count() <= NAME_CHARS_MAX && name.chars().all(plain);
     if fits {
@@ -89,17 +91,17 @@ impl Service {
         self.put_account(account, draft_link).await
     }
 
-    async fn new_account(&self, new: &NewAccount, password: String) -> Result<Account> {
+    pub(super) async fn new_account(&self, new: &NewAccount, password: String) -> Result<Account> {
         check_name("/name", &new.name)?;
         passwords::check_strength(&password)?;
         let now = self.now();
         let id = AccountId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name");
         let sign_in = SignIn::Password { hash: passwords::hash(password).await? };
         let (name, role, groups) = (new.name.clone(), new.role, new.groups.clone());
-        Ok(Account { id, name, role, groups, sign_in, disabled: false, created_at: now })
+        Ok(Account { id, name, role, groups, sign_in, disabled: false, created_at: now, changed: None })
     }
 
-    async fn put_account(&self, account: Account, link: Option<Stored<OneTimeLink>>) -> Result<Account> {
+    pub(super) async fn put_account(&self, account: Account, link: Option<Stored<OneTimeLink>>) -> Result<Account> {
         let (keys, now) = (self.keys()?, self.now());
         let mut draft = Draft::new(keys.row(), now);
         draft.insert(&account)?;
@@ -108,13 +110,13 @@ impl Service {
         if let Some(link) = &link {
             draft.before(link.record.expires_at);
             draft.replace(link, &OneTimeLink { used: true, ..link.record.clone() })?;
-            recorder::outside(
-                &mut draft,
-                None,
-                now,
-                EventType::SetupLinkUsed,
-                json!({"account": account.id, "link": link.record.id}),
-            )?;
+            let mut data = json!({"account": account.id, "link": link.record.id});
+            if let Some(by) = &account.changed {
+                data["by"] = json!(by.by);
+                data["by_name"] = json!(by.name);
+                data["at"] = json!(by.at);
+            }
+            recorder::outside(&mut draft, None, now, EventType::SetupLinkUsed, data)?;
         }
         match self.commit(draft.finish()).await {
             Err(error) if error.is_conflict() => Err(Error::Exists(match link {
@@ -127,6 +129,15 @@ impl Service {
 
     /// Adds a token; the secret is in the answer and nowhere else.
     pub async fn add_token(&self, new: &NewToken) -> Result<(Token, String)> {
+        self.put_token(new, None).await
+    }
+
+    /// The same, by an administrator.
+    pub async fn add_token_by(&self, by: &Stored<Account>, new: &NewToken) -> Result<(Token, String)> {
+        self.put_token(new, Some(by)).await
+    }
+
+    async fn put_token(&self, new: &NewToken, by: Option<&Stored<Account>>) -> Result<(Token, String)> {
         check_name("/name", &new.name)?;
         self.check_binding(new).await?;
         let (keys, now) = (self.keys()?, self.now());
@@ -145,10 +156,14 @@ impl Service {
         };
         let mut draft = Draft::new(keys.row(), now);
         draft.insert(&token)?;
-        let data = json!({
+        let mut data = json!({
             "token": token.id, "name": token.name, "role": token.role, "owner": token.owner,
             "flow": token.flow, "nodes": token.nodes,
         });
+        if let Some(by) = by {
+            draft.rely_on(by);
+            data["by"] = json!(by.record.id);
+        }
         recorder::outside(&mut draft, token.flow.as_ref(), now, EventType::TokenAdded, data)?;
         self.commit(draft.finish()).await?;
         let text = format!("{TOKEN_PREFIX}{}_{secret}", token.id);
@@ -208,30 +223,12 @@ impl Service {
         if token.record == presumed.record { Ok(token) } else { Err(Error::Unauthenticated) }
     }
 
-    /// Signs a person in by name and password; the cookie's secret is in the answer and nowhere else.
-    /// An unknown name costs as much time as a wrong password.
-    pub async fn sign_in(&self, name: &str, password: String) -> Result<(SignedIn, String)> {
-        let keys = self.keys()?;
-        let account = self.reader(&keys).get_by_alias::<Account>(name).await?;
-        let hash = account.as_ref().and_then(|it| it.record.password_hash()).map(str::to_owned);
-        let right = passwords::verify(password, hash).await?;
-        match account {
-            Some(account) if right && !account.record.disabled => self.open_session(&keys, account, None).await,
-            other => {
-                let data = json!({"account": other.map(|it| it.record.id)});
-                let mut draft = Draft::new(keys.row(), self.now());
-                recorder::outside(&mut draft, None, self.now(), EventType::SignInFailed, data)?;
-                self.commit(draft.finish()).await?;
-                Err(Error::Unauthenticated)
-            }
-        }
-    }
-
-    async fn open_session(
+    pub(super) async fn open_session(
         &self,
         keys: &Keys,
         account: Stored<Account>,
         link: Option<Stored<OneTimeLink>>,
+        origin: Option<Origin>,
     ) -> Result<(SignedIn, String)> {
         // A disabled person's way in may be a link that was made before.
         if account.record.disabled {
@@ -245,6 +242,7 @@ impl Service {
             created_at: now,
             expires_at: now.plus(self.settings.session_lifetime),
             ended: false,
+            origin,
         };
         let mut draft = Draft::new(keys.row(), now);
         draft.rely_on(&account);
@@ -347,7 +345,7 @@ impl Service {
         let account = self.put_account(account, Some(link)).await?;
         let keys = self.keys()?;
         let stored = self.need::<Account>(&keys, account.id.as_str(), "account").await?;
-        self.open_session(&keys, stored, None).await
+        self.open_session(&keys, stored, None, None).await
     }
 
     /// Uses a sign-in link.
@@ -356,7 +354,7 @@ impl Service {
         let LinkPurpose::SignIn { account } = link.record.purpose.clone() else { return Err(Error::NotFound("link")) };
         let keys = self.keys()?;
         let account = self.need::<Account>(&keys, account.as_str(), "account").await?;
-        self.open_session(&keys, account, Some(link)).await
+        self.open_session(&keys, account, Some(link), None).await
     }
 }
 

@@ -8,6 +8,7 @@ pub mod amendments;
 pub mod audit;
 pub mod comments;
 pub mod decision;
+pub mod doorkeeping;
 pub mod due;
 pub mod electorate;
 pub mod error;
@@ -22,7 +23,9 @@ pub mod known_receipts;
 pub(crate) mod labels;
 pub mod log;
 mod memory;
+pub mod own_account;
 pub mod passwords;
+pub mod people;
 pub mod policies;
 pub mod proposals;
 pub mod receipts;
@@ -32,6 +35,7 @@ pub mod rejections;
 pub mod replays;
 pub mod revealing;
 pub mod review_page;
+pub mod sightings;
 mod stating;
 pub mod stops;
 pub mod taking_back;
@@ -54,6 +58,7 @@ use crate::domain::json::size::StateLimits;
 use crate::domain::keys::Keys;
 use crate::domain::thread::Thread;
 use crate::domain::time::Timestamp;
+use crate::domain::tries::Bounds;
 use crate::keyring::Keyring;
 use crate::store::change::{Draft, Drafted};
 pub use crate::store::record::Stored;
@@ -61,11 +66,13 @@ use crate::store::record::{Known, Reader, Record};
 use crate::store::records::GATEWAY_ID;
 use crate::store::{Filter, Store};
 
+use doorkeeping::Telling;
 use error::{Error, Result};
 use heads::HeadCache;
 use judging_again::KeptHolds;
 use memory::{IssuedReceipts, Memory};
 use policies::PolicyCache;
+use sightings::Sightings;
 
 /// How often a decision is made again when others were faster; after that the asker is told to try again.
 pub const ATTEMPTS_MAX: usize = 3;
@@ -81,6 +88,8 @@ pub struct Service {
     memory: Memory,
     issued: IssuedReceipts,
     kept: KeptHolds,
+    telling: Telling,
+    sightings: Sightings,
 }
 
 /// What a deployment decides.
@@ -101,6 +110,8 @@ pub struct Settings {
 pub struct PeopleSettings {
     /// How many let go on what was stopped.
     pub lift_needs: LiftNeeds,
+    /// How often a sign-in may fail.
+    pub sign_ins: Bounds,
 }
 
 /// The facts that nearly every decision relies on.
@@ -135,7 +146,9 @@ impl Service {
         let (heads, policies) = (HeadCache::default(), PolicyCache::default());
         let (memory, issued) = (Memory::default(), IssuedReceipts::default());
         let kept = KeptHolds::default();
-        let service = Self { store, keyring, clock, settings, heads, policies, memory, issued, kept };
+        let (telling, sightings) = (Telling::default(), Sightings::default());
+        let service =
+            Self { store, keyring, clock, settings, heads, policies, memory, issued, kept, telling, sightings };
         service.settle_identity().await?;
         service.settle_labels().await?;
         Ok(service)

@@ -161,7 +161,7 @@ impl Somebody {
     fn lifter(&self) -> Lifter<'_> {
         let account = &self.account.record;
         let token = self.token.as_ref().map(|it| it.record.created_at);
-        Lifter { account, since: token.map_or(account.created_at, |it| it.max(account.created_at)) }
+        Lifter { account, since: token.map_or(account.settled_at(), |it| it.max(account.settled_at())) }
     }
 
     fn rely(&self, draft: &mut Draft<'_>) {

@@ -3,10 +3,11 @@
 use serde_json::json;
 
 use super::error::{Error, Result};
+use super::people::{hand, touched};
 use super::{Service, recorder, retrying};
 use crate::domain::account::{Account, Session, Token};
 use crate::domain::event::EventType;
-use crate::domain::id::{AccountId, TokenId};
+use crate::domain::id::{AccountId, SessionId, TokenId};
 use crate::domain::keys::Keys;
 use crate::store::change::Draft;
 use crate::store::record::{Record, Stored};
@@ -21,6 +22,15 @@ pub enum Admission {
     Barred,
 }
 
+/// Which sessions of a person; all of them where it is not said.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Which<'a> {
+    /// This one.
+    Only(&'a SessionId),
+    /// All but this one.
+    AllBut(&'a SessionId),
+}
+
 /// Sessions of one person and tokens of a gateway stay for ever: a hundred thousand are more than come together
 /// in its life, and fewer than fill the memory.
 const PAGES_MAX: usize = 100;
@@ -28,10 +38,15 @@ const PAGES_MAX: usize = 100;
 impl Service {
     /// Revokes a token: nothing is accepted from it any more. One that is revoked already stays so.
     pub async fn revoke_token(&self, id: &TokenId) -> Result<()> {
-        retrying!(self.revoke_token_once(id))
+        retrying!(self.revoke_token_once(id, None))
     }
 
-    async fn revoke_token_once(&self, id: &TokenId) -> Result<()> {
+    /// The same, by an administrator.
+    pub async fn revoke_token_by(&self, by: &Stored<Account>, id: &TokenId) -> Result<()> {
+        retrying!(self.revoke_token_once(id, Some(by)))
+    }
+
+    async fn revoke_token_once(&self, id: &TokenId, by: Option<&Stored<Account>>) -> Result<()> {
         let (keys, now) = (self.keys()?, self.now());
         let token: Stored<Token> = self.need(&keys, id.as_str(), "token").await?;
         if token.record.revoked {
@@ -39,7 +54,12 @@ impl Service {
         }
         let mut draft = Draft::new(keys.row(), now);
         draft.replace(&token, &Token { revoked: true, ..token.record.clone() })?;
-        recorder::outside(&mut draft, token.record.flow.as_ref(), now, EventType::TokenRevoked, json!({"token": id}))?;
+        let mut data = json!({"token": id});
+        if let Some(by) = by {
+            draft.rely_on(by);
+            data["by"] = json!(by.record.id);
+        }
+        recorder::outside(&mut draft, token.record.flow.as_ref(), now, EventType::TokenRevoked, data)?;
         self.commit(draft.finish()).await
     }
 
@@ -53,34 +73,68 @@ impl Service {
     /// Lets the person of that name in, or no more; either way every session of theirs ends. Tokens that they
     /// answer for are not touched: a machine's work does not stop because somebody left.
     pub async fn set_admission(&self, name: &str, admission: Admission) -> Result<Account> {
-        retrying!(self.set_admission_once(name, admission))
+        retrying!(self.set_admission_once(name, admission, None))
     }
 
-    async fn set_admission_once(&self, name: &str, admission: Admission) -> Result<Account> {
+    /// The same, by an administrator, to somebody else.
+    pub async fn set_admission_by(&self, by: &Stored<Account>, name: &str, admission: Admission) -> Result<Account> {
+        if by.record.name == name {
+            return Err(Error::WrongState("nobody disables or enables themselves: another administrator does it"));
+        }
+        retrying!(self.set_admission_once(name, admission, Some(by)))
+    }
+
+    async fn set_admission_once(
+        &self,
+        name: &str,
+        admission: Admission,
+        by: Option<&Stored<Account>>,
+    ) -> Result<Account> {
         let (keys, now) = (self.keys()?, self.now());
         let stored = self.reader(&keys).get_by_alias::<Account>(name).await?.ok_or(Error::NotFound("account"))?;
         let disabled = admission == Admission::Barred;
         if stored.record.disabled == disabled {
             return Ok(stored.record);
         }
-        let account = Account { disabled, ..stored.record.clone() };
         let mut draft = Draft::new(keys.row(), now);
+        if disabled {
+            self.rely_on_another_admin(&mut draft, &keys, &stored.record).await?;
+        }
+        let by = by.map(|by| {
+            draft.rely_on(by);
+            hand(by, now)
+        });
+        let changed = by.clone().or_else(|| stored.record.changed.clone());
+        let account = Account { disabled, changed, ..stored.record.clone() };
         draft.replace(&stored, &account)?;
         // Which revision of its row it made: an audit sees by it that a disabled account was not put back.
-        let data = json!({"account": account.id, "name": account.name, "revision": stored.revision + 1});
+        let mut data = touched(&stored, by.as_ref());
+        data["name"] = json!(account.name);
         let kind = if disabled { EventType::AccountDisabled } else { EventType::AccountEnabled };
         recorder::outside(&mut draft, None, now, kind, data)?;
-        self.end_sessions(&mut draft, &keys, &account.id).await?;
+        self.end_sessions(&mut draft, &keys, &account.id, None).await?;
         self.commit(draft.finish()).await?;
         Ok(account)
     }
 
     /// A session that began while its account was being disabled is found when the account is enabled again:
     /// until then it lets nobody in, and no other can begin.
-    async fn end_sessions(&self, draft: &mut Draft<'_>, keys: &Keys, account: &AccountId) -> Result<()> {
+    pub(super) async fn end_sessions(
+        &self,
+        draft: &mut Draft<'_>,
+        keys: &Keys,
+        account: &AccountId,
+        which: Option<Which<'_>>,
+    ) -> Result<()> {
         let now = self.now();
+        let meant = |id: &SessionId| match which {
+            None => true,
+            Some(Which::Only(one)) => id == one,
+            Some(Which::AllBut(one)) => id != one,
+        };
         let sessions = self.all_of::<Session>(keys, Filter::Owner(account.as_str())).await?;
-        for session in sessions.iter().filter(|it| !it.record.ended && it.record.expires_at > now) {
+        let open = sessions.iter().filter(|it| !it.record.ended && it.record.expires_at > now);
+        for session in open.filter(|it| meant(&it.record.id)) {
             draft.replace(session, &Session { ended: true, ..session.record.clone() })?;
             let data = json!({"account": account, "session": session.record.id});
             recorder::outside(draft, None, now, EventType::SignedOut, data)?;
@@ -88,7 +142,7 @@ impl Service {
         Ok(())
     }
 
-    async fn all_of<R: Record>(&self, keys: &Keys, filter: Filter<'_>) -> Result<Vec<Stored<R>>> {
+    pub(super) async fn all_of<R: Record>(&self, keys: &Keys, filter: Filter<'_>) -> Result<Vec<Stored<R>>> {
         let mut all: Vec<Stored<R>> = Vec::new();
         for _ in 0..PAGES_MAX {
             let after = all.last().map(|it| Cursor { due: 0, id: it.record.id() });

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::label::Labels;
 use super::record::Record;
 use super::row::{Facets, Table};
-use crate::domain::account::{Account, OneTimeLink, Session, Token};
+use crate::domain::account::{Account, LinkPurpose, OneTimeLink, Session, Token};
 use crate::domain::amendment::{Amendment, AmendmentState};
 use crate::domain::chain::hash::Digest;
 use crate::domain::event::Event;
@@ -13,7 +13,9 @@ use crate::domain::flow::{Flow, Gateway, PolicyRow, ReceiptRow};
 use crate::domain::id::{EventId, ThreadId};
 use crate::domain::review::{Hold, HoldState};
 use crate::domain::thread::{HeadUse, Thread, WriteKey};
+use crate::domain::time::Timestamp;
 use crate::domain::transition::{ChainRow, Rejection, StateRow, Transition};
+use crate::domain::tries::Tries;
 use crate::domain::write::{Write, WriteState};
 
 /// An event that has no place in the log yet.
@@ -268,7 +270,44 @@ impl Record for OneTimeLink {
         self.id.to_string()
     }
     fn facets(&self) -> Facets {
-        Facets { due: self.expires_at.millis(), ..Facets::default() }
+        let due = self.expires_at.millis();
+        match &self.purpose {
+            LinkPurpose::SetUp {} | LinkPurpose::SignIn { .. } => Facets { due, ..Facets::default() },
+            LinkPurpose::Invite { .. } | LinkPurpose::Reset { .. } => {
+                let state = if self.used { "ended" } else { OPEN };
+                Facets { due, state: state.to_owned(), ..Facets::default() }
+            }
+        }
+    }
+}
+
+impl Record for Tries {
+    const TABLE: Table = Table::Tries;
+    fn id(&self) -> String {
+        self.asker.clone()
+    }
+    fn facets(&self) -> Facets {
+        Facets::default()
+    }
+}
+
+/// When something was last seen, to some minutes.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sighting {
+    /// Of what: `token/…`, `account/…` or `session/…`.
+    pub of: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+impl Record for Sighting {
+    const TABLE: Table = Table::Sightings;
+    fn id(&self) -> String {
+        self.of.clone()
+    }
+    fn facets(&self) -> Facets {
+        Facets::default()
     }
 }
 

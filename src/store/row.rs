@@ -57,6 +57,10 @@ tables! {
     Sessions = "sessions",
     /// One-time links.
     Links = "links",
+    /// Failed sign-ins that still count.
+    Tries = "tries",
+    /// When tokens, people and sessions were last seen, roughly.
+    Sightings = "sightings",
     /// Events; alias: thread and number.
     Events = "events",
     /// Events that have no place in the log yet.
@@ -80,6 +84,7 @@ impl Table {
             Self::Accounts | Self::Tokens | Self::Sessions | Self::Links => true,
             Self::Transitions | Self::Rejections | Self::Entries | Self::States => false,
             Self::Receipts | Self::Writes | Self::Events | Self::Outbox => false,
+            Self::Tries | Self::Sightings => false,
         }
     }
 

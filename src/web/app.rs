@@ -40,8 +40,6 @@ pub struct Edge {
     pub peers: Peers,
     /// Bounds requests of each token.
     pub requests: Throttle,
-    /// Bounds failed sign-ins.
-    pub sign_ins: Throttle,
     /// Bounds how fast each person looks at hidden values.
     pub reveals: Throttle,
 }

@@ -85,6 +85,7 @@ fn admitted(
     let taken = app.edge.requests.take(token.record.id.as_str(), app.service.now());
     taken.map_err(|_| Error::TooMany)?;
     let route = request.match_pattern().unwrap_or_default();
+    app.service.saw(&format!("token/{}", token.record.id));
     let may = roles::may(Caller::Machine(token.record.role), request.method(), &route);
     if may { Ok(token) } else { Err(roles::refusal(&route)) }
 }
@@ -100,6 +101,8 @@ impl FromRequest for Person {
             let secret = request.cookie(cookie_name(&app)).map(|it| it.value().to_owned());
             let secret = secret.ok_or_else(|| Problem::of(&request, Error::Unauthenticated))?;
             let signed_in = app.service.session_of(&secret).await.map_err(|error| Problem::of(&request, error))?;
+            app.service.saw(&format!("session/{}", signed_in.session.record.id));
+            app.service.saw(&format!("account/{}", signed_in.account.record.id));
             let route = request.match_pattern().unwrap_or_default();
             if !roles::may(Caller::Person(signed_in.account.record.role), request.method(), &route) {
                 return Err(Problem::of(&request, roles::refusal(&route)));

@@ -72,6 +72,21 @@ impl Peers {
         self.told_of(request, own_network)
     }
 
+    /// Roughly where a request comes from, for a person to know it again: a network that many are in.
+    pub fn network_of(&self, request: &HttpRequest) -> Option<String> {
+        let peer = request.peer_addr()?;
+        Some(match self.client(peer.ip(), request.headers()) {
+            IpAddr::V4(address) => {
+                let [a, b, c, _] = address.octets();
+                format!("{a}.{b}.{c}.0/24")
+            }
+            IpAddr::V6(address) => {
+                const OTHER_BITS: u32 = 80;
+                format!("{}/48", Ipv6Addr::from_bits(address.to_bits() >> OTHER_BITS << OTHER_BITS))
+            }
+        })
+    }
+
     fn told_of(&self, request: &HttpRequest, told: impl Fn(IpAddr) -> IpAddr) -> String {
         let client = request.peer_addr().map(|peer| self.client(peer.ip(), request.headers()));
         client.map_or_else(|| "unknown".to_owned(), |it| told(it).to_string())

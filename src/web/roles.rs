@@ -43,6 +43,9 @@ const EVERYBODY: &[PersonRole] = &[PersonRole::Reviewer, PersonRole::Admin, Pers
 /// log as machines do, with every word that people said.
 const OVERSEERS: &[PersonRole] = &[PersonRole::Admin, PersonRole::Auditor];
 
+/// Who looks after people and tokens, and lets go on what was stopped.
+const ADMINS: &[PersonRole] = &[PersonRole::Admin];
+
 /// Who may stop: it is cheap, and safe.
 const STOPPERS: &[PersonRole] = &[PersonRole::Reviewer, PersonRole::Admin];
 
@@ -99,7 +102,21 @@ pub const TABLE: &[Rule] = &[
     person("POST", "/replays", OVERSEERS),
     person("GET", "/emergency", EVERYBODY),
     person("POST", "/emergency", STOPPERS),
-    person("POST", "/emergency/lifting", &[PersonRole::Admin]),
+    person("POST", "/emergency/lifting", ADMINS),
+    person("GET", "/people", OVERSEERS),
+    person("POST", "/people/invitations", ADMINS),
+    person("POST", "/people/links/{link}/withdrawal", ADMINS),
+    person("GET", "/people/{account}", OVERSEERS),
+    person("POST", "/people/{account}/access", ADMINS),
+    person("POST", "/people/{account}/admission", ADMINS),
+    person("POST", "/people/{account}/reset", ADMINS),
+    person("POST", "/people/{account}/unlocking", ADMINS),
+    person("GET", "/tokens", OVERSEERS),
+    person("POST", "/tokens", ADMINS),
+    person("POST", "/tokens/{token}/revocation", ADMINS),
+    person("GET", "/account", EVERYBODY),
+    person("POST", "/account/password", EVERYBODY),
+    person("POST", "/account/sessions", EVERYBODY),
     person("POST", "/sign-out", EVERYBODY),
 ];
 
@@ -112,9 +129,14 @@ pub fn may(caller: Caller, method: &Method, route: &str) -> bool {
     })
 }
 
-/// Whether people open a page of that very path.
+/// Whether people open a page of that path.
 pub fn is_page(path: &str) -> bool {
-    TABLE.iter().any(|it| it.method == "GET" && it.route == path && !it.people.is_empty())
+    let fits = |route: &str| {
+        let (mut named, mut given) = (route.split('/'), path.split('/'));
+        let same = named.by_ref().zip(given.by_ref()).all(|(name, it)| name.starts_with('{') || name == it);
+        same && route.split('/').count() == path.split('/').count()
+    };
+    TABLE.iter().any(|it| it.method == "GET" && !it.people.is_empty() && fits(it.route))
 }
 
 /// What a caller is told who may not: verify has its own word for it.

@@ -8,6 +8,7 @@ pub mod expire;
 pub mod judge_again;
 pub mod lapse;
 pub mod sequence;
+pub mod sightings;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -39,6 +40,9 @@ impl Workers {
             tokio::spawn(rounds("lapse").repeat(Arc::clone(service), |it| async move { lapse::run_once(&it).await })),
             tokio::spawn(
                 rounds("sequence").repeat(Arc::clone(service), |it| async move { sequence::run_once(&it).await }),
+            ),
+            tokio::spawn(
+                rounds("sightings").repeat(Arc::clone(service), |it| async move { sightings::run_once(&it).await }),
             ),
         ];
         Self { stop, loops }

@@ -16,10 +16,10 @@ use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::gateway::{Answer, Gateway, owned_token, spawn_for_people, spawn_gateway};
+use crate::gateway::{Answer, Gateway, owned_token, people, spawn_for_people, spawn_gateway};
 
 async fn pairs() -> Gateway {
-    spawn_for_people(PeopleSettings { lift_needs: LiftNeeds::Two }).await
+    spawn_for_people(PeopleSettings { lift_needs: LiftNeeds::Two, ..people() }).await
 }
 
 async fn admin(g: &Gateway, name: &str) -> Account {

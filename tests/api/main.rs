@@ -2,6 +2,7 @@
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod attacks;
+mod doorkeeping;
 #[path = "../support/gateway.rs"]
 mod gateway;
 mod halts;
@@ -10,6 +11,7 @@ mod limits;
 mod observing;
 mod oracles;
 mod path;
+mod people;
 #[path = "../support/postgres.rs"]
 mod postgres;
 mod proxy;

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use countersign::domain::account::MachineRole;
-use countersign::service::access::NewToken;
+use countersign::domain::account::{MachineRole, PersonRole};
+use countersign::service::access::{NewAccount, NewToken};
 use countersign::web::roles::TABLE;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -69,6 +69,11 @@ fn path_of(route: &str) -> String {
         .replace("{flow}", "no-such-flow")
         .replace("{amendment}", "no-such-amendment")
         .replace("{review}", "no-such-review")
+        .replace("{account}", "no-such-account")
+        .replace("{token}", "no-such-token")
+        .replace("{link}", "no-such-link")
+        .replace("{version}", "1")
+        .replace("{name:.*}", "no-such-asset")
 }
 
 async fn call(g: &Gateway, method: &str, path: &str, token: Option<&str>) -> Answer {
@@ -245,4 +250,158 @@ async fn a_node_that_is_not_the_tokens_own_is_forbidden() {
     let path = format!("/v1/transitions/{}/cancellation", held["transition"].as_str().unwrap());
     let answer = g.post(&path, &g.parser, json!({"reason": "not mine"})).await;
     assert_eq!((answer.status, answer.code()), (403, "forbidden"));
+}
+
+/// Everybody who could call: nobody in particular, people by their cookie, machines by their token.
+const PEOPLE: [(&str, PersonRole); 3] =
+    [("reviewer", PersonRole::Reviewer), ("auditor", PersonRole::Auditor), ("admin", PersonRole::Admin)];
+
+/// What a person is told whose role may not do that; a form that is not from a page of theirs is told otherwise.
+const REFUSED: &str = "This role may not do that";
+
+/// One line of the table in the docs.
+struct Line {
+    method: String,
+    route: String,
+    /// `anyone`, or the roles of people.
+    people: BTreeSet<String>,
+    machines: BTreeSet<String>,
+}
+
+fn source_of(path: &str) -> String {
+    std::fs::read_to_string(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
+}
+
+/// The table of `docs/security.md`, line by line.
+fn documented() -> Vec<Line> {
+    let text = source_of("docs/security.md");
+    let table = text.split("| call | people | machines |").nth(1).expect("docs/security.md has the table");
+    let lines = table.lines().skip(2).take_while(|it| it.starts_with('|'));
+    let read = |line: &str| {
+        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+        let [call, people, machines] = cells[..] else { panic!("{line}") };
+        let (method, route) = call.trim_matches('`').split_once(' ').unwrap();
+        let roles = |cell: &str| cell.split(", ").filter(|it| !it.is_empty()).map(str::to_owned).collect();
+        Line { method: method.to_owned(), route: route.to_owned(), people: roles(people), machines: roles(machines) }
+    };
+    lines.map(read).collect()
+}
+
+/// Every method and route that is registered, as the sources say it.
+fn registered() -> BTreeSet<(String, String)> {
+    let mut all = BTreeSet::new();
+    let (api, pages, app) =
+        (source_of("src/web/api/mod.rs"), source_of("src/web/pages/mod.rs"), source_of("src/web/app.rs"));
+    let pieces = api.split(".route(\"").skip(1);
+    let pieces = pieces.chain([&pages, &app].into_iter().flat_map(|it| it.split("web::resource(\"").skip(1)));
+    for piece in pieces {
+        let (route, rest) = piece.split_once('"').unwrap();
+        for (call, method) in [("get()", "GET"), ("post()", "POST"), ("put()", "PUT"), ("delete()", "DELETE")] {
+            if rest.contains(call) {
+                all.insert((method.to_owned(), route.to_owned()));
+            }
+        }
+    }
+    all
+}
+
+fn row(method: &str, route: &str, people: &str, machines: &str) -> String {
+    format!("| `{method} {route}` | {people} | {machines} |")
+}
+
+#[test]
+fn the_table_in_the_docs_has_every_route_and_says_who_may_call_it() {
+    let name = |role: &PersonRole| PEOPLE.iter().find(|it| it.1 == *role).unwrap().0;
+    let asked: BTreeSet<(String, String)> =
+        TABLE.iter().map(|it| (it.method.to_owned(), it.route.to_owned())).collect();
+    let mut ours: BTreeSet<String> = TABLE
+        .iter()
+        .map(|rule| {
+            let people: BTreeSet<&str> = rule.people.iter().map(name).collect();
+            let machines: BTreeSet<&str> = rule.machines.iter().map(|it| it.as_str()).collect();
+            let join = |it: BTreeSet<&str>| it.into_iter().collect::<Vec<_>>().join(", ");
+            row(rule.method, rule.route, &join(people), &join(machines))
+        })
+        .collect();
+    let registered = registered();
+    assert!(registered.len() >= 60, "{registered:?}");
+    let unknown: Vec<_> = asked.difference(&registered).collect();
+    assert!(unknown.is_empty(), "in the gateway's table, and no route: {unknown:?}");
+    ours.extend(registered.difference(&asked).map(|(method, route)| row(method, route, "anyone", "")));
+    let join = |it: &BTreeSet<String>| it.iter().cloned().collect::<Vec<_>>().join(", ");
+    let theirs: BTreeSet<String> =
+        documented().iter().map(|it| row(&it.method, &it.route, &join(&it.people), &join(&it.machines))).collect();
+    let missing: Vec<_> = ours.difference(&theirs).collect();
+    let stale: Vec<_> = theirs.difference(&ours).collect();
+    assert!(missing.is_empty() && stale.is_empty(), "docs/security.md: add {missing:#?}, take out {stale:#?}");
+}
+
+/// What a caller is let do.
+#[derive(PartialEq, Eq, Debug)]
+enum Door {
+    Open,
+    Unknown,
+    Refused,
+}
+
+/// Reads off an answer whether the caller came past the one place that lets anybody in.
+fn door(status: u16, to: &str, text: &str) -> Door {
+    let code = serde_json::from_str::<Value>(text).map(|it| it["code"].clone()).unwrap_or_default();
+    match status {
+        401 if code == "unauthenticated" => Door::Unknown,
+        303 if to.starts_with("/sign-in") => Door::Unknown,
+        403 if code == "forbidden" || text.contains(REFUSED) => Door::Refused,
+        _ => Door::Open,
+    }
+}
+
+#[tokio::test]
+async fn every_route_is_walked_as_everybody_and_lets_in_whom_the_docs_say() {
+    let g = spawn_gateway().await;
+    let mut callers: Vec<(&str, Option<&str>, Option<(&str, String)>)> = vec![("anyone", None, None)];
+    for (name, role) in PEOPLE {
+        let new = NewAccount { name: format!("a-{name}"), role, groups: BTreeSet::new() };
+        let account = g.service.add_account(&new, "correct horse battery".to_owned()).await.unwrap();
+        let link = g.service.sign_in_link(&account.id).await.unwrap();
+        let (_, secret) = g.service.use_sign_in_link(&link).await.unwrap();
+        callers.push((name, Some("person"), Some(("cookie", format!("countersign={secret}")))));
+    }
+    for role in ROLES {
+        callers.push((role, Some("machine"), Some(("authorization", format!("Bearer {}", token_of(&g, role))))));
+    }
+    let still = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+    for line in documented() {
+        let anyone = line.people.contains("anyone");
+        let for_machines = !line.machines.is_empty();
+        for (name, kind, header) in &callers {
+            // A person who signs out is gone for what comes after.
+            if line.route == "/sign-out" && *kind == Some("person") {
+                continue;
+            }
+            let method = Method::from_bytes(line.method.as_bytes()).unwrap();
+            let request = still.request(method.clone(), format!("{}{}", g.url, path_of(&line.route)));
+            let request = match header {
+                Some((name, value)) => request.header(*name, value),
+                None => request,
+            };
+            let request = match (method == Method::GET, for_machines) {
+                (true, _) => request,
+                (false, true) => request.json(&json!({})),
+                (false, false) => request.header("content-type", "application/x-www-form-urlencoded").body("csrf=none"),
+            };
+            let answer = request.header("accept", "text/html").send().await.unwrap();
+            let to = answer.headers().get("location").map(|it| it.to_str().unwrap().to_owned()).unwrap_or_default();
+            let (status, text) = (answer.status().as_u16(), answer.text().await.unwrap());
+            let seen = door(status, &to, &text);
+            let expected = match *kind {
+                _ if anyone => Door::Open,
+                Some("person") if line.people.contains(*name) => Door::Open,
+                Some("machine") if line.machines.contains(*name) => Door::Open,
+                Some("person") if !for_machines => Door::Refused,
+                Some("machine") if for_machines => Door::Refused,
+                _ => Door::Unknown,
+            };
+            assert_eq!(seen, expected, "{} {} as {name} ({kind:?}): {status} {text}", line.method, line.route);
+        }
+    }
 }

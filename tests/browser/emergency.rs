@@ -5,11 +5,11 @@ use countersign::domain::halt::LiftNeeds;
 use countersign::service::PeopleSettings;
 
 use crate::forms::{Hand, field};
-use crate::gateway::{Gateway, order, spawn_for_people, spawn_gateway};
+use crate::gateway::{Gateway, order, people, spawn_for_people, spawn_gateway};
 use crate::person::{Chromium, Tab};
 
 pub async fn pairs() -> Gateway {
-    spawn_for_people(PeopleSettings { lift_needs: LiftNeeds::Two }).await
+    spawn_for_people(PeopleSettings { lift_needs: LiftNeeds::Two, ..people() }).await
 }
 
 async fn tab_of(browser: &Chromium, gateway: &Gateway, name: &str) -> Tab {

@@ -17,6 +17,7 @@ use countersign::domain::id::{FlowId, GroupName, NodeId, PrincipalId};
 use countersign::domain::json::size::StateLimits;
 use countersign::domain::policy::PolicySource;
 use countersign::domain::time::Timestamp;
+use countersign::domain::tries::Bounds;
 use countersign::keyring::Keyring;
 use countersign::service::access::{NewAccount, NewToken};
 use countersign::service::{PeopleSettings, Service, Settings};
@@ -77,7 +78,7 @@ pub struct Gateway {
 
 /// Starts an empty gateway on a port of its own.
 pub async fn spawn_gateway() -> Gateway {
-    spawn_behind(edge, PeopleSettings::default()).await
+    spawn_behind(edge, people()).await
 }
 
 /// The same, set otherwise where people themselves are concerned.
@@ -87,7 +88,7 @@ pub async fn spawn_for_people(people: PeopleSettings) -> Gateway {
 
 /// The same, as it is behind a proxy that people reach over https.
 pub async fn spawn_secure_gateway() -> Gateway {
-    spawn_behind(|url| Edge { secure: true, ..edge(url) }, PeopleSettings::default()).await
+    spawn_behind(|url| Edge { secure: true, ..edge(url) }, people()).await
 }
 
 async fn spawn_behind(edge: fn(&str) -> Edge, people: PeopleSettings) -> Gateway {
@@ -114,7 +115,13 @@ async fn spawn_behind(edge: fn(&str) -> Edge, people: PeopleSettings) -> Gateway
     Gateway { url, service, clock, http, server: handle, folder }
 }
 
-/// How many tries a name has at an address before it must wait.
+/// What is set where people themselves are concerned.
+pub fn people() -> PeopleSettings {
+    let sign_ins = Bounds { free: SIGN_INS, window: Duration::from_secs(300) };
+    PeopleSettings { sign_ins, ..PeopleSettings::default() }
+}
+
+/// How many tries strangers have at an account before they must wait.
 pub const SIGN_INS: u32 = 5;
 
 fn edge(url: &str) -> Edge {
@@ -126,7 +133,6 @@ fn edge(url: &str) -> Edge {
         origin: url.to_owned(),
         peers: Default::default(),
         requests: Throttle::new(100_000, Duration::from_millis(1)),
-        sign_ins: Throttle::new(SIGN_INS, Duration::from_secs(60)),
         reveals: countersign::web::pages::reveal::throttle(),
     }
 }

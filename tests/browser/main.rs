@@ -13,6 +13,7 @@ mod history;
 mod inert;
 mod journey;
 mod log;
+mod people;
 mod person;
 mod proof;
 mod replays;

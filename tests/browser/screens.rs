@@ -241,6 +241,36 @@ async fn a_replay_can_be_looked_at() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn people_tokens_and_ones_own_account_can_be_looked_at() {
+    let gateway = spawn_gateway().await;
+    gateway.payments().await;
+    gateway.person("gus", PersonRole::Admin, &[]).await;
+    crate::people::peopled(&gateway).await;
+    let album = Album::new();
+    let browser = Chromium::open().await;
+    let tab = browser.tab(&gateway).await;
+    tab.sign_in("gus").await;
+    tab.goto("/people").await;
+    tab.fill("User name", "ana").await;
+    tab.fill("Groups", "finance").await;
+    tab.press("Make a link").await;
+    album.take(&tab, "invitation").await;
+    let link: String = crate::people::shown(&tab).await;
+    tab.goto("/people").await;
+    album.take(&tab, "people").await;
+    tab.follow(".list a").await;
+    album.take(&tab, "person").await;
+    tab.goto("/tokens").await;
+    album.take(&tab, "tokens").await;
+    tab.goto("/account").await;
+    album.take(&tab, "account").await;
+    tab.press_in("header", "Sign out").await;
+    tab.goto(link.strip_prefix(&gateway.url).unwrap()).await;
+    album.take(&tab, "password").await;
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stopping_and_lifting_can_be_looked_at() {
     let gateway = crate::emergency::pairs().await;
     gateway.payments().await;

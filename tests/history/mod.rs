@@ -23,6 +23,7 @@ use countersign::domain::usage::Usage;
 use countersign::keyring::Keyring;
 use countersign::service::access::{NewAccount, NewToken};
 use countersign::service::comments::Saying;
+use countersign::service::own_account::Changed;
 use countersign::service::policies::Activation;
 use countersign::service::proposals::{Asked, Proposal};
 use countersign::service::receipts::Revoker;
@@ -96,7 +97,7 @@ pub fn example(name: &str) -> PolicySource {
 /// The people and machines of a history.
 /// Two people lift what is stopped.
 pub fn people() -> PeopleSettings {
-    PeopleSettings { lift_needs: LiftNeeds::Two }
+    PeopleSettings { lift_needs: LiftNeeds::Two, ..PeopleSettings::default() }
 }
 
 pub struct Cast {
@@ -251,13 +252,20 @@ pub async fn live_through(service: &Service) -> (Cast, Ready) {
     stops_and_takes_back(service, &cast).await;
     amends(service, &cast).await;
     lifts_in_pairs(service, &cast).await;
+    looks_after_people(service, &cast).await;
     let ready = leave_work_open(service, &cast).await;
     (cast, ready)
 }
 
 async fn sign_in_and_out(service: &Service, cast: &Cast) {
     service.sign_in("ada", PASSWORD.to_owned()).await.unwrap();
-    assert!(service.sign_in("ada", "a wrong password".to_owned()).await.is_err());
+    for name in ["ada", "nobody"] {
+        assert!(service.sign_in(name, "a wrong password".to_owned()).await.is_err());
+    }
+    for seen in [format!("account/{}", cast.ada), format!("token/{}", cast.host.record.id)] {
+        service.saw(&seen);
+    }
+    service.write_sightings().await.unwrap();
     let link = service.sign_in_link(&cast.ben).await.unwrap();
     let (ben, _) = service.use_sign_in_link(&link).await.unwrap();
     service.sign_out(&ben).await.unwrap();
@@ -379,6 +387,28 @@ async fn lifts_in_pairs(service: &Service, cast: &Cast) {
     assert!(!lifted.halt.proposing && !lifted.halt.verifying && lifted.stops.is_none());
     pull(&cast.ben, Wish::Stop(both("off again"))).await;
     pull(&cast.gus, Wish::Lift(both("again a false alarm"))).await;
+}
+
+/// Somebody is invited, changed and given another password; one invitation is withdrawn, one still open.
+async fn looks_after_people(service: &Service, cast: &Cast) {
+    let gus = service.account_row(&cast.gus).await.unwrap();
+    let new = |name: &str| {
+        let groups = BTreeSet::from(["finance".try_into().unwrap()]);
+        NewAccount { name: name.to_owned(), role: PersonRole::Reviewer, groups }
+    };
+    let secret = service.invite(&gus, &new("ivy")).await.unwrap();
+    let (ivy, _) = service.choose_password(&secret, PASSWORD.to_owned(), None).await.unwrap();
+    service.invite(&gus, &new("jo")).await.unwrap();
+    let open = service.open_links().await.unwrap().pop().unwrap();
+    service.withdraw_link(&gus, &open.id).await.unwrap();
+    service.invite(&gus, &new("kim")).await.unwrap();
+    let id = ivy.account.record.id.clone();
+    service.change_access(&gus, &id, (PersonRole::Auditor, &BTreeSet::new())).await.unwrap();
+    let secret = service.reset_link(&gus, &id).await.unwrap();
+    let (ivy, _) = service.choose_password(&secret, PASSWORD.to_owned(), None).await.unwrap();
+    let (old, new) = (PASSWORD.to_owned(), format!("{PASSWORD} again"));
+    assert_eq!(service.change_password(&ivy, old, new).await.unwrap(), Changed::Yes);
+    service.reset_link(&gus, &id).await.unwrap();
 }
 
 /// Another writer's token, as whoever runs the gateway asks for it.

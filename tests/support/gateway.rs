@@ -14,6 +14,7 @@ use countersign::domain::json::size::StateLimits;
 use countersign::domain::policy::PolicySource;
 use countersign::domain::review::{Ballot, BrowserCheck, Ticked, Verdict};
 use countersign::domain::time::Timestamp;
+use countersign::domain::tries::Bounds;
 use countersign::keyring::Keyring;
 use countersign::service::access::{NewAccount, NewToken};
 use countersign::service::error::Error;
@@ -67,7 +68,7 @@ pub fn source(policy: &str) -> PolicySource {
 
 pub fn settings(url: &str) -> Settings {
     let session_lifetime = Duration::from_secs(3600);
-    let people = PeopleSettings::default();
+    let people = people();
     Settings { limits: StateLimits::default(), public_url: url.to_owned(), session_lifetime, people }
 }
 
@@ -86,7 +87,7 @@ pub async fn spawn_with_policy(policy: &str) -> Gateway {
 
 pub async fn spawn_on(folder: tempfile::TempDir, clock: ClockOffset, store: Arc<dyn Store>, policy: &str) -> Gateway {
     let requests = Throttle::new(100_000, Duration::from_micros(1));
-    spawn_set(folder, clock, store, (policy, requests, PeopleSettings::default())).await
+    spawn_set(folder, clock, store, (policy, requests, people())).await
 }
 
 /// A gateway with the payments flow, set otherwise where people themselves are concerned.
@@ -106,7 +107,7 @@ pub async fn spawn_bounded(
     store: Arc<dyn Store>,
     (policy, requests): (&str, Throttle),
 ) -> Gateway {
-    spawn_set(folder, clock, store, (policy, requests, PeopleSettings::default())).await
+    spawn_set(folder, clock, store, (policy, requests, people())).await
 }
 
 async fn spawn_set(
@@ -146,7 +147,13 @@ async fn spawn_set(
     }
 }
 
-/// How many tries a name has at an address before it must wait.
+/// What is set where people themselves are concerned.
+pub fn people() -> PeopleSettings {
+    let sign_ins = Bounds { free: SIGN_INS, window: Duration::from_secs(300) };
+    PeopleSettings { sign_ins, ..PeopleSettings::default() }
+}
+
+/// How many tries strangers have at an account before they must wait.
 pub const SIGN_INS: u32 = 5;
 
 pub fn edge(url: &str, peers: Peers) -> Edge {
@@ -158,7 +165,6 @@ pub fn edge(url: &str, peers: Peers) -> Edge {
         origin: url.to_owned(),
         peers,
         requests: Throttle::new(100_000, Duration::from_micros(1)),
-        sign_ins: Throttle::new(SIGN_INS, Duration::from_secs(60)),
         reveals: countersign::web::pages::reveal::throttle(),
     }
 }

@@ -39,6 +39,7 @@ fn person(name: &str) -> Account {
         sign_in: SignIn::Password { hash: String::new() },
         disabled: false,
         created_at: at(0),
+        changed: None,
     }
 }
 

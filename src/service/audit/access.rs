@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::Audit;
+use crate::domain::account::OneTimeLink;
 use crate::domain::event::{Event, EventType};
 use crate::domain::time::Timestamp;
 use crate::service::policies::activation_data;
@@ -50,38 +51,80 @@ impl Audit<'_> {
         self.check_flows(&outside);
         self.check_amendments(&outside);
         self.check_gateway(&outside);
+        self.check_seen();
+    }
+
+    /// Tries and sightings decide nothing that is signed, and no event counts them: they are of something that there
+    /// is, and no more is known of them.
+    fn check_seen(&mut self) {
+        for asker in self.all.tries.keys() {
+            let of = asker.split_once('/');
+            let known = of.is_some_and(|(kind, id)| match kind {
+                "account" | "own" => self.all.accounts.contains_key(id),
+                "name" | "address" | "device" => true,
+                _ => false,
+            });
+            self.expect(known, Table::Tries, asker, "it is of nobody");
+        }
+        for of in self.all.sightings.keys() {
+            let known = of.split_once('/').is_some_and(|(kind, id)| match kind {
+                "account" => self.all.accounts.contains_key(id),
+                "token" => self.all.tokens.contains_key(id),
+                "session" => self.all.sessions.contains_key(id),
+                _ => false,
+            });
+            self.expect(known, Table::Sightings, of, "it is of nothing that there is");
+        }
     }
 
     fn check_accounts(&mut self, outside: &[&Event]) {
         let mut lives = Lives::new();
         let mut admissions: BTreeMap<(&str, i64), EventType> = BTreeMap::new();
+        let mut changes: BTreeMap<(&str, i64), &Event> = BTreeMap::new();
+        let mut hands: BTreeMap<(&str, i64), Value> = BTreeMap::new();
         for event in outside {
+            let revision = event.data.get("revision").and_then(Value::as_i64);
+            let at = text(event, "account").zip(revision);
             match event.kind {
                 EventType::AccountAdded => made(&mut lives, text(event, "account"), event),
-                EventType::AccountDisabled | EventType::AccountEnabled => {
-                    changed(&mut lives, text(event, "account"));
-                    let revision = event.data.get("revision").and_then(Value::as_i64);
-                    admissions.extend(text(event, "account").zip(revision).map(|it| (it, event.kind)));
+                // By whose invitation it was made.
+                EventType::SetupLinkUsed => {
+                    let made = text(event, "account").map(|it| (it, 1));
+                    hands.extend(made.zip(hand_of(event, event.data.get("at"))));
+                    continue;
                 }
-                _ => {}
+                EventType::AccountDisabled | EventType::AccountEnabled => {
+                    admissions.extend(at.map(|it| (it, event.kind)));
+                }
+                EventType::AccountChanged => changes.extend(at.map(|it| (it, *event))),
+                EventType::PasswordChanged | EventType::PasswordReset => {}
+                _ => continue,
+            }
+            if event.kind != EventType::AccountAdded {
+                changed(&mut lives, text(event, "account"));
+                hands.extend(at.zip(hand_of(event, None)));
             }
         }
         for (id, stored) in &self.all.accounts {
             let account = &stored.record;
             let life = lives.get(id.as_str());
-            let said = life.and_then(|it| it.made).map(|it| &it.data);
+            let all = (id.as_str(), 0)..=(id.as_str(), i64::MAX);
+            let mut said = life.and_then(|it| it.made).map(|it| it.data.clone());
+            if let (Some(said), Some((_, last))) = (&mut said, changes.range(all.clone()).next_back()) {
+                said["role"] = last.data["role"].clone();
+                said["groups"] = last.data["groups"].clone();
+            }
             let as_made =
                 json!({"account": account.id, "name": account.name, "role": account.role, "groups": account.groups});
-            self.expect(said == Some(&as_made), Table::Accounts, id, "it is not the account that an event made");
+            self.expect(said == Some(as_made), Table::Accounts, id, "it is not the account that its events made");
             self.expect_revision(Table::Accounts, id, stored.revision, life);
-            let last = admissions.get(&(id.as_str(), stored.revision));
-            let disabled = last == Some(&EventType::AccountDisabled);
-            self.expect(
-                account.disabled == disabled,
-                Table::Accounts,
-                id,
-                "events and row disagree on whether it is disabled",
-            );
+            let disabled =
+                admissions.range(all.clone()).next_back().map(|it| *it.1) == Some(EventType::AccountDisabled);
+            let same = account.disabled == disabled;
+            self.expect(same, Table::Accounts, id, "events and row disagree on whether it is disabled");
+            let hand = hands.range(all).next_back().map(|it| it.1);
+            let same = serde_json::to_value(&account.changed).ok().as_ref() == Some(hand.unwrap_or(&Value::Null));
+            self.expect(same, Table::Accounts, id, "who last had a hand in it is not as told");
         }
         self.expect_all(Table::Accounts, &lives, &self.all.accounts.keys().map(String::as_str).collect());
     }
@@ -102,8 +145,12 @@ impl Audit<'_> {
                 "token": token.id, "name": token.name, "role": token.role, "owner": token.owner,
                 "flow": token.flow, "nodes": token.nodes,
             });
-            let said = life.and_then(|it| it.made).map(|it| &it.data);
-            self.expect(said == Some(&as_made), Table::Tokens, id, "it is not the token that an event made");
+            let mut said = life.and_then(|it| it.made).map(|it| it.data.clone());
+            if let Some(Value::Object(said)) = &mut said {
+                // Who added it stands in the event alone.
+                said.remove("by");
+            }
+            self.expect(said == Some(as_made), Table::Tokens, id, "it is not the token that an event made");
             self.expect_revision(Table::Tokens, id, stored.revision, life);
             let revoked = life.is_some_and(|it| it.changes > 0);
             self.expect(
@@ -141,8 +188,13 @@ impl Audit<'_> {
         let mut lives = Lives::new();
         for event in outside {
             match event.kind {
-                EventType::SetupLinkMade => made(&mut lives, text(event, "link"), event),
-                EventType::SetupLinkUsed | EventType::SignedIn => changed(&mut lives, text(event, "link")),
+                EventType::SetupLinkMade | EventType::Invited | EventType::ResetLinkMade => {
+                    made(&mut lives, text(event, "link"), event);
+                }
+                EventType::SetupLinkUsed
+                | EventType::SignedIn
+                | EventType::PasswordReset
+                | EventType::LinkWithdrawn => changed(&mut lives, text(event, "link")),
                 _ => {}
             }
         }
@@ -152,7 +204,7 @@ impl Audit<'_> {
                 .and_then(|it| it.made)
                 .and_then(|it| serde_json::from_value(it.data.get("expires_at")?.clone()).ok());
             self.expect(
-                until == Some(stored.record.expires_at),
+                until == Some(stored.record.expires_at) && is_for(life.and_then(|it| it.made), &stored.record),
                 Table::Links,
                 id,
                 "it is not the link that an event made",
@@ -232,6 +284,19 @@ impl Audit<'_> {
             self.note(table, id, "an event made it, and its row is gone");
         }
     }
+}
+
+/// Whose hand an event tells, and when it was laid on.
+fn hand_of(event: &Event, at: Option<&Value>) -> Option<Value> {
+    let (by, name) = (text(event, "by")?, text(event, "by_name")?);
+    let at = at.cloned().unwrap_or_else(|| json!(event.at));
+    Some(json!({"by": by, "name": name, "at": at}))
+}
+
+/// Whether a link is good for what its event says; the first kinds of links were not told of so closely.
+fn is_for(made: Option<&Event>, link: &OneTimeLink) -> bool {
+    made.and_then(|it| it.data.get("for"))
+        .is_none_or(|it| serde_json::to_value(&link.purpose).ok().as_ref() == Some(it))
 }
 
 const fn is_halt(kind: EventType) -> bool {

@@ -11,9 +11,10 @@ use crate::domain::keys::RowKey;
 use crate::domain::review::Hold;
 use crate::domain::thread::Thread;
 use crate::domain::transition::{ChainRow, Rejection, StateRow, Transition};
+use crate::domain::tries::Tries;
 use crate::domain::write::Write;
 use crate::store::record::{Record, Stored, open};
-use crate::store::records::{LogRow, Pending};
+use crate::store::records::{LogRow, Pending, Sighting};
 use crate::store::row::Row;
 use crate::store::{Cursor, Filter, LIST_ROWS_MAX, Store, StoreError};
 
@@ -38,6 +39,8 @@ pub(super) struct Everything {
     pub(super) tokens: Kept<Token>,
     pub(super) sessions: Kept<Session>,
     pub(super) links: Kept<OneTimeLink>,
+    pub(super) tries: Kept<Tries>,
+    pub(super) sightings: Kept<Sighting>,
     pub(super) events: Kept<Event>,
     pub(super) outbox: Kept<Pending>,
     pub(super) log: Kept<LogRow>,
@@ -82,6 +85,8 @@ impl Everything {
             tokens: loader.table().await?,
             sessions: loader.table().await?,
             links: loader.table().await?,
+            tries: loader.table().await?,
+            sightings: loader.table().await?,
             events: loader.table().await?,
             outbox: loader.table().await?,
             log: loader.table().await?,

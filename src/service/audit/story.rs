@@ -104,6 +104,12 @@ impl<'a> Story<'a> {
             | EventType::PolicyActivated
             | EventType::KeyRotated
             | EventType::AccountAdded
+            | EventType::AccountChanged
+            | EventType::PasswordChanged
+            | EventType::PasswordReset
+            | EventType::Invited
+            | EventType::ResetLinkMade
+            | EventType::LinkWithdrawn
             | EventType::AccountDisabled
             | EventType::AccountEnabled
             | EventType::TokenAdded
@@ -112,6 +118,8 @@ impl<'a> Story<'a> {
             | EventType::SetupLinkUsed
             | EventType::SignedIn
             | EventType::SignInFailed
+            | EventType::SignInSlowed
+            | EventType::Unlocked
             | EventType::SignedOut
             | EventType::Halted
             | EventType::HaltLifting

@@ -1,6 +1,7 @@
 //! Forms from before there is a session: what they carry is derived from a cookie that only this origin can set.
 
 use actix_web::cookie::{Cookie, SameSite};
+use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,7 +9,10 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use super::failure::Failure;
 use super::local::LocalPath;
 use super::parts::see_other;
+use crate::domain::account::Origin;
 use crate::random;
+use crate::service::access::SignedIn;
+use crate::service::doorkeeping::{DEVICE_TTL, Whence};
 use crate::web::app::App;
 use crate::web::auth::{check_form, csrf_of, session_cookie};
 
@@ -66,9 +70,82 @@ fn well_formed(secret: &str) -> bool {
     URL_SAFE_NO_PAD.decode(secret).is_ok_and(|it| it.len() == SECRET_BYTES)
 }
 
+fn device_cookie(app: &App) -> &'static str {
+    if app.edge.secure { "__Host-countersign-device" } else { "countersign-device" }
+}
+
+/// Where a request comes from, as far as it matters for signing in.
+pub fn whence(app: &App, request: &HttpRequest) -> Whence {
+    let agent = request.headers().get(header::USER_AGENT).and_then(|it| it.to_str().ok()).unwrap_or_default();
+    let network = app.edge.peers.network_of(request);
+    Whence {
+        address: Some(app.edge.peers.asker_of(request)),
+        origin: network.map(|network| Origin { browser: browser_of(agent), network }),
+        device: request.cookie(device_cookie(app)).map(|it| it.value().to_owned()),
+    }
+}
+
+/// A browser in three words, of what it says of itself.
+fn browser_of(agent: &str) -> String {
+    const BROWSERS: [(&str, &str); 6] = [
+        ("Edg/", "Edge"),
+        ("OPR/", "Opera"),
+        ("Firefox/", "Firefox"),
+        ("CriOS/", "Chrome"),
+        ("Chrome/", "Chrome"),
+        ("Safari/", "Safari"),
+    ];
+    const SYSTEMS: [(&str, &str); 7] = [
+        ("Android", "Android"),
+        ("iPhone", "iOS"),
+        ("iPad", "iOS"),
+        ("Windows", "Windows"),
+        ("Mac OS X", "macOS"),
+        ("CrOS", "ChromeOS"),
+        ("Linux", "Linux"),
+    ];
+    let of = |known: &[(&str, &'static str)]| known.iter().find(|it| agent.contains(it.0)).map(|it| it.1);
+    match (of(&BROWSERS), of(&SYSTEMS)) {
+        (Some(browser), Some(system)) => format!("{browser} on {system}"),
+        (Some(browser), None) => browser.to_owned(),
+        (None, _) => "Another program".to_owned(),
+    }
+}
+
+/// Makes the browser one that the account knows, so that strangers' tries do not keep it out.
+pub fn known(app: &App, person: &SignedIn, mut response: HttpResponse) -> HttpResponse {
+    let Ok(device) = app.service.device_of(&person.account.record.id) else { return response };
+    let age = i64::try_from(DEVICE_TTL.as_secs()).unwrap_or(i64::MAX);
+    let cookie = Cookie::build(device_cookie(app), device)
+        .path("/")
+        .http_only(true)
+        .secure(app.edge.secure)
+        .same_site(SameSite::Lax)
+        .max_age(actix_web::cookie::time::Duration::seconds(age))
+        .finish();
+    // Without it, the browser is a stranger's the next time.
+    let _ = response.add_cookie(&cookie);
+    response
+}
+
 /// Lets somebody in: the session's cookie, and on to where they wanted.
 pub fn let_in(app: &App, secret: String, next: &LocalPath) -> HttpResponse {
     let mut response = see_other(next.as_str());
     let _ = response.add_cookie(&session_cookie(app, secret));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::browser_of;
+
+    #[test]
+    fn a_browser_is_told_in_three_words_and_nothing_of_it_is_repeated() {
+        let mozilla = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
+        let phone = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1 CriOS/130.0 Safari/604.1";
+        assert_eq!([browser_of(mozilla), browser_of(phone)], ["Firefox on Linux", "Chrome on iOS"]);
+        for other in ["", "curl/8.0 <script>", "Linux"] {
+            assert_eq!(browser_of(other), "Another program");
+        }
+    }
 }

@@ -5,6 +5,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use serde::Deserialize;
 
+use super::done::{Done, refusal};
 use super::failure::Failure;
 use super::inbox::WAITING_MAX;
 use super::parts::{html, moment, see_other};
@@ -40,12 +41,12 @@ pub struct HaltFields {
     confirmed: String,
 }
 
-/// What was done a moment ago.
-#[derive(Deserialize, Default)]
-#[serde(default)]
-pub struct Done {
-    done: String,
-}
+/// What the page says after a form was taken.
+const DONE: &[(&str, Tone, &str)] = &[
+    ("stopped", Tone::Care, "Stopped. It holds from now on, on every gateway."),
+    ("lifted", Tone::Good, "Lifted. It goes on."),
+    ("asked", Tone::Care, "Asked for. It goes on once a second person asks for the same."),
+];
 
 /// What a form is about.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -106,13 +107,7 @@ pub async fn show(
     visitor: Visitor,
     done: web::Query<Done>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    let notice = match done.done.as_str() {
-        "stopped" => Some((Tone::Care, "Stopped. It holds from now on, on every gateway.")),
-        "lifted" => Some((Tone::Good, "Lifted. It goes on.")),
-        "asked" => Some((Tone::Care, "Asked for. It goes on once a second person asks for the same.")),
-        _ => None,
-    };
-    let notice = notice.map(|(tone, words)| Notice { tone, words: words.to_owned() });
+    let notice = done.notice(DONE);
     let page = page(&app, &visitor, notice, &HaltFields::default()).await;
     Ok(html(StatusCode::OK, page.map_err(|error| Failure::of(&request, error))?.render()))
 }
@@ -156,15 +151,11 @@ async fn submitted(
     };
     match done {
         Ok(response) => Ok(response),
-        Err(Error::WrongState(why)) => {
-            let mut words = why.to_owned();
-            words[..1].make_ascii_uppercase();
-            let notice =
-                Notice { tone: Tone::Bad, words: format!("{}. Nothing was changed.", words.trim_end_matches('.')) };
+        Err(error) => {
+            let notice = refusal(error).map_err(failed)?;
             let page = page(app, visitor, Some(notice), form).await.map_err(failed)?;
             Ok(html(StatusCode::CONFLICT, page.render()))
         }
-        Err(error) => Err(failed(error)),
     }
 }
 
@@ -273,6 +264,7 @@ async fn page(app: &App, visitor: &Visitor, notice: Option<Notice>, typed: &Halt
         shell: visitor.shell(waiting, notice),
         csrf: visitor.0.csrf.clone(),
         scopes: halts.iter().map(|it| card(app, visitor, it, now)).collect(),
+        all_stopped: halts.iter().any(|it| it.scope == Scope::All && (it.halt.proposing || it.halt.verifying)),
         may_stop: role != PersonRole::Auditor,
         chosen: if typed.scope.is_empty() { ALL.to_owned() } else { typed.scope.clone() },
         reason: Line::new(typed.reason.as_str()),

@@ -3,11 +3,13 @@
 //! A handler parses the edge, calls the service, and fills a view model of [`view`]. Whoever has no
 //! session is led to `/sign-in`; whatever goes wrong becomes a page in words ([`failure`]).
 
+pub mod account;
 pub mod amendment;
 pub mod comments;
 pub mod compare;
 pub mod decision;
 pub mod differing;
+pub mod done;
 pub mod door;
 pub mod emergency;
 pub mod failure;
@@ -16,6 +18,9 @@ pub mod local;
 pub mod log;
 pub mod nonce;
 pub mod parts;
+pub mod password;
+pub mod people;
+pub mod person;
 pub mod policies;
 pub mod rejections;
 pub mod replays;
@@ -26,6 +31,7 @@ pub mod set_up;
 pub mod sign_in;
 pub mod thread;
 pub mod threads;
+pub mod tokens;
 pub mod verifier;
 pub mod version;
 pub mod view;
@@ -88,11 +94,12 @@ pub fn routes(cfg: &mut ServiceConfig) {
         )
         .service(web::resource("/rejections").route(web::get().to(rejections::show)))
         .configure(past)
-        .configure(people);
+        .configure(people_routes)
+        .configure(stopping);
 }
 
-/// Who takes part, and how all of it is stopped.
-fn people(cfg: &mut ServiceConfig) {
+/// How all of it is stopped.
+fn stopping(cfg: &mut ServiceConfig) {
     cfg.service(
         web::resource("/emergency").route(web::get().to(emergency::show)).route(web::post().to(emergency::stop)),
     )
@@ -145,4 +152,27 @@ fn of_reviews(cfg: &mut ServiceConfig) {
                 .route(web::get().to(review::back))
                 .route(web::post().to(reveal::submit)),
         );
+}
+
+/// People, tokens, and one's own account.
+fn people_routes(cfg: &mut ServiceConfig) {
+    let post = web::post;
+    cfg.service(
+        web::resource("/password/{secret}")
+            .route(web::get().to(password::show))
+            .route(web::post().to(password::submit)),
+    )
+    .service(web::resource("/people").route(web::get().to(people::show)))
+    .service(web::resource("/people/invitations").route(web::get().to(people::back)).route(post().to(people::invite)))
+    .service(web::resource("/people/links/{link}/withdrawal").route(post().to(people::withdraw)))
+    .service(web::resource("/people/{account}").route(web::get().to(person::show)))
+    .service(web::resource("/people/{account}/access").route(post().to(person::change_access)))
+    .service(web::resource("/people/{account}/admission").route(post().to(person::admit)))
+    .service(web::resource("/people/{account}/unlocking").route(post().to(person::unlock)))
+    .service(web::resource("/people/{account}/reset").route(post().to(person::reset)))
+    .service(web::resource("/tokens").route(web::get().to(tokens::show)).route(post().to(tokens::add)))
+    .service(web::resource("/tokens/{token}/revocation").route(post().to(tokens::revoke)))
+    .service(web::resource("/account").route(web::get().to(account::show)))
+    .service(web::resource("/account/password").route(post().to(account::change_password)))
+    .service(web::resource("/account/sessions").route(post().to(account::end_sessions)));
 }

@@ -7,7 +7,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use serde::Deserialize;
 
-use super::door::{Door, let_in};
+use super::door::{self, Door, let_in};
 use super::failure::Failure;
 use super::local::LocalPath;
 use super::parts::html;
@@ -65,7 +65,7 @@ pub async fn submit(
         Err(error) => Err(error),
     };
     match made {
-        Ok((_, session)) => Ok(let_in(&app, session, &LocalPath::inbox())),
+        Ok((person, session)) => Ok(door::known(&app, &person, let_in(&app, session, &LocalPath::inbox()))),
         Err(Error::Invalid { pointer, detail }) => {
             let problem = format!("{}: {detail}.", label(&pointer));
             Ok(page(&app, &request, StatusCode::UNPROCESSABLE_ENTITY, &form, Some(problem)))

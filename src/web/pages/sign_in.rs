@@ -6,7 +6,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use serde::Deserialize;
 
-use super::door::{Door, let_in};
+use super::door::{self, Door, let_in};
 use super::failure::Failure;
 use super::local::LocalPath;
 use super::parts::{html, see_other};
@@ -61,7 +61,7 @@ pub async fn show(
     Ok(page(&app, &request, StatusCode::OK, (&next, ""), None))
 }
 
-/// `POST /sign-in`. Failed tries of one name from one address are bounded; a right password gives its try back.
+/// `POST /sign-in`. Failed tries are bounded, by the service.
 pub async fn submit(
     app: web::Data<App>,
     request: HttpRequest,
@@ -69,30 +69,18 @@ pub async fn submit(
 ) -> Result<HttpResponse, Failure> {
     Door::check(&app, &request, &form.csrf)?;
     let SignInForm { username, password, next, .. } = form.into_inner();
-    let (next, asker) = (LocalPath::of(&next), asker(&app, &request, &username));
+    let (next, from) = (LocalPath::of(&next), door::whence(&app, &request));
     let again = |status, problem: &str| page(&app, &request, status, (&next, &username), Some(problem.to_owned()));
-    if app.edge.sign_ins.take(asker.as_str(), app.service.now()).is_err() {
-        return Ok(again(
+    match app.service.sign_in_from(&username, password, &from).await {
+        Ok((person, secret)) => Ok(door::known(&app, &person, let_in(&app, secret, &next))),
+        Err(Error::TooMany) => Ok(again(
             StatusCode::TOO_MANY_REQUESTS,
-            "Too many tries in a row. Wait a few minutes; then it works again.",
-        ));
-    }
-    match app.service.sign_in(&username, password).await {
-        Ok((_, secret)) => {
-            app.edge.sign_ins.give_back(asker.as_str());
-            Ok(let_in(&app, secret, &next))
-        }
+            "Too many tries in a row. Wait a few minutes; then it works again. A browser that you signed in with before \
+             need not wait.",
+        )),
         Err(Error::Unauthenticated) => Ok(again(StatusCode::UNAUTHORIZED, "User name and password do not match.")),
         Err(error) => Err(Failure::of(&request, error)),
     }
-}
-
-/// A name at an address, of IPv6 at a network of one asker. The name is cut, so that nobody fills the memory with long ones.
-fn asker(app: &App, request: &HttpRequest, username: &str) -> String {
-    const NAME_CHARS: usize = 64;
-    let address = app.edge.peers.asker_of(request);
-    let name: String = username.chars().take(NAME_CHARS).collect();
-    format!("{address} {name}")
 }
 
 fn page(
@@ -143,8 +131,8 @@ pub async fn use_link(
 ) -> Result<HttpResponse, Failure> {
     Door::check(&app, &request, &form.csrf)?;
     let used = app.service.use_sign_in_link(&secret).await;
-    let (_, session) = used.map_err(|error| Failure::of(&request, error))?;
-    Ok(let_in(&app, session, &LocalPath::of(&form.next)))
+    let (person, session) = used.map_err(|error| Failure::of(&request, error))?;
+    Ok(door::known(&app, &person, let_in(&app, session, &LocalPath::of(&form.next))))
 }
 
 /// `POST /sign-out`.

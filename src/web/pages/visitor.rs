@@ -45,14 +45,15 @@ fn asked(request: &HttpRequest) -> LocalPath {
     if request.method() == Method::GET {
         return LocalPath::of(request.uri().path_and_query().map_or("/", |it| it.as_str()));
     }
-    match request.path().rsplit_once('/') {
-        Some((page, "decision" | "revocation" | "reveal" | "withdrawal" | "comments" | "lifting")) => {
-            LocalPath::of(page)
+    // The nearest page above the form's address.
+    let mut path = request.path();
+    while let Some((above, _)) = path.rsplit_once('/') {
+        if roles::is_page(path) {
+            return LocalPath::of(path);
         }
-        // A form that goes to its own page.
-        Some(_) if roles::is_page(request.path()) => LocalPath::of(request.path()),
-        _ => LocalPath::inbox(),
+        path = above;
     }
+    LocalPath::inbox()
 }
 
 impl Visitor {

@@ -16,6 +16,8 @@ pub struct EmergencyPage {
     pub csrf: String,
     /// The whole first, then each flow.
     pub scopes: Vec<ScopeCard>,
+    /// Whether something of all flows is stopped, and so of each.
+    pub all_stopped: bool,
     /// Whether the reader may stop.
     pub may_stop: bool,
     /// The scope that is chosen in the form.

@@ -4,6 +4,7 @@
 //! arrives as a [`text`] type, which can only be printed inert; a `String` or a number is the
 //! gateway's own word.
 
+pub mod account;
 pub mod amendment;
 pub mod compare;
 pub mod confirm;
@@ -16,6 +17,7 @@ pub mod inert;
 pub mod log;
 pub mod nav;
 pub mod opening;
+pub mod people;
 pub mod policies;
 pub mod receipt;
 pub mod rejections;

@@ -57,7 +57,10 @@ pub const SCREENS: &[Screen] = &[
     menu(Group::Rules, "/replays", "Replay", &[]),
     menu(Group::Record, "/log", "Log", &[]),
     menu(Group::Record, "/verifier", "Verifier", &[]),
+    menu(Group::People, "/people", "People", &[]),
+    menu(Group::People, "/tokens", "Tokens", &[]),
     menu(Group::People, "/emergency", "Emergency", &[]),
+    menu(Group::You, "/account", "Your account", &[]),
 ];
 
 const GROUPS: [Group; 5] = [Group::Work, Group::Rules, Group::Record, Group::People, Group::You];

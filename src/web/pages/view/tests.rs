@@ -33,6 +33,12 @@ fn all() -> Vec<(&'static str, String)> {
         ("log_empty", history::log_empty().render().unwrap()),
         ("event", history::one_event().render().unwrap()),
         ("verifier", history::verifier().render().unwrap()),
+        ("people", people::people().render().unwrap()),
+        ("person", people::person_page().render().unwrap()),
+        ("secret", people::secret().render().unwrap()),
+        ("tokens", people::tokens().render().unwrap()),
+        ("account", people::account().render().unwrap()),
+        ("password", people::password().render().unwrap()),
         ("emergency", people::emergency().render().unwrap()),
         ("emergency_confirm", people::emergency_confirm().render().unwrap()),
     ]

@@ -1,0 +1,272 @@
+//! People, as administrators look after them: invited, changed, disabled, given a link to choose another password.
+//! Each such hand is an event, and stands on the account that it was laid on.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::access::{NewAccount, SignedIn, check_name, fingerprint, new_secret};
+use super::error::{Error, Result};
+use super::passwords;
+use super::{Service, recorder, retrying};
+use crate::domain::account::{AccessChange, Account, LinkPurpose, OneTimeLink, Origin, PersonRole, SignIn};
+use crate::domain::event::EventType;
+use crate::domain::id::{AccountId, GroupName, PrincipalId, SessionId};
+use crate::domain::keys::Keys;
+use crate::domain::time::Timestamp;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+use crate::store::records::OPEN;
+use crate::store::{Filter, LIST_ROWS_MAX};
+
+/// A weekend lies between sending and opening.
+pub const INVITATION_TTL: Duration = Duration::from_secs(3 * 24 * 3600);
+
+/// Whoever waits for it knows that it comes.
+pub const RESET_TTL: Duration = Duration::from_secs(24 * 3600);
+
+/// More are not told from one another in a list.
+const GROUPS_MAX: usize = 32;
+
+const LAST: &str = "this is the last administrator who can sign in: make another one first";
+const ONESELF: &str = "nobody changes what they may do themselves: another administrator does it";
+const ELSEWHERE: &str = "this person signs in elsewhere, and has no password here";
+
+/// An open link, without its secret.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OpenLink {
+    /// Its id; no link is made of it.
+    pub id: SessionId,
+    /// What it is good for.
+    pub purpose: LinkPurpose,
+    /// Until when.
+    pub expires_at: Timestamp,
+}
+
+impl Service {
+    /// Everybody, by name.
+    pub async fn people(&self) -> Result<Vec<Account>> {
+        let keys = self.keys()?;
+        let mut people = self.accounts_all(&keys).await?;
+        people.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(people)
+    }
+
+    /// Invitations and reset links that can still be used, the nearest end first.
+    pub async fn open_links(&self) -> Result<Vec<OpenLink>> {
+        let (keys, now) = (self.keys()?, self.now());
+        let open = self.reader(&keys).list::<OneTimeLink>(Filter::State(OPEN), None, LIST_ROWS_MAX).await?;
+        let open = open.into_iter().map(|it| it.record).filter(|it| it.expires_at > now);
+        let told = |it: OneTimeLink| OpenLink { id: it.id, purpose: it.purpose, expires_at: it.expires_at };
+        Ok(open.map(told).collect())
+    }
+
+    /// A link by which somebody makes the account that it names; its secret is in the answer and nowhere else.
+    pub async fn invite(&self, by: &Stored<Account>, new: &NewAccount) -> Result<String> {
+        check_name("/name", &new.name)?;
+        if new.groups.len() > GROUPS_MAX {
+            return Err(Error::invalid("/groups", format!("a person is in at most {GROUPS_MAX} groups")));
+        }
+        let (keys, now) = (self.keys()?, self.now());
+        if self.reader(&keys).get_by_alias::<Account>(&new.name).await?.is_some() {
+            return Err(Error::Exists("there is an account of that name already; nothing was changed"));
+        }
+        let same = |it: &OpenLink| matches!(&it.purpose, LinkPurpose::Invite { name, .. } if *name == new.name);
+        if self.open_links().await?.iter().any(same) {
+            return Err(Error::Exists("somebody is invited by that name already: withdraw that invitation first"));
+        }
+        let (name, role, groups) = (new.name.clone(), new.role, new.groups.clone());
+        let purpose = LinkPurpose::Invite { name, role, groups, by: hand(by, now) };
+        self.put_link(&keys, by, (EventType::Invited, purpose, INVITATION_TTL)).await
+    }
+
+    /// A link by which a person chooses another password. Their sessions end now, and again when they have.
+    pub async fn reset_link(&self, by: &Stored<Account>, of: &AccountId) -> Result<String> {
+        let keys = self.keys()?;
+        let account: Stored<Account> = self.need(&keys, of.as_str(), "account").await?;
+        if by.record.id == account.record.id {
+            return Err(Error::WrongState(ONESELF));
+        }
+        if account.record.password_hash().is_none() {
+            return Err(Error::WrongState(ELSEWHERE));
+        }
+        let purpose = LinkPurpose::Reset { account: of.clone(), by: hand(by, self.now()) };
+        self.put_link(&keys, by, (EventType::ResetLinkMade, purpose, RESET_TTL)).await
+    }
+
+    async fn put_link(
+        &self,
+        keys: &Keys,
+        by: &Stored<Account>,
+        (kind, purpose, ttl): (EventType, LinkPurpose, Duration),
+    ) -> Result<String> {
+        let (now, secret) = (self.now(), new_secret());
+        let link = OneTimeLink { id: fingerprint(&secret), purpose, expires_at: now.plus(ttl), used: false };
+        let mut draft = Draft::new(keys.row(), now);
+        draft.rely_on(by);
+        draft.insert(&link)?;
+        let data = json!({"link": link.id, "expires_at": link.expires_at, "for": link.purpose});
+        recorder::outside(&mut draft, None, now, kind, data)?;
+        if let LinkPurpose::Reset { account, .. } = &link.purpose {
+            self.end_sessions(&mut draft, keys, account, None).await?;
+        }
+        self.commit(draft.finish()).await?;
+        Ok(secret)
+    }
+
+    /// Makes an invitation or a reset link good for nothing.
+    pub async fn withdraw_link(&self, by: &Stored<Account>, id: &SessionId) -> Result<()> {
+        retrying!(self.withdraw_link_once(by, id))
+    }
+
+    async fn withdraw_link_once(&self, by: &Stored<Account>, id: &SessionId) -> Result<()> {
+        let (keys, now) = (self.keys()?, self.now());
+        let link: Stored<OneTimeLink> = self.need(&keys, id.as_str(), "link").await?;
+        if !matches!(link.record.purpose, LinkPurpose::Invite { .. } | LinkPurpose::Reset { .. }) {
+            return Err(Error::NotFound("link"));
+        }
+        if link.record.used {
+            return Err(Error::WrongState("it was used or withdrawn already"));
+        }
+        let mut draft = Draft::new(keys.row(), now);
+        draft.rely_on(by);
+        draft.replace(&link, &OneTimeLink { used: true, ..link.record.clone() })?;
+        let data = json!({"link": id, "by": by.record.id, "by_name": by.record.name});
+        recorder::outside(&mut draft, None, now, EventType::LinkWithdrawn, data)?;
+        self.commit(draft.finish()).await
+    }
+
+    /// Uses an invitation or a reset link: the person chooses the password, and is signed in.
+    pub async fn choose_password(
+        &self,
+        secret: &str,
+        password: String,
+        origin: Option<Origin>,
+    ) -> Result<(SignedIn, String)> {
+        let link = self.link_of(secret).await?;
+        let account = match link.record.purpose.clone() {
+            LinkPurpose::Invite { name, role, groups, by } => {
+                let account = self.new_account(&NewAccount { name, role, groups }, password).await?;
+                self.put_account(Account { changed: Some(by), ..account }, Some(link)).await?.id
+            }
+            LinkPurpose::Reset { account, by } => {
+                passwords::check_strength(&password)?;
+                let hash = passwords::hash(password).await?;
+                retrying!(self.reset_once(&link, &account, (&by, &hash)))?;
+                account
+            }
+            _ => return Err(Error::NotFound("link")),
+        };
+        let keys = self.keys()?;
+        let account = self.need::<Account>(&keys, account.as_str(), "account").await?;
+        self.open_session(&keys, account, None, origin).await
+    }
+
+    async fn reset_once(
+        &self,
+        link: &Stored<OneTimeLink>,
+        account: &AccountId,
+        (by, hash): (&AccessChange, &str),
+    ) -> Result<()> {
+        let (keys, now) = (self.keys()?, self.now());
+        let link: Stored<OneTimeLink> = self.need(&keys, link.record.id.as_str(), "link").await?;
+        let stored: Stored<Account> = self.need(&keys, account.as_str(), "account").await?;
+        if link.record.used || stored.record.disabled || stored.record.password_hash().is_none() {
+            return Err(Error::NotFound("link"));
+        }
+        let by = AccessChange { at: now, ..by.clone() };
+        let sign_in = SignIn::Password { hash: hash.to_owned() };
+        let next = Account { sign_in, changed: Some(by.clone()), ..stored.record.clone() };
+        let mut draft = Draft::new(keys.row(), now);
+        draft.before(link.record.expires_at);
+        draft.replace(&link, &OneTimeLink { used: true, ..link.record.clone() })?;
+        draft.replace(&stored, &next)?;
+        let mut data = touched(&stored, Some(&by));
+        data["link"] = json!(link.record.id);
+        recorder::outside(&mut draft, None, now, EventType::PasswordReset, data)?;
+        self.end_sessions(&mut draft, &keys, account, None).await?;
+        self.commit(draft.finish()).await
+    }
+
+    /// Sets what a person may do. Nobody does that to themselves, and the last administrator stays one.
+    pub async fn change_access(
+        &self,
+        by: &Stored<Account>,
+        of: &AccountId,
+        (role, groups): (PersonRole, &BTreeSet<GroupName>),
+    ) -> Result<()> {
+        if groups.len() > GROUPS_MAX {
+            return Err(Error::invalid("/groups", format!("a person is in at most {GROUPS_MAX} groups")));
+        }
+        retrying!(self.change_access_once(by, of, (role, groups)))
+    }
+
+    async fn change_access_once(
+        &self,
+        by: &Stored<Account>,
+        of: &AccountId,
+        (role, groups): (PersonRole, &BTreeSet<GroupName>),
+    ) -> Result<()> {
+        let (keys, now) = (self.keys()?, self.now());
+        let stored: Stored<Account> = self.need(&keys, of.as_str(), "account").await?;
+        if by.record.id == stored.record.id {
+            return Err(Error::WrongState(ONESELF));
+        }
+        if stored.record.role == role && stored.record.groups == *groups {
+            return Ok(());
+        }
+        let by_now = hand(by, now);
+        let mut draft = Draft::new(keys.row(), now);
+        draft.rely_on(by);
+        if role != PersonRole::Admin {
+            self.rely_on_another_admin(&mut draft, &keys, &stored.record).await?;
+        }
+        let next = Account { role, groups: groups.clone(), changed: Some(by_now.clone()), ..stored.record.clone() };
+        draft.replace(&stored, &next)?;
+        let mut data = touched(&stored, Some(&by_now));
+        data["name"] = json!(next.name);
+        data["role"] = json!(next.role);
+        data["groups"] = json!(next.groups);
+        data["was"] = json!({"role": stored.record.role, "groups": stored.record.groups});
+        recorder::outside(&mut draft, None, now, EventType::AccountChanged, data)?;
+        self.commit(draft.finish()).await
+    }
+
+    /// Somebody who runs the gateway must be left when this one does no more. Of two who take each other away at
+    /// once, one is too late.
+    pub(super) async fn rely_on_another_admin(
+        &self,
+        draft: &mut Draft<'_>,
+        keys: &Keys,
+        leaving: &Account,
+    ) -> Result<()> {
+        if !leaving.administers() {
+            return Ok(());
+        }
+        let people = self.accounts_all(keys).await?;
+        let other = people.iter().find(|it| it.id != leaving.id && it.administers());
+        let other = other.ok_or(Error::WrongState(LAST))?;
+        let other: Stored<Account> = self.need(keys, other.id.as_str(), "account").await?;
+        if !other.record.administers() {
+            return Err(Error::Busy);
+        }
+        draft.rely_on(&other);
+        Ok(())
+    }
+}
+
+/// Whose hand it is.
+pub(super) fn hand(by: &Stored<Account>, at: Timestamp) -> AccessChange {
+    AccessChange { by: PrincipalId::from(&by.record.id), name: by.record.name.clone(), at }
+}
+
+/// What every event about a changed account says: whose, by whose hand, and which revision of its row it made.
+pub(super) fn touched(stored: &Stored<Account>, by: Option<&AccessChange>) -> Value {
+    let mut data = json!({"account": stored.record.id, "revision": stored.revision + 1});
+    if let Some(by) = by {
+        data["by"] = json!(by.by);
+        data["by_name"] = json!(by.name);
+    }
+    data
+}

@@ -1,0 +1,144 @@
+//! `/account`: one's own password and sessions.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+use serde::Deserialize;
+
+use super::done::{Done, refusal};
+use super::failure::Failure;
+use super::inbox::WAITING_MAX;
+use super::parts::{html, lines, moment, see_other};
+use super::view::account::{AccountPage, SessionRow};
+use super::view::shell::{Notice, Tone};
+use super::view::text::Line;
+use super::visitor::Visitor;
+use crate::domain::account::Session;
+use crate::domain::id::SessionId;
+use crate::domain::time::Timestamp;
+use crate::service::error::{Error, Result};
+use crate::service::own_account::Changed;
+use crate::service::passwords::PASSWORD_CHARS_MIN;
+use crate::web::app::App;
+
+/// What the page says after a form was taken.
+const DONE: &[(&str, Tone, &str)] = &[
+    ("password", Tone::Good, "Your password is changed. You are signed out everywhere else."),
+    ("ended", Tone::Good, "Signed out there."),
+];
+
+/// What the form about the password sends.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct PasswordFields {
+    csrf: String,
+    old: String,
+    password: String,
+    again: String,
+}
+
+/// What the forms about sessions send: one, or all others.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct SessionFields {
+    csrf: String,
+    session: String,
+}
+
+/// As the form about all other sessions says it; no session's id is so short.
+const OTHERS: &str = "others";
+
+/// `GET /account`.
+pub async fn show(
+    app: web::Data<App>,
+    request: HttpRequest,
+    visitor: Visitor,
+    done: web::Query<Done>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let page = page(&app, &visitor, done.notice(DONE), None).await;
+    Ok(html(StatusCode::OK, page.map_err(|error| Failure::of(&request, error))?.render()))
+}
+
+/// `POST /account/password`. Wrong old passwords are bounded as failed sign-ins are.
+pub async fn change_password(
+    app: web::Data<App>,
+    request: HttpRequest,
+    visitor: Visitor,
+    form: web::Form<PasswordFields>,
+) -> std::result::Result<HttpResponse, Failure> {
+    visitor.check_form(&app, &request, &form.csrf)?;
+    let failed = |error| Failure::of(&request, error);
+    let (status, problem) = match changed(&app, &visitor, form.into_inner()).await {
+        Ok(None) => return Ok(see_other("/account?done=password")),
+        Ok(Some(problem)) => (StatusCode::UNPROCESSABLE_ENTITY, problem),
+        Err(Error::TooMany) => (
+            StatusCode::TOO_MANY_REQUESTS,
+            "Too many tries in a row. Wait a few minutes; then it works again.".to_owned(),
+        ),
+        Err(error) => (StatusCode::CONFLICT, refusal(error).map_err(failed)?.words),
+    };
+    let page = page(&app, &visitor, None, Some(problem)).await.map_err(failed)?;
+    Ok(html(status, page.render()))
+}
+
+async fn changed(app: &App, visitor: &Visitor, form: PasswordFields) -> Result<Option<String>> {
+    if form.password != form.again {
+        return Ok(Some("The new password was typed differently the second time. Nothing was changed.".to_owned()));
+    }
+    Ok(match app.service.change_password(&visitor.0.signed_in, form.old, form.password).await? {
+        Changed::Yes => None,
+        Changed::WrongPassword => Some("The old password is not right. Nothing was changed.".to_owned()),
+    })
+}
+
+/// `POST /account/sessions`: ends one, or all but this one.
+pub async fn end_sessions(
+    app: web::Data<App>,
+    request: HttpRequest,
+    visitor: Visitor,
+    form: web::Form<SessionFields>,
+) -> std::result::Result<HttpResponse, Failure> {
+    visitor.check_form(&app, &request, &form.csrf)?;
+    let me = &visitor.0.signed_in;
+    let done = async {
+        if form.session == OTHERS {
+            return app.service.end_other_sessions(me).await;
+        }
+        let which = SessionId::try_from(form.session.as_str()).map_err(|_| Error::NotFound("session"))?;
+        app.service.end_session(me, &which).await
+    };
+    done.await.map_err(|error| Failure::of(&request, error))?;
+    Ok(see_other("/account?done=ended"))
+}
+
+async fn page(app: &App, visitor: &Visitor, notice: Option<Notice>, problem: Option<String>) -> Result<AccountPage> {
+    let (account, now) = (visitor.account(), app.service.now());
+    let waiting = app.service.waiting_for(account, WAITING_MAX).await?;
+    let sessions = app.service.sessions_of(&account.id).await?;
+    let ids: Vec<String> = sessions.iter().map(|it| format!("session/{}", it.id)).collect();
+    let seen = app.service.last_seen(&ids).await?;
+    let this = &visitor.0.signed_in.session.record.id;
+    Ok(AccountPage {
+        shell: visitor.shell(waiting, notice),
+        csrf: visitor.0.csrf.clone(),
+        name: Line::new(account.name.as_str()),
+        role: account.role.as_str(),
+        groups: lines(account.groups.iter().map(|it| it.as_str())),
+        has_password: account.password_hash().is_some(),
+        password_chars_min: PASSWORD_CHARS_MIN,
+        sessions: sessions.iter().zip(&ids).map(|(it, id)| row(it, this, (seen.get(id).copied(), now))).collect(),
+        problem,
+    })
+}
+
+fn row(session: &Session, this: &SessionId, (seen, now): (Option<Timestamp>, Timestamp)) -> SessionRow {
+    let origin = session.origin.as_ref();
+    SessionRow {
+        id: session.id.to_string(),
+        this: session.id == *this,
+        origin: origin.map(|it| (Line::new(it.browser.as_str()), Line::new(it.network.as_str()))),
+        began: moment(session.created_at, now),
+        seen: seen.map(|it| moment(it, now)),
+        ends: moment(session.expires_at, now),
+    }
+}

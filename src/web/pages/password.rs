@@ -1,0 +1,99 @@
+//! `/password/{secret}`: the one-time link by which somebody who is invited, or whose password is reset, chooses one.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+use serde::Deserialize;
+
+use super::done::refusal;
+use super::door::{self, Door, let_in};
+use super::failure::Failure;
+use super::local::LocalPath;
+use super::parts::{html, lines};
+use super::view::account::PasswordPage;
+use super::view::shell::Shell;
+use super::view::text::Line;
+use crate::domain::account::LinkPurpose;
+use crate::service::error::{Error, Result};
+use crate::service::passwords::PASSWORD_CHARS_MIN;
+use crate::web::app::App;
+
+/// What the form sends.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct ChoiceFields {
+    csrf: String,
+    password: String,
+    again: String,
+}
+
+/// `GET /password/{secret}`. Opening a link does nothing: whoever previews links would use it up.
+pub async fn show(
+    app: web::Data<App>,
+    request: HttpRequest,
+    secret: web::Path<String>,
+) -> std::result::Result<HttpResponse, Failure> {
+    answer(&app, &request, &secret, (StatusCode::OK, None)).await
+}
+
+/// `POST /password/{secret}`: uses the link.
+pub async fn submit(
+    app: web::Data<App>,
+    request: HttpRequest,
+    secret: web::Path<String>,
+    form: web::Form<ChoiceFields>,
+) -> std::result::Result<HttpResponse, Failure> {
+    Door::check(&app, &request, &form.csrf)?;
+    if form.password != form.again {
+        let problem = "The password was typed differently the second time.".to_owned();
+        return answer(&app, &request, &secret, (StatusCode::UNPROCESSABLE_ENTITY, Some(problem))).await;
+    }
+    let origin = door::whence(&app, &request).origin;
+    match app.service.choose_password(&secret, form.into_inner().password, origin).await {
+        Ok((person, session)) => Ok(door::known(&app, &person, let_in(&app, session, &LocalPath::inbox()))),
+        Err(error) => {
+            let problem = refusal(error).map_err(|error| Failure::of(&request, error))?.words;
+            answer(&app, &request, &secret, (StatusCode::UNPROCESSABLE_ENTITY, Some(problem))).await
+        }
+    }
+}
+
+async fn answer(
+    app: &App,
+    request: &HttpRequest,
+    secret: &str,
+    (status, problem): (StatusCode, Option<String>),
+) -> std::result::Result<HttpResponse, Failure> {
+    let door = Door::of(app, request);
+    let page = page(app, request, secret, (&door, problem)).await.map_err(|error| Failure::of(request, error))?;
+    Ok(door.hold_open(app, html(status, page.render())))
+}
+
+async fn page(
+    app: &App,
+    request: &HttpRequest,
+    secret: &str,
+    (door, problem): (&Door, Option<String>),
+) -> Result<PasswordPage> {
+    let link = app.service.link_of(secret).await?;
+    let (title, name, invited, by) = match link.record.purpose {
+        LinkPurpose::Invite { name, role, groups, by } => {
+            ("Welcome", name, Some((role.as_str(), lines(groups.iter().map(|it| it.as_str())))), by)
+        }
+        LinkPurpose::Reset { account, by } => {
+            ("Choose another password", app.service.account_row(&account).await?.record.name, None, by)
+        }
+        _ => return Err(Error::NotFound("link")),
+    };
+    Ok(PasswordPage {
+        shell: Shell::anonymous(),
+        action: request.path().to_owned(),
+        csrf: door.csrf(),
+        title,
+        name: Line::new(name),
+        invited,
+        by: Line::new(by.name),
+        password_chars_min: PASSWORD_CHARS_MIN,
+        problem,
+    })
+}

@@ -1,0 +1,199 @@
+//! `/people/{account}`: one person, and what administrators do about them.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+use serde::Deserialize;
+
+use super::done::{Done, refusal};
+use super::failure::Failure;
+use super::inbox::WAITING_MAX;
+use super::parts::{html, moment, see_other};
+use super::people::{BareFields, groups_of, person_row, role_of};
+use super::view::people::{Changing, PersonPage, SecretPage, TypedPerson};
+use super::view::shell::{Notice, Tone};
+use super::visitor::Visitor;
+use crate::domain::account::{Account, PersonRole};
+use crate::domain::id::AccountId;
+use crate::service::error::{Error, Result};
+use crate::service::people::RESET_TTL;
+use crate::service::taking_back::Admission;
+use crate::web::app::App;
+
+/// What the page says after a form was taken.
+const DONE: &[(&str, Tone, &str)] = &[
+    ("changed", Tone::Good, "Changed. It counts from now on; the log says who changed it."),
+    ("disabled", Tone::Care, "Disabled. They are signed out everywhere, and no vote of theirs counts any more."),
+    ("unlocked", Tone::Good, "Unlocked. They need not wait any more."),
+    ("enabled", Tone::Good, "Enabled. They can sign in again."),
+];
+
+/// What the form about what somebody may do sends.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct AccessFields {
+    csrf: String,
+    role: String,
+    groups: String,
+}
+
+/// What the form about letting somebody in sends.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct AdmissionFields {
+    csrf: String,
+    admission: String,
+}
+
+/// `GET /people/{account}`.
+pub async fn show(
+    app: web::Data<App>,
+    request: HttpRequest,
+    visitor: Visitor,
+    account: web::Path<String>,
+    done: web::Query<Done>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let done = async {
+        let account = find(&app, &account).await?;
+        page(&app, &visitor, &account, done.notice(DONE)).await
+    };
+    let page = done.await.map_err(|error| Failure::of(&request, error))?;
+    Ok(html(StatusCode::OK, page.render()))
+}
+
+/// `POST /people/{account}/access`.
+pub async fn change_access(
+    app: web::Data<App>,
+    request: HttpRequest,
+    visitor: Visitor,
+    account: web::Path<String>,
+    form: web::Form<AccessFields>,
+) -> std::result::Result<HttpResponse, Failure> {
+    visitor.check_form(&app, &request, &form.csrf)?;
+    let changed = async |account: &Account| {
+        let (role, groups) = (role_of(&form.role)?, groups_of(&form.groups)?);
+        app.service.change_access(&visitor.0.signed_in.account, &account.id, (role, &groups)).await?;
+        Ok(see_other(&format!("/people/{}?done=changed", account.id)))
+    };
+    answered(&app, &request, &visitor, (&account, changed)).await
+}
+
+/// `POST /people/{account}/admission`.
+pub async fn admit(
+    app: web::Data<App>,
+    request: HttpRequest,
+    visitor: Visitor,
+    account: web::Path<String>,
+    form: web::Form<AdmissionFields>,
+) -> std::result::Result<HttpResponse, Failure> {
+    visitor.check_form(&app, &request, &form.csrf)?;
+    let admitted = async |account: &Account| {
+        let (admission, done) = match form.admission.as_str() {
+            "disable" => (Admission::Barred, "disabled"),
+            "enable" => (Admission::Open, "enabled"),
+            _ => return Err(Error::invalid("/admission", "say disable or enable")),
+        };
+        app.service.set_admission_by(&visitor.0.signed_in.account, &account.name, admission).await?;
+        Ok(see_other(&format!("/people/{}?done={done}", account.id)))
+    };
+    answered(&app, &request, &visitor, (&account, admitted)).await
+}
+
+/// `POST /people/{account}/reset`: the answer has the link, this once.
+pub async fn reset(
+    app: web::Data<App>,
+    request: HttpRequest,
+    visitor: Visitor,
+    account: web::Path<String>,
+    form: web::Form<BareFields>,
+) -> std::result::Result<HttpResponse, Failure> {
+    visitor.check_form(&app, &request, form.csrf())?;
+    let made = async |account: &Account| {
+        let secret = app.service.reset_link(&visitor.0.signed_in.account, &account.id).await?;
+        let now = app.service.now();
+        let page = SecretPage {
+            shell: visitor.shell(app.service.waiting_for(visitor.account(), WAITING_MAX).await?, None),
+            title: format!("Another password for {}", account.name),
+            lead: "Give this link to the person, and to nobody else: whoever opens it first chooses the password. It is \
+                   shown this once, and works once. Their sessions have ended; their old password works until they \
+                   have chosen another.",
+            label: "Link",
+            secret: format!("{}/password/{secret}", app.service.public_url()),
+            until: Some(moment(now.plus(RESET_TTL), now)),
+            back: "/people",
+            back_words: "Back to People",
+        };
+        Ok(html(StatusCode::OK, page.render()))
+    };
+    answered(&app, &request, &visitor, (&account, made)).await
+}
+
+/// `POST /people/{account}/unlocking`.
+pub async fn unlock(
+    app: web::Data<App>,
+    request: HttpRequest,
+    visitor: Visitor,
+    account: web::Path<String>,
+    form: web::Form<BareFields>,
+) -> std::result::Result<HttpResponse, Failure> {
+    visitor.check_form(&app, &request, form.csrf())?;
+    let unlocked = async |account: &Account| {
+        app.service.unlock(&visitor.0.signed_in.account, &account.id).await?;
+        Ok(see_other(&format!("/people/{}?done=unlocked", account.id)))
+    };
+    answered(&app, &request, &visitor, (&account, unlocked)).await
+}
+
+async fn answered(
+    app: &App,
+    request: &HttpRequest,
+    visitor: &Visitor,
+    (account, run): (&str, impl AsyncFnOnce(&Account) -> Result<HttpResponse>),
+) -> std::result::Result<HttpResponse, Failure> {
+    let failed = |error| Failure::of(request, error);
+    let account = find(app, account).await.map_err(failed)?;
+    match run(&account).await {
+        Ok(response) => Ok(response),
+        Err(error) => {
+            let notice = refusal(error).map_err(failed)?;
+            let page = page(app, visitor, &account, Some(notice)).await.map_err(failed)?;
+            Ok(html(StatusCode::CONFLICT, page.render()))
+        }
+    }
+}
+
+async fn find(app: &App, id: &str) -> Result<Account> {
+    let id = AccountId::try_from(id).map_err(|_| Error::NotFound("person"))?;
+    match app.service.account_row(&id).await {
+        Err(Error::NotFound(_)) => Err(Error::NotFound("person")),
+        other => other.map(|it| it.record),
+    }
+}
+
+async fn page(app: &App, visitor: &Visitor, account: &Account, notice: Option<Notice>) -> Result<PersonPage> {
+    let now = app.service.now();
+    let waiting = app.service.waiting_for(visitor.account(), WAITING_MAX).await?;
+    let sessions = app.service.sessions_of(&account.id).await?.len();
+    let groups: Vec<&str> = account.groups.iter().map(|it| it.as_str()).collect();
+    let id = format!("account/{}", account.id);
+    let seen = app.service.last_seen(std::slice::from_ref(&id)).await?.remove(&id);
+    let person = person_row(account, visitor, (seen, now));
+    let changing = match visitor.account().role {
+        _ if person.me => Changing::Oneself,
+        PersonRole::Admin => Changing::Open,
+        PersonRole::Reviewer | PersonRole::Auditor => Changing::Looking,
+    };
+    Ok(PersonPage {
+        shell: visitor.shell(waiting, notice),
+        csrf: visitor.0.csrf.clone(),
+        person,
+        changing,
+        typed: TypedPerson {
+            name: account.name.clone(),
+            role: account.role.as_str().to_owned(),
+            groups: groups.join(", "),
+        },
+        sessions,
+        slowed: app.service.slowed_until(&account.id).await?.map(|it| moment(it, now)),
+    })
+}

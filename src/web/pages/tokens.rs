@@ -1,0 +1,150 @@
+//! `/tokens`: which machines may come in.
+
+use std::collections::BTreeSet;
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+use serde::Deserialize;
+
+use super::done::{Done, refusal};
+use super::failure::Failure;
+use super::inbox::WAITING_MAX;
+use super::parts::{html, lines, moment, see_other};
+use super::people::BareFields;
+use super::view::people::{SecretPage, TokenRow, TokensPage, TypedToken};
+use super::view::shell::{Notice, Tone};
+use super::view::text::Line;
+use super::visitor::Visitor;
+use crate::domain::account::{MachineRole, PersonRole, Token};
+use crate::domain::id::{FlowId, NodeId, TokenId};
+use crate::domain::time::Timestamp;
+use crate::service::access::NewToken;
+use crate::service::error::{Error, Result};
+use crate::web::app::App;
+
+/// What the page says after a form was taken.
+const DONE: &[(&str, Tone, &str)] =
+    &[("revoked", Tone::Good, "Revoked. Nothing is accepted from that token any more.")];
+
+/// How many nodes one form names.
+const NODES_MAX: usize = 64;
+
+/// What the form sends.
+#[derive(Clone, Deserialize, Default)]
+#[serde(default)]
+pub struct TokenFields {
+    csrf: String,
+    name: String,
+    role: String,
+    owner: String,
+    flow: String,
+    nodes: String,
+}
+
+/// `GET /tokens`.
+pub async fn show(
+    app: web::Data<App>,
+    request: HttpRequest,
+    visitor: Visitor,
+    done: web::Query<Done>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let typed = TypedToken { role: MachineRole::Agent.as_str().to_owned(), ..TypedToken::default() };
+    let page = page(&app, &visitor, done.notice(DONE), typed).await;
+    Ok(html(StatusCode::OK, page.map_err(|error| Failure::of(&request, error))?.render()))
+}
+
+/// `POST /tokens`: the answer has the token, this once.
+pub async fn add(
+    app: web::Data<App>,
+    request: HttpRequest,
+    visitor: Visitor,
+    form: web::Form<TokenFields>,
+) -> std::result::Result<HttpResponse, Failure> {
+    visitor.check_form(&app, &request, &form.csrf)?;
+    let failed = |error| Failure::of(&request, error);
+    match added(&app, &visitor, &form).await {
+        Ok(page) => Ok(html(StatusCode::OK, page.render())),
+        Err(error) => {
+            let notice = refusal(error).map_err(failed)?;
+            let TokenFields { name, role, owner, flow, nodes, .. } = form.into_inner();
+            let typed = TypedToken { name, role, owner, flow, nodes };
+            let page = page(&app, &visitor, Some(notice), typed).await.map_err(failed)?;
+            Ok(html(StatusCode::CONFLICT, page.render()))
+        }
+    }
+}
+
+async fn added(app: &App, visitor: &Visitor, form: &TokenFields) -> Result<SecretPage> {
+    let all = [MachineRole::Host, MachineRole::Agent, MachineRole::Writer, MachineRole::Auditor, MachineRole::Admin];
+    let role = all.into_iter().find(|it| it.as_str() == form.role);
+    let role = role.ok_or_else(|| Error::invalid("/role", "choose a role"))?;
+    let flow = match form.flow.trim() {
+        "" => None,
+        flow => Some(FlowId::try_from(flow).map_err(|error| Error::invalid("/flow", error.to_string()))?),
+    };
+    let named = form.nodes.split([',', ' ']).map(str::trim).filter(|it| !it.is_empty());
+    let nodes: std::result::Result<BTreeSet<NodeId>, _> = named.take(NODES_MAX).map(NodeId::try_from).collect();
+    let nodes = nodes.map_err(|error| Error::invalid("/nodes", error.to_string()))?;
+    let (name, owner) = (form.name.trim().to_owned(), form.owner.trim().to_owned());
+    let new = NewToken { name, role, owner, flow, nodes };
+    let (token, text) = app.service.add_token_by(&visitor.0.signed_in.account, &new).await?;
+    Ok(SecretPage {
+        shell: visitor.shell(app.service.waiting_for(visitor.account(), WAITING_MAX).await?, None),
+        title: format!("Token {}", token.name),
+        lead: "Put it where the machine reads it, and nowhere else. It is shown this once; the gateway keeps a hash of it.",
+        label: "Token",
+        secret: text,
+        until: None,
+        back: "/tokens",
+        back_words: "Back to Tokens",
+    })
+}
+
+/// `POST /tokens/{token}/revocation`.
+pub async fn revoke(
+    app: web::Data<App>,
+    request: HttpRequest,
+    visitor: Visitor,
+    token: web::Path<String>,
+    form: web::Form<BareFields>,
+) -> std::result::Result<HttpResponse, Failure> {
+    visitor.check_form(&app, &request, form.csrf())?;
+    let done = async {
+        let id = TokenId::try_from(token.as_str()).map_err(|_| Error::NotFound("token"))?;
+        app.service.revoke_token_by(&visitor.0.signed_in.account, &id).await
+    };
+    done.await.map_err(|error| Failure::of(&request, error))?;
+    Ok(see_other("/tokens?done=revoked"))
+}
+
+async fn page(app: &App, visitor: &Visitor, notice: Option<Notice>, typed: TypedToken) -> Result<TokensPage> {
+    let now = app.service.now();
+    let mut tokens = app.service.tokens().await?;
+    tokens.sort_by(|one, other| (one.revoked, other.created_at).cmp(&(other.revoked, one.created_at)));
+    let waiting = app.service.waiting_for(visitor.account(), WAITING_MAX).await?;
+    let ids: Vec<String> = tokens.iter().map(|it| format!("token/{}", it.id)).collect();
+    let seen = app.service.last_seen(&ids).await?;
+    Ok(TokensPage {
+        shell: visitor.shell(waiting, notice),
+        csrf: visitor.0.csrf.clone(),
+        tokens: tokens.iter().zip(&ids).map(|(it, id)| row(it, seen.get(id).copied(), now)).collect(),
+        flows: lines(app.service.flows().await?.iter().map(|it| it.as_str())),
+        may_change: visitor.account().role == PersonRole::Admin,
+        typed,
+    })
+}
+
+fn row(token: &Token, seen: Option<Timestamp>, now: Timestamp) -> TokenRow {
+    TokenRow {
+        id: token.id.to_string(),
+        name: Line::new(token.name.as_str()),
+        role: token.role.as_str(),
+        owner: Line::new(token.owner.as_str()),
+        flow: token.flow.as_ref().map(|it| Line::new(it.as_str())),
+        nodes: lines(token.nodes.iter().map(|it| it.as_str())),
+        revoked: token.revoked,
+        used: seen.map(|it| moment(it, now)),
+        created: moment(token.created_at, now),
+    }
+}

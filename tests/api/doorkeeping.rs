@@ -1,0 +1,177 @@
+//! Tries to sign in: bounded for accounts and addresses, on all gateways and over restarts, and never such that
+//! somebody known is kept out.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use countersign::clock::SystemClock;
+use countersign::domain::account::{Account, PersonRole};
+use countersign::keyring::Keyring;
+use countersign::service::access::NewAccount;
+use countersign::service::doorkeeping::Whence;
+use countersign::service::error::Error;
+use countersign::service::{Service, Settings, Stored};
+use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use futures_util::future::join_all;
+use serde_json::Value;
+
+use crate::gateway::{Gateway, MovedClock, SIGN_INS, people, settings, spawn_gateway};
+
+const PASSWORD: &str = "correct horse battery";
+
+fn from(address: &str) -> Whence {
+    Whence { address: Some(address.to_owned()), ..Whence::default() }
+}
+
+/// What becomes of a try: in, wrong, or wait.
+async fn tries(service: &Service, name: &str, password: &str, from: &Whence) -> &'static str {
+    match service.sign_in_from(name, password.to_owned(), from).await {
+        Ok(_) => "in",
+        Err(Error::Unauthenticated) => "wrong",
+        Err(Error::TooMany) => "wait",
+        Err(other) => panic!("{other:?}"),
+    }
+}
+
+async fn admin(g: &Gateway) -> Stored<Account> {
+    let new = NewAccount { name: "gus".to_owned(), role: PersonRole::Admin, groups: Default::default() };
+    let account = g.service.add_account(&new, PASSWORD.to_owned()).await.unwrap();
+    g.service.account_row(&account.id).await.unwrap()
+}
+
+async fn told(g: &Gateway, kind: &str) -> Vec<Value> {
+    while g.service.sequence().await.unwrap() > 0 {}
+    let (placed, _) = g.service.events_after(0, None, 1000).await.unwrap();
+    let events = placed.into_iter().map(|it| serde_json::to_value(it.event).unwrap());
+    events.filter(|it| it["type"] == kind).map(|it| it["data"].clone()).collect()
+}
+
+/// Strangers at an account, until they must wait; each from another address.
+async fn slowed(g: &Gateway, name: &str) {
+    for at in 0..SIGN_INS {
+        assert_eq!(tries(&g.service, name, "not the one", &from(&format!("203.0.113.{at}"))).await, "wrong");
+    }
+    assert_eq!(tries(&g.service, name, "not the one", &from("203.0.113.99")).await, "wait");
+}
+
+#[tokio::test]
+async fn who_is_known_is_let_in_while_strangers_wait() {
+    let g = spawn_gateway().await;
+    slowed(&g, "alice").await;
+    assert_eq!(
+        tries(&g.service, "alice", PASSWORD, &from("198.51.100.1")).await,
+        "wait",
+        "a stranger with the password"
+    );
+    let device = g.service.device_of(&g.alice.id).unwrap();
+    let known = Whence { device: Some(device.clone()), ..from("203.0.113.1") };
+    assert_eq!(tries(&g.service, "alice", PASSWORD, &known).await, "in");
+    assert_eq!(tries(&g.service, "alice", PASSWORD, &from("198.51.100.1")).await, "wait", "strangers still do");
+    let mut forged = device.clone().into_bytes();
+    forged[0] = if forged[0] == b'A' { b'B' } else { b'A' };
+    let theirs = g.service.device_of(&g.bob.id).unwrap();
+    for device in [String::from_utf8(forged).unwrap(), theirs, String::new(), "x".to_owned(), device[..40].to_owned()] {
+        let other = Whence { device: Some(device), ..from("198.51.100.1") };
+        assert_eq!(tries(&g.service, "alice", PASSWORD, &other).await, "wait");
+    }
+    // A known browser is bounded, too: by itself.
+    for _ in 0..SIGN_INS {
+        assert_eq!(tries(&g.service, "alice", "not the one", &known).await, "wrong");
+    }
+    assert_eq!(tries(&g.service, "alice", PASSWORD, &known).await, "wait");
+    g.pass(countersign::service::doorkeeping::DEVICE_TTL);
+    assert_eq!(tries(&g.service, "alice", PASSWORD, &known).await, "in", "as anybody: nothing counts any more");
+}
+
+#[tokio::test]
+async fn waiting_grows_has_an_end_and_another_gateway_knows_of_it() {
+    let g = spawn_gateway().await;
+    slowed(&g, "alice").await;
+    let options = SqliteOptions { clock_offset: g.clock.clone(), ..SqliteOptions::default() };
+    let store = Arc::new(SqliteStore::open(g.folder.path().join("countersign.db"), options).unwrap());
+    let keyring = Keyring::open_or_create(&g.folder.path().join("keyring.json"), None, &SystemClock).unwrap();
+    let settings = Settings { people: people(), ..settings(&g.url) };
+    let other = Service::open(store, keyring, Arc::new(MovedClock(g.clock.clone())), settings).await.unwrap();
+    assert_eq!(tries(&other, "alice", PASSWORD, &from("198.51.100.1")).await, "wait");
+    for (wait, still) in [(60, 59), (120, 119), (240, 239), (300, 299), (300, 299)] {
+        g.pass(Duration::from_secs(still - 1));
+        assert_eq!(tries(&other, "alice", PASSWORD, &from("198.51.100.1")).await, "wait", "{wait}");
+        g.pass(Duration::from_secs(wait - still + 2));
+        assert_eq!(tries(&g.service, "alice", "not the one", &from("198.51.100.2")).await, "wrong", "{wait}");
+    }
+    g.pass(Duration::from_secs(301));
+    assert_eq!(tries(&other, "alice", PASSWORD, &from("198.51.100.1")).await, "in", "nobody is locked out for good");
+    let slowed = told(&g, "access.sign_in_slowed").await;
+    assert_eq!(slowed.len(), 6, "the first, and each that made it longer");
+    assert!(slowed.iter().all(|it| it["account"] == g.alice.id.as_str() && it["until"].is_string()), "{slowed:?}");
+}
+
+#[tokio::test]
+async fn an_administrator_unlocks_and_that_is_told() {
+    let g = spawn_gateway().await;
+    let gus = admin(&g).await;
+    slowed(&g, "alice").await;
+    assert!(g.service.slowed_until(&g.alice.id).await.unwrap().is_some());
+    g.service.unlock(&gus, &g.alice.id).await.unwrap();
+    assert_eq!(g.service.slowed_until(&g.alice.id).await.unwrap(), None);
+    assert_eq!(tries(&g.service, "alice", PASSWORD, &from("198.51.100.1")).await, "in");
+    assert_eq!(told(&g, "access.unlocked").await[0]["by"], gus.record.id.as_str());
+}
+
+#[tokio::test]
+async fn names_that_nobody_has_are_slowed_as_those_that_somebody_has() {
+    let g = spawn_gateway().await;
+    slowed(&g, "nobody-is-called-so").await;
+    slowed(&g, "alice").await;
+}
+
+#[tokio::test]
+async fn tries_at_once_count_each() {
+    let g = spawn_gateway().await;
+    let all = (0..4 * SIGN_INS).map(|at| {
+        let service = Arc::clone(&g.service);
+        async move { service.sign_in_from("alice", "not the one".to_owned(), &from(&format!("203.0.113.{at}"))).await }
+    });
+    let answers = join_all(all).await;
+    let looked = answers.iter().filter(|it| matches!(it, Err(Error::Unauthenticated))).count();
+    assert!(looked <= SIGN_INS as usize, "{looked} passwords were looked at");
+}
+
+#[tokio::test]
+async fn a_flood_of_failures_is_told_as_a_number() {
+    const FLOOD: u32 = 80;
+    let g = spawn_gateway().await;
+    for at in 0..FLOOD {
+        let answer = tries(&g.service, &format!("name-{at}"), "not the one", &from(&format!("203.0.{at}.1"))).await;
+        assert_eq!(answer, "wrong");
+    }
+    let one_by_one = told(&g, "access.sign_in_failed").await.len();
+    assert!((60..FLOOD as usize).contains(&one_by_one), "{one_by_one}");
+    g.pass(Duration::from_secs(60));
+    tries(&g.service, "bob", "not the one", &from("198.51.100.1")).await;
+    let events = told(&g, "access.sign_in_failed").await;
+    let untold: u64 = events.iter().filter_map(|it| it["untold"].as_u64()).sum();
+    assert_eq!(events.len() as u64 + untold, u64::from(FLOOD) + 1, "none is lost");
+}
+
+#[tokio::test]
+async fn what_was_last_used_is_known_to_some_minutes_and_written_once_in_that_time() {
+    let g = spawn_gateway().await;
+    let id = format!("token/{}", g.writer.strip_prefix("cs_").unwrap().split('_').next().unwrap());
+    let ids = [id.clone()];
+    assert!(g.service.last_seen(&ids).await.unwrap().is_empty());
+    g.get("/v1/threads/none", &g.writer).await;
+    assert!(g.service.last_seen(&ids).await.unwrap().contains_key(&id));
+    assert!(g.service.write_sightings().await.unwrap() > 0);
+    g.get("/v1/threads/none", &g.writer).await;
+    assert_eq!(g.service.write_sightings().await.unwrap(), 0, "it is written already, nearly");
+    let before = g.service.last_seen(&ids).await.unwrap()[&id];
+    g.pass(countersign::service::sightings::GRAIN);
+    g.get("/v1/threads/none", &g.writer).await;
+    assert_eq!(g.service.write_sightings().await.unwrap(), 1);
+    assert!(g.service.last_seen(&ids).await.unwrap()[&id] > before);
+    // Who is not let in was not seen.
+    let stranger = [format!("token/{}", "x".repeat(32))];
+    g.get("/v1/threads/none", &format!("cs_{}_secret", "x".repeat(32))).await;
+    assert!(g.service.last_seen(&stranger).await.unwrap().is_empty());
+}

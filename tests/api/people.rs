@@ -1,0 +1,232 @@
+//! People: invited, changed, disabled, given another password; and what they do with their own account.
+
+use std::collections::BTreeSet;
+
+use countersign::clock::{Clock as _, SystemClock};
+use countersign::domain::account::{Account, MachineRole, PersonRole};
+use countersign::domain::halt::LiftNeeds;
+use countersign::domain::id::GroupName;
+use countersign::keyring::Keyring;
+use countersign::service::access::{NewAccount, NewToken, SignedIn};
+use countersign::service::audit::audit;
+use countersign::service::error::{Error, Result};
+use countersign::service::own_account::Changed;
+use countersign::service::people::{INVITATION_TTL, RESET_TTL};
+use countersign::service::stops::{Puller, Scope, Wish};
+use countersign::service::taking_back::Admission;
+use countersign::service::{PeopleSettings, Stored};
+use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use serde_json::Value;
+
+use crate::gateway::{Gateway, people, spawn_for_people, spawn_gateway};
+
+const PASSWORD: &str = "correct horse battery";
+const ANOTHER: &str = "staple battery horse";
+
+fn groups(names: &[&str]) -> BTreeSet<GroupName> {
+    names.iter().map(|it| (*it).try_into().unwrap()).collect()
+}
+
+async fn admin(g: &Gateway, name: &str) -> Stored<Account> {
+    let new = NewAccount { name: name.to_owned(), role: PersonRole::Admin, groups: BTreeSet::new() };
+    let account = g.service.add_account(&new, PASSWORD.to_owned()).await.unwrap();
+    g.service.account_row(&account.id).await.unwrap()
+}
+
+fn ana() -> NewAccount {
+    NewAccount { name: "ana".to_owned(), role: PersonRole::Reviewer, groups: groups(&["finance"]) }
+}
+
+async fn sign_in(g: &Gateway, name: &str, password: &str) -> Result<(SignedIn, String)> {
+    g.service.sign_in(name, password.to_owned()).await
+}
+
+async fn findings(g: &Gateway) -> Vec<String> {
+    while g.service.sequence().await.unwrap() > 0 {}
+    let store = SqliteStore::open(g.folder.path().join("countersign.db"), SqliteOptions::default()).unwrap();
+    let keys = Keyring::open(&g.folder.path().join("keyring.json"), None).unwrap().current().unwrap();
+    let report = audit(&store, &keys, SystemClock.now()).await.unwrap();
+    report.findings.into_iter().map(|it| it.finding).collect()
+}
+
+async fn told(g: &Gateway, kind: &str) -> Vec<Value> {
+    while g.service.sequence().await.unwrap() > 0 {}
+    let (placed, _) = g.service.events_after(0, None, 1000).await.unwrap();
+    let events = placed.into_iter().map(|it| serde_json::to_value(it.event).unwrap());
+    events.filter(|it| it["type"] == kind).map(|it| it["data"].clone()).collect()
+}
+
+#[tokio::test]
+async fn an_invitation_makes_the_account_it_names_once_and_says_by_whom() {
+    let g = spawn_gateway().await;
+    let gus = admin(&g, "gus").await;
+    let secret = g.service.invite(&gus, &ana()).await.unwrap();
+    assert!(matches!(g.service.invite(&gus, &ana()).await, Err(Error::Exists(_))), "one at a time");
+    let short = g.service.choose_password(&secret, "short".to_owned(), None).await;
+    assert!(matches!(short, Err(Error::Invalid { .. })), "a password that is refused uses nothing up");
+    let (made, cookie) = g.service.choose_password(&secret, ANOTHER.to_owned(), None).await.unwrap();
+    let account = made.account.record;
+    assert_eq!(
+        (account.name.as_str(), account.role, account.groups.clone()),
+        ("ana", PersonRole::Reviewer, groups(&["finance"]))
+    );
+    assert_eq!(account.changed.as_ref().unwrap().name, "gus");
+    g.service.session_of(&cookie).await.unwrap();
+    sign_in(&g, "ana", ANOTHER).await.unwrap();
+    let again = g.service.choose_password(&secret, PASSWORD.to_owned(), None).await;
+    assert!(matches!(again, Err(Error::NotFound("link"))), "{again:?}");
+    assert!(matches!(g.service.invite(&gus, &ana()).await, Err(Error::Exists(_))), "the name is taken");
+    let invited = told(&g, "access.invited").await;
+    assert_eq!((invited.len(), &invited[0]["for"]["by"]["name"]), (1, &"gus".into()));
+    assert!(!invited[0].to_string().contains(&secret));
+    assert_eq!(findings(&g).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_link_that_is_late_or_withdrawn_lets_nobody_in() {
+    let g = spawn_gateway().await;
+    let gus = admin(&g, "gus").await;
+    let late = g.service.invite(&gus, &ana()).await.unwrap();
+    g.pass(INVITATION_TTL);
+    assert!(matches!(g.service.choose_password(&late, ANOTHER.to_owned(), None).await, Err(Error::NotFound("link"))));
+    assert_eq!(g.service.open_links().await.unwrap(), []);
+    let withdrawn = g.service.invite(&gus, &ana()).await.unwrap();
+    let open = g.service.open_links().await.unwrap().pop().unwrap();
+    g.service.withdraw_link(&gus, &open.id).await.unwrap();
+    assert!(matches!(g.service.withdraw_link(&gus, &open.id).await, Err(Error::WrongState(_))));
+    assert!(matches!(
+        g.service.choose_password(&withdrawn, ANOTHER.to_owned(), None).await,
+        Err(Error::NotFound("link"))
+    ));
+    let reset = g.service.reset_link(&gus, &g.alice.id).await.unwrap();
+    g.pass(RESET_TTL);
+    assert!(matches!(g.service.choose_password(&reset, ANOTHER.to_owned(), None).await, Err(Error::NotFound("link"))));
+    // A set-up or sign-in link is no invitation, and is not withdrawn as one.
+    let other = g.service.sign_in_link(&g.alice.id).await.unwrap();
+    assert!(matches!(g.service.choose_password(&other, ANOTHER.to_owned(), None).await, Err(Error::NotFound("link"))));
+    assert!(matches!(g.service.use_sign_in_link(&withdrawn).await, Err(Error::NotFound("link"))));
+}
+
+#[tokio::test]
+async fn what_somebody_may_do_is_changed_by_others_and_is_told() {
+    let g = spawn_gateway().await;
+    let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
+    let oneself = g.service.change_access(&gus, &gus.record.id, (PersonRole::Reviewer, &groups(&["reviewers"]))).await;
+    assert!(matches!(oneself, Err(Error::WrongState(_))), "nobody makes a reviewer of themselves");
+    assert!(g.service.set_admission_by(&gus, "gus", Admission::Barred).await.is_err());
+    assert!(g.service.reset_link(&gus, &gus.record.id).await.is_err());
+    g.service.change_access(&gus, &g.alice.id, (PersonRole::Auditor, &groups(&[]))).await.unwrap();
+    let changed = g.service.account_row(&g.alice.id).await.unwrap().record;
+    assert_eq!(
+        (changed.role, changed.groups.len(), changed.changed.unwrap().name.as_str()),
+        (PersonRole::Auditor, 0, "gus")
+    );
+    let event = &told(&g, "access.account_changed").await[0];
+    assert_eq!(
+        (&event["by_name"], &event["role"], &event["was"]["role"]),
+        (&"gus".into(), &"auditor".into(), &"reviewer".into())
+    );
+    // Who is an administrator no more changes nothing, though their page is still open.
+    g.service.change_access(&gus, &hal.record.id, (PersonRole::Auditor, &groups(&[]))).await.unwrap();
+    let stale = g.service.change_access(&hal, &g.bob.id, (PersonRole::Admin, &groups(&[]))).await;
+    assert!(stale.is_err(), "{stale:?}");
+    assert_eq!(g.service.account_row(&g.bob.id).await.unwrap().record.role, PersonRole::Reviewer);
+    assert_eq!(findings(&g).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn the_last_administrator_stays_one_whoever_asks() {
+    let g = spawn_gateway().await;
+    let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
+    let none = groups(&[]);
+    let (one, other) = tokio::join!(
+        g.service.set_admission_by(&gus, "hal", Admission::Barred),
+        g.service.change_access(&hal, &gus.record.id, (PersonRole::Auditor, &none)),
+    );
+    assert!(one.is_ok() != other.is_ok(), "{one:?} {other:?}");
+    let everybody = g.service.people().await.unwrap();
+    let left = everybody.iter().find(|it| it.administers()).unwrap();
+    let operator = g.service.set_admission(&left.name, Admission::Barred).await;
+    assert!(matches!(operator, Err(Error::WrongState(_))), "the command line neither: {operator:?}");
+    assert_eq!(findings(&g).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_reset_link_ends_sessions_and_lets_the_person_choose() {
+    let g = spawn_gateway().await;
+    let gus = admin(&g, "gus").await;
+    let (_, cookie) = sign_in(&g, "alice", PASSWORD).await.unwrap();
+    let secret = g.service.reset_link(&gus, &g.alice.id).await.unwrap();
+    assert!(g.service.session_of(&cookie).await.is_err());
+    let (_, between) = sign_in(&g, "alice", PASSWORD).await.unwrap();
+    let (_, after) = g.service.choose_password(&secret, ANOTHER.to_owned(), None).await.unwrap();
+    assert!(g.service.session_of(&between).await.is_err() && g.service.session_of(&after).await.is_ok());
+    assert!(sign_in(&g, "alice", PASSWORD).await.is_err());
+    sign_in(&g, "alice", ANOTHER).await.unwrap();
+    assert!(matches!(
+        g.service.choose_password(&secret, PASSWORD.to_owned(), None).await,
+        Err(Error::NotFound("link"))
+    ));
+    let secret = g.service.reset_link(&gus, &g.alice.id).await.unwrap();
+    g.service.set_admission_by(&gus, "alice", Admission::Barred).await.unwrap();
+    assert!(matches!(
+        g.service.choose_password(&secret, PASSWORD.to_owned(), None).await,
+        Err(Error::NotFound("link"))
+    ));
+    assert_eq!(findings(&g).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_person_changes_the_password_and_ends_sessions_of_their_own_only() {
+    let g = spawn_gateway().await;
+    let (me, here) = sign_in(&g, "alice", PASSWORD).await.unwrap();
+    let (there, elsewhere) = sign_in(&g, "alice", PASSWORD).await.unwrap();
+    let (bobs, his) = sign_in(&g, "bob", PASSWORD).await.unwrap();
+    let wrong = g.service.change_password(&me, "not the password".to_owned(), ANOTHER.to_owned()).await;
+    assert_eq!(wrong.unwrap(), Changed::WrongPassword);
+    assert_eq!(told(&g, "access.sign_in_failed").await.len(), 1);
+    g.service.end_session(&me, &bobs.session.record.id).await.unwrap();
+    assert!(g.service.session_of(&his).await.is_ok(), "another's session is not one's own");
+    g.service.end_session(&me, &there.session.record.id).await.unwrap();
+    assert!(g.service.session_of(&elsewhere).await.is_err() && g.service.session_of(&here).await.is_ok());
+    let (_, elsewhere) = sign_in(&g, "alice", PASSWORD).await.unwrap();
+    assert_eq!(g.service.sessions_of(&g.alice.id).await.unwrap().len(), 2);
+    let changed = g.service.change_password(&me, PASSWORD.to_owned(), ANOTHER.to_owned()).await;
+    assert_eq!(changed.unwrap(), Changed::Yes);
+    assert!(g.service.session_of(&elsewhere).await.is_err() && g.service.session_of(&here).await.is_ok());
+    assert!(sign_in(&g, "alice", PASSWORD).await.is_err());
+    sign_in(&g, "alice", ANOTHER).await.unwrap();
+    g.service.end_other_sessions(&me).await.unwrap();
+    assert_eq!(g.service.sessions_of(&g.alice.id).await.unwrap().len(), 1);
+    assert_eq!(findings(&g).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn whose_account_was_changed_since_a_halt_does_not_count_for_lifting_it() {
+    let g = spawn_for_people(PeopleSettings { lift_needs: LiftNeeds::Two, ..people() }).await;
+    let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
+    let halt = countersign::domain::flow::Halt { proposing: true, verifying: true, reason: "drill".to_owned() };
+    g.service.wish_halt(Puller::Person(&gus), &Scope::All, &Wish::Stop(halt.clone())).await.unwrap();
+    // Whoever makes the link may be who opens it.
+    let secret = g.service.reset_link(&gus, &hal.record.id).await.unwrap();
+    let (taken, _) = g.service.choose_password(&secret, ANOTHER.to_owned(), None).await.unwrap();
+    g.service.wish_halt(Puller::Person(&gus), &Scope::All, &Wish::Lift(halt.clone())).await.unwrap();
+    let second = g.service.wish_halt(Puller::Person(&taken.account), &Scope::All, &Wish::Lift(halt)).await;
+    assert!(matches!(second, Err(Error::WrongState(_))), "{second:?}");
+}
+
+#[tokio::test]
+async fn a_token_that_a_person_adds_or_revokes_says_so() {
+    let g = spawn_gateway().await;
+    let gus = admin(&g, "gus").await;
+    let (name, owner, nodes) = ("reader".to_owned(), "gus".to_owned(), BTreeSet::new());
+    let new = NewToken { name, role: MachineRole::Auditor, owner, flow: None, nodes };
+    let (token, text) = g.service.add_token_by(&gus, &new).await.unwrap();
+    g.service.token_of(&text).await.unwrap();
+    g.service.revoke_token_by(&gus, &token.id).await.unwrap();
+    assert!(g.service.token_of(&text).await.is_err());
+    for kind in ["access.token_added", "access.token_revoked"] {
+        assert_eq!(told(&g, kind).await.last().unwrap()["by"], gus.record.id.as_str(), "{kind}");
+    }
+    assert_eq!(findings(&g).await, [""; 0]);
+}

@@ -14,7 +14,7 @@ use crate::domain::account::{Account, Token};
 use crate::domain::chain::entry::{Entry, Gate};
 use crate::domain::chain::opening::{Opening, View, open};
 use crate::domain::flow::ReceiptRow;
-use crate::domain::id::{PrincipalId, ThreadId};
+use crate::domain::id::{NodeId, PrincipalId, ThreadId};
 use crate::domain::json::diff::diff;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::{KeyState, KeyUse, Keys};
@@ -89,6 +89,8 @@ pub struct VersionFacts {
     pub receipt: Option<ReceiptRow>,
     /// The writers that were let through on it, the last first.
     pub writes: Vec<Write>,
+    /// The nodes as which its state can be asked for again; none where that cannot be asked for.
+    pub rollback_nodes: Vec<NodeId>,
     /// The time all this was true.
     pub now: Timestamp,
 }
@@ -136,6 +138,7 @@ impl Service {
         let checked = self.version(&keys, thread, version).await?;
         let transition = self.transition(&keys, checked.entry.transition).await?.record;
         let policies = self.policies_over(&keys, &record, [transition.statement.policy]).await?;
+        let active = Some(self.flow(&keys, &record.flow).await?.record.policy);
         let (before, _) = self.states_of(&keys, &transition).await?;
         let tools = [transition.tool.as_ref()];
         let hidings = hidings(&policies, [&before, &checked.state], &tools);
@@ -149,7 +152,12 @@ impl Service {
             _ => None,
         };
         let key = keys.trusted().public(KeyUse::Chain, &checked.kid).map(|it| it.state());
+        let active = policies.iter().find(|it| Some(it.digest()) == active).or(policies.last());
+        let behind = version < record.head.version && record.closed.is_none() && record.hold.is_none();
+        let nodes = active.filter(|_| behind).into_iter().flat_map(|it| it.nodes());
+        let nodes = nodes.filter(|(_, rules)| rules.may_roll_back()).map(|(node, _)| node.clone());
         Ok(VersionFacts {
+            rollback_nodes: nodes.collect(),
             by: self.names_of(&keys, [&transition.statement.principal]).await?.into_values().next(),
             hold: self.hold_of(&keys, transition.digest).await?.map(|it| it.record),
             writes: self.writes_of(&keys, &record, version).await?,

@@ -190,7 +190,7 @@ pub(super) fn put_hold(
         flow: thread.flow.clone(),
         policy: asking.policy.digest(),
         node: asking.proposal.node.clone(),
-        proposer: asking.token.record.principal(),
+        proposer: asking.by.principal(),
         context: thread.context.clone(),
         reasons: reasons.into_iter().map(hold_reason).collect(),
         excluded,

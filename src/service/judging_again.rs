@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use super::amendments::over;
 use super::error::{Error, Result};
 use super::holds::{hold_reason, put_hold};
-use super::proposals::{Asking, Proposal, identity_of};
+use super::proposals::{Asking, Proposal, Proposer, identity_of};
 use super::stating::Effected;
 use super::transitions::authors_with;
 use super::{Service, Standing, retrying};
@@ -144,9 +144,9 @@ impl Service {
             return self.set_aside(keys, standing, hold).await;
         };
         let head = self.head(keys, &standing.thread.record).await?;
-        let identity = identity_of(&token, &proposal);
-        let asking =
-            Asking { keys, token: &token, proposal: &proposal, identity, standing, head: &head, policy: &policy };
+        let by = Proposer::Token(&token);
+        let identity = identity_of(by, &proposal);
+        let asking = Asking { keys, by, proposal: &proposal, identity, standing, head: &head, policy: &policy };
         match self.anew(&asking, hold, &transition).await? {
             Anew::Same => {
                 self.kept.put(&hold.record.id, over(&standing.flow.record));
@@ -179,7 +179,7 @@ impl Service {
         if is_exhausted(asking) {
             return Ok(Anew::Nobody);
         }
-        let authors = authors_with(&asking.standing.thread.record, &asking.token.record.owner);
+        let authors = authors_with(&asking.standing.thread.record, asking.by.author());
         let asked = self.somebody_can_approve(asking.keys, policy, &authors).await?;
         Ok(if asked { Anew::Hold(effected, reasons, authors) } else { Anew::Nobody })
     }
@@ -188,7 +188,7 @@ impl Service {
     async fn next_try(&self, keys: &Keys, token: &Stored<Token>, mut proposal: Proposal) -> Result<Option<Proposal>> {
         for _ in 0..TRIES_MAX {
             proposal.attempt = proposal.attempt.saturating_add(1);
-            let name = identity_of(token, &proposal).to_string();
+            let name = identity_of(Proposer::Token(token), &proposal).to_string();
             let rejected = self.fetch::<Rejection>(keys, &name).await?.is_some();
             if !rejected && self.reader(keys).get_by_alias::<Transition>(&name).await?.is_none() {
                 return Ok(Some(proposal));

@@ -35,6 +35,7 @@ pub mod rejections;
 pub mod replays;
 pub mod revealing;
 pub mod review_page;
+pub mod rollbacks;
 pub mod sightings;
 mod stating;
 pub mod stops;

@@ -11,12 +11,12 @@ use super::refusals::{Because, no_tries};
 use super::stating::{Effected, Stating, Step};
 use super::transitions::{Answer, Effect, authors_with};
 use super::{Service, Standing, retrying};
-use crate::domain::account::Token;
+use crate::domain::account::{Account, Token};
 use crate::domain::chain::entry::Gate;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::statement::Kind;
 use crate::domain::flow::Mode;
-use crate::domain::id::{NodeId, ThreadId};
+use crate::domain::id::{NodeId, PrincipalId, ThreadId};
 use crate::domain::json::patch::{Format, Patch};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::kept::KeptRequest;
@@ -153,15 +153,15 @@ impl Service {
         if !token.record.acts_as(&thread.record.flow, &proposal.node) {
             return Err(Error::Forbidden("this token may not act as this node of this thread's flow"));
         }
-        let identity = identity_of(token, proposal);
+        let by = Proposer::Token(token);
+        let identity = identity_of(by, proposal);
         if let Some(answer) = self.answered(&keys, identity, &proposal.ask).await? {
             return Ok(answer);
         }
         let standing = self.ready(&keys, thread, proposal.parent).await?;
         let head = self.head(&keys, &standing.thread.record).await?;
         let policy = self.policy(&keys, standing.flow.record.policy).await?;
-        let asking =
-            Asking { keys: &keys, token, proposal, identity, standing: &standing, head: &head, policy: &policy };
+        let asking = Asking { keys: &keys, by, proposal, identity, standing: &standing, head: &head, policy: &policy };
         let violations = standing.thread.record.violations.get(&proposal.node).copied().unwrap_or(0);
         if policy.on_violation().is_exhausted(violations) {
             return self.reject(&asking, Because::NoTries(no_tries())).await;
@@ -185,7 +185,7 @@ impl Service {
 
     /// The thread as it may be built upon: open, not halted, on the head that the proposal names.
     /// A hold past its deadline is ended first: correctness never waits for a worker.
-    async fn ready(&self, keys: &Keys, thread: Stored<Thread>, parent: Digest) -> Result<Standing> {
+    pub(super) async fn ready(&self, keys: &Keys, thread: Stored<Thread>, parent: Digest) -> Result<Standing> {
         let thread = self.without_expired_hold(keys, thread).await?;
         let standing = self.standing(keys, thread).await?;
         let (record, now) = (&standing.thread.record, self.now());
@@ -229,10 +229,10 @@ impl Service {
             }
         };
         let request = Request { node: &proposal.node, kind };
-        let principal = asking.token.record.principal();
+        let principal = asking.by.principal();
         let asker = Asker {
             principal: principal.as_str(),
-            owner: &asking.token.record.owner,
+            owner: asking.by.author(),
             committed_nodes: &asking.standing.thread.record.committed_nodes,
         };
         let around = Circumstances {
@@ -256,7 +256,7 @@ impl Service {
         let step = self.state_step(asking, effected, now).await?;
         let mut draft = asking.draft(now);
         let mut thread = asking.standing.thread.record.clone();
-        thread.authors.insert(asking.token.record.owner.clone());
+        thread.authors.insert(asking.by.author().to_owned());
         let effect = Effect::of(&asking.head.state, &step);
         let advanced = self.advance(&mut draft, asking.keys, asking.base(), (step, gate, now), &mut thread)?;
         let entry = advanced.token.clone();
@@ -272,7 +272,12 @@ impl Service {
         Ok(Answer::committed(asking.policy, &transition, &effect))
     }
 
-    async fn hold_or_reject(&self, asking: &Asking<'_>, effected: Effected, reasons: Vec<Reason>) -> Result<Answer> {
+    pub(super) async fn hold_or_reject(
+        &self,
+        asking: &Asking<'_>,
+        effected: Effected,
+        reasons: Vec<Reason>,
+    ) -> Result<Answer> {
         let thread = &asking.standing.thread.record;
         let opened = thread.holds_opened.get(&asking.proposal.node).copied().unwrap_or(0);
         if opened >= asking.policy.approval().attempts() {
@@ -284,7 +289,7 @@ impl Service {
                 )
                 .await;
         }
-        let authors = authors_with(thread, &asking.token.record.owner);
+        let authors = authors_with(thread, asking.by.author());
         if !self.somebody_can_approve(asking.keys, asking.policy, &authors).await? {
             let detail = "nobody who is not an author could approve this; ask an administrator to add reviewers";
             return self
@@ -307,7 +312,7 @@ impl Service {
         let stating = Stating {
             kind: proposal.ask.kind(),
             node: &proposal.node,
-            principal: asking.token.record.principal(),
+            principal: asking.by.principal(),
             attempt: Some(proposal.attempt),
             format: proposal.ask.format(),
             patch: proposal.ask.content(),
@@ -323,10 +328,44 @@ impl Service {
     }
 }
 
+/// Who proposes.
+#[derive(Clone, Copy)]
+pub(super) enum Proposer<'a> {
+    /// A machine, by its token.
+    Token(&'a Stored<Token>),
+    /// A person, by their account.
+    Person(&'a Stored<Account>),
+}
+
+impl Proposer<'_> {
+    /// Whom the statement names.
+    pub(super) fn principal(&self) -> PrincipalId {
+        match self {
+            Self::Token(it) => it.record.principal(),
+            Self::Person(it) => PrincipalId::from(&it.record.id),
+        }
+    }
+
+    /// Who had a hand in it, and so cannot approve it: whoever answers for the token, or the person.
+    pub(super) fn author(&self) -> &str {
+        match self {
+            Self::Token(it) => &it.record.owner,
+            Self::Person(it) => it.record.id.as_str(),
+        }
+    }
+
+    fn rely(&self, draft: &mut Draft<'_>) {
+        match self {
+            Self::Token(it) => draft.rely_on(it),
+            Self::Person(it) => draft.rely_on(it),
+        };
+    }
+}
+
 /// Everything around one proposal while it is decided.
 pub(super) struct Asking<'a> {
     pub(super) keys: &'a Keys,
-    pub(super) token: &'a Stored<Token>,
+    pub(super) by: Proposer<'a>,
     pub(super) proposal: &'a Proposal,
     pub(super) identity: Digest,
     pub(super) standing: &'a Standing,
@@ -338,7 +377,7 @@ impl<'a> Asking<'a> {
     /// An empty change that relies on everything this decision relied on.
     pub(super) fn draft(&self, now: Timestamp) -> Draft<'a> {
         let mut draft = Draft::new(self.keys.row(), now);
-        draft.rely_on(self.token);
+        self.by.rely(&mut draft);
         self.standing.rely(&mut draft);
         draft
     }
@@ -348,11 +387,11 @@ impl<'a> Asking<'a> {
     }
 }
 
-pub(super) fn identity_of(token: &Stored<Token>, proposal: &Proposal) -> Digest {
-    proposal.kept().identity(&proposal.thread, proposal.parent, &proposal.node, &token.record.principal())
+pub(super) fn identity_of(by: Proposer<'_>, proposal: &Proposal) -> Digest {
+    proposal.kept().identity(&proposal.thread, proposal.parent, &proposal.node, &by.principal())
 }
 
-fn check_words(proposal: &Proposal) -> Result<()> {
+pub(super) fn check_words(proposal: &Proposal) -> Result<()> {
     if proposal.attempt == 0 {
         return Err(Error::invalid("/attempt", "attempts count from 1"));
     }

@@ -133,7 +133,7 @@ impl Service {
             thread: proposal.thread.clone(),
             flow: thread.flow.clone(),
             node: proposal.node.clone(),
-            principal: asking.token.record.principal(),
+            principal: asking.by.principal(),
             patch: patch_digest(&content),
             tool: tool.map(|it| it.name.clone()),
             excerpt: excerpt(&hiding, proposal.ask.format(), &content),

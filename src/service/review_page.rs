@@ -4,9 +4,10 @@ use serde_json::Value;
 
 use super::electorate::can_decide;
 use super::error::{Error, Result};
+use super::history::Who;
 use super::revealing::{HiddenPlace, hidden_places};
 use super::{Service, retrying};
-use crate::domain::account::{Account, Token};
+use crate::domain::account::Account;
 use crate::domain::chain::commitment::{Salt, Setting, Tree};
 use crate::domain::chain::opening::{Opening, View, open};
 use crate::domain::event::Event;
@@ -64,8 +65,8 @@ pub struct ReviewFacts {
     pub writers: Vec<WriterView>,
     /// The tool that is called along with it.
     pub call: Option<Call>,
-    /// Who answers for the proposing agent.
-    pub owner: String,
+    /// Who asked for it.
+    pub by: Option<Who>,
     /// Who voted, as they stand now.
     pub voters: Vec<Account>,
     /// For whom all this is.
@@ -140,7 +141,7 @@ impl Service {
             HoldState::Approved { receipt, .. } => self.fetch::<ReceiptRow>(&keys, receipt.as_str()).await?,
             _ => None,
         };
-        let owner = self.fetch::<Token>(&keys, hold.proposer.as_str()).await?.map(|it| it.record.owner);
+        let by = self.names_of(&keys, [&hold.proposer]).await?.into_values().next();
         let ids: Vec<String> = hold.votes.iter().map(|vote| vote.reviewer.to_string()).collect();
         let voters = self.reader(&keys).get_many::<Account>(&ids).await?.into_iter().map(|it| it.record).collect();
         Ok(ReviewFacts {
@@ -157,7 +158,7 @@ impl Service {
                 .await?
                 .into_iter()
                 .find(|it| it.transition == transition.digest),
-            owner: owner.unwrap_or_default(),
+            by,
             call: transition.tool.as_ref().map(|it| self.call_of(&keys, &hiding, &transition, it)).transpose()?,
             hold,
             transition,

@@ -87,6 +87,7 @@ pub const TABLE: &[Rule] = &[
     person("GET", "/threads/{thread}", EVERYBODY),
     person("GET", "/threads/{thread}/compare", EVERYBODY),
     person("GET", "/threads/{thread}/versions/{version}", EVERYBODY),
+    person("POST", "/threads/{thread}/versions/{version}/rollback", &[PersonRole::Reviewer]),
     person("GET", "/log", EVERYBODY),
     person("GET", "/log.jsonl", OVERSEERS),
     person("GET", "/log/{event}", EVERYBODY),

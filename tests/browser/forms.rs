@@ -196,7 +196,7 @@ async fn only_who_is_asked_finds_a_form() {
     let path = format!("/reviews/{}", held.review);
     let decision = format!("{path}/decision");
     for (name, words) in [
-        ("owner", "Your agent proposed it"),
+        ("owner", "You or your agent asked for it"),
         ("bystander", "You are in none of the groups that are asked."),
         ("root", "Only accounts with the role reviewer decide."),
     ] {

@@ -83,7 +83,11 @@ async fn a_phone_shows_what_why_for_whom_until_when_and_both_verdicts_without_sc
     tab.goto(&format!("/reviews/{}", held.review)).await;
     assert_eq!(tab.text_of("h1").await, "planner wants to change target_user_id: 17 → 42");
     assert!(tab.text_of(".reasons").await.contains("target_user_id is protected: people decide about it"));
-    assert!(tab.text_of(".facts").await.contains("Mira Novak, customer care asked by an agent of machines"));
+    assert!(
+        tab.text_of(".facts")
+            .await
+            .contains("Mira Novak, customer care asked by agent-of-machines, an agent of machines")
+    );
     assert!(
         tab.text_of(".reads caption").await.contains("If approved, database_writer may write once, from exactly this:")
     );
@@ -216,7 +220,7 @@ async fn a_used_receipt_cannot_be_taken_back_and_the_thread_tells_the_story() {
     let thread = tab.text().await;
     for words in [
         "confirmed by database_writer",
-        "proposed by planner target_user_id",
+        "proposed by planner as agent-of-machines, of machines target_user_id",
         "by ana",
         "created by the host",
         "recorded as version 2",

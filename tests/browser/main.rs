@@ -7,7 +7,6 @@ mod doors;
 mod edge;
 mod emergency;
 mod forms;
-#[expect(dead_code, reason = "other suites use the rest")]
 mod gateway;
 mod history;
 mod inert;
@@ -18,5 +17,6 @@ mod person;
 mod proof;
 mod replays;
 mod revealing;
+mod rollback;
 mod screens;
 mod second_thoughts;

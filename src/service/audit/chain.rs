@@ -19,6 +19,7 @@ use crate::domain::thread::{Closed, HeadUse, Thread};
 use crate::domain::transition::{Identity, Outcome, StateContent, Transition, patch_digest};
 use crate::domain::usage::Totals;
 use crate::domain::write::WriteState;
+use crate::service::decision::review_of;
 use crate::service::transitions::head_of;
 use crate::store::records::{version_id, write_row_id};
 use crate::store::row::Table;
@@ -163,10 +164,19 @@ impl Audit<'_> {
         let known = self.all.policies.contains_key(&statement.policy.to_string());
         self.expect(known, Table::Policies, statement.policy, "a transition was judged by it, and it is gone");
         let token = self.all.tokens.get(statement.principal.as_str()).map(|it| &it.record);
-        let allowed = token.is_some_and(|it| speaks_for(it, transition));
+        let allowed = token.is_some_and(|it| speaks_for(it, transition)) || self.is_asked_by_a_person(transition);
         self.expect(allowed, Table::Transitions, id, "no token of this flow and node is its principal");
         let same = identity_of(transition) == Some(transition.identity);
         self.expect(same, Table::Transitions, id, "its identity is not that of its request");
+    }
+
+    /// A person asks for nothing but a rollback, and never decides about it: they had no token to ask with.
+    fn is_asked_by_a_person(&self, transition: &Transition) -> bool {
+        let person = transition.statement.principal.as_str();
+        let review = review_of(transition).and_then(|it| self.all.holds.get(it.as_str()));
+        transition.statement.kind == Kind::Rollback
+            && self.all.accounts.contains_key(person)
+            && review.is_some_and(|it| it.record.excluded.contains(person))
     }
 
     /// `owes` is never lost on the way, and appears only where something gives rise to it.

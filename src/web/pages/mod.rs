@@ -27,6 +27,7 @@ pub mod replays;
 pub mod reveal;
 pub mod review;
 pub mod revocation;
+pub mod rollback;
 pub mod set_up;
 pub mod sign_in;
 pub mod thread;
@@ -116,6 +117,11 @@ fn past(cfg: &mut ServiceConfig) {
         .service(web::resource("/threads/{thread}").route(web::get().to(thread::show)))
         .service(web::resource("/threads/{thread}/compare").route(web::get().to(compare::show)))
         .service(web::resource("/threads/{thread}/versions/{version}").route(web::get().to(version::show)))
+        .service(
+            web::resource("/threads/{thread}/versions/{version}/rollback")
+                .route(web::get().to(rollback::back))
+                .route(web::post().to(rollback::submit)),
+        )
         .service(web::resource("/log").route(web::get().to(log::show)))
         .service(web::resource("/log.jsonl").route(web::get().to(log::download)))
         .service(web::resource("/log/{event}").route(web::get().to(log::show_event)))

@@ -181,7 +181,7 @@ pub fn why_not(reason: Ineligible) -> (&'static str, &'static str) {
         Ineligible::Role => ("Only accounts with the role reviewer decide.", "only reviewers do"),
         Ineligible::Disabled => ("Your account is disabled.", "your account is disabled"),
         Ineligible::Author => (
-            "Your agent proposed it, or had a hand in it since the last confirmed write; others decide.",
+            "You or your agent asked for it, or had a hand in it since the last confirmed write; others decide.",
             "proposed by your agent",
         ),
         Ineligible::Group => ("You are in none of the groups that are asked.", "not in a group that is asked"),

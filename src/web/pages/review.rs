@@ -14,6 +14,7 @@ use super::inbox::WAITING_MAX;
 use super::nonce::{Binding, Nonce};
 use super::parts::{cannot_decide, html, see_other};
 use super::reveal;
+use super::version::asker;
 use super::view::receipt::RevocationForm;
 use super::view::review::{CommentWish, Deciding, DecisionForm, ReviewPage, WriteDoubt};
 use super::view::shell::{Notice, Tone};
@@ -81,7 +82,7 @@ pub async fn page(app: &App, visitor: &Visitor, facts: &ReviewFacts, again: &Aga
         thread_url: format!("/threads/{}", facts.hold.thread),
         title: context.title.as_deref().map(Line::new),
         on_behalf_of: context.on_behalf_of.as_deref().map(Line::new),
-        agent_owner: Line::new(facts.owner.as_str()),
+        asked_by: facts.by.as_ref().map(asker),
         reasons: change::reasons(&facts.hold.reasons),
         warnings: change::warnings(facts.transition.warnings_shown()),
         writers: shown.writers,

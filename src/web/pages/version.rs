@@ -1,6 +1,6 @@
 //! `GET /threads/{thread}/versions/{version}`: one version, what it changed, and what became of it.
 
-use actix_web::http::StatusCode;
+use actix_web::http::{Method, StatusCode};
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 
@@ -13,7 +13,7 @@ use super::thread::step_words;
 use super::view::shell::{Hash, Tone};
 use super::view::text::{Line, Prose};
 use super::view::thread::Gate as Shown;
-use super::view::version::{Asker, Became, Checked, Compare, VersionPage};
+use super::view::version::{Asker, Became, Checked, Compare, RollbackForm, VersionPage};
 use super::visitor::Visitor;
 use crate::domain::chain::entry::Gate;
 use crate::domain::id::ThreadId;
@@ -25,6 +25,7 @@ use crate::service::error::{Error, Result};
 use crate::service::history::{VersionFacts, Who};
 use crate::service::verify::peek_receipt;
 use crate::web::app::App;
+use crate::web::roles::{self, Caller};
 
 /// `GET /threads/{thread}/versions/{version}`.
 pub async fn show(
@@ -73,6 +74,7 @@ async fn page(app: &App, visitor: &Visitor, (thread, version): &(String, String)
         digest: Hash::new(facts.transition.digest.to_string()),
         entry: Line::new(facts.token.as_str()),
         kid: Line::new(facts.kid.as_str()),
+        rollback: rollback(visitor, &facts),
         compare: ways(&id, version, facts.thread.head.version),
     })
 }
@@ -170,6 +172,20 @@ fn write(write: &Write, now: Timestamp) -> Became {
             told(Tone::Plain, format!("An administrator found that {node} wrote nothing, fence {fence}"), *at)
         }
     }
+}
+
+/// For who may ask. The same form sent twice is one try; after anything else has happened it is another.
+fn rollback(visitor: &Visitor, facts: &VersionFacts) -> Option<RollbackForm> {
+    let route = "/threads/{thread}/versions/{version}/rollback";
+    let may = roles::may(Caller::Person(visitor.account().role), &Method::POST, route);
+    let seq = facts.thread.last_event.map_or(1, |it| it.seq);
+    (may && !facts.rollback_nodes.is_empty()).then(|| RollbackForm {
+        action: format!("/threads/{}/versions/{}/rollback", facts.thread.id, facts.entry.version),
+        csrf: visitor.0.csrf.clone(),
+        head: facts.thread.head.transition.to_string(),
+        attempt: u32::try_from(seq).unwrap_or(u32::MAX).to_string(),
+        nodes: facts.rollback_nodes.iter().map(|it| Line::new(it.as_str())).collect(),
+    })
 }
 
 fn ways(thread: &ThreadId, version: u64, head: u64) -> Vec<Compare> {

@@ -3,6 +3,7 @@
 use crate::domain::review::{BrowserCheck, Comment, HoldState, Reveal, Verdict, Vote};
 use crate::domain::time::Timestamp;
 use crate::domain::write::WriteState;
+use crate::service::history::Who;
 use crate::service::review_page::ReviewFacts;
 use crate::web::pages::parts::{listed, moment};
 use crate::web::pages::view::review::TimelineItem;
@@ -16,12 +17,20 @@ pub fn timeline(facts: &ReviewFacts) -> Vec<TimelineItem> {
     let teller = Teller { now: facts.now };
     let hold = &facts.hold;
     let mut items = vec![
-        teller.item(
-            Some(hold.node.as_str()),
-            "proposed the change",
-            Tone::Plain,
-            facts.transition.statement.proposed_at,
-        ),
+        match &facts.by {
+            Some(Who::Person(name)) => teller.item(
+                Some(name),
+                "asked for an earlier state",
+                Tone::Plain,
+                facts.transition.statement.proposed_at,
+            ),
+            _ => teller.item(
+                Some(hold.node.as_str()),
+                "proposed the change",
+                Tone::Plain,
+                facts.transition.statement.proposed_at,
+            ),
+        },
         teller.item(None, "The gateway held it for people to decide", Tone::Care, hold.opened_at),
     ];
     items.extend(hold.votes.iter().map(|it| teller.vote(facts, it)));

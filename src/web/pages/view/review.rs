@@ -10,6 +10,7 @@ use super::receipt::RevocationForm;
 use super::reveal::RevealForm;
 use super::shell::{Hash, Moment, Shell, Tone};
 use super::text::{Json, Line, Path, Prose};
+use super::version::Asker;
 
 /// `GET /reviews/{id}`.
 #[derive(Template, Clone, Debug)]
@@ -31,8 +32,8 @@ pub struct ReviewPage {
     pub title: Option<Line>,
     /// For whom the thread works, if the host said.
     pub on_behalf_of: Option<Line>,
-    /// Whose agent asks: the token's owner.
-    pub agent_owner: Line,
+    /// Who asked for it.
+    pub asked_by: Option<Asker>,
     /// Why it was held.
     pub reasons: Vec<Reason>,
     /// What rules warn of besides.

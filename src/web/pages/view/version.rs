@@ -58,8 +58,25 @@ pub struct VersionPage {
     pub entry: Line,
     /// The key that signed it.
     pub kid: Line,
+    /// The form that asks for its state again.
+    pub rollback: Option<RollbackForm>,
     /// What two versions can be compared with it.
     pub compare: Vec<Compare>,
+}
+
+/// Asks for a version's state again.
+#[derive(Clone, Debug)]
+pub struct RollbackForm {
+    /// Where it is sent.
+    pub action: String,
+    /// The session's token.
+    pub csrf: String,
+    /// The head that the page saw.
+    pub head: String,
+    /// Which try it is.
+    pub attempt: String,
+    /// As which nodes it can be asked for.
+    pub nodes: Vec<Line>,
 }
 
 /// Who asked.

@@ -8,7 +8,7 @@ use crate::web::pages::view::text::{Json, Prose};
 use crate::web::pages::view::thread::{Gate, ThreadStatus};
 use crate::web::pages::view::threads::{Choice, Filter, ThreadRow, ThreadsPage};
 use crate::web::pages::view::verifier::{CheckRow, KnownRow, Said, Told, Typed, VerifierPage};
-use crate::web::pages::view::version::{Asker, Became, Checked, Compare, VersionPage};
+use crate::web::pages::view::version::{Asker, Became, Checked, Compare, RollbackForm, VersionPage};
 
 fn ago() -> Moment {
     moment("2026-11-03T12:00:00.000Z", "3 Nov 2026, 12:00 UTC", "2 h ago")
@@ -76,6 +76,13 @@ pub fn version() -> VersionPage {
         digest: Hash::new(format!("sha256:{}", "7c".repeat(32))),
         entry: line("eyJhbGciOiJFZERTQSJ9.e30.c2ln"),
         kid: line("kid-1"),
+        rollback: Some(RollbackForm {
+            action: "/threads/order-8812/versions/2/rollback".to_owned(),
+            csrf: "csrf-1".to_owned(),
+            head: format!("sha256:{}", "9e".repeat(32)),
+            attempt: "7".to_owned(),
+            nodes: vec![line("planner")],
+        }),
         compare: vec![Compare {
             url: "/threads/order-8812/compare?from=2&to=3".to_owned(),
             words: "with the head".to_owned(),

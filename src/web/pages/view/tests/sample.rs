@@ -17,6 +17,7 @@ use crate::web::pages::view::review::{
 };
 use crate::web::pages::view::shell::{Account, Hash, Moment, Shell, Tone};
 use crate::web::pages::view::text::{Json, Line, Path, Prose};
+use crate::web::pages::view::version::Asker;
 
 /// What the sample's tool is called with, and the salt that this is committed to under.
 const TOOL_SALT: [u8; 32] = [3; 32];
@@ -147,7 +148,7 @@ impl Case {
             thread_url: "/threads/order-8812".to_owned(),
             title: Some(line("Refund for order 8812")),
             on_behalf_of: Some(line("Mira Novak, customer care")),
-            agent_owner: line("support-automation"),
+            asked_by: Some(Asker::Token { name: line("planner-agent"), owner: line("support-automation") }),
             reasons: self.protected.iter().map(reason).collect(),
             warnings: Vec::new(),
             writers,

@@ -28,6 +28,7 @@ pub mod passwords;
 pub mod people;
 pub mod policies;
 pub mod proposals;
+mod proposer;
 pub mod receipts;
 pub mod recorder;
 pub mod refusals;

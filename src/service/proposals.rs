@@ -7,16 +7,17 @@ use serde_json::{Value, json};
 use super::error::{Error, Result};
 use super::heads::Version;
 use super::holds::hold_reason;
+use super::proposer::Proposer;
 use super::refusals::{Because, no_tries};
 use super::stating::{Effected, Stating, Step};
 use super::transitions::{Answer, Effect, authors_with};
 use super::{Service, Standing, retrying};
-use crate::domain::account::{Account, Token};
+use crate::domain::account::Token;
 use crate::domain::chain::entry::Gate;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::statement::Kind;
 use crate::domain::flow::Mode;
-use crate::domain::id::{NodeId, PrincipalId, ThreadId};
+use crate::domain::id::{NodeId, ThreadId};
 use crate::domain::json::patch::{Format, Patch};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::kept::KeptRequest;
@@ -325,40 +326,6 @@ impl Service {
             now,
         };
         Ok(self.state(asking.keys, (asking.head, asking.policy), stating, effected))
-    }
-}
-
-/// Who proposes.
-#[derive(Clone, Copy)]
-pub(super) enum Proposer<'a> {
-    /// A machine, by its token.
-    Token(&'a Stored<Token>),
-    /// A person, by their account.
-    Person(&'a Stored<Account>),
-}
-
-impl Proposer<'_> {
-    /// Whom the statement names.
-    pub(super) fn principal(&self) -> PrincipalId {
-        match self {
-            Self::Token(it) => it.record.principal(),
-            Self::Person(it) => PrincipalId::from(&it.record.id),
-        }
-    }
-
-    /// Who had a hand in it, and so cannot approve it: whoever answers for the token, or the person.
-    pub(super) fn author(&self) -> &str {
-        match self {
-            Self::Token(it) => &it.record.owner,
-            Self::Person(it) => it.record.id.as_str(),
-        }
-    }
-
-    fn rely(&self, draft: &mut Draft<'_>) {
-        match self {
-            Self::Token(it) => draft.rely_on(it),
-            Self::Person(it) => draft.rely_on(it),
-        };
     }
 }
 

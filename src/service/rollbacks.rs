@@ -2,7 +2,8 @@
 //! others: whoever asks has no vote on it.
 
 use super::error::{Error, Result};
-use super::proposals::{Asked, Asking, Proposal, Proposer, check_words, identity_of};
+use super::proposals::{Asked, Asking, Proposal, check_words, identity_of};
+use super::proposer::Proposer;
 use super::transitions::Answer;
 use super::{Service, retrying};
 use crate::domain::account::{Account, PersonRole};

@@ -336,6 +336,9 @@ fn the_table_in_the_docs_has_every_route_and_says_who_may_call_it() {
     assert!(missing.is_empty() && stale.is_empty(), "docs/security.md: add {missing:#?}, take out {stale:#?}");
 }
 
+/// What they are called, whether they are a person or a machine, and the header that says so.
+type Caller = (&'static str, Option<&'static str>, Option<(&'static str, String)>);
+
 /// What a caller is let do.
 #[derive(PartialEq, Eq, Debug)]
 enum Door {
@@ -358,7 +361,7 @@ fn door(status: u16, to: &str, text: &str) -> Door {
 #[tokio::test]
 async fn every_route_is_walked_as_everybody_and_lets_in_whom_the_docs_say() {
     let g = spawn_gateway().await;
-    let mut callers: Vec<(&str, Option<&str>, Option<(&str, String)>)> = vec![("anyone", None, None)];
+    let mut callers: Vec<Caller> = vec![("anyone", None, None)];
     for (name, role) in PEOPLE {
         let new = NewAccount { name: format!("a-{name}"), role, groups: BTreeSet::new() };
         let account = g.service.add_account(&new, "correct horse battery".to_owned()).await.unwrap();

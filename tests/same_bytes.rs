@@ -187,7 +187,9 @@ async fn the_same_inputs_come_to_the_same_bytes_on_both_databases() {
     }
     let on_sqlite = gateway(folder.path(), sqlite.clone()).await;
     let on_postgres = gateway(folder.path(), postgres.clone()).await;
-    for (name, versions) in [("round", 5), ("writes", 1), ("revoked", 2), ("waiting", 1), ("ready", 2), ("odd", 5)] {
+    for (name, versions) in
+        [("round", 5), ("writes", 1), ("revoked", 2), ("waiting", 1), ("ready", 2), ("rewritten", 2), ("odd", 5)]
+    {
         let told_there = told(&on_sqlite, name).await;
         assert_eq!(told_there.len(), versions * 4, "{name}");
         assert_eq!(told_there, told(&on_postgres, name).await);

@@ -158,7 +158,7 @@ pub struct Hold {
     pub policy: Digest,
     /// The node that proposed it.
     pub node: NodeId,
-    /// The token that proposed it.
+    /// The token that proposed it; of an edit, the one that proposed what was rewritten.
     pub proposer: PrincipalId,
     /// What the host said of the thread.
     pub context: Context,
@@ -222,9 +222,10 @@ impl Hold {
         matches!(self.state, HoldState::Open {}) && now < self.expires_at
     }
 
-    /// Whether it counts as one of its node's tries on its head: what another policy put an end to does not.
+    /// Whether it counts as one of its node's tries on its head: what another policy put an end to does not, nor does
+    /// what a person rewrote, since the rewrite counts instead.
     pub const fn counts(&self) -> bool {
-        !matches!(self.state, HoldState::Superseded { policy: Some(_), .. })
+        !matches!(self.state, HoldState::Superseded { policy: Some(_), .. } | HoldState::Superseded { by: Some(_), .. })
     }
 
     /// Who is asked, and what they have said so far.
@@ -247,6 +248,16 @@ impl Hold {
     /// Why a person may not decide it, or the stages that they may decide.
     pub fn eligible(&self, person: &Account) -> Result<Vec<u32>, Ineligible> {
         self.jury().eligible(person)
+    }
+
+    /// Why a person may not rewrite it. Whoever is asked may, having voted or not; and whoever made the rewrite that is
+    /// held may do it better.
+    pub fn may_rewrite(&self, person: &Account, editor: Option<&AccountId>) -> Result<(), Ineligible> {
+        match self.eligible(person) {
+            Ok(_) | Err(Ineligible::Voted) => Ok(()),
+            Err(Ineligible::Author) if editor == Some(&person.id) => Ok(()),
+            Err(why) => Err(why),
+        }
     }
 
     /// How many votes a stage has of those it needs, counting the people given as they stand now.

@@ -4,8 +4,10 @@ use super::error::Result;
 use super::{Service, Standing};
 use crate::domain::account::{Account, PersonRole};
 use crate::domain::id::ReviewId;
+use crate::domain::keys::Keys;
 use crate::domain::review::{CannotDecide, Hold};
 use crate::domain::time::Timestamp;
+use crate::domain::transition::Transition;
 use crate::store::record::Stored;
 
 /// Somebody who is asked.
@@ -21,6 +23,14 @@ pub struct Elector {
 const ELECTORS_MAX: usize = 500;
 
 impl Service {
+    /// Who voted, and who made the edit if it is one, as they stand now.
+    pub(super) async fn people_about(&self, keys: &Keys, hold: &Hold, of: &Transition) -> Result<Vec<Account>> {
+        let people = hold.votes.iter().map(|vote| &vote.reviewer).chain(&of.editor);
+        let ids: Vec<String> = people.map(ToString::to_string).collect();
+        let found = self.reader(keys).get_many::<Account>(&ids).await?;
+        Ok(found.into_iter().map(|it| it.record).collect())
+    }
+
     /// The reviewers of the groups that a review asks, by name, and whether each can decide it now.
     pub async fn electorate(&self, review: &ReviewId) -> Result<Vec<Elector>> {
         let (keys, now) = (self.keys()?, self.now());

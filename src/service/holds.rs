@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
+use super::asking::Asking;
 use super::error::{Error, Result};
-use super::proposals::Asking;
 use super::stating::Step;
 use super::transitions::{Answer, with_warnings};
 use super::{Service, recorder, retrying};
@@ -190,7 +190,7 @@ pub(super) fn put_hold(
         flow: thread.flow.clone(),
         policy: asking.policy.digest(),
         node: asking.proposal.node.clone(),
-        proposer: asking.by.principal(),
+        proposer: asking.by.judged_as(),
         context: thread.context.clone(),
         reasons: reasons.into_iter().map(hold_reason).collect(),
         excluded,
@@ -208,13 +208,22 @@ pub(super) fn put_hold(
     draft.insert(&hold)?;
     thread.hold = Some(review);
     *thread.holds_opened.entry(hold.node.clone()).or_insert(0) += 1;
-    let data = json!({
+    let data = held_data(&hold, &transition);
+    recorder::in_thread(draft, thread, now, EventType::TransitionHeld, data)?;
+    Ok((transition, hold))
+}
+
+/// What is told of a new hold.
+pub(super) fn held_data(hold: &Hold, transition: &Transition) -> serde_json::Value {
+    let mut data = json!({
         "transition": hold.transition, "review": hold.id, "node": hold.node, "expires_at": hold.expires_at,
         "reasons": hold.reasons.iter().map(|it| &it.text).collect::<Vec<_>>(),
     });
-    let data = with_warnings(data, transition.warnings_shown());
-    recorder::in_thread(draft, thread, now, EventType::TransitionHeld, data)?;
-    Ok((transition, hold))
+    if let Some(editor) = &transition.editor {
+        data["editor"] = json!(editor);
+        data["supersedes"] = json!(transition.statement.supersedes);
+    }
+    with_warnings(data, transition.warnings_shown())
 }
 
 /// What is told of a hold's end.

@@ -8,9 +8,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 
 use super::amendments::over;
+use super::asking::{Asking, identity_of};
 use super::error::{Error, Result};
 use super::holds::{hold_reason, put_hold};
-use super::proposals::{Asking, Proposal, identity_of};
+use super::proposals::Proposal;
 use super::proposer::Proposer;
 use super::stating::Effected;
 use super::transitions::authors_with;
@@ -141,13 +142,12 @@ impl Service {
         let (Some(token), Some(proposal)) = (token, Proposal::of(&transition)) else {
             return self.set_aside(keys, standing, hold).await;
         };
-        let Some(proposal) = self.next_try(keys, &token, proposal).await? else {
+        let Some((proposal, identity)) = self.next_try(keys, Proposer::Token(&token), proposal).await? else {
             return self.set_aside(keys, standing, hold).await;
         };
         let head = self.head(keys, &standing.thread.record).await?;
-        let by = Proposer::Token(&token);
-        let identity = identity_of(by, &proposal);
-        let asking = Asking { keys, by, proposal: &proposal, identity, standing, head: &head, policy: &policy };
+        let (by, proposal) = (Proposer::Token(&token), &proposal);
+        let asking = Asking { keys, by, proposal, identity, standing, head: &head, policy: &policy };
         match self.anew(&asking, hold, &transition).await? {
             Anew::Same => {
                 self.kept.put(&hold.record.id, over(&standing.flow.record));
@@ -186,13 +186,19 @@ impl Service {
     }
 
     /// The same request as its next try: a proposal's name is never given twice.
-    async fn next_try(&self, keys: &Keys, token: &Stored<Token>, mut proposal: Proposal) -> Result<Option<Proposal>> {
+    pub(super) async fn next_try(
+        &self,
+        keys: &Keys,
+        by: Proposer<'_>,
+        mut proposal: Proposal,
+    ) -> Result<Option<(Proposal, Digest)>> {
         for _ in 0..TRIES_MAX {
             proposal.attempt = proposal.attempt.saturating_add(1);
-            let name = identity_of(Proposer::Token(token), &proposal).to_string();
+            let identity = identity_of(by, &proposal);
+            let name = identity.to_string();
             let rejected = self.fetch::<Rejection>(keys, &name).await?.is_some();
             if !rejected && self.reader(keys).get_by_alias::<Transition>(&name).await?.is_none() {
-                return Ok(Some(proposal));
+                return Ok(Some((proposal, identity)));
             }
         }
         Ok(None)

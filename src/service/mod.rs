@@ -5,11 +5,13 @@
 
 pub mod access;
 pub mod amendments;
+mod asking;
 pub mod audit;
 pub mod comments;
 pub mod decision;
 pub mod doorkeeping;
 pub mod due;
+pub mod edits;
 pub mod electorate;
 pub mod error;
 pub mod events;

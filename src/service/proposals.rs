@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::asking::{Asking, identity_of};
 use super::error::{Error, Result};
-use super::heads::Version;
 use super::holds::hold_reason;
 use super::proposer::Proposer;
 use super::refusals::{Because, no_tries};
@@ -23,7 +23,7 @@ use crate::domain::json::pointer::Pointer;
 use crate::domain::kept::KeptRequest;
 use crate::domain::keys::Keys;
 use crate::domain::policy::{
-    Asker, Circumstances, Judgement, Policy, Reason, RejectCode, Request, RequestKind, Violation, judge_in, unreadable,
+    Asker, Circumstances, Judgement, Reason, RejectCode, Request, RequestKind, Violation, judge_in, unreadable,
 };
 use crate::domain::thread::Thread;
 use crate::domain::time::Timestamp;
@@ -31,7 +31,6 @@ use crate::domain::tool::Tool;
 use crate::domain::transition::{Outcome, Transition};
 use crate::domain::usage::Usage;
 use crate::domain::write::ResultError;
-use crate::store::change::Draft;
 use crate::store::record::Stored;
 
 /// A rationale is an argument, not a document.
@@ -68,6 +67,15 @@ pub enum Asked {
         /// As sent.
         patch: Value,
     },
+    /// What a person would rather have than what an agent asked for.
+    Edit {
+        /// In this form.
+        format: Format,
+        /// As rewritten.
+        patch: Value,
+        /// What was asked for.
+        supersedes: Digest,
+    },
     /// A receipt for the head as it stands.
     Reaffirm,
     /// An ancestor's state again.
@@ -81,6 +89,7 @@ impl Asked {
     fn kind(&self) -> Kind {
         match self {
             Self::Patch { .. } => Kind::Propose,
+            Self::Edit { .. } => Kind::Edit,
             Self::Reaffirm => Kind::Reaffirm,
             Self::Rollback { .. } => Kind::Rollback,
         }
@@ -88,7 +97,7 @@ impl Asked {
 
     pub(super) fn format(&self) -> Format {
         match self {
-            Self::Patch { format, .. } => *format,
+            Self::Patch { format, .. } | Self::Edit { format, .. } => *format,
             Self::Reaffirm | Self::Rollback { .. } => Format::Merge,
         }
     }
@@ -96,7 +105,7 @@ impl Asked {
     /// What is hashed as the request's content.
     pub(super) fn content(&self) -> Value {
         match self {
-            Self::Patch { patch, .. } => patch.clone(),
+            Self::Patch { patch, .. } | Self::Edit { patch, .. } => patch.clone(),
             Self::Reaffirm => json!({}),
             Self::Rollback { to_version } => json!({"to_version": to_version}),
         }
@@ -213,13 +222,16 @@ impl Service {
         let read;
         let restored;
         let kind = match &proposal.ask {
-            Asked::Patch { format, patch } => match Patch::read(*format, patch.clone()) {
-                Ok(patch) => {
-                    read = patch;
-                    RequestKind::Propose { patch: &read }
+            Asked::Patch { format, patch } | Asked::Edit { format, patch, .. } => {
+                match Patch::read(*format, patch.clone()) {
+                    Ok(patch) => read = patch,
+                    Err(error) => return Ok(unreadable(error.pointer().clone())),
                 }
-                Err(error) => return Ok(unreadable(error.pointer().clone())),
-            },
+                match &proposal.ask {
+                    Asked::Edit { .. } => RequestKind::Edit { patch: &read },
+                    _ => RequestKind::Propose { patch: &read },
+                }
+            }
             Asked::Reaffirm => RequestKind::Reaffirm,
             Asked::Rollback { to_version } => {
                 if *to_version >= head.entry.version {
@@ -230,7 +242,7 @@ impl Service {
             }
         };
         let request = Request { node: &proposal.node, kind };
-        let principal = asking.by.principal();
+        let principal = asking.by.judged_as();
         let asker = Asker {
             principal: principal.as_str(),
             owner: asking.by.author(),
@@ -308,7 +320,11 @@ impl Service {
             Asked::Rollback { to_version } => {
                 Some(self.version(asking.keys, &proposal.thread, to_version).await?.entry.transition)
             }
-            Asked::Patch { .. } | Asked::Reaffirm => None,
+            Asked::Patch { .. } | Asked::Edit { .. } | Asked::Reaffirm => None,
+        };
+        let edits = match (&proposal.ask, asking.by.editor()) {
+            (Asked::Edit { supersedes, .. }, Some(editor)) => Some((*supersedes, editor.record.id.clone())),
+            _ => None,
         };
         let stating = Stating {
             kind: proposal.ask.kind(),
@@ -321,41 +337,13 @@ impl Service {
             tool: proposal.tool.clone(),
             usage: proposal.usage,
             restores,
+            edits,
             write_id: None,
             identity: asking.identity,
             now,
         };
         Ok(self.state(asking.keys, (asking.head, asking.policy), stating, effected))
     }
-}
-
-/// Everything around one proposal while it is decided.
-pub(super) struct Asking<'a> {
-    pub(super) keys: &'a Keys,
-    pub(super) by: Proposer<'a>,
-    pub(super) proposal: &'a Proposal,
-    pub(super) identity: Digest,
-    pub(super) standing: &'a Standing,
-    pub(super) head: &'a Arc<Version>,
-    pub(super) policy: &'a Policy,
-}
-
-impl<'a> Asking<'a> {
-    /// An empty change that relies on everything this decision relied on.
-    pub(super) fn draft(&self, now: Timestamp) -> Draft<'a> {
-        let mut draft = Draft::new(self.keys.row(), now);
-        self.by.rely(&mut draft);
-        self.standing.rely(&mut draft);
-        draft
-    }
-
-    pub(super) fn base(&self) -> super::transitions::Base<'a> {
-        super::transitions::Base { head: self.head, policy: self.policy, flow: &self.standing.flow.record }
-    }
-}
-
-pub(super) fn identity_of(by: Proposer<'_>, proposal: &Proposal) -> Digest {
-    proposal.kept().identity(&proposal.thread, proposal.parent, &proposal.node, &by.principal())
 }
 
 pub(super) fn check_words(proposal: &Proposal) -> Result<()> {

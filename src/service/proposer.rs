@@ -1,4 +1,4 @@
-//! Who proposes: a machine by its token, or, where the policy lets them, a person by their account.
+//! Who proposes: a machine by its token, or a person by their account.
 
 use crate::domain::account::{Account, Token};
 use crate::domain::id::PrincipalId;
@@ -12,6 +12,8 @@ pub(super) enum Proposer<'a> {
     Token(&'a Stored<Token>),
     /// A person, by their account.
     Person(&'a Stored<Account>),
+    /// A person, who rewrites what a machine asked for.
+    Editor(&'a Stored<Account>, &'a Stored<Token>),
 }
 
 impl Proposer<'_> {
@@ -19,23 +21,40 @@ impl Proposer<'_> {
     pub(super) fn principal(&self) -> PrincipalId {
         match self {
             Self::Token(it) => it.record.principal(),
-            Self::Person(it) => PrincipalId::from(&it.record.id),
+            Self::Person(it) | Self::Editor(it, _) => PrincipalId::from(&it.record.id),
+        }
+    }
+
+    /// As whom it is judged: what was rewritten, as if the agent itself had asked.
+    pub(super) fn judged_as(&self) -> PrincipalId {
+        match self {
+            Self::Editor(_, agent) => agent.record.principal(),
+            Self::Token(_) | Self::Person(_) => self.principal(),
+        }
+    }
+
+    /// Who rewrites what was asked for, if somebody does.
+    pub(super) fn editor(&self) -> Option<&Stored<Account>> {
+        match self {
+            Self::Editor(person, _) => Some(person),
+            Self::Token(_) | Self::Person(_) => None,
         }
     }
 
     /// Who had a hand in it, and so cannot approve it: whoever answers for the token, or the person.
     pub(super) fn author(&self) -> &str {
         match self {
-            Self::Token(it) => &it.record.owner,
+            Self::Token(it) | Self::Editor(_, it) => &it.record.owner,
             Self::Person(it) => it.record.id.as_str(),
         }
     }
 
-    /// The decision relies on the row as it was read.
+    /// The decision relies on the rows as they were read.
     pub(super) fn rely(&self, draft: &mut Draft<'_>) {
         match self {
             Self::Token(it) => draft.rely_on(it),
             Self::Person(it) => draft.rely_on(it),
+            Self::Editor(person, agent) => draft.rely_on(person).rely_on(agent),
         };
     }
 }

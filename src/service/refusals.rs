@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
+use super::asking::Asking;
 use super::error::Result;
-use super::proposals::{Asked, Asking, result_error};
+use super::proposals::{Asked, result_error};
 use super::transitions::Answer;
 use super::{Service, recorder};
 use crate::domain::event::EventType;

@@ -67,7 +67,7 @@ pub struct ReviewFacts {
     pub call: Option<Call>,
     /// Who asked for it.
     pub by: Option<Who>,
-    /// Who voted, as they stand now.
+    /// Who voted, and who made the edit if it is one, as they stand now.
     pub voters: Vec<Account>,
     /// For whom all this is.
     pub viewer: AccountId,
@@ -142,8 +142,6 @@ impl Service {
             _ => None,
         };
         let by = self.names_of(&keys, [&hold.proposer]).await?.into_values().next();
-        let ids: Vec<String> = hold.votes.iter().map(|vote| vote.reviewer.to_string()).collect();
-        let voters = self.reader(&keys).get_many::<Account>(&ids).await?.into_iter().map(|it| it.record).collect();
         Ok(ReviewFacts {
             diff: redacted(&hiding, &diff(&before, &after)),
             hidden: hidden_places(&|at| hiding.hides(at), &opening, (&before, &after)),
@@ -160,6 +158,7 @@ impl Service {
                 .find(|it| it.transition == transition.digest),
             by,
             call: transition.tool.as_ref().map(|it| self.call_of(&keys, &hiding, &transition, it)).transpose()?,
+            voters: self.people_about(&keys, &hold, &transition).await?,
             hold,
             transition,
             policy,
@@ -167,7 +166,6 @@ impl Service {
             opening,
             revealed,
             writers,
-            voters,
             now,
         })
     }

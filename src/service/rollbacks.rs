@@ -1,8 +1,9 @@
 //! Rollbacks that people ask for. Each is a proposal like any other, from a node that may roll back, and waits for
 //! others: whoever asks has no vote on it.
 
+use super::asking::{Asking, identity_of};
 use super::error::{Error, Result};
-use super::proposals::{Asked, Asking, Proposal, check_words, identity_of};
+use super::proposals::{Asked, Proposal, check_words};
 use super::proposer::Proposer;
 use super::transitions::Answer;
 use super::{Service, retrying};

@@ -9,7 +9,7 @@ use super::heads::Version;
 use crate::domain::chain::commitment::Setting;
 use crate::domain::chain::hash::{Digest, Tag};
 use crate::domain::chain::statement::{Kind, Statement};
-use crate::domain::id::{NodeId, PrincipalId, ProposalId, WriteId};
+use crate::domain::id::{AccountId, NodeId, PrincipalId, ProposalId, WriteId};
 use crate::domain::json::delta::Delta;
 use crate::domain::json::patch::Format;
 use crate::domain::json::pointer::Pointer;
@@ -39,6 +39,8 @@ pub(super) struct Stating<'a> {
     pub(super) tool: Option<Tool>,
     pub(super) usage: Usage,
     pub(super) restores: Option<Digest>,
+    /// Which transition it takes the place of, and who rewrote it.
+    pub(super) edits: Option<(Digest, AccountId)>,
     pub(super) write_id: Option<WriteId>,
     pub(super) identity: Digest,
     pub(super) now: Timestamp,
@@ -76,7 +78,7 @@ impl Service {
             tool,
             usage: stating.usage.stated(),
             rationale: stating.rationale.as_ref().map(|it| Digest::of(Tag::Rationale, &[it.as_bytes()])),
-            supersedes: None,
+            supersedes: stating.edits.as_ref().map(|it| it.0),
             restores: stating.restores,
             write_id: stating.write_id,
             proposed_at: stating.now,
@@ -97,7 +99,7 @@ impl Service {
             tool: stating.tool,
             warnings_cut: shown.filter(|it| *it != effected.warnings),
             warnings: effected.warnings,
-            editor: None,
+            editor: stating.edits.map(|it| it.1),
             outcome: Outcome::Committed { entry: String::new() },
         };
         Step { transition, after: head.followed_by(statement, effected.after, tree) }

@@ -201,7 +201,7 @@ impl<'a> Poll<'a> {
     }
 }
 
-fn check_open(standing: &Standing, hold: &Hold, now: Timestamp) -> Result<()> {
+pub(super) fn check_open(standing: &Standing, hold: &Hold, now: Timestamp) -> Result<()> {
     if !matches!(hold.state, HoldState::Open {}) {
         return Err(VoteRefused::Ended.into());
     }

@@ -111,6 +111,7 @@ impl Service {
             tool: None,
             usage: Usage::default(),
             restores: None,
+            edits: None,
             write_id: Some(write.key.write_id.clone()),
             identity: identity.digest(),
             now,

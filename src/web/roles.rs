@@ -81,6 +81,8 @@ pub const TABLE: &[Rule] = &[
     person("POST", "/reviews/{review}/decision", &[PersonRole::Reviewer]),
     person("POST", "/reviews/{review}/revocation", &[PersonRole::Reviewer]),
     person("POST", "/reviews/{review}/withdrawal", &[PersonRole::Reviewer]),
+    person("GET", "/reviews/{review}/edit", &[PersonRole::Reviewer]),
+    person("POST", "/reviews/{review}/edit", &[PersonRole::Reviewer]),
     person("POST", "/reviews/{review}/comments", &[PersonRole::Reviewer, PersonRole::Admin]),
     person("POST", "/reviews/{review}/reveal", EVERYBODY),
     person("GET", "/threads", EVERYBODY),

@@ -3,6 +3,7 @@
 
 mod attacks;
 mod doorkeeping;
+mod edits;
 #[path = "../support/gateway.rs"]
 mod gateway;
 mod halts;

@@ -5,6 +5,7 @@
 mod amendments;
 mod doors;
 mod edge;
+mod edits;
 mod emergency;
 mod forms;
 mod gateway;

@@ -91,6 +91,10 @@ async fn every_screen_fits_and_can_be_looked_at() {
         tab.verdict("").await;
         album.take(&tab, name).await;
     }
+    tab.press("Propose an edit").await;
+    album.take(&tab, "edit").await;
+    tab.goto(&format!("/reviews/{}", rich.review)).await;
+    tab.verdict("").await;
     tab.fill("Comment", "Checked with the customer by phone.").await;
     tab.press("Approve").await;
     album.take(&tab, "confirm").await;

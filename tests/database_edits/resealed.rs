@@ -114,7 +114,6 @@ const UNSEEN: &[(&str, &str)] = &[
     ("tokens.secret_hash", "no event repeats a secret's hash"),
     ("transitions.delta.set", "what never came into the chain is not replayed"),
     ("transitions.delta.set.*.*", "what never came into the chain is not replayed"),
-    ("transitions.editor", "edits are not built yet"),
     ("transitions.named", "it adds to what counts as set; the root is signed"),
     ("transitions.named.*", "it adds to what counts as set; the root is signed"),
     ("transitions.patch", "a creation's patch is its effect"),

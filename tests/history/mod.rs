@@ -11,6 +11,7 @@ use countersign::clock::{Clock, ClockOffset, SystemClock};
 use countersign::domain::account::{MachineRole, PersonRole, Token};
 use countersign::domain::amendment::Amendment;
 use countersign::domain::chain::hash::Digest;
+use countersign::domain::edit::Edit;
 use countersign::domain::flow::Halt;
 use countersign::domain::halt::LiftNeeds;
 use countersign::domain::id::{AccountId, FlowId, NodeId, PrincipalId, ReviewId, ThreadId, WriteId};
@@ -23,6 +24,7 @@ use countersign::domain::usage::Usage;
 use countersign::keyring::Keyring;
 use countersign::service::access::{NewAccount, NewToken};
 use countersign::service::comments::Saying;
+use countersign::service::edits::{Rewrite, Rewritten};
 use countersign::service::own_account::Changed;
 use countersign::service::policies::Activation;
 use countersign::service::proposals::{Asked, Proposal};
@@ -362,6 +364,18 @@ async fn amends(service: &Service, cast: &Cast) {
     asked(guarded("6h")).await;
 }
 
+/// What an agent asked for, rewritten by one who is asked and approved by another.
+async fn rewritten(service: &Service, cast: &Cast) {
+    make(service, &cast.host, "rewritten").await;
+    let (transition, review) =
+        held(&propose(service, &cast.agent, "rewritten", "planner", json!({"target_user_id": 42})).await);
+    let values = BTreeMap::from([("/target_user_id".try_into().unwrap(), json!(43))]);
+    let ask = Rewrite { transition, edit: Edit { values, more: None }, why: "42 has left".to_owned() };
+    let Rewritten::Held(next) = service.rewrite(&cast.ada, &review, &ask).await.unwrap() else { panic!("rejected") };
+    let by = service.decision(transition).await.unwrap().1.unwrap().superseded_by.unwrap();
+    service.vote(&cast.ben, &next, &ballot(by, 0, Verdict::Approve)).await.unwrap();
+}
+
 /// Takes the first vote back, says something, and votes again.
 async fn think_again(service: &Service, cast: &Cast, (review, transition): (&ReviewId, Digest)) {
     let nonce = || countersign::random::uuid_v4().to_string();
@@ -495,6 +509,7 @@ async fn leave_work_open(service: &Service, cast: &Cast) -> Ready {
         held(&propose(service, &cast.two_agent, "waiting", "planner", json!({"target_user_id": 42})).await);
     service.vote(&cast.ada, &review, &ballot(transition, 0, Verdict::Approve)).await.unwrap();
     think_again(service, cast, (&review, transition)).await;
+    rewritten(service, cast).await;
     while service.sequence().await.unwrap() > 0 {}
     make(service, &cast.host, "ready").await;
     let (transition, review) =

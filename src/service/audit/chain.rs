@@ -13,6 +13,7 @@ use crate::domain::chain::entry::{Entry, Gate};
 use crate::domain::chain::hash::{Digest, Tag};
 use crate::domain::chain::statement::Kind;
 use crate::domain::chain::verify::{Link, check_link};
+use crate::domain::id::PrincipalId;
 use crate::domain::keys::ThreadSecret;
 use crate::domain::review::HoldState;
 use crate::domain::thread::{Closed, HeadUse, Thread};
@@ -164,8 +165,12 @@ impl Audit<'_> {
         let known = self.all.policies.contains_key(&statement.policy.to_string());
         self.expect(known, Table::Policies, statement.policy, "a transition was judged by it, and it is gone");
         let token = self.all.tokens.get(statement.principal.as_str()).map(|it| &it.record);
-        let allowed = token.is_some_and(|it| speaks_for(it, transition)) || self.is_asked_by_a_person(transition);
-        self.expect(allowed, Table::Transitions, id, "no token of this flow and node is its principal");
+        let allowed = match statement.kind {
+            Kind::Edit => self.is_edited(transition),
+            _ if transition.editor.is_some() => false,
+            _ => token.is_some_and(|it| speaks_for(it, transition)) || self.is_asked_by_a_person(transition),
+        };
+        self.expect(allowed, Table::Transitions, id, "its principal is nobody who may make it");
         let same = identity_of(transition) == Some(transition.identity);
         self.expect(same, Table::Transitions, id, "its identity is not that of its request");
     }
@@ -177,6 +182,23 @@ impl Audit<'_> {
         transition.statement.kind == Kind::Rollback
             && self.all.accounts.contains_key(person)
             && review.is_some_and(|it| it.record.excluded.contains(person))
+    }
+
+    /// An edit is a reviewer's own, of what was held in its place on the same head, and not for its editor to decide.
+    fn is_edited(&self, transition: &Transition) -> bool {
+        let statement = &transition.statement;
+        let Some(editor) = &transition.editor else { return false };
+        let before = statement.supersedes.and_then(|it| self.all.transitions.get(&it.to_string())).map(|it| &it.record);
+        let hold = |of: &Transition| Some(&self.all.holds.get(review_of(of)?.as_str())?.record);
+        let ended = before.and_then(hold).map(|it| &it.state);
+        self.all.accounts.contains_key(editor.as_str())
+            && statement.principal == PrincipalId::from(editor)
+            && before.is_some_and(|it| {
+                let other = &it.statement;
+                (&other.thread, other.parent, &other.node) == (&statement.thread, statement.parent, &statement.node)
+            })
+            && matches!(ended, Some(HoldState::Superseded { by: Some(by), .. }) if *by == transition.digest)
+            && hold(transition).is_some_and(|it| it.excluded.contains(editor.as_str()))
     }
 
     /// `owes` is never lost on the way, and appears only where something gives rise to it.

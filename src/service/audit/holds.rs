@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::json;
-
 use super::Audit;
 use super::load::Belongings;
 use super::story::{HoldStory, Story, said};
@@ -18,10 +16,9 @@ use crate::domain::review::{Hold, HoldState, Verdict};
 use crate::domain::thread::Thread;
 use crate::domain::transition::{EndWord, Outcome, Rejection};
 use crate::service::comments::comment_data;
-use crate::service::holds::{end_data, stages_of};
+use crate::service::holds::{end_data, held_data, stages_of};
 use crate::service::refusals::{count, event_data};
 use crate::service::revealing::look_data;
-use crate::service::transitions::with_warnings;
 use crate::store::row::Table;
 
 impl Audit<'_> {
@@ -61,15 +58,9 @@ impl Audit<'_> {
     }
 
     fn check_hold(&mut self, hold: &Hold, told: &HoldStory<'_>) {
-        let reasons: Vec<&String> = hold.reasons.iter().map(|it| &it.text).collect();
         let transition = self.all.transitions.get(&hold.transition.to_string());
-        let warnings = transition.map_or(&[][..], |it| it.record.warnings_shown());
-        let as_held = json!({
-            "transition": hold.transition, "review": hold.id, "node": hold.node, "expires_at": hold.expires_at,
-            "reasons": reasons,
-        });
-        let as_held = with_warnings(as_held, warnings);
-        let same = told.held.is_some_and(|it| it.data == as_held && it.at == hold.opened_at);
+        let as_held = transition.map(|it| held_data(hold, &it.record));
+        let same = told.held.is_some_and(|it| Some(&it.data) == as_held.as_ref() && it.at == hold.opened_at);
         self.expect(same, Table::Holds, &hold.id, "it is not the hold that an event opened");
         self.check_votes(hold, told);
         let same = match (end_of(&hold.state), told.end) {

@@ -11,6 +11,7 @@ pub mod decision;
 pub mod differing;
 pub mod done;
 pub mod door;
+pub mod edit;
 pub mod emergency;
 pub mod failure;
 pub mod inbox;
@@ -152,6 +153,11 @@ fn of_reviews(cfg: &mut ServiceConfig) {
             web::resource("/reviews/{review}/comments")
                 .route(web::get().to(review::back))
                 .route(web::post().to(comments::submit)),
+        )
+        .service(
+            web::resource("/reviews/{review}/edit")
+                .route(web::get().to(edit::show))
+                .route(web::post().to(edit::submit)),
         )
         .service(
             web::resource("/reviews/{review}/reveal")

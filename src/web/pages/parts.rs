@@ -96,7 +96,7 @@ pub fn lines<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<Line> {
 /// What a transition asks for.
 pub fn intent(transition: &Transition) -> Intent {
     match transition.statement.kind {
-        Kind::Edit => Intent::Edit { by: Line::new(transition.editor.as_ref().map_or("a reviewer", |it| it.as_str())) },
+        Kind::Edit => Intent::Edit { by: Line::new("A reviewer") },
         Kind::Reaffirm => Intent::Reaffirm,
         Kind::Rollback => {
             let to_version = transition.patch.get("to_version").and_then(serde_json::Value::as_u64);

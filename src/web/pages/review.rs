@@ -9,6 +9,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 
 use super::comments;
+use super::edit;
 use super::failure::Failure;
 use super::inbox::WAITING_MAX;
 use super::nonce::{Binding, Nonce};
@@ -97,6 +98,7 @@ pub async fn page(app: &App, visitor: &Visitor, facts: &ReviewFacts, again: &Aga
         proof: change::proof(facts)?,
         unsent: Some(again.typed.as_str()).filter(|it| !open && !it.trim().is_empty()).map(Prose::new),
         withdrawing,
+        edit_url: edit::may_edit(visitor, facts).then(|| format!("/reviews/{}/edit", facts.hold.id)),
         commenting,
         revoking: revoking(visitor, facts),
         revealing: reveal::form(visitor, facts),

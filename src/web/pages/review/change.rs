@@ -17,7 +17,7 @@ use crate::service::error::{Error, Result};
 use crate::service::review_page::{self as service, ReviewFacts, WriterView};
 use crate::web::pages::differing::{self, named};
 use crate::web::pages::parts::{HEADLINE_CHANGES, intent, pattern_of, place};
-use crate::web::pages::view::headline::{HeadChange, Headline};
+use crate::web::pages::view::headline::{HeadChange, Headline, Intent};
 use crate::web::pages::view::opening::{ReadRow, Row, Rows};
 use crate::web::pages::view::review::{Argument, Arguments, Call, Fact, Proof, Rationale, Reason, WriterReads};
 use crate::web::pages::view::shell::Hash;
@@ -67,6 +67,12 @@ fn leaf_place(leaf: &RedactedLeaf) -> &str {
     }
 }
 
+/// The name of who rewrote what the agent asked for.
+pub fn editor_of(facts: &ReviewFacts) -> Option<&str> {
+    let editor = facts.transition.editor.as_ref()?;
+    facts.voters.iter().find(|it| it.id == *editor).map(|it| it.name.as_str())
+}
+
 /// The sentence. What was only set again is not in it unless there is nothing else.
 fn headline(facts: &ReviewFacts, rows: &[Row]) -> Headline {
     let differing = rows.iter().take_while(|it| !it.is_set_again()).count();
@@ -75,7 +81,10 @@ fn headline(facts: &ReviewFacts, rows: &[Row]) -> Headline {
         |row: &Row| HeadChange { path: row.path.clone(), before: row.before.clone(), after: row.after.clone() };
     Headline {
         node: Line::new(facts.hold.node.as_str()),
-        intent: intent(&facts.transition),
+        intent: match (intent(&facts.transition), editor_of(facts)) {
+            (Intent::Edit { .. }, Some(by)) => Intent::Edit { by: Line::new(by) },
+            (intent, _) => intent,
+        },
         changes: told.iter().take(HEADLINE_CHANGES).map(change).collect(),
         more: rows.len().saturating_sub(told.len().min(HEADLINE_CHANGES)),
     }
@@ -131,7 +140,11 @@ pub fn usage(statement: &Statement) -> Option<Line> {
 
 /// What the agent says, without what is hidden.
 pub fn rationale(facts: &ReviewFacts, text: &str) -> Rationale {
-    match facts.masked(text) {
+    let shown = match &facts.transition.editor {
+        Some(editor) => facts.said(editor, text),
+        None => facts.masked(text),
+    };
+    match shown {
         Cow::Borrowed(whole) => Rationale::Whole(Prose::new(whole)),
         Cow::Owned(masked) => Rationale::Redacted(Prose::new(masked)),
     }

@@ -16,21 +16,13 @@ use super::standing::groups;
 pub fn timeline(facts: &ReviewFacts) -> Vec<TimelineItem> {
     let teller = Teller { now: facts.now };
     let hold = &facts.hold;
+    let (author, words) = match (super::change::editor_of(facts), &facts.by) {
+        (Some(name), _) => (name, "rewrote the change"),
+        (None, Some(Who::Person(name))) => (name.as_str(), "asked for an earlier state"),
+        (None, _) => (hold.node.as_str(), "proposed the change"),
+    };
     let mut items = vec![
-        match &facts.by {
-            Some(Who::Person(name)) => teller.item(
-                Some(name),
-                "asked for an earlier state",
-                Tone::Plain,
-                facts.transition.statement.proposed_at,
-            ),
-            _ => teller.item(
-                Some(hold.node.as_str()),
-                "proposed the change",
-                Tone::Plain,
-                facts.transition.statement.proposed_at,
-            ),
-        },
+        teller.item(Some(author), words, Tone::Plain, facts.transition.statement.proposed_at),
         teller.item(None, "The gateway held it for people to decide", Tone::Care, hold.opened_at),
     ];
     items.extend(hold.votes.iter().map(|it| teller.vote(facts, it)));

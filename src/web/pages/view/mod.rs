@@ -9,6 +9,7 @@ pub mod amendment;
 pub mod compare;
 pub mod confirm;
 pub mod discussion;
+pub mod edit;
 pub mod emergency;
 pub mod error;
 pub mod headline;

@@ -64,6 +64,8 @@ pub struct ReviewPage {
     pub unsent: Option<Prose>,
     /// The form that takes the reader's own vote back, where they have one that counts.
     pub withdrawing: Option<WithdrawalForm>,
+    /// Where the reader can rewrite the change, if they may.
+    pub edit_url: Option<String>,
     /// The form for a comment without a vote, where the reader may.
     pub commenting: Option<CommentForm>,
     /// The form that takes the receipt back, where the reader may.

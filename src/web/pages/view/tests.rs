@@ -23,6 +23,7 @@ fn all() -> Vec<(&'static str, String)> {
         ("review_reaffirm", screens::own_agent().render().unwrap()),
         ("review_doubt", screens::doubtful().render().unwrap()),
         ("review_decided", screens::decided().render().unwrap()),
+        ("edit", screens::edit().render().unwrap()),
         ("confirm", screens::confirm().render().unwrap()),
         ("thread", screens::thread().render().unwrap()),
         ("threads", history::threads().render().unwrap()),

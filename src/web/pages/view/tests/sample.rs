@@ -170,6 +170,7 @@ impl Case {
             deciding: Deciding::Open(Box::new(form())),
             unsent: None,
             withdrawing: None,
+            edit_url: None,
             commenting: None,
             revoking: None,
             revealing: None,

@@ -2,6 +2,7 @@
 
 use super::sample::{Case, line, moment, shell};
 use crate::web::pages::view::confirm::ConfirmPage;
+use crate::web::pages::view::edit::{EditPage, Field};
 use crate::web::pages::view::error::{Action, ErrorPage};
 use crate::web::pages::view::headline::{HeadChange, Headline};
 use crate::web::pages::view::inbox::{
@@ -262,5 +263,25 @@ pub fn thread() -> ThreadPage {
             at: ago("2 h ago"),
         }],
         older_url: None,
+    }
+}
+
+/// What is held, on its way to be another: two values to rewrite, and something hidden besides.
+pub fn edit() -> EditPage {
+    let field = |at: &str, value: &str| Field { path: Path::new(at), value: Prose::new(value) };
+    EditPage {
+        shell: shell(2),
+        action: "/reviews/0192f0c1/edit".to_owned(),
+        review_url: "/reviews/0192f0c1".to_owned(),
+        csrf: "csrf-1".to_owned(),
+        digest: format!("sha256:{}", "a".repeat(64)),
+        headline: Case::small().page().headline,
+        fields: vec![field("/target_user_id", "42"), field("/payment/note", "\"as agreed\"")],
+        hidden: true,
+        steps: false,
+        more: Prose::new(""),
+        why: Prose::new("The order belongs to user 43."),
+        errors: Vec::new(),
+        problem: Some("This cannot be done: nobody would be left who could approve it.".to_owned()),
     }
 }

@@ -1,0 +1,42 @@
+//! Asking: everything around one proposal while it is decided.
+
+use std::sync::Arc;
+
+use super::Standing;
+use super::heads::Version;
+use super::proposals::Proposal;
+use super::proposer::Proposer;
+use crate::domain::chain::hash::Digest;
+use crate::domain::keys::Keys;
+use crate::domain::policy::Policy;
+use crate::domain::time::Timestamp;
+use crate::store::change::Draft;
+
+/// Everything around one proposal while it is decided.
+pub(super) struct Asking<'a> {
+    pub(super) keys: &'a Keys,
+    pub(super) by: Proposer<'a>,
+    pub(super) proposal: &'a Proposal,
+    pub(super) identity: Digest,
+    pub(super) standing: &'a Standing,
+    pub(super) head: &'a Arc<Version>,
+    pub(super) policy: &'a Policy,
+}
+
+impl<'a> Asking<'a> {
+    /// An empty change that relies on everything this decision relied on.
+    pub(super) fn draft(&self, now: Timestamp) -> Draft<'a> {
+        let mut draft = Draft::new(self.keys.row(), now);
+        self.by.rely(&mut draft);
+        self.standing.rely(&mut draft);
+        draft
+    }
+
+    pub(super) fn base(&self) -> super::transitions::Base<'a> {
+        super::transitions::Base { head: self.head, policy: self.policy, flow: &self.standing.flow.record }
+    }
+}
+
+pub(super) fn identity_of(by: Proposer<'_>, proposal: &Proposal) -> Digest {
+    proposal.kept().identity(&proposal.thread, proposal.parent, &proposal.node, &by.principal())
+}

@@ -1,0 +1,243 @@
+//! Edits: a reviewer's rewrite of what is held. On both databases.
+
+use std::collections::BTreeMap;
+
+use countersign::domain::account::Account;
+use countersign::domain::edit::{EDITS_MAX, Edit};
+use countersign::domain::id::ReviewId;
+use countersign::domain::review::{HoldState, Verdict};
+use countersign::service::edits::{Rewrite, Rewritten};
+use countersign::service::error::{Error, Result};
+use countersign::service::votes::Voted;
+use countersign::web::api::problem::vote_code;
+use serde_json::{Value, json};
+
+use crate::attacks::policy_with;
+use crate::gateway::{Gateway, person};
+use crate::rules::Scene;
+
+/// Each on both databases.
+macro_rules! on_both {
+    ($($name:ident,)*) => {
+        mod sqlite {
+            $(#[tokio::test]
+            async fn $name() {
+                super::$name(super::Scene::on_sqlite(&super::policy()).await).await;
+            })*
+        }
+        mod postgres {
+            $(#[tokio::test]
+            async fn $name() {
+                super::$name(super::Scene::on_postgres(&super::policy()).await).await;
+            })*
+        }
+    };
+}
+
+on_both! {
+    an_edit_supersedes_what_was_held_and_is_written_once_another_approves_it,
+    neither_editor_nor_owner_decides_an_edit,
+    an_edit_and_the_last_vote_race_and_one_wins,
+    what_the_node_may_not_write_a_rule_denies_or_nobody_could_approve_changes_nothing,
+    what_is_hidden_is_neither_rewritten_nor_guessed,
+    only_who_is_asked_rewrites_a_proposal_that_is_held,
+    edits_of_edits_come_to_an_end,
+}
+
+fn policy() -> String {
+    policy_with(
+        "[approval]\n",
+        "[[rules]]\nname = \"small\"\nwhen = \"object.target_user_id < 10\"\nthen = \"deny\"\nreason = \"ours\"\n\n[approval]\n",
+    )
+    .replace(
+        "writes = [\"requested_action\", \"target_user_id\", \"payment.amount\"]",
+        "writes = [\"requested_action\", \"target_user_id\", \"payment\", \"raw_text\"]",
+    )
+}
+
+fn review(held: &Value) -> ReviewId {
+    held["review"]["id"].as_str().unwrap().try_into().unwrap()
+}
+
+fn asks(held: &Value, values: &[(&str, Value)], more: Option<Value>) -> Rewrite {
+    let values: BTreeMap<_, _> = values.iter().map(|(at, value)| ((*at).try_into().unwrap(), value.clone())).collect();
+    let transition = held["transition"].as_str().unwrap().try_into().unwrap();
+    Rewrite { transition, edit: Edit { values, more }, why: "better so".to_owned() }
+}
+
+fn user(held: &Value, user: u64) -> Rewrite {
+    asks(held, &[("/target_user_id", json!(user))], None)
+}
+
+async fn rewrite(g: &Gateway, who: &Account, held: &Value, ask: &Rewrite) -> Result<Rewritten> {
+    g.service.rewrite(&who.id, &review(held), ask).await
+}
+
+/// The new hold, in the shape of a proposal's answer.
+async fn rewritten(g: &Gateway, who: &Account, held: &Value, ask: &Rewrite) -> Value {
+    let Rewritten::Held(next) = rewrite(g, who, held, ask).await.unwrap() else { panic!("rejected") };
+    let transition = g.service.review(&next, who).await.unwrap().hold.transition;
+    json!({"transition": transition, "review": {"id": next}})
+}
+
+fn why(done: Result<Rewritten>) -> String {
+    match done {
+        Ok(Rewritten::Held(_)) => "held".to_owned(),
+        Ok(Rewritten::Rejected(violations)) => {
+            violations.iter().map(|it| format!("{} {}", it.code.as_str(), it.pointer)).collect::<Vec<_>>().join(", ")
+        }
+        Err(Error::Vote(refused)) => vote_code(&refused).to_owned(),
+        Err(Error::WrongState(why)) => why.to_owned(),
+        Err(other) => other.to_string(),
+    }
+}
+
+async fn still_waits(g: &Gateway, held: &Value) {
+    assert_eq!(g.service.review(&review(held), &g.alice).await.unwrap().hold.state, HoldState::Open {});
+}
+
+async fn an_edit_supersedes_what_was_held_and_is_written_once_another_approves_it(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = g.thread().await;
+    let held = g.held(&thread).await;
+    let next = rewritten(g, &g.alice, &held, &user(&held, 43)).await;
+    let old = g.decision(&held).await.expect(200);
+    assert_eq!((&old["decision"], &old["superseded_by"]), (&json!("superseded"), &next["transition"]));
+    let told =
+        g.get(&format!("/v1/transitions/{}", next["transition"].as_str().unwrap()), &g.planner).await.expect(200);
+    let statement = &told["statement"];
+    assert_eq!((&statement["type"], &statement["supersedes"]), (&json!("edit"), &held["transition"]));
+    assert_eq!((&statement["principal"], &statement["node"]), (&json!(g.alice.id), &json!("planner")));
+    let decision = {
+        assert_eq!(g.vote(&g.bob, &next, Verdict::Approve).await.unwrap(), Voted::Approved);
+        g.decision(&next).await.expect(200)
+    };
+    let view =
+        g.verify(&thread["thread"], &next["transition"], &decision["receipt"], "w1").await.expect(200)["view"].clone();
+    assert_eq!((&view["target_user_id"], &view["requested_action"]), (&json!(43), &json!("update_email")));
+    let refused = g.verify(&thread["thread"], &held["transition"], &decision["receipt"], "w2").await;
+    assert_eq!(refused.status, 403);
+    scene.passes_an_audit().await;
+}
+
+async fn neither_editor_nor_owner_decides_an_edit(scene: Scene) {
+    let g = &scene.gateway;
+    let owner = person(&g.service, "carol", &["reviewers", "platform"]).await;
+    let thread = g.thread().await;
+    let held = g.held(&thread).await;
+    let next = rewritten(g, &g.alice, &held, &user(&held, 43)).await;
+    for who in [&g.alice, &owner] {
+        let refused = g.vote(who, &next, Verdict::Approve).await.unwrap_err();
+        assert!(matches!(&refused, Error::Vote(it) if vote_code(it) == "not_eligible"), "{refused:?}");
+    }
+    let on_old = g.vote(&g.bob, &held, Verdict::Approve).await.unwrap_err();
+    assert!(matches!(&on_old, Error::Vote(it) if vote_code(it) == "review_ended"), "{on_old:?}");
+    g.vote(&g.bob, &next, Verdict::Approve).await.unwrap();
+    // And not on what comes on top, until it is written.
+    let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
+    let again = json!({"node": "planner", "parent": next["transition"], "patch": {}, "reaffirm": true});
+    let again = g.post(&path, &g.planner, again).await.expect(202);
+    assert!(g.vote(&g.alice, &again, Verdict::Approve).await.is_err(), "an approval does not wash the hands");
+    scene.passes_an_audit().await;
+}
+
+async fn an_edit_and_the_last_vote_race_and_one_wins(scene: Scene) {
+    let g = &scene.gateway;
+    for _ in 0..5 {
+        let held = g.held(&g.thread().await).await;
+        let ask = user(&held, 43);
+        let (edit, vote) = tokio::join!(rewrite(g, &g.alice, &held, &ask), g.vote(&g.bob, &held, Verdict::Approve));
+        let word = g.decision(&held).await.expect(200)["decision"].as_str().unwrap().to_owned();
+        match (why(edit).as_str(), vote.is_ok()) {
+            ("held", false) => assert_eq!(word, "superseded"),
+            ("review_ended", true) => assert_eq!(word, "approved"),
+            other => panic!("{other:?}"),
+        }
+    }
+    scene.passes_an_audit().await;
+}
+
+async fn what_the_node_may_not_write_a_rule_denies_or_nobody_could_approve_changes_nothing(scene: Scene) {
+    let g = &scene.gateway;
+    let held = g.held(&g.thread().await).await;
+    let admin = asks(&held, &[], Some(json!({"execution_permissions": ["all"]})));
+    assert_eq!(
+        why(rewrite(g, &g.alice, &held, &admin).await),
+        "write_not_allowed /execution_permissions/0, schema /execution_permissions"
+    );
+    assert_eq!(why(rewrite(g, &g.alice, &held, &user(&held, 9)).await), "rule_denied ");
+    let same = asks(&held, &[("/target_user_id", json!(42))], None);
+    assert!(why(rewrite(g, &g.alice, &held, &same).await).contains("nothing would be another"));
+    g.service.set_admission("bob", countersign::service::taking_back::Admission::Barred).await.unwrap();
+    assert!(why(rewrite(g, &g.alice, &held, &user(&held, 43)).await).contains("nobody would be left"));
+    still_waits(g, &held).await;
+    scene.passes_an_audit().await;
+}
+
+async fn what_is_hidden_is_neither_rewritten_nor_guessed(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = g.thread().await;
+    let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
+    let patch = json!({"target_user_id": 42, "payment": {"card": "4929000000000000"}});
+    let ask = json!({"node": "planner", "parent": thread["transition"], "patch": patch, "format": "merge-patch"});
+    let held = g.post(&path, &g.planner, ask).await.expect(202);
+    // What was proposed, what stands there, and a wrong guess: the answer is the same.
+    for guess in ["4929000000000000", "4111111111111111", "1"] {
+        let blind = [
+            asks(&held, &[("/payment/card", json!(guess))], None),
+            asks(&held, &[("/payment", json!({"card": guess}))], None),
+            asks(&held, &[], Some(json!({"payment": {"card": guess}}))),
+            asks(&held, &[], Some(json!({"payment": guess}))),
+        ];
+        for ask in &blind {
+            assert!(why(rewrite(g, &g.alice, &held, ask).await).contains("hidden"), "{ask:?}");
+        }
+    }
+    for gone in [json!({"payment": null}), json!({"payment": {"card": null}})] {
+        assert!(why(rewrite(g, &g.alice, &held, &asks(&held, &[], Some(gone))).await).contains("hidden"));
+    }
+    still_waits(g, &held).await;
+    let next = rewritten(g, &g.alice, &held, &user(&held, 43)).await;
+    g.vote(&g.bob, &next, Verdict::Approve).await.unwrap();
+    let told =
+        g.get(&format!("/v1/threads/{}/state?node=input_parser", thread["thread"].as_str().unwrap()), &g.auditor).await;
+    assert_eq!(told.status, 200);
+    let kept = g.service.told(next["transition"].as_str().unwrap().try_into().unwrap()).await.unwrap();
+    let card = kept.changes.iter().find(|it| it.pointer.as_str() == "/payment/card").unwrap();
+    assert_eq!(card.after, Some(json!("4929000000000000")), "what was hidden stays as it was proposed");
+    scene.passes_an_audit().await;
+}
+
+async fn only_who_is_asked_rewrites_a_proposal_that_is_held(scene: Scene) {
+    let g = &scene.gateway;
+    let owner = person(&g.service, "carol", &["reviewers", "platform"]).await;
+    let stranger = person(&g.service, "dave", &["elsewhere"]).await;
+    let thread = g.thread().await;
+    let held = g.held(&thread).await;
+    for who in [&owner, &stranger] {
+        assert_eq!(why(rewrite(g, who, &held, &user(&held, 43)).await), "not_eligible");
+    }
+    let other = g.held(&g.thread().await).await;
+    assert_eq!(why(rewrite(g, &g.alice, &held, &user(&other, 43)).await), "digest_mismatch");
+    let silent = Rewrite { why: " ".to_owned(), ..user(&held, 43) };
+    assert!(why(rewrite(g, &g.alice, &held, &silent).await).contains("say why"));
+    g.vote(&g.bob, &held, Verdict::Approve).await.unwrap();
+    assert_eq!(why(rewrite(g, &g.alice, &held, &user(&held, 43)).await), "review_ended");
+    let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
+    let again = json!({"node": "planner", "parent": held["transition"], "patch": {}, "reaffirm": true});
+    let again = g.post(&path, &g.planner, again).await.expect(202);
+    assert!(why(rewrite(g, &g.alice, &again, &user(&again, 43)).await).contains("only a change"));
+    g.pass(std::time::Duration::from_secs(24 * 3600));
+    assert_eq!(why(rewrite(g, &g.alice, &other, &user(&other, 43)).await), "expired");
+}
+
+async fn edits_of_edits_come_to_an_end(scene: Scene) {
+    let g = &scene.gateway;
+    let mut held = g.held(&g.thread().await).await;
+    for turn in 0..EDITS_MAX as u64 {
+        held = rewritten(g, &g.alice, &held, &user(&held, 50 + turn)).await;
+    }
+    assert!(why(rewrite(g, &g.alice, &held, &user(&held, 99)).await).contains("as often as may be"));
+    g.vote(&g.bob, &held, Verdict::Deny).await.unwrap();
+    scene.passes_an_audit().await;
+}

@@ -11,6 +11,8 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry \
     install -D -m 0755 target/release/countersign /out/countersign
 
 FROM debian:bookworm-slim
+# The authorities that vouch for an OpenID provider.
+RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates && rm -rf /var/lib/apt/lists/*
 COPY --from=build /out/countersign /usr/local/bin/countersign
 COPY LICENSE /usr/share/doc/countersign/LICENSE
 # A user without a name, a shell or a home. Only /data is ever written to, so the root may be read-only:

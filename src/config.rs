@@ -4,6 +4,7 @@
 //! and what it is when nobody says anything stand there and nowhere else.
 
 mod network;
+mod oidc;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ use crate::domain::halt::LiftNeeds;
 use crate::domain::secret::Secret;
 use crate::keyring::KeyringSource;
 pub use network::Network;
+pub use oidc::{Oidc, SignIn};
 use settings::Settings;
 pub use url::PublicUrl;
 
@@ -64,6 +66,8 @@ pub struct Config {
     pub sessions: Sessions,
     /// How many people let go on what was stopped.
     pub lift_needs: LiftNeeds,
+    /// Which ways lead in.
+    pub sign_in: SignIn,
     /// How often the workers look.
     pub worker_interval: Duration,
     /// What is logged, and how.
@@ -249,6 +253,7 @@ impl Config {
             limits: Limits::read(settings)?,
             lift_needs: read_lift_needs(settings.number("halts.lift_needs", 1..=2)?),
             sessions: Sessions { lifetime: settings.secs("sessions.lifetime_secs", 60..=31_536_000)? },
+            sign_in: SignIn::read(settings)?,
             worker_interval: Duration::from_millis(settings.number("workers.interval_ms", 10..=60_000)?),
             log: Log {
                 format: settings.text("log.format", "text or json", read_log_format)?,

@@ -8,6 +8,8 @@ use crate::config::{Config, Database};
 use crate::domain::json::size::StateLimits;
 use crate::domain::tries::Bounds;
 use crate::keyring::{Keyring, KeyringError};
+use crate::provider::{Provider, ProviderError};
+use crate::service::elsewhere::{Local, Ways};
 use crate::service::error::Error;
 use crate::service::{PeopleSettings, Service, Settings};
 use crate::store::Store;
@@ -26,6 +28,9 @@ pub enum GatewayError {
     /// The database does not open.
     #[error("the database does not open")]
     Open(#[from] OpenError),
+    /// Its OpenID provider cannot be one.
+    #[error("the OpenID provider cannot be used")]
+    Provider(#[from] ProviderError),
     /// Its identity does not agree.
     #[error("the gateway does not open")]
     Service(#[from] Error),
@@ -41,10 +46,20 @@ pub async fn open(config: &Config, public_url: String) -> Result<Arc<Service>, G
         leaves_max: config.limits.leaves,
         depth_max: config.limits.depth,
     };
+    let ways = ways(config, &public_url)?;
     let sign_ins = Bounds { free: config.limits.sign_in_attempts, window: config.limits.sign_in_window };
     let people = PeopleSettings { lift_needs: config.lift_needs, sign_ins };
     let settings = Settings { limits, public_url, session_lifetime: config.sessions.lifetime, people };
-    Ok(Arc::new(Service::open(store, keyring, Arc::new(SystemClock), settings).await?))
+    Ok(Arc::new(Service::open(store, keyring, Arc::new(SystemClock), settings).await?.letting_in(ways)))
+}
+
+fn ways(config: &Config, public_url: &str) -> Result<Ways, ProviderError> {
+    let local = if config.sign_in.local_accounts { Local::On } else { Local::Off };
+    let provider = match &config.sign_in.oidc {
+        Some(settings) => Some(Arc::new(Provider::new(settings.clone(), public_url, Arc::new(SystemClock))?)),
+        None => None,
+    };
+    Ok(Ways { local, provider })
 }
 
 /// Opens the database of a configuration, bringing its tables up to date.

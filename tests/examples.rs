@@ -81,6 +81,7 @@ struct Browser {
 impl Browser {
     fn new(url: &str) -> Self {
         let origin = url.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
+        countersign::tls::ready();
         let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();
         Self { http, origin, cookies: Vec::new() }
     }

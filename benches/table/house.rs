@@ -151,6 +151,7 @@ fn listen(service: &Arc<Service>) -> u16 {
         origin: "http://localhost:1".to_owned(),
         peers: Default::default(),
         requests: Throttle::new(u32::MAX, Duration::from_nanos(1)),
+        elsewhere: countersign::web::pages::oidc::throttle(),
         reveals: countersign::web::pages::reveal::throttle(),
     };
     let app = App { service: Arc::clone(service), edge: Arc::new(edge) };

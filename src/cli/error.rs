@@ -115,6 +115,7 @@ fn exit_of(error: &Error) -> Exit {
         | Error::WrongState(_)
         | Error::Expired
         | Error::Misdirected
+        | Error::NotLetIn(_)
         | Error::Denied(_)
         | Error::Vote(_) => Exit::No,
         Error::TooMany | Error::Busy | Error::ClockSkew | Error::Broken(_) | Error::Store(_) | Error::Keyring(_) => {

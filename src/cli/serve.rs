@@ -15,7 +15,7 @@ use crate::config::{Config, Limits, PublicUrl};
 use crate::gateway;
 use crate::service::Service;
 use crate::web::app::{App, Edge, serve};
-use crate::web::pages::reveal;
+use crate::web::pages::{oidc, reveal};
 use crate::web::peers::Peers;
 use crate::web::throttle::Throttle;
 use crate::worker::Workers;
@@ -138,6 +138,7 @@ fn edge(config: &Config, url: &PublicUrl) -> Edge {
         origin: url.as_str().to_owned(),
         peers: Peers::new(config.trusted_proxies.clone()),
         requests,
+        elsewhere: oidc::throttle(),
         reveals: reveal::throttle(),
     }
 }

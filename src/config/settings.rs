@@ -40,6 +40,7 @@ enum Plain {
     Text(Secret<String>),
     Number(u64),
     List(Vec<String>),
+    Flag(bool),
 }
 
 impl Plain {
@@ -48,6 +49,7 @@ impl Plain {
             Self::Text(_) => "a text in quotes",
             Self::Number(_) => "a whole number",
             Self::List(_) => "a list of texts",
+            Self::Flag(_) => "true or false",
         }
     }
 
@@ -55,6 +57,7 @@ impl Plain {
         match value {
             DeValue::String(text) => Some(Self::Text(Secret::new(text.to_string()))),
             DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok().map(Self::Number),
+            DeValue::Boolean(flag) => Some(Self::Flag(*flag)),
             DeValue::Array(items) => {
                 items.iter().map(|it| it.get_ref().as_str().map(str::to_owned)).collect::<Option<_>>().map(Self::List)
             }
@@ -71,6 +74,7 @@ impl Plain {
                 let items = text.split(',').map(str::trim).filter(|it| !it.is_empty());
                 Some(Self::List(items.map(str::to_owned).collect()))
             }
+            Self::Flag(_) => text.trim().parse().ok().map(Self::Flag),
         }
     }
 }
@@ -102,7 +106,7 @@ impl Settings {
         flatten("", table.get_ref(), &mut leaves);
         let values = leaves.into_iter().map(|leaf| {
             let value =
-                Plain::of(leaf.value).expect("the compiled-in file has texts, whole numbers and lists of texts");
+                Plain::of(leaf.value).expect("the compiled-in file has texts, whole numbers, flags and lists of texts");
             (leaf.key, Setting { value, origin: Origin::Default })
         });
         Self { values: values.collect(), origins: BTreeMap::new() }
@@ -208,6 +212,14 @@ impl Settings {
                 items.iter().map(|it| read(it).ok_or_else(|| self.bad_value(key, expected))).collect()
             }
             _ => Err(self.bad_value(key, expected)),
+        }
+    }
+
+    /// Reads a yes or a no.
+    pub(super) fn flag(&mut self, key: &str) -> Result<bool, ConfigError> {
+        match self.take(key) {
+            Plain::Flag(flag) => Ok(flag),
+            _ => Err(self.bad_value(key, "true or false")),
         }
     }
 

@@ -272,3 +272,60 @@ fn text_that_is_not_toml_is_refused_with_its_line() {
     let twice = load("data = 'a'\ndata = 'b'\n", &[]).unwrap_err();
     assert_eq!((twice.code, line(&twice)), (ConfigCode::Syntax, Some(2)), "{twice}");
 }
+
+const PROVIDER: &str = "[oidc]\nissuer = 'https://id.example'\nclient_id = 'gate'\n";
+
+#[test]
+fn a_provider_is_read_with_what_its_word_is_worth() {
+    assert!(Config::default().sign_in.oidc.is_none() && Config::default().sign_in.local_accounts);
+    let file = format!(
+        "local_accounts = false\n{PROVIDER}groups = ['cn=fin,dc=x=finance']\nroles = ['ops=admin', 'look=auditor']\n\
+         admit = 'anybody'\nsession_secs = 60"
+    );
+    let environment = [("COUNTERSIGN_OIDC_CLIENT_SECRET", "hunter2"), ("COUNTERSIGN_OIDC_SCOPES", "profile,groups")];
+    let sign_in = load(&file, &environment).unwrap().sign_in;
+    assert!(!sign_in.local_accounts && !format!("{sign_in:?}").contains("hunter2"));
+    let oidc = sign_in.oidc.unwrap();
+    assert_eq!(oidc.client_secret.unwrap().expose(), "hunter2");
+    assert_eq!(oidc.scopes, ["profile", "groups"]);
+    let groups: Vec<_> = oidc.mapping.groups.iter().map(|it| (it.0.as_str(), it.1.as_str())).collect();
+    assert_eq!(groups, [("cn=fin,dc=x", "finance")]);
+    assert_eq!(oidc.mapping.roles[0].1, crate::domain::account::PersonRole::Admin);
+}
+
+#[test]
+fn a_provider_that_cannot_be_one_is_refused_by_its_key() {
+    for (file, key) in [
+        ("local_accounts = false".to_owned(), "local_accounts"),
+        ("local_accounts = 'no'".to_owned(), "local_accounts"),
+        ("[oidc]\nissuer = 'http://id.example'".to_owned(), "oidc.issuer"),
+        ("[oidc]\nissuer = 'https://id.example?x=y'".to_owned(), "oidc.issuer"),
+        ("[oidc]\nissuer = 'https://me:pw@id.example'".to_owned(), "oidc.issuer"),
+        ("[oidc]\nissuer = 'https://id.example'".to_owned(), "oidc.client_id"),
+        (format!("{PROVIDER}groups = ['finance']"), "oidc.groups"),
+        (format!("{PROVIDER}groups = ['=finance']"), "oidc.groups"),
+        (format!("{PROVIDER}roles = ['ops=root']"), "oidc.roles"),
+        (format!("{PROVIDER}admit = 'all'"), "oidc.admit"),
+        (format!("{PROVIDER}button = ''"), "oidc.button"),
+        (format!("{PROVIDER}client_secret_file = '/nowhere/secret'"), "oidc.client_secret_file"),
+        (format!("{PROVIDER}ca_file = '/nowhere/ca.pem'"), "oidc.ca_file"),
+        (format!("{PROVIDER}group = ['a=b']"), "oidc.group"),
+    ] {
+        assert_eq!(load(&file, &[]).unwrap_err().key, key, "{file}");
+    }
+}
+
+#[test]
+fn a_clients_secret_may_be_a_file_but_not_also_a_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("secret");
+    fs::write(&path, "hunter2\n").unwrap();
+    let file = format!("{PROVIDER}client_secret_file = '{}'", path.display());
+    let oidc = load(&file, &[]).unwrap().sign_in.oidc.unwrap();
+    assert_eq!(oidc.client_secret.unwrap().expose(), "hunter2");
+    let twice = load(&file, &[("COUNTERSIGN_OIDC_CLIENT_SECRET", "other")]).unwrap_err();
+    assert_eq!(twice.key, "oidc.client_secret_file");
+    assert!(!twice.to_string().contains("hunter2") && !twice.to_string().contains("other"));
+    fs::write(&path, "\n").unwrap();
+    assert!(load(&file, &[]).is_err());
+}

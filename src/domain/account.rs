@@ -205,6 +205,9 @@ pub struct Session {
     /// Where it began, roughly: for its person to tell one from another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
+    /// What an OpenID provider signed, so that it knows whom to sign out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider_hint: Option<String>,
 }
 
 /// Where a session began, no closer than a person needs to know it again.
@@ -260,6 +263,13 @@ pub enum LinkPurpose {
         account: AccountId,
         /// Who made it.
         by: AccessChange,
+    },
+    /// Is no link that anybody opens: what a browser must bring back from an OpenID provider.
+    Oidc {
+        /// The hash of what that browser shows.
+        browser: SessionId,
+        /// Where its person goes on to.
+        next: String,
     },
 }
 

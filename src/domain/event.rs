@@ -92,6 +92,8 @@ pub enum EventType {
     SetupLinkMade,
     #[serde(rename = "access.setup_link_used")]
     SetupLinkUsed,
+    #[serde(rename = "access.provider_asked")]
+    ProviderAsked,
     #[serde(rename = "access.signed_in")]
     SignedIn,
     #[serde(rename = "access.sign_in_failed")]

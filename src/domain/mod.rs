@@ -4,6 +4,7 @@ pub mod account;
 pub mod amendment;
 pub mod chain;
 pub mod edit;
+pub mod enrolment;
 pub mod event;
 pub mod flow;
 pub mod guard;

@@ -33,6 +33,13 @@ impl Timestamp {
         Self(self.0.saturating_add(millis))
     }
 
+    /// The moment `duration` earlier; saturates, too.
+    #[must_use]
+    pub fn minus(self, duration: Duration) -> Self {
+        let millis = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+        Self(self.0.saturating_sub(millis))
+    }
+
     /// How long from `self` to `later`; zero if that has passed.
     pub fn until(self, later: Self) -> Duration {
         let millis = later.0.saturating_sub(self.0).max(0);

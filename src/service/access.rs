@@ -10,6 +10,7 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
+use super::elsewhere::{Local, added_data};
 use super::error::{Error, Result};
 use super::passwords;
 use super::{Service, recorder};
@@ -92,6 +93,7 @@ impl Service {
     }
 
     pub(super) async fn new_account(&self, new: &NewAccount, password: String) -> Result<Account> {
+        self.need_local_accounts()?;
         check_name("/name", &new.name)?;
         passwords::check_strength(&password)?;
         let now = self.now();
@@ -105,7 +107,7 @@ impl Service {
         let (keys, now) = (self.keys()?, self.now());
         let mut draft = Draft::new(keys.row(), now);
         draft.insert(&account)?;
-        let data = json!({"account": account.id, "name": account.name, "role": account.role, "groups": account.groups});
+        let data = added_data(&account);
         recorder::outside(&mut draft, None, now, EventType::AccountAdded, data)?;
         if let Some(link) = &link {
             draft.before(link.record.expires_at);
@@ -231,7 +233,7 @@ impl Service {
         origin: Option<Origin>,
     ) -> Result<(SignedIn, String)> {
         // A disabled person's way in may be a link that was made before.
-        if account.record.disabled {
+        if !self.lets_in(&account.record) {
             return Err(Error::Unauthenticated);
         }
         let now = self.now();
@@ -243,6 +245,7 @@ impl Service {
             expires_at: now.plus(self.settings.session_lifetime),
             ended: false,
             origin,
+            provider_hint: None,
         };
         let mut draft = Draft::new(keys.row(), now);
         draft.rely_on(&account);
@@ -271,7 +274,7 @@ impl Service {
         let session = session.filter(|it| !it.record.ended && it.record.expires_at > self.now());
         let session = session.ok_or(Error::Unauthenticated)?;
         let account = self.fetch::<Account>(&keys, session.record.account.as_str()).await?;
-        let account = account.filter(|it| !it.record.disabled).ok_or(Error::Unauthenticated)?;
+        let account = account.filter(|it| self.lets_in(&it.record)).ok_or(Error::Unauthenticated)?;
         Ok(SignedIn { account, session })
     }
 
@@ -288,7 +291,11 @@ impl Service {
     /// A one-time link's secret; `None` for a set-up link when somebody has an account already.
     pub async fn set_up_link(&self) -> Result<Option<String>> {
         let keys = self.keys()?;
-        if self.has_accounts(&keys).await? { Ok(None) } else { self.make_link(LinkPurpose::SetUp {}).await.map(Some) }
+        if self.ways().local == Local::Off || self.has_accounts(&keys).await? {
+            Ok(None)
+        } else {
+            self.make_link(LinkPurpose::SetUp {}).await.map(Some)
+        }
     }
 
     async fn has_accounts(&self, keys: &Keys) -> Result<bool> {
@@ -320,6 +327,7 @@ impl Service {
     /// The link that a secret is, if it can still be used.
     pub async fn link_of(&self, secret: &str) -> Result<Stored<OneTimeLink>> {
         let keys = self.keys()?;
+        self.need_local_accounts()?;
         let link = self.fetch::<OneTimeLink>(&keys, fingerprint(secret).as_str()).await?;
         let link = link.filter(|it| !it.record.used && it.record.expires_at > self.now());
         let link = link.ok_or(Error::NotFound("link"))?;

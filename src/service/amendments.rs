@@ -140,7 +140,7 @@ impl Service {
             return Err(VoteRefused::PolicyChanged.into());
         }
         let people = self.people_of(&keys, &stored.record.votes, voter).await?;
-        let records: Vec<Account> = people.iter().map(|it| it.record.clone()).collect();
+        let records: Vec<Account> = people.iter().map(|it| self.as_it_stands(it.record.clone())).collect();
         let person = records.iter().find(|it| it.id == *voter).ok_or(Error::Unauthenticated)?;
         let outcome = stored.record.clone().vote(ballot.clone(), person, &records, now)?;
         let mut draft = Draft::new(keys.row(), now);

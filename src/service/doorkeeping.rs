@@ -106,6 +106,7 @@ impl Service {
 
     /// The same, from somewhere. Who tried too often is told so before the password is looked at.
     pub async fn sign_in_from(&self, name: &str, password: String, from: &Whence) -> Result<(SignedIn, String)> {
+        self.need_local_accounts()?;
         let keys = self.keys()?;
         let account = self.reader(&keys).get_by_alias::<Account>(name).await?;
         let askers = self.counters_of(&keys, name, account.as_ref().map(|it| &it.record), from);
@@ -113,7 +114,7 @@ impl Service {
         let hash = account.as_ref().and_then(|it| it.record.password_hash()).map(str::to_owned);
         let right = passwords::verify(password, hash).await?;
         match account {
-            Some(account) if right && !account.record.disabled => {
+            Some(account) if right && self.lets_in(&account.record) => {
                 let signed_in = self.open_session(&keys, account, None, from.origin.clone()).await?;
                 self.give_back(&keys, &askers).await;
                 Ok(signed_in)

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::verify::DenialCode;
+use crate::domain::enrolment::NotLetIn;
 use crate::domain::id::ReviewId;
 use crate::domain::json::parse::JsonError;
 use crate::domain::policy::PolicyError;
@@ -77,6 +78,9 @@ pub enum Error {
     /// It came another way than through a named proxy.
     #[error("ask at the gateway's public address; it answers nobody else than its proxy here")]
     Misdirected,
+    /// Whom an OpenID provider sent back is not let in.
+    #[error("signing in with the organisation did not work: {}", .0.as_str())]
+    NotLetIn(NotLetIn),
     /// Too much at once from one asker.
     #[error("too many requests; wait a little")]
     TooMany,

@@ -63,7 +63,7 @@ impl Service {
             let after = people.last().map(|it| Cursor { due: 0, id: it.id.to_string() });
             let page = self.reader(keys).list::<Account>(Filter::All, after.as_ref(), LIST_ROWS_MAX).await?;
             let full = page.len() == LIST_ROWS_MAX as usize;
-            people.extend(page.into_iter().map(|it| it.record));
+            people.extend(page.into_iter().map(|it| self.as_it_stands(it.record)));
             if !full {
                 break;
             }

@@ -13,6 +13,7 @@ pub mod doorkeeping;
 pub mod due;
 pub mod edits;
 pub mod electorate;
+pub mod elsewhere;
 pub mod error;
 pub mod events;
 pub mod heads;
@@ -71,6 +72,7 @@ use crate::store::records::GATEWAY_ID;
 use crate::store::{Filter, Store};
 
 use doorkeeping::Telling;
+use elsewhere::Ways;
 use error::{Error, Result};
 use heads::HeadCache;
 use judging_again::KeptHolds;
@@ -94,6 +96,7 @@ pub struct Service {
     kept: KeptHolds,
     telling: Telling,
     sightings: Sightings,
+    ways: Ways,
 }
 
 /// What a deployment decides.
@@ -149,10 +152,10 @@ impl Service {
     ) -> Result<Self> {
         let (heads, policies) = (HeadCache::default(), PolicyCache::default());
         let (memory, issued) = (Memory::default(), IssuedReceipts::default());
-        let kept = KeptHolds::default();
+        let (kept, ways) = (KeptHolds::default(), Ways::default());
         let (telling, sightings) = (Telling::default(), Sightings::default());
         let service =
-            Self { store, keyring, clock, settings, heads, policies, memory, issued, kept, telling, sightings };
+            Self { store, keyring, clock, settings, heads, policies, memory, issued, kept, telling, sightings, ways };
         service.settle_identity().await?;
         service.settle_labels().await?;
         Ok(service)

@@ -64,6 +64,7 @@ impl Service {
 
     /// A link by which somebody makes the account that it names; its secret is in the answer and nowhere else.
     pub async fn invite(&self, by: &Stored<Account>, new: &NewAccount) -> Result<String> {
+        self.need_local_accounts()?;
         check_name("/name", &new.name)?;
         if new.groups.len() > GROUPS_MAX {
             return Err(Error::invalid("/groups", format!("a person is in at most {GROUPS_MAX} groups")));
@@ -83,6 +84,7 @@ impl Service {
 
     /// A link by which a person chooses another password. Their sessions end now, and again when they have.
     pub async fn reset_link(&self, by: &Stored<Account>, of: &AccountId) -> Result<String> {
+        self.need_local_accounts()?;
         let keys = self.keys()?;
         let account: Stored<Account> = self.need(&keys, of.as_str(), "account").await?;
         if by.record.id == account.record.id {

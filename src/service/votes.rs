@@ -65,7 +65,7 @@ impl Service {
             return Err(VoteRefused::PolicyChanged.into());
         }
         let people = self.people_of(&keys, &hold.record.votes, voter).await?;
-        let records: Vec<Account> = people.iter().map(|it| it.record.clone()).collect();
+        let records: Vec<Account> = people.iter().map(|it| self.as_it_stands(it.record.clone())).collect();
         let person = records.iter().find(|it| it.id == *voter).ok_or(Error::Unauthenticated)?;
         let bench = Bench { people: &records, outcome_unknown: standing.thread.record.outcome_unknown(now), now };
         let tally = hold.record.clone().vote(ballot.clone(), person, &bench)?;

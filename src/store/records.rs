@@ -272,7 +272,9 @@ impl Record for OneTimeLink {
     fn facets(&self) -> Facets {
         let due = self.expires_at.millis();
         match &self.purpose {
-            LinkPurpose::SetUp {} | LinkPurpose::SignIn { .. } => Facets { due, ..Facets::default() },
+            LinkPurpose::SetUp {} | LinkPurpose::SignIn { .. } | LinkPurpose::Oidc { .. } => {
+                Facets { due, ..Facets::default() }
+            }
             LinkPurpose::Invite { .. } | LinkPurpose::Reset { .. } => {
                 let state = if self.used { "ended" } else { OPEN };
                 Facets { due, state: state.to_owned(), ..Facets::default() }

@@ -40,6 +40,8 @@ pub struct Edge {
     pub peers: Peers,
     /// Bounds requests of each token.
     pub requests: Throttle,
+    /// Bounds sign-ins with an OpenID provider.
+    pub elsewhere: Throttle,
     /// Bounds how fast each person looks at hidden values.
     pub reveals: Throttle,
 }

@@ -10,6 +10,7 @@ mod halts;
 mod inbox;
 mod limits;
 mod observing;
+mod oidc;
 mod oracles;
 mod path;
 mod people;

@@ -19,7 +19,9 @@ use countersign::domain::policy::PolicySource;
 use countersign::domain::time::Timestamp;
 use countersign::domain::tries::Bounds;
 use countersign::keyring::Keyring;
+use countersign::provider::Provider;
 use countersign::service::access::{NewAccount, NewToken};
+use countersign::service::elsewhere::{Local, Ways};
 use countersign::service::{PeopleSettings, Service, Settings};
 use countersign::store::Store;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
@@ -78,20 +80,31 @@ pub struct Gateway {
 
 /// Starts an empty gateway on a port of its own.
 pub async fn spawn_gateway() -> Gateway {
-    spawn_behind(edge, people()).await
+    spawn_behind(edge, people(), |_, _| Ways::default()).await
 }
 
 /// The same, set otherwise where people themselves are concerned.
 pub async fn spawn_for_people(people: PeopleSettings) -> Gateway {
-    spawn_behind(edge, people).await
+    spawn_behind(edge, people, |_, _| Ways::default()).await
+}
+
+/// One where people sign in with a provider, which is told where the gateway is.
+pub async fn spawn_gateway_with(provider: impl FnOnce(&str, Arc<dyn Clock>) -> Provider) -> Gateway {
+    let ways = |url: &str, clock| Ways { local: Local::On, provider: Some(Arc::new(provider(url, clock))) };
+    spawn_behind(edge, PeopleSettings::default(), ways).await
 }
 
 /// The same, as it is behind a proxy that people reach over https.
 pub async fn spawn_secure_gateway() -> Gateway {
-    spawn_behind(|url| Edge { secure: true, ..edge(url) }, people()).await
+    spawn_behind(|url| Edge { secure: true, ..edge(url) }, people(), |_, _| Ways::default()).await
 }
 
-async fn spawn_behind(edge: fn(&str) -> Edge, people: PeopleSettings) -> Gateway {
+async fn spawn_behind(
+    edge: fn(&str) -> Edge,
+    people: PeopleSettings,
+    ways: impl FnOnce(&str, Arc<dyn Clock>) -> Ways,
+) -> Gateway {
+    countersign::tls::ready();
     let folder = tempfile::tempdir().unwrap();
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let url = format!("http://localhost:{}", listener.local_addr().unwrap().port());
@@ -106,7 +119,7 @@ async fn spawn_behind(edge: fn(&str) -> Edge, people: PeopleSettings) -> Gateway
         people,
     };
     let opened = Service::open(store, keyring, Arc::new(clock.clone()), settings);
-    let service = Arc::new(opened.await.unwrap());
+    let service = Arc::new(opened.await.unwrap().letting_in(ways(&url, Arc::new(clock.clone()))));
     let app = App { service: service.clone(), edge: Arc::new(edge(&url)) };
     let server = serve(app, listener, 1, Duration::from_secs(1)).unwrap();
     let handle = server.handle();
@@ -133,6 +146,7 @@ fn edge(url: &str) -> Edge {
         origin: url.to_owned(),
         peers: Default::default(),
         requests: Throttle::new(100_000, Duration::from_millis(1)),
+        elsewhere: countersign::web::pages::oidc::throttle(),
         reveals: countersign::web::pages::reveal::throttle(),
     }
 }

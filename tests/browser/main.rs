@@ -13,9 +13,13 @@ mod history;
 mod inert;
 mod journey;
 mod log;
+mod oidc;
 mod people;
 mod person;
 mod proof;
+#[expect(dead_code, reason = "other suites use the rest")]
+#[path = "../support/provider.rs"]
+mod provider;
 mod replays;
 mod revealing;
 mod rollback;

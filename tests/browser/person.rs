@@ -92,6 +92,21 @@ impl Tab {
         self.press_in("main", label).await;
     }
 
+    /// Presses a button that leads over other pages to one that says this.
+    pub async fn press_until(&self, selector: &str, words: &str) {
+        /// There and back are four pages.
+        const PAGES_MAX: usize = 6;
+        let mut loads = self.page.event_listener::<EventLoadEventFired>().await.unwrap();
+        self.click(&format!("document.querySelector({selector:?})")).await;
+        for _ in 0..PAGES_MAX {
+            tokio::time::timeout(PATIENCE, loads.next()).await.expect("a page follows").unwrap();
+            if self.text().await.contains(words) {
+                return;
+            }
+        }
+        panic!("no page says {words:?}: {}", self.text().await);
+    }
+
     /// The same, outside of the content.
     pub async fn press_in(&self, part: &str, label: &str) {
         let mut loads = self.page.event_listener::<EventLoadEventFired>().await.unwrap();

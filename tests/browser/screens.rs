@@ -3,11 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use countersign::domain::account::PersonRole;
+use countersign::provider::Provider;
 use serde_json::json;
 
 use crate::amendments::amended;
-use crate::gateway::{Gateway, Held, PAYMENTS, Payments, order, spawn_gateway};
+use crate::gateway::{Gateway, Held, PAYMENTS, Payments, order, spawn_gateway, spawn_gateway_with};
 use crate::person::{Chromium, Tab};
+use crate::provider::settings;
 use crate::revealing::revealing;
 
 const SIZES: [(i64, i64); 2] = [(1280, 900), (390, 844)];
@@ -318,5 +320,20 @@ async fn the_picture_of_the_readme_is_a_real_review() {
     let folder = std::env::var_os("COUNTERSIGN_SCREENS").map_or(album.folder, PathBuf::from);
     std::fs::create_dir_all(&folder).unwrap();
     tab.photograph(&Path::new(&folder).join("review.png"), false).await;
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn signing_in_with_an_organisation_can_be_looked_at() {
+    let gateway =
+        spawn_gateway_with(|url, clock| Provider::new(settings("http://localhost:1"), url, clock).unwrap()).await;
+    let album = Album::new();
+    let browser = Chromium::open().await;
+    let tab = browser.tab(&gateway).await;
+    tab.goto("/sign-in").await;
+    album.take(&tab, "sign-in-organisation").await;
+    tab.press("Sign in with Example").await;
+    assert!(tab.text().await.contains("Your organisation's sign-in does not answer"));
+    album.take(&tab, "sign-in-not-let-in").await;
     browser.close().await;
 }

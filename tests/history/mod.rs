@@ -8,13 +8,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use countersign::clock::{Clock, ClockOffset, SystemClock};
+use countersign::config::Oidc;
 use countersign::domain::account::{MachineRole, PersonRole, Token};
 use countersign::domain::amendment::Amendment;
 use countersign::domain::chain::hash::Digest;
 use countersign::domain::edit::Edit;
+use countersign::domain::enrolment::{Admit, Identity, Mapping};
 use countersign::domain::flow::Halt;
 use countersign::domain::halt::LiftNeeds;
-use countersign::domain::id::{AccountId, FlowId, NodeId, PrincipalId, ReviewId, ThreadId, WriteId};
+use countersign::domain::id::{AccountId, FlowId, GroupName, NodeId, PrincipalId, ReviewId, ThreadId, WriteId};
 use countersign::domain::json::patch::Format;
 use countersign::domain::policy::{PolicySource, StateLimits};
 use countersign::domain::review::{Ballot, BrowserCheck, Ticked, Verdict, Withdrawing};
@@ -272,6 +274,38 @@ async fn sign_in_and_out(service: &Service, cast: &Cast) {
     let (ben, _) = service.use_sign_in_link(&link).await.unwrap();
     service.sign_out(&ben).await.unwrap();
     service.sign_in_link(&cast.ada).await.unwrap();
+    signs_in_elsewhere(service).await;
+}
+
+/// Somebody whom a provider vouches for, with groups, with others, with none; and one who never came back.
+async fn signs_in_elsewhere(service: &Service) {
+    let group = |value: &str| (value.to_owned(), GroupName::try_from(value).unwrap());
+    let mapping = Mapping { groups: vec![group("finance"), group("support")], roles: Vec::new(), admit: Admit::Mapped };
+    let provider = Oidc {
+        issuer: "https://id.example".to_owned(),
+        client_id: "countersign".to_owned(),
+        client_secret: None,
+        authority: None,
+        scopes: Vec::new(),
+        button: "Sign in".to_owned(),
+        name_claim: "name".to_owned(),
+        groups_claim: "groups".to_owned(),
+        mapping,
+        session: Duration::from_secs(600),
+    };
+    let mut identity = Identity {
+        issuer: provider.issuer.clone(),
+        subject: "sub-1".to_owned(),
+        name: Some("fay".to_owned()),
+        values: BTreeSet::new(),
+        hint: "a.signed.word".to_owned(),
+    };
+    for (state, values) in [("first", "finance"), ("second", "support"), ("third", "nothing")] {
+        service.note_asking(state, "a browser", "/").await.unwrap();
+        identity.values = BTreeSet::from([values.to_owned()]);
+        assert_eq!(service.let_in(&provider, &identity, state).await.is_ok(), values != "nothing");
+    }
+    service.note_asking("fourth", "a browser", "/").await.unwrap();
 }
 
 async fn one_full_round(service: &Service, cast: &Cast) {

@@ -175,7 +175,7 @@ def _count(value: Json) -> bool:
 
 
 def _method(value: Json) -> bool:
-    return value in ("password", "passkey")
+    return value in ("password", "oidc", "passkey")
 
 
 def _flag(value: Json) -> bool:

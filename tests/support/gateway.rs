@@ -17,6 +17,7 @@ use countersign::domain::time::Timestamp;
 use countersign::domain::tries::Bounds;
 use countersign::keyring::Keyring;
 use countersign::service::access::{NewAccount, NewToken};
+use countersign::service::elsewhere::Ways;
 use countersign::service::error::Error;
 use countersign::service::votes::Voted;
 use countersign::service::{PeopleSettings, Service, Settings};
@@ -117,11 +118,24 @@ async fn spawn_set(
     (policy, requests, people): (&str, Throttle, PeopleSettings),
 ) -> Gateway {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    spawn_letting_in(folder, (clock, store), (policy, requests, people), (listener, Ways::default())).await
+}
+
+/// The same, on that port, with these ways in.
+pub async fn spawn_letting_in(
+    folder: tempfile::TempDir,
+    (clock, store): (ClockOffset, Arc<dyn Store>),
+    (policy, requests, people): (&str, Throttle, PeopleSettings),
+    (listener, ways): (TcpListener, Ways),
+) -> Gateway {
+    countersign::tls::ready();
     let url = format!("http://localhost:{}", listener.local_addr().unwrap().port());
     let keyring =
         Keyring::open_or_create(&folder.path().join("keyring.json"), Some("urn:test:gateway"), &SystemClock).unwrap();
     let moved = Arc::new(MovedClock(clock.clone()));
-    let service = Arc::new(Service::open(store, keyring, moved, Settings { people, ..settings(&url) }).await.unwrap());
+    let settings = Settings { people, ..settings(&url) };
+    let service = Service::open(store, keyring, moved, settings).await.unwrap();
+    let service = Arc::new(service.letting_in(ways));
     let edge = Edge { requests, ..edge(&url, Peers::default()) };
     let app = App { service: Arc::clone(&service), edge: Arc::new(edge) };
     let server = serve(app, listener, 1, Duration::from_secs(1)).unwrap();
@@ -165,6 +179,7 @@ pub fn edge(url: &str, peers: Peers) -> Edge {
         origin: url.to_owned(),
         peers,
         requests: Throttle::new(100_000, Duration::from_micros(1)),
+        elsewhere: countersign::web::pages::oidc::throttle(),
         reveals: countersign::web::pages::reveal::throttle(),
     }
 }

@@ -18,11 +18,15 @@ pub const ROOMS: &[(&str, &[&str])] = &[
     ("config", &["domain", "keyring"]),
     // The guard's states in files; the gateway's own are in the store.
     ("state_file", &["domain"]),
-    ("service", &["domain", "store", "clock", "random", "keyring", "config"]),
+    // TLS to others, chosen once.
+    ("tls", &[]),
+    // The OpenID provider, over HTTP.
+    ("provider", &["domain", "clock", "config", "tls"]),
+    ("service", &["domain", "store", "clock", "random", "keyring", "config", "provider"]),
     ("worker", &["domain", "service", "clock", "random", "keyring", "config"]),
     ("web", &["domain", "service", "clock", "random", "keyring", "config"]),
     // Wiring: from a configuration to a service on its store.
-    ("gateway", &["domain", "store", "service", "clock", "random", "keyring", "config"]),
+    ("gateway", &["domain", "store", "service", "clock", "random", "keyring", "config", "provider"]),
     (
         "cli",
         &[
@@ -37,6 +41,7 @@ pub const ROOMS: &[(&str, &[&str])] = &[
             "keyring",
             "config",
             "state_file",
+            "tls",
         ],
     ),
     (

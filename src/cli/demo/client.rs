@@ -5,6 +5,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::Stage;
 use crate::cli::CliError;
+use crate::tls;
 
 /// Where lines go. Nobody listens any more once the demonstration was stopped.
 #[derive(Clone)]
@@ -67,7 +68,8 @@ const SHOWN_CHARS_MAX: usize = 90;
 impl Machine {
     pub(super) fn new(name: &'static str, token: String, stage: &Stage) -> Result<Self, CliError> {
         // A proxy of the environment has no business on the loopback.
-        let http = reqwest::Client::builder().no_proxy().build().map_err(failed)?;
+        tls::ready();
+        let http = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().map_err(failed)?;
         Ok(Self { name, token, base: format!("http://{}", stage.bound), http, voice: stage.voice.clone() })
     }
 

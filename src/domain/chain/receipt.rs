@@ -27,6 +27,8 @@ pub struct Approval {
 pub enum Method {
     /// By a session that was opened with a password.
     Password,
+    /// By a session that an OpenID provider vouched for.
+    Oidc,
     /// By a passkey that signed the decision.
     Passkey,
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::voting::{Ballot, COMMENT_CHARS_MAX, Ineligible, VoteRefused};
 use super::{BrowserCheck, Stage, Verdict, Vote, is_author};
-use crate::domain::account::{Account, PersonRole};
+use crate::domain::account::{Account, PersonRole, SignIn};
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::receipt::{Approval, Method, Refusal};
 use crate::domain::time::Timestamp;
@@ -144,7 +144,7 @@ impl Jury<'_> {
             reviewer: vote.reviewer.clone(),
             stage: vote.stage,
             at: vote.at,
-            method: Method::Password,
+            method: method_of(vote, people),
             evidence: None,
         };
         Count::Approved(self.approving(people).map(approval).collect())
@@ -156,5 +156,14 @@ impl Jury<'_> {
         let refusals: Vec<Refusal> = denied.map(refusal).collect();
         let enough = u32::try_from(refusals.len()).is_ok_and(|it| it >= self.denials_needed);
         if enough { Count::Denied(refusals) } else { Count::Waiting }
+    }
+}
+
+/// How a voter had shown who they are.
+fn method_of(vote: &Vote, people: &[Account]) -> Method {
+    let voter = people.iter().find(|it| it.id == vote.reviewer);
+    match voter.map(|it| &it.sign_in) {
+        Some(SignIn::Oidc { .. }) => Method::Oidc,
+        Some(SignIn::Password { .. }) | None => Method::Password,
     }
 }

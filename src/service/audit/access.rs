@@ -11,6 +11,7 @@ use super::Audit;
 use crate::domain::account::OneTimeLink;
 use crate::domain::event::{Event, EventType};
 use crate::domain::time::Timestamp;
+use crate::service::elsewhere::added_data;
 use crate::service::policies::activation_data;
 use crate::store::records::GATEWAY_ID;
 use crate::store::row::Table;
@@ -114,9 +115,12 @@ impl Audit<'_> {
                 said["role"] = last.data["role"].clone();
                 said["groups"] = last.data["groups"].clone();
             }
-            let as_made =
-                json!({"account": account.id, "name": account.name, "role": account.role, "groups": account.groups});
-            self.expect(said == Some(as_made), Table::Accounts, id, "it is not the account that its events made");
+            self.expect(
+                said == Some(added_data(account)),
+                Table::Accounts,
+                id,
+                "it is not the account that its events made",
+            );
             self.expect_revision(Table::Accounts, id, stored.revision, life);
             let disabled =
                 admissions.range(all.clone()).next_back().map(|it| *it.1) == Some(EventType::AccountDisabled);
@@ -188,11 +192,12 @@ impl Audit<'_> {
         let mut lives = Lives::new();
         for event in outside {
             match event.kind {
-                EventType::SetupLinkMade | EventType::Invited | EventType::ResetLinkMade => {
+                EventType::SetupLinkMade | EventType::ProviderAsked | EventType::Invited | EventType::ResetLinkMade => {
                     made(&mut lives, text(event, "link"), event);
                 }
                 EventType::SetupLinkUsed
                 | EventType::SignedIn
+                | EventType::SignInFailed
                 | EventType::PasswordReset
                 | EventType::LinkWithdrawn => changed(&mut lives, text(event, "link")),
                 _ => {}

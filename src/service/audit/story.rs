@@ -116,6 +116,7 @@ impl<'a> Story<'a> {
             | EventType::TokenRevoked
             | EventType::SetupLinkMade
             | EventType::SetupLinkUsed
+            | EventType::ProviderAsked
             | EventType::SignedIn
             | EventType::SignInFailed
             | EventType::SignInSlowed

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use crate::domain::chain::verify::DenialCode;
+use crate::domain::enrolment::NotLetIn;
 use crate::domain::json::parse::JsonCode;
 use crate::domain::review::VoteRefused;
 use crate::domain::write::ResultError;
@@ -182,6 +183,7 @@ fn shape_of(error: &Error) -> Shape {
         Error::Denied(code) => shape(StatusCode::FORBIDDEN, code.as_str(), "The write is denied"),
         Error::Vote(refused) => shape(StatusCode::CONFLICT, vote_code(refused), "The vote is not counted"),
         Error::Misdirected => shape(StatusCode::MISDIRECTED_REQUEST, "misdirected", "Not through the proxy"),
+        Error::NotLetIn(reason) => shape(not_let_in_status(*reason), reason.as_str(), "Not let in"),
         Error::TooMany => shape(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", "Too many requests"),
         Error::Busy => shape(StatusCode::SERVICE_UNAVAILABLE, "busy", "Busy"),
         Error::Expired => shape(StatusCode::CONFLICT, "expired", "The deadline has passed"),
@@ -196,6 +198,14 @@ fn shape_of(error: &Error) -> Shape {
 
 fn json_status(code: JsonCode) -> StatusCode {
     if code == JsonCode::TooLarge { StatusCode::PAYLOAD_TOO_LARGE } else { StatusCode::BAD_REQUEST }
+}
+
+fn not_let_in_status(reason: NotLetIn) -> StatusCode {
+    match reason {
+        NotLetIn::ProviderDown => StatusCode::SERVICE_UNAVAILABLE,
+        NotLetIn::UnknownState => StatusCode::BAD_REQUEST,
+        _ => StatusCode::FORBIDDEN,
+    }
 }
 
 /// The code of each refused vote.

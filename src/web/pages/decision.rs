@@ -212,6 +212,7 @@ fn words(error: &Error) -> Option<String> {
         | Error::WrongState(_)
         | Error::Expired
         | Error::Misdirected
+        | Error::NotLetIn(_)
         | Error::TooMany
         | Error::Broken(_)
         | Error::Store(_)

@@ -53,11 +53,21 @@ impl Door {
         response
     }
 
+    /// The secret that the browser shows, if it shows one.
+    pub fn shown(app: &App, request: &HttpRequest) -> Option<Self> {
+        let cookie = request.cookie(cookie_name(app)).filter(|it| well_formed(it.value()))?;
+        Some(Self { secret: cookie.value().to_owned() })
+    }
+
+    /// The browser's secret.
+    pub fn secret(&self) -> &str {
+        &self.secret
+    }
+
     /// Whether a form comes from a page that this browser was given.
-    pub fn check(app: &App, request: &HttpRequest, given: &str) -> Result<(), Failure> {
-        let cookie = request.cookie(cookie_name(app)).filter(|it| well_formed(it.value()));
-        let checked = match cookie {
-            Some(cookie) => check_form(app, request, &csrf_of(cookie.value()), given),
+    pub fn check(app: &App, request: &HttpRequest, given: &str) -> Result<Self, Failure> {
+        let checked = match Self::shown(app, request) {
+            Some(door) => check_form(app, request, &door.csrf(), given).map(|()| door),
             None => Err(crate::service::error::Error::Forbidden(
                 "this form is older than your browser's cookies; open the page again",
             )),

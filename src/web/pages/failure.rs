@@ -10,6 +10,7 @@ use super::local::LocalPath;
 use super::parts::html;
 use super::view::error::{Action, ErrorPage};
 use super::view::shell::Shell;
+use crate::domain::enrolment::NotLetIn;
 use crate::service::error::Error;
 use crate::web::api::{self, problem::Problem};
 
@@ -143,6 +144,7 @@ fn words_of(error: &Error) -> Words {
         | Error::Misdirected
         | Error::Vote(_)
         | Error::Denied(_) => words(sentence(error.to_string()), UNTOUCHED, inbox()),
+        Error::NotLetIn(reason) => not_let_in(*reason),
         Error::TooMany => words("That was too fast", "Nothing was changed. Wait a minute and try again.", inbox()),
         Error::Busy => words("The gateway is busy", "Nothing was changed. Try again in a moment.", inbox()),
         Error::ClockSkew => words(
@@ -162,4 +164,53 @@ fn words_of(error: &Error) -> Words {
             inbox(),
         ),
     }
+}
+
+/// Why a sign-in with an OpenID provider came to nothing, and what helps.
+fn not_let_in(reason: NotLetIn) -> Words {
+    let (happened, helps) = match reason {
+        NotLetIn::Refused => {
+            ("Your organisation did not sign you in", "You, or it, said no. Nothing was changed; you can try again.")
+        }
+        NotLetIn::ProviderDown => (
+            "Your organisation's sign-in does not answer",
+            "Nothing was changed. Try again in a minute; if it stays so, tell whoever runs the gateway.",
+        ),
+        NotLetIn::UnknownState => (
+            "This sign-in is not known here any more",
+            "It took longer than ten minutes, was used already, or was begun in another browser. Begin again.",
+        ),
+        NotLetIn::WrongProvider => (
+            "The answer came from another provider",
+            "Nothing was changed. Begin again here, and do not follow links to sign in; if it stays so, tell whoever \
+             runs the gateway.",
+        ),
+        NotLetIn::BadSignature => (
+            "What your organisation says is not signed by it",
+            "Nothing was changed. Try again; if it stays so, tell whoever runs the gateway.",
+        ),
+        NotLetIn::NotForUs => (
+            "What your organisation says was not said to this gateway",
+            "Nothing was changed. Begin again; if it stays so, tell whoever runs the gateway.",
+        ),
+        NotLetIn::WrongTime => (
+            "What your organisation says is out of date",
+            "Nothing was changed. Its clock, or this gateway's, is wrong by more than a minute: tell whoever runs them.",
+        ),
+        NotLetIn::NotMapped => (
+            "You have no access to this gateway",
+            "Your organisation knows you, and none of your groups there is let in here. Ask an administrator.",
+        ),
+        NotLetIn::UnusableName => (
+            "Your name cannot be used here",
+            "Your organisation gives none, or one with other characters than letters, digits and . _ - @. Ask an \
+             administrator.",
+        ),
+        NotLetIn::NameTaken => (
+            "Your name belongs to somebody else here",
+            "There is an account of that name, or of one that looks like it, and it is not yours. Ask an administrator.",
+        ),
+        NotLetIn::Disabled => ("Your account is disabled here", "Ask an administrator."),
+    };
+    words(happened, helps, Action { words: "Back to the sign-in page".to_owned(), url: "/sign-in".to_owned() })
 }

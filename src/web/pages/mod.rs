@@ -18,6 +18,7 @@ pub mod inbox;
 pub mod local;
 pub mod log;
 pub mod nonce;
+pub mod oidc;
 pub mod parts;
 pub mod password;
 pub mod people;
@@ -43,6 +44,7 @@ pub mod withdrawal;
 
 use actix_web::web::{self, ServiceConfig};
 
+use crate::service::elsewhere::RETURN_PATH;
 use failure::Failure;
 
 /// A comment of 4,000 characters, each of which may take 12 bytes in a form, and the fields around it.
@@ -55,16 +57,7 @@ const STATE_FORM_BYTES_MAX: usize = 6 * 1024 * 1024;
 pub fn routes(cfg: &mut ServiceConfig) {
     let form = web::FormConfig::default().limit(FORM_BYTES_MAX);
     cfg.app_data(form.error_handler(|_, request| Failure::unreadable(request).into()))
-        .service(web::resource("/sign-in").route(web::get().to(sign_in::show)).route(web::post().to(sign_in::submit)))
-        .service(
-            web::resource("/sign-in/{secret}")
-                .route(web::get().to(sign_in::show_link))
-                .route(web::post().to(sign_in::use_link)),
-        )
-        .service(
-            web::resource("/set-up/{secret}").route(web::get().to(set_up::show)).route(web::post().to(set_up::submit)),
-        )
-        .service(web::resource("/sign-out").route(web::post().to(sign_in::sign_out)))
+        .configure(ways_in)
         .service(web::resource("/").route(web::get().to(inbox::show)))
         .configure(of_reviews)
         .service(
@@ -187,4 +180,20 @@ fn people_routes(cfg: &mut ServiceConfig) {
     .service(web::resource("/account").route(web::get().to(account::show)))
     .service(web::resource("/account/password").route(post().to(account::change_password)))
     .service(web::resource("/account/sessions").route(post().to(account::end_sessions)));
+}
+
+/// What is seen without a session, and the way out.
+fn ways_in(cfg: &mut ServiceConfig) {
+    cfg.service(web::resource("/sign-in").route(web::get().to(sign_in::show)).route(web::post().to(sign_in::submit)))
+        .service(web::resource("/sign-in/oidc").route(web::get().to(oidc::show)).route(web::post().to(oidc::submit)))
+        .service(web::resource(RETURN_PATH).route(web::get().to(oidc::come_back)))
+        .service(
+            web::resource("/sign-in/{secret}")
+                .route(web::get().to(sign_in::show_link))
+                .route(web::post().to(sign_in::use_link)),
+        )
+        .service(
+            web::resource("/set-up/{secret}").route(web::get().to(set_up::show)).route(web::post().to(set_up::submit)),
+        )
+        .service(web::resource("/sign-out").route(web::post().to(sign_in::sign_out)));
 }

@@ -9,12 +9,14 @@ use serde::Deserialize;
 use super::door::{self, Door, let_in};
 use super::failure::Failure;
 use super::local::LocalPath;
+use super::oidc::leading_to;
 use super::parts::{html, see_other};
 use super::view::shell::Shell;
 use super::view::sign_in::{SignInLinkPage, SignInPage};
 use super::view::text::Line;
 use super::visitor::Visitor;
 use crate::domain::account::LinkPurpose;
+use crate::service::elsewhere::Local;
 use crate::service::error::Error;
 use crate::web::app::App;
 use crate::web::auth::cookie_name;
@@ -41,9 +43,9 @@ pub struct SignInForm {
 #[derive(Deserialize)]
 pub struct BareForm {
     #[serde(default)]
-    csrf: String,
+    pub(super) csrf: String,
     #[serde(default)]
-    next: String,
+    pub(super) next: String,
 }
 
 /// `GET /sign-in`.
@@ -91,11 +93,14 @@ fn page(
     problem: Option<String>,
 ) -> HttpResponse {
     let door = Door::of(app, request);
+    let ways = app.service.ways();
     let page = SignInPage {
         shell: Shell::anonymous(),
         csrf: door.csrf(),
         next: next.as_str().to_owned(),
         username: Line::new(username),
+        elsewhere: ways.provider.as_ref().map(|it| Line::new(it.settings.button.as_str())),
+        asks_password: ways.local == Local::On,
         problem,
     };
     door.hold_open(app, html(status, page.render()))
@@ -144,7 +149,10 @@ pub async fn sign_out(
 ) -> Result<HttpResponse, Failure> {
     visitor.check_form(&app, &request, &form.csrf)?;
     app.service.sign_out(&visitor.0.signed_in).await.map_err(|error| Failure::of(&request, error))?;
-    let mut response = see_other("/sign-in");
+    let mut response = match app.service.leave_elsewhere(&visitor.0.signed_in).await {
+        Some(url) => leading_to(url, "You are signed out here", "You are being signed out at your organisation, too."),
+        None => see_other("/sign-in"),
+    };
     let mut gone = Cookie::build(cookie_name(&app), "").path("/").secure(app.edge.secure).finish();
     gone.make_removal();
     // The session is over in any case; the cookie is only tidied away.

@@ -17,6 +17,10 @@ pub struct SignInPage {
     pub next: String,
     /// What was typed, when the page comes again.
     pub username: Line,
+    /// What the button says that leads to an OpenID provider, where there is one.
+    pub elsewhere: Option<Line>,
+    /// Whether names and passwords of this gateway's own are asked for.
+    pub asks_password: bool,
     /// Why it comes again: "User name and password do not match. Nothing else was tried."
     pub problem: Option<String>,
 }
@@ -33,6 +37,20 @@ pub struct SignInLinkPage {
     pub csrf: String,
     /// The path to go on to, on this gateway.
     pub next: String,
+}
+
+/// A page that leads on to another site.
+#[derive(Template, Clone, Debug)]
+#[template(path = "leaving.html")]
+pub struct LeavingPage {
+    /// The frame.
+    pub shell: Shell,
+    /// Where to.
+    pub url: String,
+    /// What happens: "Signing in".
+    pub title: String,
+    /// What to expect there.
+    pub lead: String,
 }
 
 /// What the first account will be.

@@ -12,6 +12,7 @@ use sample::Case;
 fn all() -> Vec<(&'static str, String)> {
     vec![
         ("sign_in", screens::sign_in().render().unwrap()),
+        ("leaving", screens::leaving().render().unwrap()),
         ("sign_in_link", screens::sign_in_link().render().unwrap()),
         ("set_up", screens::set_up().render().unwrap()),
         ("error", screens::error().render().unwrap()),

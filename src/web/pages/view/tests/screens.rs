@@ -11,7 +11,7 @@ use crate::web::pages::view::inbox::{
 use crate::web::pages::view::opening::Side;
 use crate::web::pages::view::review::{Deciding, Outcome, ReviewPage, Standing, Verdict, WriteDoubt};
 use crate::web::pages::view::shell::{Hash, Moment, Notice, Shell, Tone};
-use crate::web::pages::view::sign_in::{RoleChoice, SetUpPage, SignInLinkPage, SignInPage};
+use crate::web::pages::view::sign_in::{LeavingPage, RoleChoice, SetUpPage, SignInLinkPage, SignInPage};
 use crate::web::pages::view::text::{Path, Prose};
 use crate::web::pages::view::thread::{EndedRow, EntryRow, Gate, ThreadPage, ThreadStatus, Write};
 use crate::web::pages::view::version::Asker;
@@ -30,6 +30,8 @@ pub fn sign_in() -> SignInPage {
         csrf: "csrf-0".to_owned(),
         next: "/".to_owned(),
         username: line("dana"),
+        elsewhere: Some(line("Sign in with your organisation")),
+        asks_password: true,
         problem: Some("User name and password do not match.".to_owned()),
     }
 }
@@ -45,6 +47,15 @@ pub fn set_up() -> SetUpPage {
         role: RoleChoice::Reviewer,
         password_chars_min: 12,
         problem: None,
+    }
+}
+
+pub fn leaving() -> LeavingPage {
+    LeavingPage {
+        shell: Shell::anonymous(),
+        url: "https://id.example/auth?state=s".to_owned(),
+        title: "Signing in".to_owned(),
+        lead: "Your organisation asks you who you are, and sends you back here.".to_owned(),
     }
 }
 

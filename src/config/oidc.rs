@@ -1,0 +1,183 @@
+//! Sign-in by an OpenID provider: who it is, what we are to it, and what its word is worth here.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::settings::Settings;
+use super::{ConfigCode, ConfigError};
+use crate::domain::account::PersonRole;
+use crate::domain::enrolment::{Admit, Mapping};
+use crate::domain::id::GroupName;
+use crate::domain::secret::Secret;
+
+/// Secrets and certificates are short; a whole file given by mistake is not read to its end.
+const FILE_BYTES_MAX: u64 = 256 * 1024;
+
+/// Words on a button.
+const BUTTON_CHARS_MAX: usize = 60;
+
+/// The provider and what its word is worth.
+#[derive(Clone, Debug)]
+pub struct Oidc {
+    /// The provider, exactly as it names itself.
+    pub issuer: String,
+    /// What it calls this gateway.
+    pub client_id: String,
+    /// What shows it that we are that gateway; a public client has none.
+    pub client_secret: Option<Secret<String>>,
+    /// One more authority that may vouch for the provider's certificate, as PEM.
+    pub authority: Option<Vec<u8>>,
+    /// What is asked for, besides `openid`.
+    pub scopes: Vec<String>,
+    /// What the button on the sign-in page says.
+    pub button: String,
+    /// Which claim is a new account's name.
+    pub name_claim: String,
+    /// Which claim has the values that are mapped.
+    pub groups_claim: String,
+    /// What those values mean here.
+    pub mapping: Mapping,
+    /// How long a sign-in by it lasts.
+    pub session: Duration,
+}
+
+/// Which ways lead in.
+#[derive(Clone, Debug)]
+pub struct SignIn {
+    /// Whether this gateway's own passwords and links let anybody in.
+    pub local_accounts: bool,
+    /// The provider, if one is named.
+    pub oidc: Option<Oidc>,
+}
+
+impl SignIn {
+    pub(super) fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
+        let local_accounts = settings.flag("local_accounts")?;
+        let oidc = Oidc::read(settings)?;
+        if !local_accounts && oidc.is_none() {
+            let problem = "then nobody could sign in: name a provider in `oidc.issuer` first";
+            return Err(settings.refuse(ConfigCode::BadValue, "local_accounts", problem));
+        }
+        Ok(Self { local_accounts, oidc })
+    }
+}
+
+impl Oidc {
+    fn read(settings: &mut Settings) -> Result<Option<Self>, ConfigError> {
+        let issuer = settings.optional(
+            "oidc.issuer",
+            "the provider's issuer: an https:// address without query (http:// only for this machine)",
+            |it| is_issuer(it).then(|| it.to_owned()),
+        )?;
+        let client_id = settings.optional("oidc.client_id", "what the provider calls this gateway", read_word)?;
+        let client_secret = read_secret(settings)?;
+        let authority = read_file(settings, "oidc.ca_file")?;
+        let words = "words without spaces";
+        let (scopes, groups_claim, name_claim) = (
+            settings.list("oidc.scopes", words, read_word)?,
+            settings.text("oidc.groups_claim", "the name of a claim", read_word)?,
+            settings.text("oidc.name_claim", "the name of a claim", read_word)?,
+        );
+        let button = settings.text("oidc.button", "1 to 60 characters", read_button)?;
+        let mapping = Mapping {
+            groups: settings.list("oidc.groups", "value=group", read_group)?,
+            roles: settings.list("oidc.roles", "value=reviewer, value=auditor or value=admin", read_role)?,
+            admit: settings.text("oidc.admit", "mapped or anybody", read_admit)?,
+        };
+        let session = settings.secs("oidc.session_secs", 60..=31_536_000)?;
+        let Some(issuer) = issuer else { return Ok(None) };
+        let Some(client_id) = client_id else {
+            let problem = "the provider is named, and not what it calls this gateway";
+            return Err(settings.refuse(ConfigCode::BadValue, "oidc.client_id", problem));
+        };
+        Ok(Some(Self {
+            issuer,
+            client_id,
+            client_secret,
+            authority,
+            scopes,
+            button,
+            name_claim,
+            groups_claim,
+            mapping,
+            session,
+        }))
+    }
+}
+
+fn read_secret(settings: &mut Settings) -> Result<Option<Secret<String>>, ConfigError> {
+    let given = settings.optional("oidc.client_secret", "a text", |it| Some(Secret::new(it.to_owned())))?;
+    let file = read_file(settings, "oidc.client_secret_file")?;
+    match (given, file) {
+        (Some(_), Some(_)) => {
+            let problem = "the secret is given twice: here and in `oidc.client_secret`; take one out";
+            Err(settings.refuse(ConfigCode::BadValue, "oidc.client_secret_file", problem))
+        }
+        (Some(secret), None) => Ok(Some(secret)),
+        (None, Some(bytes)) => match String::from_utf8(bytes) {
+            Ok(text) if !text.trim().is_empty() => Ok(Some(Secret::new(text.trim().to_owned()))),
+            _ => Err(settings.refuse(ConfigCode::BadValue, "oidc.client_secret_file", "the file has no text")),
+        },
+        (None, None) => Ok(None),
+    }
+}
+
+fn read_file(settings: &mut Settings, key: &str) -> Result<Option<Vec<u8>>, ConfigError> {
+    let Some(path) = settings.optional(key, "a path", |it| Some(PathBuf::from(it)))? else { return Ok(None) };
+    let read = match fs::metadata(&path) {
+        Ok(it) if it.len() > FILE_BYTES_MAX => Err(format!("the file is longer than {FILE_BYTES_MAX} bytes")),
+        Ok(_) => fs::read(&path).map_err(|it| it.to_string()),
+        Err(refused) => Err(refused.to_string()),
+    };
+    read.map(Some).map_err(|problem| settings.refuse(ConfigCode::Unreadable, key, &problem))
+}
+
+/// An issuer is compared letter by letter, so nothing of it is put in order here. Whoever reads along between the
+/// gateway and the provider would sign in as anybody.
+fn is_issuer(text: &str) -> bool {
+    let Ok(url) = reqwest::Url::parse(text) else { return false };
+    let plain = url.query().is_none() && url.fragment().is_none() && url.username().is_empty();
+    let private = match url.scheme() {
+        "https" => true,
+        "http" => matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")),
+        _ => false,
+    };
+    plain && private && url.password().is_none()
+}
+
+fn read_word(text: &str) -> Option<String> {
+    let fits = !text.is_empty() && text.len() <= 256 && text.bytes().all(|it| it.is_ascii_graphic());
+    fits.then(|| text.to_owned())
+}
+
+fn read_button(text: &str) -> Option<String> {
+    let fits = (1..=BUTTON_CHARS_MAX).contains(&text.chars().count()) && !text.chars().any(char::is_control);
+    fits.then(|| text.to_owned())
+}
+
+/// The last `=` parts them: values may have some, names of groups and roles have none.
+fn read_group(text: &str) -> Option<(String, GroupName)> {
+    let (value, group) = text.rsplit_once('=')?;
+    let group = GroupName::try_from(group.trim()).ok()?;
+    (!value.trim().is_empty()).then(|| (value.trim().to_owned(), group))
+}
+
+fn read_role(text: &str) -> Option<(String, PersonRole)> {
+    let (value, role) = text.rsplit_once('=')?;
+    let role = match role.trim() {
+        "reviewer" => PersonRole::Reviewer,
+        "auditor" => PersonRole::Auditor,
+        "admin" => PersonRole::Admin,
+        _ => return None,
+    };
+    (!value.trim().is_empty()).then(|| (value.trim().to_owned(), role))
+}
+
+fn read_admit(text: &str) -> Option<Admit> {
+    match text {
+        "mapped" => Some(Admit::Mapped),
+        "anybody" => Some(Admit::Anybody),
+        _ => None,
+    }
+}

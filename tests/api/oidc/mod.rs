@@ -1,0 +1,77 @@
+//! Signing in with an OpenID provider, over HTTP: with a real one, and with one that lies.
+
+mod faults;
+mod names;
+mod peer;
+#[path = "../../support/provider.rs"]
+mod provider;
+mod real;
+mod switched_off;
+mod visitor;
+
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::Duration;
+
+use countersign::clock::ClockOffset;
+use countersign::config::Oidc;
+use countersign::domain::account::Account;
+use countersign::domain::event::Event;
+use countersign::keyring::Keyring;
+use countersign::provider::Provider;
+use countersign::service::elsewhere::{Local, Ways};
+use countersign::service::{PeopleSettings, Service};
+use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use countersign::web::throttle::Throttle;
+
+use crate::gateway::{Gateway, MovedClock, POLICY, settings, spawn_letting_in};
+
+/// A port that a gateway will listen on, so that a provider can be told of it before.
+pub struct Place(TcpListener);
+
+impl Place {
+    pub fn take() -> Self {
+        Self(TcpListener::bind("127.0.0.1:0").unwrap())
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://localhost:{}", self.0.local_addr().unwrap().port())
+    }
+
+    /// A gateway there, with that provider.
+    pub async fn gateway(self, oidc: Oidc) -> Gateway {
+        let (folder, clock) = (tempfile::tempdir().unwrap(), ClockOffset::default());
+        let options = SqliteOptions { clock_offset: clock.clone(), ..SqliteOptions::default() };
+        let store = Arc::new(SqliteStore::open(folder.path().join("countersign.db"), options).unwrap());
+        let ways = ways(oidc, &self.url(), &clock, Local::On);
+        let requests = Throttle::new(100_000, Duration::from_micros(1));
+        spawn_letting_in(folder, (clock, store), (POLICY, requests, PeopleSettings::default()), (self.0, ways)).await
+    }
+}
+
+fn ways(oidc: Oidc, url: &str, clock: &ClockOffset, local: Local) -> Ways {
+    let provider = Provider::new(oidc, url, Arc::new(MovedClock(clock.clone()))).unwrap();
+    Ways { local, provider: Some(Arc::new(provider)) }
+}
+
+/// A second gateway beside that one, on the same database and keyring, with other ways in.
+async fn beside(g: &Gateway, ways: Ways) -> Service {
+    let options = SqliteOptions { clock_offset: g.clock.clone(), ..SqliteOptions::default() };
+    let store = Arc::new(SqliteStore::open(g.folder.path().join("countersign.db"), options).unwrap());
+    let keyring = Keyring::open(&g.folder.path().join("keyring.json"), None).unwrap();
+    let clock = Arc::new(MovedClock(g.clock.clone()));
+    Service::open(store, keyring, clock, settings(&g.url)).await.unwrap().letting_in(ways)
+}
+
+/// Every event of that name, in order.
+async fn told(g: &Gateway, name: &str) -> Vec<Event> {
+    while g.service.sequence().await.unwrap() > 0 {}
+    let (events, _) = g.service.events_after(0, None, 1000).await.unwrap();
+    let is = |it: &Event| serde_json::to_value(it.kind).unwrap() == name;
+    events.into_iter().map(|it| it.event).filter(is).collect()
+}
+
+/// Whose session that cookie is.
+async fn whose(g: &Gateway, secret: &str) -> Account {
+    g.service.session_of(secret).await.unwrap().account.record
+}

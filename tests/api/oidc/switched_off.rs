@@ -1,0 +1,64 @@
+//! Where accounts of the gateway's own are switched off.
+
+use countersign::domain::account::PersonRole;
+use countersign::domain::review::Verdict;
+use countersign::service::access::NewAccount;
+use countersign::service::elsewhere::{Local, Ways};
+use countersign::service::error::Error;
+
+use super::faults::{try_once, with_peer};
+use super::provider::settings;
+use super::{beside, ways};
+use crate::gateway::{ballot, spawn_gateway};
+
+const COOKIE: &str = "countersign";
+const PASSWORD: &str = "correct horse battery";
+
+#[tokio::test]
+async fn with_local_accounts_off_only_the_provider_lets_anybody_in() {
+    let (g, peer) = with_peer().await;
+    let (_, alices) = g.service.sign_in("alice", PASSWORD.to_owned()).await.unwrap();
+    let link = g.service.sign_in_link(&g.alice.id).await.unwrap();
+    let (carol, _) = try_once(&g, &peer).await;
+    let held = g.held(&g.thread().await).await;
+    let strict = beside(&g, ways(settings(&peer.issuer), &g.url, &g.clock, Local::Off)).await;
+    strict.session_of(carol.cookie(&g.url, COOKIE).unwrap()).await.unwrap();
+
+    let off = |it: &Error| matches!(it, Error::Forbidden(why) if why.contains("switched off"));
+    assert!(off(&strict.sign_in("alice", PASSWORD.to_owned()).await.unwrap_err()));
+    assert!(off(&strict.sign_in("nobody", PASSWORD.to_owned()).await.unwrap_err()), "whoever it is");
+    assert!(off(&strict.use_sign_in_link(&link).await.unwrap_err()));
+    let new = NewAccount { name: "eve".to_owned(), role: PersonRole::Admin, groups: Default::default() };
+    assert!(off(&strict.add_account(&new, PASSWORD.to_owned()).await.unwrap_err()));
+    let admin = g.service.session_of(&alices).await.unwrap().account;
+    assert!(off(&strict.invite(&admin, &new).await.unwrap_err()));
+    assert!(off(&strict.reset_link(&admin, &g.bob.id).await.unwrap_err()));
+    assert!(strict.set_up_link().await.unwrap().is_none());
+    assert!(matches!(strict.session_of(&alices).await, Err(Error::Unauthenticated)), "who was in is out");
+    let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
+    let vote = strict.vote(&g.alice.id, &review, &ballot(&held, Verdict::Approve)).await;
+    assert!(vote.is_err(), "and decides nothing");
+}
+
+#[tokio::test]
+async fn a_provider_that_is_not_configured_any_more_lets_nobody_stay() {
+    let (g, peer) = with_peer().await;
+    let (carol, _) = try_once(&g, &peer).await;
+    let secret = carol.cookie(&g.url, COOKIE).unwrap();
+    for other in [Ways::default(), ways(settings("http://localhost:1"), &g.url, &g.clock, Local::On)] {
+        let other = beside(&g, other).await;
+        assert!(matches!(other.session_of(secret).await, Err(Error::Unauthenticated)));
+    }
+    g.service.session_of(secret).await.unwrap();
+}
+
+#[tokio::test]
+async fn without_a_provider_there_is_no_such_page() {
+    let g = spawn_gateway().await;
+    let mut visitor = super::visitor::Visitor::new();
+    assert_eq!(visitor.begin(&g.url, "/").await.status, 404);
+    let back = format!("{}/sign-in/oidc/return?state=x&code=y", g.url);
+    assert_eq!(visitor.get(&back).await.status, 404);
+    let page = visitor.get(&format!("{}/sign-in", g.url)).await;
+    assert!(!page.body.contains("/sign-in/oidc"), "{}", page.body);
+}

@@ -41,13 +41,13 @@ pub struct House {
     pub port: u16,
     pub planner: String,
     pub writer: String,
-    folder: tempfile::TempDir,
+    folder: Option<tempfile::TempDir>,
     host: Stored<Token>,
     agent: Stored<Token>,
     alice: Account,
 }
 
-fn settings() -> Settings {
+pub fn settings() -> Settings {
     Settings {
         limits: StateLimits::default(),
         public_url: "http://localhost:1".to_owned(),
@@ -79,21 +79,25 @@ impl House {
         let keyring =
             Keyring::open_or_create(&folder.path().join("keyring.json"), Some("urn:bench"), &SystemClock).unwrap();
         let service = Service::open(Arc::clone(&store), keyring, Arc::new(SystemClock), settings()).await.unwrap();
-        let service = Arc::new(service);
         let by = PrincipalId::try_from("bench").unwrap();
         service.activate_policy(&by, None, gateway::source(gateway::POLICY), BTreeSet::new()).await.unwrap();
+        Self { folder: Some(folder), ..Self::on(Arc::new(service), store).await }
+    }
+
+    /// The people and tokens of the flow, on a gateway that has its policy.
+    pub async fn on(service: Arc<Service>, store: Arc<dyn Store>) -> Self {
         let host = gateway::token(&service, "host", MachineRole::Host, &[]).await;
         let planner = gateway::token(&service, "planner", MachineRole::Agent, &["planner", "input_parser"]).await;
         let writer = gateway::token(&service, "writer", MachineRole::Writer, &["database_writer"]).await;
         let alice = gateway::person(&service, "alice", &["reviewers"]).await;
         let (host, agent) = (service.token_of(&host).await.unwrap(), service.token_of(&planner).await.unwrap());
         let port = listen(&service);
-        Self { service, store, port, planner, writer, folder, host, agent, alice }
+        Self { service, store, port, planner, writer, folder: None, host, agent, alice }
     }
 
     /// The same gateway just started, with nothing in its memory.
     pub async fn restarted(&self) -> Service {
-        let keyring = Keyring::open(&self.folder.path().join("keyring.json"), None).unwrap();
+        let keyring = Keyring::open(&self.folder.as_ref().unwrap().path().join("keyring.json"), None).unwrap();
         Service::open(Arc::clone(&self.store), keyring, Arc::new(SystemClock), settings()).await.unwrap()
     }
 
@@ -118,6 +122,13 @@ impl House {
         self.service.propose(&self.agent, &proposal).await.unwrap()
     }
 
+    /// A thread in which a change waits for people.
+    pub async fn held(&self) {
+        let (thread, head) = self.thread().await;
+        let answer = self.propose(&thread, head, "planner", json!({"target_user_id": 42})).await;
+        assert!(matches!(answer, Answer::Held { .. }), "{answer:?}");
+    }
+
     /// A thread whose head people approved: its transition and receipt.
     pub async fn approved(&self) -> (ThreadId, Digest, String) {
         let (thread, head) = self.thread().await;
@@ -140,7 +151,7 @@ pub fn state() -> Value {
     })
 }
 
-fn listen(service: &Arc<Service>) -> u16 {
+pub fn listen(service: &Arc<Service>) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let edge = Edge {

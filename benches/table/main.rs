@@ -2,8 +2,9 @@
 //!
 //! Absolute numbers belong to a machine; ratios travel. The two sides of a ratio take turns, and the median of
 //! the turns counts. Beside it stands the processor's time per request of the serving process; the load comes
-//! from a process of its own. `-- verify` (or `sqlite` or `postgres` of it), `propose`, `json`, `rules` or `chain` runs one part; `BENCH_REQUESTS` and
-//! `BENCH_VERSIONS` make it shorter.
+//! from a process of its own. `-- verify` (or `sqlite` or `postgres` of it), `propose`, `json`, `rules`, `pages` or `chain` runs one part; `BENCH_REQUESTS`,
+//! `BENCH_VERSIONS`, `BENCH_OPEN` and `BENCH_PAST` make it shorter. `pages` keeps the file that it fills, some gigabytes, in the target
+//! folder.
 
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a bench that cannot go on says where")]
 #![expect(clippy::print_stdout, reason = "the table is its output")]
@@ -20,6 +21,7 @@ mod documents;
 mod house;
 mod load;
 mod memory;
+mod pages;
 mod rules;
 mod speed;
 
@@ -63,6 +65,9 @@ fn main() {
         }
         if wants("propose") {
             speed::propose().await;
+        }
+        if wants("pages") {
+            pages::measure().await;
         }
         if wants("chain") {
             chain::measure().await;

@@ -18,6 +18,7 @@ mod people;
 mod postgres;
 mod proxy;
 mod put_back;
+mod questions;
 mod rejections;
 mod revealing;
 mod roles;

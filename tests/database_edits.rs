@@ -72,6 +72,7 @@ const TABLES: &[(Table, Outcome, AtVerify)] = &[
     (Table::Links, Outcome::Found, AtVerify::NotAsked("a writer has none")),
     (Table::Tries, Outcome::Harmless("then nobody waits for it any more"), AtVerify::NotAsked("a writer has none")),
     (Table::Sightings, Outcome::Harmless("then nobody knows when that was"), AtVerify::NotAsked("it decides nothing")),
+    (Table::Passkeys, Outcome::Found, AtVerify::NotAsked("people were asked before the receipt was signed")),
     (Table::Events, Outcome::Found, AtVerify::Refused),
     (Table::Outbox, Outcome::Found, AtVerify::NotAsked("what waits for the log is not what was signed")),
     (Table::Log, Outcome::Found, AtVerify::NotAsked("the log repeats the events")),
@@ -385,6 +386,7 @@ fn a_row_put_back_to_an_older_sealed_revision_is_found() {
         Table::Tokens,
         Table::Sessions,
         Table::Links,
+        Table::Passkeys,
     ];
     assert_eq!(tried, replaced.into_iter().collect(), "every table whose rows are ever replaced");
 }

@@ -9,8 +9,10 @@ use countersign::domain::chain::commitment::{Origins, Setting, Tree};
 use countersign::domain::chain::entry::Entry;
 use countersign::domain::chain::hash::{Digest, Tag};
 use countersign::domain::chain::jws::{self, Typ};
+use countersign::domain::chain::offline::Pinned;
 use countersign::domain::chain::opening::{Opening, Salting, View, open};
 use countersign::domain::chain::receipt::{Denial, Receipt, Verification};
+use countersign::domain::chain::signed_vote::Evidence;
 use countersign::domain::chain::statement::{Kind, Statement};
 use countersign::domain::chain::verify::{Link, check_link, read_receipt};
 use countersign::domain::id::{NodeId, PrincipalId, ProposalId, ThreadId};
@@ -23,6 +25,7 @@ use countersign::domain::json::pattern::Pattern;
 use countersign::domain::json::pointer::Pointer;
 use countersign::domain::json::size::StateLimits;
 use countersign::domain::keys::{KeyUse, PublicKeys, ThreadSecret};
+use countersign::domain::passkey::Refused;
 use countersign::domain::policy::PolicySource;
 use countersign::domain::transition::{Identity, patch_digest};
 use serde::Serialize;
@@ -371,5 +374,32 @@ fn the_published_chain_links_and_re_commits_link_by_link() {
         parent = Some(signed.transition);
         let other = Link { root: statement.from, ..link };
         assert!(statement.from == statement.to || check_link(&other, &keys, "https://countersign.example").is_err());
+    }
+}
+
+#[test]
+fn what_a_passkey_signs_of_a_vote_is_that_and_nothing_else() {
+    let vectors = vectors("votes");
+    let pinned: Pinned = serde_json::from_value(vectors["passkey"].clone()).unwrap();
+    let passkey = pinned.unused();
+    let evidence = |case: &Value| serde_json::from_value::<Evidence>(case["evidence"].clone()).unwrap();
+    for case in cases(&vectors, "cases") {
+        let evidence = evidence(&case);
+        assert_eq!(canonical(&serde_json::to_value(&evidence.statement).unwrap()), text(&case, "jcs"));
+        assert_eq!(evidence.statement.challenge(), digest(&case, "challenge"));
+        assert_eq!(evidence.digest(), digest(&case, "digest"));
+        assert_eq!(evidence.check(&passkey), Ok(7), "{}", text(&case, "name"));
+    }
+    for case in cases(&vectors, "spoiled") {
+        let why = match evidence(&case).check(&passkey) {
+            Err(Refused::Purpose) => "purpose",
+            Err(Refused::Origin) => "origin",
+            Err(Refused::Unverified) => "unverified",
+            Err(Refused::Challenge) => "challenge",
+            Err(Refused::NotTheirs) => "not_theirs",
+            Err(Refused::Signature) => "signature",
+            other => panic!("{other:?} of {case}"),
+        };
+        assert_eq!(why, text(&case, "code"), "{}", text(&case, "name"));
     }
 }

@@ -217,6 +217,12 @@ pub struct Verify {
     /// The opening that should give the statement's roots.
     #[arg(long, value_name = "FILE")]
     pub opening: Option<PathBuf>,
+    /// What passkeys signed of its approvals.
+    #[arg(long, value_name = "FILE", requires = "passkeys")]
+    pub evidence: Option<PathBuf>,
+    /// The passkeys to believe: approvals by passkey are then checked, and have to be good.
+    #[arg(long, value_name = "FILE")]
+    pub passkeys: Option<PathBuf>,
     /// The moment to check at, instead of now: 2026-11-21T01:36:40.123Z.
     #[arg(long, value_name = "TIME", value_parser = moment)]
     pub at: Option<Timestamp>,

@@ -117,6 +117,7 @@ fn exit_of(error: &Error) -> Exit {
         | Error::Misdirected
         | Error::NotLetIn(_)
         | Error::Denied(_)
+        | Error::Passkey(_)
         | Error::Vote(_) => Exit::No,
         Error::TooMany | Error::Busy | Error::ClockSkew | Error::Broken(_) | Error::Store(_) | Error::Keyring(_) => {
             Exit::CouldNotTell

@@ -1,4 +1,4 @@
-//! `user add|disable|enable`: people.
+//! `user add|disable|enable|remove-passkeys`: people.
 
 use std::io::{BufRead, Read as _};
 
@@ -20,6 +20,7 @@ pub fn run(command: &User, config: &Config, stdin: &mut dyn BufRead, out: &mut O
         User::Add(new) => add(new, config, stdin, out),
         User::Disable(name) => admit(name, Admission::Barred, config, out),
         User::Enable(name) => admit(name, Admission::Open, config, out),
+        User::RemovePasskeys(name) => remove_passkeys(name, config, out),
     }
 }
 
@@ -36,6 +37,19 @@ fn admit(
     out.answer(
         format!("{name} is {word}"),
         || json!({"account": account.id, "name": account.name, "disabled": account.disabled}),
+    )?;
+    Ok(Exit::Yes)
+}
+
+/// Takes a person's passkeys away.
+fn remove_passkeys(UserName { name }: &UserName, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
+    beside::need_database(config)?;
+    let by = beside::principal();
+    let done = beside::with_service(config, |service| async move { service.remove_passkeys_of(&by, name).await })?;
+    let (account, removed) = done;
+    out.answer(
+        format!("{name} has no passkey any more; {removed} removed"),
+        || json!({"account": account.id, "name": account.name, "removed": removed}),
     )?;
     Ok(Exit::Yes)
 }

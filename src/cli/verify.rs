@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -12,14 +13,29 @@ use super::args::{self, Input};
 use super::output::Output;
 use super::{CliError, Exit};
 use crate::clock::Clock;
-use crate::domain::chain::offline::{self, Check, Conclusion, Evidence, Outcome};
+use crate::domain::chain::offline::{self, Check, Conclusion, Evidence, Outcome, Pinned};
 use crate::domain::chain::opening::Opening;
+use crate::domain::chain::signed_vote;
 use crate::domain::chain::statement::Statement;
 use crate::domain::json::parse::{Limits, parse};
 use crate::domain::keys::PublicKeys;
 
 /// Longer files are none of ours: tokens, statements and key sets are kilobytes, openings at most a state.
 const FILE_BYTES_MAX: u64 = 8 * 1024 * 1024;
+
+/// What `GET /v1/receipts/{jti}/evidence` answers.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Votes {
+    evidence: Vec<signed_vote::Evidence>,
+}
+
+/// What `GET /v1/passkeys` answers, or what somebody wrote down of the events.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Enrolments {
+    passkeys: Vec<Pinned>,
+}
 
 /// Checks, and names every check.
 pub fn run(
@@ -35,12 +51,17 @@ pub fn run(
         .map_err(|error| CliError::Given(format!("{} cannot be trusted as a whole: {error}", verify.jwks.display())))?;
     let statement: Option<Statement> = optional(verify.statement.as_deref(), "a statement")?;
     let opening: Option<Opening> = optional(verify.opening.as_deref(), "an opening")?;
+    let votes =
+        optional::<Votes>(verify.evidence.as_deref(), "a list of evidence")?.map_or(Vec::new(), |it| it.evidence);
+    let pinned = optional::<Enrolments>(verify.passkeys.as_deref(), "a list of passkeys")?.map(|it| it.passkeys);
     let evidence = Evidence {
         receipt: &receipt,
         keys: &keys,
         entry: entry.as_deref(),
         statement: statement.as_ref(),
         opening: opening.as_ref(),
+        votes: &votes,
+        passkeys: pinned.as_deref(),
     };
     let now = verify.at.unwrap_or_else(|| clock.now());
     let checks = offline::check(&evidence, now);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::id::{AccountId, FlowId, GroupName, NodeId, PrincipalId, SessionId, TokenId};
+use super::id::{AccountId, FlowId, GroupName, NodeId, PasskeyId, PrincipalId, SessionId, TokenId};
 use super::time::Timestamp;
 
 /// What a person may do.
@@ -208,6 +208,19 @@ pub struct Session {
     /// What an OpenID provider signed, so that it knows whom to sign out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_hint: Option<String>,
+    /// The passkey that it was opened with, if it was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passkey: Option<PasskeyUsed>,
+}
+
+/// A passkey that opened a session.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PasskeyUsed {
+    /// Which.
+    pub id: PasskeyId,
+    /// What it signed. No two sessions have the same, so that a signature opens one.
+    pub challenge: String,
 }
 
 /// Where a session began, no closer than a person needs to know it again.

@@ -104,6 +104,12 @@ pub enum EventType {
     Unlocked,
     #[serde(rename = "access.signed_out")]
     SignedOut,
+    #[serde(rename = "access.passkey_added")]
+    PasskeyAdded,
+    #[serde(rename = "access.passkey_removed")]
+    PasskeyRemoved,
+    #[serde(rename = "access.passkey_refused")]
+    PasskeyRefused,
     #[serde(rename = "access.halted")]
     Halted,
     #[serde(rename = "access.halt_lifting")]

@@ -34,6 +34,11 @@ fn is_128_bits(text: &str) -> bool {
     URL_SAFE_NO_PAD.decode(text).is_ok_and(|it| it.len() == 16)
 }
 
+/// What an authenticator names a passkey by: 16 to 1023 bytes, in base64url.
+fn is_credential(text: &str) -> bool {
+    URL_SAFE_NO_PAD.decode(text).is_ok_and(|it| (16..=1023).contains(&it.len()))
+}
+
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident, $kind:literal, $check:ident;)*) => {$(
         $(#[$doc])*
@@ -118,6 +123,8 @@ ids! {
     EventId, "an event", is_name;
     /// A browser session.
     SessionId, "a session", is_token_text;
+    /// A passkey, as its authenticator names it.
+    PasskeyId, "a passkey", is_credential;
     /// A receipt: 128 random bits.
     Jti, "a receipt id", is_128_bits;
 }

@@ -13,6 +13,7 @@ pub mod id;
 pub mod json;
 pub mod kept;
 pub mod keys;
+pub mod passkey;
 pub mod policy;
 pub mod review;
 mod schema;

@@ -2,6 +2,7 @@
 
 mod commenting;
 mod jury;
+mod proof;
 mod revealing;
 mod search;
 mod seats;
@@ -10,6 +11,7 @@ mod withdrawing;
 
 pub use commenting::{COMMENTS_MAX, COMMENTS_OF_ONE_MAX, Comment, CommentRefused};
 pub use jury::{Count, Jury};
+pub use proof::{PasskeyNeed, Proof};
 pub use revealing::{REVEAL_REASON_CHARS_MAX, REVEALS_MAX, Reveal, RevealRefused, groups_to_reveal_to};
 pub use search::{Ending, Phase, SearchKey, SearchWord};
 pub use seats::can_be_approved;
@@ -36,6 +38,9 @@ pub struct Stage {
     pub need: u32,
     /// Whether a vote must say why.
     pub comment_required: bool,
+    /// What it asks of a voter's passkey.
+    #[serde(default, skip_serializing_if = "PasskeyNeed::is_nothing")]
+    pub passkey: PasskeyNeed,
 }
 
 /// What a person says.
@@ -81,6 +86,9 @@ pub struct Vote {
     pub comment: Option<String>,
     /// What their browser recomputed.
     pub browser_check: BrowserCheck,
+    /// What they showed for being there.
+    #[serde(default, skip_serializing_if = "Proof::is_session")]
+    pub proof: Proof,
     /// When.
     pub at: Timestamp,
     /// Set when the voter took it back: it stays to be read, and does not count.
@@ -258,6 +266,12 @@ impl Hold {
             Err(Ineligible::Author) if editor == Some(&person.id) => Ok(()),
             Err(why) => Err(why),
         }
+    }
+
+    /// What a stage asks of a voter's passkey; of one that is not there, the most.
+    pub fn passkey_need(&self, stage: u32) -> PasskeyNeed {
+        let stage = usize::try_from(stage).ok().and_then(|it| self.stages.get(it));
+        stage.map_or(PasskeyNeed::Signature {}, |it| it.passkey)
     }
 
     /// How many votes a stage has of those it needs, counting the people given as they stand now.

@@ -46,7 +46,8 @@ impl Timestamp {
         Duration::from_millis(millis.unsigned_abs())
     }
 
-    fn parse(text: &str) -> Option<Self> {
+    /// Reads the one spelling: UTC, with milliseconds.
+    pub fn parse(text: &str) -> Option<Self> {
         let parsed = DateTime::parse_from_rfc3339(text).ok()?;
         let moment = Self(parsed.timestamp_millis());
         (moment.to_string() == text).then_some(moment)

@@ -1,5 +1,9 @@
 //! Who may come in: accounts, tokens, sessions and one-time links.
 
+mod way;
+
+pub(super) use way::Way;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -229,7 +233,7 @@ impl Service {
         &self,
         keys: &Keys,
         account: Stored<Account>,
-        link: Option<Stored<OneTimeLink>>,
+        way: Way,
         origin: Option<Origin>,
     ) -> Result<(SignedIn, String)> {
         // A disabled person's way in may be a link that was made before.
@@ -246,16 +250,24 @@ impl Service {
             ended: false,
             origin,
             provider_hint: None,
+            passkey: way.passkey(),
         };
         let mut draft = Draft::new(keys.row(), now);
         draft.rely_on(&account);
         let seal = draft.insert(&session)?;
-        if let Some(link) = &link {
-            draft.before(link.record.expires_at);
-            draft.replace(link, &OneTimeLink { used: true, ..link.record.clone() })?;
+        let mut data = json!({"account": account.record.id, "session": session.id, "link": null});
+        match &way {
+            Way::Password => {}
+            Way::Link(link) => {
+                draft.before(link.record.expires_at);
+                draft.replace(link, &OneTimeLink { used: true, ..link.record.clone() })?;
+                data["link"] = json!(link.record.id);
+            }
+            Way::Passkey { used, .. } => {
+                used.put(&mut draft, now)?;
+                data["passkey"] = json!(used.id());
+            }
         }
-        let link = link.map(|it| it.record.id);
-        let data = json!({"account": account.record.id, "session": session.id, "link": link});
         recorder::outside(&mut draft, None, now, EventType::SignedIn, data)?;
         self.commit(draft.finish()).await?;
         Ok((SignedIn { account, session: Stored { record: session, revision: 1, seal } }, secret))
@@ -353,7 +365,7 @@ impl Service {
         let account = self.put_account(account, Some(link)).await?;
         let keys = self.keys()?;
         let stored = self.need::<Account>(&keys, account.id.as_str(), "account").await?;
-        self.open_session(&keys, stored, None, None).await
+        self.open_session(&keys, stored, Way::Password, None).await
     }
 
     /// Uses a sign-in link.
@@ -362,7 +374,7 @@ impl Service {
         let LinkPurpose::SignIn { account } = link.record.purpose.clone() else { return Err(Error::NotFound("link")) };
         let keys = self.keys()?;
         let account = self.need::<Account>(&keys, account.as_str(), "account").await?;
-        self.open_session(&keys, account, Some(link), None).await
+        self.open_session(&keys, account, Way::Link(link), None).await
     }
 }
 

@@ -12,7 +12,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::access::SignedIn;
+use super::access::{SignedIn, Way};
 use super::error::{Error, Result};
 use super::{Service, passwords, recorder, retrying};
 use crate::domain::account::{Account, Origin};
@@ -69,7 +69,7 @@ impl Default for Telling {
 
 impl Telling {
     /// Whether this one may be told, and how many were not told before it.
-    fn may(&self, now: Timestamp) -> Option<u64> {
+    pub(super) fn may(&self, now: Timestamp) -> Option<u64> {
         let mut state = self.level.lock().unwrap_or_else(PoisonError::into_inner);
         let (level, at, untold) = *state;
         let level = (level + at.until(now).as_secs_f64() / TOLD_EVERY.as_secs_f64()).min(TOLD_BURST);
@@ -115,7 +115,7 @@ impl Service {
         let right = passwords::verify(password, hash).await?;
         match account {
             Some(account) if right && self.lets_in(&account.record) => {
-                let signed_in = self.open_session(&keys, account, None, from.origin.clone()).await?;
+                let signed_in = self.open_session(&keys, account, Way::Password, from.origin.clone()).await?;
                 self.give_back(&keys, &askers).await;
                 Ok(signed_in)
             }

@@ -287,6 +287,7 @@ impl Service {
             ended: false,
             origin: origin.cloned(),
             provider_hint: Some(identity.hint.clone()).filter(|it| it.len() <= HINT_BYTES_MAX),
+            passkey: None,
         };
         draft.insert(&session)?;
         draft.before(link.record.expires_at);

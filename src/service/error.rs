@@ -7,6 +7,7 @@ use crate::domain::chain::verify::DenialCode;
 use crate::domain::enrolment::NotLetIn;
 use crate::domain::id::ReviewId;
 use crate::domain::json::parse::JsonError;
+use crate::domain::passkey::Refused;
 use crate::domain::policy::PolicyError;
 use crate::domain::review::VoteRefused;
 use crate::keyring::KeyringError;
@@ -75,6 +76,9 @@ pub enum Error {
     /// A vote is not counted.
     #[error(transparent)]
     Vote(#[from] VoteRefused),
+    /// A passkey does not count.
+    #[error("the passkey does not count: {0}")]
+    Passkey(#[from] Refused),
     /// It came another way than through a named proxy.
     #[error("ask at the gateway's public address; it answers nobody else than its proxy here")]
     Misdirected,

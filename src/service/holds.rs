@@ -15,8 +15,8 @@ use crate::domain::event::EventType;
 use crate::domain::id::ReviewId;
 use crate::domain::json::diff::diff;
 use crate::domain::keys::Keys;
-use crate::domain::policy::{Audience, Comment, Policy, Reason};
-use crate::domain::review::{Hold, HoldReason, HoldState, Stage, can_be_approved};
+use crate::domain::policy::{Audience, Comment, PasskeyRule, Policy, Reason};
+use crate::domain::review::{Hold, HoldReason, HoldState, PasskeyNeed, Stage, can_be_approved};
 use crate::domain::thread::Thread;
 use crate::domain::time::Timestamp;
 use crate::domain::transition::{EndWord, Outcome, Transition};
@@ -252,7 +252,16 @@ pub(super) fn stages_of(policy: &Policy) -> Vec<Stage> {
 
 /// A stage as it is asked.
 pub(super) fn stage_of(stage: &crate::domain::policy::Stage) -> Stage {
-    Stage { groups: stage.groups().clone(), need: stage.need(), comment_required: stage.comment() == Comment::Required }
+    Stage {
+        groups: stage.groups().clone(),
+        need: stage.need(),
+        comment_required: stage.comment() == Comment::Required,
+        passkey: match stage.passkey() {
+            PasskeyRule::Optional => PasskeyNeed::Nothing {},
+            PasskeyRule::Within(time) => PasskeyNeed::Within { secs: time.as_secs() },
+            PasskeyRule::Signs => PasskeyNeed::Signature {},
+        },
+    }
 }
 
 pub(super) fn hold_reason(reason: Reason) -> HoldReason {

@@ -63,6 +63,9 @@ impl Service {
             entry: shown.entry.as_deref(),
             statement: shown.statement.as_ref(),
             opening: None,
+            // What a gateway pins of its own says nothing to who trusts no gateway.
+            votes: &[],
+            passkeys: None,
         };
         Ok(offline::check(&evidence, self.now()))
     }

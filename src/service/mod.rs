@@ -27,6 +27,7 @@ pub(crate) mod labels;
 pub mod log;
 mod memory;
 pub mod own_account;
+pub mod passkeys;
 pub mod passwords;
 pub mod people;
 pub mod policies;

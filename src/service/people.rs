@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::access::{NewAccount, SignedIn, check_name, fingerprint, new_secret};
+use super::access::{NewAccount, SignedIn, Way, check_name, fingerprint, new_secret};
 use super::error::{Error, Result};
 use super::passwords;
 use super::{Service, recorder, retrying};
@@ -162,7 +162,7 @@ impl Service {
         };
         let keys = self.keys()?;
         let account = self.need::<Account>(&keys, account.as_str(), "account").await?;
-        self.open_session(&keys, account, None, origin).await
+        self.open_session(&keys, account, Way::Password, origin).await
     }
 
     async fn reset_once(

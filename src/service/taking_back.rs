@@ -7,7 +7,7 @@ use super::people::{hand, touched};
 use super::{Service, recorder, retrying};
 use crate::domain::account::{Account, Session, Token};
 use crate::domain::event::EventType;
-use crate::domain::id::{AccountId, SessionId, TokenId};
+use crate::domain::id::{AccountId, PasskeyId, SessionId, TokenId};
 use crate::domain::keys::Keys;
 use crate::store::change::Draft;
 use crate::store::record::{Record, Stored};
@@ -29,6 +29,8 @@ pub(super) enum Which<'a> {
     Only(&'a SessionId),
     /// All but this one.
     AllBut(&'a SessionId),
+    /// Those that this passkey opened.
+    OpenedBy(&'a PasskeyId),
 }
 
 /// Sessions of one person and tokens of a gateway stay for ever: a hundred thousand are more than come together
@@ -127,14 +129,15 @@ impl Service {
         which: Option<Which<'_>>,
     ) -> Result<()> {
         let now = self.now();
-        let meant = |id: &SessionId| match which {
+        let meant = |it: &Session| match which {
             None => true,
-            Some(Which::Only(one)) => id == one,
-            Some(Which::AllBut(one)) => id != one,
+            Some(Which::Only(one)) => it.id == *one,
+            Some(Which::AllBut(one)) => it.id != *one,
+            Some(Which::OpenedBy(passkey)) => it.passkey.as_ref().is_some_and(|it| it.id == *passkey),
         };
         let sessions = self.all_of::<Session>(keys, Filter::Owner(account.as_str())).await?;
         let open = sessions.iter().filter(|it| !it.record.ended && it.record.expires_at > now);
-        for session in open.filter(|it| meant(&it.record.id)) {
+        for session in open.filter(|it| meant(&it.record)) {
             draft.replace(session, &Session { ended: true, ..session.record.clone() })?;
             let data = json!({"account": account, "session": session.record.id});
             recorder::outside(draft, None, now, EventType::SignedOut, data)?;

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::error::{Error, Result};
 use super::heads::Version;
 use super::judging_again::JudgedAgain;
+use super::passkeys::{PasskeyUse, Signature};
 use super::stating::Step;
 use super::transitions::Base;
 use super::{Service, Standing, recorder, retrying};
@@ -45,17 +46,35 @@ struct Poll<'a> {
     standing: &'a Standing,
     hold: &'a Stored<Hold>,
     people: &'a [Stored<Account>],
+    passkey: Option<PasskeyUse>,
     now: Timestamp,
 }
 
 impl Service {
     /// Counts a person's vote on exactly the digest it carries.
     pub async fn vote(&self, voter: &AccountId, review: &ReviewId, ballot: &Ballot) -> Result<Voted> {
-        let late = |error: Error| if error.is_too_late() { VoteRefused::Expired.into() } else { error };
-        retrying!(self.vote_once(voter, review, ballot)).map_err(late)
+        self.vote_signed(voter, review, ballot, None).await
     }
 
-    async fn vote_once(&self, voter: &AccountId, review: &ReviewId, ballot: &Ballot) -> Result<Voted> {
+    /// The same, with a passkey's signature over it if there is one.
+    pub async fn vote_signed(
+        &self,
+        voter: &AccountId,
+        review: &ReviewId,
+        ballot: &Ballot,
+        signature: Option<&Signature>,
+    ) -> Result<Voted> {
+        let late = |error: Error| if error.is_too_late() { VoteRefused::Expired.into() } else { error };
+        retrying!(self.vote_once(voter, review, ballot, signature)).map_err(late)
+    }
+
+    async fn vote_once(
+        &self,
+        voter: &AccountId,
+        review: &ReviewId,
+        ballot: &Ballot,
+        signature: Option<&Signature>,
+    ) -> Result<Voted> {
         let (keys, now) = (self.keys()?, self.now());
         let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
         let thread = self.thread(&keys, &hold.record.thread).await?;
@@ -68,8 +87,11 @@ impl Service {
         let records: Vec<Account> = people.iter().map(|it| self.as_it_stands(it.record.clone())).collect();
         let person = records.iter().find(|it| it.id == *voter).ok_or(Error::Unauthenticated)?;
         let bench = Bench { people: &records, outcome_unknown: standing.thread.record.outcome_unknown(now), now };
-        let tally = hold.record.clone().vote(ballot.clone(), person, &bench)?;
-        let poll = Poll { keys: &keys, standing: &standing, hold: &hold, people: &people, now };
+        let (ballot, passkey) = self.proven(&keys, (review, voter), ballot.clone(), signature).await?;
+        let (stage, proof) = (ballot.stage, ballot.proof.clone());
+        let tally = hold.record.clone().vote(ballot, person, &bench)?;
+        hold.record.passkey_need(stage).met_by(&proof, now)?;
+        let poll = Poll { keys: &keys, standing: &standing, hold: &hold, people: &people, passkey, now };
         match tally {
             Tally::Waiting(counted) => self.wait_for_more(&poll, &counted).await,
             Tally::Approved(counted, approvals) => self.approve(&poll, counted, approvals).await,
@@ -92,7 +114,7 @@ impl Service {
     }
 
     async fn wait_for_more(&self, poll: &Poll<'_>, counted: &Hold) -> Result<Voted> {
-        let mut draft = poll.draft();
+        let mut draft = poll.draft()?;
         let mut thread = poll.standing.thread.record.clone();
         put_vote_event(&mut draft, &mut thread, counted, poll.now)?;
         draft.replace(poll.hold, counted)?;
@@ -118,7 +140,7 @@ impl Service {
             reviewers: refusals,
         };
         let denial = jws::sign(poll.keys.signing(KeyUse::Chain), Typ::Denial, &denial);
-        let mut draft = poll.draft();
+        let mut draft = poll.draft()?;
         let mut thread = poll.standing.thread.record.clone();
         put_vote_event(&mut draft, &mut thread, &counted, poll.now)?;
         let counted = Stored { record: counted, ..poll.hold.clone() };
@@ -138,7 +160,7 @@ impl Service {
         let receipt = receipt_of(poll, &policy, &stored.record, approvals);
         let issued = Issued::sign(poll.keys.signing(KeyUse::Chain), receipt);
         let receipt = issued.claims();
-        let mut draft = poll.draft();
+        let mut draft = poll.draft()?;
         let mut thread = poll.standing.thread.record.clone();
         put_vote_event(&mut draft, &mut thread, &counted, poll.now)?;
         thread.authors.clone_from(&counted.excluded);
@@ -190,14 +212,17 @@ impl Service {
 
 impl<'a> Poll<'a> {
     /// Relies on the flow's and the gateway's halts, on every voter as they stand, and on the deadline.
-    fn draft(&self) -> Draft<'a> {
+    fn draft(&self) -> Result<Draft<'a>> {
         let mut draft = Draft::new(self.keys.row(), self.now);
         self.standing.rely(&mut draft);
         for person in self.people {
             draft.rely_on(person);
         }
+        if let Some(passkey) = &self.passkey {
+            passkey.put(&mut draft, self.now)?;
+        }
         draft.before(self.hold.record.expires_at);
-        draft
+        Ok(draft)
     }
 }
 
@@ -249,12 +274,19 @@ fn put_vote_event(draft: &mut Draft<'_>, thread: &mut Thread, counted: &Hold, no
     recorder::in_thread(draft, thread, now, EventType::ReviewVote, vote_data(counted, vote))
 }
 
-/// What the event of a vote tells: all of it but what the voter said.
+/// What the event of a vote tells: all of it but what the voter said. How a passkey had a part in it is told only where
+/// one had.
 pub(super) fn vote_data(hold: &Hold, vote: &Vote) -> Value {
-    json!({
+    let mut data = json!({
         "review": hold.id, "transition": vote.transition, "reviewer": vote.reviewer, "stage": vote.stage,
         "verdict": vote.verdict, "browser_check": vote.browser_check,
-    })
+    });
+    if let Some(passkey) = vote.proof.passkey() {
+        data["method"] = json!(vote.proof.method());
+        data["passkey"] = json!(passkey);
+        data["evidence"] = json!(vote.proof.evidence());
+    }
+    data
 }
 
 fn put_approved_events(

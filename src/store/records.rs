@@ -11,6 +11,7 @@ use crate::domain::chain::hash::Digest;
 use crate::domain::event::Event;
 use crate::domain::flow::{Flow, Gateway, PolicyRow, ReceiptRow};
 use crate::domain::id::{EventId, ThreadId};
+use crate::domain::passkey::Passkey;
 use crate::domain::review::{Hold, HoldState};
 use crate::domain::thread::{HeadUse, Thread, WriteKey};
 use crate::domain::time::Timestamp;
@@ -260,7 +261,8 @@ impl Record for Session {
         self.id.to_string()
     }
     fn facets(&self) -> Facets {
-        Facets { due: self.expires_at.millis(), ..owned(self.account.as_str()) }
+        let alias = self.passkey.as_ref().map(|it| it.challenge.clone());
+        Facets { alias, due: self.expires_at.millis(), ..owned(self.account.as_str()) }
     }
 }
 
@@ -310,6 +312,16 @@ impl Record for Sighting {
     }
     fn facets(&self) -> Facets {
         Facets::default()
+    }
+}
+
+impl Record for Passkey {
+    const TABLE: Table = Table::Passkeys;
+    fn id(&self) -> String {
+        self.id.to_string()
+    }
+    fn facets(&self) -> Facets {
+        Facets { alias: Some(self.challenge.clone()), ..owned(self.account.as_str()) }
     }
 }
 

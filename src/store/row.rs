@@ -61,6 +61,8 @@ tables! {
     Tries = "tries",
     /// When tokens, people and sessions were last seen, roughly.
     Sightings = "sightings",
+    /// Passkeys; alias: the challenge each was registered with.
+    Passkeys = "passkeys",
     /// Events; alias: thread and number.
     Events = "events",
     /// Events that have no place in the log yet.
@@ -81,7 +83,7 @@ impl Table {
             | Self::Threads
             | Self::Holds
             | Self::Log => true,
-            Self::Accounts | Self::Tokens | Self::Sessions | Self::Links => true,
+            Self::Accounts | Self::Tokens | Self::Sessions | Self::Links | Self::Passkeys => true,
             Self::Transitions | Self::Rejections | Self::Entries | Self::States => false,
             Self::Receipts | Self::Writes | Self::Events | Self::Outbox => false,
             Self::Tries | Self::Sightings => false,

@@ -69,6 +69,8 @@ pub const TABLE: &[Rule] = &[
     machine("POST", "/v1/receipts/{jti}/revocation", &[Admin]),
     machine("PUT", "/v1/halts/{scope}", &[Admin]),
     machine("GET", "/v1/rejections", &[Auditor]),
+    machine("GET", "/v1/passkeys", &[Auditor, Admin]),
+    machine("GET", "/v1/receipts/{jti}/evidence", &[Auditor]),
     machine("GET", "/v1/events", &[Host, Auditor]),
     machine("POST", "/v1/flows/{flow}/policies", &[Admin]),
     machine("GET", "/v1/flows/{flow}/amendments", &[Admin, Auditor]),
@@ -120,6 +122,9 @@ pub const TABLE: &[Rule] = &[
     person("GET", "/account", EVERYBODY),
     person("POST", "/account/password", EVERYBODY),
     person("POST", "/account/sessions", EVERYBODY),
+    person("GET", "/account/passkeys", EVERYBODY),
+    person("POST", "/account/passkeys", EVERYBODY),
+    person("POST", "/account/passkeys/removal", EVERYBODY),
     person("POST", "/sign-out", EVERYBODY),
 ];
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use countersign::domain::account::Account;
 use countersign::domain::id::AmendmentId;
-use countersign::domain::review::{Ballot, BrowserCheck, Ineligible, Ticked, Verdict, VoteRefused};
+use countersign::domain::review::{Ballot, BrowserCheck, Ineligible, Proof, Ticked, Verdict, VoteRefused};
 use countersign::service::error::Error;
 use countersign::service::policies::Activation;
 use countersign::service::taking_back::Admission;
@@ -61,6 +61,7 @@ fn ballot(amendment: &Value, verdict: Verdict) -> Ballot {
         nonce: countersign::random::uuid_v4().to_string(),
         comment: None,
         browser_check: BrowserCheck::NotRecomputed,
+        proof: Proof::default(),
         outcome_unknown_accepted: Ticked::No,
     }
 }

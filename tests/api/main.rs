@@ -12,6 +12,8 @@ mod limits;
 mod observing;
 mod oidc;
 mod oracles;
+#[path = "../support/passkeys.rs"]
+mod passkeys_of_people;
 mod path;
 mod people;
 #[path = "../support/postgres.rs"]
@@ -25,6 +27,7 @@ mod roles;
 #[macro_use]
 mod rules;
 mod amendments;
+mod passkeys;
 mod redaction;
 mod replays;
 mod second_thoughts;

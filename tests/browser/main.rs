@@ -14,6 +14,7 @@ mod inert;
 mod journey;
 mod log;
 mod oidc;
+mod passkeys;
 mod people;
 mod person;
 mod proof;

@@ -131,6 +131,11 @@ async fn every_screen_fits_and_can_be_looked_at() {
     tab.press("Check").await;
     assert!(tab.text().await.contains("Genuine"), "{}", tab.text().await);
     album.take(&tab, "verifier").await;
+    tab.goto("/account/passkeys").await;
+    album.take(&tab, "passkeys-none").await;
+    crate::passkeys::plug_in(&tab).await;
+    crate::passkeys::register(&tab, "The blue key").await;
+    album.take(&tab, "passkeys").await;
     tab.goto("/rejections").await;
     album.take(&tab, "rejections-none").await;
     turned_away(&gateway, &payments).await;

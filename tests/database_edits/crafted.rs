@@ -32,6 +32,10 @@ pub fn put_together(bench: &mut Bench) {
     let mut author = voted.body.clone();
     author["excluded"] = json!([vote["name"]]);
     bench.instead(Table::Holds, &voted, &author, "an author has a vote");
+    let signed = bench.pick(Table::Holds, |it| it.body["votes"][0]["proof"].is_object());
+    let mut unsigned = signed.body.clone();
+    unsigned["votes"][0].as_object_mut().unwrap().remove("proof");
+    bench.instead(Table::Holds, &signed, &unsigned, "a vote lacks the passkey that its stage asks for");
 
     for table in [Table::Entries, Table::States] {
         let kept = bench.pick(table, |_| true);

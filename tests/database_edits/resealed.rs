@@ -18,6 +18,7 @@ use countersign::domain::chain::statement::Statement;
 use countersign::domain::event::Event;
 use countersign::domain::flow::{Flow, Gateway as GatewayRow, PolicyRow, ReceiptRow};
 use countersign::domain::keys::{KeyUse, Keys, RowKey};
+use countersign::domain::passkey::Passkey;
 use countersign::domain::review::Hold;
 use countersign::domain::thread::Thread;
 use countersign::domain::transition::{ChainRow, Rejection, StateRow, Transition};
@@ -70,6 +71,7 @@ const KINDS: &[(Table, Seal)] = &[
     (Table::Links, sealed::<OneTimeLink>),
     (Table::Tries, sealed::<Tries>),
     (Table::Sightings, sealed::<Sighting>),
+    (Table::Passkeys, sealed::<Passkey>),
     (Table::Events, sealed::<Event>),
     (Table::Outbox, sealed::<Pending>),
     (Table::Log, sealed::<LogRow>),
@@ -102,6 +104,8 @@ const UNSEEN: &[(&str, &str)] = &[
     ("links.purpose.account", "a link's event does not say for whom"),
     ("links.purpose.browser", "what was asked of a provider is used up in minutes; its event has moment and end"),
     ("links.purpose.next", "what was asked of a provider is used up in minutes; its event has moment and end"),
+    ("passkeys.challenge", "what it was registered with is used up"),
+    ("passkeys.counter", "the authenticator's own count; what was signed names its moment"),
     ("policies.created_at", "when it was made decides nothing"),
     ("rejections.errors.*.detail", "what was rejected is inert; its event repeats node, patch and codes only"),
     ("rejections.errors.*.pointer", "what was rejected is inert; its event repeats node, patch and codes only"),
@@ -109,6 +113,7 @@ const UNSEEN: &[(&str, &str)] = &[
     ("rejections.flow", "what was rejected is inert; its event repeats node, patch and codes only"),
     ("sessions.created_at", "when it was made decides nothing"),
     ("sessions.expires_at", "its event does not say until when"),
+    ("sessions.passkey.challenge", "what opened it is used up"),
     ("sessions.provider_hint", "it only tells the provider whom to sign out"),
     ("sightings.at", "when something was last seen decides nothing"),
     ("states.content.named.*", "it adds to what counts as set; the root is signed"),

@@ -7,6 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+#[path = "../support/passkeys.rs"]
+mod passkeys;
+
+use passkeys::authenticator::Authenticator;
+
 use countersign::clock::{Clock, ClockOffset, SystemClock};
 use countersign::config::Oidc;
 use countersign::domain::account::{MachineRole, PersonRole, Token};
@@ -19,7 +24,7 @@ use countersign::domain::halt::LiftNeeds;
 use countersign::domain::id::{AccountId, FlowId, GroupName, NodeId, PrincipalId, ReviewId, ThreadId, WriteId};
 use countersign::domain::json::patch::Format;
 use countersign::domain::policy::{PolicySource, StateLimits};
-use countersign::domain::review::{Ballot, BrowserCheck, Ticked, Verdict, Withdrawing};
+use countersign::domain::review::{Ballot, BrowserCheck, Proof, Ticked, Verdict, Withdrawing};
 use countersign::domain::time::Timestamp;
 use countersign::domain::tool::Tool;
 use countersign::domain::usage::Usage;
@@ -217,6 +222,7 @@ pub fn ballot(transition: Digest, stage: u32, verdict: Verdict) -> Ballot {
         nonce: format!("nonce-{}", countersign::random::uuid_v4()),
         comment: None,
         browser_check: BrowserCheck::Match,
+        proof: Proof::default(),
         outcome_unknown_accepted: Ticked::No,
     }
 }
@@ -250,6 +256,7 @@ pub async fn live_through(service: &Service) -> (Cast, Ready) {
     service.set_up_link().await.unwrap().unwrap();
     let cast = cast(service).await;
     sign_in_and_out(service, &cast).await;
+    uses_passkeys(service, &cast).await;
     one_full_round(service, &cast).await;
     holds_that_end_otherwise(service, &cast).await;
     writes_that_end_otherwise(service, &cast).await;
@@ -306,6 +313,33 @@ async fn signs_in_elsewhere(service: &Service) {
         assert_eq!(service.let_in(&provider, &identity, state).await.is_ok(), values != "nothing");
     }
     service.note_asking("fourth", "a browser", "/").await.unwrap();
+}
+
+/// Ada registers two passkeys, signs in by one, has it sign what a stage asks for, and removes it.
+async fn uses_passkeys(service: &Service, cast: &Cast) {
+    let mut source = example("payments");
+    source.text = source.text.replacen("flow = \"payments\"", "flow = \"signed\"", 1);
+    source.text = source.text.replacen("need = 1", "need = 1\npasskey = true", 1);
+    service.activate_policy(&admin(), None, source, BTreeSet::new()).await.unwrap();
+    let (host, agent) = (
+        token(service, MachineRole::Host, "signed", &[]).await,
+        token(service, MachineRole::Agent, "signed", &["planner"]).await,
+    );
+    let (ada, _) = service.sign_in("ada", PASSWORD.to_owned()).await.unwrap();
+    let (mut key, mut phone) = (Authenticator::new(1), Authenticator::synced(2));
+    passkeys::enrol(service, &ada, (&mut key, PASSWORD)).await;
+    let second =
+        passkeys::new_passkey(service, &ada, &mut phone, |it| passkeys::allow_adding(service, &ada, (&mut key, it)));
+    service.add_passkey(&ada, second).await.unwrap();
+    passkeys::sign_in(service, cast.ada.as_str(), &mut phone).await.unwrap();
+    make(service, &host, "signed").await;
+    let (transition, review) =
+        held(&propose(service, &agent, "signed", "planner", json!({"target_user_id": 42})).await);
+    let yes = ballot(transition, 0, Verdict::Approve);
+    passkeys::vote(service, &ada, &mut key, (&review, &yes)).await.unwrap();
+    let id = phone.id();
+    let itself = passkeys::allow_removing(service, &ada, (&mut phone, &id));
+    service.remove_passkey(&ada, &id.as_str().try_into().unwrap(), itself).await.unwrap();
 }
 
 async fn one_full_round(service: &Service, cast: &Cast) {
@@ -482,6 +516,10 @@ pub async fn live_through_remembering(service: &Service, file: &Path) -> Vec<(Ta
     let (ben, _) = service.use_sign_in_link(&link).await.unwrap();
     look(file, &mut seen, &mut older);
     service.sign_out(&ben).await.unwrap();
+    uses_passkeys(service, &cast).await;
+    look(file, &mut seen, &mut older);
+    let by = admin();
+    service.remove_passkeys_of(&by, "ada").await.unwrap();
     make(service, &cast.host, "t").await;
     look(file, &mut seen, &mut older);
     let (transition, review) =

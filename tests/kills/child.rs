@@ -11,7 +11,7 @@ use countersign::domain::chain::hash::Digest;
 use countersign::domain::id::{AccountId, ReviewId, ThreadId, WriteId};
 use countersign::domain::json::patch::Format;
 use countersign::domain::json::size::StateLimits;
-use countersign::domain::review::{Ballot, BrowserCheck, Ticked, Verdict};
+use countersign::domain::review::{Ballot, BrowserCheck, Proof, Ticked, Verdict};
 use countersign::keyring::Keyring;
 use countersign::service::error::Error;
 use countersign::service::proposals::{Asked, Proposal};
@@ -293,6 +293,7 @@ fn ballot(transition: Digest, verdict: Verdict) -> Ballot {
         nonce: countersign::random::uuid_v4().to_string(),
         comment: None,
         browser_check: BrowserCheck::NotRecomputed,
+        proof: Proof::default(),
         outcome_unknown_accepted: Ticked::No,
     }
 }

@@ -16,6 +16,7 @@ from commitment import Completeness, H, check_opening, commitment, disclose, lea
 from commitment import open_fully, origins_after, thread_secret
 from countersign_oracle import patch_hash, policy_digest, proposal_identity, transition_digest
 from effect import Absent, Change, apply_patch, diff, leaves, tokens
+from passkeys import challenge, check_vote, evidence_digest
 from signed import CouldNotTell, check_claims, check_token, read_jwks, thumbprint
 from strict_json import Json, Limits, Refused, base64url, canonical, parse, same, unbase64url
 
@@ -231,6 +232,23 @@ def export_checks(folder: Path) -> Iterator[tuple[str, Callable[[], None]]]:
         yield case["name"], lambda case=case: other(case)  # type: ignore[misc]
 
 
+def vote_checks(document: Any) -> Iterator[tuple[str, Callable[[], None]]]:
+    passkey = document["passkey"]
+
+    def genuine(case: Case) -> None:
+        evidence = case["evidence"]
+        expect(case["jcs"], canonical(evidence["statement"]).decode())
+        expect(case["challenge"], challenge(evidence["statement"]))
+        expect(case["digest"], evidence_digest(evidence))
+        check_vote(evidence, passkey)
+
+    for case in document["cases"]:
+        yield case["name"], lambda case=case: genuine(case)  # type: ignore[misc]
+    for case in document["spoiled"]:
+        run = lambda case=case: refuses(lambda: check_vote(case["evidence"], passkey), case["code"])  # noqa: E731
+        yield case["name"], run  # type: ignore[misc]
+
+
 def load(folder: Path, name: str) -> Any:
     return read_json(folder / name)
 
@@ -266,6 +284,8 @@ def all_checks(folder: Path) -> Iterator[tuple[str, Callable[[], None]]]:
         yield f"tokens.json: {name}", run
     for name, run in claim_checks(load(folder, "claims.json")):
         yield f"claims.json: {name}", run
+    for name, run in vote_checks(load(folder, "votes.json")):
+        yield f"votes.json: {name}", run
     for name, run in export_checks(folder):
         yield f"exports.json: {name}", run
 

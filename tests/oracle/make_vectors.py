@@ -15,6 +15,7 @@ from make_export import export, spoiled_exports
 from make_hashed import commitments, hashes, policies, proposals, statements
 from make_openings import openings
 from make_tokens import tokens
+from make_votes import votes
 from strict_json import Json
 
 VECTORS = Path(__file__).resolve().parent.parent / "vectors"
@@ -35,6 +36,7 @@ def main() -> None:
         "hashes.json": hashes(),
         "tokens.json": tokens(),
         "claims.json": claims(),
+        "votes.json": votes(),
         "exports.json": spoiled_exports(),
         "export/chain.json": chain,
         "export/jwks.json": jwks,

@@ -175,7 +175,7 @@ def _count(value: Json) -> bool:
 
 
 def _method(value: Json) -> bool:
-    return value in ("password", "oidc", "passkey")
+    return value in ("password", "oidc", "passkey_session", "passkey")
 
 
 def _flag(value: Json) -> bool:

@@ -12,7 +12,7 @@ use countersign::domain::chain::hash::Digest;
 use countersign::domain::id::PrincipalId;
 use countersign::domain::json::size::StateLimits;
 use countersign::domain::policy::PolicySource;
-use countersign::domain::review::{Ballot, BrowserCheck, Ticked, Verdict};
+use countersign::domain::review::{Ballot, BrowserCheck, Proof, Ticked, Verdict};
 use countersign::domain::time::Timestamp;
 use countersign::domain::tries::Bounds;
 use countersign::keyring::Keyring;
@@ -307,6 +307,7 @@ pub fn ballot(held: &Value, verdict: Verdict) -> Ballot {
         nonce: countersign::random::uuid_v4().to_string(),
         comment: None,
         browser_check: BrowserCheck::NotRecomputed,
+        proof: Proof::default(),
         outcome_unknown_accepted: Ticked::No,
     }
 }

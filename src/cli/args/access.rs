@@ -17,6 +17,8 @@ pub enum User {
     Disable(UserName),
     /// Let a disabled person sign in again.
     Enable(UserName),
+    /// Take all passkeys of a person away who has lost them: they begin again with their password.
+    RemovePasskeys(UserName),
 }
 
 /// `user add …`

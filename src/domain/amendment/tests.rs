@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::domain::account::{PersonRole, SignIn};
-use crate::domain::review::{BrowserCheck, Ineligible, Ticked, Verdict};
+use crate::domain::review::{BrowserCheck, Ineligible, Proof, Ticked, Verdict};
 
 fn at(seconds: i64) -> Timestamp {
     Timestamp::from_millis(seconds * 1000)
@@ -23,7 +23,7 @@ fn amendment(need: u32) -> Amendment {
     let terms = Terms {
         proposer: "token-1".try_into().unwrap(),
         excluded: BTreeSet::from(["carol".to_owned()]),
-        stage: Stage { groups, need, comment_required: false },
+        stage: Stage { groups, need, comment_required: false, passkey: Default::default() },
         opened_at: at(1),
         expires_at: at(100),
     };
@@ -51,6 +51,7 @@ fn ballot(of: &Amendment, verdict: Verdict, nonce: &str) -> Ballot {
         nonce: nonce.to_owned(),
         comment: None,
         browser_check: BrowserCheck::NotRecomputed,
+        proof: Proof::default(),
         outcome_unknown_accepted: Ticked::No,
     }
 }

@@ -32,6 +32,10 @@ pub enum Tag {
     Event,
     /// A policy that waits for people.
     Amendment,
+    /// What a passkey signs of a vote: the challenge.
+    Vote,
+    /// A vote's statement with the assertion over it.
+    Evidence,
 }
 
 impl Tag {
@@ -49,6 +53,8 @@ impl Tag {
             Self::Proposal => "countersign.proposal.v1",
             Self::Event => "countersign.event.v1",
             Self::Amendment => "countersign.amendment.v1",
+            Self::Vote => "countersign.vote.v1",
+            Self::Evidence => "countersign.evidence.v1",
         }
     }
 }

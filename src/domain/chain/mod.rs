@@ -7,5 +7,6 @@ pub mod jws;
 pub mod offline;
 pub mod opening;
 pub mod receipt;
+pub mod signed_vote;
 pub mod statement;
 pub mod verify;

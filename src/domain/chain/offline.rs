@@ -1,6 +1,10 @@
 //! Checking a receipt with nothing but published keys and files: what an auditor, or a writer who trusts no
 //! gateway, does. Every check is named, in order, so that a refusal says where it comes from.
 
+mod approvals;
+
+pub use approvals::Pinned;
+
 use std::fmt;
 
 use super::entry::{Entry, Gate};
@@ -8,6 +12,7 @@ use super::hash::Digest;
 use super::jws::{self, Typ, Unverified};
 use super::opening::Opening;
 use super::receipt::Receipt;
+use super::signed_vote;
 use super::statement::{Kind, Statement};
 use super::verify::{DenialCode, Link, check_binding, check_link, check_times, read_receipt};
 use crate::domain::keys::{KeyState, KeyUse, PublicKeys};
@@ -26,6 +31,10 @@ pub struct Evidence<'a> {
     pub statement: Option<&'a Statement>,
     /// The two trees, opened in places.
     pub opening: Option<&'a Opening>,
+    /// What passkeys signed of its approvals.
+    pub votes: &'a [signed_vote::Evidence],
+    /// The passkeys that are believed.
+    pub passkeys: Option<&'a [Pinned]>,
 }
 
 /// How a check came out.
@@ -102,6 +111,8 @@ checks! {
     Binding = "binding": "it approves exactly this transition, on this parent, to this state",
     /// The opening.
     Opening = "opening": "the opening gives the statement's two roots, each leaf salted as it should be",
+    /// The people's own signatures.
+    Approvals = "approvals": "each approval by passkey is signed by a pinned one of its reviewer's",
 }
 
 /// One check and how it came out.
@@ -255,6 +266,7 @@ impl Seen {
             },
             CheckName::Link => link(evidence, &receipt.iss),
             CheckName::Opening => opening(evidence, receipt.to),
+            CheckName::Approvals => approvals::approvals(receipt, evidence.votes, evidence.passkeys),
             other => self.belongs(other, receipt, evidence.statement),
         }
     }

@@ -23,12 +23,14 @@ pub struct Approval {
 
 /// How a person proved to be there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 pub enum Method {
     /// By a session that was opened with a password.
     Password,
     /// By a session that an OpenID provider vouched for.
     Oidc,
+    /// By a session that was opened with a passkey, which did not sign the decision itself.
+    PasskeySession,
     /// By a passkey that signed the decision.
     Passkey,
 }

@@ -60,6 +60,8 @@ pub(super) const TTL: RangeInclusive<Duration> = secs(1)..=secs(90 * 24 * 3600);
 pub(super) const RECEIPT_TTL: RangeInclusive<Duration> = secs(1)..=secs(24 * 3600);
 /// While a lease lives nobody can commit or vote.
 pub(super) const WRITE_LEASE: RangeInclusive<Duration> = secs(1)..=secs(3600);
+/// A passkey that was used to sign in: seconds are too few to read a change, and a day is a session's length.
+pub(super) const PASSKEY_WITHIN: RangeInclusive<Duration> = secs(30)..=secs(24 * 3600);
 
 /// A working day and a night: a hold opened at the end of one day is seen in the next.
 pub(super) const TTL_DEFAULT: Duration = secs(24 * 3600);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::bounds;
 use super::detect::Detectors;
 use super::error::{PolicyCode, PolicyError};
-use super::model::{Amending, Approval, Comment, Covers, NodePolicy, Policy, Stage};
+use super::model::{Amending, Approval, Comment, Covers, NodePolicy, PasskeyRule, Policy, Stage};
 use super::patterns::Patterns;
 use super::source::PolicySource;
 use super::toml_reader::{Item, Section, parse};
@@ -38,9 +38,9 @@ const NODE_KEYS: &[&str] = &["reads", "writes", "deny", "schema", "writer", "rol
 const APPROVAL_KEYS: &[&str] =
     &["covers", "ttl", "receipt_ttl", "write_lease", "attempts", "denials", "stages", "policy"];
 const APPROVAL_KEYS_YET: &[&str] = &["remind_after", "escalate_after", "escalate_to"];
-const STAGE_KEYS: &[&str] = &["groups", "need", "comment"];
-const STAGE_KEYS_YET: &[&str] = &["passkey"];
+const STAGE_KEYS: &[&str] = &["groups", "need", "comment", "passkey", "passkey_within"];
 const AMENDING_KEYS: &[&str] = &["groups", "need", "comment", "ttl"];
+const AMENDING_KEYS_YET: &[&str] = &["passkey", "passkey_within"];
 const REDACTION_KEYS: &[&str] = &["hide", "detect", "patterns", "reveal_to"];
 
 impl Policy {
@@ -263,14 +263,14 @@ fn read_covers(section: &Section<'_>) -> Result<Option<Covers>, PolicyError> {
 fn read_stages(section: &Section<'_>) -> Result<Vec<Stage>, PolicyError> {
     let Some(list) = section.get("stages") else { return Ok(Vec::new()) };
     let read = |section: Section<'_>| {
-        section.expect_keys(STAGE_KEYS, STAGE_KEYS_YET)?;
+        section.expect_keys(STAGE_KEYS, &[])?;
         read_stage(&section)
     };
     list.items(bounds::STAGES_MAX)?.iter().map(|item| read(item.section()?)).collect()
 }
 
 fn read_amending(section: &Section<'_>) -> Result<Amending, PolicyError> {
-    section.expect_keys(AMENDING_KEYS, STAGE_KEYS_YET)?;
+    section.expect_keys(AMENDING_KEYS, AMENDING_KEYS_YET)?;
     let ttl = section.get("ttl").map_or(Ok(bounds::TTL_DEFAULT), |item| item.duration(bounds::TTL))?;
     Ok(Amending { stage: read_stage(section)?, ttl })
 }
@@ -282,7 +282,7 @@ fn read_stage(section: &Section<'_>) -> Result<Stage, PolicyError> {
         return Err(list.error(PolicyCode::BadValue, "a stage needs at least one group, or nobody could vote"));
     }
     let need = section.get("need").map_or(Ok(1), |item| item.count(bounds::NEED))?;
-    Ok(Stage { groups, need, comment: read_comment(section)? })
+    Ok(Stage { groups, need, comment: read_comment(section)?, passkey: read_passkey(section)? })
 }
 
 fn read_groups(list: &Item<'_>) -> Result<BTreeSet<GroupName>, PolicyError> {
@@ -295,6 +295,21 @@ fn read_groups(list: &Item<'_>) -> Result<BTreeSet<GroupName>, PolicyError> {
         }
     }
     Ok(groups)
+}
+
+/// A signature over the vote is always made a moment ago, so that one key says all.
+fn read_passkey(section: &Section<'_>) -> Result<PasskeyRule, PolicyError> {
+    let signs = flag(section, "passkey")?;
+    match (signs, section.get("passkey_within")) {
+        (true, Some(item)) => {
+            let message = "`passkey = true` asks for a signature over each vote, which is newer than any time that \
+                           `passkey_within` could name: take one of them out";
+            Err(item.error(PolicyCode::BadValue, message))
+        }
+        (true, None) => Ok(PasskeyRule::Signs),
+        (false, Some(item)) => Ok(PasskeyRule::Within(item.duration(bounds::PASSKEY_WITHIN)?)),
+        (false, None) => Ok(PasskeyRule::Optional),
+    }
 }
 
 fn read_comment(section: &Section<'_>) -> Result<Comment, PolicyError> {

@@ -87,6 +87,18 @@ pub struct Stage {
     pub(super) groups: BTreeSet<GroupName>,
     pub(super) need: u32,
     pub(super) comment: Comment,
+    pub(super) passkey: PasskeyRule,
+}
+
+/// What a stage asks of a voter's passkey.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PasskeyRule {
+    /// Nothing.
+    Optional,
+    /// That it was used at most so long ago.
+    Within(Duration),
+    /// That it signs the vote.
+    Signs,
 }
 
 /// Whether a vote needs words.
@@ -267,5 +279,10 @@ impl Stage {
     /// Whether a vote needs words.
     pub fn comment(&self) -> Comment {
         self.comment
+    }
+
+    /// What is asked of a voter's passkey.
+    pub fn passkey(&self) -> PasskeyRule {
+        self.passkey
     }
 }

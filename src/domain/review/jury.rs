@@ -109,6 +109,7 @@ impl Jury<'_> {
             nonce: ballot.nonce,
             comment: ballot.comment,
             browser_check: ballot.browser_check,
+            proof: ballot.proof,
             at: now,
             withdrawn: None,
         })
@@ -144,8 +145,8 @@ impl Jury<'_> {
             reviewer: vote.reviewer.clone(),
             stage: vote.stage,
             at: vote.at,
-            method: method_of(vote, people),
-            evidence: None,
+            method: vote.proof.method().unwrap_or_else(|| method_of(vote, people)),
+            evidence: vote.proof.evidence(),
         };
         Count::Approved(self.approving(people).map(approval).collect())
     }

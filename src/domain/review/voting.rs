@@ -1,10 +1,11 @@
 //! Voting: what a person asks to have counted, why it may not be, and what a counted vote leads to.
 
 use super::jury::Count;
-use super::{BrowserCheck, Hold, HoldState, Verdict, Vote};
+use super::{BrowserCheck, Hold, HoldState, Proof, Verdict, Vote};
 use crate::domain::account::Account;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::receipt::{Approval, Refusal};
+use crate::domain::passkey;
 use crate::domain::time::Timestamp;
 
 /// What a person asks to have counted.
@@ -22,6 +23,8 @@ pub struct Ballot {
     pub comment: Option<String>,
     /// What their browser recomputed.
     pub browser_check: BrowserCheck,
+    /// What they show for being there. Whoever counts the vote makes sure of it first.
+    pub proof: Proof,
     /// Whether they ticked that a write's outcome is unknown.
     pub outcome_unknown_accepted: Ticked,
 }
@@ -130,6 +133,18 @@ pub enum VoteRefused {
     /// Another policy judges the flow by now, and it did not keep the review as it was.
     #[error("the flow's policy has changed, and the review with it; look again")]
     PolicyChanged,
+    /// The stage asks for a vote that a passkey signs.
+    #[error("this stage asks for a vote that is signed by a passkey")]
+    PasskeyRequired,
+    /// The stage asks for a passkey that was used a moment ago.
+    #[error("this stage asks for a passkey that was used more recently")]
+    PasskeyStale,
+    /// The signature took too long, or says that it may be used for too long.
+    #[error("the signature was not made in time; open the review again")]
+    SignatureExpired,
+    /// The passkey's signature does not count.
+    #[error("{0}")]
+    Passkey(#[from] passkey::Refused),
     /// A write's outcome is unknown and the box was not ticked.
     #[error("an earlier write's outcome is unknown; approving needs the box ticked")]
     OutcomeUnknown,

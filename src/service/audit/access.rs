@@ -18,24 +18,24 @@ use crate::store::row::Table;
 
 /// How many changes a row had, and what made it.
 #[derive(Default)]
-struct Life<'a> {
-    made: Option<&'a Event>,
+pub(super) struct Life<'a> {
+    pub(super) made: Option<&'a Event>,
     changes: i64,
 }
 
-type Lives<'a> = BTreeMap<&'a str, Life<'a>>;
+pub(super) type Lives<'a> = BTreeMap<&'a str, Life<'a>>;
 
-fn text<'a>(event: &'a Event, name: &str) -> Option<&'a str> {
+pub(super) fn text<'a>(event: &'a Event, name: &str) -> Option<&'a str> {
     event.data.get(name).and_then(Value::as_str)
 }
 
-fn made<'a>(lives: &mut Lives<'a>, id: Option<&'a str>, event: &'a Event) {
+pub(super) fn made<'a>(lives: &mut Lives<'a>, id: Option<&'a str>, event: &'a Event) {
     if let Some(id) = id {
         lives.entry(id).or_default().made = Some(event);
     }
 }
 
-fn changed<'a>(lives: &mut Lives<'a>, id: Option<&'a str>) {
+pub(super) fn changed<'a>(lives: &mut Lives<'a>, id: Option<&'a str>) {
     if let Some(id) = id {
         lives.entry(id).or_default().changes += 1;
     }
@@ -180,7 +180,10 @@ impl Audit<'_> {
             let session = &stored.record;
             let life = lives.get(id.as_str());
             let whose = life.and_then(|it| it.made).and_then(|it| text(it, "account"));
-            self.expect(whose == Some(session.account.as_str()), Table::Sessions, id, "nobody signed in by it");
+            let by = life.and_then(|it| it.made).and_then(|it| text(it, "passkey"));
+            let same_key = by == session.passkey.as_ref().map(|it| it.id.as_str());
+            let same = whose == Some(session.account.as_str()) && same_key;
+            self.expect(same, Table::Sessions, id, "nobody signed in by it");
             self.expect_revision(Table::Sessions, id, stored.revision, life);
             let ended = life.is_some_and(|it| it.changes > 0);
             self.expect(session.ended == ended, Table::Sessions, id, "events and row disagree on whether it ended");
@@ -273,7 +276,7 @@ impl Audit<'_> {
         self.expect(dense, Table::Gateway, GATEWAY_ID, "its revision is not the one that its events lead to");
     }
 
-    fn expect_revision(&mut self, table: Table, id: &str, revision: i64, life: Option<&Life<'_>>) {
+    pub(super) fn expect_revision(&mut self, table: Table, id: &str, revision: i64, life: Option<&Life<'_>>) {
         let expected = 1 + life.map_or(0, |it| it.changes);
         self.expect(
             revision == expected,
@@ -284,7 +287,7 @@ impl Audit<'_> {
     }
 
     /// What an event made is there.
-    fn expect_all(&mut self, table: Table, lives: &Lives<'_>, kept: &BTreeSet<&str>) {
+    pub(super) fn expect_all(&mut self, table: Table, lives: &Lives<'_>, kept: &BTreeSet<&str>) {
         for id in lives.keys().filter(|it| !kept.contains(**it)) {
             self.note(table, id, "an event made it, and its row is gone");
         }

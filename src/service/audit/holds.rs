@@ -6,7 +6,7 @@ use super::Audit;
 use super::load::Belongings;
 use super::story::{HoldStory, Story, said};
 use crate::domain::chain::jws::{self, Typ};
-use crate::domain::chain::receipt::{Denial, Receipt};
+use crate::domain::chain::receipt::{Denial, Method, Receipt};
 use crate::domain::chain::statement::Statement;
 use crate::domain::event::EventType;
 use crate::domain::flow::ReceiptRow;
@@ -76,6 +76,7 @@ impl Audit<'_> {
         let same = words.eq(told.comments.iter().map(|it| (it.data.clone(), it.at)));
         self.expect(same, Table::Holds, &hold.id, "what people said is not what events tell");
         self.check_quorum(hold);
+        self.check_proofs(hold);
         if let HoldState::Denied { denial, .. } = &hold.state {
             let claims = self.believed::<Denial>(denial, Typ::Denial);
             let same = claims
@@ -154,6 +155,8 @@ impl Audit<'_> {
                     vote.reviewer == approval.reviewer
                         && vote.stage == approval.stage
                         && vote.at == approval.at
+                        && by_passkey(approval.method) == vote.proof.method()
+                        && vote.proof.evidence() == approval.evidence
                         && vote.verdict == Verdict::Approve
                 })
             });
@@ -206,6 +209,11 @@ impl Audit<'_> {
             self.note(Table::Rejections, id, "an event tells it, and its row is gone");
         }
     }
+}
+
+/// How a passkey had a part in an approval, if one had.
+fn by_passkey(method: Method) -> Option<Method> {
+    Some(method).filter(|it| matches!(it, Method::Passkey | Method::PasskeySession))
 }
 
 /// Whether what is kept of a request is the request that was turned away.

@@ -8,6 +8,7 @@ use crate::domain::amendment::Amendment;
 use crate::domain::event::Event;
 use crate::domain::flow::{Flow, Gateway, PolicyRow, ReceiptRow};
 use crate::domain::keys::RowKey;
+use crate::domain::passkey::Passkey;
 use crate::domain::review::Hold;
 use crate::domain::thread::Thread;
 use crate::domain::transition::{ChainRow, Rejection, StateRow, Transition};
@@ -41,6 +42,7 @@ pub(super) struct Everything {
     pub(super) links: Kept<OneTimeLink>,
     pub(super) tries: Kept<Tries>,
     pub(super) sightings: Kept<Sighting>,
+    pub(super) passkeys: Kept<Passkey>,
     pub(super) events: Kept<Event>,
     pub(super) outbox: Kept<Pending>,
     pub(super) log: Kept<LogRow>,
@@ -87,6 +89,7 @@ impl Everything {
             links: loader.table().await?,
             tries: loader.table().await?,
             sightings: loader.table().await?,
+            passkeys: loader.table().await?,
             events: loader.table().await?,
             outbox: loader.table().await?,
             log: loader.table().await?,

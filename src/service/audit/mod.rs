@@ -14,6 +14,7 @@ mod halts;
 mod holds;
 mod labels;
 mod load;
+mod passkeys;
 mod story;
 mod votes;
 mod writes;
@@ -92,6 +93,7 @@ async fn look(
     audit.check_policies();
     audit.check_events();
     audit.check_access();
+    audit.check_passkeys();
     let mut belongings = all.by_thread();
     for thread in all.threads.values().map(|it| &it.record) {
         let own = belongings.remove(thread.id.as_str()).unwrap_or_default();

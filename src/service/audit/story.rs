@@ -118,6 +118,9 @@ impl<'a> Story<'a> {
             | EventType::SetupLinkUsed
             | EventType::ProviderAsked
             | EventType::SignedIn
+            | EventType::PasskeyAdded
+            | EventType::PasskeyRemoved
+            | EventType::PasskeyRefused
             | EventType::SignInFailed
             | EventType::SignInSlowed
             | EventType::Unlocked

@@ -5,6 +5,7 @@ pub mod amendments;
 pub mod body;
 pub mod judgements;
 pub mod open;
+pub mod passkeys;
 pub mod problem;
 pub mod rejections;
 pub mod replays;
@@ -53,6 +54,8 @@ use crate::web::auth::Machine;
         judgements::judge,
         replays::replay,
         rejections::list,
+        passkeys::list,
+        passkeys::evidence,
         open::events,
     )
 )]
@@ -80,6 +83,8 @@ pub fn routes(config: &mut ServiceConfig) {
         .route("/v1/receipts/{jti}/revocation", post().to(admin::revoke))
         .route("/v1/halts/{scope}", put().to(admin::halt))
         .route("/v1/rejections", get().to(rejections::list))
+        .route("/v1/passkeys", get().to(passkeys::list))
+        .route("/v1/receipts/{jti}/evidence", get().to(passkeys::evidence))
         .route("/v1/events", get().to(open::events))
         .route("/v1/flows/{flow}/policies", post().to(admin::activate))
         .route("/v1/flows/{flow}/amendments", get().to(amendments::list))

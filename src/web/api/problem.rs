@@ -182,6 +182,7 @@ fn shape_of(error: &Error) -> Shape {
         Error::WrongState(_) => shape(StatusCode::CONFLICT, "wrong_state", "Not in this state"),
         Error::Denied(code) => shape(StatusCode::FORBIDDEN, code.as_str(), "The write is denied"),
         Error::Vote(refused) => shape(StatusCode::CONFLICT, vote_code(refused), "The vote is not counted"),
+        Error::Passkey(_) => shape(StatusCode::CONFLICT, "passkey_refused", "The passkey does not count"),
         Error::Misdirected => shape(StatusCode::MISDIRECTED_REQUEST, "misdirected", "Not through the proxy"),
         Error::NotLetIn(reason) => shape(not_let_in_status(*reason), reason.as_str(), "Not let in"),
         Error::TooMany => shape(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", "Too many requests"),
@@ -224,6 +225,10 @@ pub fn vote_code(refused: &VoteRefused) -> &'static str {
         VoteRefused::PolicyChanged => "policy_changed",
         VoteRefused::NothingToWithdraw => "nothing_to_withdraw",
         VoteRefused::WithdrawnTooOften => "withdrawn_too_often",
+        VoteRefused::PasskeyRequired => "passkey_required",
+        VoteRefused::PasskeyStale => "passkey_stale",
+        VoteRefused::SignatureExpired => "signature_expired",
+        VoteRefused::Passkey(_) => "passkey_refused",
     }
 }
 

@@ -23,7 +23,7 @@ use super::visitor::Visitor;
 use crate::domain::amendment::{Amendment, AmendmentState};
 use crate::domain::id::AmendmentId;
 use crate::domain::policy::PolicySource;
-use crate::domain::review::{Ballot, BrowserCheck, Ticked, Verdict, VoteRefused};
+use crate::domain::review::{Ballot, BrowserCheck, Proof, Ticked, Verdict, VoteRefused};
 use crate::service::error::{Error, Result};
 use crate::web::app::App;
 
@@ -123,6 +123,7 @@ async fn decide(app: &App, visitor: &Visitor, amendment: &Amendment, form: &Deci
         nonce: nonce.as_str().to_owned(),
         comment: Some(comment).filter(|it| !it.trim().is_empty()),
         browser_check: BrowserCheck::NotRecomputed,
+        proof: Proof::default(),
         outcome_unknown_accepted: Ticked::No,
     };
     app.service.vote_on_amendment(&visitor.account().id, &amendment.id, &ballot).await.map(drop)

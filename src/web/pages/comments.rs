@@ -45,7 +45,7 @@ pub async fn submit(
     let words = form.comment.replace("\r\n", "\n");
     let why = match say(&app, &visitor, &facts, (&form, &words)).await {
         Ok(()) => return Ok(see_other(&format!("/reviews/{}#timeline", facts.hold.id))),
-        Err(Error::Vote(refused)) => vote_words(&refused).to_owned(),
+        Err(Error::Vote(refused)) => vote_words(&refused),
         Err(Error::Invalid { pointer, detail }) if pointer == "/comment" => format!("Please {detail}."),
         Err(Error::WrongState(why)) => format!("It cannot be added: {why}."),
         Err(error) => return Err(failed(error)),

@@ -3,23 +3,29 @@
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
 
 use super::failure::Failure;
 use super::nonce::{Binding, Nonce};
 use super::parts::{headline, html, moment, see_other, span};
+use super::passkeys::{ids, parsed};
 use super::review::{self, Again};
-use super::view::confirm::ConfirmPage;
+use super::view::confirm::{ConfirmPage, SignForm, Signing};
+use super::view::passkeys::Asking;
 use super::view::review::Verdict as Button;
 use super::view::shell::Hash;
 use super::view::text::{Line, Prose};
 use super::visitor::Visitor;
 use crate::domain::account::Account;
 use crate::domain::chain::hash::Digest;
-use crate::domain::review::{Ballot, Bench, BrowserCheck, Tally, Ticked, Verdict, VoteRefused};
+use crate::domain::review::{Ballot, Bench, BrowserCheck, Proof, Tally, Ticked, Verdict, VoteRefused};
 use crate::domain::thread::Status;
+use crate::domain::time::Timestamp;
 use crate::service::error::{Error, Result};
 use crate::service::inbox::Waiting;
+use crate::service::passkeys::Signature;
 use crate::service::review_page::ReviewFacts;
 use crate::service::votes::Voted;
 use crate::web::app::App;
@@ -37,6 +43,8 @@ pub struct DecisionFields {
     browser_check: String,
     outcome_unknown: String,
     confirmed: String,
+    sign_until: String,
+    assertion: String,
 }
 
 /// `POST /reviews/{review}/decision`.
@@ -53,7 +61,7 @@ pub async fn submit(
     let asked = Asked { app: &app, visitor: &visitor, facts: &facts, form: &form };
     let answer = match asked.ballot() {
         Ok(ballot) if form.confirmed == "yes" => asked.count(&ballot).await,
-        Ok(ballot) => asked.confirm(&ballot),
+        Ok(ballot) => asked.confirm(&ballot).await,
         Err(error) => Err(error),
     };
     match answer {
@@ -102,6 +110,7 @@ impl Asked<'_> {
                 "mismatch" => BrowserCheck::Mismatch,
                 _ => BrowserCheck::NotRecomputed,
             },
+            proof: Proof::of_session(&self.visitor.0.signed_in.session.record),
             outcome_unknown_accepted: if form.outcome_unknown == "yes" { Ticked::Yes } else { Ticked::No },
         })
     }
@@ -114,14 +123,43 @@ impl Asked<'_> {
     /// Counts the vote; a reload of the page that follows sends nothing again.
     async fn count(&self, ballot: &Ballot) -> Result<HttpResponse> {
         let review = &self.facts.hold.id;
-        let voted = self.app.service.vote(&self.visitor.account().id, review, ballot).await?;
+        let (service, signature) = (&self.app.service, self.signature()?);
+        let voted = service.vote_signed(&self.visitor.account().id, review, ballot, signature.as_ref()).await?;
         match voted {
             Voted::Waiting | Voted::Approved | Voted::Denied => Ok(see_other(&format!("/reviews/{review}"))),
         }
     }
 
+    /// The passkey's signature, if the form brings one.
+    fn signature(&self) -> Result<Option<Signature>> {
+        if self.form.assertion.is_empty() {
+            return Ok(None);
+        }
+        let expires_at = Timestamp::parse(&self.form.sign_until).ok_or(VoteRefused::SignatureExpired)?;
+        Ok(Some(Signature { expires_at, assertion: parsed(&self.form.assertion)? }))
+    }
+
+    /// What a passkey may or must sign before the vote counts.
+    async fn signing(&self, ballot: &Ballot) -> Result<Signing> {
+        let (service, hold, voter) = (&self.app.service, &self.facts.hold, &self.visitor.account().id);
+        let must = hold.passkey_need(ballot.stage).met_by(&ballot.proof, self.facts.now).is_err();
+        let own = service.passkeys_of(voter).await?;
+        let party = service.relying_party().filter(|_| !own.is_empty());
+        Ok(match (party, must) {
+            (None, false) => Signing::NotAsked,
+            (None, true) => Signing::Impossible,
+            (Some(party), must) => {
+                let (statement, until) = service.vote_challenge(hold, voter, ballot)?;
+                let challenge = URL_SAFE_NO_PAD.encode(statement.challenge().bytes());
+                let asking = Asking { rp_id: party.id().to_owned(), challenge, allow: ids(&own) };
+                let form = SignForm { asking, until: until.to_string() };
+                if must { Signing::Must(form) } else { Signing::May(form) }
+            }
+        })
+    }
+
     /// The second look. A ballot that would not count is refused here already, by the same rules.
-    fn confirm(&self, ballot: &Ballot) -> Result<HttpResponse> {
+    async fn confirm(&self, ballot: &Ballot) -> Result<HttpResponse> {
         let (facts, hold) = (self.facts, &self.facts.hold);
         if facts.status == Status::Writing {
             return Err(Error::WriteInProgress);
@@ -151,6 +189,7 @@ impl Asked<'_> {
             comment: Prose::new(ballot.comment.clone().unwrap_or_default()),
             browser_check: self.form.browser_check.clone(),
             doubt: review::doubt(facts),
+            signing: self.signing(ballot).await?,
         };
         Ok(html(StatusCode::OK, page.render()))
     }
@@ -188,7 +227,8 @@ const NOT_COUNTED: &str = "Your vote was not counted.";
 /// What a voter is told whose vote does not count; `None` for what is not about the vote.
 fn words(error: &Error) -> Option<String> {
     let why = match error {
-        Error::Vote(refused) => vote_words(refused).to_owned(),
+        Error::Vote(refused) => vote_words(refused),
+        Error::Passkey(refused) => format!("The passkey’s signature does not count: {refused}."),
         Error::WriteInProgress => {
             "A writer was let through a moment ago; wait half a minute until it is done.".to_owned()
         }
@@ -222,8 +262,16 @@ fn words(error: &Error) -> Option<String> {
 }
 
 /// Why a vote is not counted, to its voter.
-pub fn vote_words(refused: &VoteRefused) -> &'static str {
-    match refused {
+pub fn vote_words(refused: &VoteRefused) -> String {
+    let words = match refused {
+        VoteRefused::Passkey(why) => return format!("The passkey’s signature does not count: {why}."),
+        VoteRefused::PasskeyRequired => {
+            "A passkey has to sign this decision. Press the button that says so, with JavaScript on."
+        }
+        VoteRefused::PasskeyStale => {
+            "It is too long ago that you used a passkey. Sign the decision with it, or sign in with it again."
+        }
+        VoteRefused::SignatureExpired => "The signature came too late. Decide again, and sign within five minutes.",
         VoteRefused::Ended => "This review was decided meanwhile.",
         VoteRefused::Expired => "The deadline has passed.",
         VoteRefused::Digest => "The page you decided on shows another change than the one that is held. Read this one.",
@@ -243,5 +291,6 @@ pub fn vote_words(refused: &VoteRefused) -> &'static str {
         VoteRefused::NothingToWithdraw => "There is no such vote of yours that counts.",
         VoteRefused::WithdrawnTooOften => "You have taken votes back on this review as often as may be.",
         VoteRefused::OutcomeUnknown => "An earlier write’s outcome is unknown: approving needs the box ticked.",
-    }
+    };
+    words.to_owned()
 }

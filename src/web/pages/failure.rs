@@ -143,6 +143,7 @@ fn words_of(error: &Error) -> Words {
         | Error::Expired
         | Error::Misdirected
         | Error::Vote(_)
+        | Error::Passkey(_)
         | Error::Denied(_) => words(sentence(error.to_string()), UNTOUCHED, inbox()),
         Error::NotLetIn(reason) => not_let_in(*reason),
         Error::TooMany => words("That was too fast", "Nothing was changed. Wait a minute and try again.", inbox()),

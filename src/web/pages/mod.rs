@@ -20,6 +20,7 @@ pub mod log;
 pub mod nonce;
 pub mod oidc;
 pub mod parts;
+pub mod passkeys;
 pub mod password;
 pub mod people;
 pub mod person;
@@ -187,6 +188,17 @@ fn ways_in(cfg: &mut ServiceConfig) {
     cfg.service(web::resource("/sign-in").route(web::get().to(sign_in::show)).route(web::post().to(sign_in::submit)))
         .service(web::resource("/sign-in/oidc").route(web::get().to(oidc::show)).route(web::post().to(oidc::submit)))
         .service(web::resource(RETURN_PATH).route(web::get().to(oidc::come_back)))
+        .service(web::resource("/sign-in/passkey").route(web::post().to(passkeys::sign_in)))
+        .service(
+            web::resource(passkeys::PASSKEYS_URL)
+                .route(web::get().to(passkeys::show))
+                .route(web::post().to(passkeys::add)),
+        )
+        .service(
+            web::resource("/account/passkeys/removal")
+                .route(web::get().to(passkeys::back))
+                .route(web::post().to(passkeys::remove)),
+        )
         .service(
             web::resource("/sign-in/{secret}")
                 .route(web::get().to(sign_in::show_link))

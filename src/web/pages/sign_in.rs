@@ -11,6 +11,7 @@ use super::failure::Failure;
 use super::local::LocalPath;
 use super::oidc::leading_to;
 use super::parts::{html, see_other};
+use super::view::passkeys::Asking;
 use super::view::shell::Shell;
 use super::view::sign_in::{SignInLinkPage, SignInPage};
 use super::view::text::Line;
@@ -18,6 +19,7 @@ use super::visitor::Visitor;
 use crate::domain::account::LinkPurpose;
 use crate::service::elsewhere::Local;
 use crate::service::error::Error;
+use crate::service::passkeys::Purpose;
 use crate::web::app::App;
 use crate::web::auth::cookie_name;
 
@@ -102,8 +104,28 @@ fn page(
         elsewhere: ways.provider.as_ref().map(|it| Line::new(it.settings.button.as_str())),
         asks_password: ways.local == Local::On,
         problem,
+        passkey: passkey(app, &door),
     };
     door.hold_open(app, html(status, page.render()))
+}
+
+/// The page once more, after something other than the password was refused.
+pub(super) fn page_again(
+    app: &App,
+    request: &HttpRequest,
+    status: StatusCode,
+    next: &LocalPath,
+    problem: &str,
+) -> Result<HttpResponse, Failure> {
+    Ok(page(app, request, status, (next, ""), Some(problem.to_owned())))
+}
+
+/// What a passkey would sign to come in; none where browsers allow none.
+fn passkey(app: &App, door: &Door) -> Option<Asking> {
+    app.service.need_local_accounts().ok()?;
+    let party = app.service.relying_party()?;
+    let challenge = app.service.passkey_challenge(&Purpose::SignIn { door: &door.csrf() }).ok()?;
+    Some(Asking { rp_id: party.id().to_owned(), challenge, allow: String::new() })
 }
 
 /// `GET /sign-in/{secret}`. Opening a link does nothing: whoever previews links would use it up.

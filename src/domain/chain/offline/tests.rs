@@ -80,7 +80,18 @@ impl Case {
 
     fn checks(&self, now: Timestamp) -> Vec<Check> {
         let (entry, statement) = (Some(self.entry.as_str()), Some(&self.statement));
-        check(&Evidence { receipt: &self.receipt, keys: self.keys.trusted(), entry, statement, opening: None }, now)
+        check(
+            &Evidence {
+                receipt: &self.receipt,
+                keys: self.keys.trusted(),
+                entry,
+                statement,
+                opening: None,
+                votes: &[],
+                passkeys: None,
+            },
+            now,
+        )
     }
 }
 
@@ -89,7 +100,7 @@ fn a_genuine_receipt_passes_every_check_that_its_evidence_allows() {
     let checks = Case::genuine().checks(now());
     assert_eq!(conclusion(&checks), Conclusion::Genuine, "{checks:?}");
     let unchecked: Vec<_> = checks.iter().filter(|it| it.outcome != Outcome::Passed).map(|it| it.name).collect();
-    assert_eq!(unchecked, [CheckName::Opening], "and the only one without evidence says so");
+    assert_eq!(unchecked, [CheckName::Opening, CheckName::Approvals], "and the only ones without evidence say so");
 }
 
 #[test]
@@ -145,6 +156,8 @@ fn an_entry_alone_still_binds_a_receipt() {
             entry: Some(&case.entry),
             statement: None,
             opening: None,
+            votes: &[],
+            passkeys: None,
         };
         assert_eq!(refusal(&check(&evidence, now())).map(|it| it.0), Some(name), "{claim}");
     }
@@ -174,12 +187,16 @@ fn an_opening_of_other_trees_is_refused() {
             entry: Some(&entry),
             statement: Some(&statement),
             opening: Some(&opening),
+            votes: &[],
+            passkeys: None,
         };
         check(&evidence, now())
     };
     let genuine = checked(&opening);
-    assert!(genuine.iter().all(|it| it.outcome == Outcome::Passed), "all thirteen: {genuine:?}");
-    assert_eq!((genuine.len(), conclusion(&genuine)), (13, Conclusion::Genuine));
+    let (approvals, others) = genuine.split_last().unwrap();
+    assert!(others.iter().all(|it| it.outcome == Outcome::Passed), "all thirteen: {genuine:?}");
+    assert!(matches!(approvals.outcome, Outcome::NotChecked { .. }), "nobody used a passkey");
+    assert_eq!((genuine.len(), conclusion(&genuine)), (14, Conclusion::Genuine));
     let salt = format!("B{}", "A".repeat(42));
     for (place, other) in [
         ("/to/object/to/value", json!("Eva")),
@@ -244,13 +261,15 @@ fn the_published_receipts_are_genuine() {
     let receipts = vectors["genuine"].as_array().unwrap().iter().filter(|it| it["typ"] == Typ::Receipt.as_str());
     for case in receipts {
         let receipt = case["token"].as_str().unwrap();
-        let evidence = Evidence { receipt, keys: &keys, entry: None, statement: None, opening: None };
+        let evidence =
+            Evidence { receipt, keys: &keys, entry: None, statement: None, opening: None, votes: &[], passkeys: None };
         let checks = check(&evidence, at_the_vectors_time());
         assert_eq!(conclusion(&checks), Conclusion::Genuine, "{}: {checks:?}", case["name"]);
     }
     for case in vectors["could_not_tell"].as_array().unwrap() {
         let receipt = case["token"].as_str().unwrap();
-        let evidence = Evidence { receipt, keys: &keys, entry: None, statement: None, opening: None };
+        let evidence =
+            Evidence { receipt, keys: &keys, entry: None, statement: None, opening: None, votes: &[], passkeys: None };
         assert_eq!(conclusion(&check(&evidence, at_the_vectors_time())), Conclusion::CouldNotTell, "{}", case["name"]);
     }
 }
@@ -269,7 +288,15 @@ fn every_refused_token_of_the_vectors_is_refused_with_its_code() {
             continue;
         };
         if case["accept_as"] == Typ::Receipt.as_str() {
-            let evidence = Evidence { receipt: token, keys: &keys, entry: None, statement: None, opening: None };
+            let evidence = Evidence {
+                receipt: token,
+                keys: &keys,
+                entry: None,
+                statement: None,
+                opening: None,
+                votes: &[],
+                passkeys: None,
+            };
             let refused = refusal(&check(&evidence, at_the_vectors_time()));
             assert_eq!(refused.map(|it| it.1.as_str()), case["code"].as_str(), "{name}");
         } else {
@@ -312,7 +339,8 @@ fn an_opening_is_refused_whose_salts_no_gateway_gives() {
         let shown: Opening = serde_json::from_value(case["opening"].clone()).unwrap();
         let (keys, entry) = (keys(), None);
         let (statement, shown, to) = (Some(&statement), Some(&shown), statement.to);
-        opening(&Evidence { receipt: "", keys: keys.trusted(), entry, statement, opening: shown }, to)
+        let (keys, receipt, votes, passkeys) = (keys.trusted(), "", &[][..], None);
+        opening(&Evidence { receipt, keys, entry, statement, opening: shown, votes, passkeys }, to)
     };
     let broken = |outcome| matches!(outcome, Outcome::Failed { code: DenialCode::ChainBroken, .. });
 

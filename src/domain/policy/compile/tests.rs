@@ -112,7 +112,7 @@ fn the_guide_names_every_key() {
         APPROVAL_KEYS,
         APPROVAL_KEYS_YET,
         STAGE_KEYS,
-        STAGE_KEYS_YET,
+        AMENDING_KEYS_YET,
         REDACTION_KEYS,
         rules::RULE_KEYS,
         transitions::KEYS,
@@ -184,7 +184,7 @@ fn what_is_not_built_yet_is_refused_by_name() {
         ("approval.remind_after", "[approval]\nremind_after = \"4h\""),
         ("approval.escalate_after", "[approval]\nescalate_after = \"4h\""),
         ("approval.escalate_to", "[approval]\nescalate_to = []"),
-        ("approval.stages[0].passkey", "[[approval.stages]]\ngroups = [\"a\"]\npasskey = false"),
+        ("approval.policy.passkey", "[approval.policy]\ngroups = [\"a\"]\npasskey = true"),
     ] {
         let error = error(&format!("flow = \"f\"\n{text}"));
         assert_eq!(error.code, PolicyCode::NotBuilt, "{text}");
@@ -404,4 +404,16 @@ fn hidden_values_are_revealed_to_the_groups_named_and_to_nobody_otherwise() {
     assert_eq!(code("reveal_to = [\"\"]"), PolicyCode::BadValue);
     assert_eq!(code("reveal_to = \"security\""), PolicyCode::WrongType);
     assert_eq!(code("reveal_to = [1]"), PolicyCode::WrongType);
+}
+
+#[test]
+fn a_stage_asks_for_a_signature_or_for_a_passkey_that_was_used_a_moment_ago() {
+    let text = |keys: &str| format!("flow = \"a\"\n[[approval.stages]]\ngroups = [\"g\"]\n{keys}");
+    let stage = |keys: &str| compile(&text(keys)).approval().stages()[0].passkey();
+    assert_eq!(stage(""), PasskeyRule::Optional);
+    assert_eq!(stage("passkey = false"), PasskeyRule::Optional);
+    assert_eq!(stage("passkey = true"), PasskeyRule::Signs);
+    assert_eq!(stage("passkey_within = \"5m\""), PasskeyRule::Within(Duration::from_secs(300)));
+    assert_eq!(error(&text("passkey_within = \"1s\"")).code, PolicyCode::BadValue);
+    assert_eq!(error(&text("passkey = true\npasskey_within = \"5m\"")).code, PolicyCode::BadValue);
 }

@@ -3,9 +3,32 @@
 use askama::Template;
 
 use super::headline::Headline;
+use super::passkeys::Asking;
 use super::review::{Verdict, WriteDoubt};
 use super::shell::{Hash, Moment, Shell};
 use super::text::{Line, Prose};
+
+/// What a passkey may or must sign.
+#[derive(Clone, Debug)]
+pub enum Signing {
+    /// Nothing: none is asked for, and the person has none.
+    NotAsked,
+    /// It may sign; without it the vote counts, too.
+    May(SignForm),
+    /// It must sign.
+    Must(SignForm),
+    /// It would have to sign, and the person has none that counts here.
+    Impossible,
+}
+
+/// What is signed.
+#[derive(Clone, Debug)]
+pub struct SignForm {
+    /// By which, and what.
+    pub asking: Asking,
+    /// Until when the signature counts; part of what is signed.
+    pub until: String,
+}
 
 /// Answers the first submit of a decision; its own submit carries `confirmed=yes`.
 #[derive(Template, Clone, Debug)]
@@ -43,4 +66,26 @@ pub struct ConfirmPage {
     pub browser_check: String,
     /// Whether an earlier write may have happened, which was ticked as known.
     pub doubt: WriteDoubt,
+    /// What a passkey may or must sign.
+    pub signing: Signing,
+}
+
+impl Signing {
+    /// What is signed, if something can be.
+    pub fn form(&self) -> Option<&SignForm> {
+        match self {
+            Self::May(form) | Self::Must(form) => Some(form),
+            Self::NotAsked | Self::Impossible => None,
+        }
+    }
+
+    /// Whether the vote does not count without.
+    pub fn must(&self) -> bool {
+        matches!(self, Self::Must(_))
+    }
+
+    /// Whether the person cannot give what is asked.
+    pub fn impossible(&self) -> bool {
+        matches!(self, Self::Impossible)
+    }
 }

@@ -18,6 +18,7 @@ pub mod inert;
 pub mod log;
 pub mod nav;
 pub mod opening;
+pub mod passkeys;
 pub mod people;
 pub mod policies;
 pub mod receipt;

@@ -61,6 +61,7 @@ pub const SCREENS: &[Screen] = &[
     menu(Group::People, "/tokens", "Tokens", &[]),
     menu(Group::People, "/emergency", "Emergency", &[]),
     menu(Group::You, "/account", "Your account", &[]),
+    menu(Group::You, "/account/passkeys", "Passkeys", &[]),
 ];
 
 const GROUPS: [Group; 5] = [Group::Work, Group::Rules, Group::Record, Group::People, Group::You];

@@ -2,6 +2,7 @@
 
 use askama::Template;
 
+use super::passkeys::Asking;
 use super::shell::Shell;
 use super::text::Line;
 
@@ -23,6 +24,8 @@ pub struct SignInPage {
     pub asks_password: bool,
     /// Why it comes again: "User name and password do not match. Nothing else was tried."
     pub problem: Option<String>,
+    /// What a passkey would sign, where passkeys work. Posts to `/sign-in/passkey`.
+    pub passkey: Option<Asking>,
 }
 
 /// `GET /sign-in/{secret}`: a one-time link's only button. Posts `csrf` and `next` to the same address.

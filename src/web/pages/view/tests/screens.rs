@@ -1,7 +1,7 @@
 //! The other screens' samples.
 
 use super::sample::{Case, line, moment, shell};
-use crate::web::pages::view::confirm::ConfirmPage;
+use crate::web::pages::view::confirm::{ConfirmPage, SignForm, Signing};
 use crate::web::pages::view::edit::{EditPage, Field};
 use crate::web::pages::view::error::{Action, ErrorPage};
 use crate::web::pages::view::headline::{HeadChange, Headline};
@@ -9,6 +9,7 @@ use crate::web::pages::view::inbox::{
     Badge, Choice, DecidedRow, InboxPage, Mark, Scope, SearchForm, Show, Tab, Urgency, Votes, WaitingRow,
 };
 use crate::web::pages::view::opening::Side;
+use crate::web::pages::view::passkeys::{AddForm, Asking, Confirm, PasskeyRow, PasskeysPage, Place};
 use crate::web::pages::view::review::{Deciding, Outcome, ReviewPage, Standing, Verdict, WriteDoubt};
 use crate::web::pages::view::shell::{Hash, Moment, Notice, Shell, Tone};
 use crate::web::pages::view::sign_in::{LeavingPage, RoleChoice, SetUpPage, SignInLinkPage, SignInPage};
@@ -24,6 +25,42 @@ fn ago(words: &str) -> Moment {
     moment("2026-11-03T12:00:00.000Z", "3 Nov 2026, 12:00 UTC", words)
 }
 
+fn asking() -> Asking {
+    Asking { rp_id: "gate.example".to_owned(), challenge: "AAAA".to_owned(), allow: String::new() }
+}
+
+pub fn passkeys() -> PasskeysPage {
+    PasskeysPage {
+        shell: shell(2),
+        csrf: "csrf-0".to_owned(),
+        place: Place::Here(AddForm {
+            name: line(""),
+            rp_id: "gate.example".to_owned(),
+            challenge: "AAAA".to_owned(),
+            user: "0192f0c1".to_owned(),
+            user_name: "dana".to_owned(),
+            confirm: Confirm::Passkey(asking()),
+        }),
+        rows: vec![PasskeyRow {
+            id: "AAAAAAAAAAAAAAAAAAAAAA".to_owned(),
+            name: line("blue key"),
+            added: ago("2 days ago"),
+            used: Some(ago("2 h ago")),
+            kept: "stays on its device",
+            remove: asking(),
+        }],
+    }
+}
+
+pub fn passkeys_nowhere() -> PasskeysPage {
+    PasskeysPage { place: Place::Nowhere("http://127.0.0.1:8480".to_owned()), rows: vec![], ..passkeys() }
+}
+
+pub fn confirm_signed() -> ConfirmPage {
+    let form = SignForm { asking: asking(), until: "2026-11-03T12:05:00.000Z".to_owned() };
+    ConfirmPage { signing: Signing::Must(form), ..confirm() }
+}
+
 pub fn sign_in() -> SignInPage {
     SignInPage {
         shell: Shell::anonymous(),
@@ -33,6 +70,7 @@ pub fn sign_in() -> SignInPage {
         elsewhere: Some(line("Sign in with your organisation")),
         asks_password: true,
         problem: Some("User name and password do not match.".to_owned()),
+        passkey: Some(asking()),
     }
 }
 
@@ -191,6 +229,7 @@ pub fn confirm() -> ConfirmPage {
         comment: Prose::new("Looks right,\nchecked with \"Mira\"."),
         browser_check: "match".to_owned(),
         doubt: WriteDoubt::None,
+        signing: Signing::NotAsked,
     }
 }
 

@@ -1,0 +1,72 @@
+//! What a passkey signs of a vote, and what is kept of it.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::hash::{Digest, Tag};
+use crate::domain::id::{AccountId, ReviewId};
+use crate::domain::json::canonical::canonical;
+use crate::domain::passkey::{Assertion, Passkey, Refused};
+use crate::domain::review::Verdict;
+use crate::domain::time::Timestamp;
+
+/// How long a signature over a vote may be used. It is made after the change was read, so that this is what "a passkey
+/// not older than five minutes" comes to.
+pub const SIGNATURE_TTL: Duration = Duration::from_secs(300);
+
+/// What is signed: this person says this, of exactly this, on this page, until then.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
+pub struct VoteStatement {
+    pub comment: Option<Digest>,
+    pub expires_at: Timestamp,
+    pub iss: String,
+    pub nonce: String,
+    pub review: ReviewId,
+    pub reviewer: AccountId,
+    pub stage: u32,
+    pub transition: Digest,
+    pub verdict: Verdict,
+}
+
+impl VoteStatement {
+    /// What the passkey is asked to sign.
+    pub fn challenge(&self) -> Digest {
+        Digest::of(Tag::Vote, &[canonical_text(self).as_bytes()])
+    }
+}
+
+/// The hash of a comment, as a statement carries it.
+pub fn comment_hash(comment: Option<&str>) -> Option<Digest> {
+    comment.map(|it| Digest::of(Tag::Comment, &[it.as_bytes()]))
+}
+
+/// A statement with the signature over it: what a receipt names by its digest.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
+pub struct Evidence {
+    pub assertion: Assertion,
+    pub statement: VoteStatement,
+}
+
+impl Evidence {
+    /// What an approval names it by.
+    pub fn digest(&self) -> Digest {
+        Digest::of(Tag::Evidence, &[canonical_text(self).as_bytes()])
+    }
+
+    /// The authenticator's counter after it, if this passkey of the reviewer's signed this very statement.
+    pub fn check(&self, passkey: &Passkey) -> Result<u32, Refused> {
+        if passkey.account != self.statement.reviewer {
+            return Err(Refused::NotTheirs);
+        }
+        self.assertion.check(passkey, self.statement.challenge().bytes())
+    }
+}
+
+fn canonical_text(value: &impl Serialize) -> String {
+    canonical(&serde_json::to_value(value).expect("a plain struct with text keys"))
+}

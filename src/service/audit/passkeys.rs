@@ -1,0 +1,99 @@
+//! Passkeys against the events about them, and every signature of a vote once more: what it is over, by whom.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::json;
+
+use super::Audit;
+use super::access::{Lives, changed, made, text};
+use crate::domain::chain::signed_vote::SIGNATURE_TTL;
+use crate::domain::event::EventType;
+use crate::domain::id::PasskeyId;
+use crate::domain::passkey::Passkey;
+use crate::domain::review::{Hold, Proof, Vote};
+use crate::domain::time::Timestamp;
+use crate::service::passkeys::{added_data, evidence_of};
+use crate::store::row::Table;
+
+impl Audit<'_> {
+    pub(super) fn check_passkeys(&mut self) {
+        let (mut lives, mut uses) = (Lives::new(), BTreeMap::<&str, Timestamp>::new());
+        for event in self.all.events.values().map(|it| &it.record) {
+            let (passkey, by) = (text(event, "passkey"), text(event, "confirmed_by"));
+            let used = match event.kind {
+                EventType::PasskeyAdded => {
+                    made(&mut lives, passkey, event);
+                    by
+                }
+                EventType::PasskeyRemoved => {
+                    changed(&mut lives, passkey.filter(|it| by != Some(it)));
+                    by
+                }
+                EventType::SignedIn => passkey,
+                EventType::ReviewVote => passkey.filter(|_| text(event, "method") == Some("passkey")),
+                _ => None,
+            };
+            changed(&mut lives, used);
+            let last = used.map(|it| uses.entry(it).or_insert(event.at));
+            last.into_iter().for_each(|it| *it = event.at.max(*it));
+        }
+        let events = self.all.events.values().map(|it| &it.record);
+        let removed: BTreeSet<_> = events
+            .filter(|it| it.kind == EventType::PasskeyRemoved)
+            .filter_map(|it| Some((text(it, "passkey")?, it.at)))
+            .collect();
+        for (id, stored) in &self.all.passkeys {
+            let passkey = &stored.record;
+            let life = lives.get(id.as_str());
+            let said = life.and_then(|it| it.made);
+            let by = said.and_then(|it| text(it, "confirmed_by")).and_then(|it| PasskeyId::try_from(it).ok());
+            let same = said.is_some_and(|it| it.data == added_data(passkey, by.as_ref()) && it.at == passkey.added_at);
+            self.expect(same, Table::Passkeys, id, "it is not the passkey that an event added");
+            let used = uses.get(id.as_str()).copied() == passkey.used_at;
+            self.expect(used, Table::Passkeys, id, "events and row disagree on when it was used last");
+            self.expect_revision(Table::Passkeys, id, stored.revision, life);
+            let told: Vec<_> = removed.iter().filter(|it| it.0 == id).map(|it| it.1).collect();
+            let kept: Vec<_> = passkey.removed_at.into_iter().collect();
+            self.expect(told == kept, Table::Passkeys, id, "events and row disagree on whether it was removed");
+        }
+        self.expect_all(Table::Passkeys, &lives, &self.all.passkeys.keys().map(String::as_str).collect());
+    }
+
+    /// Every vote showed what its stage asks for, and what was signed is signed.
+    pub(super) fn check_proofs(&mut self, hold: &Hold) {
+        for vote in &hold.votes {
+            let met = hold.passkey_need(vote.stage).met_by(&vote.proof, vote.at).is_ok();
+            self.expect(met, Table::Holds, &hold.id, "a vote lacks the passkey that its stage asks for");
+            let Some(id) = vote.proof.passkey() else { continue };
+            let passkey = self.all.passkeys.get(id.as_str()).map(|it| &it.record);
+            let good = passkey.is_some_and(|it| self.is_proven(hold, vote, it));
+            self.expect(good, Table::Holds, &hold.id, "a vote's passkey did not sign it, or is not the voter's");
+        }
+    }
+
+    fn is_proven(&self, hold: &Hold, vote: &Vote, passkey: &Passkey) -> bool {
+        let theirs = passkey.account == vote.reviewer && passkey.counted_at(vote.at);
+        theirs
+            && match &vote.proof {
+                Proof::Session {} => true,
+                Proof::PasskeySession { at, .. } => *at <= vote.at && self.opened_with(passkey, vote, *at),
+                Proof::Signature { evidence, expires_at, .. } => {
+                    let in_time = vote.at < *expires_at && *expires_at <= vote.at.plus(SIGNATURE_TTL);
+                    // Its counter went on since; that it did so each time was seen when it signed.
+                    let passkey = Passkey { counter: 0, ..passkey.clone() };
+                    let made_again = evidence_of(self.keys.issuer(), &hold.id, vote);
+                    in_time && made_again.is_some_and(|it| it.digest() == *evidence && it.check(&passkey).is_ok())
+                }
+            }
+    }
+
+    /// Whether the voter signed in with it at that moment.
+    fn opened_with(&self, passkey: &Passkey, vote: &Vote, at: Timestamp) -> bool {
+        self.all.events.values().map(|it| &it.record).any(|it| {
+            it.kind == EventType::SignedIn
+                && it.at == at
+                && it.data.get("passkey") == Some(&json!(passkey.id))
+                && it.data.get("account") == Some(&json!(vote.reviewer))
+        })
+    }
+}

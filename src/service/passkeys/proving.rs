@@ -1,0 +1,176 @@
+//! What a voter shows for being there, made sure of before a vote is counted.
+
+use super::{Service, VoteStatement};
+use crate::domain::account::Session;
+use crate::domain::chain::signed_vote::{Evidence, SIGNATURE_TTL, comment_hash};
+use crate::domain::flow::ReceiptRow;
+use crate::domain::id::{AccountId, Jti, PasskeyId, ReviewId};
+use crate::domain::keys::Keys;
+use crate::domain::passkey::{Assertion, Passkey, Refused};
+use crate::domain::review::{Ballot, Hold, Proof, Vote, VoteRefused};
+use crate::domain::time::Timestamp;
+use crate::service::error::{Error, Result};
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+
+/// A passkey's signature over a vote, as a form brings it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Signature {
+    /// Until when it says it may be used.
+    pub expires_at: Timestamp,
+    /// The signature.
+    pub assertion: Assertion,
+}
+
+/// A passkey that something relies on, and its counter after, if it signed.
+#[derive(Clone, Debug)]
+pub(in crate::service) struct PasskeyUse {
+    stored: Stored<Passkey>,
+    counter: Option<u32>,
+}
+
+impl PasskeyUse {
+    pub(super) fn signed(stored: Stored<Passkey>, counter: u32) -> Self {
+        Self { stored, counter: Some(counter) }
+    }
+
+    pub(in crate::service) fn id(&self) -> &PasskeyId {
+        &self.stored.record.id
+    }
+
+    /// As it stands after, at the moment of the event that tells of it.
+    pub(super) fn next(&self, now: Timestamp) -> Passkey {
+        let stored = &self.stored.record;
+        self.counter.map_or_else(|| stored.clone(), |counter| stored.used(counter, now))
+    }
+
+    /// Adds it to a change: one that was removed meanwhile, or has signed something else, lets nothing pass.
+    pub(in crate::service) fn put(&self, draft: &mut Draft<'_>, now: Timestamp) -> Result<()> {
+        match self.counter {
+            None => {
+                draft.rely_on(&self.stored);
+            }
+            Some(_) => draft.replace(&self.stored, &self.next(now))?,
+        }
+        Ok(())
+    }
+}
+
+impl Proof {
+    /// What a session is proof of by itself.
+    pub fn of_session(session: &Session) -> Self {
+        match &session.passkey {
+            Some(used) => Self::PasskeySession { passkey: used.id.clone(), at: session.created_at },
+            None => Self::Session {},
+        }
+    }
+}
+
+/// What a passkey signs of a ballot.
+pub(in crate::service) fn statement(
+    keys: &Keys,
+    (review, voter): (&ReviewId, &AccountId),
+    ballot: &Ballot,
+    expires_at: Timestamp,
+) -> VoteStatement {
+    VoteStatement {
+        comment: comment_hash(ballot.comment.as_deref()),
+        expires_at,
+        iss: keys.issuer().to_owned(),
+        nonce: ballot.nonce.clone(),
+        review: review.clone(),
+        reviewer: voter.clone(),
+        stage: ballot.stage,
+        transition: ballot.transition,
+        verdict: ballot.verdict,
+    }
+}
+
+/// The evidence of a vote that was signed, made again from what is kept.
+pub fn evidence_of(issuer: &str, review: &ReviewId, vote: &Vote) -> Option<Evidence> {
+    let Proof::Signature { expires_at, assertion, .. } = &vote.proof else { return None };
+    let statement = VoteStatement {
+        comment: comment_hash(vote.comment.as_deref()),
+        expires_at: *expires_at,
+        iss: issuer.to_owned(),
+        nonce: vote.nonce.clone(),
+        review: review.clone(),
+        reviewer: vote.reviewer.clone(),
+        stage: vote.stage,
+        transition: vote.transition,
+        verdict: vote.verdict,
+    };
+    Some(Evidence { assertion: assertion.clone(), statement })
+}
+
+impl Service {
+    /// What the voter's passkey is asked to sign of a ballot, until when.
+    pub fn vote_challenge(
+        &self,
+        hold: &Hold,
+        voter: &AccountId,
+        ballot: &Ballot,
+    ) -> Result<(VoteStatement, Timestamp)> {
+        let expires_at = self.now().plus(SIGNATURE_TTL).min(hold.expires_at);
+        Ok((statement(&*self.keys()?, (&hold.id, voter), ballot, expires_at), expires_at))
+    }
+
+    /// What passkeys signed of the approvals that a receipt names.
+    pub async fn evidence_of_receipt(&self, jti: &Jti) -> Result<Vec<Evidence>> {
+        let keys = self.keys()?;
+        let receipt = self.need::<ReceiptRow>(&keys, jti.as_str(), "receipt").await?.record;
+        let hold = self.hold_of(&keys, receipt.transition).await?.ok_or(Error::NotFound("receipt"))?.record;
+        let signed = hold.votes.iter().filter_map(|it| evidence_of(keys.issuer(), &hold.id, it));
+        Ok(signed.filter(|it| receipt.reviewers.contains(&it.statement.reviewer)).collect())
+    }
+
+    /// The ballot with what was made sure of, and the passkey that it relies on.
+    pub(in crate::service) async fn proven(
+        &self,
+        keys: &Keys,
+        (review, voter): (&ReviewId, &AccountId),
+        mut ballot: Ballot,
+        signature: Option<&Signature>,
+    ) -> Result<(Ballot, Option<PasskeyUse>)> {
+        if let Some(signature) = signature {
+            let (evidence, used) = self.signed(keys, (review, voter), &ballot, signature).await?;
+            let Signature { expires_at, assertion } = signature.clone();
+            ballot.proof = Proof::Signature { evidence: evidence.digest(), expires_at, assertion };
+            return Ok((ballot, Some(used)));
+        }
+        let Proof::PasskeySession { passkey, .. } = &ballot.proof else {
+            ballot.proof = Proof::Session {};
+            return Ok((ballot, None));
+        };
+        let stored = self.theirs(keys, passkey, voter).await?;
+        Ok((ballot, Some(PasskeyUse { stored, counter: None })))
+    }
+
+    async fn signed(
+        &self,
+        keys: &Keys,
+        whose: (&ReviewId, &AccountId),
+        ballot: &Ballot,
+        signature: &Signature,
+    ) -> Result<(Evidence, PasskeyUse)> {
+        let now = self.now();
+        if now >= signature.expires_at || signature.expires_at > now.plus(SIGNATURE_TTL) {
+            return Err(VoteRefused::SignatureExpired.into());
+        }
+        let stored = self.theirs(keys, &signature.assertion.passkey, whose.1).await?;
+        let statement = statement(keys, whose, ballot, signature.expires_at);
+        let evidence = Evidence { assertion: signature.assertion.clone(), statement };
+        let counter = evidence.check(&stored.record);
+        let counter = self.told_if_copied(keys, &stored.record, counter).await?;
+        Ok((evidence, PasskeyUse::signed(stored, counter)))
+    }
+
+    /// A passkey that counts, of this person, registered where this gateway is.
+    async fn theirs(&self, keys: &Keys, id: &PasskeyId, voter: &AccountId) -> Result<Stored<Passkey>> {
+        let stored = self.fetch::<Passkey>(keys, id.as_str()).await?;
+        let now = self.now();
+        let stored =
+            stored.filter(|it| it.record.account == *voter && it.record.counted_at(now) && self.is_of_here(&it.record));
+        stored.ok_or_else(|| VoteRefused::from(Refused::NotTheirs).into())
+    }
+}

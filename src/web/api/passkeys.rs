@@ -1,0 +1,38 @@
+//! What an auditor checks approvals by passkey with: enrolments and evidence.
+
+use actix_web::web::{Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use serde_json::json;
+
+use super::body;
+use super::problem::Problem;
+use crate::domain::chain::offline::Pinned;
+use crate::domain::id::Jti;
+use crate::web::app::App;
+use crate::web::auth::Machine;
+
+/// Every passkey that was ever enrolled, with its public key: what an auditor pins.
+#[utoipa::path(get, path = "/v1/passkeys", responses((status = 200, description = "Enrolments, those that count no more with `removed_at`")))]
+pub async fn list(request: HttpRequest, app: Data<App>, _machine: Machine) -> Result<HttpResponse, Problem> {
+    let done = async {
+        let all: Vec<Pinned> = app.service.passkeys().await?.into_iter().map(Pinned::from).collect();
+        Ok(HttpResponse::Ok().json(json!({"passkeys": all})))
+    };
+    done.await.map_err(|error| Problem::of(&request, error))
+}
+
+/// What passkeys signed for a receipt's approvals: statements and assertions, by whose digests the receipt names them.
+#[utoipa::path(get, path = "/v1/receipts/{jti}/evidence", params(("jti" = String, Path)), responses((status = 200, description = "One for each approval that a passkey signed"), (status = 404, body = super::problem::ProblemBody)))]
+pub async fn evidence(
+    request: HttpRequest,
+    app: Data<App>,
+    _machine: Machine,
+    jti: Path<String>,
+) -> Result<HttpResponse, Problem> {
+    let done = async {
+        let jti: Jti = body::name("/jti", &jti)?;
+        let evidence = app.service.evidence_of_receipt(&jti).await?;
+        Ok(HttpResponse::Ok().json(json!({"evidence": evidence})))
+    };
+    done.await.map_err(|error| Problem::of(&request, error))
+}

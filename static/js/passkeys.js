@@ -1,0 +1,100 @@
+// Passkeys: asks the browser for what a form says is to be signed, and puts the answer into the form.
+//
+// What is signed is worked out by the gateway and checked there again. Nothing here decides anything.
+
+const encode = (buffer) => {
+  const text = Array.from(new Uint8Array(buffer), (it) => String.fromCharCode(it)).join("");
+  return btoa(text).replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "");
+};
+const decode = (text) => Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (it) => it.charCodeAt(0));
+const descriptors = (ids) => (ids || "").split(" ").filter(Boolean).map((it) => ({ type: "public-key", id: decode(it) }));
+
+// Asked of the authenticator: who is it? Without that, nothing counts.
+const userVerification = "required";
+
+async function sign(form, challenge) {
+  const { rp, allow } = form.dataset;
+  const publicKey = { challenge: decode(challenge), rpId: rp, allowCredentials: descriptors(allow), userVerification };
+  const { rawId, response } = await navigator.credentials.get({ publicKey });
+  const said = {
+    authenticator_data: encode(response.authenticatorData),
+    client_data: encode(response.clientDataJSON),
+    passkey: encode(rawId),
+    signature: encode(response.signature),
+  };
+  form.elements.assertion.value = JSON.stringify(said);
+  if (form.elements.account) form.elements.account.value = new TextDecoder().decode(response.userHandle || new Uint8Array());
+}
+
+// ES256, which every authenticator has, and RS256 for older ones.
+const KINDS = [-7, -257].map((alg) => ({ type: "public-key", alg }));
+
+async function register(form) {
+  const { rp, challenge, user, userName, allow } = form.dataset;
+  const publicKey = {
+    rp: { id: rp, name: "Countersign" },
+    user: { id: new TextEncoder().encode(user), name: userName, displayName: userName },
+    challenge: decode(challenge),
+    pubKeyCredParams: KINDS,
+    authenticatorSelection: { residentKey: "required", requireResidentKey: true, userVerification },
+    excludeCredentials: descriptors(allow),
+    attestation: "none",
+  };
+  const { response } = await navigator.credentials.create({ publicKey });
+  const said = { attestation: encode(response.attestationObject), client_data: encode(response.clientDataJSON) };
+  form.elements.registration.value = JSON.stringify(said);
+}
+
+// What each form still needs, one touch each: browsers ask for a click before each of them.
+async function step(form, button) {
+  const { passkey, challenge, confirm } = form.dataset;
+  if (passkey !== "add") {
+    await sign(form, challenge);
+    return true;
+  }
+  if (confirm && !form.elements.assertion.value) {
+    await sign(form, confirm);
+    button.textContent = "Now register the new one";
+    return false;
+  }
+  await register(form);
+  return true;
+}
+
+const WHY = {
+  NotAllowedError: "Nothing was signed: it was cancelled, it took too long, or there is no such passkey here.",
+  InvalidStateError: "That device has a passkey of yours already.",
+  SecurityError: "The browser allows no passkeys at this address.",
+};
+
+function setUp(form) {
+  const button = form.querySelector("[data-passkey-go]");
+  const problem = form.querySelector("[data-passkey-problem]");
+  form.querySelector("[data-passkey-without]").hidden = true;
+  const say = (words) => {
+    problem.textContent = words;
+    problem.hidden = !words;
+  };
+  if (!window.PublicKeyCredential) {
+    say("This browser has no passkeys, or allows none at this address.");
+    return;
+  }
+  button.hidden = false;
+  let busy = false;
+  form.addEventListener("submit", async (event) => {
+    if (event.submitter !== button) return;
+    event.preventDefault();
+    if (busy) return;
+    busy = true;
+    say("");
+    try {
+      if (await step(form, button)) form.submit();
+    } catch (error) {
+      say(WHY[error.name] || `The browser said: ${error.name}.`);
+    } finally {
+      busy = false;
+    }
+  });
+}
+
+document.querySelectorAll("form[data-passkey]").forEach(setUp);

@@ -1,0 +1,494 @@
+//! Passkeys: who may register one, what signing in and voting with one takes, and what a crafted request comes to. On
+//! both databases.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use countersign::domain::account::Account;
+use countersign::domain::chain::jws::{self, Typ};
+use countersign::domain::chain::offline::{self, CheckName, Outcome, Pinned};
+use countersign::domain::chain::receipt::{Method, Receipt};
+use countersign::domain::chain::signed_vote::Evidence;
+use countersign::domain::event::EventType;
+use countersign::domain::id::{PrincipalId, ReviewId};
+use countersign::domain::keys::PublicKeys;
+use countersign::domain::passkey::Refused;
+use countersign::domain::review::{Ballot, Proof, Verdict, VoteRefused};
+use countersign::service::access::SignedIn;
+use countersign::service::error::{Error, Result};
+use countersign::service::passkeys::{Confirmation, PasskeySignIn, Purpose, Signature};
+use countersign::service::taking_back::Admission;
+use countersign::service::votes::Voted;
+use serde_json::{Value, json};
+
+use crate::attacks::policy_with;
+use crate::gateway::{Gateway, ballot};
+use crate::passkeys_of_people::authenticator::{Ask, Authenticator, PRESENT};
+use crate::passkeys_of_people::{
+    Unsigned, allow_adding, allow_removing, assertion, enrol, get, new_passkey, sign_in, to_sign, vote,
+};
+use crate::rules::Scene;
+
+macro_rules! on_both {
+    ($($name:ident($policy:expr),)*) => {
+        mod sqlite {
+            $(#[tokio::test]
+            async fn $name() {
+                super::$name(super::Scene::on_sqlite(&$policy).await).await;
+            })*
+        }
+        mod postgres {
+            $(#[tokio::test]
+            async fn $name() {
+                super::$name(super::Scene::on_postgres(&$policy).await).await;
+            })*
+        }
+    };
+}
+
+on_both! {
+    a_stage_that_asks_for_a_passkey_is_passed_with_its_signature_and_not_without(super::signed()),
+    a_signature_counts_for_exactly_what_it_is_over(super::two_signed()),
+    an_assertion_that_is_not_quite_right_counts_no_vote(super::signed()),
+    a_signature_is_used_once_and_in_time(super::signed()),
+    a_passkey_that_was_used_a_moment_ago_is_enough_where_the_policy_says_so(super::fresh()),
+    the_first_passkey_takes_the_password_and_every_other_one_that_is_there(super::signed()),
+    a_registration_is_bound_to_its_session_and_used_once(super::signed()),
+    a_passkey_signs_in_whose_it_is_and_nobody_else(super::signed()),
+    a_sign_in_that_is_played_again_opens_nothing(super::signed()),
+    a_counter_that_goes_back_is_refused_and_told(super::signed()),
+    a_removed_passkey_opens_nothing_and_the_sessions_it_opened_end(super::signed()),
+    an_administrator_takes_lost_passkeys_away(super::signed()),
+}
+
+const PASSWORD: &str = "correct horse battery";
+
+fn signed() -> String {
+    policy_with("need = 1", "need = 1\npasskey = true")
+}
+
+fn fresh() -> String {
+    policy_with("need = 1", "need = 1\npasskey_within = \"5m\"")
+}
+
+/// Two stages, each of which asks for a signature.
+fn two_signed() -> String {
+    let stage = "[[approval.stages]]\ngroups = [\"reviewers\"]\nneed = 1\npasskey = true\n";
+    let before = signed();
+    assert!(before.contains("[[approval.stages]]"));
+    before.replacen("[[approval.stages]]", &format!("{stage}\n[[approval.stages]]"), 1)
+}
+
+/// Somebody who signed in by password and has one passkey.
+struct Person {
+    inside: SignedIn,
+    key: Authenticator,
+}
+
+async fn inside(g: &Gateway, who: &Account) -> SignedIn {
+    g.service.sign_in(&who.name, PASSWORD.to_owned()).await.unwrap().0
+}
+
+async fn person(g: &Gateway, who: &Account, seed: u8) -> Person {
+    let (inside, mut key) = (inside(g, who).await, Authenticator::new(seed));
+    enrol(&g.service, &inside, (&mut key, PASSWORD)).await;
+    Person { inside, key }
+}
+
+struct Held {
+    answer: Value,
+    review: ReviewId,
+}
+
+impl Held {
+    fn ballot(&self, verdict: Verdict) -> Ballot {
+        ballot(&self.answer, verdict)
+    }
+}
+
+async fn held(g: &Gateway) -> Held {
+    let answer = g.held(&g.thread().await).await;
+    let review = answer["review"]["id"].as_str().unwrap().try_into().unwrap();
+    Held { answer, review }
+}
+
+async fn cast(
+    g: &Gateway,
+    who: &SignedIn,
+    held: &Held,
+    ballot: &Ballot,
+    signature: Option<&Signature>,
+) -> Result<Voted> {
+    g.service.vote_signed(&who.account.record.id, &held.review, ballot, signature).await
+}
+
+fn refused(outcome: Result<Voted>) -> VoteRefused {
+    match outcome {
+        Err(Error::Vote(refused)) => refused,
+        Err(Error::Passkey(refused)) => refused.into(),
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn events(g: &Gateway, kind: EventType) -> Vec<Value> {
+    while g.service.sequence().await.unwrap() > 0 {}
+    let (events, _) = g.service.events_after(0, None, 1000).await.unwrap();
+    events.into_iter().map(|it| it.event).filter(|it| it.kind == kind).map(|it| it.data).collect()
+}
+
+async fn a_stage_that_asks_for_a_passkey_is_passed_with_its_signature_and_not_without(scene: Scene) {
+    let g = &scene.gateway;
+    let mut alice = person(g, &g.alice, 1).await;
+    let held = held(g).await;
+    let yes = held.ballot(Verdict::Approve);
+    assert_eq!(refused(cast(g, &alice.inside, &held, &yes, None).await), VoteRefused::PasskeyRequired);
+    let (by_passkey, _) = sign_in(&g.service, g.alice.id.as_str(), &mut alice.key).await.unwrap();
+    let claimed = Ballot { proof: Proof::of_session(&by_passkey.session.record), ..yes.clone() };
+    assert!(matches!(claimed.proof, Proof::PasskeySession { .. }));
+    assert_eq!(refused(cast(g, &by_passkey, &held, &claimed, None).await), VoteRefused::PasskeyRequired);
+    let signed = vote(&g.service, &alice.inside, &mut alice.key, (&held.review, &yes)).await.unwrap();
+    assert_eq!(signed, Voted::Approved);
+    let receipt = g.decision(&held.answer).await.expect(200)["receipt"].as_str().unwrap().to_owned();
+    let claims = jws::read::<Receipt>(&receipt, Typ::Receipt).unwrap();
+    let keys = g.service.keys().unwrap();
+    let key = keys.public(countersign::domain::keys::KeyUse::Chain, claims.kid()).unwrap();
+    let [approval] = claims.verify(key).unwrap().approvals.try_into().unwrap();
+    assert_eq!(approval.method, Method::Passkey);
+    let [told] = events(g, EventType::ReviewVote).await.try_into().unwrap();
+    assert_eq!((&told["method"], &told["evidence"]), (&json!("passkey"), &json!(approval.evidence.unwrap())));
+    assert_eq!(told["passkey"], json!(alice.key.id()));
+    let pinned = g.get("/v1/passkeys", &g.auditor).await.expect(200);
+    let jti = g.decision(&held.answer).await.expect(200)["nonce"].as_str().unwrap().to_owned();
+    let given = g.get(&format!("/v1/receipts/{jti}/evidence"), &g.auditor).await.expect(200);
+    let pinned: Vec<Pinned> = serde_json::from_value(pinned["passkeys"].clone()).unwrap();
+    let votes: Vec<Evidence> = serde_json::from_value(given["evidence"].clone()).unwrap();
+    let jwks = g.get("/.well-known/jwks.json", &g.auditor).await.expect(200);
+    let published = PublicKeys::from_jwks(&jwks).unwrap();
+    let (entry, statement, opening, passkeys) = (None, None, None, Some(&pinned[..]));
+    let all =
+        offline::Evidence { receipt: &receipt, keys: &published, entry, statement, opening, votes: &votes, passkeys };
+    let checks = offline::check(&all, g.service.now());
+    let approvals = checks.iter().find(|it| it.name == CheckName::Approvals).unwrap();
+    assert_eq!(approvals.outcome, Outcome::Passed, "an auditor with nothing but these files");
+    scene.passes_an_audit().await;
+}
+
+async fn a_signature_counts_for_exactly_what_it_is_over(scene: Scene) {
+    let g = &scene.gateway;
+    let (mut alice, mut bob) = (person(g, &g.alice, 1).await, person(g, &g.bob, 2).await);
+    let (this, that) = (held(g).await, held(g).await);
+    let no = Ballot { comment: Some("I looked".to_owned()), ..this.ballot(Verdict::Deny) };
+    let (ask, unsigned) = to_sign(&g.service, &alice.inside, (&this.review, &no)).await;
+    let signature = unsigned.by(&mut alice.key, &ask);
+    let other = Refused::Challenge;
+    for (what, ballot) in [
+        ("another verdict", Ballot { verdict: Verdict::Approve, ..no.clone() }),
+        ("another comment", Ballot { comment: Some("I looked!".to_owned()), ..no.clone() }),
+        ("no comment", Ballot { comment: None, ..no.clone() }),
+        ("another stage", Ballot { stage: 1, ..no.clone() }),
+        ("another page", Ballot { nonce: "another".to_owned(), ..no.clone() }),
+        ("another change", Ballot { transition: that.ballot(Verdict::Deny).transition, ..no.clone() }),
+    ] {
+        let outcome = refused(cast(g, &alice.inside, &this, &ballot, Some(&signature)).await);
+        assert_eq!(outcome, VoteRefused::Passkey(other), "{what}");
+    }
+    let on_that = Ballot { nonce: no.nonce.clone(), comment: no.comment.clone(), ..that.ballot(Verdict::Deny) };
+    let outcome = refused(cast(g, &alice.inside, &that, &on_that, Some(&signature)).await);
+    assert_eq!(outcome, VoteRefused::Passkey(other), "another review");
+    let later = Signature { expires_at: unsigned.expires_at.plus(Duration::from_millis(1)), ..signature.clone() };
+    g.pass(Duration::from_secs(1));
+    let outcome = refused(cast(g, &alice.inside, &this, &no, Some(&later)).await);
+    assert_eq!(outcome, VoteRefused::Passkey(other), "another end");
+    let outcome = refused(cast(g, &bob.inside, &this, &no, Some(&signature)).await);
+    assert_eq!(outcome, VoteRefused::Passkey(Refused::NotTheirs), "another person");
+    let theirs = unsigned.by(&mut bob.key, &ask);
+    let outcome = refused(cast(g, &bob.inside, &this, &no, Some(&theirs)).await);
+    assert_eq!(outcome, VoteRefused::Passkey(other), "another person's challenge");
+    let outcome = refused(cast(g, &alice.inside, &this, &no, Some(&theirs)).await);
+    assert_eq!(outcome, VoteRefused::Passkey(Refused::NotTheirs), "another person's passkey");
+    assert_eq!(cast(g, &alice.inside, &this, &no, Some(&signature)).await.unwrap(), Voted::Denied, "itself");
+    scene.passes_an_audit().await;
+}
+
+async fn an_assertion_that_is_not_quite_right_counts_no_vote(scene: Scene) {
+    let g = &scene.gateway;
+    let mut alice = person(g, &g.alice, 1).await;
+    let held = held(g).await;
+    let yes = held.ballot(Verdict::Approve);
+    let (honest, unsigned) = to_sign(&g.service, &alice.inside, (&held.review, &yes)).await;
+    let framed = json!({"crossOrigin": true});
+    for (what, ask, why) in [
+        ("another site", Ask { origin: "https://evil.example".to_owned(), ..honest.clone() }, Refused::Origin),
+        ("another host", Ask { rp_id: "evil.example".to_owned(), ..honest.clone() }, Refused::Origin),
+        ("a frame", Ask { more: framed, ..honest.clone() }, Refused::Origin),
+        ("a registration", Ask { kind: "webauthn.create", ..honest.clone() }, Refused::Purpose),
+        ("nothing of ours", Ask { challenge: URL_SAFE_NO_PAD.encode([0; 32]), ..honest.clone() }, Refused::Challenge),
+    ] {
+        let signature = unsigned.by(&mut alice.key, &ask);
+        let outcome = refused(cast(g, &alice.inside, &held, &yes, Some(&signature)).await);
+        assert_eq!(outcome, VoteRefused::Passkey(why), "{what}");
+    }
+    let mut careless = Authenticator { flags: PRESENT, ..alice.key.clone() };
+    let signature = unsigned.by(&mut careless, &honest);
+    let outcome = refused(cast(g, &alice.inside, &held, &yes, Some(&signature)).await);
+    assert_eq!(outcome, VoteRefused::Passkey(Refused::Unverified));
+    let mut unknown = Authenticator::new(99);
+    let signature = unsigned.by(&mut unknown, &honest);
+    let outcome = refused(cast(g, &alice.inside, &held, &yes, Some(&signature)).await);
+    assert_eq!(outcome, VoteRefused::Passkey(Refused::NotTheirs));
+    assert_eq!(events(g, EventType::ReviewVote).await, [Value::Null; 0]);
+    let signature = unsigned.by(&mut alice.key, &honest);
+    assert_eq!(cast(g, &alice.inside, &held, &yes, Some(&signature)).await.unwrap(), Voted::Approved);
+}
+
+async fn a_signature_is_used_once_and_in_time(scene: Scene) {
+    let g = &scene.gateway;
+    let mut alice = person(g, &g.alice, 1).await;
+    let held = held(g).await;
+    let yes = held.ballot(Verdict::Approve);
+    let (ask, unsigned) = to_sign(&g.service, &alice.inside, (&held.review, &yes)).await;
+    let far = Unsigned { expires_at: unsigned.expires_at.plus(Duration::from_secs(3600)) };
+    let outcome = refused(cast(g, &alice.inside, &held, &yes, Some(&far.by(&mut alice.key, &ask))).await);
+    assert_eq!(outcome, VoteRefused::SignatureExpired, "nobody signs for longer than five minutes");
+    let signature = unsigned.by(&mut alice.key, &ask);
+    g.pass(Duration::from_secs(301));
+    let outcome = refused(cast(g, &alice.inside, &held, &yes, Some(&signature)).await);
+    assert_eq!(outcome, VoteRefused::SignatureExpired);
+    let (ask, unsigned) = to_sign(&g.service, &alice.inside, (&held.review, &yes)).await;
+    let signature = unsigned.by(&mut alice.key, &ask);
+    cast(g, &alice.inside, &held, &yes, Some(&signature)).await.unwrap();
+    assert!(cast(g, &alice.inside, &held, &yes, Some(&signature)).await.is_err(), "played again");
+    assert_eq!(events(g, EventType::ReviewVote).await.len(), 1);
+}
+
+async fn a_passkey_that_was_used_a_moment_ago_is_enough_where_the_policy_says_so(scene: Scene) {
+    let g = &scene.gateway;
+    let mut alice = person(g, &g.alice, 1).await;
+    let (one, two) = (held(g).await, held(g).await);
+    let yes = one.ballot(Verdict::Approve);
+    assert_eq!(refused(cast(g, &alice.inside, &one, &yes, None).await), VoteRefused::PasskeyStale);
+    let (inside, _) = sign_in(&g.service, g.alice.id.as_str(), &mut alice.key).await.unwrap();
+    let proof = Proof::of_session(&inside.session.record);
+    let claimed = Ballot { proof: proof.clone(), ..yes };
+    let as_bob = g.service.vote(&g.bob.id, &one.review, &claimed).await;
+    assert_eq!(refused(as_bob), VoteRefused::Passkey(Refused::NotTheirs), "somebody else's session");
+    g.pass(Duration::from_secs(301));
+    assert_eq!(refused(cast(g, &inside, &one, &claimed, None).await), VoteRefused::PasskeyStale);
+    let (inside, _) = sign_in(&g.service, g.alice.id.as_str(), &mut alice.key).await.unwrap();
+    let claimed = Ballot { proof: Proof::of_session(&inside.session.record), ..claimed };
+    assert_eq!(cast(g, &inside, &one, &claimed, None).await.unwrap(), Voted::Approved);
+    let [told] = events(g, EventType::ReviewVote).await.try_into().unwrap();
+    assert_eq!((&told["method"], &told["evidence"]), (&json!("passkey_session"), &Value::Null));
+    let yes = two.ballot(Verdict::Approve);
+    let voted = vote(&g.service, &alice.inside, &mut alice.key, (&two.review, &yes)).await.unwrap();
+    assert_eq!(voted, Voted::Approved, "a signature is always new enough");
+    scene.passes_an_audit().await;
+}
+
+async fn the_first_passkey_takes_the_password_and_every_other_one_that_is_there(scene: Scene) {
+    let g = &scene.gateway;
+    let (service, inside) = (&g.service, inside(g, &g.alice).await);
+    let (mut first, mut second, mut strange) = (Authenticator::new(1), Authenticator::synced(2), Authenticator::new(3));
+    let wrong = new_passkey(service, &inside, &mut first, |_| Confirmation::Password("a wrong one".to_owned()));
+    assert!(matches!(service.add_passkey(&inside, wrong).await, Err(Error::Forbidden(_))));
+    let strange_says =
+        new_passkey(service, &inside, &mut first, |it| allow_adding(service, &inside, (&mut strange, it)));
+    assert!(matches!(service.add_passkey(&inside, strange_says).await, Err(Error::Passkey(Refused::NotTheirs))));
+    assert_eq!(service.passkeys().await.unwrap(), []);
+    enrol(service, &inside, (&mut first, PASSWORD)).await;
+    let by_password = new_passkey(service, &inside, &mut second, |_| Confirmation::Password(PASSWORD.to_owned()));
+    assert!(matches!(service.add_passkey(&inside, by_password).await, Err(Error::Forbidden(_))));
+    let for_another = new_passkey(service, &inside, &mut second, |_| {
+        allow_adding(service, &inside, (&mut first, "another registration"))
+    });
+    assert!(service.add_passkey(&inside, for_another).await.is_err(), "what was confirmed was another one");
+    let confirmed = new_passkey(service, &inside, &mut second, |it| allow_adding(service, &inside, (&mut first, it)));
+    service.add_passkey(&inside, confirmed).await.unwrap();
+    let told = events(g, EventType::PasskeyAdded).await;
+    let by: Vec<&Value> = told.iter().map(|it| &it["confirmed_by"]).collect();
+    assert_eq!(by, [&Value::Null, &json!(first.id())]);
+    assert_eq!(told[1]["backup_eligible"], json!(true));
+    assert_eq!(told[0]["public_key"]["kty"], json!("EC"));
+    for _ in 0..2 {
+        sign_in(service, g.alice.id.as_str(), &mut second).await.unwrap();
+    }
+    scene.passes_an_audit().await;
+}
+
+async fn a_registration_is_bound_to_its_session_and_used_once(scene: Scene) {
+    let g = &scene.gateway;
+    let (service, alice, bob) = (&g.service, inside(g, &g.alice).await, inside(g, &g.bob).await);
+    let password = |_: &str| Confirmation::Password(PASSWORD.to_owned());
+    let hers = new_passkey(service, &alice, &mut Authenticator::new(1), password);
+    assert!(matches!(service.add_passkey(&bob, hers).await, Err(Error::WrongState(_))), "another session");
+    let late = new_passkey(service, &alice, &mut Authenticator::new(1), password);
+    g.pass(Duration::from_secs(301));
+    assert!(matches!(service.add_passkey(&alice, late).await, Err(Error::WrongState(_))), "too late");
+    let mut key = Authenticator::new(1);
+    let passkey = enrol(service, &alice, (&mut key, PASSWORD)).await;
+    let taken = new_passkey(service, &bob, &mut Authenticator::new(1), password);
+    assert!(matches!(service.add_passkey(&bob, taken).await, Err(Error::WrongState(_))), "one key, one person");
+    // The same challenge with another key, confirmed as it should be.
+    let mut again = Authenticator::new(5);
+    let ask = Ask { kind: "webauthn.create", ..get(service, &passkey.challenge) };
+    let mut twice =
+        new_passkey(service, &alice, &mut again, |_| allow_adding(service, &alice, (&mut key, &passkey.challenge)));
+    twice.challenge = passkey.challenge.clone();
+    twice.registration = serde_json::from_value(again.register(&ask)).unwrap();
+    assert!(matches!(service.add_passkey(&alice, twice).await, Err(Error::WrongState(_))), "a challenge counts once");
+    assert_eq!(service.passkeys().await.unwrap().len(), 1);
+    service.sign_out(&alice).await.unwrap();
+    let after = new_passkey(service, &alice, &mut again, |it| allow_adding(service, &alice, (&mut key, it)));
+    assert!(service.add_passkey(&alice, after).await.is_err(), "the session ended");
+    scene.passes_an_audit().await;
+}
+
+/// Signs in as the browser of that name would.
+async fn try_in(
+    g: &Gateway,
+    (door, challenge): (&str, &str),
+    (account, assertion): (&str, &countersign::domain::passkey::Assertion),
+) -> bool {
+    let attempt = PasskeySignIn { door, challenge, assertion, account, origin: None };
+    match g.service.sign_in_with_passkey(&attempt).await {
+        Ok(_) => true,
+        Err(Error::Unauthenticated) => false,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn a_passkey_signs_in_whose_it_is_and_nobody_else(scene: Scene) {
+    let g = &scene.gateway;
+    let mut alice = person(g, &g.alice, 1).await;
+    let id = g.alice.id.as_str();
+    let door = "this browser";
+    let challenge = || g.service.passkey_challenge(&Purpose::SignIn { door }).unwrap();
+    let honest = challenge();
+    for (what, ask) in [
+        ("another site", Ask { origin: "https://evil.example".to_owned(), ..get(&g.service, &honest) }),
+        ("another challenge", get(&g.service, &challenge())),
+        ("a registration", Ask { kind: "webauthn.create", ..get(&g.service, &honest) }),
+        ("a frame", Ask { more: json!({"crossOrigin": true}), ..get(&g.service, &honest) }),
+    ] {
+        let signed = assertion(&mut alice.key, &ask);
+        assert!(!try_in(g, (door, &honest), (id, &signed)).await, "{what}");
+    }
+    let careless = assertion(&mut Authenticator { flags: PRESENT, ..alice.key.clone() }, &get(&g.service, &honest));
+    assert!(!try_in(g, (door, &honest), (id, &careless)).await, "nobody was made sure of");
+    let strange = assertion(&mut Authenticator::new(9), &get(&g.service, &honest));
+    assert!(!try_in(g, (door, &honest), (id, &strange)).await, "a passkey that nobody has");
+    let signed = assertion(&mut alice.key, &get(&g.service, &honest));
+    assert!(!try_in(g, ("another browser", &honest), (id, &signed)).await, "another browser's page");
+    assert!(!try_in(g, (door, &honest), (g.bob.id.as_str(), &signed)).await, "another account");
+    assert!(!try_in(g, (door, &honest), ("", &signed)).await, "no account");
+    let made_up = URL_SAFE_NO_PAD.encode([7; 56]);
+    let over_it = assertion(&mut alice.key, &get(&g.service, &made_up));
+    assert!(!try_in(g, (door, &made_up), (id, &over_it)).await, "a challenge that is not ours");
+    g.service.set_admission("alice", Admission::Barred).await.unwrap();
+    let signed = assertion(&mut alice.key, &get(&g.service, &honest));
+    assert!(!try_in(g, (door, &honest), (id, &signed)).await, "a disabled account");
+    g.service.set_admission("alice", Admission::Open).await.unwrap();
+    let late = challenge();
+    let signed = assertion(&mut alice.key, &get(&g.service, &late));
+    g.pass(Duration::from_secs(301));
+    assert!(!try_in(g, (door, &late), (id, &signed)).await, "too late");
+    assert_eq!(events(g, EventType::SignInFailed).await.len(), 12);
+    let (inside, _) = sign_in(&g.service, id, &mut alice.key).await.unwrap();
+    assert_eq!(inside.account.record.id, g.alice.id);
+    scene.passes_an_audit().await;
+}
+
+async fn a_sign_in_that_is_played_again_opens_nothing(scene: Scene) {
+    let g = &scene.gateway;
+    let inside = inside(g, &g.alice).await;
+    // One that never counts: its counter would give a repetition away.
+    let mut key = Authenticator::synced(1);
+    enrol(&g.service, &inside, (&mut key, PASSWORD)).await;
+    let challenge = g.service.passkey_challenge(&Purpose::SignIn { door: "d" }).unwrap();
+    let signed = assertion(&mut key, &get(&g.service, &challenge));
+    let id = g.alice.id.as_str();
+    assert!(try_in(g, ("d", &challenge), (id, &signed)).await);
+    assert!(!try_in(g, ("d", &challenge), (id, &signed)).await, "the same once more");
+    let again = assertion(&mut key, &get(&g.service, &challenge));
+    assert!(!try_in(g, ("d", &challenge), (id, &again)).await, "signed anew, over a challenge that was used");
+    scene.passes_an_audit().await;
+}
+
+async fn a_counter_that_goes_back_is_refused_and_told(scene: Scene) {
+    let g = &scene.gateway;
+    let mut alice = person(g, &g.alice, 1).await;
+    let mut copy = alice.key.clone();
+    let id = g.alice.id.as_str();
+    for _ in 0..3 {
+        sign_in(&g.service, id, &mut alice.key).await.unwrap();
+    }
+    assert!(matches!(sign_in(&g.service, id, &mut copy).await, Err(Error::Unauthenticated)));
+    let held = held(g).await;
+    let yes = held.ballot(Verdict::Approve);
+    let outcome = refused(vote(&g.service, &alice.inside, &mut copy, (&held.review, &yes)).await);
+    assert_eq!(outcome, VoteRefused::Passkey(Refused::Counter));
+    let told = json!({"passkey": copy.id(), "account": g.alice.id, "why": "counter"});
+    assert_eq!(events(g, EventType::PasskeyRefused).await, [told.clone(), told]);
+    assert_eq!(vote(&g.service, &alice.inside, &mut alice.key, (&held.review, &yes)).await.unwrap(), Voted::Approved);
+    scene.passes_an_audit().await;
+}
+
+async fn a_removed_passkey_opens_nothing_and_the_sessions_it_opened_end(scene: Scene) {
+    let g = &scene.gateway;
+    let (service, mut alice) = (&g.service, person(g, &g.alice, 1).await);
+    let (id, held) = (g.alice.id.as_str(), held(g).await);
+    let mut other = Authenticator::new(2);
+    let new = new_passkey(service, &alice.inside, &mut other, |it| {
+        allow_adding(service, &alice.inside, (&mut alice.key, it))
+    });
+    service.add_passkey(&alice.inside, new).await.unwrap();
+    let (_, by_first) = sign_in(service, id, &mut alice.key).await.unwrap();
+    let (_, by_other) = sign_in(service, id, &mut other).await.unwrap();
+    let yes = held.ballot(Verdict::Approve);
+    let (ask, unsigned) = to_sign(service, &alice.inside, (&held.review, &yes)).await;
+    let before = unsigned.by(&mut alice.key, &ask);
+    let (first_id, other_id) = (alice.key.id(), other.id());
+    let first = first_id.as_str().try_into().unwrap();
+    let by_password = Confirmation::Password(PASSWORD.to_owned());
+    let outcome = service.remove_passkey(&alice.inside, &first, by_password).await;
+    assert!(matches!(outcome, Err(Error::Forbidden(_))), "a stolen password does not clear the way for another");
+    let for_other = allow_removing(service, &alice.inside, (&mut other, &other_id));
+    assert!(service.remove_passkey(&alice.inside, &first, for_other).await.is_err(), "what was confirmed was another");
+    let bob = inside(g, &g.bob).await;
+    let his = allow_removing(service, &bob, (&mut other, &first_id));
+    assert!(matches!(service.remove_passkey(&bob, &first, his).await, Err(Error::NotFound(_))));
+    let yours = allow_removing(service, &alice.inside, (&mut other, &first_id));
+    service.remove_passkey(&alice.inside, &first, yours).await.unwrap();
+    assert!(service.session_of(&by_first).await.is_err(), "a session that it opened");
+    assert!(service.session_of(&by_other).await.is_ok());
+    assert!(sign_in(service, id, &mut alice.key).await.is_err());
+    let outcome = refused(cast(g, &alice.inside, &held, &yes, Some(&before)).await);
+    assert_eq!(outcome, VoteRefused::Passkey(Refused::NotTheirs), "signed before it was removed");
+    let allow = new_passkey(service, &alice.inside, &mut Authenticator::new(3), |it| {
+        allow_adding(service, &alice.inside, (&mut alice.key, it))
+    });
+    assert!(service.add_passkey(&alice.inside, allow).await.is_err());
+    let itself = allow_removing(service, &alice.inside, (&mut other, &other_id));
+    service.remove_passkey(&alice.inside, &other_id.as_str().try_into().unwrap(), itself).await.unwrap();
+    assert_eq!(service.passkeys_of(&g.alice.id).await.unwrap(), []);
+    assert_eq!(service.passkeys().await.unwrap().len(), 2, "what they signed can be checked for ever");
+    scene.passes_an_audit().await;
+}
+
+async fn an_administrator_takes_lost_passkeys_away(scene: Scene) {
+    let g = &scene.gateway;
+    let mut alice = person(g, &g.alice, 1).await;
+    let held = held(g).await;
+    let yes = held.ballot(Verdict::Approve);
+    vote(&g.service, &alice.inside, &mut alice.key, (&held.review, &yes)).await.unwrap();
+    let (_, secret) = sign_in(&g.service, g.alice.id.as_str(), &mut alice.key).await.unwrap();
+    let by = PrincipalId::try_from("command-line").unwrap();
+    assert_eq!(g.service.remove_passkeys_of(&by, "alice").await.unwrap().1, 1);
+    assert!(g.service.session_of(&secret).await.is_err());
+    assert!(sign_in(&g.service, g.alice.id.as_str(), &mut alice.key).await.is_err());
+    let [told] = events(g, EventType::PasskeyRemoved).await.try_into().unwrap();
+    assert_eq!(told["by"], json!("command-line"));
+    enrol(&g.service, &alice.inside, (&mut Authenticator::new(4), PASSWORD)).await;
+    scene.passes_an_audit().await;
+}

@@ -40,8 +40,8 @@ const KEYS_PACE: Duration = Duration::from_secs(10);
 const FAILURE_PACE: Duration = Duration::from_secs(3);
 /// A provider's own words are the provider's: as many of them stand in the log.
 const LOGGED_CHARS_MAX: usize = 100;
-/// Where a browser comes back to.
-pub const RETURN_PATH: &str = "/sign-in/oidc/return";
+/// Where a browser comes back to: the route of that name.
+const RETURN_PATH: &str = "/sign-in/oidc/return";
 /// Where it comes back to after signing out there.
 const LEFT_PATH: &str = "/sign-in";
 

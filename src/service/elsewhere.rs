@@ -19,7 +19,7 @@ use crate::domain::id::{AccountId, SessionId};
 use crate::domain::json::canonical::canonical;
 use crate::domain::keys::Keys;
 use crate::domain::secret::Secret;
-pub use crate::provider::{Answer, RETURN_PATH, Said};
+pub use crate::provider::{Answer, Said};
 use crate::provider::{Errand, Provider};
 use crate::store::Filter;
 use crate::store::change::Draft;

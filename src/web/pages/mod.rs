@@ -45,7 +45,6 @@ pub mod withdrawal;
 
 use actix_web::web::{self, ServiceConfig};
 
-use crate::service::elsewhere::RETURN_PATH;
 use failure::Failure;
 
 /// A comment of 4,000 characters, each of which may take 12 bytes in a form, and the fields around it.
@@ -186,11 +185,11 @@ fn people_routes(cfg: &mut ServiceConfig) {
 /// What is seen without a session, and the way out.
 fn ways_in(cfg: &mut ServiceConfig) {
     cfg.service(web::resource("/sign-in").route(web::get().to(sign_in::show)).route(web::post().to(sign_in::submit)))
-        .service(web::resource("/sign-in/oidc").route(web::get().to(oidc::show)).route(web::post().to(oidc::submit)))
-        .service(web::resource(RETURN_PATH).route(web::get().to(oidc::come_back)))
+        .service(web::resource("/sign-in/oidc").route(web::get().to(sign_in::show)).route(web::post().to(oidc::submit)))
+        .service(web::resource("/sign-in/oidc/return").route(web::get().to(oidc::come_back)))
         .service(web::resource("/sign-in/passkey").route(web::post().to(passkeys::sign_in)))
         .service(
-            web::resource(passkeys::PASSKEYS_URL)
+            web::resource("/account/passkeys")
                 .route(web::get().to(passkeys::show))
                 .route(web::post().to(passkeys::add)),
         )

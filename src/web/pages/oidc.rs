@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::door::{Door, let_in, whence};
 use super::failure::Failure;
 use super::local::LocalPath;
-use super::parts::{html, see_other};
+use super::parts::html;
 use super::sign_in::BareForm;
 use super::view::shell::Shell;
 use super::view::sign_in::LeavingPage;
@@ -40,11 +40,6 @@ pub struct Brought {
     code: Option<String>,
     error: Option<String>,
     iss: Option<String>,
-}
-
-/// `GET /sign-in/oidc`: somebody went back; the button is on the sign-in page.
-pub async fn show() -> HttpResponse {
-    see_other("/sign-in")
 }
 
 /// `POST /sign-in/oidc`: on to the provider. By a page that leads on, not by a redirect: a form may only lead to

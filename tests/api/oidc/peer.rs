@@ -135,16 +135,17 @@ async fn token(peer: web::Data<Peer>, sent: String) -> HttpResponse {
     let mut script = peer.script();
     script.redeemed.push(sent);
     let token = match script.reply {
-        Reply::Token => Some(signed(&script, &peer.issuer)),
+        Reply::Token | Reply::Huge => Some(signed(&script, &peer.issuer)),
         Reply::NoIdToken => None,
         Reply::Redirect => {
             return HttpResponse::TemporaryRedirect().insert_header(("location", "/elsewhere")).finish();
         }
-        Reply::Huge => return HttpResponse::Ok().content_type("application/json").body("x".repeat(300 * 1024)),
         Reply::Failure => return HttpResponse::InternalServerError().body("a secret of the provider's"),
         Reply::Refusal => return HttpResponse::BadRequest().json(json!({"error": "invalid_grant"})),
     };
-    HttpResponse::Ok().json(json!({"access_token": "opaque", "token_type": "Bearer", "id_token": token}))
+    let padding = if script.reply == Reply::Huge { "x".repeat(300 * 1024) } else { String::new() };
+    let answer = json!({"access_token": "opaque", "token_type": "Bearer", "id_token": token, "padding": padding});
+    HttpResponse::Ok().json(answer)
 }
 
 async fn elsewhere(peer: web::Data<Peer>) -> HttpResponse {

@@ -100,7 +100,7 @@ async fn a_policy_is_tried_by_hand_without_scripts() {
     tab.without_scripts().await;
     tab.sign_in("eve").await;
     tab.goto("/what-if").await;
-    tab.follow("a[href='/replays']").await;
+    tab.follow("main a[href='/replays']").await;
     tab.follow("a[href='/replays?flow=payments']").await;
     tab.press("Replay").await;
     assert!(

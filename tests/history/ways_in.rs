@@ -1,0 +1,113 @@
+//! People and their ways in: passwords, links, a provider, passkeys, and what administrators do about them.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use countersign::config::Oidc;
+use countersign::domain::account::{MachineRole, PersonRole};
+use countersign::domain::enrolment::{Admit, Identity, Mapping};
+use countersign::domain::id::GroupName;
+use countersign::domain::review::Verdict;
+use countersign::service::Service;
+use countersign::service::access::NewAccount;
+use countersign::service::own_account::Changed;
+use serde_json::json;
+
+use super::passkeys::authenticator::Authenticator;
+use super::{Cast, PASSWORD, admin, ballot, example, held, make, passkeys, propose, token};
+
+pub(super) async fn sign_in_and_out(service: &Service, cast: &Cast) {
+    service.sign_in("ada", PASSWORD.to_owned()).await.unwrap();
+    for name in ["ada", "nobody"] {
+        assert!(service.sign_in(name, "a wrong password".to_owned()).await.is_err());
+    }
+    for seen in [format!("account/{}", cast.ada), format!("token/{}", cast.host.record.id)] {
+        service.saw(&seen);
+    }
+    service.write_sightings().await.unwrap();
+    let link = service.sign_in_link(&cast.ben).await.unwrap();
+    let (ben, _) = service.use_sign_in_link(&link).await.unwrap();
+    service.sign_out(&ben).await.unwrap();
+    service.sign_in_link(&cast.ada).await.unwrap();
+    signs_in_elsewhere(service).await;
+}
+
+/// Somebody whom a provider vouches for, with groups, with others, with none; and one who never came back.
+async fn signs_in_elsewhere(service: &Service) {
+    let group = |value: &str| (value.to_owned(), GroupName::try_from(value).unwrap());
+    let mapping = Mapping { groups: vec![group("finance"), group("support")], roles: Vec::new(), admit: Admit::Mapped };
+    let provider = Oidc {
+        issuer: "https://id.example".to_owned(),
+        client_id: "countersign".to_owned(),
+        client_secret: None,
+        authority: None,
+        scopes: Vec::new(),
+        button: "Sign in".to_owned(),
+        name_claim: "name".to_owned(),
+        groups_claim: "groups".to_owned(),
+        mapping,
+        session: Duration::from_secs(600),
+    };
+    let mut identity = Identity {
+        issuer: provider.issuer.clone(),
+        subject: "sub-1".to_owned(),
+        name: Some("fay".to_owned()),
+        values: BTreeSet::new(),
+        hint: "a.signed.word".to_owned(),
+    };
+    for (state, values) in [("first", "finance"), ("second", "support"), ("third", "nothing")] {
+        service.note_asking(state, "a browser", "/").await.unwrap();
+        identity.values = BTreeSet::from([values.to_owned()]);
+        assert_eq!(service.let_in(&provider, &identity, state).await.is_ok(), values != "nothing");
+    }
+    service.note_asking("fourth", "a browser", "/").await.unwrap();
+}
+
+/// Ada registers two passkeys, signs in by one, has it sign what a stage asks for, and removes it.
+pub(super) async fn uses_passkeys(service: &Service, cast: &Cast) {
+    let mut source = example("payments");
+    source.text = source.text.replacen("flow = \"payments\"", "flow = \"signed\"", 1);
+    source.text = source.text.replacen("need = 1", "need = 1\npasskey = true", 1);
+    service.activate_policy(&admin(), None, source, BTreeSet::new()).await.unwrap();
+    let (host, agent) = (
+        token(service, MachineRole::Host, "signed", &[]).await,
+        token(service, MachineRole::Agent, "signed", &["planner"]).await,
+    );
+    let (ada, _) = service.sign_in("ada", PASSWORD.to_owned()).await.unwrap();
+    let (mut key, mut phone) = (Authenticator::new(1), Authenticator::synced(2));
+    passkeys::enrol(service, &ada, (&mut key, PASSWORD)).await;
+    let second =
+        passkeys::new_passkey(service, &ada, &mut phone, |it| passkeys::allow_adding(service, &ada, (&mut key, it)));
+    service.add_passkey(&ada, second).await.unwrap();
+    passkeys::sign_in(service, cast.ada.as_str(), &mut phone).await.unwrap();
+    make(service, &host, "signed").await;
+    let (transition, review) =
+        held(&propose(service, &agent, "signed", "planner", json!({"target_user_id": 42})).await);
+    let yes = ballot(transition, 0, Verdict::Approve);
+    passkeys::vote(service, &ada, &mut key, (&review, &yes)).await.unwrap();
+    let id = phone.id();
+    let itself = passkeys::allow_removing(service, &ada, (&mut phone, &id));
+    service.remove_passkey(&ada, &id.as_str().try_into().unwrap(), itself).await.unwrap();
+}
+
+/// Somebody is invited, changed and given another password; one invitation is withdrawn, one still open.
+pub(super) async fn looks_after_people(service: &Service, cast: &Cast) {
+    let gus = service.account_row(&cast.gus).await.unwrap();
+    let new = |name: &str| {
+        let groups = BTreeSet::from(["finance".try_into().unwrap()]);
+        NewAccount { name: name.to_owned(), role: PersonRole::Reviewer, groups }
+    };
+    let secret = service.invite(&gus, &new("ivy")).await.unwrap();
+    let (ivy, _) = service.choose_password(&secret, PASSWORD.to_owned(), None).await.unwrap();
+    service.invite(&gus, &new("jo")).await.unwrap();
+    let open = service.open_links().await.unwrap().pop().unwrap();
+    service.withdraw_link(&gus, &open.id).await.unwrap();
+    service.invite(&gus, &new("kim")).await.unwrap();
+    let id = ivy.account.record.id.clone();
+    service.change_access(&gus, &id, (PersonRole::Auditor, &BTreeSet::new())).await.unwrap();
+    let secret = service.reset_link(&gus, &id).await.unwrap();
+    let (ivy, _) = service.choose_password(&secret, PASSWORD.to_owned(), None).await.unwrap();
+    let (old, new) = (PASSWORD.to_owned(), format!("{PASSWORD} again"));
+    assert_eq!(service.change_password(&ivy, old, new).await.unwrap(), Changed::Yes);
+    service.reset_link(&gus, &id).await.unwrap();
+}

@@ -6,6 +6,7 @@ mod proof;
 mod revealing;
 mod search;
 mod seats;
+mod together;
 mod voting;
 mod withdrawing;
 
@@ -15,6 +16,7 @@ pub use proof::{PasskeyNeed, Proof};
 pub use revealing::{REVEAL_REASON_CHARS_MAX, REVEALS_MAX, Reveal, RevealRefused, groups_to_reveal_to};
 pub use search::{Ending, Phase, SearchKey, SearchWord};
 pub use seats::can_be_approved;
+pub use together::{Alone, CHANGES_AMONG_SEVERAL_MAX, SEVERAL_MAX, Shape};
 pub use voting::{Ballot, Bench, COMMENT_CHARS_MAX, CannotDecide, Ineligible, Tally, Ticked, VoteRefused};
 pub use withdrawing::{WITHDRAWALS_MAX, Withdrawal, Withdrawing};
 

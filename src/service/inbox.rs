@@ -279,7 +279,7 @@ impl Service {
 
     /// The lines of these holds. What they say of states is what sealed rows say; whoever opens a review sees states that
     /// were committed to their roots again.
-    async fn inbox_items(&self, keys: &Keys, viewer: &Account, holds: Vec<Hold>) -> Result<Vec<InboxItem>> {
+    pub(super) async fn inbox_items(&self, keys: &Keys, viewer: &Account, holds: Vec<Hold>) -> Result<Vec<InboxItem>> {
         let digests: Vec<Digest> = holds.iter().map(|it| it.transition).collect();
         let mut transitions = self.transitions_of(keys, &digests).await?;
         let before = self.states_before(keys, transitions.values()).await?;

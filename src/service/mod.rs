@@ -41,6 +41,7 @@ pub mod replays;
 pub mod revealing;
 pub mod review_page;
 pub mod rollbacks;
+pub mod several;
 pub mod sightings;
 mod stating;
 pub mod stops;

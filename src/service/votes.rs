@@ -40,6 +40,15 @@ pub enum Voted {
     Denied,
 }
 
+/// How a vote comes.
+#[derive(Clone, Copy)]
+enum Manner<'a> {
+    /// By itself, with a passkey's signature over it if there is one.
+    Alone(Option<&'a Signature>),
+    /// Among several.
+    AmongSeveral,
+}
+
 /// Everything around one vote while it is counted.
 struct Poll<'a> {
     keys: &'a Keys,
@@ -64,8 +73,28 @@ impl Service {
         ballot: &Ballot,
         signature: Option<&Signature>,
     ) -> Result<Voted> {
+        self.vote_in(voter, review, ballot, Manner::Alone(signature)).await
+    }
+
+    /// The same, as one of several: only where nothing more is asked for than a look.
+    pub(super) async fn vote_among_several(
+        &self,
+        voter: &AccountId,
+        review: &ReviewId,
+        ballot: &Ballot,
+    ) -> Result<Voted> {
+        self.vote_in(voter, review, ballot, Manner::AmongSeveral).await
+    }
+
+    async fn vote_in(
+        &self,
+        voter: &AccountId,
+        review: &ReviewId,
+        ballot: &Ballot,
+        manner: Manner<'_>,
+    ) -> Result<Voted> {
         let late = |error: Error| if error.is_too_late() { VoteRefused::Expired.into() } else { error };
-        retrying!(self.vote_once(voter, review, ballot, signature)).map_err(late)
+        retrying!(self.vote_once(voter, review, ballot, manner)).map_err(late)
     }
 
     async fn vote_once(
@@ -73,10 +102,15 @@ impl Service {
         voter: &AccountId,
         review: &ReviewId,
         ballot: &Ballot,
-        signature: Option<&Signature>,
+        manner: Manner<'_>,
     ) -> Result<Voted> {
         let (keys, now) = (self.keys()?, self.now());
         let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
+        let signature = match (manner, hold.record.alone()) {
+            (Manner::AmongSeveral, Some(why)) => return Err(VoteRefused::from(why).into()),
+            (Manner::AmongSeveral, None) => None,
+            (Manner::Alone(signature), _) => signature,
+        };
         let thread = self.thread(&keys, &hold.record.thread).await?;
         let standing = self.standing(&keys, thread).await?;
         check_open(&standing, &hold.record, now)?;

@@ -80,6 +80,7 @@ pub const TABLE: &[Rule] = &[
     machine("POST", "/v1/flows/{flow}/replays", &[Admin, Auditor]),
     person("GET", "/", EVERYBODY),
     person("GET", "/reviews/{review}", EVERYBODY),
+    person("POST", "/votes", &[PersonRole::Reviewer]),
     person("POST", "/reviews/{review}/decision", &[PersonRole::Reviewer]),
     person("POST", "/reviews/{review}/revocation", &[PersonRole::Reviewer]),
     person("POST", "/reviews/{review}/withdrawal", &[PersonRole::Reviewer]),

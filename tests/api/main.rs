@@ -31,6 +31,7 @@ mod passkeys;
 mod redaction;
 mod replays;
 mod second_thoughts;
+mod several;
 mod supposed;
 mod taking_back;
 mod time;

@@ -94,6 +94,58 @@ const LISTS: &[(&str, usize)] = &[
     ("/?q=00000000", 14),
 ];
 
+/// What deciding several at once may ask for each of them, the page and the vote together with what is told of it; and
+/// what all of them ask once.
+const FOR_ONE_OF_SEVERAL: (usize, usize) = (22, 9);
+const FOR_ALL_OF_SEVERAL: usize = 9;
+
+#[tokio::test]
+async fn deciding_several_asks_so_much_for_each_and_no_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ClockOffset::default();
+    let options = SqliteOptions { clock_offset: clock.clone(), ..SqliteOptions::default() };
+    let inner = SqliteStore::open(folder.path().join("countersign.db"), options).unwrap();
+    let store = Arc::new(Counted { inner, asked: AtomicUsize::new(0) });
+    let g = spawn_on(folder, clock, store.clone(), POLICY).await;
+    let (_, secret) = g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
+    let field = |html: &str, name: &str| {
+        let name = format!("name=\"{name}\" value=\"");
+        html.match_indices(&name).map(|(at, _)| html[at..].split('"').nth(3).unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let (store, http, url) = (&store, &g.http, &g.url);
+    let encoded = |text: &str| text.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
+    let ask = async |fields: Vec<(String, String)>| -> (u16, String, usize) {
+        store.asked.store(0, Ordering::SeqCst);
+        let body: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
+        let form = http.post(format!("{url}/votes")).header("origin", url).body(body.join("&"));
+        let form = form.header("content-type", "application/x-www-form-urlencoded");
+        let answer = form.header("cookie", format!("countersign={secret}")).send().await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap(), store.asked.load(Ordering::SeqCst))
+    };
+    for number in [2, 6] {
+        let mut fields = Vec::new();
+        for _ in 0..number {
+            let held = g.held(&g.thread().await).await;
+            fields.push(("review".to_owned(), held["review"]["id"].as_str().unwrap().to_owned()));
+        }
+        let page = g.http.get(&g.url).header("cookie", format!("countersign={secret}")).send().await.unwrap();
+        let csrf = ("csrf".to_owned(), field(&page.text().await.unwrap(), "csrf")[0].clone());
+        fields.push(csrf.clone());
+        let (status, page, read) = ask(fields).await;
+        assert_eq!(status, 200, "{page}");
+        assert!(read <= FOR_ALL_OF_SEVERAL + number * FOR_ONE_OF_SEVERAL.0, "{number} are read by {read} questions");
+        let rows = field(&page, "row").into_iter().map(|it| ("row".to_owned(), it));
+        let sheet = ("sheet".to_owned(), field(&page, "sheet")[0].clone());
+        let (status, told, voted) =
+            ask(rows.chain([csrf, sheet, ("verdict".to_owned(), "approve".to_owned())]).collect()).await;
+        assert!(status == 200 && told.contains(&format!("All {number} votes are counted")), "{told}");
+        assert!(
+            voted <= FOR_ALL_OF_SEVERAL + number * FOR_ONE_OF_SEVERAL.1,
+            "{number} are voted on by {voted} questions"
+        );
+    }
+}
+
 #[tokio::test]
 async fn a_page_that_lists_asks_a_handful_of_questions_however_much_there_is() {
     let folder = tempfile::tempdir().unwrap();

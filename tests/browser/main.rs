@@ -26,3 +26,4 @@ mod revealing;
 mod rollback;
 mod screens;
 mod second_thoughts;
+mod several;

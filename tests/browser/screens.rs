@@ -190,6 +190,37 @@ async fn a_hidden_value_and_a_look_at_it_can_be_looked_at_on_every_screen() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn deciding_several_at_once_can_be_looked_at() {
+    let gateway = spawn_gateway().await;
+    gateway.reviewer("ana", &["reviewers"]).await;
+    let sam = gateway.reviewer("sam", &["reviewers"]).await;
+    let payments = gateway.payments().await;
+    let mut held = Vec::new();
+    for (name, to) in [("order-8701", 42), ("order-8702", 43), ("order-8703", 1044)] {
+        held.push(gateway.held(&payments, name, &json!({"target_user_id": to})).await);
+    }
+    several(&gateway, &payments).await;
+    let album = Album::new();
+    let browser = Chromium::open().await;
+    let tab = browser.tab(&gateway).await;
+    tab.sign_in("ana").await;
+    let tick = "(document.querySelectorAll('[name=review]').forEach((it) => (it.checked = true)), true)";
+    let _: bool = tab.js(tick).await;
+    album.take(&tab, "inbox-ticked").await;
+    tab.press("Decide the ticked ones together").await;
+    assert!(tab.text().await.contains("These cannot be decided together"));
+    album.take(&tab, "several-apart").await;
+    tab.press("Decide these 3 together").await;
+    album.take(&tab, "several").await;
+    crate::several::deny(&gateway, &sam, &held[1]).await;
+    tab.fill("Comment on each", "Checked with the customers by phone.").await;
+    tab.press("Approve all 3").await;
+    assert!(tab.text().await.contains("2 of your 3 votes are counted"), "{}", tab.text().await);
+    album.take(&tab, "several-told").await;
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_mismatch_and_a_doubt_can_be_looked_at() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;

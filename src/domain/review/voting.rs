@@ -1,7 +1,7 @@
 //! Voting: what a person asks to have counted, why it may not be, and what a counted vote leads to.
 
 use super::jury::Count;
-use super::{BrowserCheck, Hold, HoldState, Proof, Verdict, Vote};
+use super::{Alone, BrowserCheck, Hold, HoldState, Proof, Verdict, Vote};
 use crate::domain::account::Account;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::receipt::{Approval, Refusal};
@@ -148,6 +148,9 @@ pub enum VoteRefused {
     /// A write's outcome is unknown and the box was not ticked.
     #[error("an earlier write's outcome is unknown; approving needs the box ticked")]
     OutcomeUnknown,
+    /// It was to be decided among several, and is decided by itself.
+    #[error("it is decided by itself: {0}")]
+    Alone(#[from] Alone),
     /// The vote to be taken back is not there, not theirs, or was taken back before.
     #[error("there is no such vote of yours that counts")]
     NothingToWithdraw,

@@ -225,7 +225,7 @@ fn consequence(facts: &ReviewFacts, tally: &Tally) -> String {
 const NOT_COUNTED: &str = "Your vote was not counted.";
 
 /// What a voter is told whose vote does not count; `None` for what is not about the vote.
-fn words(error: &Error) -> Option<String> {
+pub fn words(error: &Error) -> Option<String> {
     let why = match error {
         Error::Vote(refused) => vote_words(refused),
         Error::Passkey(refused) => format!("The passkey’s signature does not count: {refused}."),
@@ -265,6 +265,7 @@ fn words(error: &Error) -> Option<String> {
 pub fn vote_words(refused: &VoteRefused) -> String {
     let words = match refused {
         VoteRefused::Passkey(why) => return format!("The passkey’s signature does not count: {why}."),
+        VoteRefused::Alone(why) => super::several::alone_words(*why),
         VoteRefused::PasskeyRequired => {
             "A passkey has to sign this decision. Press the button that says so, with JavaScript on."
         }

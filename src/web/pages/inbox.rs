@@ -80,12 +80,18 @@ async fn page(app: &App, visitor: &Visitor, asked: Asked) -> Result<InboxPage> {
     let (open, ended): (Vec<_>, Vec<_>) = found.items.iter().partition(|it| it.hold.state.ending().is_none());
     let lately = if overview { service.recently_ended(viewer, DECIDED_MAX).await? } else { Vec::new() };
     let ended = ended.into_iter().chain(&lately);
+    let mut waiting: Vec<WaitingRow> = open.into_iter().map(|it| waiting_row(it, now)).collect();
+    let several = waiting.iter().filter(|it| it.tick.is_some()).count() > 1;
+    if !several {
+        waiting.iter_mut().for_each(|it| it.tick = None);
+    }
     Ok(InboxPage {
         shell: visitor.shell(service.waiting_for(viewer, WAITING_MAX).await?, None),
         scope: if overview { Scope::Overview } else { Scope::Chosen(reading.show) },
         tabs: reading.tabs(),
         form: reading.form(service.flows().await?),
-        waiting: open.into_iter().map(|it| waiting_row(it, now)).collect(),
+        deciding_several: several.then(|| visitor.0.csrf.clone()),
+        waiting,
         policies: policies.collect(),
         decided: ended.filter_map(|it| decided_row(it, now)).collect(),
         previous_url: found.previous.map(|it| reading.url(&[("before", &it.token())])),
@@ -204,6 +210,7 @@ fn waiting_row(item: &InboxItem, now: Timestamp) -> WaitingRow {
     let hold = &item.hold;
     let protected = item.diff.iter().map(place).filter(|it| is_protected(hold, it));
     WaitingRow {
+        tick: (item.eligible.is_ok() && hold.alone().is_none()).then(|| hold.id.to_string()),
         url: format!("/reviews/{}", hold.id),
         headline: headline(hold, &item.transition, &item.diff),
         flow: Line::new(hold.flow.as_str()),

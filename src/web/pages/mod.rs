@@ -32,6 +32,7 @@ pub mod review;
 pub mod revocation;
 pub mod rollback;
 pub mod set_up;
+pub mod several;
 pub mod sign_in;
 pub mod thread;
 pub mod threads;
@@ -52,6 +53,9 @@ const FORM_BYTES_MAX: usize = 64 * 1024;
 
 /// A state and a patch of 1 MiB each; a form may write a byte in three.
 const STATE_FORM_BYTES_MAX: usize = 6 * 1024 * 1024;
+
+/// The same, and a row of 300 bytes for each of the reviews that are decided at once.
+const SEVERAL_BYTES_MAX: usize = FORM_BYTES_MAX + 32 * 1024;
 
 /// Every screen's route. Who may see which is said in `roles`.
 pub fn routes(cfg: &mut ServiceConfig) {
@@ -126,37 +130,42 @@ fn past(cfg: &mut ServiceConfig) {
 
 /// A review, and what is sent from its page.
 fn of_reviews(cfg: &mut ServiceConfig) {
-    cfg.service(web::resource("/reviews/{review}").route(web::get().to(review::show)))
-        .service(
-            web::resource("/reviews/{review}/decision")
-                .route(web::get().to(review::back))
-                .route(web::post().to(decision::submit)),
-        )
-        .service(
-            web::resource("/reviews/{review}/revocation")
-                .route(web::get().to(review::back))
-                .route(web::post().to(revocation::submit)),
-        )
-        .service(
-            web::resource("/reviews/{review}/withdrawal")
-                .route(web::get().to(review::back))
-                .route(web::post().to(withdrawal::submit)),
-        )
-        .service(
-            web::resource("/reviews/{review}/comments")
-                .route(web::get().to(review::back))
-                .route(web::post().to(comments::submit)),
-        )
-        .service(
-            web::resource("/reviews/{review}/edit")
-                .route(web::get().to(edit::show))
-                .route(web::post().to(edit::submit)),
-        )
-        .service(
-            web::resource("/reviews/{review}/reveal")
-                .route(web::get().to(review::back))
-                .route(web::post().to(reveal::submit)),
-        );
+    let several = web::FormConfig::default().limit(SEVERAL_BYTES_MAX);
+    cfg.service(
+        web::resource("/votes")
+            .app_data(several.error_handler(|_, request| Failure::unreadable(request).into()))
+            .route(web::get().to(several::back))
+            .route(web::post().to(several::submit)),
+    )
+    .service(web::resource("/reviews/{review}").route(web::get().to(review::show)))
+    .service(
+        web::resource("/reviews/{review}/decision")
+            .route(web::get().to(review::back))
+            .route(web::post().to(decision::submit)),
+    )
+    .service(
+        web::resource("/reviews/{review}/revocation")
+            .route(web::get().to(review::back))
+            .route(web::post().to(revocation::submit)),
+    )
+    .service(
+        web::resource("/reviews/{review}/withdrawal")
+            .route(web::get().to(review::back))
+            .route(web::post().to(withdrawal::submit)),
+    )
+    .service(
+        web::resource("/reviews/{review}/comments")
+            .route(web::get().to(review::back))
+            .route(web::post().to(comments::submit)),
+    )
+    .service(
+        web::resource("/reviews/{review}/edit").route(web::get().to(edit::show)).route(web::post().to(edit::submit)),
+    )
+    .service(
+        web::resource("/reviews/{review}/reveal")
+            .route(web::get().to(review::back))
+            .route(web::post().to(reveal::submit)),
+    );
 }
 
 /// People, tokens, and one's own account.

@@ -1,7 +1,7 @@
 //! `GET /reviews/{review}`: the change, why it waits, and the form that decides it.
 
 pub(super) mod change;
-mod standing;
+pub(super) mod standing;
 mod story;
 
 use actix_web::http::StatusCode;

@@ -26,7 +26,8 @@ pub fn standing(facts: &ReviewFacts, next_url: Option<String>) -> Standing {
     }
 }
 
-fn needs(facts: &ReviewFacts) -> String {
+/// Whose votes it lacks.
+pub fn needs(facts: &ReviewFacts) -> String {
     let lacking = (0u32..).zip(&facts.hold.stages).filter_map(|(index, stage)| {
         let missing = stage.need.saturating_sub(facts.hold.approvals(index, &facts.voters));
         (missing > 0).then(|| format!("{missing} more from {}", listed(&groups(&stage.groups), "or")))

@@ -20,6 +20,8 @@ pub struct InboxPage {
     pub tabs: Vec<Tab>,
     /// The form that finds others.
     pub form: SearchForm,
+    /// The CSRF token of the form that decides several at once, where there are several.
+    pub deciding_several: Option<String>,
     /// Open holds, the one with the nearest deadline first unless something was searched for.
     pub waiting: Vec<WaitingRow>,
     /// Policies that wait for the reader's approval.
@@ -174,6 +176,8 @@ impl Show {
 /// An open hold.
 #[derive(Clone, Debug)]
 pub struct WaitingRow {
+    /// The review's id, where it may be decided together with others.
+    pub tick: Option<String>,
     /// The review's page.
     pub url: String,
     /// The change in words.

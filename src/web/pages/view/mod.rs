@@ -26,6 +26,7 @@ pub mod rejections;
 pub mod replays;
 pub mod reveal;
 pub mod review;
+pub mod several;
 pub mod shell;
 pub mod sign_in;
 pub mod text;

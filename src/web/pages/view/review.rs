@@ -5,7 +5,7 @@ use askama::Template;
 use super::discussion::{CommentForm, WithdrawalForm};
 use super::headline::Headline;
 use super::inbox::Urgency;
-use super::opening::{ReadRow, Row, UnchangedRow};
+use super::opening::{ReadMark, ReadRow, Row, UnchangedRow};
 use super::receipt::RevocationForm;
 use super::reveal::RevealForm;
 use super::shell::{Hash, Moment, Shell, Tone};
@@ -195,6 +195,13 @@ pub struct WriterReads {
     pub node: Line,
     /// Everything it would read.
     pub rows: Vec<ReadRow>,
+}
+
+impl WriterReads {
+    /// How many of the values are new to it: changed by an earlier transition that it has not written.
+    pub fn news(&self) -> usize {
+        self.rows.iter().filter(|it| it.mark == ReadMark::SinceLastWrite).count()
+    }
 }
 
 /// Which places are arrays: a JSON list of pointers for each tree. The script needs it to tell

@@ -4,6 +4,7 @@ mod people;
 mod recompute;
 mod sample;
 mod screens;
+mod several;
 mod site;
 
 use askama::Template;
@@ -25,6 +26,9 @@ fn all() -> Vec<(&'static str, String)> {
         ("review_doubt", screens::doubtful().render().unwrap()),
         ("review_decided", screens::decided().render().unwrap()),
         ("edit", screens::edit().render().unwrap()),
+        ("several", several::page().render().unwrap()),
+        ("several_apart", several::apart().render().unwrap()),
+        ("several_told", several::told().render().unwrap()),
         ("confirm", screens::confirm().render().unwrap()),
         ("confirm_signed", screens::confirm_signed().render().unwrap()),
         ("passkeys", screens::passkeys().render().unwrap()),

@@ -120,6 +120,7 @@ pub fn error() -> ErrorPage {
 fn row(headline: Headline, thread: &str, urgency: Urgency, deadline: Moment, badges: Vec<Badge>) -> WaitingRow {
     let protected = headline.changes.iter().map(|it| it.path.clone()).take(2).collect();
     WaitingRow {
+        tick: Some("0192f0c1".to_owned()),
         url: "/reviews/0192f0c1".to_owned(),
         headline,
         flow: line("payments"),
@@ -177,6 +178,7 @@ pub fn inbox() -> InboxPage {
             ..shell(2)
         },
         policies: vec![],
+        deciding_several: Some("csrf-1".to_owned()),
         waiting: vec![
             row(small.clone(), "order-8812", Urgency::Soon, soon(), vec![Badge::Yours]),
             row(

@@ -1,0 +1,68 @@
+//! Votes on several at once, as the service counts them: each by itself, and never where more is asked for.
+
+use countersign::domain::id::ReviewId;
+use countersign::domain::review::{Alone, Ballot, Proof, Verdict, VoteRefused};
+use countersign::service::error::Error;
+use countersign::service::votes::Voted;
+use serde_json::Value;
+
+use crate::attacks::policy_with;
+use crate::gateway::{Gateway, ballot, spawn_gateway, spawn_with_policy};
+use crate::passkeys_of_people::authenticator::Authenticator;
+use crate::passkeys_of_people::{enrol, sign_in};
+
+fn of(held: &Value) -> ReviewId {
+    held["review"]["id"].as_str().unwrap().try_into().unwrap()
+}
+
+async fn several(g: &Gateway, number: usize) -> Vec<Value> {
+    let mut held = Vec::new();
+    for _ in 0..number {
+        held.push(g.held(&g.thread().await).await);
+    }
+    held
+}
+
+#[tokio::test]
+async fn one_that_does_not_count_stops_none_of_the_others() {
+    let g = spawn_gateway().await;
+    let held = several(&g, 3).await;
+    g.vote(&g.bob, &held[1], Verdict::Deny).await.unwrap();
+    let votes: Vec<(ReviewId, Ballot)> = held.iter().map(|it| (of(it), ballot(it, Verdict::Approve))).collect();
+    let voted = g.service.vote_on_several(&g.alice.id, &votes).await.unwrap();
+    assert!(matches!(
+        voted.as_slice(),
+        [Ok(Voted::Approved), Err(Error::Vote(VoteRefused::Ended)), Ok(Voted::Approved)]
+    ));
+    let [first, last] = [&held[0], &held[2]];
+    assert_ne!(g.decision(first).await.expect(200)["nonce"], g.decision(last).await.expect(200)["nonce"]);
+}
+
+#[tokio::test]
+async fn where_a_stage_asks_for_a_passkey_nothing_counts_among_several_whatever_the_session_shows() {
+    let g = spawn_with_policy(&policy_with("need = 1", "need = 1\npasskey_within = \"5m\"")).await;
+    let mut key = Authenticator::new(1);
+    let (person, _) = g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
+    enrol(&g.service, &person, (&mut key, "correct horse battery")).await;
+    let (person, _) = sign_in(&g.service, g.alice.id.as_str(), &mut key).await.unwrap();
+    let held = several(&g, 2).await;
+    let proven = |it: &Value| {
+        let proof = Proof::of_session(&person.session.record);
+        (of(it), Ballot { proof, ..ballot(it, Verdict::Approve) })
+    };
+    let votes: Vec<(ReviewId, Ballot)> = held.iter().map(proven).collect();
+    for refused in g.service.vote_on_several(&g.alice.id, &votes).await.unwrap() {
+        assert!(matches!(refused, Err(Error::Vote(VoteRefused::Alone(Alone::Passkey)))), "{refused:?}");
+    }
+    let (review, alone) = &votes[0];
+    assert_eq!(g.service.vote(&g.alice.id, review, alone).await.unwrap(), Voted::Approved, "by itself it counts");
+}
+
+#[tokio::test]
+async fn more_than_fifty_are_not_voted_on_at_once() {
+    let g = spawn_gateway().await;
+    let held = g.held(&g.thread().await).await;
+    let votes: Vec<(ReviewId, Ballot)> = (0..51).map(|_| (of(&held), ballot(&held, Verdict::Approve))).collect();
+    assert!(matches!(g.service.vote_on_several(&g.alice.id, &votes).await, Err(Error::Invalid { .. })));
+    assert_eq!(g.decision(&held).await.status, 202);
+}

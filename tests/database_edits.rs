@@ -73,6 +73,7 @@ const TABLES: &[(Table, Outcome, AtVerify)] = &[
     (Table::Tries, Outcome::Harmless("then nobody waits for it any more"), AtVerify::NotAsked("a writer has none")),
     (Table::Sightings, Outcome::Harmless("then nobody knows when that was"), AtVerify::NotAsked("it decides nothing")),
     (Table::Passkeys, Outcome::Found, AtVerify::NotAsked("people were asked before the receipt was signed")),
+    (Table::Figures, Outcome::Found, AtVerify::NotAsked("counts let nobody write")),
     (Table::Events, Outcome::Found, AtVerify::Refused),
     (Table::Outbox, Outcome::Found, AtVerify::NotAsked("what waits for the log is not what was signed")),
     (Table::Log, Outcome::Found, AtVerify::NotAsked("the log repeats the events")),
@@ -387,6 +388,7 @@ fn a_row_put_back_to_an_older_sealed_revision_is_found() {
         Table::Sessions,
         Table::Links,
         Table::Passkeys,
+        Table::Figures,
     ];
     assert_eq!(tried, replaced.into_iter().collect(), "every table whose rows are ever replaced");
 }

@@ -12,6 +12,7 @@ use std::time::Duration;
 use countersign::clock::{Clock as _, SystemClock};
 use countersign::domain::chain::hash::{Digest, Tag};
 use countersign::domain::id::PrincipalId;
+use countersign::domain::insight::{Counts, FLOWS_MAX, Figures, FlowCounts, Period, REASONS_MAX, Step};
 use countersign::domain::review::{Hold, HoldState};
 use countersign::domain::time::Timestamp;
 use countersign::domain::transition::{EndWord, Outcome, Transition};
@@ -19,6 +20,7 @@ use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::store::change::Draft;
 use countersign::store::record::{Reader, Stored};
+use countersign::store::records::InsightRow;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore, Synchronous};
 use countersign::store::{Cursor, Filter, Store, StoreError};
 use futures_util::future::join_all;
@@ -66,6 +68,7 @@ pub async fn measure() {
     let port = listen(&service);
     let (_, secret) = service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
     let of = format!("of {open} open and {past} past reviews");
+    count_much(&*store, &Reader { store: &*store, key: key.row() }).await;
     for (name, path) in pages(&samples) {
         let url = format!("http://127.0.0.1:{port}{path}");
         let (millis, bytes) = asked(&url, &secret).await;
@@ -93,9 +96,32 @@ fn pages(samples: &Samples) -> Vec<(&'static str, String)> {
         ("search by thread", format!("/?q={}", samples.past.thread)),
         ("search by protected key", "/?q=target_user_id".to_owned()),
         ("search by a key that nothing touches", "/?q=payment.amount".to_owned()),
+        ("insight, 90 days of 50 flows with 20 reasons each", "/insight?span=90d".to_owned()),
         ("review, open", format!("/reviews/{}", samples.open.id)),
         ("review, past", format!("/reviews/{}", samples.past.id)),
     ]
+}
+
+/// As much as was ever counted of a day, for each of 90.
+async fn count_much(store: &dyn Store, reader: &Reader<'_>) {
+    let now = SystemClock.now();
+    let counts = |seed: u64| {
+        let mut counts = Counts { opened: 9, approved: 5, denied: 3, expired: 1, committed: 400, ..Counts::default() };
+        (0..8).for_each(|it| counts.times.add(Duration::from_secs(20 << ((seed + it) % 12))));
+        counts
+    };
+    for back in 0..90 {
+        let period = Period::of(Step::Day, now.minus(Duration::from_secs(back * 24 * 3600)));
+        let reasons = (0..REASONS_MAX as u64).map(|it| (format!("reason number {it} asks for approval"), counts(it)));
+        let flow = FlowCounts { all: counts(back), reasons: reasons.collect(), other_reasons: None };
+        let flows = (0..FLOWS_MAX).map(|it| (format!("flow-{it}").try_into().unwrap(), flow.clone())).collect();
+        let row = InsightRow::Figures(Figures { period, flows, other_flows: None });
+        if reader.get::<InsightRow>(&period.name()).await.unwrap().is_none() {
+            let mut draft = Draft::new(reader.key, SystemClock.now());
+            draft.insert(&row).unwrap();
+            store.commit(draft.finish().change).await.unwrap();
+        }
+    }
 }
 
 /// The median over some asks, and how long the page is.

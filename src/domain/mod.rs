@@ -10,6 +10,7 @@ pub mod flow;
 pub mod guard;
 pub mod halt;
 pub mod id;
+pub mod insight;
 pub mod json;
 pub mod kept;
 pub mod keys;

@@ -20,6 +20,7 @@ pub mod heads;
 pub mod history;
 pub mod holds;
 pub mod inbox;
+pub mod insight;
 pub mod judging_again;
 pub mod key_events;
 pub mod known_receipts;

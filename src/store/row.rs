@@ -63,6 +63,8 @@ tables! {
     Sightings = "sightings",
     /// Passkeys; alias: the challenge each was registered with.
     Passkeys = "passkeys",
+    /// What was counted of hours and days, for Insight.
+    Figures = "figures",
     /// Events; alias: thread and number.
     Events = "events",
     /// Events that have no place in the log yet.
@@ -86,7 +88,7 @@ impl Table {
             Self::Accounts | Self::Tokens | Self::Sessions | Self::Links | Self::Passkeys => true,
             Self::Transitions | Self::Rejections | Self::Entries | Self::States => false,
             Self::Receipts | Self::Writes | Self::Events | Self::Outbox => false,
-            Self::Tries | Self::Sightings => false,
+            Self::Tries | Self::Sightings | Self::Figures => false,
         }
     }
 

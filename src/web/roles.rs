@@ -93,6 +93,7 @@ pub const TABLE: &[Rule] = &[
     person("GET", "/threads/{thread}/compare", EVERYBODY),
     person("GET", "/threads/{thread}/versions/{version}", EVERYBODY),
     person("POST", "/threads/{thread}/versions/{version}/rollback", &[PersonRole::Reviewer]),
+    person("GET", "/insight", EVERYBODY),
     person("GET", "/log", EVERYBODY),
     person("GET", "/log.jsonl", OVERSEERS),
     person("GET", "/log/{event}", EVERYBODY),

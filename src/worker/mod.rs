@@ -4,6 +4,7 @@
 //! Each worker is one function that does all there is to do now; tests call it by hand. The supervisor calls
 //! it again and again until the gateway stops.
 
+pub mod count;
 pub mod expire;
 pub mod judge_again;
 pub mod lapse;
@@ -41,6 +42,7 @@ impl Workers {
             tokio::spawn(
                 rounds("sequence").repeat(Arc::clone(service), |it| async move { sequence::run_once(&it).await }),
             ),
+            tokio::spawn(rounds("count").repeat(Arc::clone(service), |it| async move { count::run_once(&it).await })),
             tokio::spawn(
                 rounds("sightings").repeat(Arc::clone(service), |it| async move { sightings::run_once(&it).await }),
             ),

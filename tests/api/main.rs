@@ -27,6 +27,7 @@ mod roles;
 #[macro_use]
 mod rules;
 mod amendments;
+mod insight;
 mod passkeys;
 mod redaction;
 mod replays;

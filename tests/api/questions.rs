@@ -92,6 +92,8 @@ const LISTS: &[(&str, usize)] = &[
     ("/?show=everything", 12),
     ("/?q=target_user_id", 13),
     ("/?q=00000000", 14),
+    ("/insight", 8),
+    ("/insight?span=90d&flow=payments", 8),
 ];
 
 /// What deciding several at once may ask for each of them, the page and the vote together with what is told of it; and

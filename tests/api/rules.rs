@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use countersign::clock::ClockOffset;
 use countersign::domain::account::MachineRole;
+use countersign::keyring::Keyring;
+use countersign::service::Service;
 use countersign::service::audit::audit;
 use countersign::store::Store;
 use countersign::store::postgres::{PostgresOptions, PostgresStore};
@@ -12,7 +14,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;
-use crate::gateway::{Answer, Gateway, owned_token, spawn_on};
+use crate::gateway::{Answer, Gateway, MovedClock, owned_token, settings, spawn_on};
 
 /// Each on both databases.
 macro_rules! on_both {
@@ -68,6 +70,13 @@ impl Scene {
 
     async fn on(folder: tempfile::TempDir, clock: ClockOffset, store: Arc<dyn Store>, policy: &str) -> Self {
         Self { gateway: spawn_on(folder, clock, Arc::clone(&store), policy).await, store }
+    }
+
+    /// Another gateway on the same database.
+    pub async fn another(&self) -> Service {
+        let keyring = Keyring::open(&self.gateway.folder.path().join("keyring.json"), None).unwrap();
+        let clock = Arc::new(MovedClock(self.gateway.clock.clone()));
+        Service::open(Arc::clone(&self.store), keyring, clock, settings(&self.gateway.url)).await.unwrap()
     }
 
     /// What is counted and remembered is what an audit comes to.

@@ -121,6 +121,13 @@ async fn every_screen_fits_and_can_be_looked_at() {
     tab.goto("/threads/order-8812/compare?from=0&to=1").await;
     album.take(&tab, "compare").await;
     while gateway.service.sequence().await.unwrap() > 0 {}
+    tab.goto("/insight").await;
+    assert!(tab.text().await.contains("Nothing was asked in the last 7 days."));
+    album.take(&tab, "insight-empty").await;
+    while gateway.service.count_events().await.unwrap() > 0 {}
+    tab.goto("/insight?span=24h").await;
+    assert!(tab.text().await.contains("Waiting over time"));
+    album.take(&tab, "insight").await;
     tab.goto("/log").await;
     album.take(&tab, "log").await;
     tab.follow("table.log a").await;

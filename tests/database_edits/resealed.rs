@@ -27,7 +27,7 @@ use countersign::domain::write::Write;
 use countersign::keyring::Keyring;
 use countersign::service::audit::audit;
 use countersign::store::record::Record;
-use countersign::store::records::{LogRow, Pending, Sighting};
+use countersign::store::records::{InsightRow, LogRow, Pending, Sighting};
 use countersign::store::row::{Row, Table};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use rusqlite::{Connection, params};
@@ -72,6 +72,7 @@ const KINDS: &[(Table, Seal)] = &[
     (Table::Tries, sealed::<Tries>),
     (Table::Sightings, sealed::<Sighting>),
     (Table::Passkeys, sealed::<Passkey>),
+    (Table::Figures, sealed::<InsightRow>),
     (Table::Events, sealed::<Event>),
     (Table::Outbox, sealed::<Pending>),
     (Table::Log, sealed::<LogRow>),
@@ -131,7 +132,7 @@ const UNSEEN: &[(&str, &str)] = &[
 ];
 
 /// Rows whose revision counts changes that not every event tells; what they say is held against the events instead.
-const UNCOUNTED: &[&str] = &["holds", "sightings", "threads", "transitions", "tries"];
+const UNCOUNTED: &[&str] = &["figures", "holds", "sightings", "threads", "transitions", "tries"];
 
 /// Rows that may be forgotten: how often somebody tried, and when something was seen.
 const FORGOTTEN: &[Table] = &[Table::Tries, Table::Sightings];

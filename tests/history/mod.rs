@@ -429,7 +429,10 @@ pub async fn live_through_remembering(service: &Service, file: &Path) -> Vec<(Ta
     look(file, &mut seen, &mut older);
     look_at_card(service, &cast.ben, &review, transition).await;
     look(file, &mut seen, &mut older);
+    count(service).await;
+    look(file, &mut seen, &mut older);
     service.vote(&cast.ada, &review, &ballot(transition, 0, Verdict::Approve)).await.unwrap();
+    count(service).await;
     look(file, &mut seen, &mut older);
     let receipt = receipt_of(service, transition).await;
     let allowed = service.verify(&cast.writer, &ask("t", transition, receipt, "w")).await.unwrap();
@@ -477,6 +480,12 @@ fn stricter() -> PolicySource {
     source
 }
 
+/// Every event has its place, and was counted.
+async fn count(service: &Service) {
+    while service.sequence().await.unwrap() > 0 {}
+    while service.count_events().await.unwrap() > 0 {}
+}
+
 async fn leave_work_open(service: &Service, cast: &Cast) -> Ready {
     make(service, &cast.two_host, "waiting").await;
     let (transition, review) =
@@ -484,7 +493,7 @@ async fn leave_work_open(service: &Service, cast: &Cast) -> Ready {
     service.vote(&cast.ada, &review, &ballot(transition, 0, Verdict::Approve)).await.unwrap();
     think_again(service, cast, (&review, transition)).await;
     rewritten(service, cast).await;
-    while service.sequence().await.unwrap() > 0 {}
+    count(service).await;
     make(service, &cast.host, "ready").await;
     let (transition, review) =
         held(&propose(service, &cast.agent, "ready", "planner", json!({"target_user_id": 42})).await);

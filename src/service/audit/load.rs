@@ -15,7 +15,7 @@ use crate::domain::transition::{ChainRow, Rejection, StateRow, Transition};
 use crate::domain::tries::Tries;
 use crate::domain::write::Write;
 use crate::store::record::{Record, Stored, open};
-use crate::store::records::{LogRow, Pending, Sighting};
+use crate::store::records::{InsightRow, LogRow, Pending, Sighting};
 use crate::store::row::Row;
 use crate::store::{Cursor, Filter, LIST_ROWS_MAX, Store, StoreError};
 
@@ -24,6 +24,7 @@ pub(super) type Kept<R> = BTreeMap<String, Stored<R>>;
 
 /// Everything that is stored and bears this gateway's seal.
 pub(super) struct Everything {
+    pub(super) figures: Kept<InsightRow>,
     pub(super) gateway: Kept<Gateway>,
     pub(super) flows: Kept<Flow>,
     pub(super) policies: Kept<PolicyRow>,
@@ -67,10 +68,12 @@ struct Loader<'a> {
 }
 
 impl Everything {
-    /// Threads before what belongs to them: what is made meanwhile is then in excess, not missing.
+    /// Threads before what belongs to them, and what was counted before all: what is made meanwhile is then in
+    /// excess, not missing.
     pub(super) async fn load(store: &dyn Store, key: &RowKey, findings: &mut Vec<Finding>) -> Result<Self, StoreError> {
         let mut loader = Loader { store, key, findings, rows: 0 };
         Ok(Self {
+            figures: loader.table().await?,
             gateway: loader.table().await?,
             flows: loader.table().await?,
             policies: loader.table().await?,

@@ -9,6 +9,7 @@ mod access;
 mod amendments;
 mod chain;
 mod events;
+mod figures;
 mod gate;
 mod halts;
 mod holds;
@@ -94,6 +95,7 @@ async fn look(
     audit.check_events();
     audit.check_access();
     audit.check_passkeys();
+    audit.check_figures();
     let mut belongings = all.by_thread();
     for thread in all.threads.values().map(|it| &it.record) {
         let own = belongings.remove(thread.id.as_str()).unwrap_or_default();

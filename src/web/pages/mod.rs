@@ -15,6 +15,7 @@ pub mod edit;
 pub mod emergency;
 pub mod failure;
 pub mod inbox;
+pub mod insight;
 pub mod local;
 pub mod log;
 pub mod nonce;
@@ -120,6 +121,7 @@ fn past(cfg: &mut ServiceConfig) {
                 .route(web::get().to(rollback::back))
                 .route(web::post().to(rollback::submit)),
         )
+        .service(web::resource("/insight").route(web::get().to(insight::show)))
         .service(web::resource("/log").route(web::get().to(log::show)))
         .service(web::resource("/log.jsonl").route(web::get().to(log::download)))
         .service(web::resource("/log/{event}").route(web::get().to(log::show_event)))

@@ -15,6 +15,7 @@ pub mod error;
 pub mod headline;
 pub mod inbox;
 pub mod inert;
+pub mod insight;
 pub mod log;
 pub mod nav;
 pub mod opening;

@@ -56,6 +56,7 @@ pub const SCREENS: &[Screen] = &[
     menu(Group::Rules, "/what-if", "What if", &[]),
     menu(Group::Rules, "/replays", "Replay", &[]),
     menu(Group::Record, "/log", "Log", &[]),
+    menu(Group::Record, "/insight", "Insight", &[]),
     menu(Group::Record, "/verifier", "Verifier", &[]),
     menu(Group::People, "/people", "People", &[]),
     menu(Group::People, "/tokens", "Tokens", &[]),

@@ -36,6 +36,8 @@ fn all() -> Vec<(&'static str, String)> {
         ("thread", screens::thread().render().unwrap()),
         ("threads", history::threads().render().unwrap()),
         ("threads_empty", history::threads_empty().render().unwrap()),
+        ("insight", history::insight().render().unwrap()),
+        ("insight_empty", history::insight_empty().render().unwrap()),
         ("version", history::version().render().unwrap()),
         ("compare", history::compare().render().unwrap()),
         ("log", history::log().render().unwrap()),

@@ -2,6 +2,10 @@
 
 use super::sample::{Case, line, moment, shell};
 use crate::web::pages::view::compare::ComparePage;
+use crate::web::pages::view::inbox::{Mark, Tab};
+use crate::web::pages::view::insight::{
+    Bar, Chart, GroupRow, Groups, InsightPage, OutcomeRow, Shown, Table, Told as Counted,
+};
 use crate::web::pages::view::log::{EventFact, EventPage, LogPage, LogRow};
 use crate::web::pages::view::shell::{Hash, Moment, Tone};
 use crate::web::pages::view::text::{Json, Prose};
@@ -45,6 +49,61 @@ pub fn threads() -> ThreadsPage {
 pub fn threads_empty() -> ThreadsPage {
     let page = threads();
     ThreadsPage { filter: Filter::None, rows: vec![], looked: None, more_url: None, title: line(""), ..page }
+}
+
+fn chart(id: &'static str) -> Chart {
+    let bar = |x, mark| Bar { x, y: 500, height: 500, mark, words: "20 Nov: 2 waiting".to_owned() };
+    Chart {
+        id,
+        title: "Waiting over time",
+        told: "The most that waited at the end of a period: 2. Waiting now: 2.".to_owned(),
+        width: 20,
+        bars: vec![bar(1, None), bar(11, Some("M15 0V500M11 0H19".to_owned()))],
+        top: "4".to_owned(),
+        middle: "2".to_owned(),
+        from: "20 Nov".to_owned(),
+        to: "21 Nov".to_owned(),
+        table: Table {
+            columns: ["Day, UTC", "Opened", "Ended", "Waiting at its end"],
+            rows: vec![["21 Nov", "1", "1", "2"].map(str::to_owned)],
+        },
+    }
+}
+
+pub fn insight() -> InsightPage {
+    let row = |name| GroupRow {
+        name,
+        opened: 3,
+        approved: 1,
+        denied: 1,
+        undecided: 1,
+        median: "4 min".to_owned(),
+        p95: "1.5 h".to_owned(),
+        bar: Some((120, 1_000)),
+    };
+    let groups = |name: &str| Groups { rows: vec![row(Some(line(name))), row(None)], more: 2, longest: "1.5 h".into() };
+    let tab = |words, mark| Tab { url: "/insight?span=7d".to_owned(), words, mark };
+    InsightPage {
+        shell: shell(2),
+        spans: vec![tab("24 hours", Mark::Off), tab("7 days", Mark::On)],
+        span: "7d",
+        span_words: "the last 7 days",
+        flows: vec![Choice::new("", "All flows", ""), Choice::new("payments", "payments", "")],
+        counted_until: Some(ago()),
+        behind: 3,
+        told: Counted::Figures(Box::new(Shown {
+            summary: vec![("Waiting now", "2".to_owned()), ("Half were decided within", "4 min".to_owned())],
+            waiting: chart("waiting"),
+            times: chart("times"),
+            outcomes: vec![OutcomeRow { words: "Approved by people", count: 3, width: 1_000 }],
+            by_flow: groups("payments"),
+            by_reason: groups("payment.amount above 1000 requires approval"),
+        })),
+    }
+}
+
+pub fn insight_empty() -> InsightPage {
+    InsightPage { told: Counted::Nothing, counted_until: None, behind: 0, ..insight() }
 }
 
 pub fn version() -> VersionPage {

@@ -1,0 +1,13 @@
+-- What was counted of hours and days, and how far the log was counted.
+CREATE TABLE figures (
+    id TEXT COLLATE "C" NOT NULL PRIMARY KEY CHECK (id <> ''),
+    alias TEXT COLLATE "C",
+    owner TEXT COLLATE "C" NOT NULL,
+    state TEXT COLLATE "C" NOT NULL,
+    due BIGINT NOT NULL,
+    revision BIGINT NOT NULL,
+    body TEXT COLLATE "C" NOT NULL,
+    key_id TEXT COLLATE "C" NOT NULL,
+    mac BYTEA NOT NULL
+);
+CREATE UNIQUE INDEX figures_alias ON figures (alias) WHERE alias IS NOT NULL;

@@ -17,6 +17,7 @@ use crate::service::Service;
 use crate::web::app::{App, Edge, serve};
 use crate::web::pages::{oidc, reveal};
 use crate::web::peers::Peers;
+use crate::web::streams::Streams;
 use crate::web::throttle::Throttle;
 use crate::worker::Workers;
 
@@ -61,6 +62,7 @@ pub struct Running {
     /// Where people and machines reach it.
     pub url: PublicUrl,
     handle: ServerHandle,
+    streams: Streams,
     server: JoinHandle<io::Result<()>>,
     workers: Workers,
 }
@@ -71,14 +73,16 @@ impl Running {
         let bound = listener.local_addr().map_err(CliError::Runtime)?;
         let url = config.public_url(bound);
         let service = gateway::open(config, url.as_str().to_owned()).await?;
-        let app = App { service: Arc::clone(&service), edge: Arc::new(edge(config, &url)) };
+        let edge = edge(config, &url);
+        let streams = edge.streams.clone();
+        let app = App { service: Arc::clone(&service), edge: Arc::new(edge) };
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let server = serve(app, listener, threads, config.shutdown).map_err(CliError::Runtime)?;
         let handle = server.handle();
         let server = tokio::spawn(server);
         let workers = Workers::start(&service, config.worker_interval);
         tracing::info!(listen = %bound, url = url.as_str(), "started");
-        Ok(Self { service, url, handle, server, workers })
+        Ok(Self { service, url, handle, streams, server, workers })
     }
 
     /// Serves until SIGTERM or ctrl-c, or until the server fails by itself; then ends in order.
@@ -92,6 +96,7 @@ impl Running {
 
     /// Takes no new requests, lets those under way end, and stops the workers.
     pub async fn stop(self) -> Result<(), CliError> {
+        self.streams.close();
         self.handle.stop(true).await;
         self.workers.stop().await;
         let ended = self.server.await;
@@ -140,5 +145,6 @@ fn edge(config: &Config, url: &PublicUrl) -> Edge {
         requests,
         elsewhere: oidc::throttle(),
         reveals: reveal::throttle(),
+        streams: Streams::default(),
     }
 }

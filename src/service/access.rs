@@ -281,8 +281,12 @@ impl Service {
 
     /// The person whose session a cookie's secret is, if it still is one.
     pub async fn session_of(&self, secret: &str) -> Result<SignedIn> {
+        self.session_by(&fingerprint(secret)).await
+    }
+
+    pub(super) async fn session_by(&self, id: &SessionId) -> Result<SignedIn> {
         let keys = self.keys()?;
-        let session = self.fetch::<Session>(&keys, fingerprint(secret).as_str()).await?;
+        let session = self.fetch::<Session>(&keys, id.as_str()).await?;
         let session = session.filter(|it| !it.record.ended && it.record.expires_at > self.now());
         let session = session.ok_or(Error::Unauthenticated)?;
         let account = self.fetch::<Account>(&keys, session.record.account.as_str()).await?;

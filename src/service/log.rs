@@ -101,7 +101,8 @@ impl Audience {
         }
     }
 
-    fn may_see(self, kind: EventType) -> bool {
+    /// Whether an event of that kind is told to them.
+    pub fn may_see(self, kind: EventType) -> bool {
         self == Self::Overseers || !kind.name().starts_with("access.")
     }
 }

@@ -16,6 +16,7 @@ pub mod electorate;
 pub mod elsewhere;
 pub mod error;
 pub mod events;
+pub mod following;
 pub mod heads;
 pub mod history;
 pub mod holds;
@@ -77,6 +78,7 @@ use crate::store::{Filter, Store};
 use doorkeeping::Telling;
 use elsewhere::Ways;
 use error::{Error, Result};
+use following::LogReach;
 use heads::HeadCache;
 use judging_again::KeptHolds;
 use memory::{IssuedReceipts, Memory};
@@ -100,6 +102,7 @@ pub struct Service {
     telling: Telling,
     sightings: Sightings,
     ways: Ways,
+    reach: LogReach,
 }
 
 /// What a deployment decides.
@@ -157,8 +160,22 @@ impl Service {
         let (memory, issued) = (Memory::default(), IssuedReceipts::default());
         let (kept, ways) = (KeptHolds::default(), Ways::default());
         let (telling, sightings) = (Telling::default(), Sightings::default());
-        let service =
-            Self { store, keyring, clock, settings, heads, policies, memory, issued, kept, telling, sightings, ways };
+        let reach = LogReach::default();
+        let service = Self {
+            store,
+            keyring,
+            clock,
+            settings,
+            heads,
+            policies,
+            memory,
+            issued,
+            kept,
+            telling,
+            sightings,
+            ways,
+            reach,
+        };
         service.settle_identity().await?;
         service.settle_labels().await?;
         Ok(service)

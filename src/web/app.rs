@@ -10,6 +10,7 @@ use actix_web::{App as ActixApp, HttpRequest, HttpServer, web};
 
 use super::api::problem::Problem;
 use super::peers::Peers;
+use super::streams::Streams;
 use super::throttle::Throttle;
 use super::{api, assets, pages, peers, request_id};
 use crate::service::Service;
@@ -44,6 +45,8 @@ pub struct Edge {
     pub elsewhere: Throttle,
     /// Bounds how fast each person looks at hidden values.
     pub reveals: Throttle,
+    /// Every stream that is open.
+    pub streams: Streams,
 }
 
 /// Serves on a listener that is already bound, so that a taken port is known before anything is said.

@@ -8,4 +8,5 @@ pub mod pages;
 pub mod peers;
 pub mod request_id;
 pub mod roles;
+pub mod streams;
 pub mod throttle;

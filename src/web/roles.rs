@@ -79,6 +79,7 @@ pub const TABLE: &[Rule] = &[
     machine("POST", "/v1/flows/{flow}/judgements", &[Admin, Auditor]),
     machine("POST", "/v1/flows/{flow}/replays", &[Admin, Auditor]),
     person("GET", "/", EVERYBODY),
+    person("GET", "/live", EVERYBODY),
     person("GET", "/reviews/{review}", EVERYBODY),
     person("POST", "/votes", &[PersonRole::Reviewer]),
     person("POST", "/reviews/{review}/decision", &[PersonRole::Reviewer]),

@@ -32,16 +32,15 @@ impl Workers {
     /// Starts them all; each looks at once and then at every interval.
     pub fn start(service: &Arc<Service>, interval: Duration) -> Self {
         let (stop, stopping) = watch::channel(false);
-        let rounds = |name| Round { name, interval, stopping: stopping.clone() };
+        let rounds = |name| Round { name, interval, wakes: Wakes::AtIntervals, stopping: stopping.clone() };
+        let sequence = Round { wakes: Wakes::AfterCommits, ..rounds("sequence") };
         let loops = vec![
             tokio::spawn(rounds("expire").repeat(Arc::clone(service), |it| async move { expire::run_once(&it).await })),
             tokio::spawn(
                 rounds("judge again").repeat(Arc::clone(service), |it| async move { judge_again::run_once(&it).await }),
             ),
             tokio::spawn(rounds("lapse").repeat(Arc::clone(service), |it| async move { lapse::run_once(&it).await })),
-            tokio::spawn(
-                rounds("sequence").repeat(Arc::clone(service), |it| async move { sequence::run_once(&it).await }),
-            ),
+            tokio::spawn(sequence.repeat(Arc::clone(service), |it| async move { sequence::run_once(&it).await })),
             tokio::spawn(rounds("count").repeat(Arc::clone(service), |it| async move { count::run_once(&it).await })),
             tokio::spawn(
                 rounds("sightings").repeat(Arc::clone(service), |it| async move { sightings::run_once(&it).await }),
@@ -62,10 +61,24 @@ impl Workers {
     }
 }
 
+/// While one commit follows another, what follows from them is done this often: soon enough for who watches, and for
+/// many at once.
+const PACE: Duration = Duration::from_millis(50);
+
+/// When a worker runs again.
+#[derive(Clone, Copy)]
+enum Wakes {
+    /// At every interval: time makes its work.
+    AtIntervals,
+    /// After a commit by anybody, and at every interval: commits make its work.
+    AfterCommits,
+}
+
 /// One worker's rhythm.
 struct Round {
     name: &'static str,
     interval: Duration,
+    wakes: Wakes,
     stopping: watch::Receiver<bool>,
 }
 
@@ -80,8 +93,11 @@ impl Round {
             let outcome = run(Arc::clone(&service)).await;
             self.note(&outcome, failing);
             failing = outcome.is_err();
-            // Either the interval passes, or it is time to stop: the loop's condition says which.
-            let _ = tokio::time::timeout(self.interval, self.stopping.changed()).await;
+            tokio::select! {
+                () = rest(&service, self.wakes, self.interval) => {}
+                // The loop's condition says so too.
+                _ = self.stopping.changed() => {}
+            }
         }
     }
 
@@ -100,6 +116,16 @@ impl Round {
             Ok(done) if failing => tracing::info!(worker, done, "the worker works again"),
             Ok(0) => {}
             Ok(done) => tracing::debug!(worker, done, "a worker's run"),
+        }
+    }
+}
+
+async fn rest(service: &Service, wakes: Wakes, interval: Duration) {
+    match wakes {
+        Wakes::AtIntervals => tokio::time::sleep(interval).await,
+        Wakes::AfterCommits => {
+            service.changed(interval).await;
+            tokio::time::sleep(interval.min(PACE)).await;
         }
     }
 }

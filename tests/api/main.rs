@@ -33,6 +33,7 @@ mod redaction;
 mod replays;
 mod second_thoughts;
 mod several;
+mod streams;
 mod supposed;
 mod taking_back;
 mod time;

@@ -12,6 +12,7 @@ mod gateway;
 mod history;
 mod inert;
 mod journey;
+mod live;
 mod log;
 mod oidc;
 mod passkeys;

@@ -129,6 +129,20 @@ impl Tab {
         self.click(&labelled("main", label)).await;
     }
 
+    /// The same, of a button beside the content.
+    pub async fn press_in_page(&self, label: &str) {
+        self.click(&labelled("body", label)).await;
+    }
+
+    /// Waits until the page says yes by itself.
+    pub async fn until(&self, condition: &str) {
+        let wait = format!(
+            "new Promise((done) => {{ const look = () => ({condition}) ? done(true) : setTimeout(look, 20); look(); }})"
+        );
+        let waited = tokio::time::timeout(PATIENCE, self.js::<bool>(&wait)).await;
+        assert!(waited.is_ok(), "never: {condition}");
+    }
+
     /// Types into the field of that label.
     pub async fn fill(&self, label: &str, text: &str) {
         let labels = "[...document.querySelectorAll('main label')]";

@@ -181,6 +181,7 @@ pub fn edge(url: &str, peers: Peers) -> Edge {
         requests: Throttle::new(100_000, Duration::from_micros(1)),
         elsewhere: countersign::web::pages::oidc::throttle(),
         reveals: countersign::web::pages::reveal::throttle(),
+        streams: Default::default(),
     }
 }
 

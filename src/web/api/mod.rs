@@ -3,6 +3,7 @@
 pub mod admin;
 pub mod amendments;
 pub mod body;
+pub mod events;
 pub mod judgements;
 pub mod open;
 pub mod passkeys;
@@ -56,7 +57,7 @@ use crate::web::auth::Machine;
         rejections::list,
         passkeys::list,
         passkeys::evidence,
-        open::events,
+        events::events,
     )
 )]
 pub struct Description;
@@ -85,7 +86,7 @@ pub fn routes(config: &mut ServiceConfig) {
         .route("/v1/rejections", get().to(rejections::list))
         .route("/v1/passkeys", get().to(passkeys::list))
         .route("/v1/receipts/{jti}/evidence", get().to(passkeys::evidence))
-        .route("/v1/events", get().to(open::events))
+        .route("/v1/events", get().to(events::events))
         .route("/v1/flows/{flow}/policies", post().to(admin::activate))
         .route("/v1/flows/{flow}/amendments", get().to(amendments::list))
         .route("/v1/amendments/{amendment}", get().to(amendments::read))

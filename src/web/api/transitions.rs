@@ -332,7 +332,11 @@ pub async fn decision(
             if left.is_zero() {
                 return Ok(HttpResponse::Accepted().json(json!({"status": "held"})));
             }
-            app.service.changed(left.min(LOOK_AGAIN)).await;
+            // A gateway that ends keeps nobody: who asks again is answered by the next one.
+            tokio::select! {
+                () = app.service.changed(left.min(LOOK_AGAIN)) => {}
+                () = app.edge.streams.closed() => return Ok(HttpResponse::Accepted().json(json!({"status": "held"}))),
+            }
         }
     };
     done.await.map_err(|error| Problem::of(&request, error))

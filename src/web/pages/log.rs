@@ -28,7 +28,7 @@ use crate::service::error::{Error, Result};
 use crate::service::events::Placed;
 use crate::service::history::Who;
 use crate::service::log::{self as service, Audience, LogSought};
-use crate::web::api::open::event_json;
+use crate::web::api::events::event_json;
 use crate::web::app::App;
 
 /// Events of one page.

@@ -16,6 +16,7 @@ pub mod emergency;
 pub mod failure;
 pub mod inbox;
 pub mod insight;
+pub mod live;
 pub mod local;
 pub mod log;
 pub mod nonce;
@@ -64,6 +65,7 @@ pub fn routes(cfg: &mut ServiceConfig) {
     cfg.app_data(form.error_handler(|_, request| Failure::unreadable(request).into()))
         .configure(ways_in)
         .service(web::resource("/").route(web::get().to(inbox::show)))
+        .service(web::resource("/live").route(web::get().to(live::show)))
         .configure(of_reviews)
         .service(
             web::resource("/what-if")

@@ -78,6 +78,7 @@ pub async fn page(app: &App, visitor: &Visitor, facts: &ReviewFacts, again: &Aga
         shell: visitor.shell(waiting, notice(facts, visitor, again.problem.as_deref().filter(|_| !open))),
         headline: shown.headline,
         standing: standing::standing(facts, next.map(|it| format!("/reviews/{it}"))),
+        ends_in: facts.hold.is_open(facts.now).then(|| facts.now.until(facts.hold.expires_at).as_secs()),
         flow: Line::new(facts.hold.flow.as_str()),
         thread: Line::new(facts.hold.thread.as_str()),
         thread_url: format!("/threads/{}", facts.hold.thread),

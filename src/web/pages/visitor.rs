@@ -5,7 +5,7 @@ use std::pin::Pin;
 
 use actix_web::dev::Payload;
 use actix_web::http::Method;
-use actix_web::{FromRequest, HttpRequest};
+use actix_web::{FromRequest, HttpRequest, web};
 
 use super::failure::Failure;
 use super::local::LocalPath;
@@ -18,9 +18,17 @@ use crate::web::app::App;
 use crate::web::auth::{self, Person};
 use crate::web::roles;
 
-/// A person who is signed in and may open this page, and the page's path.
+/// A person who is signed in and may open this page, and where they stand.
 #[derive(Clone, Debug)]
-pub struct Visitor(pub Person, String);
+pub struct Visitor(pub Person, Whereabouts);
+
+/// What is asked for, and when.
+#[derive(Clone, Debug)]
+struct Whereabouts {
+    path: String,
+    /// How far the log reached before anything of the page was read: what comes after may not be on it.
+    reach: u64,
+}
 
 impl FromRequest for Visitor {
     type Error = Failure;
@@ -30,7 +38,11 @@ impl FromRequest for Visitor {
         let (person, request) = (Person::from_request(request, payload), request.clone());
         Box::pin(async move {
             match person.await {
-                Ok(person) => Ok(Self(person, request.path().to_owned())),
+                Ok(person) => {
+                    let app = request.app_data::<web::Data<App>>().expect("the server gives every handler the app");
+                    let reach = app.service.log_reach().await.map_err(|error| Failure::of(&request, error))?;
+                    Ok(Self(person, Whereabouts { path: request.path().to_owned(), reach }))
+                }
                 Err(problem) if matches!(problem.error, Error::Unauthenticated) => {
                     Err(Failure::SignInFirst(asked(&request)))
                 }
@@ -72,8 +84,9 @@ impl Visitor {
         let account = self.account();
         let groups = account.groups.iter().map(|it| Line::new(it.as_str())).collect();
         let csrf = self.0.csrf.clone();
-        let navigation = Navigation::of(account.role, &self.1, waiting);
-        let account = Account { name: Line::new(account.name.as_str()), groups, waiting, navigation, csrf };
+        let navigation = Navigation::of(account.role, &self.1.path, waiting);
+        let account =
+            Account { name: Line::new(account.name.as_str()), groups, waiting, navigation, reach: self.1.reach, csrf };
         Shell { account: Some(account), notice }
     }
 }

@@ -22,6 +22,8 @@ pub struct ReviewPage {
     pub headline: Headline,
     /// Where it stands.
     pub standing: Standing,
+    /// Seconds until its deadline, while it waits.
+    pub ends_in: Option<u64>,
     /// Its flow.
     pub flow: Line,
     /// Its thread.

@@ -24,6 +24,8 @@ pub struct Account {
     pub waiting: Waiting,
     /// Where this person can go.
     pub navigation: Navigation,
+    /// How far the log reached before the page was read; what happens after it is told to the page.
+    pub reach: u64,
     /// The session's CSRF token, for signing out.
     pub csrf: String,
 }

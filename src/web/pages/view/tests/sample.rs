@@ -38,7 +38,7 @@ pub fn shell(waiting: usize) -> Shell {
     let waiting = Waiting::Exactly(waiting);
     let navigation = Navigation::of(PersonRole::Reviewer, "/", waiting);
     let groups = vec![line("finance"), line("leads")];
-    let account = Account { name: line("dana"), groups, waiting, navigation, csrf: "csrf-1".into() };
+    let account = Account { name: line("dana"), groups, waiting, navigation, reach: 41, csrf: "csrf-1".into() };
     Shell { account: Some(account), notice: None }
 }
 
@@ -143,6 +143,7 @@ impl Case {
                 deadline: moment("2026-11-03T14:32:00.000Z", "3 Nov 2026, 14:32 UTC", "in 12 min"),
                 urgency: Urgency::Soon,
             },
+            ends_in: Some(720),
             flow: line("payments"),
             thread: line("order-8812"),
             thread_url: "/threads/order-8812".to_owned(),

@@ -1,0 +1,97 @@
+//! The log, for those who may read it: a page of it, or a stream that goes on.
+
+use actix_web::web::{Data, Query};
+use actix_web::{HttpRequest, HttpResponse};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::problem::Problem;
+use crate::domain::account::{MachineRole, Token};
+use crate::domain::id::FlowId;
+use crate::service::Stored;
+use crate::service::error::{Error, Result as Done};
+use crate::service::events::Placed;
+use crate::web::app::App;
+use crate::web::auth::Machine;
+use crate::web::streams::{self, BEAT, Source, Told};
+
+/// Where in the log.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EventsQuery {
+    after: Option<u64>,
+    limit: Option<u32>,
+}
+
+/// Events on a page, unless told otherwise, and at most.
+const PAGE: (u32, u32) = (100, 500);
+
+/// Events that a stream tells at once.
+const BATCH: u32 = 100;
+
+/// The log after a place in it. With `Accept: text/event-stream` a stream that goes on: each event with its place as
+/// `id` and its type as `event`; after a break it goes on from `Last-Event-ID`.
+#[utoipa::path(get, path = "/v1/events", params(("after" = Option<u64>, Query), ("limit" = Option<u32>, Query, description = "Of a page; a stream has none"), ("Last-Event-ID" = Option<u64>, Header, description = "Of a stream; counts more than `after`")), responses((status = 200, description = "Events in the log's order: `{events, next}`, or a stream of them"), (status = 429, description = "Too many streams")))]
+pub async fn events(
+    request: HttpRequest,
+    app: Data<App>,
+    machine: Machine,
+    query: Query<EventsQuery>,
+) -> Result<HttpResponse, Problem> {
+    let told = if streams::is_wanted(&request) {
+        stream(&request, app, machine, &query).await
+    } else {
+        page(&app, &machine, &query).await
+    };
+    told.map_err(|error| Problem::of(&request, error))
+}
+
+async fn page(app: &App, machine: &Machine, query: &EventsQuery) -> Done<HttpResponse> {
+    let limit = query.limit.unwrap_or(PAGE.0).clamp(1, PAGE.1);
+    let after = query.after.unwrap_or(0);
+    let (events, next) = app.service.events_after(after, flow_of(&machine.0.record), limit).await?;
+    let events: Vec<Value> = events.iter().map(event_json).collect();
+    Ok(HttpResponse::Ok().json(json!({"events": events, "next": next})))
+}
+
+async fn stream(request: &HttpRequest, app: Data<App>, machine: Machine, query: &EventsQuery) -> Done<HttpResponse> {
+    if query.limit.is_some() {
+        return Err(Error::invalid("/limit", "a stream has no limit; end it when you have enough"));
+    }
+    let after = streams::last_seen(request)?.or(query.after).unwrap_or(0);
+    if after > app.service.log_length().await? {
+        return Err(Error::invalid("/after", "the log does not reach that far; begin with what `next` of a page said"));
+    }
+    let seat = app.edge.streams.take(machine.0.record.id.as_str())?;
+    Ok(streams::answer(seat, after, OfMachine { app, token: machine.0 }))
+}
+
+/// Whoever sees every flow sees events of none, too.
+fn flow_of(token: &Token) -> Option<&FlowId> {
+    if token.role == MachineRole::Auditor { None } else { token.flow.as_ref() }
+}
+
+struct OfMachine {
+    app: Data<App>,
+    token: std::sync::Arc<Stored<Token>>,
+}
+
+impl Source for OfMachine {
+    async fn next(&self, after: u64) -> Done<Told> {
+        let service = &self.app.service;
+        service.log_beyond(after, BEAT).await?;
+        service.token_stands(&self.token).await?;
+        let (events, reach) = service.events_after(after, flow_of(&self.token.record), BATCH).await?;
+        let frames = events.iter().map(|it| streams::frame(it.index, Some(&it.event.kind.name()), &event_json(it)));
+        Ok(Told { frames: frames.collect(), reach })
+    }
+}
+
+/// An event as machines are told it.
+pub fn event_json(placed: &Placed) -> Value {
+    let event = &placed.event;
+    json!({
+        "index": placed.index, "id": event.id, "type": event.kind, "timestamp": event.at,
+        "flow": event.flow, "thread": event.thread, "seq": event.seq, "data": event.data,
+    })
+}

@@ -1,0 +1,188 @@
+// Keeps a page up to date with what others do. The server renders, always: the page is asked for again, and what may
+// change in place is taken over from the answer. Nothing that is read or pointed at is moved; what is new is offered.
+
+const main = document.getElementById("main");
+const bar = document.querySelector("[data-news]");
+const alarm = document.querySelector("[data-alarm]");
+const LOOK_MILLIS_MIN = 700;
+const LOOK_MILLIS_MAX = 60_000;
+const REST_MILLIS = 500;
+const LAST_MINUTE_MILLIS = 60_000;
+const TIMER_MILLIS_MAX = 2 ** 31 - 1;
+
+// What the page is about: a list, one thread's page, or something that only offers to be loaded again.
+const about = { kind: main.dataset.live, thread: main.dataset.thread, at: main.dataset.look || location.href };
+
+function concerns({ missed, events }) {
+  if (missed) return true;
+  return events.some((it) => !it.thread || !about.thread || it.thread === about.thread);
+}
+
+// Offers something below the page, where it moves nothing.
+function offer(words, button, act) {
+  const text = document.createElement("p");
+  text.textContent = words;
+  bar.replaceChildren(text);
+  if (button) {
+    const it = document.createElement("button");
+    it.type = "button";
+    it.className = "button";
+    it.textContent = button;
+    it.onclick = act;
+    bar.append(it);
+  }
+  bar.hidden = false;
+}
+
+const openAgain = () => location.assign(about.at);
+
+// The number in the title and beside the links of the navigation.
+function count(fresh) {
+  const number = /^\(\d+\+?\) /;
+  document.title = (number.exec(fresh.title)?.[0] ?? "") + document.title.replace(number, "");
+  for (const link of document.querySelectorAll("header nav a")) {
+    const other = fresh.querySelector(`header nav a[href="${CSS.escape(link.getAttribute("href"))}"]`);
+    if (other && other.innerHTML !== link.innerHTML) link.innerHTML = other.innerHTML;
+  }
+}
+
+// Takes over the named parts that differ. Says whether any did.
+function takeOver(here, there) {
+  let changed = false;
+  for (const part of here.querySelectorAll("[data-part]")) {
+    const other = there.querySelector(`[data-part="${part.dataset.part}"]`);
+    if (!other || other.innerHTML === part.innerHTML || part.contains(document.activeElement)) continue;
+    part.innerHTML = other.innerHTML;
+    changed = true;
+  }
+  return changed;
+}
+
+// A list: rows are brought up to date where they stand, those that are over are marked, and new ones are offered.
+function list(fresh) {
+  const rows = (root) => new Map([...root.querySelectorAll("[data-waiting] > [data-review]")].map((it) => [it.dataset.review, it]));
+  const ended = new Map([...fresh.querySelectorAll("[data-ended] > [data-review]")].map((it) => [it.dataset.review, it]));
+  const [here, there] = [rows(main), rows(fresh)];
+  for (const [id, row] of here) {
+    if (there.has(id)) takeOver(row, there.get(id));
+    else if (ended.has(id)) markEnded(row, ended.get(id));
+  }
+  const fresher = [...there.keys()].filter((id) => !here.has(id)).length;
+  if (fresher > 0) offer(`${fresher} new`, "Show", () => show(fresh));
+}
+
+function markEnded(row, ended) {
+  const badges = row.querySelector(".badges");
+  row.classList.add("gone");
+  for (const box of row.querySelectorAll("input")) Object.assign(box, { checked: false, disabled: true });
+  badges.innerHTML = ended.querySelector(".row-outcome").innerHTML;
+}
+
+// Puts the page that was asked for in the place of this one. What was ticked stays ticked.
+function show(fresh) {
+  const ticked = [...main.querySelectorAll("input:checked")].map((it) => it.value);
+  main.replaceChildren(...fresh.getElementById("main").childNodes);
+  for (const box of main.querySelectorAll("input[type=checkbox]")) box.checked = ticked.includes(box.value);
+  bar.hidden = true;
+  main.focus();
+}
+
+// A review: who voted and how it stands are brought up to date, and a form that counts no more is shut. The change
+// itself is never taken over: another one is another review, and is opened.
+function review(fresh) {
+  const form = main.querySelector("[data-decide]:not([data-shut])");
+  const [open, wasOver] = [fresh.querySelector("[data-decide]"), isOver(main)];
+  const digest = (it) => it.querySelector("[data-digest]")?.textContent;
+  if (digest(main) !== digest(fresh.getElementById("main"))) {
+    shut(form, "What is asked for was stated anew; this page shows what was asked before.");
+    return;
+  }
+  const changed = takeOver(main, fresh);
+  if (form && !open) shut(form, sentence(fresh) ?? "This can no longer be decided here.");
+  else if (form && changed) rest(form);
+  else if (!wasOver && isOver(fresh)) offer(sentence(fresh), "Open it again", openAgain);
+  else if (open && !main.querySelector("[data-decide]")) offer("This waits for you now.", "Open it again", openAgain);
+}
+
+const isOver = (page) => page.querySelector(".ended-title") !== null;
+const sentence = (page) => page.querySelector(".ended-title, .closed")?.textContent.trim().replace(/\s+/g, " ");
+
+// Says at once why nothing can be decided here any more. What was typed stays.
+function shut(form, why) {
+  if (form) {
+    form.setAttribute("data-shut", "");
+    for (const it of form.querySelectorAll("button, input[type=submit]")) it.disabled = true;
+    alarm.textContent = why;
+  }
+  offer(form ? `${why} Nothing that you typed was sent.` : why, "Open it again", openAgain);
+}
+
+// For a moment after the page changed by itself a press may have been meant for what stood there before.
+function rest(form) {
+  form.setAttribute("data-resting", "");
+  clearTimeout(form.restingUntil);
+  form.restingUntil = setTimeout(() => form.removeAttribute("data-resting"), REST_MILLIS);
+}
+
+main.addEventListener(
+  "submit",
+  (event) => {
+    if (!event.target.matches("[data-resting], [data-shut]")) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  },
+  true,
+);
+
+const past = () => offer("Something happened since.", "Show", openAgain);
+
+const kinds = { list, review };
+
+async function look() {
+  const answer = await fetch(about.at, { headers: { accept: "text/html" }, cache: "no-store" });
+  if (new URL(answer.url).pathname.startsWith("/sign-in")) {
+    offer("You are signed out. What you typed is still here.", "Sign in", openAgain);
+  } else if (answer.ok) {
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+    count(fresh);
+    kinds[about.kind]?.(fresh);
+  }
+}
+
+// Looks soon, and not again before it has looked; at the latest after a minute while somebody sees the page.
+let [looking, due] = [null, false];
+async function lookSoon() {
+  due = true;
+  if (looking) return;
+  looking = (async () => {
+    while (due) {
+      due = false;
+      // Without an answer the page stays as it is; the next sign of anything asks again.
+      await look().catch(() => {});
+      await new Promise((done) => setTimeout(done, LOOK_MILLIS_MIN));
+    }
+  })();
+  await looking;
+  looking = null;
+}
+
+function expire() {
+  const left = Number(main.dataset.endsIn) * 1000 - performance.now();
+  if (!(left > 0 && left < TIMER_MILLIS_MAX)) return;
+  setTimeout(() => lookSoon(), left + LOOK_MILLIS_MIN);
+  if (left > LAST_MINUTE_MILLIS) setTimeout(() => (alarm.textContent = "This review ends in one minute."), left - LAST_MINUTE_MILLIS);
+}
+
+const news = (it) => {
+  if (!concerns(it)) return;
+  if (about.kind === "past") past();
+  else lookSoon();
+};
+
+if (bar && about.kind) {
+  document.addEventListener("news", (it) => news(it.detail));
+  document.addEventListener("nonews", lookSoon);
+  setInterval(() => document.visibilityState === "visible" && about.kind !== "past" && lookSoon(), LOOK_MILLIS_MAX);
+  document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && about.kind !== "past" && lookSoon());
+  expire();
+}

@@ -1,0 +1,307 @@
+//! The log as a stream: everything once and in order, for whoever may listen, for as long as they may.
+
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::Duration;
+
+use countersign::clock::{ClockOffset, SystemClock};
+use countersign::domain::account::{MachineRole, PersonRole};
+use countersign::domain::review::Verdict;
+use countersign::keyring::Keyring;
+use countersign::service::Service;
+use countersign::service::access::NewAccount;
+use countersign::store::Store;
+use countersign::store::postgres::{PostgresOptions, PostgresStore};
+use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use countersign::web::app::{App, Edge, serve};
+use countersign::web::peers::Peers;
+use countersign::web::streams::Streams;
+use countersign::worker::sequence;
+use reqwest::Response;
+use serde_json::{Value, json};
+
+use crate::gateway::{Gateway, MovedClock, POLICY, edge, settings, spawn_gateway, spawn_on, token};
+
+/// Longer than anything takes on a busy machine; only a stream that fails waits for it.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// One frame of a stream.
+#[derive(Debug, PartialEq)]
+struct Frame {
+    id: u64,
+    event: Option<String>,
+    data: Value,
+}
+
+/// A client of a stream.
+struct Listener {
+    answer: Response,
+    text: String,
+}
+
+impl Listener {
+    async fn at(url: &str, headers: &[(&str, &str)]) -> Self {
+        let mut request = reqwest::Client::new().get(url).header("accept", "text/event-stream");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        Self { answer: request.send().await.unwrap(), text: String::new() }
+    }
+
+    async fn of(g: &Gateway, token: &str, after: u64) -> Self {
+        let bearer = format!("Bearer {token}");
+        Self::at(&format!("{}/v1/events?after={after}", g.url), &[("authorization", &bearer)]).await
+    }
+
+    /// The next frame, with or without data; nothing where the stream ends.
+    async fn frame(&mut self) -> Option<Frame> {
+        loop {
+            if let Some((frame, rest)) = self.text.split_once("\n\n") {
+                let (frame, rest) = (frame.to_owned(), rest.to_owned());
+                self.text = rest;
+                let line = |name: &str| frame.lines().find_map(|it| it.strip_prefix(name));
+                return Some(Frame {
+                    id: line("id: ").unwrap().parse().unwrap(),
+                    event: line("event: ").map(str::to_owned),
+                    data: line("data: ").map_or(Value::Null, |it| serde_json::from_str(it).unwrap()),
+                });
+            }
+            let chunk = tokio::time::timeout(PATIENCE, self.answer.chunk()).await.expect("something is told");
+            self.text += std::str::from_utf8(&chunk.ok()??).unwrap();
+        }
+    }
+
+    async fn event(&mut self) -> Option<Frame> {
+        loop {
+            let frame = self.frame().await?;
+            if !frame.data.is_null() {
+                return Some(frame);
+            }
+        }
+    }
+}
+
+async fn page(g: &Gateway, token: &str) -> Vec<Value> {
+    let page = g.get("/v1/events?limit=500", token).await.expect(200);
+    page["events"].as_array().unwrap().clone()
+}
+
+#[tokio::test]
+async fn a_stream_tells_what_pages_tell_and_goes_on_from_what_was_seen_last() {
+    let g = spawn_gateway().await;
+    let held = g.held(&g.thread().await).await;
+    sequence::run_once(&g.service).await.unwrap();
+    let before = page(&g, &g.auditor).await;
+    let mut listener = Listener::of(&g, &g.auditor, 0).await;
+    assert_eq!(listener.answer.headers()["content-type"], "text/event-stream");
+    let mut told = Vec::new();
+    for event in &before {
+        let frame = listener.event().await.unwrap();
+        assert_eq!((Some(frame.id), frame.event.as_deref()), (event["index"].as_u64(), event["type"].as_str()));
+        told.push(frame.data);
+    }
+    assert_eq!(told, before);
+    g.vote(&g.alice, &held, Verdict::Approve).await.unwrap();
+    sequence::run_once(&g.service).await.unwrap();
+    let after = page(&g, &g.auditor).await.split_off(before.len());
+    assert!(after.len() >= 3, "{after:#?}");
+    assert_eq!(listener.event().await.unwrap().data, after[0], "told as it happens");
+    drop(listener);
+    let bearer = format!("Bearer {}", g.auditor);
+    let seen = after[0]["index"].to_string();
+    let headers = [("authorization", bearer.as_str()), ("last-event-id", seen.as_str())];
+    let mut again = Listener::at(&format!("{}/v1/events?after=0", g.url), &headers).await;
+    for event in &after[1..] {
+        assert_eq!(again.event().await.unwrap().data, *event);
+    }
+}
+
+#[tokio::test]
+async fn who_is_bound_to_a_flow_hears_of_no_other() {
+    let g = spawn_gateway().await;
+    let other = POLICY.replace("flow = \"payments\"", "flow = \"refunds\"");
+    let by = "tests".try_into().unwrap();
+    g.service.activate_policy(&by, None, crate::gateway::source(&other), Default::default()).await.unwrap();
+    let thread = g.thread().await;
+    sequence::run_once(&g.service).await.unwrap();
+    let mut listener = Listener::of(&g, &g.host, 0).await;
+    loop {
+        let frame = listener.event().await.unwrap();
+        assert_eq!(frame.data["flow"], "payments", "{frame:?}");
+        if frame.event.as_deref() == Some("thread.created") {
+            assert_eq!(frame.data["thread"], thread["thread"]);
+            break;
+        }
+    }
+    for machine in [&g.planner, &g.writer, &g.admin] {
+        assert_eq!(Listener::of(&g, machine, 0).await.answer.status(), 403);
+    }
+    assert_eq!(Listener::of(&g, "cs_x_y", 0).await.answer.status(), 401);
+}
+
+#[tokio::test]
+async fn a_stream_ends_before_it_tells_a_revoked_token_anything() {
+    let g = spawn_gateway().await;
+    let secret = token(&g.service, "second", MachineRole::Auditor, &[]).await;
+    sequence::run_once(&g.service).await.unwrap();
+    let reach = g.service.log_length().await.unwrap();
+    let mut listener = Listener::of(&g, &secret, reach).await;
+    assert_eq!(listener.frame().await.unwrap(), Frame { id: reach, event: None, data: Value::Null });
+    let id = secret.split('_').nth(1).unwrap();
+    g.service.revoke_token(&id.try_into().unwrap()).await.unwrap();
+    sequence::run_once(&g.service).await.unwrap();
+    assert_eq!(listener.event().await, None);
+}
+
+#[tokio::test]
+async fn where_a_stream_cannot_begin_is_said() {
+    let g = spawn_gateway().await;
+    let bearer = format!("Bearer {}", g.auditor);
+    let ask = async |query: &str, seen: Option<&str>| {
+        let mut headers = vec![("authorization", bearer.as_str())];
+        headers.extend(seen.map(|it| ("last-event-id", it)));
+        let answer = Listener::at(&format!("{}/v1/events{query}", g.url), &headers).await.answer;
+        (answer.status().as_u16(), answer.json::<Value>().await.unwrap())
+    };
+    for (query, seen, pointer) in [
+        ("?after=99999", None, "/after"),
+        ("", Some("x"), ""),
+        ("", Some("99999"), "/after"),
+        ("?limit=5", None, "/limit"),
+    ] {
+        let (status, body) = ask(query, seen).await;
+        assert_eq!((status, &body["code"]), (400, &json!("malformed")), "{query} {seen:?}: {body}");
+        assert_eq!(body["errors"][0]["pointer"], pointer, "{query} {seen:?}: {body}");
+    }
+}
+
+#[tokio::test]
+async fn a_token_has_so_many_streams_at_once() {
+    let g = spawn_gateway().await;
+    let mut listeners = Vec::new();
+    let refused = loop {
+        let listener = Listener::of(&g, &g.auditor, 0).await;
+        if listener.answer.status() != 200 {
+            break listener;
+        }
+        listeners.push(listener);
+        assert!(listeners.len() < 100, "no bound");
+    };
+    assert_eq!(refused.answer.status(), 429);
+    assert_eq!(Listener::of(&g, &g.host, 0).await.answer.status(), 200, "another's are not counted");
+    drop(listeners);
+    // That a client went away is noticed when it is told something.
+    g.thread().await;
+    sequence::run_once(&g.service).await.unwrap();
+    let again = async {
+        while Listener::of(&g, &g.auditor, 0).await.answer.status() != 200 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, again).await.expect("a seat is given back");
+}
+
+/// Another gateway on what the first one has.
+async fn beside(g: &Gateway, store: Arc<dyn Store>) -> (Arc<Service>, String, Streams) {
+    let keyring = Keyring::open_or_create(&g.folder.path().join("keyring.json"), None, &SystemClock).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://localhost:{}", listener.local_addr().unwrap().port());
+    let service = Service::open(store, keyring, Arc::new(MovedClock(g.clock.clone())), settings(&url)).await.unwrap();
+    let (service, streams) = (Arc::new(service), Streams::default());
+    let edge = Edge { streams: streams.clone(), ..edge(&url, Peers::default()) };
+    let server = serve(App { service: service.clone(), edge: Arc::new(edge) }, listener, 1, PATIENCE).unwrap();
+    tokio::spawn(server);
+    (service, url, streams)
+}
+
+async fn hears(g: &Gateway, store: Arc<dyn Store>) {
+    let (there, url, _) = beside(g, store).await;
+    sequence::run_once(&g.service).await.unwrap();
+    let reach = g.service.log_length().await.unwrap();
+    let bearer = format!("Bearer {}", g.auditor);
+    let mut listener = Listener::at(&format!("{url}/v1/events?after={reach}"), &[("authorization", &bearer)]).await;
+    assert_eq!(listener.frame().await.unwrap().id, reach);
+    let thread = g.thread().await;
+    // Whichever of them gives events their places.
+    sequence::run_once(&there).await.unwrap();
+    let frame = listener.event().await.unwrap();
+    assert_eq!((frame.id, &frame.data["thread"]), (reach + 1, &thread["thread"]));
+}
+
+#[tokio::test]
+async fn what_happens_at_one_gateway_is_heard_at_the_other() {
+    let g = spawn_gateway().await;
+    let options = SqliteOptions { clock_offset: g.clock.clone(), ..SqliteOptions::default() };
+    let store = SqliteStore::open(g.folder.path().join("countersign.db"), options).unwrap();
+    hears(&g, Arc::new(store)).await;
+
+    let (clock, address) = (ClockOffset::default(), crate::postgres::new_database().await);
+    let open = async || {
+        let options = PostgresOptions { clock_offset: clock.clone(), ..PostgresOptions::default() };
+        Arc::new(PostgresStore::open(&address, options).await.unwrap())
+    };
+    let g = spawn_on(tempfile::tempdir().unwrap(), clock.clone(), open().await, POLICY).await;
+    hears(&g, open().await).await;
+}
+
+#[tokio::test]
+async fn a_gateway_that_ends_ends_its_streams_and_those_who_wait_for_a_decision() {
+    let g = spawn_gateway().await;
+    let options = SqliteOptions { clock_offset: g.clock.clone(), ..SqliteOptions::default() };
+    let store = SqliteStore::open(g.folder.path().join("countersign.db"), options).unwrap();
+    let (_, url, streams) = beside(&g, Arc::new(store)).await;
+    let held = g.held(&g.thread().await).await;
+    sequence::run_once(&g.service).await.unwrap();
+    let reach = g.service.log_length().await.unwrap();
+    let bearer = format!("Bearer {}", g.auditor);
+    let mut listener = Listener::at(&format!("{url}/v1/events?after={reach}"), &[("authorization", &bearer)]).await;
+    assert_eq!(listener.frame().await.unwrap().id, reach);
+    let decision = format!("{url}/v1/transitions/{}/decision", held["transition"].as_str().unwrap());
+    let waiting = g.http.get(decision).bearer_auth(&g.planner).header("prefer", "wait=600").send();
+    let closing = async {
+        streams.close();
+        listener.event().await
+    };
+    let (waited, ended) = tokio::join!(tokio::time::timeout(PATIENCE, waiting), closing);
+    assert_eq!(ended, None);
+    assert_eq!(waited.expect("it is answered").unwrap().status(), 202);
+}
+
+/// A person's stream tells that something happened, and to whom it may be told; and ends with the session.
+#[tokio::test]
+async fn a_persons_stream_hints_at_what_they_may_know_and_ends_with_their_session() {
+    let g = spawn_gateway().await;
+    let new = NewAccount { name: "olga".to_owned(), role: PersonRole::Auditor, groups: Default::default() };
+    g.service.add_account(&new, "correct horse battery".to_owned()).await.unwrap();
+    let listen = async |name: &str, after: u64| {
+        let (signed_in, secret) = g.service.sign_in(name, "correct horse battery".to_owned()).await.unwrap();
+        let cookie = format!("countersign={secret}");
+        (signed_in, Listener::at(&format!("{}/live?after={after}", g.url), &[("cookie", &cookie)]).await)
+    };
+    let held = g.held(&g.thread().await).await;
+    let (alice, mut hers) = listen("alice", 0).await;
+    let (_, mut olgas) = listen("olga", 0).await;
+    sequence::run_once(&g.service).await.unwrap();
+    let kinds = |frame: &Frame| -> Vec<String> {
+        let events = frame.data["events"].as_array().unwrap().iter();
+        events.map(|it| it["type"].as_str().unwrap().to_owned()).collect()
+    };
+    let (reviewer, auditor) = (hers.event().await.unwrap(), olgas.event().await.unwrap());
+    assert!(kinds(&reviewer).contains(&"transition.held".to_owned()), "{reviewer:?}");
+    assert!(!kinds(&reviewer).iter().any(|it| it.starts_with("access.")), "{reviewer:?}");
+    assert!(kinds(&auditor).iter().any(|it| it.starts_with("access.")), "{auditor:?}");
+    let events = reviewer.data["events"].as_array().unwrap();
+    for event in events {
+        let names: Vec<_> = event.as_object().unwrap().keys().collect();
+        assert_eq!(names, ["thread", "type"], "no more than that");
+    }
+    g.service.sign_out(&alice).await.unwrap();
+    g.vote(&g.alice, &held, Verdict::Deny).await.unwrap();
+    sequence::run_once(&g.service).await.unwrap();
+    assert_eq!(hers.event().await, None);
+    assert!(olgas.event().await.is_some());
+    let anonymous = g.http.get(format!("{}/live", g.url)).header("accept", "text/event-stream");
+    let sent = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+    let answer = sent.execute(anonymous.build().unwrap()).await.unwrap();
+    assert_eq!(answer.status(), 303);
+}

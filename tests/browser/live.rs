@@ -1,0 +1,184 @@
+//! Pages that follow what others do, as the people before them see it.
+
+use std::time::Duration;
+
+use countersign::worker::Workers;
+use serde_json::json;
+
+use crate::gateway::{Gateway, Held, PAYMENTS, Payments, spawn_gateway};
+use crate::person::{Chromium, Tab};
+
+/// A gateway whose workers run, with two people of whom both are asked.
+async fn running() -> (Gateway, Workers, Payments) {
+    let gateway = spawn_gateway().await;
+    for name in ["ana", "sam"] {
+        gateway.reviewer(name, &["reviewers"]).await;
+    }
+    let payments = gateway.payments_under(&PAYMENTS.replace("need = 1", "need = 2")).await;
+    let workers = Workers::start(&gateway.service, Duration::from_secs(1));
+    (gateway, workers, payments)
+}
+
+async fn at(browser: &Chromium, gateway: &Gateway, name: &str, path: &str) -> Tab {
+    let tab = browser.tab(gateway).await;
+    tab.sign_in(name).await;
+    tab.goto(path).await;
+    tab
+}
+
+async fn hold(gateway: &Gateway, payments: &Payments, name: &str) -> Held {
+    gateway.held(payments, name, &json!({"target_user_id": 42})).await
+}
+
+async fn decide(tab: &Tab, held: &Held, verdict: &str) {
+    tab.goto(&format!("/reviews/{}", held.review)).await;
+    tab.press(verdict).await;
+    tab.press("Confirm").await;
+}
+
+const BAR: &str = "document.querySelector('[data-news]').innerText";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_inbox_offers_what_is_new_and_moves_nothing() {
+    let (gateway, workers, payments) = running().await;
+    let first = hold(&gateway, &payments, "order-1").await;
+    let (anas, sams) = (Chromium::open().await, Chromium::open().await);
+    let tab = at(&anas, &gateway, "ana", "/").await;
+    let place = "JSON.stringify(document.querySelector('[data-review]').getBoundingClientRect())";
+    let before: String = tab.js(place).await;
+    assert_eq!(tab.js::<String>("document.title").await, "(1) Inbox · Countersign");
+    hold(&gateway, &payments, "order-2").await;
+    hold(&gateway, &payments, "order-3").await;
+    tab.until(&format!("{BAR}.startsWith('2 new')")).await;
+    tab.until("document.title.startsWith('(3) ')").await;
+    assert_eq!(tab.count("[data-review]").await, 1, "what is read stays as it is");
+    let sam = at(&sams, &gateway, "sam", "/").await;
+    decide(&sam, &first, "Deny").await;
+    tab.until("document.querySelector('[data-review]').innerText.includes('Denied')").await;
+    assert_eq!(tab.js::<String>(place).await, before, "not even by what is over");
+    tab.press_in_page("Show").await;
+    tab.until("document.querySelectorAll('[data-waiting] [data-review]').length === 2").await;
+    assert!(tab.js::<bool>("document.querySelector('[data-news]').hidden").await);
+    for browser in [anas, sams] {
+        browser.close().await;
+    }
+    workers.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_review_that_another_decides_says_by_whom_and_takes_no_press_any_more() {
+    let (gateway, workers, payments) = running().await;
+    let held = hold(&gateway, &payments, "order-1").await;
+    let (anas, sams) = (Chromium::open().await, Chromium::open().await);
+    let path = format!("/reviews/{}", held.review);
+    let tab = at(&anas, &gateway, "ana", &path).await;
+    tab.verdict("").await;
+    tab.fill("Comment", "I was about to say").await;
+    let confirming = anas.tab(&gateway).await;
+    confirming.goto(&path).await;
+    confirming.verdict("").await;
+    confirming.press("Approve").await;
+    let change = "document.querySelector('.changes')";
+    tab.js::<bool>(&format!("(window.was = {change}, true)")).await;
+    let sam = at(&sams, &gateway, "sam", &path).await;
+    sam.verdict("").await;
+    sam.press("Approve").await;
+    sam.press("Confirm").await;
+    tab.until("document.querySelector('[data-part=stages]').innerText.includes('1 of 2')").await;
+    let text = tab.text().await;
+    assert!(text.contains("Approved by sam") && text.contains("sam approved"), "{text}");
+    assert_eq!(tab.count("[data-decide] button:not(:disabled)").await, 2, "ana is still asked");
+    sam.press("Take my vote back").await;
+    decide(&sam, &held, "Deny").await;
+    tab.until(&format!("{BAR}.includes('Denied by sam')")).await;
+    assert_eq!(tab.count("[data-decide] button:not(:disabled)").await, 0);
+    assert_eq!(tab.js::<String>("document.getElementById('comment').value").await, "I was about to say");
+    assert!(tab.js::<bool>(&format!("window.was === {change}")).await, "the change is the one that was read");
+    let said: String = tab.js("document.querySelector('[data-alarm]').textContent").await;
+    assert!(said.starts_with("Denied by sam"), "{said}");
+    // The other tab of the same browser, in which she was asked whether she is sure.
+    confirming.until(&format!("{BAR}.includes('Denied by sam')")).await;
+    assert_eq!(confirming.count("[data-decide] button:not(:disabled)").await, 0);
+    confirming.press_in_page("Open it again").await;
+    confirming.until(&format!("location.pathname === '{path}'")).await;
+    for browser in [anas, sams] {
+        browser.close().await;
+    }
+    workers.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_press_right_after_the_page_changed_by_itself_is_not_taken() {
+    let (gateway, workers, payments) = running().await;
+    let held = hold(&gateway, &payments, "order-1").await;
+    let (anas, sams) = (Chromium::open().await, Chromium::open().await);
+    let path = format!("/reviews/{}", held.review);
+    let tab = at(&anas, &gateway, "ana", &path).await;
+    tab.verdict("").await;
+    // As if a finger came down in the very moment.
+    let press = "(new MutationObserver(() => {
+        const form = document.querySelector('[data-decide][data-resting]');
+        if (form && window.pressed === undefined) {
+            window.pressed = location.pathname;
+            form.querySelector('button.approve').click();
+        }
+    }).observe(document.querySelector('main'), { subtree: true, attributes: true }), true)";
+    tab.js::<bool>(press).await;
+    let sam = at(&sams, &gateway, "sam", &path).await;
+    sam.verdict("").await;
+    sam.press("Approve").await;
+    sam.press("Confirm").await;
+    tab.until("window.pressed !== undefined").await;
+    tab.until("!document.querySelector('[data-decide][data-resting]')").await;
+    assert_eq!(tab.path().await, path, "nothing was sent");
+    assert_eq!(tab.js::<String>("window.pressed").await, path, "and the page is still the same");
+    tab.press("Approve").await;
+    tab.press("Confirm").await;
+    assert!(tab.text().await.contains("Approved"), "a moment later it is");
+    for browser in [anas, sams] {
+        browser.close().await;
+    }
+    workers.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_tabs_of_a_browser_share_one_stream_and_the_next_goes_on_with_it() {
+    let (gateway, workers, payments) = running().await;
+    let browser = Chromium::open().await;
+    let first = at(&browser, &gateway, "ana", "/").await;
+    let mut others = Vec::new();
+    for _ in 0..7 {
+        let tab = browser.tab(&gateway).await;
+        tab.goto("/").await;
+        others.push(tab);
+    }
+    hold(&gateway, &payments, "order-1").await;
+    for tab in &others {
+        tab.until(&format!("{BAR}.startsWith('1 new')")).await;
+    }
+    first.page.close().await.unwrap();
+    hold(&gateway, &payments, "order-2").await;
+    for tab in &others {
+        tab.until(&format!("{BAR}.startsWith('2 new')")).await;
+    }
+    browser.close().await;
+    workers.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_whose_session_ended_elsewhere_says_so_and_keeps_what_was_typed() {
+    let (gateway, workers, payments) = running().await;
+    let held = hold(&gateway, &payments, "order-1").await;
+    let browser = Chromium::open().await;
+    let tab = at(&browser, &gateway, "ana", &format!("/reviews/{}", held.review)).await;
+    tab.verdict("").await;
+    tab.fill("Comment", "half a sentence").await;
+    let other = browser.tab(&gateway).await;
+    other.goto("/account").await;
+    other.press_in("header", "Sign out").await;
+    hold(&gateway, &payments, "order-2").await;
+    tab.until(&format!("{BAR}.includes('You are signed out')")).await;
+    assert_eq!(tab.js::<String>("document.getElementById('comment').value").await, "half a sentence");
+    browser.close().await;
+    workers.stop().await;
+}

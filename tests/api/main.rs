@@ -9,6 +9,8 @@ mod gateway;
 mod halts;
 mod inbox;
 mod limits;
+#[path = "../support/npm.rs"]
+mod npm;
 mod observing;
 mod oidc;
 mod oracles;

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test says by its failure what could not be")]
 
 mod amendments;
+mod axe;
 mod doors;
 mod edge;
 mod edits;
@@ -12,8 +13,11 @@ mod gateway;
 mod history;
 mod inert;
 mod journey;
+mod keyboard;
 mod live;
 mod log;
+#[path = "../support/npm.rs"]
+mod npm;
 mod oidc;
 mod passkeys;
 mod people;
@@ -28,3 +32,4 @@ mod rollback;
 mod screens;
 mod second_thoughts;
 mod several;
+mod weight;

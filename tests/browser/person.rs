@@ -134,6 +134,11 @@ impl Tab {
         self.click(&labelled("body", label)).await;
     }
 
+    /// Presses what a selector finds.
+    pub async fn click_on(&self, selector: &str) {
+        self.click(&format!("document.querySelector({selector:?})")).await;
+    }
+
     /// Waits until the page says yes by itself.
     pub async fn until(&self, condition: &str) {
         let wait = format!(

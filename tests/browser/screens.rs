@@ -36,6 +36,7 @@ impl Album {
                 // A picture of the whole page forgets the size.
                 tab.resize(width, height).await;
                 tab.scheme(scheme).await;
+                tab.is_accessible(&format!("{name} at {width} in {scheme}")).await;
                 tab.photograph(&self.picture(&format!("{name}-{width}-{scheme}")), true).await;
             }
             tab.resize(width, height).await;

@@ -1,11 +1,9 @@
 //! A real OpenID provider on loopback: `oidc-provider`, run by node. It is installed below the target directory when
 //! it is not there yet.
 
-use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use countersign::config::Oidc;
@@ -13,6 +11,8 @@ use countersign::domain::account::PersonRole;
 use countersign::domain::enrolment::{Admit, Mapping};
 use countersign::domain::secret::Secret;
 use serde_json::{Value, json};
+
+use crate::npm;
 
 pub const AUTHORITY: &[u8] = include_bytes!("../provider/tls/authority.pem");
 pub const CLIENT: &str = "countersign";
@@ -98,7 +98,7 @@ fn run(asked: &Value) -> (Child, String) {
     let mut process = Command::new("node")
         .arg(folder().join("provider.mjs"))
         .arg(asked.to_string())
-        .env("PROVIDER_MODULES", modules())
+        .env("PROVIDER_MODULES", npm::modules("provider"))
         .env("NODE_NO_WARNINGS", "1")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -113,29 +113,4 @@ fn run(asked: &Value) -> (Child, String) {
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/provider")
-}
-
-/// The installed modules, exactly those of the committed lock file.
-fn modules() -> &'static Path {
-    static MODULES: OnceLock<PathBuf> = OnceLock::new();
-    MODULES.get_or_init(|| {
-        let target = std::env::var_os("CARGO_TARGET_DIR")
-            .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("target"), PathBuf::from);
-        let home = target.join("provider");
-        fs::create_dir_all(&home).unwrap();
-        let lock = fs::File::create(home.join("lock")).unwrap();
-        // Several test binaries may want it at once.
-        lock.lock().unwrap();
-        let wanted = fs::read(folder().join("package-lock.json")).unwrap();
-        if fs::read(home.join("installed.json")).ok().as_ref() != Some(&wanted) {
-            for name in ["package.json", "package-lock.json"] {
-                fs::copy(folder().join(name), home.join(name)).unwrap();
-            }
-            let arguments = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"];
-            let done = Command::new("npm").args(arguments).current_dir(&home).status();
-            assert!(done.expect("npm is installed by ./test").success(), "npm ci failed");
-            fs::write(home.join("installed.json"), &wanted).unwrap();
-        }
-        home.join("node_modules")
-    })
 }

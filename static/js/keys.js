@@ -1,0 +1,89 @@
+// What the keyboard does beyond Tab and Enter, and copying a digest. Every key presses what can be pressed otherwise.
+
+const SETTING = "countersign.keys";
+const help = document.querySelector("[data-keys]");
+const single = help?.querySelector("input");
+const ROWS = "main .row-title a, main .list tbody th a";
+const CHANGES = "main .diff tbody tr";
+
+const visible = (it) => it.getClientRects().length > 0;
+
+// Puts the focus on the next of these, or on the one before.
+function step(selector, by) {
+  const all = [...document.querySelectorAll(selector)].filter(visible);
+  const at = all.findIndex((it) => it === document.activeElement || it.contains(document.activeElement));
+  const next = all[at < 0 ? (by > 0 ? 0 : all.length - 1) : at + by];
+  if (!next) return;
+  if (!next.matches("a")) next.tabIndex = -1;
+  next.focus({ preventScroll: true });
+  next.scrollIntoView({ block: "center" });
+}
+
+// The form's own button, so that whatever stands before a press by hand stands before this one.
+const press = (selector) => document.querySelector(selector)?.click();
+
+function search() {
+  const field = document.querySelector("main [type=search]");
+  if (field) field.select();
+  else location.assign("/");
+}
+
+function copy() {
+  const button = document.querySelector("[data-copy]");
+  if (button && visible(button)) button.click();
+}
+
+const KEYS = {
+  j: () => step(ROWS, 1),
+  k: () => step(ROWS, -1),
+  "]": () => step(CHANGES, 1),
+  "[": () => step(CHANGES, -1),
+  "/": search,
+  a: () => press("[data-decide] button[value=approve]"),
+  d: () => press("[data-decide] button[value=deny]"),
+  c: copy,
+  "?": () => help.showModal(),
+};
+
+// Sends the form that is being filled in, or the one there is to confirm; never one that asks yes or no.
+function send() {
+  const form = document.activeElement.closest?.("main form") ?? document.querySelector("main form[data-decide]");
+  const buttons = [...(form?.querySelectorAll("button:not([type=button])") ?? [])].filter((it) => visible(it) && !it.disabled);
+  if (buttons.length === 1) buttons[0].click();
+}
+
+function pressed(event) {
+  if (event.defaultPrevented || event.isComposing || help.open) return;
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+    event.preventDefault();
+    send();
+    return;
+  }
+  const typing = event.target.matches("input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable]");
+  if (typing || event.ctrlKey || event.metaKey || event.altKey || event.repeat && !"jk[]".includes(event.key)) return;
+  if (!Object.hasOwn(KEYS, event.key) || !single.checked) return;
+  event.preventDefault();
+  KEYS[event.key]();
+}
+
+async function copied(button) {
+  const said = button.textContent;
+  await navigator.clipboard.writeText(document.querySelector("[data-digest]").textContent.trim());
+  button.textContent = "Copied";
+  setTimeout(() => (button.textContent = said), 2000);
+}
+
+if (help) {
+  single.checked = localStorage.getItem(SETTING) !== "off";
+  single.onchange = () => localStorage.setItem(SETTING, single.checked ? "on" : "off");
+  for (const it of document.querySelectorAll("[data-keys-open]")) {
+    it.hidden = false;
+    it.onclick = () => help.showModal();
+  }
+  document.addEventListener("keydown", pressed);
+}
+for (const it of document.querySelectorAll("[data-copy]")) {
+  // Where there is no clipboard the digest can be selected all the same.
+  it.hidden = !navigator.clipboard;
+  it.onclick = () => copied(it);
+}

@@ -1,0 +1,62 @@
+//! What a page costs before it can be read: what is sent for it, and what moves while it comes.
+
+use serde_json::json;
+
+use crate::gateway::spawn_gateway;
+use crate::person::{Chromium, Tab};
+
+/// All that is sent for the first page that somebody opens, in bytes on the wire.
+const FIRST_PAGE_BYTES_MAX: u64 = 60_000;
+
+/// What was sent for the page that is open, and for what it needs: bytes, and how many of these came from a cache.
+async fn sent(tab: &Tab) -> (u64, usize) {
+    tab.js(
+        "(() => { const all = [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]
+            .filter((it) => it.initiatorType !== 'other' && !it.name.includes('/live'));
+            return [all.reduce((sum, it) => sum + it.transferSize, 0), all.filter((it) => it.transferSize === 0).length]; })()",
+    )
+    .await
+}
+
+/// How much of the window moved by itself since the page began, as browsers count it.
+async fn moved(tab: &Tab) -> f64 {
+    tab.js(
+        "new Promise((done) => { let sum = 0; const it = new PerformanceObserver((list) => list.getEntries().forEach((e) => (sum += e.value)));
+            it.observe({ type: 'layout-shift', buffered: true });
+            requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => done(sum), 100))); })",
+    )
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_page_is_light_the_next_is_lighter_and_nothing_moves() {
+    let gateway = spawn_gateway().await;
+    let ana = gateway.reviewer("ana", &["reviewers"]).await;
+    let payments = gateway.payments().await;
+    let patch = json!({"target_user_id": 42, "payment": {"amount": 950, "card": {"number": "4929 0000 0000 0000"}}});
+    let mut held = gateway.held(&payments, "order-0", &patch).await;
+    for number in 1..10 {
+        held = gateway.held(&payments, &format!("order-{number}"), &patch).await;
+    }
+    let review = format!("/reviews/{}", held.review);
+    for (width, height) in [(1280, 900), (390, 844)] {
+        for path in ["/", &review] {
+            let link = gateway.service.sign_in_link(&ana.id).await.unwrap();
+            let browser = Chromium::open().await;
+            let tab = browser.tab(&gateway).await;
+            tab.resize(width, height).await;
+            // The way in, and then the very first page with everything that it needs.
+            tab.goto(&format!("/sign-in/{link}")).await;
+            let (door, _) = sent(&tab).await;
+            tab.press("Sign in").await;
+            tab.goto(path).await;
+            let (page, _) = sent(&tab).await;
+            assert!(door + page < FIRST_PAGE_BYTES_MAX, "{path}: {door} and {page}");
+            assert!(moved(&tab).await < 0.001, "{path} at {width}: {} moved", moved(&tab).await);
+            tab.goto(path).await;
+            let (again, cached) = sent(&tab).await;
+            assert!(cached >= 8, "{path}: {again} sent again, {cached} from the cache");
+            browser.close().await;
+        }
+    }
+}

@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use countersign::clock::{Clock as _, SystemClock};
+use countersign::web::pages::view::nav::SCREENS;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_countersign");
 
@@ -176,6 +177,39 @@ fn the_demonstration_writes_once_and_its_lines_to_copy_succeed() {
     assert!(interrupt.success());
     demo.until("Stopped.");
     assert!(demo.child.wait().unwrap().success(), "ctrl-c is an orderly end");
+}
+
+/// Where everybody begins with nothing, in a demonstration too: a passkey is a device of one's own.
+const ONES_OWN: &str = "/account/passkeys";
+
+#[test]
+fn no_screen_of_the_demonstration_is_empty() {
+    let mut demo = Demo::start();
+    let admin = url_in(&demo.until("gus: "));
+    demo.until("a third flow has a past");
+    demo.until("Two people are needed");
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let mut browser = Browser::new(&admin);
+        browser.sign_in(&admin).await;
+        let origin = browser.origin.clone();
+        let screens = SCREENS.iter().map(|it| it.address).filter(|it| *it != ONES_OWN);
+        for path in screens.chain(["/insight?span=1h", "/threads/refund-101", "/?show=past"]) {
+            let mut page = browser.get(&format!("{origin}{path}")).await;
+            // The log is written down and counted by workers, a second later.
+            while path.starts_with("/insight") && page.contains("class=\"empty") {
+                page = browser.get(&format!("{origin}{path}")).await;
+            }
+            assert!(page.contains("<h1"), "{path}: {page}");
+            assert!(!page.contains("class=\"empty"), "{path}: {page}");
+        }
+        let past = browser.get(&format!("{origin}/?show=past")).await;
+        for ended in ["Approved", "Denied", "Cancelled", "Superseded"] {
+            assert!(past.contains(ended), "{ended}: {past}");
+        }
+        let people = browser.get(&format!("{origin}/people")).await;
+        assert!(people.contains("emil") && people.contains("cleo"), "{people}");
+    });
 }
 
 #[test]

@@ -31,6 +31,8 @@ const OPEN_FLOWS_MAX: usize = 1_000;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
+    /// A minute. No row counts one: a year of them would be half a million.
+    Minute,
     /// An hour.
     Hour,
     /// A day, UTC.
@@ -149,12 +151,13 @@ fn is_zero(count: &u64) -> bool {
 }
 
 impl Step {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Hour, Self::Day];
+    /// Those that rows count.
+    pub const KEPT: [Self; 2] = [Self::Hour, Self::Day];
 
     /// How long it is.
     pub const fn length(self) -> Duration {
         match self {
+            Self::Minute => Duration::from_secs(60),
             Self::Hour => Duration::from_secs(3_600),
             Self::Day => Duration::from_secs(24 * 3_600),
         }
@@ -178,6 +181,7 @@ impl Period {
     pub fn name(&self) -> String {
         let text = self.begins.to_string();
         match self.step {
+            Step::Minute => format!("minute/{}", text.get(..16).unwrap_or(&text)),
             Step::Hour => format!("hour/{}", text.get(..13).unwrap_or(&text)),
             Step::Day => format!("day/{}", text.get(..10).unwrap_or(&text)),
         }
@@ -313,12 +317,18 @@ impl Counted {
             }
             Fact::Committed | Fact::Observed | Fact::Rejected => {}
         }
-        let hold = hold.map(|it| (it, it.opened_at.until(event.at)));
-        for step in Step::ALL {
-            let period = Period::of(step, event.at);
-            sheet.entry(period).or_insert_with(|| Figures::none_of(period)).flow(flow).add(&fact, hold);
+        for step in Step::KEPT {
+            add(sheet, step, event, hold);
         }
     }
+}
+
+/// Adds what an event says to the hour, day or minute that it lies in.
+pub fn add(sheet: &mut Sheet, step: Step, event: &Event, hold: Option<&Hold>) {
+    let (Some(fact), Some(flow)) = (Fact::of(event), &event.flow) else { return };
+    let hold = hold.map(|it| (it, it.opened_at.until(event.at)));
+    let period = Period::of(step, event.at);
+    sheet.entry(period).or_insert_with(|| Figures::none_of(period)).flow(flow).add(&fact, hold);
 }
 
 impl Fact {

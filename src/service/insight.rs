@@ -6,7 +6,7 @@ use super::Service;
 use super::error::{Error, Result};
 use crate::domain::event::Event;
 use crate::domain::id::FlowId;
-use crate::domain::insight::{Counted, Fact, Figures, Period, Sheet, Step};
+use crate::domain::insight::{Counted, Fact, Figures, Period, Sheet, Step, add};
 use crate::domain::keys::Keys;
 use crate::domain::review::Hold;
 use crate::domain::time::Timestamp;
@@ -23,6 +23,8 @@ const COUNTED_AT_ONCE: u32 = 500;
 pub struct InsightFacts {
     /// Its hours or days, in their order, those in which nothing happened too.
     pub figures: Vec<Figures>,
+    /// Since when, where not all of it was looked through.
+    pub since: Option<Timestamp>,
     /// How far the log was counted.
     pub counted: Counted,
     /// How many events of the log were not counted yet.
@@ -110,7 +112,7 @@ impl Service {
         keys: &Keys,
         moments: impl Iterator<Item = Timestamp> + Clone,
     ) -> Result<BTreeMap<Period, (Stored<InsightRow>, Figures)>> {
-        let periods = Step::ALL.into_iter().flat_map(|step| moments.clone().map(move |at| Period::of(step, at)));
+        let periods = Step::KEPT.into_iter().flat_map(|step| moments.clone().map(move |at| Period::of(step, at)));
         let names: BTreeSet<String> = periods.map(|it| it.name()).collect();
         let mut found = BTreeMap::new();
         let names: Vec<String> = names.into_iter().collect();
@@ -125,7 +127,33 @@ impl Service {
         Ok(found)
     }
 
-    /// What was counted of so many hours or days, the last of which is the present one.
+    /// What rows say of hours or days that follow one another.
+    async fn kept_figures(&self, keys: &Keys, wanted: &[Period]) -> Result<Sheet> {
+        let before = wanted.first().map(|it| Cursor { due: 0, id: it.previous().name() });
+        let most = u32::try_from(wanted.len()).unwrap_or(u32::MAX);
+        let rows = self.reader(keys).list::<InsightRow>(Filter::All, before.as_ref(), most).await?;
+        let figures = rows.into_iter().filter_map(|it| match it.record {
+            InsightRow::Figures(figures) => Some((figures.period, figures)),
+            InsightRow::Counted(_) => None,
+        });
+        Ok(figures.collect())
+    }
+
+    /// The last events up to a place, by the minute; and since when these are, unless they are all.
+    async fn lately(&self, keys: &Keys, index: u64) -> Result<(Sheet, Option<Timestamp>)> {
+        let after = index.saturating_sub(u64::from(COUNTED_AT_ONCE));
+        let mut events = self.events_beyond(keys, after).await?;
+        events.retain(|it| it.0 <= index);
+        let holds = self.holds_named(keys, events.iter().map(|it| &it.1)).await?;
+        let mut sheet = Sheet::new();
+        for (_, event) in &events {
+            let review = Fact::of(event).and_then(|it| it.review().cloned());
+            add(&mut sheet, Step::Minute, event, review.and_then(|it| holds.get(it.as_str())));
+        }
+        Ok((sheet, events.first().filter(|_| after > 0).map(|it| it.1.at)))
+    }
+
+    /// What was counted of so many minutes, hours or days, the last of which is the present one.
     pub async fn insight(&self, step: Step, periods: u32) -> Result<InsightFacts> {
         let (keys, now) = (self.keys()?, self.now());
         let reader = self.reader(&keys);
@@ -134,19 +162,17 @@ impl Service {
             wanted.extend(wanted.last().map(|it| it.previous()));
         }
         wanted.reverse();
-        let before = wanted.first().map(|it| Cursor { due: 0, id: it.previous().name() });
-        let rows = reader.list::<InsightRow>(Filter::All, before.as_ref(), periods).await?;
-        let mut found: BTreeMap<Period, Figures> = BTreeMap::new();
-        for row in rows {
-            if let InsightRow::Figures(figures) = row.record {
-                found.insert(figures.period, figures);
-            }
-        }
-        let figure = |period: Period| found.remove(&period).unwrap_or_else(|| Figures::none_of(period));
         let counted = self.fetch::<InsightRow>(&keys, COUNTED).await?.as_ref().map(counted_of).unwrap_or_default();
+        let (mut found, since) = match step {
+            Step::Minute => self.lately(&keys, counted.index).await?,
+            Step::Hour | Step::Day => (self.kept_figures(&keys, &wanted).await?, None),
+        };
+        let since = since.filter(|it| wanted.first().is_some_and(|first| first.begins < *it));
+        let figure = |period: Period| found.remove(&period).unwrap_or_else(|| Figures::none_of(period));
         let last: Option<Stored<LogRow>> = reader.last_of(LOG).await?;
         Ok(InsightFacts {
             figures: wanted.into_iter().map(figure).collect(),
+            since,
             behind: last.map_or(0, |it| it.record.index).saturating_sub(counted.index),
             counted,
             flows: self.flows().await?,

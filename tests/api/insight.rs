@@ -70,6 +70,8 @@ async fn what_happened_is_counted_by_hour_and_day_and_an_audit_agrees(scene: Sce
     assert_eq!(all.reasons[reason].opened, 4);
     let hours = scene.gateway.service.insight(Step::Hour, 24).await.unwrap();
     assert_eq!(summed(&hours).all.opened, 1, "yesterday's are further back than 24 hours");
+    let minutes = scene.gateway.service.insight(Step::Minute, 60).await.unwrap();
+    assert_eq!((summed(&minutes), minutes.since), (summed(&hours), None), "by the minute it is the same");
     scene.passes_an_audit().await;
 }
 

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use super::Stage;
 use super::client::Machine;
+use super::past::new_account;
 use crate::cli::{CliError, beside};
 use crate::domain::account::{MachineRole, PersonRole};
-use crate::domain::id::{FlowId, GroupName, NodeId};
+use crate::domain::id::{AccountId, FlowId, NodeId};
 use crate::domain::policy::PolicySource;
 use crate::random;
 use crate::service::Service;
-use crate::service::access::{NewAccount, NewToken};
+use crate::service::access::NewToken;
 use crate::service::error::Error;
 
 /// The machines.
@@ -21,10 +22,12 @@ pub(super) struct Cast {
     pub(super) writer: Machine,
     pub(super) second_host: Machine,
     pub(super) second_agent: Machine,
+    /// Who looks after people and stops.
+    pub(super) admin: AccountId,
 }
 
 /// The sample flows, as they lie in `examples/`: compiled in, so that the program needs no files.
-const PAYMENTS: (&str, &str, &str) = (
+pub(super) const PAYMENTS: (&str, &str, &str) = (
     include_str!("../../../examples/payments/policy.toml"),
     include_str!("../../../examples/payments/payments.schema.json"),
     include_str!("../../../examples/payments/planner.schema.json"),
@@ -35,7 +38,8 @@ const PAYOUTS: (&str, &str, &str) = (
     include_str!("../../../examples/payouts/planner.schema.json"),
 );
 
-fn source(flow: &str, (text, state, planner): (&str, &str, &str)) -> PolicySource {
+/// A flow's policy with its schemas.
+pub(super) fn source(flow: &str, (text, state, planner): (&str, &str, &str)) -> PolicySource {
     let schemas = BTreeMap::from([
         (format!("{flow}.schema.json"), state.to_owned()),
         ("planner.schema.json".to_owned(), planner.to_owned()),
@@ -52,9 +56,13 @@ pub(super) async fn engage(service: &Arc<Service>, url: &str, stage: &Stage) -> 
         "\nTwo reviewers. Open a link in a browser to be one of them (each works once; a second window for the other):",
     );
     for (name, groups) in [("ada", &["finance"][..]), ("ben", &["finance", "security"][..])] {
-        let link = person(service, name, groups).await?;
+        let (_, link) = person(service, name, (PersonRole::Reviewer, groups)).await?;
         stage.voice.say(&format!("  {name} ({}): {url}/sign-in/{link}", groups.join(", ")));
     }
+    let (admin, link) = person(service, "gus", (PersonRole::Admin, &[])).await?;
+    stage
+        .voice
+        .say(&format!("An administrator, who invites people and lifts what was stopped:\n  gus: {url}/sign-in/{link}"));
     stage.voice.say("\nThree machines, each with a token of its own: a host, an agent and a writer. Their requests and answers follow.");
     let machine = |name: &'static str, role, flow: &'static str, nodes: &'static [&'static str]| async move {
         let text = token(service, name, (role, flow, nodes)).await?;
@@ -66,15 +74,15 @@ pub(super) async fn engage(service: &Arc<Service>, url: &str, stage: &Stage) -> 
         writer: machine("writer", MachineRole::Writer, "payments", &["database_writer"]).await?,
         second_host: machine("host-2", MachineRole::Host, "payouts", &[]).await?,
         second_agent: machine("agent-2", MachineRole::Agent, "payouts", &["planner"]).await?,
+        admin,
     })
 }
 
 /// Nobody knows the password of a demonstration's account: its link signs in.
-async fn person(service: &Service, name: &str, groups: &[&str]) -> Result<String, Error> {
-    let groups = groups.iter().filter_map(|it| GroupName::try_from(*it).ok()).collect();
-    let new = NewAccount { name: name.to_owned(), role: PersonRole::Reviewer, groups };
-    let account = service.add_account(&new, random::uuid_v4().to_string()).await?;
-    service.sign_in_link(&account.id).await
+async fn person(service: &Service, name: &str, may: (PersonRole, &[&str])) -> Result<(AccountId, String), Error> {
+    let account = service.add_account(&new_account(name, may), random::uuid_v4().to_string()).await?;
+    let link = service.sign_in_link(&account.id).await?;
+    Ok((account.id, link))
 }
 
 async fn token(

@@ -4,11 +4,13 @@
 mod cast;
 mod client;
 mod files;
+mod past;
 mod story;
 mod target;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
@@ -20,6 +22,7 @@ use super::{CliError, Exit, beside};
 use crate::config::{Config, Database};
 use crate::keyring::KeyringSource;
 use crate::random;
+use crate::service::Service;
 use client::Voice;
 
 /// Between two steps of the story: long enough to read one.
@@ -65,11 +68,12 @@ fn of_its_own(config: &Config, bound: SocketAddr) -> Result<Config, CliError> {
 async fn play(config: &Config, running: Running, bound: SocketAddr, out: &mut Output<'_>) -> Result<(), CliError> {
     let (voice, mut lines) = mpsc::unbounded_channel();
     let stage = Stage { data: config.data.clone(), bound, pace: PACE, voice: Voice::new(voice) };
-    let service = std::sync::Arc::clone(&running.service);
+    let service = Arc::clone(&running.service);
     let url = running.url.as_str().to_owned();
     let mut story = tokio::spawn(async move {
         let cast = cast::engage(&service, &url, &stage).await?;
-        story::tell(&cast, &stage).await
+        let past = past(&service, &cast, &stage);
+        tokio::try_join!(story::tell(&cast, &stage), past).map(drop)
     });
     let stop = serve::told_to_stop();
     tokio::pin!(stop);
@@ -88,6 +92,21 @@ async fn play(config: &Config, running: Running, bound: SocketAddr, out: &mut Ou
     story.abort();
     running.stop().await?;
     ended
+}
+
+/// What was before, quietly, while the story begins; and a little that goes on beside it.
+async fn past(service: &Arc<Service>, cast: &cast::Cast, stage: &Stage) -> Result<(), CliError> {
+    let played = past::Played::engage(service).await?;
+    played.live(&cast.admin).await?;
+    stage.voice.say(
+        "\n  (Beside this, a third flow has a past: cleo and dan, whom this program plays, decided some refunds, and go on \
+         for a few minutes. History, Log, Insight, People and Policies show it.)",
+    );
+    // Whoever tries out the emergency stop ends it, and nothing else.
+    if let Err(error) = played.go_on(stage).await {
+        tracing::debug!(error = &error as &dyn std::error::Error, "the third flow goes on no more");
+    }
+    Ok(())
 }
 
 /// Where the story plays.

@@ -27,8 +27,10 @@ use crate::service::insight::InsightFacts;
 use crate::web::app::App;
 use drawing::{Drawn, HEIGHT, Titled, lasting, of_counts, of_times, share};
 
-/// How far back one can look: the word of the address, its name, what the page says, and how many hours or days.
-const SPANS: [(&str, &str, &str, Step, u32); 4] = [
+/// How far back one can look: the word of the address, its name, what the page says, and how many minutes,
+/// hours or days.
+const SPANS: [(&str, &str, &str, Step, u32); 5] = [
+    ("1h", "1 hour", "the last hour", Step::Minute, 60),
     ("24h", "24 hours", "the last 24 hours", Step::Hour, 24),
     ("7d", "7 days", "the last 7 days", Step::Day, 7),
     ("30d", "30 days", "the last 30 days", Step::Day, 30),
@@ -82,6 +84,7 @@ async fn page(app: &App, visitor: &Visitor, asked: &Asked) -> Result<InsightPage
         flows: std::iter::once(Choice::new("", "All flows", &asked.flow)).chain(flows).collect(),
         counted_until: (facts.counted.index > 0).then(|| moment(facts.counted.at, now)),
         behind: facts.behind,
+        since: facts.since.map(|it| moment(it, now)),
         told: told(&facts, flow.as_ref()),
     })
 }
@@ -155,6 +158,7 @@ fn quantile(times: &Histogram, percent: u64) -> String {
 
 fn named(period: Period) -> String {
     let format = match period.step {
+        Step::Minute => "%H:%M",
         Step::Hour => "%-d %b, %H:00",
         Step::Day => "%-d %b",
     };
@@ -169,6 +173,7 @@ fn ends(periods: &[(Period, FlowCounts)]) -> (String, String) {
 /// What the first column of a table names.
 fn step(periods: &[(Period, FlowCounts)]) -> &'static str {
     match periods.first().map(|it| it.0.step) {
+        Some(Step::Minute) => "Minute, UTC",
         Some(Step::Hour) => "Hour, UTC",
         Some(Step::Day) | None => "Day, UTC",
     }

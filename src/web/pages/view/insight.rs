@@ -25,6 +25,8 @@ pub struct InsightPage {
     pub counted_until: Option<Moment>,
     /// Events that were not counted yet.
     pub behind: u64,
+    /// Since when, where not all that happened was looked through.
+    pub since: Option<Moment>,
     /// What happened.
     pub told: Told,
 }

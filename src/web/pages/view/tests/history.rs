@@ -91,6 +91,7 @@ pub fn insight() -> InsightPage {
         flows: vec![Choice::new("", "All flows", ""), Choice::new("payments", "payments", "")],
         counted_until: Some(ago()),
         behind: 3,
+        since: Some(ago()),
         told: Counted::Figures(Box::new(Shown {
             summary: vec![("Waiting now", "2".to_owned()), ("Half were decided within", "4 min".to_owned())],
             waiting: chart("waiting"),
@@ -103,7 +104,7 @@ pub fn insight() -> InsightPage {
 }
 
 pub fn insight_empty() -> InsightPage {
-    InsightPage { told: Counted::Nothing, counted_until: None, behind: 0, ..insight() }
+    InsightPage { told: Counted::Nothing, counted_until: None, behind: 0, since: None, ..insight() }
 }
 
 pub fn version() -> VersionPage {

@@ -1,0 +1,312 @@
+//! What was before anybody looked: a third flow, whose people this program plays, in a few seconds. All of it happens
+//! when it says it did, by the calls that everybody uses.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::Stage;
+use super::cast::{PAYMENTS, source};
+use crate::cli::beside;
+use crate::domain::account::{MachineRole, PersonRole, Token};
+use crate::domain::chain::hash::Digest;
+use crate::domain::edit::Edit;
+use crate::domain::flow::Halt;
+use crate::domain::id::{AccountId, FlowId, GroupName, NodeId, ReviewId, ThreadId, WriteId};
+use crate::domain::json::patch::Format;
+use crate::domain::policy::PolicySource;
+use crate::domain::review::{Ballot, BrowserCheck, Proof, Ticked, Verdict};
+use crate::domain::thread::Context;
+use crate::domain::usage::Usage;
+use crate::random;
+use crate::service::access::{NewAccount, NewToken};
+use crate::service::comments::Saying;
+use crate::service::edits::{Rewrite, Rewritten};
+use crate::service::error::{Error, Result};
+use crate::service::proposals::{Asked, Proposal};
+use crate::service::receipts::Revoker;
+use crate::service::rollbacks::Rollback;
+use crate::service::stops::Scope;
+use crate::service::threads::NewThread;
+use crate::service::transitions::Answer;
+use crate::service::verify::VerifyAsk;
+use crate::service::{Service, Stored};
+
+const FLOW: &str = "refunds";
+
+/// Reviews that nobody decides are over after this, so that one sees what has expired.
+const TTL: &str = "20s";
+
+/// The life that goes on for some minutes: how many more reviews there are, and what lies between them.
+const MORE: usize = 12;
+const EVERY: Duration = Duration::from_secs(15);
+
+/// The people whom the program plays, and their machines.
+pub(super) struct Played {
+    service: Arc<Service>,
+    cleo: AccountId,
+    dan: AccountId,
+    host: Stored<Token>,
+    agent: Stored<Token>,
+    writer: Stored<Token>,
+}
+
+/// What is held.
+struct Held {
+    transition: Digest,
+    review: ReviewId,
+}
+
+fn name<T: TryFrom<String>>(text: &str) -> Result<T> {
+    T::try_from(text.to_owned()).map_err(|_| Error::NotFound("name"))
+}
+
+/// The payments flow with a short deadline, a way back, and people who approve its next policy.
+fn refunds(ttl: &str) -> PolicySource {
+    let text = PAYMENTS.0.replacen("flow = \"payments\"", "flow = \"refunds\"", 1);
+    let text = text.replacen("payments.schema.json", "refunds.schema.json", 1);
+    let text = text.replacen("[nodes.planner]\n", "[nodes.planner]\nrollback = true\n", 1);
+    let text = text.replacen("ttl = \"15m\"", &format!("ttl = \"{ttl}\""), 1);
+    let text = text + "reveal_to = [\"security\"]\n\n[approval.policy]\ngroups = [\"finance\"]\nttl = \"1h\"\n";
+    source(FLOW, (&text, PAYMENTS.1, PAYMENTS.2))
+}
+
+impl Played {
+    /// Engages them.
+    pub(super) async fn engage(service: &Arc<Service>) -> Result<Self> {
+        service.activate_policy(&beside::principal(), None, refunds(TTL), BTreeSet::new()).await?;
+        let service = Arc::clone(service);
+        Ok(Self {
+            cleo: person(&service, "cleo").await?,
+            dan: person(&service, "dan").await?,
+            host: token(&service, "refund-desk", (MachineRole::Host, &[])).await?,
+            agent: token(&service, "refund-agent", (MachineRole::Agent, &["planner", "input_parser"])).await?,
+            writer: token(&service, "refund-ledger", (MachineRole::Writer, &["database_writer"])).await?,
+            service,
+        })
+    }
+
+    /// Lives through it.
+    pub(super) async fn live(&self, admin: &AccountId) -> Result<()> {
+        self.written().await?;
+        self.decided_otherwise().await?;
+        self.talked_over().await?;
+        self.rewritten().await?;
+        self.rolled_back().await?;
+        self.taken_back().await?;
+        self.looked_after(admin).await
+    }
+
+    /// A little goes on happening, so that what follows the log has something to follow.
+    pub(super) async fn go_on(&self, stage: &Stage) -> Result<()> {
+        for round in 0..MORE {
+            tokio::time::sleep(EVERY).await;
+            let thread = format!("refund-{}", 200 + round);
+            self.begin(&thread).await?;
+            let held = self.ask(&thread, json!({"payment": {"amount": 100 + round}})).await?;
+            tokio::time::sleep(stage.pace * u32::try_from(round % 5 + 1).unwrap_or(1)).await;
+            match round % 4 {
+                0 | 2 => self.say(&self.cleo, &held, (Verdict::Approve, None)).await?,
+                1 => self.say(&self.dan, &held, (Verdict::Deny, Some("Not what the customer asked for."))).await?,
+                // This one nobody decides.
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    async fn begin(&self, thread: &str) -> Result<Digest> {
+        let context = Context {
+            title: Some(format!("Refund {thread}")),
+            on_behalf_of: Some("Eva Example".to_owned()),
+            ..Context::default()
+        };
+        let state = json!({
+            "raw_text": "Please refund my order.", "requested_action": "none", "target_user_id": 17,
+            "payment": {"amount": 40, "currency": "EUR", "card": "4000 0000 0000 0002"},
+        });
+        let new = NewThread { flow: name(FLOW)?, thread: Some(name(thread)?), state, context };
+        Ok(self.service.create_thread(&self.host, &new).await?.transition)
+    }
+
+    async fn propose(&self, thread: &str, patch: Value) -> Result<Answer> {
+        let thread: ThreadId = name(thread)?;
+        let proposal = Proposal {
+            parent: self.service.overview(&thread).await?.thread.head.transition,
+            thread,
+            node: name("planner")?,
+            ask: Asked::Patch { format: Format::MergePatch, patch },
+            attempt: 1,
+            rationale: Some("The customer's message asks for it.".to_owned()),
+            tool: None,
+            usage: Usage::default(),
+        };
+        self.service.propose(&self.agent, &proposal).await
+    }
+
+    async fn ask(&self, thread: &str, patch: Value) -> Result<Held> {
+        match self.propose(thread, patch).await? {
+            Answer::Held { transition, hold, .. } => Ok(Held { transition, review: hold.id }),
+            _ => Err(Error::WrongState("it is not held")),
+        }
+    }
+
+    async fn say(&self, who: &AccountId, of: &Held, (verdict, why): (Verdict, Option<&str>)) -> Result<()> {
+        let ballot = Ballot {
+            transition: of.transition,
+            stage: 0,
+            verdict,
+            nonce: nonce(),
+            comment: why.map(str::to_owned),
+            // No browser had a part in it.
+            browser_check: BrowserCheck::NotRecomputed,
+            proof: Proof::default(),
+            outcome_unknown_accepted: Ticked::No,
+        };
+        self.service.vote(who, &of.review, &ballot).await.map(drop)
+    }
+
+    /// Approved with a word, written and confirmed; an agent's authority is turned away.
+    async fn written(&self) -> Result<()> {
+        self.begin("refund-101").await?;
+        self.propose("refund-101", json!({"requested_action": "refund"})).await?;
+        self.propose("refund-101", json!({"is_admin": true})).await?;
+        self.propose("refund-101", json!({"execution_permissions": ["all"]})).await?;
+        let held = self.ask("refund-101", json!({"target_user_id": 18})).await?;
+        let comment = Saying {
+            transition: held.transition,
+            words: "The order was placed for 18, I looked it up.".to_owned(),
+            nonce: nonce(),
+        };
+        self.service.comment(&self.dan, &held.review, &comment).await?;
+        self.say(&self.cleo, &held, (Verdict::Approve, Some("Right, order 4711."))).await?;
+        let write = self.verify("refund-101", Some(held.transition), "refund-write-1").await?;
+        self.service.confirm(&self.writer, &write, &json!({"result_ref": "refund-write-1"})).await?;
+        Ok(())
+    }
+
+    async fn verify(&self, thread: &str, approved: Option<Digest>, write_id: &str) -> Result<WriteId> {
+        let thread: ThreadId = name(thread)?;
+        let head = self.service.overview(&thread).await?.thread.head.transition;
+        let receipt = match approved {
+            Some(transition) => self.service.decision(transition).await?.1.and_then(|it| it.receipt),
+            None => None,
+        };
+        let ask = VerifyAsk { thread, transition: head, receipt, write_id: name(write_id)?, expect: Vec::new() };
+        Ok(self.service.verify(&self.writer, &ask).await?.write.key.write_id)
+    }
+
+    /// Denied, cancelled, closed, and left alone.
+    async fn decided_otherwise(&self) -> Result<()> {
+        self.begin("refund-102").await?;
+        let held = self.ask("refund-102", json!({"payment": {"amount": 4_000}})).await?;
+        self.say(&self.dan, &held, (Verdict::Deny, Some("A hundred times what was paid."))).await?;
+        let held = self.ask("refund-102", json!({"payment": {"amount": 400}})).await?;
+        self.service.cancel(&self.agent, held.transition, "the customer wrote again").await?;
+        self.service.close_thread(&beside::principal(), &name("refund-102")?, "settled by phone").await?;
+        self.begin("refund-103").await?;
+        self.ask("refund-103", json!({"target_user_id": 99})).await?;
+        self.begin("refund-104").await?;
+        let write = self.verify("refund-104", None, "refund-write-2").await?;
+        self.service.abort(&self.writer, &write, "the ledger was locked").await?;
+        Ok(())
+    }
+
+    /// A word before a vote.
+    async fn talked_over(&self) -> Result<()> {
+        self.begin("refund-105").await?;
+        let held = self.ask("refund-105", json!({"payment": {"amount": 45}})).await?;
+        let comment = Saying { transition: held.transition, words: "45, not 40?".to_owned(), nonce: nonce() };
+        self.service.comment(&self.cleo, &held.review, &comment).await?;
+        self.say(&self.dan, &held, (Verdict::Approve, Some("Postage included."))).await
+    }
+
+    /// What an agent asked for, rewritten by one and approved by the other.
+    async fn rewritten(&self) -> Result<()> {
+        self.begin("refund-106").await?;
+        let held = self.ask("refund-106", json!({"target_user_id": 71})).await?;
+        let pointer = "/target_user_id".try_into().map_err(|_| Error::NotFound("place"))?;
+        let edit = Edit { values: BTreeMap::from([(pointer, json!(17))]), more: None };
+        let ask = Rewrite { transition: held.transition, edit, why: "Two digits were swapped.".to_owned() };
+        if let Rewritten::Held(review) = self.service.rewrite(&self.cleo, &held.review, &ask).await? {
+            let by = self.service.decision(held.transition).await?.1.and_then(|it| it.superseded_by);
+            let transition = by.ok_or(Error::WrongState("nothing superseded it"))?;
+            self.say(&self.dan, &Held { transition, review }, (Verdict::Approve, None)).await?;
+        }
+        Ok(())
+    }
+
+    /// A state that is asked for again.
+    async fn rolled_back(&self) -> Result<()> {
+        self.begin("refund-107").await?;
+        self.propose("refund-107", json!({"requested_action": "payout"})).await?;
+        let thread: ThreadId = name("refund-107")?;
+        let head = self.service.overview(&thread).await?.thread.head.transition;
+        let rollback = Rollback {
+            thread,
+            node: name("planner")?,
+            parent: head,
+            to_version: 0,
+            attempt: 1,
+            reason: Some("A payout was never asked for.".to_owned()),
+        };
+        let review = self.service.ask_for_rollback(&self.dan, &rollback).await?;
+        let cleo = self.service.account_row(&self.cleo).await?.record;
+        let transition = self.service.review(&review, &cleo).await?.transition.digest;
+        self.say(&self.cleo, &Held { transition, review }, (Verdict::Approve, None)).await
+    }
+
+    /// A receipt, a token and a halt.
+    async fn taken_back(&self) -> Result<()> {
+        self.begin("refund-108").await?;
+        let held = self.ask("refund-108", json!({"target_user_id": 81})).await?;
+        self.say(&self.cleo, &held, (Verdict::Approve, None)).await?;
+        let receipt = self.service.decision(held.transition).await?.1.and_then(|it| it.nonce);
+        let receipt = receipt.ok_or(Error::NotFound("receipt"))?;
+        self.service.revoke_receipt(&Revoker::Reviewer(self.cleo.clone()), &receipt, "I took 81 for 18.").await?;
+        let spare = token(&self.service, "refund-agent-old", (MachineRole::Agent, &["planner"])).await?;
+        self.service.revoke_token(&spare.record.id).await?;
+        let scope = Scope::Flow(name(FLOW)?);
+        for (proposing, reason) in [(true, "A drill: does everything stop?"), (false, "It did.")] {
+            let halt = Halt { proposing, verifying: proposing, reason: reason.to_owned() };
+            self.service.set_halt(&beside::principal(), &scope, &halt).await?;
+        }
+        Ok(())
+    }
+
+    /// Somebody is invited, and another policy waits for those who approve it.
+    async fn looked_after(&self, admin: &AccountId) -> Result<()> {
+        let admin = self.service.account_row(admin).await?;
+        self.service.invite(&admin, &new_account("emil", (PersonRole::Reviewer, &["finance"]))).await?;
+        self.service.activate_policy(&beside::principal(), None, refunds("1m"), BTreeSet::new()).await?;
+        Ok(())
+    }
+}
+
+fn nonce() -> String {
+    random::uuid_v4().to_string()
+}
+
+/// An account that is about to be.
+pub(super) fn new_account(name: &str, (role, groups): (PersonRole, &[&str])) -> NewAccount {
+    let groups = groups.iter().filter_map(|it| GroupName::try_from(*it).ok()).collect();
+    NewAccount { name: name.to_owned(), role, groups }
+}
+
+async fn person(service: &Service, name: &str) -> Result<AccountId> {
+    let new = new_account(name, (PersonRole::Reviewer, &["finance"]));
+    Ok(service.add_account(&new, random::uuid_v4().to_string()).await?.id)
+}
+
+async fn token(service: &Service, name: &str, (role, nodes): (MachineRole, &[&str])) -> Result<Stored<Token>> {
+    let new = NewToken {
+        name: name.to_owned(),
+        role,
+        owner: "platform".to_owned(),
+        flow: FlowId::try_from(FLOW).ok(),
+        nodes: nodes.iter().filter_map(|it| NodeId::try_from(*it).ok()).collect(),
+    };
+    service.token_of(&service.add_token(&new).await?.1).await
+}

@@ -7,6 +7,7 @@ mod revealing;
 mod search;
 mod seats;
 mod together;
+mod typing;
 mod voting;
 mod withdrawing;
 
@@ -17,6 +18,7 @@ pub use revealing::{REVEAL_REASON_CHARS_MAX, REVEALS_MAX, Reveal, RevealRefused,
 pub use search::{Ending, Phase, SearchKey, SearchWord};
 pub use seats::can_be_approved;
 pub use together::{Alone, CHANGES_AMONG_SEVERAL_MAX, SEVERAL_MAX, Shape};
+pub use typing::{Confirming, TYPED_DIGITS};
 pub use voting::{Ballot, Bench, COMMENT_CHARS_MAX, CannotDecide, Ineligible, Tally, Ticked, VoteRefused};
 pub use withdrawing::{WITHDRAWALS_MAX, Withdrawal, Withdrawing};
 
@@ -43,6 +45,9 @@ pub struct Stage {
     /// What it asks of a voter's passkey.
     #[serde(default, skip_serializing_if = "PasskeyNeed::is_nothing")]
     pub passkey: PasskeyNeed,
+    /// How an approval is confirmed.
+    #[serde(default, skip_serializing_if = "Confirming::is_pressing")]
+    pub confirm: Confirming,
 }
 
 /// What a person says.
@@ -91,6 +96,9 @@ pub struct Vote {
     /// What they showed for being there.
     #[serde(default, skip_serializing_if = "Proof::is_session")]
     pub proof: Proof,
+    /// What they typed to confirm it, where their stage asks for that: it names the transition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub typed: Option<String>,
     /// When.
     pub at: Timestamp,
     /// Set when the voter took it back: it stays to be read, and does not count.

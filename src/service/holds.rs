@@ -15,8 +15,8 @@ use crate::domain::event::EventType;
 use crate::domain::id::ReviewId;
 use crate::domain::json::diff::diff;
 use crate::domain::keys::Keys;
-use crate::domain::policy::{Audience, Comment, PasskeyRule, Policy, Reason};
-use crate::domain::review::{Hold, HoldReason, HoldState, PasskeyNeed, Stage, can_be_approved};
+use crate::domain::policy::{Audience, Comment, Confirm, PasskeyRule, Policy, Reason};
+use crate::domain::review::{Confirming, Hold, HoldReason, HoldState, PasskeyNeed, Stage, can_be_approved};
 use crate::domain::thread::Thread;
 use crate::domain::time::Timestamp;
 use crate::domain::transition::{EndWord, Outcome, Transition};
@@ -260,6 +260,10 @@ pub(super) fn stage_of(stage: &crate::domain::policy::Stage) -> Stage {
             PasskeyRule::Optional => PasskeyNeed::Nothing {},
             PasskeyRule::Within(time) => PasskeyNeed::Within { secs: time.as_secs() },
             PasskeyRule::Signs => PasskeyNeed::Signature {},
+        },
+        confirm: match stage.confirm() {
+            Confirm::Pressed => Confirming::Pressing,
+            Confirm::Typed => Confirming::Typing,
         },
     }
 }

@@ -308,13 +308,16 @@ fn put_vote_event(draft: &mut Draft<'_>, thread: &mut Thread, counted: &Hold, no
     recorder::in_thread(draft, thread, now, EventType::ReviewVote, vote_data(counted, vote))
 }
 
-/// What the event of a vote tells: all of it but what the voter said. How a passkey had a part in it is told only where
-/// one had.
+/// What the event of a vote tells: all of it but what the voter said. That something was typed, and how a passkey had
+/// a part in it, is told only where it is so.
 pub(super) fn vote_data(hold: &Hold, vote: &Vote) -> Value {
     let mut data = json!({
         "review": hold.id, "transition": vote.transition, "reviewer": vote.reviewer, "stage": vote.stage,
         "verdict": vote.verdict, "browser_check": vote.browser_check,
     });
+    if let Some(typed) = &vote.typed {
+        data["typed"] = json!(typed);
+    }
     if let Some(passkey) = vote.proof.passkey() {
         data["method"] = json!(vote.proof.method());
         data["passkey"] = json!(passkey);

@@ -62,6 +62,7 @@ fn ballot(amendment: &Value, verdict: Verdict) -> Ballot {
         comment: None,
         browser_check: BrowserCheck::NotRecomputed,
         proof: Proof::default(),
+        typed: None,
         outcome_unknown_accepted: Ticked::No,
     }
 }

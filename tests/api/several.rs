@@ -59,6 +59,20 @@ async fn where_a_stage_asks_for_a_passkey_nothing_counts_among_several_whatever_
 }
 
 #[tokio::test]
+async fn where_something_is_typed_nothing_counts_among_several() {
+    let g = spawn_with_policy(&policy_with("need = 1", "need = 1\nconfirm = \"typed\"")).await;
+    let held = several(&g, 2).await;
+    let digits = |it: &Value| it["transition"].as_str().map(|it| it[it.len() - 6..].to_owned());
+    let typed = |it: &Value| (of(it), Ballot { typed: digits(it), ..ballot(it, Verdict::Approve) });
+    let votes: Vec<(ReviewId, Ballot)> = held.iter().map(typed).collect();
+    for refused in g.service.vote_on_several(&g.alice.id, &votes).await.unwrap() {
+        assert!(matches!(refused, Err(Error::Vote(VoteRefused::Alone(Alone::Typing)))), "{refused:?}");
+    }
+    let (review, alone) = &votes[0];
+    assert_eq!(g.service.vote(&g.alice.id, review, alone).await.unwrap(), Voted::Approved, "by itself it counts");
+}
+
+#[tokio::test]
 async fn more_than_fifty_are_not_voted_on_at_once() {
     let g = spawn_gateway().await;
     let held = g.held(&g.thread().await).await;

@@ -32,4 +32,5 @@ mod rollback;
 mod screens;
 mod second_thoughts;
 mod several;
+mod typing;
 mod weight;

@@ -71,6 +71,7 @@ pub async fn deny(gateway: &Gateway, who: &Account, held: &Held) {
         comment: None,
         browser_check: BrowserCheck::NotRecomputed,
         proof: Proof::default(),
+        typed: None,
         outcome_unknown_accepted: Ticked::No,
     };
     gateway.service.vote(&who.id, &held.review.as_str().try_into().unwrap(), &ballot).await.unwrap();
@@ -268,6 +269,7 @@ async fn what_asks_for_more_than_a_look_is_decided_by_itself() {
     people(&gateway).await;
     for (asks, told) in [
         ("need = 1\npasskey_within = \"5m\"", "Its flow asks for a passkey"),
+        ("need = 1\nconfirm = \"typed\"", "Its flow asks for something to be typed"),
         // The other stage asks; the flow is one that wants more.
         ("need = 1\n\n[[approval.stages]]\ngroups = [\"reviewers\"]\npasskey = true", "Its flow asks for a passkey"),
     ] {

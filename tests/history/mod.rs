@@ -91,13 +91,15 @@ impl Gateway {
     }
 }
 
-/// The policy of `examples/`, with its schemas, with tools to call, a rule that warns, and people who may look at what it hides.
+/// The policy of `examples/`, with its schemas, with approvals that are typed, with tools to call, a rule that warns, and people who may look at what it hides.
 pub fn example(name: &str) -> PolicySource {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name).join("policy.toml");
     let mut source = countersign::cli::policy::source_of(&file).unwrap();
     source.text.push_str("reveal_to = [\"security\"]\n\n[tools]\nallow = [\"crm.*\"]\n");
     let warned = "[[rules]]\nwhen = \"change.path == '/target_user_id'\"\nthen = \"warn\"\nreason = \"another user\"\n";
     source.text.push_str(warned);
+    assert!(source.text.contains("need = 1"));
+    source.text = source.text.replacen("need = 1", "need = 1\nconfirm = \"typed\"", 1);
     source
 }
 
@@ -221,6 +223,7 @@ pub fn ballot(transition: Digest, stage: u32, verdict: Verdict) -> Ballot {
         comment: None,
         browser_check: BrowserCheck::Match,
         proof: Proof::default(),
+        typed: Some(transition.to_type()),
         outcome_unknown_accepted: Ticked::No,
     }
 }

@@ -294,6 +294,7 @@ fn ballot(transition: Digest, verdict: Verdict) -> Ballot {
         comment: None,
         browser_check: BrowserCheck::NotRecomputed,
         proof: Proof::default(),
+        typed: None,
         outcome_unknown_accepted: Ticked::No,
     }
 }

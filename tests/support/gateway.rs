@@ -309,6 +309,7 @@ pub fn ballot(held: &Value, verdict: Verdict) -> Ballot {
         comment: None,
         browser_check: BrowserCheck::NotRecomputed,
         proof: Proof::default(),
+        typed: None,
         outcome_unknown_accepted: Ticked::No,
     }
 }

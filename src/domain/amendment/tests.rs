@@ -23,7 +23,13 @@ fn amendment(need: u32) -> Amendment {
     let terms = Terms {
         proposer: "token-1".try_into().unwrap(),
         excluded: BTreeSet::from(["carol".to_owned()]),
-        stage: Stage { groups, need, comment_required: false, passkey: Default::default() },
+        stage: Stage {
+            groups,
+            need,
+            comment_required: false,
+            passkey: Default::default(),
+            confirm: Default::default(),
+        },
         opened_at: at(1),
         expires_at: at(100),
     };
@@ -52,6 +58,7 @@ fn ballot(of: &Amendment, verdict: Verdict, nonce: &str) -> Ballot {
         comment: None,
         browser_check: BrowserCheck::NotRecomputed,
         proof: Proof::default(),
+        typed: None,
         outcome_unknown_accepted: Ticked::No,
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::bounds;
 use super::detect::Detectors;
 use super::error::{PolicyCode, PolicyError};
-use super::model::{Amending, Approval, Comment, Covers, NodePolicy, PasskeyRule, Policy, Stage};
+use super::model::{Amending, Approval, Comment, Confirm, Covers, NodePolicy, PasskeyRule, Policy, Stage};
 use super::patterns::Patterns;
 use super::source::PolicySource;
 use super::toml_reader::{Item, Section, parse};
@@ -38,7 +38,7 @@ const NODE_KEYS: &[&str] = &["reads", "writes", "deny", "schema", "writer", "rol
 const APPROVAL_KEYS: &[&str] =
     &["covers", "ttl", "receipt_ttl", "write_lease", "attempts", "denials", "stages", "policy"];
 const APPROVAL_KEYS_YET: &[&str] = &["remind_after", "escalate_after", "escalate_to"];
-const STAGE_KEYS: &[&str] = &["groups", "need", "comment", "passkey", "passkey_within"];
+const STAGE_KEYS: &[&str] = &["groups", "need", "comment", "confirm", "passkey", "passkey_within"];
 const AMENDING_KEYS: &[&str] = &["groups", "need", "comment", "ttl"];
 const AMENDING_KEYS_YET: &[&str] = &["passkey", "passkey_within"];
 const REDACTION_KEYS: &[&str] = &["hide", "detect", "patterns", "reveal_to"];
@@ -282,7 +282,8 @@ fn read_stage(section: &Section<'_>) -> Result<Stage, PolicyError> {
         return Err(list.error(PolicyCode::BadValue, "a stage needs at least one group, or nobody could vote"));
     }
     let need = section.get("need").map_or(Ok(1), |item| item.count(bounds::NEED))?;
-    Ok(Stage { groups, need, comment: read_comment(section)?, passkey: read_passkey(section)? })
+    let (comment, confirm) = (read_comment(section)?, read_confirm(section)?);
+    Ok(Stage { groups, need, comment, passkey: read_passkey(section)?, confirm })
 }
 
 fn read_groups(list: &Item<'_>) -> Result<BTreeSet<GroupName>, PolicyError> {
@@ -309,6 +310,15 @@ fn read_passkey(section: &Section<'_>) -> Result<PasskeyRule, PolicyError> {
         (true, None) => Ok(PasskeyRule::Signs),
         (false, Some(item)) => Ok(PasskeyRule::Within(item.duration(bounds::PASSKEY_WITHIN)?)),
         (false, None) => Ok(PasskeyRule::Optional),
+    }
+}
+
+fn read_confirm(section: &Section<'_>) -> Result<Confirm, PolicyError> {
+    let Some(item) = section.get("confirm") else { return Ok(Confirm::Pressed) };
+    match item.text()? {
+        "pressed" => Ok(Confirm::Pressed),
+        "typed" => Ok(Confirm::Typed),
+        _ => Err(item.error(PolicyCode::BadValue, "`confirm` must be \"pressed\" or \"typed\"")),
     }
 }
 

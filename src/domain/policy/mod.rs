@@ -47,7 +47,7 @@ pub use hiding::Hiding;
 pub use initial::{Initial, judge_initial};
 pub use judge::{judge, judge_for, judge_in};
 pub use kind::{Kind, Length};
-pub use model::{Amending, Approval, Comment, Covers, NodePolicy, PasskeyRule, Policy, Stage};
+pub use model::{Amending, Approval, Comment, Confirm, Covers, NodePolicy, PasskeyRule, Policy, Stage};
 pub use patterns::Patterns;
 pub use redact::{Effect, RedactedChange, RedactedLeaf, True, readable_leaves, redacted, redacted_by, shown_arguments};
 pub use replayed::{Became, Compared, Policies, Untold, Was, WouldBe};

@@ -88,6 +88,7 @@ pub struct Stage {
     pub(super) need: u32,
     pub(super) comment: Comment,
     pub(super) passkey: PasskeyRule,
+    pub(super) confirm: Confirm,
 }
 
 /// What a stage asks of a voter's passkey.
@@ -99,6 +100,15 @@ pub enum PasskeyRule {
     Within(Duration),
     /// That it signs the vote.
     Signs,
+}
+
+/// How an approval is confirmed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Confirm {
+    /// By pressing a button.
+    Pressed,
+    /// By typing what names the change.
+    Typed,
 }
 
 /// Whether a vote needs words.
@@ -284,5 +294,10 @@ impl Stage {
     /// What is asked of a voter's passkey.
     pub fn passkey(&self) -> PasskeyRule {
         self.passkey
+    }
+
+    /// How an approval is confirmed.
+    pub fn confirm(&self) -> Confirm {
+        self.confirm
     }
 }

@@ -97,6 +97,7 @@ impl Jury<'_> {
             return Err(VoteRefused::Stage);
         }
         self.check_words(&ballot)?;
+        let typed = self.stage(ballot.stage)?.typed(&ballot, &self.digest)?;
         if ballot.verdict == Verdict::Approve && ballot.browser_check == BrowserCheck::Mismatch {
             return Err(VoteRefused::Mismatch);
         }
@@ -110,13 +111,18 @@ impl Jury<'_> {
             comment: ballot.comment,
             browser_check: ballot.browser_check,
             proof: ballot.proof,
+            typed,
             at: now,
             withdrawn: None,
         })
     }
 
+    fn stage(&self, stage: u32) -> Result<&Stage, VoteRefused> {
+        usize::try_from(stage).ok().and_then(|it| self.stages.get(it)).ok_or(VoteRefused::Stage)
+    }
+
     fn check_words(&self, ballot: &Ballot) -> Result<(), VoteRefused> {
-        let stage = usize::try_from(ballot.stage).ok().and_then(|it| self.stages.get(it)).ok_or(VoteRefused::Stage)?;
+        let stage = self.stage(ballot.stage)?;
         let said = ballot.comment.as_deref().unwrap_or_default();
         if stage.comment_required && said.trim().is_empty() {
             return Err(VoteRefused::CommentRequired);

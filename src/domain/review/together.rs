@@ -20,6 +20,9 @@ pub enum Alone {
     /// One signature is over one change.
     #[error("its flow asks for a passkey")]
     Passkey,
+    /// What is typed names one change.
+    #[error("its flow asks for something to be typed")]
+    Typing,
     /// There is more to read than fits beside others.
     #[error("it changes more than can be read beside others")]
     Large,
@@ -69,6 +72,9 @@ impl Hold {
     /// Why it is decided by itself; `None` if it may be one of several. What one stage asks holds for all of them: the
     /// flow is one that wants more than a look.
     pub fn alone(&self) -> Option<Alone> {
-        self.stages.iter().any(|it| !it.passkey.is_nothing()).then_some(Alone::Passkey)
+        if self.stages.iter().any(|it| !it.passkey.is_nothing()) {
+            return Some(Alone::Passkey);
+        }
+        self.stages.iter().any(|it| !it.confirm.is_pressing()).then_some(Alone::Typing)
     }
 }

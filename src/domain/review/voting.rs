@@ -25,6 +25,8 @@ pub struct Ballot {
     pub browser_check: BrowserCheck,
     /// What they show for being there. Whoever counts the vote makes sure of it first.
     pub proof: Proof,
+    /// What they typed to confirm it.
+    pub typed: Option<String>,
     /// Whether they ticked that a write's outcome is unknown.
     pub outcome_unknown_accepted: Ticked,
 }
@@ -148,6 +150,9 @@ pub enum VoteRefused {
     /// A write's outcome is unknown and the box was not ticked.
     #[error("an earlier write's outcome is unknown; approving needs the box ticked")]
     OutcomeUnknown,
+    /// The stage asks for something to be typed, and it was not.
+    #[error("this stage asks for the last digits of the digest to be typed")]
+    NotTyped,
     /// It was to be decided among several, and is decided by itself.
     #[error("it is decided by itself: {0}")]
     Alone(#[from] Alone),

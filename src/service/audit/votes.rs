@@ -65,6 +65,8 @@ impl Audit<'_> {
         self.expect(!hold.votes.iter().any(author), Table::Holds, &hold.id, "an author has a vote");
         let exact = hold.votes.iter().all(|it| it.transition == hold.transition);
         self.expect(exact, Table::Holds, &hold.id, "a vote is for another transition");
+        let confirmed = hold.votes.iter().all(|it| it.typed == hold.asks_to_type(it.stage, it.verdict));
+        self.expect(confirmed, Table::Holds, &hold.id, "a vote was not confirmed as its stage asks");
         if !matches!(hold.state, HoldState::Approved { .. }) {
             return;
         }

@@ -222,6 +222,7 @@ pub fn vote_code(refused: &VoteRefused) -> &'static str {
         VoteRefused::NonceUsed => "nonce_used",
         VoteRefused::Mismatch => "browser_mismatch",
         VoteRefused::OutcomeUnknown => "write_outcome_unknown",
+        VoteRefused::NotTyped => "confirmation_not_typed",
         VoteRefused::Alone(_) => "decided_alone",
         VoteRefused::PolicyChanged => "policy_changed",
         VoteRefused::NothingToWithdraw => "nothing_to_withdraw",

@@ -124,6 +124,7 @@ async fn decide(app: &App, visitor: &Visitor, amendment: &Amendment, form: &Deci
         comment: Some(comment).filter(|it| !it.trim().is_empty()),
         browser_check: BrowserCheck::NotRecomputed,
         proof: Proof::default(),
+        typed: None,
         outcome_unknown_accepted: Ticked::No,
     };
     app.service.vote_on_amendment(&visitor.account().id, &amendment.id, &ballot).await.map(drop)

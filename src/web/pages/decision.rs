@@ -43,6 +43,7 @@ pub struct DecisionFields {
     browser_check: String,
     outcome_unknown: String,
     confirmed: String,
+    typed: String,
     sign_until: String,
     assertion: String,
 }
@@ -60,8 +61,13 @@ pub async fn submit(
     let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
     let asked = Asked { app: &app, visitor: &visitor, facts: &facts, form: &form };
     let answer = match asked.ballot() {
-        Ok(ballot) if form.confirmed == "yes" => asked.count(&ballot).await,
-        Ok(ballot) => asked.confirm(&ballot).await,
+        Ok(ballot) if form.confirmed == "yes" => match asked.count(&ballot).await {
+            Err(Error::Vote(refused @ VoteRefused::NotTyped)) => {
+                asked.confirm(&ballot, Some(vote_words(&refused))).await
+            }
+            done => done,
+        },
+        Ok(ballot) => asked.confirm(&ballot, None).await,
         Err(error) => Err(error),
     };
     match answer {
@@ -111,6 +117,7 @@ impl Asked<'_> {
                 _ => BrowserCheck::NotRecomputed,
             },
             proof: Proof::of_session(&self.visitor.0.signed_in.session.record),
+            typed: Some(form.typed.clone()),
             outcome_unknown_accepted: if form.outcome_unknown == "yes" { Ticked::Yes } else { Ticked::No },
         })
     }
@@ -158,8 +165,9 @@ impl Asked<'_> {
         })
     }
 
-    /// The second look. A ballot that would not count is refused here already, by the same rules.
-    async fn confirm(&self, ballot: &Ballot) -> Result<HttpResponse> {
+    /// The second look. A ballot that would not count is refused here already, by the same rules; but for what is typed
+    /// here, of which `problem` says that it was not what is asked for.
+    async fn confirm(&self, ballot: &Ballot, problem: Option<String>) -> Result<HttpResponse> {
         let (facts, hold) = (self.facts, &self.facts.hold);
         if facts.status == Status::Writing {
             return Err(Error::WriteInProgress);
@@ -167,7 +175,10 @@ impl Asked<'_> {
         let mut people: Vec<Account> = facts.voters.clone();
         people.push(self.visitor.account().clone());
         let bench = Bench { people: &people, outcome_unknown: facts.outcome_unknown, now: facts.now };
-        let tally = hold.clone().vote(ballot.clone(), self.visitor.account(), &bench)?;
+        let typing = hold.asks_to_type(ballot.stage, ballot.verdict);
+        let confirmed = Ballot { typed: typing.clone(), ..ballot.clone() };
+        let tally = hold.clone().vote(confirmed, self.visitor.account(), &bench)?;
+        let status = if problem.is_some() { StatusCode::CONFLICT } else { StatusCode::OK };
         let verdict = match ballot.verdict {
             Verdict::Approve => Button::Approve,
             Verdict::Deny => Button::Deny,
@@ -190,8 +201,10 @@ impl Asked<'_> {
             browser_check: self.form.browser_check.clone(),
             doubt: review::doubt(facts),
             signing: self.signing(ballot).await?,
+            typing,
+            problem,
         };
-        Ok(html(StatusCode::OK, page.render()))
+        Ok(html(status, page.render()))
     }
 
     /// The review once more, as it stands by now: what was refused in words, and what was typed.
@@ -265,6 +278,10 @@ pub fn words(error: &Error) -> Option<String> {
 pub fn vote_words(refused: &VoteRefused) -> String {
     let words = match refused {
         VoteRefused::Passkey(why) => return format!("The passkey’s signature does not count: {why}."),
+        VoteRefused::NotTyped => {
+            "What you typed is not the end of this digest. Compare the digest with what you read, and type its last six \
+             digits. Your vote was not counted."
+        }
         VoteRefused::Alone(why) => super::several::alone_words(*why),
         VoteRefused::PasskeyRequired => {
             "A passkey has to sign this decision. Press the button that says so, with JavaScript on."

@@ -260,6 +260,7 @@ impl Asked<'_> {
             comment: Some(self.sent.comment.clone()).filter(|it| !it.trim().is_empty()),
             browser_check: BrowserCheck::NotRecomputed,
             proof: Proof::of_session(&self.visitor.0.signed_in.session.record),
+            typed: None,
             outcome_unknown_accepted: Ticked::No,
         })
     }
@@ -296,6 +297,7 @@ fn left_out_row(facts: &ReviewFacts, why: LeftOut) -> LeftOutRow {
 pub fn alone_words(why: Alone) -> &'static str {
     match why {
         Alone::Passkey => "Its flow asks for a passkey: decide it on its own page.",
+        Alone::Typing => "Its flow asks for something to be typed: decide it on its own page.",
         Alone::Large => "It changes more than can be read beside others: decide it on its own page.",
     }
 }

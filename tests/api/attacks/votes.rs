@@ -75,6 +75,10 @@ fn two_needed() -> String {
     policy_with("need = 1", "need = 2")
 }
 
+fn typed() -> String {
+    policy_with("need = 1", "need = 1\nconfirm = \"typed\"")
+}
+
 async fn outsider(scene: &Scene, name: &str, role: PersonRole, groups: &[&str]) -> Account {
     let groups = groups.iter().map(|it| (*it).try_into().unwrap()).collect();
     let new = NewAccount { name: name.to_owned(), role, groups };
@@ -141,6 +145,18 @@ votes! {
     };
     a_stage_that_asks_for_words_gets_words: "comment_required", policy_with("need = 1", "need = 1\ncomment = \"required\""), |s, held| {
         cast(s, &s.g.alice, held, Ballot { comment: Some(" \n".to_owned()), ..ballot(held, Verdict::Approve) }).await
+    };
+    what_was_not_typed_approves_nothing: "confirmation_not_typed", typed(), |s, held| {
+        votes(s, &s.g.alice, held).await
+    };
+    what_was_typed_of_another_change_approves_nothing: "confirmation_not_typed", typed(), |s, held| {
+        let other = s.case.held["transition"].as_str().unwrap();
+        let digits = Some(other[other.len() - 6..].to_owned());
+        cast(s, &s.g.alice, held, Ballot { typed: digits, ..ballot(held, Verdict::Approve) }).await
+    };
+    typing_more_than_is_asked_for_approves_nothing: "confirmation_not_typed", typed(), |s, held| {
+        let whole = held["transition"].as_str().unwrap().to_owned();
+        cast(s, &s.g.alice, held, Ballot { typed: Some(whole), ..ballot(held, Verdict::Approve) }).await
     };
     a_comment_is_no_document: "comment_too_long", POLICY, |s, held| {
         cast(s, &s.g.alice, held, Ballot { comment: Some("x".repeat(4_001)), ..ballot(held, Verdict::Approve) }).await

@@ -417,3 +417,18 @@ fn a_stage_asks_for_a_signature_or_for_a_passkey_that_was_used_a_moment_ago() {
     assert_eq!(error(&text("passkey_within = \"1s\"")).code, PolicyCode::BadValue);
     assert_eq!(error(&text("passkey = true\npasskey_within = \"5m\"")).code, PolicyCode::BadValue);
 }
+
+#[test]
+fn a_stage_says_whether_an_approval_is_typed_and_nothing_that_is_not_known() {
+    let text = |asks: &str| format!("flow = \"f\"\n[[approval.stages]]\ngroups = [\"g\"]\n{asks}");
+    let stage = |asks: &str| compile(&text(asks)).approval().stages()[0].confirm();
+    assert_eq!(stage(""), Confirm::Pressed);
+    assert_eq!(stage("confirm = \"pressed\""), Confirm::Pressed);
+    assert_eq!(stage("confirm = \"typed\""), Confirm::Typed);
+    let unknown = error(&text("confirm = \"spoken\""));
+    assert_eq!((unknown.code, unknown.line), (PolicyCode::BadValue, 4));
+    assert!(unknown.message.contains("`confirm` must be \"pressed\" or \"typed\""), "{unknown:?}");
+    assert_eq!(error(&text("confirm = true")).code, PolicyCode::WrongType);
+    let amending = "flow = \"f\"\n[approval.policy]\ngroups = [\"g\"]\nconfirm = \"typed\"";
+    assert_eq!(error(amending).code, PolicyCode::UnknownKey);
+}

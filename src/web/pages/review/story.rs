@@ -66,7 +66,10 @@ impl Teller {
         };
         TimelineItem {
             comment: vote.comment.as_deref().map(|it| Prose::new(facts.said(&vote.reviewer, it))),
-            claim: Some(claim.to_owned()),
+            claim: Some(match vote.typed {
+                Some(_) => format!("{claim} They typed the digest’s last digits."),
+                None => claim.to_owned(),
+            }),
             ..self.item(Some(&vote.name), format!("{word} as {asked}{taken_back}"), tone, vote.at)
         }
     }

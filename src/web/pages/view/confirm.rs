@@ -68,6 +68,10 @@ pub struct ConfirmPage {
     pub doubt: WriteDoubt,
     /// What a passkey may or must sign.
     pub signing: Signing,
+    /// What has to be typed, if something.
+    pub typing: Option<String>,
+    /// Why the page comes again.
+    pub problem: Option<String>,
 }
 
 impl Signing {

@@ -30,6 +30,7 @@ fn all() -> Vec<(&'static str, String)> {
         ("several_apart", several::apart().render().unwrap()),
         ("several_told", several::told().render().unwrap()),
         ("confirm", screens::confirm().render().unwrap()),
+        ("confirm_typed", screens::confirm_typed().render().unwrap()),
         ("confirm_signed", screens::confirm_signed().render().unwrap()),
         ("passkeys", screens::passkeys().render().unwrap()),
         ("passkeys_nowhere", screens::passkeys_nowhere().render().unwrap()),

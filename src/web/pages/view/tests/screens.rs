@@ -61,6 +61,11 @@ pub fn confirm_signed() -> ConfirmPage {
     ConfirmPage { signing: Signing::Must(form), ..confirm() }
 }
 
+pub fn confirm_typed() -> ConfirmPage {
+    let problem = Some("What you typed is not the end of this digest.".to_owned());
+    ConfirmPage { typing: Some("a1b2c3".to_owned()), problem, ..confirm() }
+}
+
 pub fn sign_in() -> SignInPage {
     SignInPage {
         shell: Shell::anonymous(),
@@ -232,6 +237,8 @@ pub fn confirm() -> ConfirmPage {
         browser_check: "match".to_owned(),
         doubt: WriteDoubt::None,
         signing: Signing::NotAsked,
+        typing: None,
+        problem: None,
     }
 }
 

@@ -163,6 +163,7 @@ impl Played {
             // No browser had a part in it.
             browser_check: BrowserCheck::NotRecomputed,
             proof: Proof::default(),
+            typed: None,
             outcome_unknown_accepted: Ticked::No,
         };
         self.service.vote(who, &of.review, &ballot).await.map(drop)

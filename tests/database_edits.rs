@@ -74,6 +74,7 @@ const TABLES: &[(Table, Outcome, AtVerify)] = &[
     (Table::Sightings, Outcome::Harmless("then nobody knows when that was"), AtVerify::NotAsked("it decides nothing")),
     (Table::Passkeys, Outcome::Found, AtVerify::NotAsked("people were asked before the receipt was signed")),
     (Table::Figures, Outcome::Found, AtVerify::NotAsked("counts let nobody write")),
+    (Table::Delegations, Outcome::Found, AtVerify::NotAsked("people were asked before the receipt was signed")),
     (Table::Events, Outcome::Found, AtVerify::Refused),
     (Table::Outbox, Outcome::Found, AtVerify::NotAsked("what waits for the log is not what was signed")),
     (Table::Log, Outcome::Found, AtVerify::NotAsked("the log repeats the events")),
@@ -389,6 +390,7 @@ fn a_row_put_back_to_an_older_sealed_revision_is_found() {
         Table::Links,
         Table::Passkeys,
         Table::Figures,
+        Table::Delegations,
     ];
     assert_eq!(tried, replaced.into_iter().collect(), "every table whose rows are ever replaced");
 }

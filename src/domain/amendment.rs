@@ -12,7 +12,7 @@ use super::account::Account;
 use super::chain::hash::{Digest, Tag};
 use super::id::{AmendmentId, FlowId, PrincipalId};
 use super::json::canonical::canonical;
-use super::review::{Ballot, Count, Jury, Stage, Vote, VoteRefused};
+use super::review::{Ballot, Count, Jury, Roll, Stage, Vote, VoteRefused};
 use super::time::Timestamp;
 
 #[cfg(test)]
@@ -200,20 +200,16 @@ impl Amendment {
         }
     }
 
-    /// Counts a vote, or says why not. `people` are all who voted, as they stand now, the new voter included.
-    pub fn vote(
-        mut self,
-        ballot: Ballot,
-        voter: &Account,
-        people: &[Account],
-        now: Timestamp,
-    ) -> Result<Outcome, VoteRefused> {
+    /// Counts a vote, or says why not. On the roll are all who voted, as they stand now, the new voter included; nobody votes
+    /// on policies in another's place.
+    pub fn vote(mut self, ballot: Ballot, voter: &Account, roll: &Roll) -> Result<Outcome, VoteRefused> {
         if !matches!(self.state, AmendmentState::Open {}) {
             return Err(VoteRefused::Ended);
         }
-        let vote = self.jury().hear(ballot, voter, now)?;
+        let vote = self.jury().hear(ballot, voter, roll)?;
         self.votes.push(vote);
-        Ok(match self.jury().count(people) {
+        let now = roll.now;
+        Ok(match self.jury().count(roll) {
             Count::Waiting => Outcome::Waiting(self),
             Count::Approved(_) => Outcome::Approved(Self { state: AmendmentState::Activated { at: now }, ..self }),
             Count::Denied(_) => Outcome::Denied(Self { state: AmendmentState::Denied { at: now }, ..self }),

@@ -110,6 +110,10 @@ pub enum EventType {
     PasskeyRemoved,
     #[serde(rename = "access.passkey_refused")]
     PasskeyRefused,
+    #[serde(rename = "access.delegated")]
+    Delegated,
+    #[serde(rename = "access.delegation_ended")]
+    DelegationEnded,
     #[serde(rename = "access.halted")]
     Halted,
     #[serde(rename = "access.halt_lifting")]

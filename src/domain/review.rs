@@ -4,6 +4,7 @@ mod commenting;
 mod jury;
 mod proof;
 mod revealing;
+mod roll;
 mod search;
 mod seats;
 mod together;
@@ -15,6 +16,7 @@ pub use commenting::{COMMENTS_MAX, COMMENTS_OF_ONE_MAX, Comment, CommentRefused}
 pub use jury::{Count, Jury};
 pub use proof::{PasskeyNeed, Proof};
 pub use revealing::{REVEAL_REASON_CHARS_MAX, REVEALS_MAX, Reveal, RevealRefused, groups_to_reveal_to};
+pub use roll::{Absent, Place, Roll};
 pub use search::{Ending, Phase, SearchKey, SearchWord};
 pub use seats::can_be_approved;
 pub use together::{Alone, CHANGES_AMONG_SEVERAL_MAX, SEVERAL_MAX, Shape};
@@ -81,6 +83,9 @@ pub struct Vote {
     pub reviewer: AccountId,
     /// Their name when they voted.
     pub name: String,
+    /// In whose place, if not in their own.
+    #[serde(rename = "for", default, skip_serializing_if = "Option::is_none")]
+    pub absent: Option<Absent>,
     /// For which stage, from 0.
     pub stage: u32,
     /// What they said.
@@ -110,6 +115,11 @@ impl Vote {
     /// Whether it counts: nobody took it back.
     pub const fn stands(&self) -> bool {
         self.withdrawn.is_none()
+    }
+
+    /// Whether it takes up a person's place: they cast it, or it was cast for them.
+    pub fn takes_up(&self, person: &AccountId) -> bool {
+        self.reviewer == *person || self.absent.as_ref().is_some_and(|it| it.person == *person)
     }
 }
 
@@ -263,16 +273,16 @@ impl Hold {
         self.votes.iter().filter(|it| it.stands())
     }
 
-    /// Why a person may not decide it, or the stages that they may decide.
-    pub fn eligible(&self, person: &Account) -> Result<Vec<u32>, Ineligible> {
-        self.jury().eligible(person)
+    /// Why a person may not decide it, or the places in which they may.
+    pub fn places(&self, person: &Account, roll: &Roll) -> Result<Vec<Place>, Ineligible> {
+        self.jury().places(person, roll)
     }
 
     /// Why a person may not rewrite it. Whoever is asked may, having voted or not; and whoever made the rewrite that is
-    /// held may do it better.
+    /// held may do it better. Nobody rewrites in another's place.
     pub fn may_rewrite(&self, person: &Account, editor: Option<&AccountId>) -> Result<(), Ineligible> {
-        match self.eligible(person) {
-            Ok(_) | Err(Ineligible::Voted) => Ok(()),
+        match self.jury().stages_of(person) {
+            Ok(_) => Ok(()),
             Err(Ineligible::Author) if editor == Some(&person.id) => Ok(()),
             Err(why) => Err(why),
         }
@@ -284,9 +294,14 @@ impl Hold {
         stage.map_or(PasskeyNeed::Signature {}, |it| it.passkey)
     }
 
-    /// How many votes a stage has of those it needs, counting the people given as they stand now.
-    pub fn approvals(&self, stage: u32, people: &[Account]) -> u32 {
-        self.jury().approvals(stage, people)
+    /// How many votes a stage has of those it needs, counting people as they stand now.
+    pub fn approvals(&self, stage: u32, roll: &Roll) -> u32 {
+        self.jury().approvals(stage, roll)
+    }
+
+    /// Whether a vote could be cast now as it was.
+    pub fn may_still(&self, vote: &Vote, roll: &Roll) -> bool {
+        self.jury().may_still(vote, roll)
     }
 
     /// The hold with its end. Only an open one can end, so an end is never overwritten.

@@ -8,7 +8,7 @@ use super::error::{Error, Result};
 use super::policies::{activated_flow, activation_data};
 use super::votes::Voted;
 use super::{Service, recorder, retrying};
-use crate::domain::account::{Account, Token};
+use crate::domain::account::Token;
 use crate::domain::amendment::{Amendment, AmendmentState, Change, Outcome, Over, Terms};
 use crate::domain::chain::hash::Digest;
 use crate::domain::event::EventType;
@@ -139,14 +139,12 @@ impl Service {
         if stored.record.is_open(now) && stored.record.change.over != over(&flow.record) {
             return Err(VoteRefused::PolicyChanged.into());
         }
-        let people = self.people_of(&keys, &stored.record.votes, voter).await?;
-        let records: Vec<Account> = people.iter().map(|it| self.as_it_stands(it.record.clone())).collect();
-        let person = records.iter().find(|it| it.id == *voter).ok_or(Error::Unauthenticated)?;
-        let outcome = stored.record.clone().vote(ballot.clone(), person, &records, now)?;
+        let rolled = self.rolled(&keys, &stored.record.votes, (voter, None)).await?;
+        let person = rolled.roll.person(voter).ok_or(Error::Unauthenticated)?;
+        let outcome = stored.record.clone().vote(ballot.clone(), person, &rolled.roll)?;
+        let now = rolled.roll.now;
         let mut draft = Draft::new(keys.row(), now);
-        people.iter().for_each(|it| {
-            draft.rely_on(it);
-        });
+        rolled.rely(&mut draft);
         draft.before(stored.record.expires_at);
         let (amendment, voted) = match outcome {
             Outcome::Waiting(amendment) => (amendment, Voted::Waiting),

@@ -1,5 +1,7 @@
 //! The decision: what an agent resumes with, always the same body for the same end.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -15,7 +17,7 @@ use crate::domain::id::{AccountId, FlowId, Jti, ReviewId, ThreadId};
 use crate::domain::json::diff::{Change, diff};
 use crate::domain::keys::Keys;
 use crate::domain::policy::{Hiding, RedactedChange, RedactedLeaf, Warning, redacted, shown_arguments};
-use crate::domain::review::{Hold, HoldState, Verdict};
+use crate::domain::review::{Hold, HoldState, Verdict, Vote};
 use crate::domain::time::Timestamp;
 use crate::domain::transition::{Outcome, Transition};
 use crate::store::record::Stored;
@@ -36,6 +38,10 @@ pub struct Decision {
     /// Everyone who voted for the decision.
     #[schema(value_type = Vec<String>)]
     pub reviewers: Vec<AccountId>,
+    /// Of those who voted in another's place: whose, by who voted. Left out where nobody did.
+    #[serde(rename = "for", default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(value_type = std::collections::BTreeMap<String, String>)]
+    pub absent: BTreeMap<AccountId, AccountId>,
     /// The receipt's id.
     #[schema(value_type = Option<String>)]
     pub nonce: Option<Jti>,
@@ -201,6 +207,7 @@ fn undecided(digest: Digest, word: &str) -> Decision {
         transition_digest: digest,
         reviewer_id: None,
         reviewers: Vec::new(),
+        absent: BTreeMap::new(),
         nonce: None,
         expires_at: None,
         receipt: None,
@@ -234,6 +241,8 @@ fn decision_of(hold: &Hold, receipt: Option<ReceiptRow>) -> Option<Decision> {
 
 fn voted(hold: &Hold, verdict: Verdict, mut decision: Decision) -> Decision {
     let mut deciders = hold.standing_votes().filter(|vote| vote.verdict == verdict);
+    let absent = |vote: &Vote| Some((vote.reviewer.clone(), vote.absent.as_ref()?.person.clone()));
+    decision.absent = deciders.clone().filter_map(absent).collect();
     decision.reviewers = deciders.clone().map(|vote| vote.reviewer.clone()).collect();
     let last = deciders.next_back();
     decision.reviewer_id = last.map(|vote| vote.reviewer.clone());

@@ -15,7 +15,7 @@ use crate::domain::id::ThreadId;
 use crate::domain::json::diff::diff;
 use crate::domain::keys::Keys;
 use crate::domain::policy::{Hiding, RedactedChange, redacted};
-use crate::domain::review::{Hold, HoldState, Ineligible, SearchWord};
+use crate::domain::review::{Hold, HoldState, Ineligible, Place as VotingPlace, Roll, SearchWord};
 use crate::domain::transition::Transition;
 use crate::store::record::{Record as _, Stored};
 use crate::store::{Cursor, Direction, LIST_ROWS_MAX};
@@ -29,8 +29,8 @@ pub struct InboxItem {
     pub diff: Vec<RedactedChange>,
     /// What is held.
     pub transition: Transition,
-    /// Which stages the viewer may decide, or why none.
-    pub eligible: std::result::Result<Vec<u32>, Ineligible>,
+    /// In which places the viewer may decide, or why in none.
+    pub eligible: std::result::Result<Vec<VotingPlace>, Ineligible>,
 }
 
 /// How many reviews and policies wait for somebody.
@@ -149,11 +149,12 @@ impl Service {
     /// A page of the holds that are wanted, as one viewer may see them.
     pub async fn find(&self, viewer: &Account, wanted: &Wanted, part: &Part, limit: usize) -> Result<Found> {
         let keys = self.keys()?;
+        let roll = self.roll_where_open(&keys, viewer, wanted).await?;
+        let seen = (viewer, &roll);
         if let Some(Search::Digest(prefix)) = &wanted.search {
-            let now = self.now();
             let holds = self.reader(&keys).by_alias_prefix::<Hold>(prefix, ROWS_LOOKED_AT).await?;
-            let holds = holds.into_iter().map(|it| it.record).filter(|it| wanted.has(it, viewer, now)).take(limit);
-            let items = self.inbox_items(&keys, viewer, holds.collect()).await?;
+            let holds = holds.into_iter().map(|it| it.record).filter(|it| wanted.has(it, seen)).take(limit);
+            let items = self.inbox_items(&keys, seen, holds.collect()).await?;
             return Ok(Found { items, previous: None, next: None });
         }
         let (direction, from) = match part {
@@ -161,7 +162,7 @@ impl Service {
             Part::After(place) => (wanted.direction(), Some(&place.0)),
             Part::Before(place) => (reversed(wanted.direction()), Some(&place.0)),
         };
-        let mut gathered = self.gather(&keys, viewer, wanted, (direction, from), limit).await?;
+        let mut gathered = self.gather(&keys, seen, wanted, (direction, from), limit).await?;
         let first = gathered.holds.first().map(|it| place_of(&it.record)).or_else(|| from.cloned());
         let (previous, next) = match part {
             Part::First => (None, gathered.next),
@@ -172,7 +173,7 @@ impl Service {
             }
         };
         let holds = gathered.holds.into_iter().map(|it| it.record).collect();
-        let items = self.inbox_items(&keys, viewer, holds).await?;
+        let items = self.inbox_items(&keys, seen, holds).await?;
         Ok(Found { items, previous: previous.map(Place), next: next.map(Place) })
     }
 
@@ -187,7 +188,8 @@ impl Service {
         let amendments = self.amendments_open().await?;
         let policies = amendments.iter().filter(|it| it.jury().eligible(viewer).is_ok()).count();
         let start = (Direction::Forward, None);
-        let holds = self.gather(&keys, viewer, &Wanted::mine(), start, limit as usize).await?;
+        let roll = self.roll_for(&keys, &viewer.id, &[], &[]).await?;
+        let holds = self.gather(&keys, (viewer, &roll), &Wanted::mine(), start, limit as usize).await?;
         let counted = holds.holds.len() + policies;
         Ok(if holds.next.is_some() { Waiting::AtLeast(counted) } else { Waiting::Exactly(counted) })
     }
@@ -199,31 +201,40 @@ impl Service {
         let (holds, _) = self.reader(&keys).labelled::<Hold>(&word, Direction::Backward, None, OF_THREAD_MAX).await?;
         let vain = |it: &Hold| !matches!(it.state, HoldState::Open {} | HoldState::Approved { .. });
         let vain = holds.into_iter().map(|it| it.record).filter(vain).take(limit).collect();
-        self.inbox_items(&keys, viewer, vain).await
+        let roll = Roll::of(Vec::new(), self.now());
+        self.inbox_items(&keys, (viewer, &roll), vain).await
+    }
+
+    /// Whom the viewer stands in for, where that decides what is listed or how.
+    async fn roll_where_open(&self, keys: &Keys, viewer: &Account, wanted: &Wanted) -> Result<Roll> {
+        match wanted.which {
+            Which::Past | Which::Ended(_) => Ok(Roll::of(Vec::new(), self.now())),
+            Which::Open | Which::EndingBy(_) | Which::Any => self.roll_for(keys, &viewer.id, &[], &[]).await,
+        }
     }
 
     /// Goes through all lists at once, in one order, for at most `limit` holds that are wanted.
     async fn gather(
         &self,
         keys: &Keys,
-        viewer: &Account,
+        (viewer, roll): (&Account, &Roll),
         wanted: &Wanted,
         (direction, from): (Direction, Option<&Cursor>),
         limit: usize,
     ) -> Result<Gathered> {
-        let now = self.now();
+        let now = roll.now;
         let at_once =
             if wanted.is_said_by_words() { u32::try_from(limit + 1).unwrap_or(u32::MAX) } else { ROWS_LOOKED_AT };
         // What is past its deadline is no longer open, whether or not a worker has ended it.
         let begins = Cursor { due: now.millis(), id: char::MAX.to_string() };
         let from = from.cloned().or_else(|| (direction == Direction::Forward).then_some(begins));
-        let words = wanted.words(viewer).into_iter();
+        let words = wanted.words(viewer, roll).into_iter();
         let mut sources: Vec<Source> =
             words.map(|it| Source { word: it.to_string(), after: from.clone(), ended: false }).collect();
         let mut found: Vec<Stored<Hold>> = Vec::new();
         for _ in 0..LOOKS_MAX {
             let (mut looked, frontier) = self.look_through(keys, &mut sources, direction, at_once).await?;
-            looked.retain(|it| wanted.has(&it.record, viewer, now));
+            looked.retain(|it| wanted.has(&it.record, (viewer, roll)));
             found.extend(looked);
             if found.len() > limit {
                 found.truncate(limit);
@@ -279,7 +290,12 @@ impl Service {
 
     /// The lines of these holds. What they say of states is what sealed rows say; whoever opens a review sees states that
     /// were committed to their roots again.
-    pub(super) async fn inbox_items(&self, keys: &Keys, viewer: &Account, holds: Vec<Hold>) -> Result<Vec<InboxItem>> {
+    pub(super) async fn inbox_items(
+        &self,
+        keys: &Keys,
+        (viewer, roll): (&Account, &Roll),
+        holds: Vec<Hold>,
+    ) -> Result<Vec<InboxItem>> {
         let digests: Vec<Digest> = holds.iter().map(|it| it.transition).collect();
         let mut transitions = self.transitions_of(keys, &digests).await?;
         let before = self.states_before(keys, transitions.values()).await?;
@@ -291,7 +307,7 @@ impl Service {
             let after = transition.delta.apply(before).map_err(|_| Error::Broken("a transition's effect"))?;
             let hiding = Hiding::of(&policy, [before, &after], transition.tool.as_ref());
             let diff = redacted(&hiding, &diff(before, &after));
-            let eligible = hold.eligible(viewer);
+            let eligible = hold.places(viewer, roll);
             items.push(InboxItem { diff, hold, transition, eligible });
         }
         Ok(items)

@@ -97,7 +97,7 @@ impl Service {
         Ok(own.into_iter().map(|it| it.record).collect())
     }
 
-    async fn active_passkeys(&self, keys: &Keys, account: &AccountId) -> Result<Vec<Stored<Passkey>>> {
+    pub(super) async fn active_passkeys(&self, keys: &Keys, account: &AccountId) -> Result<Vec<Stored<Passkey>>> {
         let mut own = self.all_of::<Passkey>(keys, Filter::Owner(account.as_str())).await?;
         own.retain(|it| it.record.removed_at.is_none());
         own.sort_by_key(|it| it.record.added_at);
@@ -147,7 +147,7 @@ impl Service {
     }
 
     /// Whoever has passkeys confirms by one of them; whoever has none, by the password.
-    async fn confirmed(
+    pub(super) async fn confirmed(
         &self,
         keys: &Keys,
         person: &SignedIn,
@@ -161,7 +161,7 @@ impl Service {
                     if right { Ok(None) } else { Err(Error::Forbidden("the password is not right")) }
                 }
                 None if self.now() < person.session.record.created_at.plus(CHALLENGE_TTL) => Ok(None),
-                None => Err(Error::Forbidden("sign in again, and register it within five minutes")),
+                None => Err(Error::Forbidden("sign in again, and do it within five minutes")),
             },
             Confirmation::Password(_) => Err(Error::Forbidden("confirm it with a passkey that you have")),
             Confirmation::Passkey { challenge, assertion } => {

@@ -10,16 +10,17 @@ use super::{Service, retrying};
 use crate::domain::account::Account;
 use crate::domain::chain::commitment::{Salt, Setting, Tree};
 use crate::domain::chain::opening::{Opening, View, open};
+use crate::domain::delegation::Delegation;
 use crate::domain::event::Event;
 use crate::domain::flow::ReceiptRow;
-use crate::domain::id::{AccountId, NodeId, ReviewId, ThreadId, ToolName};
+use crate::domain::id::{AccountId, DelegationId, NodeId, ReviewId, ThreadId, ToolName};
 use crate::domain::json::diff::diff;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::Keys;
 use crate::domain::policy::{
     HiddenValues, Hiding, NodePolicy, Policy, RedactedChange, RedactedLeaf, readable_leaves, redacted, shown_arguments,
 };
-use crate::domain::review::{CannotDecide, Hold, HoldState};
+use crate::domain::review::{CannotDecide, Hold, HoldState, Place, Roll};
 use crate::domain::thread::{Status, Thread};
 use crate::domain::time::Timestamp;
 use crate::domain::tool::Tool;
@@ -67,12 +68,12 @@ pub struct ReviewFacts {
     pub call: Option<Call>,
     /// Who asked for it.
     pub by: Option<Who>,
-    /// Who voted, and who made the edit if it is one, as they stand now.
-    pub voters: Vec<Account>,
+    /// Who voted and in whose place, for whom the viewer may vote, and who made the edit if it is one, as they stand now.
+    pub roll: Roll,
     /// For whom all this is.
     pub viewer: AccountId,
-    /// Which stages the viewer may decide now, or why none.
-    pub can_decide: std::result::Result<Vec<u32>, CannotDecide>,
+    /// In which places the viewer may decide now, or why in none.
+    pub can_decide: std::result::Result<Vec<Place>, CannotDecide>,
     /// Whether an earlier write's outcome is unknown.
     pub outcome_unknown: bool,
     /// The receipt that came of it.
@@ -102,6 +103,15 @@ pub enum Arguments {
     },
     /// What is not hidden of it.
     Parts(Vec<RedactedLeaf>),
+}
+
+impl ReviewFacts {
+    /// A delegation by which the viewer may vote here, who is away by it, and when that is so.
+    pub fn place_of(&self, delegation: Option<&DelegationId>) -> Option<(&Delegation, &Account, Timestamp)> {
+        let delegation = delegation?;
+        let (by, away) = self.roll.away_for(&self.viewer).find(|(by, _)| by.id == *delegation)?;
+        Some((by, away, self.now))
+    }
 }
 
 impl Service {
@@ -141,12 +151,14 @@ impl Service {
             HoldState::Approved { receipt, .. } => self.fetch::<ReceiptRow>(&keys, receipt.as_str()).await?,
             _ => None,
         };
+        let editor = transition.editor.as_slice();
+        let roll = Roll { now, ..self.roll_for(&keys, &viewer.id, &hold.votes, editor).await? };
         let by = self.names_of(&keys, [&hold.proposer]).await?.into_values().next();
         Ok(ReviewFacts {
             diff: redacted(&hiding, &diff(&before, &after)),
             hidden: hidden_places(&|at| hiding.hides(at), &opening, (&before, &after)),
             hidden_values: hiding.values().clone(),
-            can_decide: can_decide(&standing, &hold, viewer, now),
+            can_decide: can_decide(&standing, &hold, viewer, &roll),
             viewer: viewer.id.clone(),
             status: thread.status(now),
             outcome_unknown: thread.outcome_unknown(now),
@@ -158,7 +170,7 @@ impl Service {
                 .find(|it| it.transition == transition.digest),
             by,
             call: transition.tool.as_ref().map(|it| self.call_of(&keys, &hiding, &transition, it)).transpose()?,
-            voters: self.people_about(&keys, &hold, &transition).await?,
+            roll,
             hold,
             transition,
             policy,

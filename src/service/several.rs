@@ -28,6 +28,8 @@ pub enum LeftOut {
     CannotDecide(CannotDecide),
     /// It is decided by itself.
     Alone(Alone),
+    /// The person has no place of their own there: whose they take is said on its own page.
+    ForAnother,
     /// An earlier write's outcome is unknown, which has to be said to know by itself.
     OutcomeUnknown,
 }
@@ -79,7 +81,8 @@ impl Service {
         let found: Vec<Stored<Hold>> = self.reader(&keys).get_many(&ids).await?;
         let find = |id: &ReviewId| found.iter().find(|it| it.record.id == *id).map(|it| it.record.clone());
         let holds: Option<Vec<Hold>> = reviews.iter().map(find).collect();
-        self.inbox_items(&keys, viewer, holds.ok_or(Error::NotFound("review"))?).await
+        let roll = self.roll_for(&keys, &viewer.id, &[], &[]).await?;
+        self.inbox_items(&keys, (viewer, &roll), holds.ok_or(Error::NotFound("review"))?).await
     }
 }
 
@@ -92,8 +95,10 @@ fn check_number(number: usize) -> Result<()> {
 }
 
 fn left_out(facts: &ReviewFacts) -> Option<LeftOut> {
-    if let Err(why) = &facts.can_decide {
-        return Some(LeftOut::CannotDecide(*why));
+    match &facts.can_decide {
+        Err(why) => return Some(LeftOut::CannotDecide(*why)),
+        Ok(places) if places.iter().all(|it| it.absent.is_some()) => return Some(LeftOut::ForAnother),
+        Ok(_) => {}
     }
     if let Some(why) = facts.hold.alone() {
         return Some(LeftOut::Alone(why));

@@ -8,10 +8,10 @@ use super::error::{Error, Result};
 use super::heads::Version;
 use super::judging_again::JudgedAgain;
 use super::passkeys::{PasskeyUse, Signature};
+use super::rolls::Rolled;
 use super::stating::Step;
 use super::transitions::Base;
 use super::{Service, Standing, recorder, retrying};
-use crate::domain::account::Account;
 use crate::domain::chain::commitment::Setting;
 use crate::domain::chain::entry::Gate;
 use crate::domain::chain::jws::{self, Typ};
@@ -54,7 +54,7 @@ struct Poll<'a> {
     keys: &'a Keys,
     standing: &'a Standing,
     hold: &'a Stored<Hold>,
-    people: &'a [Stored<Account>],
+    rolled: &'a Rolled,
     passkey: Option<PasskeyUse>,
     now: Timestamp,
 }
@@ -117,34 +117,21 @@ impl Service {
         if self.judged_again(&keys, &standing, &hold).await? != JudgedAgain::Kept {
             return Err(VoteRefused::PolicyChanged.into());
         }
-        let people = self.people_of(&keys, &hold.record.votes, voter).await?;
-        let records: Vec<Account> = people.iter().map(|it| self.as_it_stands(it.record.clone())).collect();
-        let person = records.iter().find(|it| it.id == *voter).ok_or(Error::Unauthenticated)?;
-        let bench = Bench { people: &records, outcome_unknown: standing.thread.record.outcome_unknown(now), now };
+        let rolled = self.rolled(&keys, &hold.record.votes, (voter, ballot.delegation.as_ref())).await?;
+        let now = rolled.roll.now;
+        let person = rolled.roll.person(voter).ok_or(Error::Unauthenticated)?;
+        let outcome_unknown = standing.thread.record.outcome_unknown(now);
+        let bench = Bench { roll: &rolled.roll, outcome_unknown };
         let (ballot, passkey) = self.proven(&keys, (review, voter), ballot.clone(), signature).await?;
         let (stage, proof) = (ballot.stage, ballot.proof.clone());
         let tally = hold.record.clone().vote(ballot, person, &bench)?;
         hold.record.passkey_need(stage).met_by(&proof, now)?;
-        let poll = Poll { keys: &keys, standing: &standing, hold: &hold, people: &people, passkey, now };
+        let poll = Poll { keys: &keys, standing: &standing, hold: &hold, rolled: &rolled, passkey, now };
         match tally {
             Tally::Waiting(counted) => self.wait_for_more(&poll, &counted).await,
             Tally::Approved(counted, approvals) => self.approve(&poll, counted, approvals).await,
             Tally::Denied(counted, refusals) => self.deny(&poll, counted, refusals).await,
         }
-    }
-
-    /// The voter and everyone who voted before, as they stand now.
-    pub(super) async fn people_of(
-        &self,
-        keys: &Keys,
-        votes: &[Vote],
-        voter: &AccountId,
-    ) -> Result<Vec<Stored<Account>>> {
-        let mut ids: Vec<String> = votes.iter().map(|vote| vote.reviewer.to_string()).collect();
-        ids.push(voter.to_string());
-        ids.sort();
-        ids.dedup();
-        Ok(self.reader(keys).get_many(&ids).await?)
     }
 
     async fn wait_for_more(&self, poll: &Poll<'_>, counted: &Hold) -> Result<Voted> {
@@ -245,13 +232,11 @@ impl Service {
 }
 
 impl<'a> Poll<'a> {
-    /// Relies on the flow's and the gateway's halts, on every voter as they stand, and on the deadline.
+    /// Relies on the flow's and the gateway's halts, on everybody whom votes are about as they stand, and on the deadline.
     fn draft(&self) -> Result<Draft<'a>> {
         let mut draft = Draft::new(self.keys.row(), self.now);
         self.standing.rely(&mut draft);
-        for person in self.people {
-            draft.rely_on(person);
-        }
+        self.rolled.rely(&mut draft);
         if let Some(passkey) = &self.passkey {
             passkey.put(&mut draft, self.now)?;
         }
@@ -308,8 +293,8 @@ fn put_vote_event(draft: &mut Draft<'_>, thread: &mut Thread, counted: &Hold, no
     recorder::in_thread(draft, thread, now, EventType::ReviewVote, vote_data(counted, vote))
 }
 
-/// What the event of a vote tells: all of it but what the voter said. That something was typed, and how a passkey had
-/// a part in it, is told only where it is so.
+/// What the event of a vote tells: all of it but what the voter said. In whose place it was cast, that something was
+/// typed, and how a passkey had a part in it, is told only where it is so.
 pub(super) fn vote_data(hold: &Hold, vote: &Vote) -> Value {
     let mut data = json!({
         "review": hold.id, "transition": vote.transition, "reviewer": vote.reviewer, "stage": vote.stage,
@@ -317,6 +302,10 @@ pub(super) fn vote_data(hold: &Hold, vote: &Vote) -> Value {
     });
     if let Some(typed) = &vote.typed {
         data["typed"] = json!(typed);
+    }
+    if let Some(absent) = &vote.absent {
+        data["for"] = json!(absent.person);
+        data["delegation"] = json!(absent.delegation);
     }
     if let Some(passkey) = vote.proof.passkey() {
         data["method"] = json!(vote.proof.method());

@@ -1,4 +1,4 @@
-//! Votes taken back: before the last one, by whoever cast them.
+//! Votes taken back: before the last one, by whoever cast them, or in whose place they were cast.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::store::change::Draft;
 use crate::store::record::Stored;
 
 impl Service {
-    /// Takes a person's own vote back, unless the review has ended. A stopped flow and a write under way do not stand in
+    /// Takes a person's own vote back, or one that was cast in their place, unless the review has ended. A stopped flow and a write under way do not stand in
     /// the way: whoever is no longer sure of an approval can always say so.
     pub async fn withdraw_vote(&self, voter: &AccountId, review: &ReviewId, ask: &Withdrawing) -> Result<()> {
         let late = |error: Error| if error.is_too_late() { VoteRefused::Expired.into() } else { error };
@@ -44,8 +44,12 @@ impl Service {
 
 /// What the event of a withdrawal tells: which vote, as its own event told it.
 pub(super) fn withdrawal_data(hold: &Hold, (index, vote): (usize, &Vote)) -> Value {
-    json!({
+    let mut data = json!({
         "review": hold.id, "transition": vote.transition, "reviewer": vote.reviewer, "stage": vote.stage,
         "verdict": vote.verdict, "vote": index,
-    })
+    });
+    if let Some(by) = vote.withdrawn.as_ref().and_then(|it| it.by.as_ref()) {
+        data["by"] = json!(by);
+    }
+    data
 }

@@ -1,5 +1,9 @@
 //! Which content is kept where, and what each is found by.
 
+mod delegations;
+
+pub use delegations::{delegation_alias, delegations_from};
+
 use serde::{Deserialize, Serialize};
 
 use super::label::Labels;

@@ -65,6 +65,8 @@ tables! {
     Passkeys = "passkeys",
     /// What was counted of hours and days, for Insight.
     Figures = "figures",
+    /// Who votes in whose place, by the one who does; alias: the other, and which of theirs it is.
+    Delegations = "delegations",
     /// Events; alias: thread and number.
     Events = "events",
     /// Events that have no place in the log yet.
@@ -85,7 +87,7 @@ impl Table {
             | Self::Threads
             | Self::Holds
             | Self::Log => true,
-            Self::Accounts | Self::Tokens | Self::Sessions | Self::Links | Self::Passkeys => true,
+            Self::Accounts | Self::Tokens | Self::Sessions | Self::Links | Self::Passkeys | Self::Delegations => true,
             Self::Transitions | Self::Rejections | Self::Entries | Self::States => false,
             Self::Receipts | Self::Writes | Self::Events | Self::Outbox => false,
             Self::Tries | Self::Sightings | Self::Figures => false,

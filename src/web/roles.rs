@@ -46,7 +46,7 @@ const OVERSEERS: &[PersonRole] = &[PersonRole::Admin, PersonRole::Auditor];
 /// Who looks after people and tokens, and lets go on what was stopped.
 const ADMINS: &[PersonRole] = &[PersonRole::Admin];
 
-/// Who may stop: it is cheap, and safe.
+/// Who may stop, or end what lets somebody vote: it is cheap, and safe.
 const STOPPERS: &[PersonRole] = &[PersonRole::Reviewer, PersonRole::Admin];
 
 /// Every route that asks who calls. A route that is not here lets nobody in.
@@ -122,6 +122,9 @@ pub const TABLE: &[Rule] = &[
     person("GET", "/tokens", OVERSEERS),
     person("POST", "/tokens", ADMINS),
     person("POST", "/tokens/{token}/revocation", ADMINS),
+    person("GET", "/delegations", EVERYBODY),
+    person("POST", "/delegations", &[PersonRole::Reviewer]),
+    person("POST", "/delegations/{delegation}/end", STOPPERS),
     person("GET", "/account", EVERYBODY),
     person("POST", "/account/password", EVERYBODY),
     person("POST", "/account/sessions", EVERYBODY),

@@ -56,6 +56,7 @@ async fn active(g: &Gateway) -> String {
 fn ballot(amendment: &Value, verdict: Verdict) -> Ballot {
     Ballot {
         transition: amendment["digest"].as_str().unwrap().to_owned().try_into().unwrap(),
+        delegation: None,
         stage: 0,
         verdict,
         nonce: countersign::random::uuid_v4().to_string(),

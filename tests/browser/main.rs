@@ -4,6 +4,7 @@
 
 mod amendments;
 mod axe;
+mod delegations;
 mod doors;
 mod edge;
 mod edits;

@@ -321,6 +321,33 @@ async fn people_tokens_and_ones_own_account_can_be_looked_at() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn voting_in_anothers_place_can_be_looked_at() {
+    let (gateway, held) = crate::delegations::away().await;
+    let album = Album::new();
+    let browser = Chromium::open().await;
+    let tab = browser.tab(&gateway).await;
+    tab.sign_in("ana").await;
+    tab.goto("/delegations").await;
+    album.take(&tab, "delegations-empty").await;
+    crate::delegations::names_dana(&tab).await;
+    album.take(&tab, "delegate").await;
+    tab.fill("Your password", crate::gateway::PASSWORD).await;
+    tab.press("Confirm").await;
+    album.take(&tab, "delegations").await;
+    tab.press_in("header", "Sign out").await;
+    tab.sign_in("dana").await;
+    tab.goto(&format!("/reviews/{}", held.review)).await;
+    album.take(&tab, "review-for-another").await;
+    tab.press("Approve").await;
+    tab.press("Confirm").await;
+    tab.press_in("header", "Sign out").await;
+    tab.sign_in("gus").await;
+    tab.goto("/delegations").await;
+    album.take(&tab, "delegations-watched").await;
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stopping_and_lifting_can_be_looked_at() {
     let gateway = crate::emergency::pairs().await;
     gateway.payments().await;

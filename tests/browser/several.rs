@@ -64,6 +64,7 @@ async fn ended(gateway: &Gateway, payments: &Payments, held: &Held) -> Value {
 /// Somebody else denies it meanwhile.
 pub async fn deny(gateway: &Gateway, who: &Account, held: &Held) {
     let ballot = Ballot {
+        delegation: None,
         transition: held.digest.as_str().try_into().unwrap(),
         stage: 0,
         verdict: Verdict::Deny,

@@ -15,6 +15,7 @@ use countersign::domain::amendment::Amendment;
 use countersign::domain::chain::entry::Entry;
 use countersign::domain::chain::jws::{self, Typ};
 use countersign::domain::chain::statement::Statement;
+use countersign::domain::delegation::Delegation;
 use countersign::domain::event::Event;
 use countersign::domain::flow::{Flow, Gateway as GatewayRow, PolicyRow, ReceiptRow};
 use countersign::domain::keys::{KeyUse, Keys, RowKey};
@@ -73,6 +74,7 @@ const KINDS: &[(Table, Seal)] = &[
     (Table::Sightings, sealed::<Sighting>),
     (Table::Passkeys, sealed::<Passkey>),
     (Table::Figures, sealed::<InsightRow>),
+    (Table::Delegations, sealed::<Delegation>),
     (Table::Events, sealed::<Event>),
     (Table::Outbox, sealed::<Pending>),
     (Table::Log, sealed::<LogRow>),
@@ -97,6 +99,7 @@ const UNSEEN: &[(&str, &str)] = &[
     ("holds.reveals.*.name", "a look's event names the account, place, moment and reason"),
     ("holds.state.reason", "the event of its end has moment, person and reason; the row repeats them for pages"),
     ("holds.votes.*.comment", "a vote's event names person, stage, verdict and digest only"),
+    ("holds.votes.*.for.name", "a vote's event names person, stage, verdict and digest only"),
     ("holds.votes.*.name", "a vote's event names person, stage, verdict and digest only"),
     ("holds.votes.*.nonce", "a vote's event names person, stage, verdict and digest only"),
     ("holds.votes.*.withdrawn.nonce", "a vote's event names person, stage, verdict and digest only"),

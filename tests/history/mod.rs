@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+mod delegations;
 #[path = "../support/passkeys.rs"]
 mod passkeys;
 mod ways_in;
@@ -217,6 +218,7 @@ pub fn held(answer: &Answer) -> (Digest, ReviewId) {
 pub fn ballot(transition: Digest, stage: u32, verdict: Verdict) -> Ballot {
     Ballot {
         transition,
+        delegation: None,
         stage,
         verdict,
         nonce: format!("nonce-{}", countersign::random::uuid_v4()),
@@ -259,6 +261,7 @@ pub async fn live_through(service: &Service) -> (Cast, Ready) {
     sign_in_and_out(service, &cast).await;
     uses_passkeys(service, &cast).await;
     one_full_round(service, &cast).await;
+    delegations::lets_another_vote(service, &cast).await;
     holds_that_end_otherwise(service, &cast).await;
     writes_that_end_otherwise(service, &cast).await;
     stops_and_takes_back(service, &cast).await;
@@ -423,6 +426,7 @@ pub async fn live_through_remembering(service: &Service, file: &Path) -> Vec<(Ta
     service.sign_out(&ben).await.unwrap();
     uses_passkeys(service, &cast).await;
     look(file, &mut seen, &mut older);
+    delegations::ends(service, &cast).await;
     let by = admin();
     service.remove_passkeys_of(&by, "ada").await.unwrap();
     make(service, &cast.host, "t").await;

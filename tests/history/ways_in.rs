@@ -88,6 +88,7 @@ pub(super) async fn uses_passkeys(service: &Service, cast: &Cast) {
     let id = phone.id();
     let itself = passkeys::allow_removing(service, &ada, (&mut phone, &id));
     service.remove_passkey(&ada, &id.as_str().try_into().unwrap(), itself).await.unwrap();
+    super::delegations::names_by_passkey(service, &ada, &mut key).await;
 }
 
 /// Somebody is invited, changed and given another password; one invitation is withdrawn, one still open.

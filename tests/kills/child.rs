@@ -288,6 +288,7 @@ fn name(write: &countersign::domain::write::Write) -> String {
 fn ballot(transition: Digest, verdict: Verdict) -> Ballot {
     Ballot {
         transition,
+        delegation: None,
         stage: 0,
         verdict,
         nonce: countersign::random::uuid_v4().to_string(),

@@ -214,7 +214,7 @@ GATES: dict[str, dict[str, Check]] = {
     "approved": {"kind": _text, "review": is_name, "receipt": _jti},
     "written": {"kind": _text, "write_id": is_name, "receipt?": _jti},
 }
-VOTE: dict[str, Check] = {"reviewer": is_name, "stage": _count, "at": is_time}
+VOTE: dict[str, Check] = {"reviewer": is_name, "stage": _count, "at": is_time, "for?": is_name}
 APPROVAL: dict[str, Check] = {**VOTE, "method": _method, "evidence?": is_digest}
 CLAIMS: dict[str, dict[str, Check]] = {
     ENTRY: {

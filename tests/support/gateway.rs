@@ -303,6 +303,7 @@ impl Gateway {
 pub fn ballot(held: &Value, verdict: Verdict) -> Ballot {
     Ballot {
         transition: Digest::try_from(held["transition"].as_str().unwrap()).unwrap(),
+        delegation: None,
         stage: 0,
         verdict,
         nonce: countersign::random::uuid_v4().to_string(),

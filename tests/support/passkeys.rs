@@ -11,6 +11,7 @@ use countersign::domain::passkey::{Assertion, Passkey};
 use countersign::domain::review::Ballot;
 use countersign::service::Service;
 use countersign::service::access::SignedIn;
+use countersign::service::delegations::Naming;
 use countersign::service::error::Result;
 use countersign::service::passkeys::{Confirmation, NewPasskey, PasskeySignIn, Purpose, Signature};
 use countersign::service::votes::Voted;
@@ -68,6 +69,20 @@ pub fn allow_removing(
 ) -> Confirmation {
     let session = person.session.record.id.as_str();
     let challenge = service.passkey_challenge(&Purpose::AllowRemoving { session, passkey }).unwrap();
+    let assertion = assertion(authenticator, &get(service, &challenge));
+    Confirmation::Passkey { challenge, assertion }
+}
+
+/// What one says to somebody else voting in its person's place.
+pub async fn allow_delegating(
+    service: &Service,
+    person: &SignedIn,
+    (authenticator, to): (&mut Authenticator, &Naming),
+) -> Confirmation {
+    let offer = service.offer(&person.account.record, to).await.unwrap();
+    let session = person.session.record.id.as_str();
+    let purpose = Purpose::AllowDelegating { session, terms: &offer.terms };
+    let challenge = service.passkey_challenge(&purpose).unwrap();
     let assertion = assertion(authenticator, &get(service, &challenge));
     Confirmation::Passkey { challenge, assertion }
 }

@@ -155,6 +155,7 @@ impl Played {
 
     async fn say(&self, who: &AccountId, of: &Held, (verdict, why): (Verdict, Option<&str>)) -> Result<()> {
         let ballot = Ballot {
+            delegation: None,
             transition: of.transition,
             stage: 0,
             verdict,

@@ -52,6 +52,7 @@ fn person(name: &str) -> Account {
 fn ballot(of: &Amendment, verdict: Verdict, nonce: &str) -> Ballot {
     Ballot {
         transition: of.digest,
+        delegation: None,
         stage: 0,
         verdict,
         nonce: nonce.to_owned(),
@@ -65,7 +66,7 @@ fn ballot(of: &Amendment, verdict: Verdict, nonce: &str) -> Ballot {
 
 fn votes(of: Amendment, who: &Account, verdict: Verdict, people: &[Account]) -> Result<Outcome, VoteRefused> {
     let ballot = ballot(&of, verdict, &who.name);
-    of.vote(ballot, who, people, at(2))
+    of.vote(ballot, who, &Roll::of(people.to_vec(), at(2)))
 }
 
 fn waiting(outcome: Result<Outcome, VoteRefused>) -> Amendment {
@@ -85,7 +86,7 @@ fn distinct_people_activate_it() {
         Err(VoteRefused::NonceUsed),
         "the same page counts once"
     );
-    let again = one.clone().vote(ballot(&one, Verdict::Approve, "fresh"), &ann, &people, at(3));
+    let again = one.clone().vote(ballot(&one, Verdict::Approve, "fresh"), &ann, &Roll::of(people.to_vec(), at(3)));
     assert_eq!(again, Err(VoteRefused::Ineligible(Ineligible::Voted)));
     assert!(matches!(votes(one, &ben, Verdict::Approve, &people), Ok(Outcome::Approved(_))));
 }
@@ -117,10 +118,18 @@ fn who_answers_for_its_proposer_does_not_decide() {
 #[test]
 fn the_deadline_and_the_digest_count() {
     let (ann, open) = (person("ann"), amendment(1));
-    let late = open.clone().vote(ballot(&open, Verdict::Approve, "n"), &ann, std::slice::from_ref(&ann), at(100));
+    let late = open.clone().vote(ballot(&open, Verdict::Approve, "n"), &ann, &Roll::of(vec![ann.clone()], at(100)));
     assert_eq!(late, Err(VoteRefused::Expired));
     let of_another = Ballot { transition: digest("other"), ..ballot(&open, Verdict::Approve, "n") };
-    assert_eq!(open.vote(of_another, &ann, std::slice::from_ref(&ann), at(2)), Err(VoteRefused::Digest));
+    assert_eq!(open.vote(of_another, &ann, &Roll::of(vec![ann.clone()], at(2))), Err(VoteRefused::Digest));
+}
+
+#[test]
+fn nobody_votes_on_a_policy_in_anothers_place() {
+    let (ann, open) = (person("ann"), amendment(1));
+    let delegation = Some("d-1".try_into().unwrap());
+    let ballot = Ballot { delegation, ..ballot(&open, Verdict::Approve, "n") };
+    assert_eq!(open.vote(ballot, &ann, &Roll::of(vec![ann.clone()], at(2))), Err(VoteRefused::Delegation));
 }
 
 #[test]

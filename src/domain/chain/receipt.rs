@@ -16,6 +16,8 @@ pub struct Approval {
     pub at: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub evidence: Option<Digest>,
+    #[serde(rename = "for", skip_serializing_if = "Option::is_none", default)]
+    pub absent: Option<AccountId>,
     pub method: Method,
     pub reviewer: AccountId,
     pub stage: u32,
@@ -73,6 +75,8 @@ impl Receipt {
 #[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
 pub struct Refusal {
     pub at: Timestamp,
+    #[serde(rename = "for", skip_serializing_if = "Option::is_none", default)]
+    pub absent: Option<AccountId>,
     pub reviewer: AccountId,
     pub stage: u32,
 }

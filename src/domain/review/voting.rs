@@ -1,12 +1,12 @@
 //! Voting: what a person asks to have counted, why it may not be, and what a counted vote leads to.
 
 use super::jury::Count;
-use super::{Alone, BrowserCheck, Hold, HoldState, Proof, Verdict, Vote};
+use super::{Alone, BrowserCheck, Hold, HoldState, Proof, Roll, Verdict, Vote};
 use crate::domain::account::Account;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::receipt::{Approval, Refusal};
+use crate::domain::id::DelegationId;
 use crate::domain::passkey;
-use crate::domain::time::Timestamp;
 
 /// What a person asks to have counted.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -15,6 +15,8 @@ pub struct Ballot {
     pub transition: Digest,
     /// For which stage.
     pub stage: u32,
+    /// By which delegation they vote in another's place, if not in their own.
+    pub delegation: Option<DelegationId>,
     /// What they say.
     pub verdict: Verdict,
     /// The page's nonce, already found to be ours.
@@ -56,7 +58,7 @@ pub enum Ineligible {
     #[error("not in a group that this review asks")]
     Group,
     /// One person, one vote.
-    #[error("you have already voted")]
+    #[error("you have already voted, or somebody did in your place")]
     Voted,
 }
 
@@ -120,6 +122,9 @@ pub enum VoteRefused {
     /// There is no such stage, or the person is not in its groups.
     #[error("not a stage that you can decide")]
     Stage,
+    /// Whoever is away has not named them, or not any more, or could not vote here either.
+    #[error("nobody who could vote here has named you to vote in their place, or not any more")]
+    Delegation,
     /// The policy asks for a reason.
     #[error("this stage asks for a comment")]
     CommentRequired,
@@ -180,12 +185,10 @@ pub enum Tally {
 
 /// What a vote is counted against, besides the hold.
 pub struct Bench<'a> {
-    /// Everyone who voted, as they stand now, the new voter included.
-    pub people: &'a [Account],
+    /// Everyone who voted or for whom somebody did, as they stand now, the new voter included.
+    pub roll: &'a Roll,
     /// Whether an earlier write's outcome is unknown.
     pub outcome_unknown: bool,
-    /// The time.
-    pub now: Timestamp,
 }
 
 impl Hold {
@@ -193,7 +196,7 @@ impl Hold {
     pub fn vote(mut self, ballot: Ballot, voter: &Account, bench: &Bench<'_>) -> Result<Tally, VoteRefused> {
         let vote = self.check(ballot, voter, bench)?;
         self.votes.push(vote);
-        Ok(match self.jury().count(bench.people) {
+        Ok(match self.jury().count(bench.roll) {
             Count::Waiting => Tally::Waiting(self),
             Count::Approved(approvals) => Tally::Approved(self, approvals),
             Count::Denied(refusals) => Tally::Denied(self, refusals),
@@ -205,7 +208,7 @@ impl Hold {
             return Err(VoteRefused::Ended);
         }
         let unknown = bench.outcome_unknown && ballot.outcome_unknown_accepted == Ticked::No;
-        let vote = self.jury().hear(ballot, voter, bench.now)?;
+        let vote = self.jury().hear(ballot, voter, bench.roll)?;
         if unknown && vote.verdict == Verdict::Approve {
             return Err(VoteRefused::OutcomeUnknown);
         }

@@ -15,6 +15,9 @@ pub struct Withdrawal {
     pub at: Timestamp,
     /// The page's one-time nonce.
     pub nonce: String,
+    /// Who, if not the voter: the one in whose place it was cast.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<AccountId>,
 }
 
 /// Who changes their mind more often has not made it up; each vote stays in the row that everybody reads.
@@ -32,8 +35,9 @@ pub struct Withdrawing {
 }
 
 impl Hold {
-    /// The hold with one vote less that counts. Its voter may vote again.
-    pub fn withdrawn(mut self, ask: Withdrawing, voter: &AccountId, now: Timestamp) -> Result<Self, VoteRefused> {
+    /// The hold with one vote less that counts. Whoever cast it may take it back, and so may the one in whose place it was
+    /// cast. Both may vote again.
+    pub fn withdrawn(mut self, ask: Withdrawing, person: &AccountId, now: Timestamp) -> Result<Self, VoteRefused> {
         if !matches!(self.state, HoldState::Open {}) {
             return Err(VoteRefused::Ended);
         }
@@ -43,16 +47,20 @@ impl Hold {
         if ask.transition != self.transition {
             return Err(VoteRefused::Digest);
         }
-        let taken_back = self.votes.iter().filter_map(|it| Some((&it.reviewer, it.withdrawn.as_ref()?)));
+        let taken_back = self
+            .votes
+            .iter()
+            .filter_map(|it| it.withdrawn.as_ref().map(|back| (back.by.as_ref().unwrap_or(&it.reviewer), back)));
         if taken_back.clone().any(|(_, it)| it.nonce == ask.nonce) {
             return Err(VoteRefused::NonceUsed);
         }
-        if taken_back.filter(|(whose, _)| *whose == voter).count() >= WITHDRAWALS_MAX {
+        if taken_back.filter(|(who, _)| *who == person).count() >= WITHDRAWALS_MAX {
             return Err(VoteRefused::WithdrawnTooOften);
         }
-        let vote = self.votes.get_mut(ask.vote).filter(|it| it.reviewer == *voter && it.stands());
+        let vote = self.votes.get_mut(ask.vote).filter(|it| it.takes_up(person) && it.stands());
         let vote = vote.ok_or(VoteRefused::NothingToWithdraw)?;
-        vote.withdrawn = Some(Withdrawal { at: now, nonce: ask.nonce });
+        let by = (vote.reviewer != *person).then(|| person.clone());
+        vote.withdrawn = Some(Withdrawal { at: now, nonce: ask.nonce, by });
         Ok(self)
     }
 }

@@ -52,6 +52,7 @@ impl Audit<'_> {
         self.check_flows(&outside);
         self.check_amendments(&outside);
         self.check_gateway(&outside);
+        self.check_delegations(&outside);
         self.check_seen();
     }
 

@@ -77,6 +77,7 @@ impl Audit<'_> {
         self.expect(same, Table::Holds, &hold.id, "what people said is not what events tell");
         self.check_quorum(hold);
         self.check_proofs(hold);
+        self.check_places(hold);
         if let HoldState::Denied { denial, .. } = &hold.state {
             let claims = self.believed::<Denial>(denial, Typ::Denial);
             let same = claims
@@ -153,6 +154,7 @@ impl Audit<'_> {
             let by_votes = claims.approvals.iter().all(|approval| {
                 hold.standing_votes().any(|vote| {
                     vote.reviewer == approval.reviewer
+                        && vote.absent.as_ref().map(|it| &it.person) == approval.absent.as_ref()
                         && vote.stage == approval.stage
                         && vote.at == approval.at
                         && by_passkey(approval.method) == vote.proof.method()

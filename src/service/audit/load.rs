@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::Finding;
 use crate::domain::account::{Account, OneTimeLink, Session, Token};
 use crate::domain::amendment::Amendment;
+use crate::domain::delegation::Delegation;
 use crate::domain::event::Event;
 use crate::domain::flow::{Flow, Gateway, PolicyRow, ReceiptRow};
 use crate::domain::keys::RowKey;
@@ -44,6 +45,7 @@ pub(super) struct Everything {
     pub(super) tries: Kept<Tries>,
     pub(super) sightings: Kept<Sighting>,
     pub(super) passkeys: Kept<Passkey>,
+    pub(super) delegations: Kept<Delegation>,
     pub(super) events: Kept<Event>,
     pub(super) outbox: Kept<Pending>,
     pub(super) log: Kept<LogRow>,
@@ -93,6 +95,7 @@ impl Everything {
             tries: loader.table().await?,
             sightings: loader.table().await?,
             passkeys: loader.table().await?,
+            delegations: loader.table().await?,
             events: loader.table().await?,
             outbox: loader.table().await?,
             log: loader.table().await?,

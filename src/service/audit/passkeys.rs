@@ -29,6 +29,7 @@ impl Audit<'_> {
                     changed(&mut lives, passkey.filter(|it| by != Some(it)));
                     by
                 }
+                EventType::Delegated => by,
                 EventType::SignedIn => passkey,
                 EventType::ReviewVote => passkey.filter(|_| text(event, "method") == Some("passkey")),
                 _ => None,

@@ -83,6 +83,19 @@ impl<'a> Story<'a> {
             EventType::TransitionRejected => {
                 self.rejections.insert(said(event, "identity"), event);
             }
+            EventType::ReceiptIssued => self.receipts.entry(said(event, "receipt")).or_default().issued = Some(event),
+            EventType::ReceiptRevoked => self.receipts.entry(said(event, "receipt")).or_default().revoked = Some(event),
+            EventType::WriteReserved => self.write(event, "by").reserved = Some(event),
+            EventType::WriteLapsed => self.write(event, "by").lapsed = true,
+            EventType::WriteConfirmed | EventType::WriteAborted => self.write(event, "by").end = Some(event),
+            EventType::WriteResolved => self.write(event, "of").end = Some(event),
+            _ => self.tell_of_a_hold(event),
+        }
+    }
+
+    /// What is outside of threads is told elsewhere.
+    fn tell_of_a_hold(&mut self, event: &'a Event) {
+        match event.kind {
             EventType::TransitionHeld => self.hold(event).held = Some(event),
             EventType::ReviewVote | EventType::ReviewWithdrawn => self.hold(event).ballots.push(event),
             EventType::ReviewCommented => self.hold(event).comments.push(event),
@@ -92,42 +105,7 @@ impl<'a> Story<'a> {
             | EventType::TransitionExpired
             | EventType::TransitionCancelled
             | EventType::TransitionSuperseded => self.hold(event).end = Some(event),
-            EventType::ReceiptIssued => self.receipts.entry(said(event, "receipt")).or_default().issued = Some(event),
-            EventType::ReceiptRevoked => self.receipts.entry(said(event, "receipt")).or_default().revoked = Some(event),
-            EventType::WriteReserved => self.write(event, "by").reserved = Some(event),
-            EventType::WriteLapsed => self.write(event, "by").lapsed = true,
-            EventType::WriteConfirmed | EventType::WriteAborted => self.write(event, "by").end = Some(event),
-            EventType::WriteResolved => self.write(event, "of").end = Some(event),
-            EventType::PolicyProposed
-            | EventType::PolicyVote
-            | EventType::PolicyEnded
-            | EventType::PolicyActivated
-            | EventType::KeyRotated
-            | EventType::AccountAdded
-            | EventType::AccountChanged
-            | EventType::PasswordChanged
-            | EventType::PasswordReset
-            | EventType::Invited
-            | EventType::ResetLinkMade
-            | EventType::LinkWithdrawn
-            | EventType::AccountDisabled
-            | EventType::AccountEnabled
-            | EventType::TokenAdded
-            | EventType::TokenRevoked
-            | EventType::SetupLinkMade
-            | EventType::SetupLinkUsed
-            | EventType::ProviderAsked
-            | EventType::SignedIn
-            | EventType::PasskeyAdded
-            | EventType::PasskeyRemoved
-            | EventType::PasskeyRefused
-            | EventType::SignInFailed
-            | EventType::SignInSlowed
-            | EventType::Unlocked
-            | EventType::SignedOut
-            | EventType::Halted
-            | EventType::HaltLifting
-            | EventType::HaltLifted => {}
+            _ => {}
         }
     }
 

@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::Audit;
+use super::access::text;
 use super::story::{HoldStory, number, said};
 use crate::domain::event::{Event, EventType};
+use crate::domain::id::AccountId;
 use crate::domain::review::{Hold, HoldState, Verdict, Vote};
 use crate::domain::time::Timestamp;
 use crate::service::votes::vote_data;
@@ -17,26 +19,35 @@ use crate::store::row::Table;
 type Told = (Value, Timestamp, Option<(Value, Timestamp)>);
 
 /// Votes as a hold's events tell them, in the order in which they were counted; `None` if they contradict each other: a
-/// person votes while another vote of theirs counts, or what does not count is taken back, or the hold had ended.
+/// person's place is taken up while another vote takes it up, or what does not count is taken back, or by somebody whose
+/// place it does not take up, or the hold had ended.
 fn replayed(told: &HoldStory<'_>) -> Option<Vec<Told>> {
     let mut votes: Vec<Told> = Vec::new();
     let mut standing: BTreeMap<&str, usize> = BTreeMap::new();
     let ended = told.end.and_then(|it| it.seq);
     for ballot in &told.ballots {
-        let reviewer = said(ballot, "reviewer");
+        let places = || [Some(said(ballot, "reviewer")), text(ballot, "for")].into_iter().flatten();
         if ended.is_some_and(|end| ballot.seq > Some(end)) {
             return None;
         }
         if ballot.kind == EventType::ReviewWithdrawn {
-            let vote = standing.remove(reviewer).filter(|it| index_of(ballot) == Some(*it))?;
+            let by = text(ballot, "by").unwrap_or_else(|| said(ballot, "reviewer"));
+            let vote = standing.get(by).copied().filter(|it| index_of(ballot) == Some(*it))?;
+            standing.retain(|_, it| *it != vote);
             votes.get_mut(vote)?.2 = Some((ballot.data.clone(), ballot.at));
-        } else if standing.insert(reviewer, votes.len()).is_some() {
+        } else if places().any(|it| standing.contains_key(it)) {
             return None;
         } else {
+            standing.extend(places().map(|it| (it, votes.len())));
             votes.push((ballot.data.clone(), ballot.at, None));
         }
     }
     Some(votes)
+}
+
+/// Whose place a vote takes up.
+fn places_of(vote: &Vote) -> impl Iterator<Item = &AccountId> {
+    [Some(&vote.reviewer), vote.absent.as_ref().map(|it| &it.person)].into_iter().flatten()
 }
 
 fn index_of(event: &Event) -> Option<usize> {
@@ -58,10 +69,14 @@ impl Audit<'_> {
 
     /// Each person once, nobody excluded, and an approved hold with every stage's quorum by its stored votes.
     pub(super) fn check_quorum(&mut self, hold: &Hold) {
-        let people: BTreeSet<_> = hold.standing_votes().map(|it| &it.reviewer).collect();
-        let once = people.len() == hold.standing_votes().count();
+        let places: Vec<_> = hold.standing_votes().flat_map(places_of).collect();
+        let once = places.iter().collect::<BTreeSet<_>>().len() == places.len();
         self.expect(once, Table::Holds, &hold.id, "one person has two votes");
-        let author = |it: &Vote| hold.excluded.contains(&it.name) || hold.excluded.contains(it.reviewer.as_str());
+        let excluded =
+            |id: &AccountId, name: &String| hold.excluded.contains(name) || hold.excluded.contains(id.as_str());
+        let author = |it: &Vote| {
+            excluded(&it.reviewer, &it.name) || it.absent.as_ref().is_some_and(|it| excluded(&it.person, &it.name))
+        };
         self.expect(!hold.votes.iter().any(author), Table::Holds, &hold.id, "an author has a vote");
         let exact = hold.votes.iter().all(|it| it.transition == hold.transition);
         self.expect(exact, Table::Holds, &hold.id, "a vote is for another transition");

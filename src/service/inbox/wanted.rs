@@ -1,12 +1,14 @@
 //! What a page of the inbox lists, and which labels have that.
 
+use std::collections::BTreeSet;
+
 use crate::domain::account::Account;
-use crate::domain::id::{FlowId, ThreadId};
-use crate::domain::review::{Ending, Hold, Phase, SearchKey, SearchWord};
+use crate::domain::id::{FlowId, GroupName, ThreadId};
+use crate::domain::review::{Ending, Hold, Phase, Roll, SearchKey, SearchWord};
 use crate::domain::time::Timestamp;
 use crate::store::Direction;
 
-/// The groups of one person that are asked about one by one; who is in more has the whole list looked through.
+/// The groups of one person, and of those whom they stand in for, that are asked about one by one; who is in more has the whole list looked through.
 const GROUPS_MAX: usize = 4;
 
 /// Whose.
@@ -78,7 +80,7 @@ impl Wanted {
     }
 
     /// The lists that together have every hold wanted, and as few others as labels can say.
-    pub(super) fn words(&self, viewer: &Account) -> Vec<SearchWord> {
+    pub(super) fn words(&self, viewer: &Account, roll: &Roll) -> Vec<SearchWord> {
         let phases: &[Phase] = match self.which {
             Which::Open | Which::EndingBy(_) => &[Phase::Open],
             Which::Past | Which::Ended(_) => &[Phase::Past],
@@ -89,8 +91,10 @@ impl Wanted {
             let key = key.iter().flat_map(|key| phases.iter().map(|it| SearchWord::Key(*it, key.clone())));
             return thread.chain(key).collect();
         }
-        if self.whose == Whose::Mine && viewer.groups.len() <= GROUPS_MAX {
-            return viewer.groups.iter().cloned().map(SearchWord::Asked).collect();
+        let away = roll.away_for(&viewer.id).map(|(_, away)| &away.groups);
+        let groups: BTreeSet<&GroupName> = away.chain([&viewer.groups]).flatten().collect();
+        if self.whose == Whose::Mine && groups.len() <= GROUPS_MAX {
+            return groups.into_iter().cloned().map(SearchWord::Asked).collect();
         }
         match (&self.flow, self.which) {
             (Some(flow), _) => phases.iter().map(|it| SearchWord::Flow(*it, flow.clone())).collect(),
@@ -108,7 +112,8 @@ impl Wanted {
         }
     }
 
-    pub(super) fn has(&self, hold: &Hold, viewer: &Account, now: Timestamp) -> bool {
+    pub(super) fn has(&self, hold: &Hold, (viewer, roll): (&Account, &Roll)) -> bool {
+        let now = roll.now;
         let which = match self.which {
             Which::Open => hold.is_open(now),
             Which::EndingBy(end) => hold.is_open(now) && hold.expires_at <= end,
@@ -118,7 +123,7 @@ impl Wanted {
         };
         which
             && self.flow.as_ref().is_none_or(|it| *it == hold.flow)
-            && (self.whose == Whose::Anybodys || hold.is_open(now) && hold.eligible(viewer).is_ok())
+            && (self.whose == Whose::Anybodys || hold.is_open(now) && hold.places(viewer, roll).is_ok())
     }
 
     /// Open ones by their deadlines; else what is latest comes first.

@@ -47,6 +47,13 @@ pub enum Purpose<'a> {
         /// The challenge that the other one is registered with.
         registration: &'a str,
     },
+    /// To let somebody else vote in one's place.
+    AllowDelegating {
+        /// The session.
+        session: &'a str,
+        /// Whom, for how long, and which of the person's it is.
+        terms: &'a str,
+    },
     /// To let a passkey be removed.
     AllowRemoving {
         /// The session.
@@ -62,6 +69,7 @@ impl Purpose<'_> {
             Self::SignIn { door } => ["sign-in", door, ""],
             Self::Add { session } => ["add", session, ""],
             Self::AllowAdding { session, registration } => ["allow-adding", session, registration],
+            Self::AllowDelegating { session, terms } => ["allow-delegating", session, terms],
             Self::AllowRemoving { session, passkey } => ["allow-removing", session, passkey],
         }
     }
@@ -116,6 +124,7 @@ mod tests {
             Purpose::AllowAdding { session: "s2", registration: "r1" },
             Purpose::AllowAdding { session: "s1", registration: "r2" },
             Purpose::AllowRemoving { session: "s1", passkey: "r1" },
+            Purpose::AllowDelegating { session: "s1", terms: "r1" },
             Purpose::Add { session: "s1" },
             Purpose::SignIn { door: "s1" },
             Purpose::AllowAdding { session: "s1r", registration: "1" },

@@ -217,6 +217,7 @@ pub fn vote_code(refused: &VoteRefused) -> &'static str {
         VoteRefused::Digest => "digest_mismatch",
         VoteRefused::Ineligible(_) => "not_eligible",
         VoteRefused::Stage => "wrong_stage",
+        VoteRefused::Delegation => "not_delegated",
         VoteRefused::CommentRequired => "comment_required",
         VoteRefused::CommentTooLong => "comment_too_long",
         VoteRefused::NonceUsed => "nonce_used",

@@ -1,5 +1,6 @@
 //! Proposals, and what became of them.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use actix_web::web::{Data, Path};
@@ -19,7 +20,7 @@ use crate::domain::id::{NodeId, ReviewId, ThreadId};
 use crate::domain::json::diff::Change;
 use crate::domain::json::patch::Format;
 use crate::domain::policy::{Kind, RedactedLeaf, Warning};
-use crate::domain::review::{CannotDecide, Hold};
+use crate::domain::review::{CannotDecide, Hold, Place};
 use crate::domain::tool::Tool;
 use crate::domain::usage::{Malformed, Usage};
 use crate::service::electorate::Elector;
@@ -216,12 +217,25 @@ fn people_json(people: &[Elector]) -> Value {
     let line = |it: &Elector| {
         let mut line = json!({"reviewer": it.account.id, "name": it.account.name, "can_decide": it.can_decide.is_ok()});
         match &it.can_decide {
-            Ok(stages) => line["stages"] = json!(stages),
+            Ok(places) => put_places(&mut line, places),
             Err(why) => line["why_not"] = json!({"code": why.code(), "detail": why.to_string()}),
         }
         line
     };
     people.iter().map(line).collect()
+}
+
+/// The stages that somebody may decide; and in whose place, if only so.
+fn put_places(line: &mut Value, places: &[Place]) {
+    let stages: BTreeSet<u32> = places.iter().map(|it| it.stage).collect();
+    line["stages"] = json!(stages);
+    let other = |it: &Place| {
+        Some(json!({"reviewer": it.absent.as_ref()?.person, "name": it.absent.as_ref()?.name, "stage": it.stage}))
+    };
+    let others: Vec<Value> = places.iter().filter_map(other).collect();
+    if !others.is_empty() {
+        line["for"] = json!(others);
+    }
 }
 
 /// A review's name and address.
@@ -266,7 +280,7 @@ fn diff_json(diff: &[Change]) -> Value {
 }
 
 /// A transition with its statement and what the caller may see of its effect.
-#[utoipa::path(get, path = "/v1/transitions/{digest}", params(("digest" = String, Path)), responses((status = 200, description = "Status, statement and redacted diff; for auditors also `opening`, and `hidden`: of each hidden line of the diff the pointer and, for each side that is there, type, length class and commitment; `warnings` if rules warn, of which agents are told only of their own proposals; `review` with `can_decide` (of a token always false) and `why_not: {code, detail}`, for auditors also `people: [{reviewer, name, can_decide, stages | why_not}]`: who is asked, and whether each can decide now"), (status = 404, body = super::problem::ProblemBody)))]
+#[utoipa::path(get, path = "/v1/transitions/{digest}", params(("digest" = String, Path)), responses((status = 200, description = "Status, statement and redacted diff; for auditors also `opening`, and `hidden`: of each hidden line of the diff the pointer and, for each side that is there, type, length class and commitment; `warnings` if rules warn, of which agents are told only of their own proposals; `review` with `can_decide` (of a token always false) and `why_not: {code, detail}`, for auditors also `people: [{reviewer, name, can_decide, stages | why_not, for?: [{reviewer, name, stage}]}]`: who is asked, whether each can decide now, and in whose place"), (status = 404, body = super::problem::ProblemBody)))]
 pub async fn read(
     request: HttpRequest,
     app: Data<App>,

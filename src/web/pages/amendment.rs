@@ -117,6 +117,7 @@ async fn decide(app: &App, visitor: &Visitor, amendment: &Amendment, form: &Deci
     let nonce = Nonce::read(app.service.keys()?.row(), &binding, &form.nonce).ok_or(VoteRefused::NonceUsed)?;
     let comment = form.comment.replace("\r\n", "\n");
     let ballot = Ballot {
+        delegation: None,
         transition: digest,
         stage: STAGE,
         verdict,

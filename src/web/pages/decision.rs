@@ -18,8 +18,8 @@ use super::view::review::Verdict as Button;
 use super::view::shell::Hash;
 use super::view::text::{Line, Prose};
 use super::visitor::Visitor;
-use crate::domain::account::Account;
 use crate::domain::chain::hash::Digest;
+use crate::domain::id::DelegationId;
 use crate::domain::review::{Ballot, Bench, BrowserCheck, Proof, Tally, Ticked, Verdict, VoteRefused};
 use crate::domain::thread::Status;
 use crate::domain::time::Timestamp;
@@ -38,6 +38,8 @@ pub struct DecisionFields {
     digest: String,
     nonce: String,
     stage: String,
+    #[serde(rename = "for")]
+    delegation: String,
     verdict: String,
     comment: String,
     browser_check: String,
@@ -105,9 +107,12 @@ impl Asked<'_> {
         };
         let nonce = Nonce::read(self.app.service.keys()?.row(), &binding, &form.nonce).ok_or(VoteRefused::NonceUsed)?;
         let comment = self.comment();
+        let delegation = Some(form.delegation.as_str()).filter(|it| !it.is_empty());
+        let delegation = delegation.map(|it| DelegationId::try_from(it).map_err(|_| VoteRefused::Delegation));
         Ok(Ballot {
             transition,
             stage,
+            delegation: delegation.transpose()?,
             verdict,
             nonce: nonce.as_str().to_owned(),
             comment: Some(comment).filter(|it| !it.trim().is_empty()),
@@ -172,9 +177,9 @@ impl Asked<'_> {
         if facts.status == Status::Writing {
             return Err(Error::WriteInProgress);
         }
-        let mut people: Vec<Account> = facts.voters.clone();
-        people.push(self.visitor.account().clone());
-        let bench = Bench { people: &people, outcome_unknown: facts.outcome_unknown, now: facts.now };
+        let mut roll = facts.roll.clone();
+        roll.people.push(self.visitor.account().clone());
+        let bench = Bench { roll: &roll, outcome_unknown: facts.outcome_unknown };
         let typing = hold.asks_to_type(ballot.stage, ballot.verdict);
         let confirmed = Ballot { typed: typing.clone(), ..ballot.clone() };
         let tally = hold.clone().vote(confirmed, self.visitor.account(), &bench)?;
@@ -191,6 +196,7 @@ impl Asked<'_> {
             digest: Hash::new(ballot.transition.to_string()),
             nonce: ballot.nonce.clone(),
             stage: ballot.stage.to_string(),
+            absent: facts.place_of(ballot.delegation.as_ref()).map(review::absent),
             verdict,
             headline: headline(hold, &facts.transition, &facts.diff),
             flow: Line::new(hold.flow.as_str()),
@@ -210,7 +216,9 @@ impl Asked<'_> {
     /// The review once more, as it stands by now: what was refused in words, and what was typed.
     async fn again(&self, problem: String) -> Result<HttpResponse> {
         let facts = review::facts(self.app, self.visitor, self.facts.hold.id.as_str()).await?;
-        let again = Again { problem: Some(problem), typed: self.comment() };
+        let delegation =
+            if self.form.delegation.is_empty() { review::OWN.to_owned() } else { self.form.delegation.clone() };
+        let again = Again { problem: Some(problem), typed: self.comment(), delegation };
         let page = review::page(self.app, self.visitor, &facts, &again).await?;
         Ok(html(StatusCode::CONFLICT, page.render()))
     }
@@ -295,6 +303,9 @@ pub fn vote_words(refused: &VoteRefused) -> String {
         VoteRefused::Digest => "The page you decided on shows another change than the one that is held. Read this one.",
         VoteRefused::Ineligible(reason) => super::parts::why_not(*reason).0,
         VoteRefused::Stage => "That is not a stage you can decide.",
+        VoteRefused::Delegation => {
+            "Nobody who could vote here has named you to vote in their place, or not any more. Read the page again."
+        }
         VoteRefused::CommentRequired => "A comment is required here: say why.",
         VoteRefused::CommentTooLong => "The comment is too long; 4,000 characters fit.",
         VoteRefused::NonceUsed => {

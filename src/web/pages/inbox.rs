@@ -14,7 +14,7 @@ use super::view::text::{Line, Path, Prose};
 use super::visitor::Visitor;
 use crate::domain::account::Account;
 use crate::domain::id::{FlowId, ThreadId};
-use crate::domain::review::{Hold, Ineligible, SearchKey, Verdict};
+use crate::domain::review::{Hold, Ineligible, Place as VotingPlace, SearchKey, Verdict};
 use crate::domain::time::Timestamp;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
@@ -206,11 +206,16 @@ impl Show {
     }
 }
 
+/// Whether the reader may vote there for themselves: what is decided with others is not decided for somebody else.
+fn has_own_place(item: &InboxItem) -> bool {
+    item.eligible.as_ref().is_ok_and(|it| it.iter().any(|place| place.absent.is_none()))
+}
+
 fn waiting_row(item: &InboxItem, now: Timestamp) -> WaitingRow {
     let hold = &item.hold;
     let protected = item.diff.iter().map(place).filter(|it| is_protected(hold, it));
     WaitingRow {
-        tick: (item.eligible.is_ok() && hold.alone().is_none()).then(|| hold.id.to_string()),
+        tick: (has_own_place(item) && hold.alone().is_none()).then(|| hold.id.to_string()),
         url: format!("/reviews/{}", hold.id),
         headline: headline(hold, &item.transition, &item.diff),
         flow: Line::new(hold.flow.as_str()),
@@ -230,12 +235,12 @@ fn waiting_row(item: &InboxItem, now: Timestamp) -> WaitingRow {
 }
 
 /// How far the stage is that the reader can vote in, or else the first that lacks votes.
-fn votes(hold: &Hold, eligible: &std::result::Result<Vec<u32>, Ineligible>) -> Votes {
+fn votes(hold: &Hold, eligible: &std::result::Result<Vec<VotingPlace>, Ineligible>) -> Votes {
     let got = |stage: usize| {
         let counts = |it: &&crate::domain::review::Vote| it.verdict == Verdict::Approve && it.stage as usize == stage;
         u32::try_from(hold.standing_votes().filter(counts).count()).unwrap_or(u32::MAX)
     };
-    let mine = |stage: usize| eligible.as_ref().is_ok_and(|it| it.iter().any(|index| *index as usize == stage));
+    let mine = |stage: usize| eligible.as_ref().is_ok_and(|it| it.iter().any(|place| place.stage as usize == stage));
     let lacks = |stage: usize| hold.stages.get(stage).is_some_and(|it| got(stage) < it.need);
     let all = 0..hold.stages.len();
     let stage = all.clone().find(|it| mine(*it) && lacks(*it)).or_else(|| all.clone().find(|it| lacks(*it)));

@@ -8,6 +8,7 @@ pub mod amendment;
 pub mod comments;
 pub mod compare;
 pub mod decision;
+pub mod delegations;
 pub mod differing;
 pub mod done;
 pub mod door;
@@ -190,6 +191,14 @@ fn people_routes(cfg: &mut ServiceConfig) {
     .service(web::resource("/people/{account}/reset").route(post().to(person::reset)))
     .service(web::resource("/tokens").route(web::get().to(tokens::show)).route(post().to(tokens::add)))
     .service(web::resource("/tokens/{token}/revocation").route(post().to(tokens::revoke)))
+    .service(
+        web::resource("/delegations").route(web::get().to(delegations::show)).route(post().to(delegations::submit)),
+    )
+    .service(
+        web::resource("/delegations/{delegation}/end")
+            .route(web::get().to(delegations::back))
+            .route(post().to(delegations::end)),
+    )
     .service(web::resource("/account").route(web::get().to(account::show)))
     .service(web::resource("/account/password").route(post().to(account::change_password)))
     .service(web::resource("/account/sessions").route(post().to(account::end_sessions)));

@@ -18,7 +18,7 @@ use crate::domain::json::canonical::canonical;
 use crate::domain::json::pattern::Pattern;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::policy::RedactedChange;
-use crate::domain::review::{CannotDecide, Hold, HoldReason, HoldState, Ineligible, Verdict};
+use crate::domain::review::{CannotDecide, Hold, HoldReason, HoldState, Ineligible, Verdict, Vote};
 use crate::domain::time::Timestamp;
 use crate::domain::transition::Transition;
 
@@ -172,7 +172,12 @@ pub fn deciders(hold: &Hold) -> Vec<Line> {
             return Vec::new();
         }
     };
-    lines(hold.standing_votes().filter(|vote| vote.verdict == verdict).map(|vote| vote.name.as_str()))
+    hold.standing_votes().filter(|vote| vote.verdict == verdict).map(|it| Line::new(voted_by(it))).collect()
+}
+
+/// Who voted: "bob, for alice".
+pub fn voted_by(vote: &Vote) -> String {
+    vote.absent.as_ref().map_or_else(|| vote.name.clone(), |it| format!("{}, for {}", vote.name, it.name))
 }
 
 /// Why somebody cannot decide, to their face and in a phrase.
@@ -185,7 +190,7 @@ pub fn why_not(reason: Ineligible) -> (&'static str, &'static str) {
             "proposed by your agent",
         ),
         Ineligible::Group => ("You are in none of the groups that are asked.", "not in a group that is asked"),
-        Ineligible::Voted => ("You have voted; the others have not yet.", "you have voted"),
+        Ineligible::Voted => ("You have voted, or somebody did for you; the others have not yet.", "you have voted"),
     }
 }
 

@@ -7,23 +7,28 @@ mod story;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
+use serde::Deserialize;
 
 use super::comments;
 use super::edit;
 use super::failure::Failure;
 use super::inbox::WAITING_MAX;
 use super::nonce::{Binding, Nonce};
-use super::parts::{cannot_decide, html, see_other};
+use super::parts::{cannot_decide, html, moment, see_other};
 use super::reveal;
 use super::version::asker;
+use super::view::places::{AbsentRow, OtherPlace};
 use super::view::receipt::RevocationForm;
 use super::view::review::{CommentWish, Deciding, DecisionForm, ReviewPage, WriteDoubt};
 use super::view::shell::{Notice, Tone};
 use super::view::text::{Line, Path, Prose};
 use super::visitor::Visitor;
 use super::withdrawal;
+use crate::domain::account::Account;
+use crate::domain::delegation::Delegation;
 use crate::domain::id::ReviewId;
-use crate::domain::review::{HoldState, Verdict};
+use crate::domain::review::{HoldState, Ineligible, Place, Verdict};
+use crate::domain::time::Timestamp;
 use crate::service::error::{Error, Result};
 use crate::service::review_page::ReviewFacts;
 use crate::web::app::App;
@@ -35,6 +40,16 @@ pub struct Again {
     pub problem: Option<String>,
     /// The comment as typed.
     pub typed: String,
+    /// By which delegation; empty for whichever comes first, `own` for the reader's own place.
+    pub delegation: String,
+}
+
+/// `?for=`: by which delegation the reader wants to vote.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct InPlace {
+    #[serde(rename = "for")]
+    delegation: String,
 }
 
 /// `GET /reviews/{review}`.
@@ -43,9 +58,11 @@ pub async fn show(
     request: HttpRequest,
     visitor: Visitor,
     review: web::Path<String>,
+    place: web::Query<InPlace>,
 ) -> std::result::Result<HttpResponse, Failure> {
     let facts = facts(&app, &visitor, &review).await.map_err(|error| Failure::of(&request, error))?;
-    let page = page(&app, &visitor, &facts, &Again::default()).await.map_err(|error| Failure::of(&request, error))?;
+    let again = Again { delegation: place.into_inner().delegation, ..Again::default() };
+    let page = page(&app, &visitor, &facts, &again).await.map_err(|error| Failure::of(&request, error))?;
     Ok(html(StatusCode::OK, page.render()))
 }
 
@@ -118,13 +135,22 @@ fn notice(facts: &ReviewFacts, visitor: &Visitor, problem: Option<&str>) -> Opti
         let words = format!("{at} is shown below, this once and to you. It is recorded that you looked, and why.");
         return Some(Notice { tone: Tone::Care, words });
     }
-    let mine = facts.hold.standing_votes().find(|it| it.reviewer == visitor.account().id)?;
+    let mine = facts.hold.standing_votes().find(|it| it.takes_up(&visitor.account().id))?;
     let open = matches!(facts.hold.state, HoldState::Open {});
     open.then(|| Notice {
         tone: Tone::Good,
-        words: match mine.verdict {
-            Verdict::Approve => "Your approval is counted. The review waits for others.".to_owned(),
-            Verdict::Deny => "Your denial is counted. The review waits for others.".to_owned(),
+        words: match (mine.verdict, &mine.absent) {
+            (Verdict::Approve, None) => "Your approval is counted. The review waits for others.".to_owned(),
+            (Verdict::Deny, None) => "Your denial is counted. The review waits for others.".to_owned(),
+            (_, Some(absent)) if absent.person == visitor.account().id => {
+                format!("{} has voted for you. You can take that back below, and vote yourself.", mine.name)
+            }
+            (Verdict::Approve, Some(absent)) => {
+                format!("Your approval for {} is counted. The review waits for others.", absent.name)
+            }
+            (Verdict::Deny, Some(absent)) => {
+                format!("Your denial for {} is counted. The review waits for others.", absent.name)
+            }
         },
     })
 }
@@ -133,11 +159,14 @@ fn deciding(app: &App, visitor: &Visitor, facts: &ReviewFacts, again: &Again) ->
     if !facts.hold.is_open(facts.now) {
         return Ok(Deciding::Over);
     }
-    let stages = match &facts.can_decide {
-        Ok(stages) => stages,
+    let places = match &facts.can_decide {
+        Ok(places) => places,
         Err(reason) => return Ok(Deciding::Closed(cannot_decide(*reason).to_owned())),
     };
-    let stage = standing::stage_to_vote_in(facts, stages);
+    let Some(place) = chosen(facts, places, &again.delegation) else {
+        return Ok(Deciding::Closed(cannot_decide(Ineligible::Group.into()).to_owned()));
+    };
+    let stage = place.stage;
     let binding = Binding {
         session: &visitor.0.signed_in.session.record.id,
         page: facts.hold.id.as_str(),
@@ -150,11 +179,44 @@ fn deciding(app: &App, visitor: &Visitor, facts: &ReviewFacts, again: &Again) ->
         csrf: visitor.0.csrf.clone(),
         nonce: Nonce::new(app.service.keys()?.row(), &binding).as_str().to_owned(),
         stage: stage.to_string(),
+        absent: facts.place_of(place.delegation()).map(absent),
+        places: other_places(facts, places, place),
         comment: if asks { CommentWish::Required } else { CommentWish::Optional },
         typed: Prose::new(again.typed.as_str()),
         doubt: doubt(facts),
         problem: again.problem.clone(),
     })))
+}
+
+/// The place that the reader asked for, or the first in which a vote is lacking.
+fn chosen<'a>(facts: &ReviewFacts, places: &'a [Place], asked: &str) -> Option<&'a Place> {
+    let is_asked = |it: &&Place| it.delegation().map_or(OWN, |it| it.as_str()) == asked;
+    let meant: Vec<&Place> = places.iter().filter(is_asked).collect();
+    let all: Vec<&Place> = places.iter().collect();
+    standing::place_to_vote_in(facts, if meant.is_empty() { &all } else { &meant })
+}
+
+/// As an address says one's own place.
+pub const OWN: &str = "own";
+
+/// Each other person in whose place the reader may vote, once.
+fn other_places(facts: &ReviewFacts, places: &[Place], but: &Place) -> Vec<OtherPlace> {
+    let mut others: Vec<&Place> = places.iter().filter(|it| it.delegation() != but.delegation()).collect();
+    others.dedup_by_key(|it| it.delegation());
+    let other = |place: &Place| OtherPlace {
+        url: format!("/reviews/{}?for={}", facts.hold.id, place.delegation().map_or(OWN, |it| it.as_str())),
+        name: place.absent.as_ref().map(|it| Line::new(it.name.as_str())),
+    };
+    others.into_iter().map(other).collect()
+}
+
+/// Who is away, for a form.
+pub fn absent((delegation, away, now): (&Delegation, &Account, Timestamp)) -> AbsentRow {
+    AbsentRow {
+        delegation: delegation.id.to_string(),
+        name: Line::new(away.name.as_str()),
+        until: moment(delegation.ends_at, now),
+    }
 }
 
 /// Whether a write of this thread may or may not have happened, and which.

@@ -39,7 +39,7 @@ pub async fn submit(
     match revoke(&app, &visitor, &facts, form.reason.trim()).await {
         Ok(()) => Ok(see_other(&format!("/reviews/{}", facts.hold.id))),
         Err(Error::WrongState(why)) => {
-            let again = Again { problem: Some(why.to_owned()), typed: form.reason.clone() };
+            let again = Again { problem: Some(why.to_owned()), typed: form.reason.clone(), ..Again::default() };
             let page = review::page(&app, &visitor, &facts, &again).await.map_err(failed)?;
             Ok(html(StatusCode::CONFLICT, page.render()))
         }

@@ -26,7 +26,7 @@ use super::view::text::{Line, Prose};
 use super::visitor::Visitor;
 use crate::domain::chain::hash::Digest;
 use crate::domain::id::ReviewId;
-use crate::domain::review::{Alone, Ballot, BrowserCheck, Proof, Ticked, Verdict, VoteRefused};
+use crate::domain::review::{Alone, Ballot, BrowserCheck, Place, Proof, Ticked, Verdict, VoteRefused};
 use crate::random;
 use crate::service::error::{Error, Result};
 use crate::service::review_page::ReviewFacts;
@@ -183,8 +183,9 @@ impl Asked<'_> {
 
     fn row(&self, sheet: &str, facts: &ReviewFacts) -> Result<(SeveralRow, CommentWish)> {
         let hold = &facts.hold;
-        let stages = facts.can_decide.as_deref().unwrap_or_default();
-        let stage = standing::stage_to_vote_in(facts, stages);
+        let places = facts.can_decide.as_deref().unwrap_or_default();
+        let own: Vec<&Place> = places.iter().filter(|it| it.absent.is_none()).collect();
+        let stage = standing::place_to_vote_in(facts, &own).map_or(0, |it| it.stage);
         let page = page_name(sheet, &hold.id);
         let nonce = Nonce::new(self.app.service.keys()?.row(), &self.binding(&page, hold.transition, stage));
         let token =
@@ -254,6 +255,7 @@ impl Asked<'_> {
         let nonce = Nonce::read(self.app.service.keys()?.row(), &binding, &row.nonce).ok_or(VoteRefused::NonceUsed)?;
         Ok(Ballot {
             transition: row.transition,
+            delegation: None,
             stage: row.stage,
             verdict,
             nonce: nonce.as_str().to_owned(),
@@ -283,6 +285,7 @@ fn left_out_row(facts: &ReviewFacts, why: LeftOut) -> LeftOutRow {
         thread: Line::new(facts.hold.thread.as_str()),
         why: match why {
             LeftOut::CannotDecide(why) => cannot_decide(why).to_owned(),
+            LeftOut::ForAnother => "You vote there for somebody who is away: open it by itself.".to_owned(),
             LeftOut::Alone(why) => alone_words(why).to_owned(),
             LeftOut::OutcomeUnknown => {
                 "An earlier write of this thread may or may not have happened: decide it on its own page, which says \

@@ -11,6 +11,7 @@ use super::nonce::{Binding, Nonce};
 use super::parts::{html, see_other};
 use super::review::{self, Again};
 use super::view::discussion::WithdrawalForm;
+use super::view::text::Line;
 use super::visitor::Visitor;
 use crate::domain::chain::hash::Digest;
 use crate::domain::review::{VoteRefused, Withdrawing};
@@ -73,7 +74,7 @@ fn binding<'a>(visitor: &'a Visitor, page: &'a str, digest: Digest) -> Binding<'
 
 /// The form, for whoever has a vote that counts on a review that is open.
 pub fn form(app: &App, visitor: &Visitor, facts: &ReviewFacts) -> Result<Option<WithdrawalForm>> {
-    let mine = |vote: &crate::domain::review::Vote| vote.stands() && vote.reviewer == visitor.account().id;
+    let mine = |vote: &crate::domain::review::Vote| vote.stands() && vote.takes_up(&visitor.account().id);
     let Some(vote) = facts.hold.votes.iter().position(mine).filter(|_| facts.hold.is_open(facts.now)) else {
         return Ok(None);
     };
@@ -84,5 +85,8 @@ pub fn form(app: &App, visitor: &Visitor, facts: &ReviewFacts) -> Result<Option<
         csrf: visitor.0.csrf.clone(),
         nonce: nonce.as_str().to_owned(),
         vote: vote.to_string(),
+        cast_by: Some(&facts.hold.votes[vote])
+            .filter(|it| it.reviewer != visitor.account().id)
+            .map(|it| Line::new(it.name.as_str())),
     }))
 }

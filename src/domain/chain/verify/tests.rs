@@ -22,8 +22,14 @@ fn keys(first: u8) -> Keys {
 
 fn claims() -> Receipt {
     let digest = Digest::of(Tag::Patch, &[b"{}"]);
-    let approval =
-        Approval { reviewer: "ada".try_into().unwrap(), stage: 0, at: NOW, method: Method::Password, evidence: None };
+    let approval = Approval {
+        reviewer: "ada".try_into().unwrap(),
+        stage: 0,
+        at: NOW,
+        method: Method::Password,
+        evidence: None,
+        absent: None,
+    };
     Receipt {
         iss: "urn:countersign:test".to_owned(),
         sub: "t".try_into().unwrap(),

@@ -13,7 +13,7 @@ pub const KINDS: [(&str, &str); 9] = [
     ("access", "Access"),
 ];
 
-const WORDS: [(&str, &str); 39] = [
+const WORDS: [(&str, &str); 41] = [
     ("thread.created", "A thread was created"),
     ("thread.closed", "A thread was closed"),
     ("thread.reopened", "A thread was reopened"),
@@ -50,6 +50,8 @@ const WORDS: [(&str, &str); 39] = [
     ("access.setup_link_used", "A set-up link was used"),
     ("access.signed_in", "Somebody signed in"),
     ("access.sign_in_failed", "A sign-in failed"),
+    ("access.delegated", "Somebody named another to vote for them"),
+    ("access.delegation_ended", "Voting for another was ended early"),
     ("access.signed_out", "Somebody signed out"),
     ("access.halted", "Somebody stopped the gateway"),
     ("access.halt_lifted", "Somebody lifted a stop"),

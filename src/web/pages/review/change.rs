@@ -70,7 +70,7 @@ fn leaf_place(leaf: &RedactedLeaf) -> &str {
 /// The name of who rewrote what the agent asked for.
 pub fn editor_of(facts: &ReviewFacts) -> Option<&str> {
     let editor = facts.transition.editor.as_ref()?;
-    facts.voters.iter().find(|it| it.id == *editor).map(|it| it.name.as_str())
+    facts.roll.person(editor).map(|it| it.name.as_str())
 }
 
 /// The sentence. What was only set again is not in it unless there is nothing else.

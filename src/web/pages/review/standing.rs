@@ -1,12 +1,13 @@
 //! Where a review stands: who has voted, who is still needed, how it ended and what followed.
 
-use crate::domain::review::{HoldState, Verdict, Vote};
+use crate::domain::review::{HoldState, Place, Verdict, Vote};
 use crate::domain::time::Timestamp;
 use crate::domain::write::{Resolution, WriteState};
 use crate::service::review_page::ReviewFacts;
 use crate::service::verify::peek_receipt;
-use crate::web::pages::parts::{deciders, ending, lines, listed, moment, span, urgency};
+use crate::web::pages::parts::{deciders, ending, lines, listed, moment, span, urgency, voted_by};
 use crate::web::pages::view::review::{Progress, Stage, Standing};
+use crate::web::pages::view::text::Line;
 
 /// Where the review stands, in words.
 pub fn standing(facts: &ReviewFacts, next_url: Option<String>) -> Standing {
@@ -29,7 +30,7 @@ pub fn standing(facts: &ReviewFacts, next_url: Option<String>) -> Standing {
 /// Whose votes it lacks.
 pub fn needs(facts: &ReviewFacts) -> String {
     let lacking = (0u32..).zip(&facts.hold.stages).filter_map(|(index, stage)| {
-        let missing = stage.need.saturating_sub(facts.hold.approvals(index, &facts.voters));
+        let missing = stage.need.saturating_sub(facts.hold.approvals(index, &facts.roll));
         (missing > 0).then(|| format!("{missing} more from {}", listed(&groups(&stage.groups), "or")))
     });
     listed(&lacking.collect::<Vec<_>>(), "and")
@@ -44,13 +45,10 @@ pub fn groups(groups: &std::collections::BTreeSet<crate::domain::id::GroupName>)
 pub fn stages(facts: &ReviewFacts) -> Vec<Stage> {
     let stage = |(index, stage): (u32, &crate::domain::review::Stage)| {
         let counts = |vote: &&Vote| {
-            let voter = facts.voters.iter().find(|it| it.id == vote.reviewer);
-            vote.stage == index
-                && vote.verdict == Verdict::Approve
-                && voter.is_some_and(|it| facts.hold.approvals(index, std::slice::from_ref(it)) > 0)
+            vote.stage == index && vote.verdict == Verdict::Approve && facts.hold.may_still(vote, &facts.roll)
         };
-        let approved_by = lines(facts.hold.standing_votes().filter(counts).map(|it| it.name.as_str()));
-        let done = facts.hold.approvals(index, &facts.voters) >= stage.need;
+        let approved_by = facts.hold.standing_votes().filter(counts).map(|it| Line::new(voted_by(it))).collect();
+        let done = facts.hold.approvals(index, &facts.roll) >= stage.need;
         Stage {
             groups: lines(stage.groups.iter().map(|it| it.as_str())),
             approved_by,
@@ -65,13 +63,13 @@ pub fn stages(facts: &ReviewFacts) -> Vec<Stage> {
     (0u32..).zip(&facts.hold.stages).map(stage).collect()
 }
 
-/// The first stage that lacks votes and that the person may vote in; or else the first that they may vote in.
-pub fn stage_to_vote_in(facts: &ReviewFacts, may: &[u32]) -> u32 {
-    let lacks = |index: &&u32| {
-        let stage = facts.hold.stages.get(**index as usize);
-        stage.is_some_and(|it| facts.hold.approvals(**index, &facts.voters) < it.need)
+/// Of several places the first whose stage lacks votes; or else the first.
+pub fn place_to_vote_in<'a>(facts: &ReviewFacts, may: &[&'a Place]) -> Option<&'a Place> {
+    let lacks = |place: &&&Place| {
+        let stage = facts.hold.stages.get(place.stage as usize);
+        stage.is_some_and(|it| facts.hold.approvals(place.stage, &facts.roll) < it.need)
     };
-    may.iter().find(lacks).or(may.first()).copied().unwrap_or_default()
+    may.iter().find(lacks).or(may.first()).copied()
 }
 
 /// When the receipt that came of it expires.

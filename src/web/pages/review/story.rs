@@ -59,6 +59,7 @@ impl Teller {
         };
         // A colour says what counts.
         let (taken_back, tone) = if vote.stands() { ("", tone) } else { (", which counts no more,", Tone::Plain) };
+        let instead = vote.absent.as_ref().map(|it| format!(" for {}, who is away,", it.name)).unwrap_or_default();
         let claim = match vote.browser_check {
             BrowserCheck::Match => "Their browser reported that the page gives this digest.",
             BrowserCheck::Mismatch => "Their browser reported that the page does not give this digest.",
@@ -70,16 +71,23 @@ impl Teller {
                 Some(_) => format!("{claim} They typed the digest’s last digits."),
                 None => claim.to_owned(),
             }),
-            ..self.item(Some(&vote.name), format!("{word} as {asked}{taken_back}"), tone, vote.at)
+            ..self.item(Some(&vote.name), format!("{word}{instead} as {asked}{taken_back}"), tone, vote.at)
         }
     }
 
     fn withdrawal(&self, vote: &Vote) -> Option<TimelineItem> {
+        let back = vote.withdrawn.as_ref()?;
         let word = match vote.verdict {
-            Verdict::Approve => "took their approval back",
-            Verdict::Deny => "took their denial back",
+            Verdict::Approve => "approval",
+            Verdict::Deny => "denial",
         };
-        Some(self.item(Some(&vote.name), word, Tone::Care, vote.withdrawn.as_ref()?.at))
+        Some(match vote.absent.as_ref().filter(|it| back.by.as_ref() == Some(&it.person)) {
+            Some(absent) => {
+                let words = format!("took back the {word} that {} gave for them", vote.name);
+                self.item(Some(&absent.name), words, Tone::Care, back.at)
+            }
+            None => self.item(Some(&vote.name), format!("took their {word} back"), Tone::Care, back.at),
+        })
     }
 
     fn comment(&self, facts: &ReviewFacts, comment: &Comment) -> TimelineItem {

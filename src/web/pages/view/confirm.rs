@@ -4,6 +4,7 @@ use askama::Template;
 
 use super::headline::Headline;
 use super::passkeys::Asking;
+use super::places::AbsentRow;
 use super::review::{Verdict, WriteDoubt};
 use super::shell::{Hash, Moment, Shell};
 use super::text::{Line, Prose};
@@ -48,6 +49,8 @@ pub struct ConfirmPage {
     pub nonce: String,
     /// The stage voted in.
     pub stage: String,
+    /// In whose place, and by which delegation.
+    pub absent: Option<AbsentRow>,
     /// What the vote says.
     pub verdict: Verdict,
     /// The change in words.

@@ -1,6 +1,6 @@
 //! What can be done on a review besides deciding it: a vote taken back, a comment.
 
-use super::text::Prose;
+use super::text::{Line, Prose};
 
 /// The form that takes one's own vote back.
 #[derive(Clone, Debug)]
@@ -13,6 +13,8 @@ pub struct WithdrawalForm {
     pub nonce: String,
     /// Which vote, from 0.
     pub vote: String,
+    /// Who cast it, if somebody did in the reader's place.
+    pub cast_by: Option<Line>,
 }
 
 /// The form that adds a comment without a vote.

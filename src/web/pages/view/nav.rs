@@ -61,6 +61,7 @@ pub const SCREENS: &[Screen] = &[
     menu(Group::People, "/people", "People", &[]),
     menu(Group::People, "/tokens", "Tokens", &[]),
     menu(Group::People, "/emergency", "Emergency", &[]),
+    menu(Group::You, "/delegations", "Delegations", &[]),
     menu(Group::You, "/account", "Your account", &[]),
     menu(Group::You, "/account/passkeys", "Passkeys", &[]),
 ];

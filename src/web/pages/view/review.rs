@@ -6,6 +6,7 @@ use super::discussion::{CommentForm, WithdrawalForm};
 use super::headline::Headline;
 use super::inbox::Urgency;
 use super::opening::{ReadMark, ReadRow, Row, UnchangedRow};
+use super::places::{AbsentRow, OtherPlace};
 use super::receipt::RevocationForm;
 use super::reveal::RevealForm;
 use super::shell::{Hash, Moment, Shell, Tone};
@@ -332,6 +333,10 @@ pub struct DecisionForm {
     pub nonce: String,
     /// The stage voted in.
     pub stage: String,
+    /// In whose place, if not in the reader's own.
+    pub absent: Option<AbsentRow>,
+    /// The other places in which the reader may vote.
+    pub places: Vec<OtherPlace>,
     /// Whether a comment must be given.
     pub comment: CommentWish,
     /// What was typed, when the page comes again.

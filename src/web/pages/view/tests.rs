@@ -1,4 +1,5 @@
 mod commit;
+mod delegations;
 mod history;
 mod people;
 mod recompute;
@@ -50,6 +51,11 @@ fn all() -> Vec<(&'static str, String)> {
         ("secret", people::secret().render().unwrap()),
         ("tokens", people::tokens().render().unwrap()),
         ("account", people::account().render().unwrap()),
+        ("delegations", delegations::delegations().render().unwrap()),
+        ("delegations_watched", delegations::delegations_watched().render().unwrap()),
+        ("delegate", delegations::delegate().render().unwrap()),
+        ("delegate_signed", delegations::delegate_signed().render().unwrap()),
+        ("review_for_another", screens::for_another().render().unwrap()),
         ("password", people::password().render().unwrap()),
         ("emergency", people::emergency().render().unwrap()),
         ("emergency_confirm", people::emergency_confirm().render().unwrap()),

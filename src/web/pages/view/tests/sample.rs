@@ -246,6 +246,8 @@ pub fn form() -> DecisionForm {
         csrf: "csrf-1".to_owned(),
         nonce: "nonce-1".to_owned(),
         stage: "0".to_owned(),
+        absent: None,
+        places: vec![],
         comment: CommentWish::Optional,
         typed: Prose::new(""),
         doubt: WriteDoubt::None,

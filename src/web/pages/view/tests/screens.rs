@@ -2,6 +2,7 @@
 
 use super::sample::{Case, line, moment, shell};
 use crate::web::pages::view::confirm::{ConfirmPage, SignForm, Signing};
+use crate::web::pages::view::discussion::WithdrawalForm;
 use crate::web::pages::view::edit::{EditPage, Field};
 use crate::web::pages::view::error::{Action, ErrorPage};
 use crate::web::pages::view::headline::{HeadChange, Headline};
@@ -10,6 +11,7 @@ use crate::web::pages::view::inbox::{
 };
 use crate::web::pages::view::opening::Side;
 use crate::web::pages::view::passkeys::{AddForm, Asking, Confirm, PasskeyRow, PasskeysPage, Place};
+use crate::web::pages::view::places::{AbsentRow, OtherPlace};
 use crate::web::pages::view::review::{Deciding, Outcome, ReviewPage, Standing, Verdict, WriteDoubt};
 use crate::web::pages::view::shell::{Hash, Moment, Notice, Shell, Tone};
 use crate::web::pages::view::sign_in::{LeavingPage, RoleChoice, SetUpPage, SignInLinkPage, SignInPage};
@@ -227,6 +229,7 @@ pub fn confirm() -> ConfirmPage {
         digest: Hash::new(page.proof.digest.whole()),
         nonce: "nonce-2".to_owned(),
         stage: "0".to_owned(),
+        absent: Some(absent()),
         verdict: Verdict::Approve,
         headline: page.headline,
         flow: line("payments"),
@@ -263,6 +266,28 @@ pub fn doubtful() -> ReviewPage {
         ));
         form.problem = Some("Approving needs the tick below. Your vote was not counted.".to_owned());
     }
+    page
+}
+
+fn absent() -> AbsentRow {
+    AbsentRow { delegation: "0192f0c1".to_owned(), name: line("mira"), until: soon() }
+}
+
+/// The reader votes for somebody who is away, and could vote for others.
+pub fn for_another() -> ReviewPage {
+    let mut page = Case::small().page();
+    if let Deciding::Open(form) = &mut page.deciding {
+        form.absent = Some(absent());
+        let other = |name: Option<&str>| OtherPlace { url: "/reviews/1?for=own".to_owned(), name: name.map(line) };
+        form.places = vec![other(None), other(Some("sam"))];
+    }
+    page.withdrawing = Some(WithdrawalForm {
+        action: "/reviews/0192f0c1/withdrawal".to_owned(),
+        csrf: "csrf-1".to_owned(),
+        nonce: "nonce-3".to_owned(),
+        vote: "0".to_owned(),
+        cast_by: Some(line("dana")),
+    });
     page
 }
 

@@ -1,0 +1,30 @@
+use super::*;
+
+fn at(secs: i64) -> Timestamp {
+    Timestamp::from_millis(secs * 1000)
+}
+
+fn delegation() -> Delegation {
+    Delegation {
+        id: "d-1".try_into().unwrap(),
+        from: "a".try_into().unwrap(),
+        from_name: "ann".to_owned(),
+        to: "b".try_into().unwrap(),
+        to_name: "ben".to_owned(),
+        number: 1,
+        begins_at: at(10),
+        ends_at: at(20),
+        confirmed_by: None,
+        ended: None,
+    }
+}
+
+#[test]
+fn it_stands_from_its_beginning_until_its_end_and_not_at_the_end_itself() {
+    let stands = |of: &Delegation| [9, 10, 19, 20].map(|it| of.stands_at(at(it)));
+    assert_eq!(stands(&delegation()), [false, true, true, false]);
+    let by = PrincipalId::try_from("a").unwrap();
+    let ended = EndedEarly { at: at(15), by, name: "ann".to_owned() };
+    let ended = Delegation { ended: Some(ended), ..delegation() };
+    assert_eq!([14, 15].map(|it| ended.stands_at(at(it))), [true, false]);
+}

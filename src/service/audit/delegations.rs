@@ -1,0 +1,70 @@
+//! Delegations against the events about them; and every vote in another's place against the delegation it was cast by.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::Audit;
+use super::access::{Lives, changed, made, text};
+use crate::domain::delegation::LENGTH_MAX;
+use crate::domain::event::{Event, EventType};
+use crate::domain::review::{Hold, Vote};
+use crate::domain::time::Timestamp;
+use crate::service::delegations::{delegated_data, ended_data};
+use crate::store::row::Table;
+
+impl Audit<'_> {
+    pub(super) fn check_delegations(&mut self, outside: &[&Event]) {
+        let (mut lives, mut ends) = (Lives::new(), BTreeMap::<&str, Vec<(Value, Timestamp)>>::new());
+        for event in outside {
+            let id = text(event, "delegation");
+            match event.kind {
+                EventType::Delegated => made(&mut lives, id, event),
+                EventType::DelegationEnded => {
+                    changed(&mut lives, id);
+                    ends.entry(id.unwrap_or_default()).or_default().push((event.data.clone(), event.at));
+                }
+                _ => {}
+            }
+        }
+        for (id, stored) in &self.all.delegations {
+            let delegation = &stored.record;
+            let life = lives.get(id.as_str());
+            let same = life
+                .and_then(|it| it.made)
+                .is_some_and(|it| it.data == delegated_data(delegation) && it.at == delegation.begins_at);
+            self.expect(same, Table::Delegations, id, "it is not the delegation that an event made");
+            let kept: Vec<_> = delegation.ended.iter().map(|it| (ended_data(&delegation.id, it), it.at)).collect();
+            let same = ends.get(id.as_str()).map_or(kept.is_empty(), |it| *it == kept);
+            self.expect(same, Table::Delegations, id, "events and row disagree on whether it was ended");
+            self.expect_revision(Table::Delegations, id, stored.revision, life);
+            let proper = delegation.from != delegation.to
+                && delegation.ends_at <= delegation.begins_at.plus(LENGTH_MAX)
+                && delegation.confirmed_by.as_ref().is_none_or(|by| {
+                    let passkey = self.all.passkeys.get(by.as_str());
+                    passkey.is_some_and(|it| it.record.account == delegation.from)
+                });
+            self.expect(proper, Table::Delegations, id, "it is not one that could be given");
+        }
+        self.expect_all(Table::Delegations, &lives, &self.all.delegations.keys().map(String::as_str).collect());
+    }
+
+    /// A vote in another's place was cast by a delegation of theirs that stood.
+    pub(super) fn check_places(&mut self, hold: &Hold) {
+        for vote in &hold.votes {
+            let good = vote.absent.is_none() || self.is_handed_on(hold, vote);
+            self.expect(good, Table::Holds, &hold.id, "a vote is in another's place without a delegation that stood");
+        }
+    }
+
+    fn is_handed_on(&self, hold: &Hold, vote: &Vote) -> bool {
+        let Some(absent) = &vote.absent else { return true };
+        let delegation = self.all.delegations.get(absent.delegation.as_str()).map(|it| &it.record);
+        delegation.is_some_and(|it| {
+            it.from == absent.person
+                && it.to == vote.reviewer
+                && it.stands_at(vote.at)
+                && (it.confirmed_by.is_some() || hold.passkey_need(vote.stage).is_nothing())
+        })
+    }
+}

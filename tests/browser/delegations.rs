@@ -1,0 +1,131 @@
+//! Naming somebody who votes in one's place, as people do it: by a password and without scripts, and by a passkey.
+
+use countersign::domain::account::PersonRole;
+use serde_json::json;
+
+use crate::forms::Hand;
+use crate::gateway::{Gateway, Held, PASSWORD, PAYMENTS, spawn_gateway};
+use crate::passkeys::{plug_in, register};
+use crate::person::{Chromium, Tab};
+
+/// A hold that two people of one group decide; Dana is in another.
+pub async fn away() -> (Gateway, Held) {
+    let gateway = spawn_gateway().await;
+    for (name, group) in [("ana", "reviewers"), ("sam", "reviewers"), ("dana", "support")] {
+        gateway.reviewer(name, &[group]).await;
+    }
+    gateway.person("gus", PersonRole::Admin, &[]).await;
+    let payments = gateway.payments_under(&PAYMENTS.replace("need = 1", "need = 2")).await;
+    let held = gateway.held(&payments, "order-8812", &json!({"target_user_id": 42})).await;
+    (gateway, held)
+}
+
+async fn leave(tab: &Tab) {
+    tab.press_in("header", "Sign out").await;
+}
+
+async fn says(tab: &Tab, words: &[&str]) {
+    let text = tab.text().await;
+    for words in words {
+        assert!(text.contains(words), "{words} in {text}");
+    }
+}
+
+/// Asks for Dana to vote for whoever is signed in.
+pub async fn names_dana(tab: &Tab) {
+    tab.goto("/delegations").await;
+    tab.fill("Who votes for you", "dana").await;
+    tab.press("Continue").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_person_names_another_who_votes_for_them_and_both_are_seen_without_scripts() {
+    let (gateway, held) = away().await;
+    let browser = Chromium::open().await;
+    let tab = browser.tab(&gateway).await;
+    tab.without_scripts().await;
+    tab.sign_in("ana").await;
+    tab.goto("/delegations").await;
+    tab.fill("Who votes for you", "gus").await;
+    tab.press("Continue").await;
+    says(&tab, &["Only a reviewer who can sign in votes in your place. Nothing was changed."]).await;
+    names_dana(&tab).await;
+    says(&tab, &["Let dana vote for you?", "wherever you could vote as reviewers"]).await;
+    tab.fill("Your password", "not the password").await;
+    tab.press("Confirm").await;
+    says(&tab, &["Not done: the password is not right."]).await;
+    tab.fill("Your password", PASSWORD).await;
+    tab.press("Confirm").await;
+    says(&tab, &["They can vote for you from now on", "dana for ana"]).await;
+    leave(&tab).await;
+
+    tab.sign_in("dana").await;
+    assert!(tab.html().await.contains(&held.review), "what Ana is asked is in Dana's inbox");
+    tab.goto(&format!("/reviews/{}", held.review)).await;
+    says(&tab, &["You vote for ana, who named you until", "Both names are recorded"]).await;
+    tab.press("Approve").await;
+    says(&tab, &["ana, who named you until"]).await;
+    tab.press("Confirm").await;
+    says(&tab, &["Your approval for ana is counted", "dana approved for ana, who is away, as reviewers"]).await;
+    says(&tab, &["1 of 2 from reviewers", "Approved by dana, for ana"]).await;
+    leave(&tab).await;
+
+    tab.sign_in("ana").await;
+    tab.goto(&format!("/reviews/{}", held.review)).await;
+    says(&tab, &["dana has voted for you. You can take that back below"]).await;
+    tab.press("Take the vote back").await;
+    says(&tab, &["0 of 2 from reviewers", "ana took back the approval that dana gave for them"]).await;
+    tab.goto("/delegations").await;
+    tab.press("End it now").await;
+    says(&tab, &["They vote for nobody by it any more", "Ended by ana"]).await;
+    leave(&tab).await;
+
+    tab.sign_in("dana").await;
+    tab.goto(&format!("/reviews/{}", held.review)).await;
+    says(&tab, &["You cannot decide this."]).await;
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_has_a_passkey_hands_their_vote_on_by_it() {
+    let (gateway, _) = away().await;
+    let browser = Chromium::open().await;
+    let tab = browser.tab(&gateway).await;
+    plug_in(&tab).await;
+    tab.sign_in("ana").await;
+    register(&tab, "laptop").await;
+    names_dana(&tab).await;
+    says(&tab, &["has to be signed by a passkey of yours"]).await;
+    assert_eq!(tab.count("input[name=password]").await, 0, "there is no way around it");
+    tab.press("Confirm with a passkey").await;
+    says(&tab, &["They can vote for you from now on", "dana for ana"]).await;
+    leave(&tab).await;
+    tab.sign_in("gus").await;
+    tab.goto("/delegations").await;
+    says(&tab, &["All that stand", "dana for ana"]).await;
+    tab.press("End it now").await;
+    says(&tab, &["Nobody votes for anybody else at the moment"]).await;
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_forms_are_for_their_own_page_and_session() {
+    let (gateway, _) = away().await;
+    let (ana, sam) = (Hand::signed_in(&gateway, "ana").await, Hand::signed_in(&gateway, "sam").await);
+    let csrf = crate::forms::field(&ana.get("/delegations").await.text, "csrf");
+    let form = |csrf: &'static str| {
+        [("csrf", csrf), ("to", "dana"), ("hours", "24"), ("confirmed", "yes"), ("password", PASSWORD)]
+    };
+    let own = [("csrf", csrf.as_str()), ("to", "dana"), ("hours", "24"), ("confirmed", "yes"), ("password", PASSWORD)];
+    assert_eq!(ana.post("/delegations", &form("x")).await.status, 403);
+    assert_eq!(ana.post_from("https://evil.example", "/delegations", &own).await.status, 403);
+    assert_eq!(sam.post("/delegations", &own).await.status, 403, "another's form");
+    assert_eq!(ana.post("/delegations", &own).await.status, 303);
+    assert_eq!(ana.post("/delegations", &own).await.status, 409, "it is given once");
+    let page = ana.get("/delegations").await.text;
+    let end = page.split("action=\"").find(|it| it.starts_with("/delegations/")).unwrap().split('"').next().unwrap();
+    assert_eq!(ana.post(end, &[("csrf", "x")]).await.status, 403);
+    let of_sam = crate::forms::field(&sam.get("/delegations").await.text, "csrf");
+    assert_eq!(sam.post(end, &[("csrf", of_sam.as_str())]).await.status, 404, "it is not theirs");
+    assert_eq!(ana.post(end, &[("csrf", csrf.as_str())]).await.status, 303);
+}

@@ -12,7 +12,7 @@ use countersign::domain::chain::jws::{self, Typ};
 use countersign::domain::chain::offline::Pinned;
 use countersign::domain::chain::opening::{Opening, Salting, View, open};
 use countersign::domain::chain::receipt::{Denial, Receipt, Verification};
-use countersign::domain::chain::signed_vote::Evidence;
+use countersign::domain::chain::signed_vote::{Evidence, PolicyVoteStatement, Signable as _};
 use countersign::domain::chain::statement::{Kind, Statement};
 use countersign::domain::chain::verify::{Link, check_link, read_receipt};
 use countersign::domain::id::{NodeId, PrincipalId, ProposalId, ThreadId};
@@ -389,6 +389,18 @@ fn what_a_passkey_signs_of_a_vote_is_that_and_nothing_else() {
         assert_eq!(evidence.statement.challenge(), digest(&case, "challenge"));
         assert_eq!(evidence.digest(), digest(&case, "digest"));
         assert_eq!(evidence.check(&passkey), Ok(7), "{}", text(&case, "name"));
+    }
+    type OfPolicy = Evidence<PolicyVoteStatement>;
+    let of_policy = |case: &Value| serde_json::from_value::<OfPolicy>(case["evidence"].clone()).unwrap();
+    for case in cases(&vectors, "policy_cases") {
+        let evidence = of_policy(&case);
+        assert_eq!(canonical(&serde_json::to_value(&evidence.statement).unwrap()), text(&case, "jcs"));
+        assert_eq!(evidence.statement.challenge(), digest(&case, "challenge"));
+        assert_eq!((evidence.digest(), evidence.check(&passkey)), (digest(&case, "digest"), Ok(7)));
+        assert!(serde_json::from_value::<Evidence>(case["evidence"].clone()).is_err(), "it is no vote on a review");
+    }
+    for case in cases(&vectors, "policy_spoiled") {
+        assert_eq!(of_policy(&case).check(&passkey), Err(Refused::Challenge), "{}", text(&case, "name"));
     }
     for case in cases(&vectors, "spoiled") {
         let why = match evidence(&case).check(&passkey) {

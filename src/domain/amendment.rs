@@ -12,7 +12,7 @@ use super::account::Account;
 use super::chain::hash::{Digest, Tag};
 use super::id::{AmendmentId, FlowId, PrincipalId};
 use super::json::canonical::canonical;
-use super::review::{Ballot, Count, Jury, Roll, Stage, Vote, VoteRefused};
+use super::review::{Ballot, Count, Jury, PasskeyNeed, Roll, Stage, Vote, VoteRefused};
 use super::time::Timestamp;
 
 #[cfg(test)]
@@ -198,6 +198,11 @@ impl Amendment {
             expires_at: self.expires_at,
             votes: &self.votes,
         }
+    }
+
+    /// What a stage asks of a voter's passkey; of one that is not there, the most.
+    pub fn passkey_need(&self, stage: u32) -> PasskeyNeed {
+        self.stages.get(stage as usize).map_or(PasskeyNeed::Signature {}, |it| it.passkey)
     }
 
     /// Counts a vote, or says why not. On the roll are all who voted, as they stand now, the new voter included; nobody votes

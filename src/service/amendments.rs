@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::error::{Error, Result};
+use super::passkeys::{Signature, Subject};
 use super::policies::{activated_flow, activation_data};
-use super::votes::Voted;
+use super::votes::{Voted, with_passkey};
 use super::{Service, recorder, retrying};
 use crate::domain::account::Token;
 use crate::domain::amendment::{Amendment, AmendmentState, Change, Outcome, Over, Terms};
@@ -128,11 +129,28 @@ impl Service {
 
     /// Counts a person's vote on exactly the digest it carries; the last one activates the policy.
     pub async fn vote_on_amendment(&self, voter: &AccountId, id: &AmendmentId, ballot: &Ballot) -> Result<Voted> {
-        let late = |error: Error| if error.is_too_late() { VoteRefused::Expired.into() } else { error };
-        retrying!(self.vote_on_amendment_once(voter, id, ballot)).map_err(late)
+        self.vote_signed_on_amendment(voter, id, ballot, None).await
     }
 
-    async fn vote_on_amendment_once(&self, voter: &AccountId, id: &AmendmentId, ballot: &Ballot) -> Result<Voted> {
+    /// The same, with a passkey's signature over it if there is one.
+    pub async fn vote_signed_on_amendment(
+        &self,
+        voter: &AccountId,
+        id: &AmendmentId,
+        ballot: &Ballot,
+        signature: Option<&Signature>,
+    ) -> Result<Voted> {
+        let late = |error: Error| if error.is_too_late() { VoteRefused::Expired.into() } else { error };
+        retrying!(self.vote_on_amendment_once(voter, id, ballot, signature)).map_err(late)
+    }
+
+    async fn vote_on_amendment_once(
+        &self,
+        voter: &AccountId,
+        id: &AmendmentId,
+        ballot: &Ballot,
+        signature: Option<&Signature>,
+    ) -> Result<Voted> {
         let (keys, now) = (self.keys()?, self.now());
         let stored = self.amendment_row(&keys, id).await?;
         let flow = self.flow(&keys, &stored.record.change.flow).await?;
@@ -141,10 +159,14 @@ impl Service {
         }
         let rolled = self.rolled(&keys, &stored.record.votes, (voter, None)).await?;
         let person = rolled.roll.person(voter).ok_or(Error::Unauthenticated)?;
-        let outcome = stored.record.clone().vote(ballot.clone(), person, &rolled.roll)?;
+        let (ballot, passkey) = self.proven(&keys, (Subject::Amendment(id), voter), ballot.clone(), signature).await?;
+        let (stage, proof) = (ballot.stage, ballot.proof.clone());
+        let outcome = stored.record.clone().vote(ballot, person, &rolled.roll)?;
         let now = rolled.roll.now;
+        stored.record.passkey_need(stage).met_by(&proof, now)?;
         let mut draft = Draft::new(keys.row(), now);
         rolled.rely(&mut draft);
+        passkey.iter().try_for_each(|it| it.put(&mut draft, now))?;
         draft.before(stored.record.expires_at);
         let (amendment, voted) = match outcome {
             Outcome::Waiting(amendment) => (amendment, Voted::Waiting),
@@ -261,10 +283,11 @@ pub(super) fn proposal_data(amendment: &Amendment) -> Value {
 /// What is told of its last vote.
 pub(super) fn vote_data(amendment: &Amendment) -> Value {
     amendment.votes.last().map_or(Value::Null, |vote| {
-        json!({
+        let data = json!({
             "amendment": amendment.id, "digest": vote.transition, "reviewer": vote.reviewer, "stage": vote.stage,
             "verdict": vote.verdict, "browser_check": vote.browser_check,
-        })
+        });
+        with_passkey(data, vote)
     })
 }
 

@@ -5,7 +5,7 @@ mod proving;
 
 pub use challenge::{CHALLENGE_TTL, Purpose};
 pub use proving::Signature;
-pub(super) use proving::{PasskeyUse, evidence_of};
+pub(super) use proving::{PasskeyUse, Subject, evidence_of, policy_evidence_of};
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,6 @@ use super::error::{Error, Result};
 use super::taking_back::Which;
 use super::{Service, recorder, retrying};
 use crate::domain::account::{Account, Origin};
-use crate::domain::chain::signed_vote::VoteStatement;
 use crate::domain::event::EventType;
 use crate::domain::id::{AccountId, PasskeyId, PrincipalId};
 use crate::domain::keys::Keys;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::error::{Error, Result};
 use super::heads::Version;
 use super::judging_again::JudgedAgain;
-use super::passkeys::{PasskeyUse, Signature};
+use super::passkeys::{PasskeyUse, Signature, Subject};
 use super::rolls::Rolled;
 use super::stating::Step;
 use super::transitions::Base;
@@ -122,7 +122,7 @@ impl Service {
         let person = rolled.roll.person(voter).ok_or(Error::Unauthenticated)?;
         let outcome_unknown = standing.thread.record.outcome_unknown(now);
         let bench = Bench { roll: &rolled.roll, outcome_unknown };
-        let (ballot, passkey) = self.proven(&keys, (review, voter), ballot.clone(), signature).await?;
+        let (ballot, passkey) = self.proven(&keys, (Subject::Review(review), voter), ballot.clone(), signature).await?;
         let (stage, proof) = (ballot.stage, ballot.proof.clone());
         let tally = hold.record.clone().vote(ballot, person, &bench)?;
         hold.record.passkey_need(stage).met_by(&proof, now)?;
@@ -307,6 +307,11 @@ pub(super) fn vote_data(hold: &Hold, vote: &Vote) -> Value {
         data["for"] = json!(absent.person);
         data["delegation"] = json!(absent.delegation);
     }
+    with_passkey(data, vote)
+}
+
+/// What is told of how a passkey had a part in a vote.
+pub(super) fn with_passkey(mut data: Value, vote: &Vote) -> Value {
     if let Some(passkey) = vote.proof.passkey() {
         data["method"] = json!(vote.proof.method());
         data["passkey"] = json!(passkey);

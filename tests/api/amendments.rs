@@ -33,27 +33,27 @@ on_both! {
 }
 
 /// The payments policy, where so many of security approve the next one.
-fn guarded(need: u32) -> String {
+pub fn guarded(need: u32) -> String {
     policy_with(
         "[[approval.stages]]",
         &format!("[approval.policy]\ngroups = [\"security\"]\nneed = {need}\nttl = \"1h\"\n\n[[approval.stages]]"),
     )
 }
 
-async fn activates(g: &Gateway, policy: &str, accepts: Value) -> Answer {
+pub async fn activates(g: &Gateway, policy: &str, accepts: Value) -> Answer {
     let body = json!({"policy": policy, "schemas": {"payments.schema.json": SCHEMA}, "accepts": accepts});
     g.post("/v1/flows/payments/policies", &g.admin, body).await
 }
 
-async fn now(g: &Gateway, amendment: &Value) -> Value {
+pub async fn now(g: &Gateway, amendment: &Value) -> Value {
     g.get(&format!("/v1/amendments/{}", amendment["amendment"].as_str().unwrap()), &g.auditor).await.expect(200)
 }
 
-async fn active(g: &Gateway) -> String {
+pub async fn active(g: &Gateway) -> String {
     g.service.active_policy(&"payments".try_into().unwrap()).await.unwrap().digest().to_string()
 }
 
-fn ballot(amendment: &Value, verdict: Verdict) -> Ballot {
+pub fn ballot(amendment: &Value, verdict: Verdict) -> Ballot {
     Ballot {
         transition: amendment["digest"].as_str().unwrap().to_owned().try_into().unwrap(),
         delegation: None,
@@ -77,7 +77,7 @@ async fn votes(g: &Gateway, who: &Account, amendment: &Value, verdict: Verdict) 
     casts(g, who, amendment, &ballot(amendment, verdict)).await
 }
 
-async fn security(g: &Gateway) -> [Account; 2] {
+pub async fn security(g: &Gateway) -> [Account; 2] {
     [person(&g.service, "grace", &["security"]).await, person(&g.service, "heidi", &["security"]).await]
 }
 

@@ -29,6 +29,7 @@ mod roles;
 #[macro_use]
 mod rules;
 mod amendments;
+mod amendments_signed;
 mod delegations;
 mod insight;
 mod passkeys;

@@ -5,6 +5,7 @@ use serde_json::json;
 
 use crate::forms::{Hand, field};
 use crate::gateway::{Gateway, PAYMENTS, spawn_gateway};
+use crate::passkeys::{plug_in, register};
 use crate::person::Chromium;
 
 /// Asks people about another policy for payments, in which what is written is called otherwise; the amendment's id.
@@ -73,4 +74,37 @@ async fn who_is_not_asked_has_no_form_and_a_vote_by_hand_is_not_counted() {
     assert_eq!(sends(&grace, vote(&field(&hers, "csrf"), &nonce)).await, 303);
     assert_eq!(sends(&grace, vote(&field(&hers, "csrf"), &nonce)).await, 409);
     assert_eq!(json!(gateway.service.amendment(&id).await.unwrap().state.word()), "activated");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_policy_that_asks_for_a_passkey_is_approved_by_one_and_by_no_form_without() {
+    let gateway = spawn_gateway().await;
+    gateway.reviewer("grace", &["security"]).await;
+    let guarded = format!("{PAYMENTS}\n[approval.policy]\ngroups = [\"security\"]\npasskey = true\n");
+    gateway.activate(&guarded).await;
+    gateway.activate(&guarded.replace("10m", "5m")).await;
+    let id = gateway.service.amendments_open().await.unwrap().pop().unwrap().id;
+    let waits = async || gateway.service.amendment(&id).await.unwrap().state.ended_at().is_none();
+    let (path, grace) = (format!("/amendments/{id}"), Hand::signed_in(&gateway, "grace").await);
+    let page = grace.get(&path).await.text;
+    let fields = ["csrf", "digest", "nonce"].map(|name| (name, field(&page, name)));
+    let mut fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    fields.extend([("verdict", "approve"), ("confirmed", "yes")]);
+    let asked = grace.post(&format!("{path}/decision"), &fields).await;
+    assert!(asked.text.contains("has to be signed by a passkey, and you have none here"), "{}", asked.text);
+    assert!(waits().await);
+    let browser = Chromium::open().await;
+    let tab = browser.tab(&gateway).await;
+    plug_in(&tab).await;
+    tab.sign_in("grace").await;
+    register(&tab, "laptop").await;
+    tab.goto(&path).await;
+    tab.fill("Comment", "Agreed with finance.").await;
+    tab.press("Approve").await;
+    let page = tab.text().await;
+    assert!(page.contains("Approve this policy?") && page.contains("Agreed with finance."), "{page}");
+    assert!(waits().await);
+    tab.press("Confirm with a passkey").await;
+    assert!(tab.text().await.contains("The gateway activated it"), "{}", tab.text().await);
+    browser.close().await;
 }

@@ -72,6 +72,14 @@ pub fn amended(bench: &mut Bench) {
     let mut unvoted = activated.body.clone();
     unvoted["votes"] = json!([]);
     bench.instead(Table::Amendments, &activated, &unvoted, "it is activated without its quorum");
+    let mut unsigned = activated.body.clone();
+    unsigned["stages"][0]["passkey"] = json!({"asks": "signature"});
+    bench.instead(Table::Amendments, &activated, &unsigned, "a vote lacks the passkey that its stage asks for");
+    let mut unproven = activated.body.clone();
+    unproven["votes"][0]["proof"] =
+        json!({"by": "passkey_session", "passkey": "AAAAAAAAAAAAAAAAAAAAAA", "at": activated.body["opened_at"]});
+    let finding = "a vote's passkey did not sign it, or is not the voter's";
+    bench.instead(Table::Amendments, &activated, &unproven, finding);
     let mut open = activated.body.clone();
     open["state"] = json!({"state": "open"});
     let finding = "a policy was activated without the people it needed";

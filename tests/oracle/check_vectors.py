@@ -242,9 +242,9 @@ def vote_checks(document: Any) -> Iterator[tuple[str, Callable[[], None]]]:
         expect(case["digest"], evidence_digest(evidence))
         check_vote(evidence, passkey)
 
-    for case in document["cases"]:
+    for case in document["cases"] + document["policy_cases"]:
         yield case["name"], lambda case=case: genuine(case)  # type: ignore[misc]
-    for case in document["spoiled"]:
+    for case in document["spoiled"] + document["policy_spoiled"]:
         run = lambda case=case: refuses(lambda: check_vote(case["evidence"], passkey), case["code"])  # noqa: E731
         yield case["name"], run  # type: ignore[misc]
 

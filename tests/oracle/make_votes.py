@@ -57,6 +57,14 @@ def statement(**facts: Json) -> dict[str, Json]:
     }  # fmt: skip
 
 
+def policy_statement(**facts: Json) -> dict[str, Json]:
+    return {
+        "iss": ISSUER, "digest": H("countersign.amendment.v1", b"amendment"),
+        "amendment": fixed_uuid7("amendment 2", moment(3)), "stage": 0, "reviewer": REVIEWER,
+        "verdict": "approve", "comment": None, "nonce": NONCE, "expires_at": rfc3339(moment(8)), **facts,
+    }  # fmt: skip
+
+
 def _asked(of: Json) -> str:
     return base64url(bytes.fromhex(challenge(of).removeprefix("sha256:")))
 
@@ -110,5 +118,35 @@ def _spoiled() -> Iterator[dict[str, Json]]:
     yield {"name": "another key", "code": "signature", "evidence": renamed}
 
 
+def _policy_cases() -> Iterator[dict[str, Json]]:
+    key = Authenticator("ada")
+    for name, facts in [("an approval of a policy", {}), ("a refusal of a policy", {"verdict": "deny"})]:
+        said = policy_statement(**facts)  # type: ignore[arg-type]
+        evidence: Json = {"assertion": key.sign(_asked(said)), "statement": said}
+        yield {
+            "name": name, "jcs": canonical(said).decode(), "challenge": challenge(said),
+            "evidence": evidence, "digest": evidence_digest(evidence),
+        }  # fmt: skip
+
+
+def _policy_spoiled() -> Iterator[dict[str, Json]]:
+    key, said = Authenticator("ada"), policy_statement()
+    signed = key.sign(_asked(said))
+    for member, value in policy_statement(
+        iss="urn:countersign:other", digest=H("countersign.amendment.v1", b"other"), amendment="another", stage=1,
+        verdict="deny", comment=H(COMMENT, b"x"), nonce="another", expires_at=rfc3339(moment(9)),
+    ).items():  # fmt: skip
+        if member != "reviewer":
+            moved: Json = {"assertion": signed, "statement": {**said, member: value}}
+            yield {"name": f"another {member}", "code": "challenge", "evidence": moved}
+    # The same page of JSON under the other tag: what was signed of a vote on a review is none on a policy.
+    as_vote = base64url(bytes.fromhex(H("countersign.vote.v1", canonical(said)).removeprefix("sha256:")))
+    other_tag: Json = {"assertion": key.sign(as_vote), "statement": said}
+    yield {"name": "under the tag of another vote", "code": "challenge", "evidence": other_tag}
+
+
 def votes() -> Json:
-    return {"passkey": Authenticator("ada").enrolment(), "cases": list(_cases()), "spoiled": list(_spoiled())}
+    return {
+        "passkey": Authenticator("ada").enrolment(), "cases": list(_cases()), "spoiled": list(_spoiled()),
+        "policy_cases": list(_policy_cases()), "policy_spoiled": list(_policy_spoiled()),
+    }  # fmt: skip

@@ -14,12 +14,20 @@ from commitment import H
 from strict_json import Json, Refused, base64url, canonical, unbase64url
 
 PRESENT, VERIFIED = 0x01, 0x04
-MEMBERS = {"comment", "expires_at", "iss", "nonce", "review", "reviewer", "stage", "transition", "verdict"}
+COMMON = {"comment", "expires_at", "iss", "nonce", "reviewer", "stage", "verdict"}
+# What is voted on says under which tag it is signed: a vote on a review, or one on a policy.
+SUBJECTS = {
+    "countersign.vote.v1": COMMON | {"review", "transition"},
+    "countersign.policy_vote.v1": COMMON | {"amendment", "digest"},
+}
 
 
 def challenge(statement: Json) -> str:
     """What the passkey is asked to sign, as a digest; its 32 bytes are the challenge."""
-    return H("countersign.vote.v1", canonical(statement))
+    for tag, members in SUBJECTS.items():
+        if isinstance(statement, dict) and set(statement) == members:
+            return H(tag, canonical(statement))
+    raise Refused("not_theirs", "no statement of a vote")
 
 
 def evidence_digest(evidence: Json) -> str:
@@ -34,7 +42,7 @@ def _public(jwk: dict[str, str]) -> ec.EllipticCurvePublicKey:
 def check_vote(evidence: Any, passkey: Any) -> None:
     """Refuses unless this passkey signed this very statement, at its own origin."""
     statement, assertion = evidence["statement"], evidence["assertion"]
-    if set(statement) != MEMBERS or statement["reviewer"] != passkey["account"]:
+    if statement["reviewer"] != passkey["account"]:
         raise Refused("not_theirs", "the statement is of somebody else")
     if assertion["passkey"] != passkey["passkey"]:
         raise Refused("not_theirs", "another passkey")

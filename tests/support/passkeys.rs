@@ -104,8 +104,8 @@ pub async fn sign_in(
 pub async fn to_sign(service: &Service, person: &SignedIn, (review, ballot): (&ReviewId, &Ballot)) -> (Ask, Unsigned) {
     let account = &person.account.record;
     let hold = service.review(review, account).await.unwrap().hold;
-    let (statement, expires_at) = service.vote_challenge(&hold, &account.id, ballot).unwrap();
-    (get(service, &URL_SAFE_NO_PAD.encode(statement.challenge().bytes())), Unsigned { expires_at })
+    let (challenge, expires_at) = service.vote_challenge(&hold, &account.id, ballot).unwrap();
+    (get(service, &URL_SAFE_NO_PAD.encode(challenge.bytes())), Unsigned { expires_at })
 }
 
 /// A signature before it is one.

@@ -34,6 +34,8 @@ pub enum Tag {
     Amendment,
     /// What a passkey signs of a vote: the challenge.
     Vote,
+    /// The same of a vote on a policy.
+    PolicyVote,
     /// A vote's statement with the assertion over it.
     Evidence,
 }
@@ -54,6 +56,7 @@ impl Tag {
             Self::Event => "countersign.event.v1",
             Self::Amendment => "countersign.amendment.v1",
             Self::Vote => "countersign.vote.v1",
+            Self::PolicyVote => "countersign.policy_vote.v1",
             Self::Evidence => "countersign.evidence.v1",
         }
     }

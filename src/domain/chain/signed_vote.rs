@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::hash::{Digest, Tag};
-use crate::domain::id::{AccountId, ReviewId};
+use crate::domain::id::{AccountId, AmendmentId, ReviewId};
 use crate::domain::json::canonical::canonical;
 use crate::domain::passkey::{Assertion, Passkey, Refused};
 use crate::domain::review::Verdict;
@@ -31,10 +31,49 @@ pub struct VoteStatement {
     pub verdict: Verdict,
 }
 
-impl VoteStatement {
+/// The same of a vote on a policy.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
+pub struct PolicyVoteStatement {
+    pub amendment: AmendmentId,
+    pub comment: Option<Digest>,
+    pub digest: Digest,
+    pub expires_at: Timestamp,
+    pub iss: String,
+    pub nonce: String,
+    pub reviewer: AccountId,
+    pub stage: u32,
+    pub verdict: Verdict,
+}
+
+/// A statement that a passkey signs. Each kind has a tag of its own, so that what was signed as one is never another.
+pub trait Signable: Serialize {
+    /// What the challenge is a hash of.
+    const TAG: Tag;
+
+    /// Who signs.
+    fn reviewer(&self) -> &AccountId;
+
     /// What the passkey is asked to sign.
-    pub fn challenge(&self) -> Digest {
-        Digest::of(Tag::Vote, &[canonical_text(self).as_bytes()])
+    fn challenge(&self) -> Digest {
+        Digest::of(Self::TAG, &[canonical_text(self).as_bytes()])
+    }
+}
+
+impl Signable for VoteStatement {
+    const TAG: Tag = Tag::Vote;
+
+    fn reviewer(&self) -> &AccountId {
+        &self.reviewer
+    }
+}
+
+impl Signable for PolicyVoteStatement {
+    const TAG: Tag = Tag::PolicyVote;
+
+    fn reviewer(&self) -> &AccountId {
+        &self.reviewer
     }
 }
 
@@ -47,12 +86,12 @@ pub fn comment_hash(comment: Option<&str>) -> Option<Digest> {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
-pub struct Evidence {
+pub struct Evidence<S = VoteStatement> {
     pub assertion: Assertion,
-    pub statement: VoteStatement,
+    pub statement: S,
 }
 
-impl Evidence {
+impl<S: Signable> Evidence<S> {
     /// What an approval names it by.
     pub fn digest(&self) -> Digest {
         Digest::of(Tag::Evidence, &[canonical_text(self).as_bytes()])
@@ -60,13 +99,13 @@ impl Evidence {
 
     /// The authenticator's counter after it, if this passkey of the reviewer's signed this very statement.
     pub fn check(&self, passkey: &Passkey) -> Result<u32, Refused> {
-        if passkey.account != self.statement.reviewer {
+        if passkey.account != *self.statement.reviewer() {
             return Err(Refused::NotTheirs);
         }
         self.assertion.check(passkey, self.statement.challenge().bytes())
     }
 }
 
-fn canonical_text(value: &impl Serialize) -> String {
+fn canonical_text(value: &(impl Serialize + ?Sized)) -> String {
     canonical(&serde_json::to_value(value).expect("a plain struct with text keys"))
 }

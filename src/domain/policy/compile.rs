@@ -39,8 +39,7 @@ const APPROVAL_KEYS: &[&str] =
     &["covers", "ttl", "receipt_ttl", "write_lease", "attempts", "denials", "stages", "policy"];
 const APPROVAL_KEYS_YET: &[&str] = &["remind_after", "escalate_after", "escalate_to"];
 const STAGE_KEYS: &[&str] = &["groups", "need", "comment", "confirm", "passkey", "passkey_within"];
-const AMENDING_KEYS: &[&str] = &["groups", "need", "comment", "ttl"];
-const AMENDING_KEYS_YET: &[&str] = &["passkey", "passkey_within"];
+const AMENDING_KEYS: &[&str] = &["groups", "need", "comment", "passkey", "passkey_within", "ttl"];
 const REDACTION_KEYS: &[&str] = &["hide", "detect", "patterns", "reveal_to"];
 
 impl Policy {
@@ -270,7 +269,7 @@ fn read_stages(section: &Section<'_>) -> Result<Vec<Stage>, PolicyError> {
 }
 
 fn read_amending(section: &Section<'_>) -> Result<Amending, PolicyError> {
-    section.expect_keys(AMENDING_KEYS, AMENDING_KEYS_YET)?;
+    section.expect_keys(AMENDING_KEYS, &[])?;
     let ttl = section.get("ttl").map_or(Ok(bounds::TTL_DEFAULT), |item| item.duration(bounds::TTL))?;
     Ok(Amending { stage: read_stage(section)?, ttl })
 }

@@ -73,6 +73,7 @@ impl Audit<'_> {
         let dense = revision == changes.saturating_add(1);
         self.expect(dense, Table::Amendments, id, "its revision is not the one that its events lead to");
         self.check_amendment_votes(amendment);
+        self.check_policy_proofs(amendment);
     }
 
     /// Each person once, nobody excluded, each for this digest; and an activated one with its quorum.

@@ -6,13 +6,15 @@ use serde_json::json;
 
 use super::Audit;
 use super::access::{Lives, changed, made, text};
-use crate::domain::chain::signed_vote::SIGNATURE_TTL;
+use crate::domain::amendment::Amendment;
+use crate::domain::chain::hash::Digest;
+use crate::domain::chain::signed_vote::{Evidence, SIGNATURE_TTL, Signable};
 use crate::domain::event::EventType;
 use crate::domain::id::PasskeyId;
 use crate::domain::passkey::Passkey;
 use crate::domain::review::{Hold, Proof, Vote};
 use crate::domain::time::Timestamp;
-use crate::service::passkeys::{added_data, evidence_of};
+use crate::service::passkeys::{added_data, evidence_of, policy_evidence_of};
 use crate::store::row::Table;
 
 impl Audit<'_> {
@@ -31,7 +33,9 @@ impl Audit<'_> {
                 }
                 EventType::Delegated => by,
                 EventType::SignedIn => passkey,
-                EventType::ReviewVote => passkey.filter(|_| text(event, "method") == Some("passkey")),
+                EventType::ReviewVote | EventType::PolicyVote => {
+                    passkey.filter(|_| text(event, "method") == Some("passkey"))
+                }
                 _ => None,
             };
             changed(&mut lives, used);
@@ -67,12 +71,27 @@ impl Audit<'_> {
             self.expect(met, Table::Holds, &hold.id, "a vote lacks the passkey that its stage asks for");
             let Some(id) = vote.proof.passkey() else { continue };
             let passkey = self.all.passkeys.get(id.as_str()).map(|it| &it.record);
-            let good = passkey.is_some_and(|it| self.is_proven(hold, vote, it));
+            let signed = |it: &Passkey| signed_by(evidence_of(self.keys.issuer(), &hold.id, vote), it);
+            let good = passkey.is_some_and(|it| self.is_proven(vote, it, &signed));
             self.expect(good, Table::Holds, &hold.id, "a vote's passkey did not sign it, or is not the voter's");
         }
     }
 
-    fn is_proven(&self, hold: &Hold, vote: &Vote, passkey: &Passkey) -> bool {
+    /// The same of votes on a policy.
+    pub(super) fn check_policy_proofs(&mut self, amendment: &Amendment) {
+        let id = &amendment.id;
+        for vote in &amendment.votes {
+            let met = amendment.passkey_need(vote.stage).met_by(&vote.proof, vote.at).is_ok();
+            self.expect(met, Table::Amendments, id, "a vote lacks the passkey that its stage asks for");
+            let Some(passkey) = vote.proof.passkey() else { continue };
+            let passkey = self.all.passkeys.get(passkey.as_str()).map(|it| &it.record);
+            let signed = |it: &Passkey| signed_by(policy_evidence_of(self.keys.issuer(), id, vote), it);
+            let good = passkey.is_some_and(|it| self.is_proven(vote, it, &signed));
+            self.expect(good, Table::Amendments, id, "a vote's passkey did not sign it, or is not the voter's");
+        }
+    }
+
+    fn is_proven(&self, vote: &Vote, passkey: &Passkey, signed: &dyn Fn(&Passkey) -> Option<Digest>) -> bool {
         let theirs = passkey.account == vote.reviewer && passkey.counted_at(vote.at);
         theirs
             && match &vote.proof {
@@ -82,8 +101,7 @@ impl Audit<'_> {
                     let in_time = vote.at < *expires_at && *expires_at <= vote.at.plus(SIGNATURE_TTL);
                     // Its counter went on since; that it did so each time was seen when it signed.
                     let passkey = Passkey { counter: 0, ..passkey.clone() };
-                    let made_again = evidence_of(self.keys.issuer(), &hold.id, vote);
-                    in_time && made_again.is_some_and(|it| it.digest() == *evidence && it.check(&passkey).is_ok())
+                    in_time && signed(&passkey) == Some(*evidence)
                 }
             }
     }
@@ -97,4 +115,9 @@ impl Audit<'_> {
                 && it.data.get("account") == Some(&json!(vote.reviewer))
         })
     }
+}
+
+/// The digest of what was signed, if this passkey signed it.
+fn signed_by<S: Signable>(evidence: Option<Evidence<S>>, passkey: &Passkey) -> Option<Digest> {
+    evidence.filter(|it| it.check(passkey).is_ok()).map(|it| it.digest())
 }

@@ -1,10 +1,14 @@
 //! What a voter shows for being there, made sure of before a vote is counted.
 
-use super::{Service, VoteStatement};
+use super::Service;
 use crate::domain::account::Session;
-use crate::domain::chain::signed_vote::{Evidence, SIGNATURE_TTL, comment_hash};
+use crate::domain::amendment::Amendment;
+use crate::domain::chain::hash::Digest;
+use crate::domain::chain::signed_vote::{
+    Evidence, PolicyVoteStatement, SIGNATURE_TTL, Signable as _, VoteStatement, comment_hash,
+};
 use crate::domain::flow::ReceiptRow;
-use crate::domain::id::{AccountId, Jti, PasskeyId, ReviewId};
+use crate::domain::id::{AccountId, AmendmentId, Jti, PasskeyId, ReviewId};
 use crate::domain::keys::Keys;
 use crate::domain::passkey::{Assertion, Passkey, Refused};
 use crate::domain::review::{Ballot, Hold, Proof, Vote, VoteRefused};
@@ -66,8 +70,17 @@ impl Proof {
     }
 }
 
+/// What a ballot is on.
+#[derive(Clone, Copy)]
+pub(in crate::service) enum Subject<'a> {
+    /// A review.
+    Review(&'a ReviewId),
+    /// A policy that waits for people.
+    Amendment(&'a AmendmentId),
+}
+
 /// What a passkey signs of a ballot.
-pub(in crate::service) fn statement(
+fn statement(
     keys: &Keys,
     (review, voter): (&ReviewId, &AccountId),
     ballot: &Ballot,
@@ -84,6 +97,43 @@ pub(in crate::service) fn statement(
         transition: ballot.transition,
         verdict: ballot.verdict,
     }
+}
+
+/// What a passkey signs of a ballot on a policy.
+fn policy_statement(
+    keys: &Keys,
+    (amendment, voter): (&AmendmentId, &AccountId),
+    ballot: &Ballot,
+    expires_at: Timestamp,
+) -> PolicyVoteStatement {
+    PolicyVoteStatement {
+        amendment: amendment.clone(),
+        comment: comment_hash(ballot.comment.as_deref()),
+        digest: ballot.transition,
+        expires_at,
+        iss: keys.issuer().to_owned(),
+        nonce: ballot.nonce.clone(),
+        reviewer: voter.clone(),
+        stage: ballot.stage,
+        verdict: ballot.verdict,
+    }
+}
+
+/// The evidence of a vote on a policy that was signed, made again from what is kept.
+pub fn policy_evidence_of(issuer: &str, amendment: &AmendmentId, vote: &Vote) -> Option<Evidence<PolicyVoteStatement>> {
+    let Proof::Signature { expires_at, assertion, .. } = &vote.proof else { return None };
+    let statement = PolicyVoteStatement {
+        amendment: amendment.clone(),
+        comment: comment_hash(vote.comment.as_deref()),
+        digest: vote.transition,
+        expires_at: *expires_at,
+        iss: issuer.to_owned(),
+        nonce: vote.nonce.clone(),
+        reviewer: vote.reviewer.clone(),
+        stage: vote.stage,
+        verdict: vote.verdict,
+    };
+    Some(Evidence { assertion: assertion.clone(), statement })
 }
 
 /// The evidence of a vote that was signed, made again from what is kept.
@@ -105,14 +155,27 @@ pub fn evidence_of(issuer: &str, review: &ReviewId, vote: &Vote) -> Option<Evide
 
 impl Service {
     /// What the voter's passkey is asked to sign of a ballot, until when.
-    pub fn vote_challenge(
+    pub fn vote_challenge(&self, hold: &Hold, voter: &AccountId, ballot: &Ballot) -> Result<(Digest, Timestamp)> {
+        let expires_at = self.now().plus(SIGNATURE_TTL).min(hold.expires_at);
+        Ok((statement(&*self.keys()?, (&hold.id, voter), ballot, expires_at).challenge(), expires_at))
+    }
+
+    /// The same of a ballot on a policy.
+    pub fn policy_vote_challenge(
         &self,
-        hold: &Hold,
+        amendment: &Amendment,
         voter: &AccountId,
         ballot: &Ballot,
-    ) -> Result<(VoteStatement, Timestamp)> {
-        let expires_at = self.now().plus(SIGNATURE_TTL).min(hold.expires_at);
-        Ok((statement(&*self.keys()?, (&hold.id, voter), ballot, expires_at), expires_at))
+    ) -> Result<(Digest, Timestamp)> {
+        let expires_at = self.now().plus(SIGNATURE_TTL).min(amendment.expires_at);
+        let statement = policy_statement(&*self.keys()?, (&amendment.id, voter), ballot, expires_at);
+        Ok((statement.challenge(), expires_at))
+    }
+
+    /// What passkeys signed of the votes on a policy.
+    pub fn evidence_of_amendment(&self, amendment: &Amendment) -> Result<Vec<Evidence<PolicyVoteStatement>>> {
+        let keys = self.keys()?;
+        Ok(amendment.votes.iter().filter_map(|it| policy_evidence_of(keys.issuer(), &amendment.id, it)).collect())
     }
 
     /// What passkeys signed of the approvals that a receipt names.
@@ -128,14 +191,14 @@ impl Service {
     pub(in crate::service) async fn proven(
         &self,
         keys: &Keys,
-        (review, voter): (&ReviewId, &AccountId),
+        (subject, voter): (Subject<'_>, &AccountId),
         mut ballot: Ballot,
         signature: Option<&Signature>,
     ) -> Result<(Ballot, Option<PasskeyUse>)> {
         if let Some(signature) = signature {
-            let (evidence, used) = self.signed(keys, (review, voter), &ballot, signature).await?;
+            let (evidence, used) = self.signed(keys, (subject, voter), &ballot, signature).await?;
             let Signature { expires_at, assertion } = signature.clone();
-            ballot.proof = Proof::Signature { evidence: evidence.digest(), expires_at, assertion };
+            ballot.proof = Proof::Signature { evidence, expires_at, assertion };
             return Ok((ballot, Some(used)));
         }
         let Proof::PasskeySession { passkey, .. } = &ballot.proof else {
@@ -149,18 +212,28 @@ impl Service {
     async fn signed(
         &self,
         keys: &Keys,
-        whose: (&ReviewId, &AccountId),
+        (subject, voter): (Subject<'_>, &AccountId),
         ballot: &Ballot,
         signature: &Signature,
-    ) -> Result<(Evidence, PasskeyUse)> {
+    ) -> Result<(Digest, PasskeyUse)> {
         let now = self.now();
         if now >= signature.expires_at || signature.expires_at > now.plus(SIGNATURE_TTL) {
             return Err(VoteRefused::SignatureExpired.into());
         }
-        let stored = self.theirs(keys, &signature.assertion.passkey, whose.1).await?;
-        let statement = statement(keys, whose, ballot, signature.expires_at);
-        let evidence = Evidence { assertion: signature.assertion.clone(), statement };
-        let counter = evidence.check(&stored.record);
+        let stored = self.theirs(keys, &signature.assertion.passkey, voter).await?;
+        let (assertion, until) = (signature.assertion.clone(), signature.expires_at);
+        let (evidence, counter) = match subject {
+            Subject::Review(review) => {
+                let statement = statement(keys, (review, voter), ballot, until);
+                let evidence = Evidence { assertion, statement };
+                (evidence.digest(), evidence.check(&stored.record))
+            }
+            Subject::Amendment(amendment) => {
+                let statement = policy_statement(keys, (amendment, voter), ballot, until);
+                let evidence = Evidence { assertion, statement };
+                (evidence.digest(), evidence.check(&stored.record))
+            }
+        };
         let counter = self.told_if_copied(keys, &stored.record, counter).await?;
         Ok((evidence, PasskeyUse::signed(stored, counter)))
     }

@@ -25,7 +25,12 @@ pub async fn read(
 ) -> Result<HttpResponse, Problem> {
     let done = async {
         let amendment = app.service.amendment(&id(&amendment)?).await?;
-        Ok(HttpResponse::Ok().json(told(&amendment, app.service.public_url(), app.service.now())))
+        let mut body = told(&amendment, app.service.public_url(), app.service.now());
+        let evidence = app.service.evidence_of_amendment(&amendment)?;
+        if !evidence.is_empty() {
+            body["evidence"] = json!(evidence);
+        }
+        Ok(HttpResponse::Ok().json(body))
     };
     done.await.map_err(|error: Error| Problem::of(&request, error))
 }

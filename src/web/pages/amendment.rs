@@ -9,21 +9,23 @@ use askama::Template as _;
 use serde::Deserialize;
 use similar::{ChangeTag, TextDiff};
 
-use super::decision::vote_words;
+use super::decision::{Needed, signature, signing, vote_words};
 use super::failure::Failure;
 use super::inbox::WAITING_MAX;
 use super::nonce::{Binding, Nonce};
 use super::parts::{html, lines, moment, see_other, why_not};
 use super::policies::standing;
-use super::view::amendment::{AmendmentPage, CommentWish, DecideForm, Deciding, DiffLine, Fate, FileDiff, Seats};
-use super::view::review::TimelineItem;
+use super::view::amendment::{
+    AmendmentPage, CommentWish, DecideForm, Deciding, DiffLine, Fate, FileDiff, Seats, SignPolicyPage,
+};
+use super::view::review::{TimelineItem, Verdict as Button};
 use super::view::shell::{Hash, Notice, Tone};
 use super::view::text::{Line, Prose};
 use super::visitor::Visitor;
 use crate::domain::amendment::{Amendment, AmendmentState};
 use crate::domain::id::AmendmentId;
 use crate::domain::policy::PolicySource;
-use crate::domain::review::{Ballot, BrowserCheck, Proof, Ticked, Verdict, VoteRefused};
+use crate::domain::review::{Ballot, BrowserCheck, Proof, Roll, Ticked, Verdict, VoteRefused};
 use crate::service::error::{Error, Result};
 use crate::web::app::App;
 
@@ -45,6 +47,8 @@ pub struct DecisionFields {
     nonce: String,
     verdict: String,
     comment: String,
+    sign_until: String,
+    assertion: String,
 }
 
 /// What is said above the page once more, and what was typed into its form.
@@ -87,7 +91,8 @@ pub async fn submit(
     let failed = |error| Failure::of(&request, error);
     let amendment = find(&app, &id).await.map_err(failed)?;
     match decide(&app, &visitor, &amendment, &form).await {
-        Ok(()) => Ok(see_other(&format!("/amendments/{}", amendment.id))),
+        Ok(None) => Ok(see_other(&format!("/amendments/{}", amendment.id))),
+        Ok(Some(page)) => Ok(html(StatusCode::OK, page.render())),
         Err(Error::Vote(refused)) => {
             let again = Again {
                 problem: Some(format!("{} Your vote was not counted.", vote_words(&refused))),
@@ -106,7 +111,13 @@ async fn find(app: &App, id: &str) -> Result<Amendment> {
     app.service.amendment(&id).await
 }
 
-async fn decide(app: &App, visitor: &Visitor, amendment: &Amendment, form: &DecisionFields) -> Result<()> {
+/// Counts the vote; or gives the page on which a passkey signs it, where it must and has not.
+async fn decide(
+    app: &App,
+    visitor: &Visitor,
+    amendment: &Amendment,
+    form: &DecisionFields,
+) -> Result<Option<SignPolicyPage>> {
     let verdict = match form.verdict.as_str() {
         "approve" => Verdict::Approve,
         "deny" => Verdict::Deny,
@@ -124,11 +135,44 @@ async fn decide(app: &App, visitor: &Visitor, amendment: &Amendment, form: &Deci
         nonce: nonce.as_str().to_owned(),
         comment: Some(comment).filter(|it| !it.trim().is_empty()),
         browser_check: BrowserCheck::NotRecomputed,
-        proof: Proof::default(),
+        proof: Proof::of_session(&visitor.0.signed_in.session.record),
         typed: None,
         outcome_unknown_accepted: Ticked::No,
     };
-    app.service.vote_on_amendment(&visitor.account().id, &amendment.id, &ballot).await.map(drop)
+    let voter = &visitor.account().id;
+    let signature = signature(&form.assertion, &form.sign_until)?;
+    let (service, now) = (&app.service, app.service.now());
+    let met = amendment.passkey_need(STAGE).met_by(&ballot.proof, now).is_ok();
+    if signature.is_none() && !met {
+        return sign(app, visitor, amendment, &ballot).await.map(Some);
+    }
+    service.vote_signed_on_amendment(voter, &amendment.id, &ballot, signature.as_ref()).await?;
+    Ok(None)
+}
+
+/// The page on which a passkey signs a vote. One that would not count is refused here already, by the same rules.
+async fn sign(app: &App, visitor: &Visitor, amendment: &Amendment, ballot: &Ballot) -> Result<SignPolicyPage> {
+    let (service, voter) = (&app.service, visitor.account());
+    let roll = Roll { people: vec![voter.clone()], delegations: Vec::new(), now: service.now() };
+    amendment.clone().vote(ballot.clone(), voter, &roll)?;
+    let asked = || service.policy_vote_challenge(amendment, &voter.id, ballot);
+    Ok(SignPolicyPage {
+        shell: visitor.shell(service.waiting_for(voter, WAITING_MAX).await?, None),
+        amendment_url: format!("/amendments/{}", amendment.id),
+        action: format!("/amendments/{}/decision", amendment.id),
+        csrf: visitor.0.csrf.clone(),
+        digest: Hash::new(ballot.transition.to_string()),
+        nonce: ballot.nonce.clone(),
+        verdict: match ballot.verdict {
+            Verdict::Approve => Button::Approve,
+            Verdict::Deny => Button::Deny,
+        },
+        flow: Line::new(amendment.change.flow.as_str()),
+        policy: Hash::new(amendment.change.policy.to_string()),
+        deadline: moment(amendment.expires_at, service.now()),
+        comment: Prose::new(ballot.comment.clone().unwrap_or_default()),
+        signing: signing(service, &voter.id, Some(Needed), asked).await?,
+    })
 }
 
 fn binding<'a>(visitor: &'a Visitor, amendment: &'a Amendment) -> Binding<'a> {

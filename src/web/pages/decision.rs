@@ -19,10 +19,11 @@ use super::view::shell::Hash;
 use super::view::text::{Line, Prose};
 use super::visitor::Visitor;
 use crate::domain::chain::hash::Digest;
-use crate::domain::id::DelegationId;
+use crate::domain::id::{AccountId, DelegationId};
 use crate::domain::review::{Ballot, Bench, BrowserCheck, Proof, Tally, Ticked, Verdict, VoteRefused};
 use crate::domain::thread::Status;
 use crate::domain::time::Timestamp;
+use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::inbox::Waiting;
 use crate::service::passkeys::Signature;
@@ -144,30 +145,14 @@ impl Asked<'_> {
 
     /// The passkey's signature, if the form brings one.
     fn signature(&self) -> Result<Option<Signature>> {
-        if self.form.assertion.is_empty() {
-            return Ok(None);
-        }
-        let expires_at = Timestamp::parse(&self.form.sign_until).ok_or(VoteRefused::SignatureExpired)?;
-        Ok(Some(Signature { expires_at, assertion: parsed(&self.form.assertion)? }))
+        signature(&self.form.assertion, &self.form.sign_until)
     }
 
     /// What a passkey may or must sign before the vote counts.
     async fn signing(&self, ballot: &Ballot) -> Result<Signing> {
         let (service, hold, voter) = (&self.app.service, &self.facts.hold, &self.visitor.account().id);
         let must = hold.passkey_need(ballot.stage).met_by(&ballot.proof, self.facts.now).is_err();
-        let own = service.passkeys_of(voter).await?;
-        let party = service.relying_party().filter(|_| !own.is_empty());
-        Ok(match (party, must) {
-            (None, false) => Signing::NotAsked,
-            (None, true) => Signing::Impossible,
-            (Some(party), must) => {
-                let (statement, until) = service.vote_challenge(hold, voter, ballot)?;
-                let challenge = URL_SAFE_NO_PAD.encode(statement.challenge().bytes());
-                let asking = Asking { rp_id: party.id().to_owned(), challenge, allow: ids(&own) };
-                let form = SignForm { asking, until: until.to_string() };
-                if must { Signing::Must(form) } else { Signing::May(form) }
-            }
-        })
+        signing(service, voter, must.then_some(Needed), || service.vote_challenge(hold, voter, ballot)).await
     }
 
     /// The second look. A ballot that would not count is refused here already, by the same rules; but for what is typed
@@ -222,6 +207,37 @@ impl Asked<'_> {
         let page = review::page(self.app, self.visitor, &facts, &again).await?;
         Ok(html(StatusCode::CONFLICT, page.render()))
     }
+}
+
+/// That a vote does not count without a passkey's signature.
+#[derive(Clone, Copy)]
+pub struct Needed;
+
+/// The passkey's signature that a form brings, if it does.
+pub fn signature(assertion: &str, until: &str) -> Result<Option<Signature>> {
+    if assertion.is_empty() {
+        return Ok(None);
+    }
+    let expires_at = Timestamp::parse(until).ok_or(VoteRefused::SignatureExpired)?;
+    Ok(Some(Signature { expires_at, assertion: parsed(assertion)? }))
+}
+
+/// What a passkey of the voter's may or must sign, and whether they have one.
+pub async fn signing(
+    service: &Service,
+    voter: &AccountId,
+    needed: Option<Needed>,
+    challenge: impl FnOnce() -> Result<(Digest, Timestamp)>,
+) -> Result<Signing> {
+    let own = service.passkeys_of(voter).await?;
+    let Some(party) = service.relying_party().filter(|_| !own.is_empty()) else {
+        return Ok(if needed.is_some() { Signing::Impossible } else { Signing::NotAsked });
+    };
+    let (challenge, until) = challenge()?;
+    let challenge = URL_SAFE_NO_PAD.encode(challenge.bytes());
+    let asking = Asking { rp_id: party.id().to_owned(), challenge, allow: ids(&own) };
+    let form = SignForm { asking, until: until.to_string() };
+    Ok(if needed.is_some() { Signing::Must(form) } else { Signing::May(form) })
 }
 
 /// What this vote leads to, if it is confirmed at once.

@@ -112,7 +112,6 @@ fn the_guide_names_every_key() {
         APPROVAL_KEYS,
         APPROVAL_KEYS_YET,
         STAGE_KEYS,
-        AMENDING_KEYS_YET,
         REDACTION_KEYS,
         rules::RULE_KEYS,
         transitions::KEYS,
@@ -184,7 +183,6 @@ fn what_is_not_built_yet_is_refused_by_name() {
         ("approval.remind_after", "[approval]\nremind_after = \"4h\""),
         ("approval.escalate_after", "[approval]\nescalate_after = \"4h\""),
         ("approval.escalate_to", "[approval]\nescalate_to = []"),
-        ("approval.policy.passkey", "[approval.policy]\ngroups = [\"a\"]\npasskey = true"),
     ] {
         let error = error(&format!("flow = \"f\"\n{text}"));
         assert_eq!(error.code, PolicyCode::NotBuilt, "{text}");
@@ -431,4 +429,14 @@ fn a_stage_says_whether_an_approval_is_typed_and_nothing_that_is_not_known() {
     assert_eq!(error(&text("confirm = true")).code, PolicyCode::WrongType);
     let amending = "flow = \"f\"\n[approval.policy]\ngroups = [\"g\"]\nconfirm = \"typed\"";
     assert_eq!(error(amending).code, PolicyCode::UnknownKey);
+}
+
+#[test]
+fn the_people_of_a_policy_sign_it_or_used_a_passkey_a_moment_ago() {
+    let text = |keys: &str| format!("flow = \"a\"\n[approval.policy]\ngroups = [\"g\"]\n{keys}");
+    let asked = |keys: &str| compile(&text(keys)).approval().amending().unwrap().stage().passkey();
+    assert_eq!(asked(""), PasskeyRule::Optional);
+    assert_eq!(asked("passkey = true"), PasskeyRule::Signs);
+    assert_eq!(asked("passkey_within = \"5m\""), PasskeyRule::Within(Duration::from_secs(300)));
+    assert_eq!(error(&text("passkey = true\npasskey_within = \"5m\"")).code, PolicyCode::BadValue);
 }

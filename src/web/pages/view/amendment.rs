@@ -2,7 +2,8 @@
 
 use askama::Template;
 
-use super::review::TimelineItem;
+use super::confirm::Signing;
+use super::review::{TimelineItem, Verdict};
 use super::shell::{Hash, Moment, Shell, Tone};
 use super::text::{Line, Prose};
 
@@ -42,6 +43,36 @@ pub struct AmendmentPage {
     pub timeline: Vec<TimelineItem>,
     /// What the visitor can do about it.
     pub deciding: Deciding,
+}
+
+/// The second look before a vote on a policy that a passkey signs.
+#[derive(Template, Clone, Debug)]
+#[template(path = "sign_policy.html")]
+pub struct SignPolicyPage {
+    /// The frame.
+    pub shell: Shell,
+    /// The amendment's page, to go back to.
+    pub amendment_url: String,
+    /// Where the form goes.
+    pub action: String,
+    /// The session's CSRF token.
+    pub csrf: String,
+    /// What is voted on.
+    pub digest: Hash,
+    /// The one-time nonce.
+    pub nonce: String,
+    /// What the vote says.
+    pub verdict: Verdict,
+    /// The flow.
+    pub flow: Line,
+    /// The policy that would judge.
+    pub policy: Hash,
+    /// When it ends by itself.
+    pub deadline: Moment,
+    /// The comment as typed, sent again unchanged.
+    pub comment: Prose,
+    /// What a passkey must sign.
+    pub signing: Signing,
 }
 
 /// What differs in one file.

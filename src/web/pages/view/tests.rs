@@ -27,6 +27,7 @@ fn all() -> Vec<(&'static str, String)> {
         ("review_doubt", screens::doubtful().render().unwrap()),
         ("review_decided", screens::decided().render().unwrap()),
         ("edit", screens::edit().render().unwrap()),
+        ("sign_policy", screens::sign_policy().render().unwrap()),
         ("several", several::page().render().unwrap()),
         ("several_apart", several::apart().render().unwrap()),
         ("several_told", several::told().render().unwrap()),

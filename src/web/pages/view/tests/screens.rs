@@ -1,6 +1,7 @@
 //! The other screens' samples.
 
 use super::sample::{Case, line, moment, shell};
+use crate::web::pages::view::amendment::SignPolicyPage;
 use crate::web::pages::view::confirm::{ConfirmPage, SignForm, Signing};
 use crate::web::pages::view::discussion::WithdrawalForm;
 use crate::web::pages::view::edit::{EditPage, Field};
@@ -61,6 +62,24 @@ pub fn passkeys_nowhere() -> PasskeysPage {
 pub fn confirm_signed() -> ConfirmPage {
     let form = SignForm { asking: asking(), until: "2026-11-03T12:05:00.000Z".to_owned() };
     ConfirmPage { signing: Signing::Must(form), ..confirm() }
+}
+
+pub fn sign_policy() -> SignPolicyPage {
+    let form = SignForm { asking: asking(), until: "2026-11-03T12:05:00.000Z".to_owned() };
+    SignPolicyPage {
+        shell: shell(2),
+        amendment_url: "/amendments/0192f0c1".to_owned(),
+        action: "/amendments/0192f0c1/decision".to_owned(),
+        csrf: "csrf-1".to_owned(),
+        digest: Hash::new(format!("sha256:{}", "a".repeat(64))),
+        nonce: "nonce-1".to_owned(),
+        verdict: Verdict::Approve,
+        flow: line("payments"),
+        policy: Hash::new(format!("sha256:{}", "b".repeat(64))),
+        deadline: soon(),
+        comment: Prose::new("Agreed."),
+        signing: Signing::Must(form),
+    }
 }
 
 pub fn confirm_typed() -> ConfirmPage {

@@ -13,7 +13,7 @@ const CTRL: i64 = 2;
 
 impl Tab {
     /// One key, as a finger presses it.
-    async fn key(&self, key: &str, modifiers: i64) {
+    pub async fn key(&self, key: &str, modifiers: i64) {
         let text = match key {
             "Enter" => Some("\r".to_owned()),
             _ if key.chars().count() == 1 && modifiers == 0 => Some(key.to_owned()),
@@ -31,7 +31,7 @@ impl Tab {
     }
 
     /// One key after which another page comes.
-    async fn key_to(&self, key: &str, modifiers: i64) {
+    pub async fn key_to(&self, key: &str, modifiers: i64) {
         let mut loads = self.page.event_listener::<EventLoadEventFired>().await.unwrap();
         self.key(key, modifiers).await;
         tokio::time::timeout(std::time::Duration::from_secs(20), loads.next()).await.expect("a page follows").unwrap();

@@ -5,6 +5,7 @@
 mod amendments;
 mod axe;
 mod delegations;
+mod day;
 mod doors;
 mod edge;
 mod edits;

@@ -19,6 +19,9 @@ use crate::gateway::{Gateway, PASSWORD};
 /// Longer than any page takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Of 100: text stays sharp, and a picture of a whole page is some 30 kB.
+const PICTURE: i64 = 60;
+
 /// How often a question is put again while the page is being replaced.
 const ASKS_MAX: usize = 200;
 
@@ -235,7 +238,7 @@ impl Tab {
     }
 
     pub async fn photograph(&self, path: &std::path::Path, whole: bool) {
-        let params = ScreenshotParams::builder().format(CaptureScreenshotFormat::Png).full_page(whole).build();
+        let params = ScreenshotParams::builder().format(CaptureScreenshotFormat::Webp).quality(PICTURE).full_page(whole).build();
         std::fs::write(path, self.page.screenshot(params).await.unwrap()).unwrap();
     }
 }

@@ -1,6 +1,6 @@
 //! Every screen as a picture, to be looked at: wide and narrow, light and dark.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use countersign::domain::account::PersonRole;
 use countersign::provider::Provider;
@@ -20,13 +20,14 @@ struct Album {
 
 impl Album {
     fn new() -> Self {
-        let folder = std::env::temp_dir().join("countersign-screens");
+        let elsewhere = || std::env::temp_dir().join("countersign-screens");
+        let folder = std::env::var_os("COUNTERSIGN_SCREENS").map_or_else(elsewhere, PathBuf::from);
         std::fs::create_dir_all(&folder).unwrap();
         Self { folder }
     }
 
     fn picture(&self, name: &str) -> PathBuf {
-        self.folder.join(format!("{name}.png"))
+        self.folder.join(format!("{name}.webp"))
     }
 
     /// The page that is open, in every size and scheme; it must fit its width.
@@ -387,10 +388,7 @@ async fn the_picture_of_the_readme_is_a_real_review() {
     tab.sign_in("dana").await;
     tab.goto(&format!("/reviews/{}", held.review)).await;
     assert!(tab.verdict("").await.contains("Recomputed in this browser: matches"));
-    let album = Album::new();
-    let folder = std::env::var_os("COUNTERSIGN_SCREENS").map_or(album.folder, PathBuf::from);
-    std::fs::create_dir_all(&folder).unwrap();
-    tab.photograph(&Path::new(&folder).join("review.png"), false).await;
+    tab.photograph(&Album::new().picture("review"), false).await;
     browser.close().await;
 }
 

@@ -8,18 +8,16 @@ use serde_json::Value;
 use super::Service;
 use super::error::{Error, Result};
 use super::memory::Recent;
-use crate::domain::chain::commitment::{Setting, Tree};
+use crate::domain::chain::commitment::Tree;
 use crate::domain::chain::entry::Entry;
 use crate::domain::chain::hash::Digest;
-use crate::domain::chain::jws::{self, Typ};
 use crate::domain::chain::statement::Statement;
-use crate::domain::chain::verify::{Link, check_link};
 use crate::domain::event::Event;
 use crate::domain::id::ThreadId;
 use crate::domain::json::size::Size;
 use crate::domain::keys::{KeyState, KeyUse, Keys, PublicKey, ThreadSecret};
 use crate::domain::thread::Thread;
-use crate::domain::transition::{ChainRow, STATE_DELTAS_MAX, StateContent, StateRow, Transition};
+use crate::domain::transition::{STATE_DELTAS_MAX, StateContent, StateRow, Transition};
 use crate::store::records::{event_alias, version_id};
 use crate::store::{LIST_ROWS_MAX, StoreError};
 
@@ -149,58 +147,6 @@ impl Service {
             Err(StoreError::Conflict("threads").into())
         }
     }
-
-    /// Any version, checked like a head: its own link, its parent's, and its state.
-    pub(super) async fn version(&self, keys: &Keys, thread: &ThreadId, version: u64) -> Result<Version> {
-        let row = self.fetch::<ChainRow>(keys, &version_id(thread, version)).await?.ok_or(BROKEN)?.record;
-        let transition = self.fetch::<Transition>(keys, &row.transition.to_string()).await?.ok_or(BROKEN)?.record;
-        let (state, tree, base) = self.state_at(keys, thread, version).await?;
-        let link = Link { entry: &row.entry, statement: &transition.statement, root: tree.root() };
-        let entry = check_link(&link, keys.trusted(), keys.issuer()).map_err(|_| BROKEN)?;
-        if entry.transition != row.transition || entry.version != version || entry.thread != *thread {
-            return Err(BROKEN);
-        }
-        let kid = jws::read::<Entry>(&row.entry, Typ::Entry).map_err(|_| BROKEN)?.kid().to_owned();
-        let parent_kid = self.check_parent(keys, &entry).await?;
-        Ok(Version { statement: transition.statement, entry, token: row.entry, kid, parent_kid, state, tree, base })
-    }
-
-    /// The key that signed the parent's entry; none at version 0.
-    async fn check_parent(&self, keys: &Keys, entry: &Entry) -> Result<Option<String>> {
-        let Some(before) = entry.version.checked_sub(1) else {
-            return if entry.parent.is_none() { Ok(None) } else { Err(BROKEN) };
-        };
-        let row = self.fetch::<ChainRow>(keys, &version_id(&entry.thread, before)).await?.ok_or(BROKEN)?.record;
-        let unverified = jws::read::<Entry>(&row.entry, Typ::Entry).map_err(|_| BROKEN)?;
-        let key = keys.trusted().public(KeyUse::Chain, unverified.kid()).ok_or(BROKEN)?;
-        if matches!(key.state(), KeyState::Revoked | KeyState::Next) {
-            return Err(BROKEN);
-        }
-        let kid = key.kid().to_owned();
-        let parent = unverified.verify(key).ok_or(BROKEN)?;
-        let links =
-            parent.version == before && parent.thread == entry.thread && Some(parent.transition) == entry.parent;
-        if links { Ok(Some(kid)) } else { Err(BROKEN) }
-    }
-
-    /// A version's state and tree, rolled forward from the whole state before it; a bounded number of rows.
-    async fn state_at(&self, keys: &Keys, thread: &ThreadId, version: u64) -> Result<(Value, Tree, u64)> {
-        let last = self.fetch::<StateRow>(keys, &version_id(thread, version)).await?.ok_or(BROKEN)?.record;
-        let base = match &last.content {
-            StateContent::Full { .. } => version,
-            StateContent::Delta { base, .. } => *base,
-        };
-        if base > version || version - base > STATE_DELTAS_MAX {
-            return Err(BROKEN);
-        }
-        let ids: Vec<String> = (base..=version).map(|it| version_id(thread, it)).collect();
-        let mut rows = self.reader(keys).get_many::<StateRow>(&ids).await?;
-        rows.sort_by_key(|row| row.record.version);
-        let whole = rows.len() == ids.len();
-        let secret = self.secret(keys, thread);
-        let (state, tree) = roll_forward(&secret, rows.into_iter().map(|row| row.record.content)).ok_or(BROKEN)?;
-        if whole { Ok((state, tree, base)) } else { Err(BROKEN) }
-    }
 }
 
 /// What lists show of states.
@@ -270,24 +216,4 @@ fn rolled_forward(rows: &HashMap<String, StateContent>, thread: &ThreadId, versi
         });
     }
     state
-}
-
-/// The first content must be whole, the others differences. The result proves itself by its root.
-fn roll_forward(secret: &ThreadSecret, contents: impl Iterator<Item = StateContent>) -> Option<(Value, Tree)> {
-    let mut now: Option<(Value, Tree)> = None;
-    for content in contents {
-        now = Some(match (content, now) {
-            (StateContent::Full { state, origins }, None) => {
-                let tree = Tree::restore(secret, &state, &origins).ok()?;
-                (state, tree)
-            }
-            (StateContent::Delta { proposal, delta, named, .. }, Some((before, tree))) => {
-                let after = delta.apply(&before).ok()?;
-                let tree = tree.advance(secret, &before, &after, &Setting { proposal: &proposal, named: &named });
-                (after, tree)
-            }
-            _ => return None,
-        });
-    }
-    now
 }

@@ -1,7 +1,7 @@
 //! A thread's past: its chain, one version, and what differs between two. Whatever is shown was checked against what
 //! was signed, by the very call that shows it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -12,13 +12,14 @@ use super::heads::Version;
 use super::revealing::{HiddenPlace, hidden_places};
 use crate::domain::account::{Account, Token};
 use crate::domain::chain::entry::{Entry, Gate};
+use crate::domain::chain::hash::Digest;
 use crate::domain::chain::opening::{Opening, View, open};
 use crate::domain::flow::ReceiptRow;
 use crate::domain::id::{NodeId, PrincipalId, ThreadId};
 use crate::domain::json::diff::diff;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::{KeyState, KeyUse, Keys};
-use crate::domain::policy::{Hiding, Policy, RedactedChange, redacted_by};
+use crate::domain::policy::{Hiding, Policy, RedactedChange, redacted, redacted_by};
 use crate::domain::review::Hold;
 use crate::domain::thread::Thread;
 use crate::domain::time::Timestamp;
@@ -35,6 +36,8 @@ pub struct HistoryItem {
     pub diff: Vec<RedactedChange>,
     /// Its signed entry's claims.
     pub entry: Entry,
+    /// The hold, if people approved it.
+    pub hold: Option<Hold>,
 }
 
 /// Who asked for something, as people know them.
@@ -117,15 +120,38 @@ impl Service {
         let keys = self.keys()?;
         let record = self.thread(&keys, thread).await?.record;
         let top = below.unwrap_or(record.head.version + 1).min(record.head.version + 1);
-        let mut items = Vec::new();
-        for version in (top.saturating_sub(limit)..top).rev() {
-            let checked = self.version(&keys, thread, version).await?;
-            let transition = self.transition(&keys, checked.entry.transition).await?.record;
+        if top == 0 {
+            return Ok((record, Vec::new()));
+        }
+        let first = top.saturating_sub(limit.max(1));
+        // What the oldest of them changed is told by the one before it.
+        let mut versions = self.versions(&keys, thread, first.saturating_sub(1)..=top - 1).await?;
+        let mut holds = self.approved_by(&keys, &versions).await?;
+        let mut items = Vec::with_capacity(versions.len());
+        while let Some((after, transition)) = versions.pop() {
+            if transition.statement.version < first {
+                break;
+            }
+            let nothing = Value::Object(Default::default());
+            let before = versions.last().map_or(&nothing, |(it, _)| &it.state);
             let policy = self.policy(&keys, transition.statement.policy).await?;
-            let diff = self.redacted_diff(&keys, &policy, &transition).await?;
-            items.push(HistoryItem { diff, transition, entry: checked.entry });
+            let hiding = Hiding::of(&policy, [before, &after.state], transition.tool.as_ref());
+            let diff = redacted(&hiding, &diff(before, &after.state));
+            let hold = holds.remove(&transition.digest);
+            items.push(HistoryItem { diff, transition, entry: after.entry, hold });
         }
         Ok((record, items))
+    }
+
+    /// The holds of those versions that people approved, by the transition.
+    async fn approved_by(&self, keys: &Keys, versions: &[(Version, Transition)]) -> Result<HashMap<Digest, Hold>> {
+        let review = |(version, _): &(Version, Transition)| match &version.entry.gate {
+            Gate::Approved { review, .. } => Some(review.to_string()),
+            _ => None,
+        };
+        let reviews: Vec<String> = versions.iter().filter_map(review).collect();
+        let holds = self.reader(keys).get_many::<Hold>(&reviews).await?;
+        Ok(holds.into_iter().map(|it| (it.record.transition, it.record)).collect())
     }
 
     /// One version with everything that belongs to it.
@@ -202,7 +228,7 @@ impl Service {
         &self,
         keys: &Keys,
         thread: &Thread,
-        of: [crate::domain::chain::hash::Digest; N],
+        of: [Digest; N],
     ) -> Result<Vec<Arc<Policy>>> {
         let active = self.flow(keys, &thread.flow).await?.record.policy;
         let mut policies: Vec<Arc<Policy>> = Vec::with_capacity(N + 1);

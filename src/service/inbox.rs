@@ -314,7 +314,7 @@ impl Service {
     }
 
     /// The transitions of those digests, at once.
-    async fn transitions_of(&self, keys: &Keys, digests: &[Digest]) -> Result<HashMap<Digest, Transition>> {
+    pub(super) async fn transitions_of(&self, keys: &Keys, digests: &[Digest]) -> Result<HashMap<Digest, Transition>> {
         let mut found = HashMap::with_capacity(digests.len());
         for chunk in digests.chunks(LIST_ROWS_MAX as usize) {
             let ids: Vec<String> = chunk.iter().map(ToString::to_string).collect();

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use futures_util::future::join_all;
 use serde_json::Value;
 
 use super::Service;
@@ -15,8 +14,8 @@ use crate::domain::id::{EventId, FlowId, PrincipalId, ThreadId};
 use crate::domain::keys::Keys;
 use crate::domain::thread::Thread;
 use crate::domain::time::Timestamp;
-use crate::store::records::{LogRow, event_alias, log_id};
-use crate::store::{Cursor, Filter};
+use crate::store::records::{HUNDRED, LogRow, events_alias, log_id};
+use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
 
 /// What is looked for. Everything that is said must fit.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -166,11 +165,9 @@ impl Service {
         };
         let mut page = LogPage::default();
         while top > 0 && page.looked < LOOKED_MAX {
-            // What a page of a thread needs is read one by one, so no more than that.
-            let window = if sought.thread.is_some() { limit as u64 } else { WINDOW };
             let lines = match &sought.thread {
-                Some(thread) => self.thread_lines(&keys, thread, top, window).await?,
-                None => self.log_lines(&keys, top, window).await?,
+                Some(thread) => self.thread_lines(&keys, thread, top).await?,
+                None => self.log_lines(&keys, top).await?,
             };
             for (place, line) in lines {
                 if sieve.is_past(&line.event) {
@@ -216,9 +213,9 @@ impl Service {
         Ok(place.map_or(length, |it| it.record.index.saturating_add(WINDOW).min(length)))
     }
 
-    async fn log_lines(&self, keys: &Keys, top: u64, window: u64) -> Result<Vec<(u64, LogLine)>> {
+    async fn log_lines(&self, keys: &Keys, top: u64) -> Result<Vec<(u64, LogLine)>> {
         let reader = self.reader(keys);
-        let ids: Vec<String> = (top.saturating_sub(window - 1).max(1)..=top).map(log_id).collect();
+        let ids: Vec<String> = (top.saturating_sub(WINDOW - 1).max(1)..=top).map(log_id).collect();
         let rows: BTreeMap<String, u64> = reader
             .get_many::<LogRow>(&ids)
             .await?
@@ -236,17 +233,17 @@ impl Service {
         if lines.len() == ids.len() && !lines.is_empty() { Ok(lines) } else { Err(Error::Broken("the log")) }
     }
 
-    async fn thread_lines(&self, keys: &Keys, thread: &ThreadId, top: u64, window: u64) -> Result<Vec<(u64, LogLine)>> {
-        let places: Vec<u64> = (top.saturating_sub(window - 1).max(1)..=top).rev().collect();
-        let aliases: Vec<String> = places.iter().map(|seq| event_alias(thread, *seq)).collect();
-        let reader = self.reader(keys);
-        let rows = join_all(aliases.iter().map(|alias| reader.get_by_alias::<Event>(alias))).await;
-        let mut lines = Vec::with_capacity(rows.len());
-        for (place, row) in places.into_iter().zip(rows) {
-            let event = row?.ok_or(Error::Broken("a thread's events"))?.record;
-            lines.push((place, LogLine { index: None, event }));
-        }
-        Ok(lines)
+    /// The events of a hundred neighbouring places, as many as are up to `top`, the last first.
+    async fn thread_lines(&self, keys: &Keys, thread: &ThreadId, top: u64) -> Result<Vec<(u64, LogLine)>> {
+        let first = (top - top % HUNDRED).max(1);
+        let begins = events_alias(thread, top / HUNDRED);
+        let found = self.reader(keys).by_alias_prefix::<Event>(&begins, LIST_ROWS_MAX).await?.into_iter();
+        let own = found.map(|it| it.record).filter(|it| it.thread.as_ref() == Some(thread));
+        let events = own.filter_map(|event| Some((event.seq?, LogLine { index: None, event })));
+        let mut lines: Vec<(u64, LogLine)> = events.filter(|(seq, _)| *seq <= top).collect();
+        lines.sort_by_key(|(seq, _)| std::cmp::Reverse(*seq));
+        let whole = lines.iter().map(|(seq, _)| *seq).eq((first..=top).rev());
+        if whole { Ok(lines) } else { Err(Error::Broken("a thread's events")) }
     }
 
     /// One event with everything that it tells.

@@ -54,6 +54,7 @@ pub mod thread_list;
 pub mod threads;
 pub mod transitions;
 pub mod verify;
+mod versions;
 pub mod votes;
 pub mod withdrawals;
 pub mod writes;

@@ -234,16 +234,6 @@ impl Service {
         Ok(open((&before, &tree), (&after, &next), &View { hidden, wanted: &wanted }))
     }
 
-    pub(super) async fn redacted_diff(
-        &self,
-        keys: &Keys,
-        policy: &Policy,
-        transition: &Transition,
-    ) -> Result<Vec<RedactedChange>> {
-        let (before, after) = self.states_of(keys, transition).await?;
-        Ok(redacted(&Hiding::of(policy, [&before, &after], transition.tool.as_ref()), &diff(&before, &after)))
-    }
-
     /// A page of a thread's chain, oldest first.
     pub async fn chain(&self, thread: &ThreadId, from: u64, limit: u32) -> Result<Vec<(ChainRow, Transition)>> {
         let keys = self.keys()?;

@@ -59,6 +59,16 @@ pub fn event_alias(thread: &ThreadId, seq: u64) -> String {
     format!("{thread}/{}", number(seq))
 }
 
+/// Neighbouring numbers that differ in their last two digits only.
+pub const HUNDRED: u64 = 100;
+
+/// What the aliases of a hundred of a thread's events begin with: of those from `hundreds` times a hundred on.
+pub fn events_alias(thread: &ThreadId, hundreds: u64) -> String {
+    let mut alias = event_alias(thread, hundreds.saturating_mul(HUNDRED));
+    alias.truncate(alias.len() - 2);
+    alias
+}
+
 /// The id of a place in the log.
 pub fn log_id(index: u64) -> String {
     number(index)

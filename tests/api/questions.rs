@@ -15,7 +15,9 @@ use countersign::store::row::{Row, Table};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::store::{Cursor, Direction, Filter, SequencerLock, Store, StoreError};
 
-use crate::gateway::{POLICY, spawn_on};
+use serde_json::{Value, json};
+
+use crate::gateway::{Gateway, POLICY, spawn_on};
 
 /// A real store that counts what it is asked.
 struct Counted {
@@ -105,14 +107,19 @@ const LISTS: &[(&str, usize)] = &[
 const FOR_ONE_OF_SEVERAL: (usize, usize) = (23, 9);
 const FOR_ALL_OF_SEVERAL: usize = 12;
 
-#[tokio::test]
-async fn deciding_several_asks_so_much_for_each_and_no_more() {
+/// A gateway, and its store that counts.
+async fn counted() -> (Gateway, Arc<Counted>) {
     let folder = tempfile::tempdir().unwrap();
     let clock = ClockOffset::default();
     let options = SqliteOptions { clock_offset: clock.clone(), ..SqliteOptions::default() };
     let inner = SqliteStore::open(folder.path().join("countersign.db"), options).unwrap();
     let store = Arc::new(Counted { inner, asked: AtomicUsize::new(0) });
-    let g = spawn_on(folder, clock, store.clone(), POLICY).await;
+    (spawn_on(folder, clock, store.clone(), POLICY).await, store)
+}
+
+#[tokio::test]
+async fn deciding_several_asks_so_much_for_each_and_no_more() {
+    let (g, store) = counted().await;
     let (_, secret) = g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
     let field = |html: &str, name: &str| {
         let name = format!("name=\"{name}\" value=\"");
@@ -154,12 +161,7 @@ async fn deciding_several_asks_so_much_for_each_and_no_more() {
 
 #[tokio::test]
 async fn a_page_that_lists_asks_a_handful_of_questions_however_much_there_is() {
-    let folder = tempfile::tempdir().unwrap();
-    let clock = ClockOffset::default();
-    let options = SqliteOptions { clock_offset: clock.clone(), ..SqliteOptions::default() };
-    let inner = SqliteStore::open(folder.path().join("countersign.db"), options).unwrap();
-    let store = Arc::new(Counted { inner, asked: AtomicUsize::new(0) });
-    let g = spawn_on(folder, clock, store.clone(), POLICY).await;
+    let (g, store) = counted().await;
     let (_, secret) = g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
     let mut asked: Vec<Vec<usize>> = Vec::new();
     for round in 0..2 {
@@ -181,4 +183,61 @@ async fn a_page_that_lists_asks_a_handful_of_questions_however_much_there_is() {
         asked.push(counts);
     }
     assert_eq!(asked[0], asked[1], "twice as many rows are no more questions");
+}
+
+/// Every page about one thread and every list of what was, and what it may ask. `R` is a review that waits, `D` one that
+/// was denied, `T` their thread.
+const PAGES: &[(&str, usize)] = &[
+    ("/reviews/R", 30),
+    ("/reviews/D", 30),
+    ("/reviews/R/edit", 30),
+    ("/threads", 8),
+    ("/threads/T", 18),
+    ("/threads/T/versions/1", 22),
+    ("/threads/T/compare?from=1&to=2", 18),
+    ("/log", 8),
+    ("/log?thread=T", 10),
+    ("/policies", 10),
+    ("/rejections", 7),
+    ("/emergency", 8),
+    ("/account", 8),
+];
+
+#[tokio::test]
+async fn a_page_about_one_thread_asks_no_more_when_its_past_is_long() {
+    let (g, store) = counted().await;
+    let (_, secret) = g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
+    let mut asked: Vec<Vec<usize>> = Vec::new();
+    for versions in [60, 120] {
+        let thread = g.thread().await;
+        let mut head = thread["transition"].clone();
+        for number in 0..versions {
+            let patch = json!({"raw_text": format!("line {number}")});
+            let made = g.propose(&thread["thread"], &head, (&g.parser, "input_parser"), patch).await.expect(201);
+            head = made["transition"].clone();
+        }
+        let ask = async |user: u64| {
+            let patch = json!({"target_user_id": user});
+            g.propose(&thread["thread"], &head, (&g.planner, "planner"), patch).await.expect(202)
+        };
+        let denied = ask(42).await;
+        g.vote(&g.alice, &denied, Verdict::Deny).await.unwrap();
+        let waits = ask(43).await;
+        let id = |held: &Value| held["review"]["id"].as_str().unwrap().to_owned();
+        let mut counts = Vec::new();
+        for (page, most) in PAGES {
+            let path = page.replace("/R", &format!("/{}", id(&waits))).replace("/D", &format!("/{}", id(&denied)));
+            let path = path.replace("T", thread["thread"].as_str().unwrap());
+            store.asked.store(0, Ordering::SeqCst);
+            let answer = g.http.get(format!("{}{path}", g.url)).header("cookie", format!("countersign={secret}"));
+            assert_eq!(answer.send().await.unwrap().status().as_u16(), 200, "{path}");
+            let count = store.asked.load(Ordering::SeqCst);
+            assert!(count <= *most, "{page} asks {count} times with {versions} versions, at most {most}");
+            counts.push(count);
+        }
+        asked.push(counts);
+    }
+    // A thread's events are read by hundreds, and a page of them is of one hundred or of two.
+    let as_many = asked[0].iter().zip(&asked[1]).all(|(one, other)| one.abs_diff(*other) <= 1);
+    assert!(as_many, "twice as long a past is no more questions: {asked:?}");
 }

@@ -238,7 +238,8 @@ impl Tab {
     }
 
     pub async fn photograph(&self, path: &std::path::Path, whole: bool) {
-        let params = ScreenshotParams::builder().format(CaptureScreenshotFormat::Webp).quality(PICTURE).full_page(whole).build();
+        let params =
+            ScreenshotParams::builder().format(CaptureScreenshotFormat::Webp).quality(PICTURE).full_page(whole).build();
         std::fs::write(path, self.page.screenshot(params).await.unwrap()).unwrap();
     }
 }

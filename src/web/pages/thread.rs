@@ -63,7 +63,7 @@ async fn page(app: &App, visitor: &Visitor, thread: &str, below: Option<u64>) ->
     let mut entries = Vec::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
         let newer = index.checked_sub(1).and_then(|it| items.get(it));
-        entries.push(entry(app, (item, newer), &names, now).await?);
+        entries.push(entry((item, newer), &names, now));
     }
     let last = items.last().map_or(0, |it| it.entry.version);
     let ended = match below {
@@ -133,22 +133,21 @@ pub const fn step_words(kind: Kind) -> &'static str {
     }
 }
 
-async fn entry(
-    app: &App,
+fn entry(
     (item, newer): (&HistoryItem, Option<&HistoryItem>),
     names: &BTreeMap<String, Who>,
     now: Timestamp,
-) -> Result<EntryRow> {
+) -> EntryRow {
     let statement = &item.transition.statement;
     // Version 0 sets everything there is.
     let diff = if statement.kind == Kind::Create { &[] } else { item.diff.as_slice() };
     let written = newer.filter(|it| matches!(it.entry.gate, Gate::Written { .. }));
-    Ok(EntryRow {
+    EntryRow {
         version: statement.version,
         url: format!("/threads/{}/versions/{}", statement.thread, statement.version),
         step: step_words(statement.kind).to_owned(),
         node: statement.node.as_ref().map(|it| Line::new(it.as_str())),
-        gate: gate(app, item).await?,
+        gate: gate(item),
         by: names.get(statement.principal.as_str()).map(asker),
         changed: diff.iter().take(PLACES_SHOWN).map(head_change).collect(),
         more_changed: diff.len().saturating_sub(PLACES_SHOWN),
@@ -158,20 +157,19 @@ async fn entry(
             tone: Tone::Good,
             words: Line::new(format!("written; recorded as version {}", it.entry.version)),
         }),
-    })
+    }
 }
 
-async fn gate(app: &App, item: &HistoryItem) -> Result<Shown> {
-    Ok(match &item.entry.gate {
+fn gate(item: &HistoryItem) -> Shown {
+    match &item.entry.gate {
         Gate::Auto {} => Shown::Auto,
         Gate::Observed {} => Shown::Observed,
         Gate::Written { .. } => Shown::Written,
         Gate::Approved { review, .. } => {
-            let hold = app.service.told(item.transition.digest).await?.hold;
-            let by = hold.as_ref().map(deciders).unwrap_or_default();
+            let by = item.hold.as_ref().map(deciders).unwrap_or_default();
             Shown::Approved { review_url: format!("/reviews/{review}"), by }
         }
-    })
+    }
 }
 
 fn ended_row(item: &InboxItem, now: Timestamp) -> Option<EndedRow> {

@@ -4,8 +4,8 @@
 
 mod amendments;
 mod axe;
-mod delegations;
 mod day;
+mod delegations;
 mod doors;
 mod edge;
 mod edits;

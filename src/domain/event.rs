@@ -40,6 +40,8 @@ pub enum EventType {
     ReviewWithdrawn,
     #[serde(rename = "review.commented")]
     ReviewCommented,
+    #[serde(rename = "review.extended")]
+    ReviewExtended,
     #[serde(rename = "review.revealed")]
     ReviewRevealed,
     #[serde(rename = "receipt.issued")]

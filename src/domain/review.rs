@@ -1,6 +1,7 @@
 //! Holds and the votes on them: who may decide, and when a decision is one.
 
 mod commenting;
+mod extending;
 mod jury;
 mod proof;
 mod revealing;
@@ -13,6 +14,7 @@ mod voting;
 mod withdrawing;
 
 pub use commenting::{COMMENTS_MAX, COMMENTS_OF_ONE_MAX, Comment, CommentRefused};
+pub use extending::{EXTENSION_REASON_CHARS_MAX, EXTENSIONS_MAX, Extending, Extension, ExtensionRefused};
 pub use jury::{Count, Jury};
 pub use proof::{PasskeyNeed, Proof};
 pub use revealing::{REVEAL_REASON_CHARS_MAX, REVEALS_MAX, Reveal, RevealRefused, groups_to_reveal_to};
@@ -207,6 +209,9 @@ pub struct Hold {
     /// What people said without voting, in its order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub comments: Vec<Comment>,
+    /// How the deadline was moved, in its order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extensions: Vec<Extension>,
     /// Who looked at hidden values, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reveals: Vec<Reveal>,

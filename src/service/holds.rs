@@ -200,6 +200,7 @@ pub(super) fn put_hold(
         expires_at: now.plus(asking.policy.approval().ttl()),
         votes: Vec::new(),
         comments: Vec::new(),
+        extensions: Vec::new(),
         reveals: Vec::new(),
         state: HoldState::Open {},
     };
@@ -216,7 +217,7 @@ pub(super) fn put_hold(
 /// What is told of a new hold.
 pub(super) fn held_data(hold: &Hold, transition: &Transition) -> serde_json::Value {
     let mut data = json!({
-        "transition": hold.transition, "review": hold.id, "node": hold.node, "expires_at": hold.expires_at,
+        "transition": hold.transition, "review": hold.id, "node": hold.node, "expires_at": hold.first_deadline(),
         "reasons": hold.reasons.iter().map(|it| &it.text).collect::<Vec<_>>(),
     });
     if let Some(editor) = &transition.editor {

@@ -17,6 +17,7 @@ pub mod electorate;
 pub mod elsewhere;
 pub mod error;
 pub mod events;
+pub mod extensions;
 pub mod following;
 pub mod heads;
 pub mod history;

@@ -85,6 +85,7 @@ pub const TABLE: &[Rule] = &[
     person("POST", "/reviews/{review}/decision", &[PersonRole::Reviewer]),
     person("POST", "/reviews/{review}/revocation", &[PersonRole::Reviewer]),
     person("POST", "/reviews/{review}/withdrawal", &[PersonRole::Reviewer]),
+    person("POST", "/reviews/{review}/extension", &[PersonRole::Reviewer]),
     person("GET", "/reviews/{review}/edit", &[PersonRole::Reviewer]),
     person("POST", "/reviews/{review}/edit", &[PersonRole::Reviewer]),
     person("POST", "/reviews/{review}/comments", &[PersonRole::Reviewer, PersonRole::Admin]),

@@ -31,6 +31,7 @@ mod rules;
 mod amendments;
 mod amendments_signed;
 mod delegations;
+mod extensions;
 mod insight;
 mod passkeys;
 mod redaction;

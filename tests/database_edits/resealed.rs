@@ -93,6 +93,7 @@ const UNSEEN: &[(&str, &str)] = &[
     ("holds.comments.*.words", "a comment's event tells who spoke and when, and not what they said"),
     ("holds.excluded", "its event does not name the authors; whoever votes although they are one is found"),
     ("holds.excluded.*", "its event does not name the authors; whoever votes although they are one is found"),
+    ("holds.extensions.*.name", "its event names the account"),
     ("holds.proposer", "the transition names the principal"),
     ("holds.reasons.*.code", "its event repeats the words of each reason only"),
     ("holds.reasons.*.for_reviewers_only", "its event repeats the words of each reason only"),

@@ -1,8 +1,8 @@
-//! Voting in another's place: given by a password and by a passkey, used, taken back, ended.
+//! Voting in another's place: given by a password and by a passkey, used, taken back, ended; and a deadline moved.
 
 use std::time::Duration;
 
-use countersign::domain::review::{Ballot, Verdict, Withdrawing};
+use countersign::domain::review::{Ballot, Extending, Verdict, Withdrawing};
 use countersign::service::Service;
 use countersign::service::access::SignedIn;
 use countersign::service::delegations::{Naming, Whose};
@@ -33,6 +33,10 @@ pub(super) async fn lets_another_vote(service: &Service, cast: &Cast) {
     make(service, &cast.two_host, "handed-on").await;
     let (transition, review) =
         held(&propose(service, &cast.two_agent, "handed-on", "planner", json!({"target_user_id": 42})).await);
+    let hold = service.review(&review, &ben.account.record).await.unwrap().hold;
+    let (deadline, until) = (hold.expires_at, hold.expires_at.plus(Duration::from_secs(60)));
+    let longer = Extending { transition, deadline, until, reason: "the bank is closed".to_owned() };
+    service.extend(&cast.ada, &review, &longer).await.unwrap();
     let (eve, by) = (&eve.account.record.id, Some(delegation.id.clone()));
     let for_ben = || Ballot { delegation: by.clone(), ..ballot(transition, 1, Verdict::Approve) };
     service.vote(eve, &review, &for_ben()).await.unwrap();

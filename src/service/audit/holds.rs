@@ -75,6 +75,7 @@ impl Audit<'_> {
         let words = hold.comments.iter().map(|it| (comment_data(hold, it), it.at));
         let same = words.eq(told.comments.iter().map(|it| (it.data.clone(), it.at)));
         self.expect(same, Table::Holds, &hold.id, "what people said is not what events tell");
+        self.check_deadline(hold, told);
         self.check_quorum(hold);
         self.check_proofs(hold);
         self.check_places(hold);

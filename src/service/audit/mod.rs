@@ -8,6 +8,7 @@
 mod access;
 mod amendments;
 mod chain;
+mod deadlines;
 mod delegations;
 mod events;
 mod figures;

@@ -200,6 +200,9 @@ fn review_of(app: &App, hold: &Hold) -> Value {
     let needed: Vec<Value> =
         hold.stages.iter().map(|stage| json!({"groups": stage.groups, "need": stage.need})).collect();
     review["expires_at"] = json!(hold.expires_at);
+    if let Some(last) = hold.extensions.last() {
+        review["extended"] = json!({"by": last.person, "at": last.at, "was": last.was});
+    }
     review["needed"] = json!(needed);
     let why = if hold.is_open(app.service.now()) { MACHINE } else { (CannotDecide::Ended.code(), REVIEW_OVER) };
     review["can_decide"] = json!(false);

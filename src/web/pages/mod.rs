@@ -14,6 +14,7 @@ pub mod done;
 pub mod door;
 pub mod edit;
 pub mod emergency;
+pub mod extension;
 pub mod failure;
 pub mod inbox;
 pub mod insight;
@@ -157,6 +158,11 @@ fn of_reviews(cfg: &mut ServiceConfig) {
         web::resource("/reviews/{review}/withdrawal")
             .route(web::get().to(review::back))
             .route(web::post().to(withdrawal::submit)),
+    )
+    .service(
+        web::resource("/reviews/{review}/extension")
+            .route(web::get().to(review::back))
+            .route(web::post().to(extension::submit)),
     )
     .service(
         web::resource("/reviews/{review}/comments")

@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use super::comments;
 use super::edit;
+use super::extension;
 use super::failure::Failure;
 use super::inbox::WAITING_MAX;
 use super::nonce::{Binding, Nonce};
@@ -117,6 +118,8 @@ pub async fn page(app: &App, visitor: &Visitor, facts: &ReviewFacts, again: &Aga
         unsent: Some(again.typed.as_str()).filter(|it| !open && !it.trim().is_empty()).map(Prose::new),
         withdrawing,
         edit_url: edit::may_edit(visitor, facts).then(|| format!("/reviews/{}/edit", facts.hold.id)),
+        extended_by: facts.hold.extensions.last().map(|it| Line::new(it.name.as_str())),
+        extending: extension::form_of(visitor, facts),
         commenting,
         revoking: revoking(visitor, facts),
         revealing: reveal::form(visitor, facts),

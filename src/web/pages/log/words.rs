@@ -13,7 +13,7 @@ pub const KINDS: [(&str, &str); 9] = [
     ("access", "Access"),
 ];
 
-const WORDS: [(&str, &str); 41] = [
+const WORDS: [(&str, &str); 42] = [
     ("thread.created", "A thread was created"),
     ("thread.closed", "A thread was closed"),
     ("thread.reopened", "A thread was reopened"),
@@ -27,6 +27,7 @@ const WORDS: [(&str, &str); 41] = [
     ("transition.superseded", "Something took a proposal’s place"),
     ("review.vote", "Somebody voted"),
     ("review.revealed", "Somebody looked at a hidden value"),
+    ("review.extended", "A deadline was moved"),
     ("review.reminded", "People were reminded"),
     ("review.escalated", "Others were asked as well"),
     ("receipt.issued", "A receipt was issued"),

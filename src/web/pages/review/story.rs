@@ -1,6 +1,6 @@
 //! What happened to a review, the oldest first.
 
-use crate::domain::review::{BrowserCheck, Comment, HoldState, Reveal, Verdict, Vote};
+use crate::domain::review::{BrowserCheck, Comment, Extension, HoldState, Reveal, Verdict, Vote};
 use crate::domain::time::Timestamp;
 use crate::domain::write::WriteState;
 use crate::service::history::Who;
@@ -27,6 +27,7 @@ pub fn timeline(facts: &ReviewFacts) -> Vec<TimelineItem> {
     ];
     items.extend(hold.votes.iter().map(|it| teller.vote(facts, it)));
     items.extend(hold.votes.iter().filter_map(|it| teller.withdrawal(it)));
+    items.extend(hold.extensions.iter().map(|it| teller.extension(facts, it)));
     items.extend(hold.comments.iter().map(|it| teller.comment(facts, it)));
     items.extend(teller.end(facts));
     items.extend(teller.write(facts));
@@ -88,6 +89,14 @@ impl Teller {
             }
             None => self.item(Some(&vote.name), format!("took their {word} back"), Tone::Care, back.at),
         })
+    }
+
+    fn extension(&self, facts: &ReviewFacts, extension: &Extension) -> TimelineItem {
+        let until = moment(extension.until, self.now).words;
+        TimelineItem {
+            comment: said(facts, &extension.reason),
+            ..self.item(Some(&extension.name), format!("moved the deadline to {until}"), Tone::Care, extension.at)
+        }
     }
 
     fn comment(&self, facts: &ReviewFacts, comment: &Comment) -> TimelineItem {

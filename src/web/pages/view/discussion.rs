@@ -17,6 +17,32 @@ pub struct WithdrawalForm {
     pub cast_by: Option<Line>,
 }
 
+/// The form that moves the deadline.
+#[derive(Clone, Debug)]
+pub struct ExtensionForm {
+    /// `/reviews/{id}/extension`.
+    pub action: String,
+    /// The session's CSRF token.
+    pub csrf: String,
+    /// The deadline as it is: the form is good for moving this one.
+    pub deadline: String,
+    /// Until when.
+    pub choices: Vec<LaterChoice>,
+    /// The reason as typed, when the page comes again.
+    pub typed: Prose,
+    /// Why the page comes again.
+    pub problem: Option<String>,
+}
+
+/// A later deadline.
+#[derive(Clone, Debug)]
+pub struct LaterChoice {
+    /// As it is sent.
+    pub value: String,
+    /// As it is read.
+    pub words: String,
+}
+
 /// The form that adds a comment without a vote.
 #[derive(Clone, Debug)]
 pub struct CommentForm {

@@ -32,6 +32,7 @@ pub mod review;
 pub mod several;
 pub mod shell;
 pub mod sign_in;
+pub mod stages;
 pub mod text;
 pub mod thread;
 pub mod threads;

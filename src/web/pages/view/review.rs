@@ -2,7 +2,7 @@
 
 use askama::Template;
 
-use super::discussion::{CommentForm, WithdrawalForm};
+use super::discussion::{CommentForm, ExtensionForm, WithdrawalForm};
 use super::headline::Headline;
 use super::inbox::Urgency;
 use super::opening::{ReadMark, ReadRow, Row, UnchangedRow};
@@ -10,6 +10,7 @@ use super::places::{AbsentRow, OtherPlace};
 use super::receipt::RevocationForm;
 use super::reveal::RevealForm;
 use super::shell::{Hash, Moment, Shell, Tone};
+pub use super::stages::{Progress, Stage};
 use super::text::{Json, Line, Path, Prose};
 use super::version::Asker;
 
@@ -69,6 +70,10 @@ pub struct ReviewPage {
     pub withdrawing: Option<WithdrawalForm>,
     /// Where the reader can rewrite the change, if they may.
     pub edit_url: Option<String>,
+    /// Who moved the deadline last, if somebody did.
+    pub extended_by: Option<Line>,
+    /// The form that moves the deadline, where the reader may.
+    pub extending: Option<ExtensionForm>,
     /// The form for a comment without a vote, where the reader may.
     pub commenting: Option<CommentForm>,
     /// The form that takes the receipt back, where the reader may.
@@ -231,44 +236,6 @@ impl Rationale {
     pub const fn text(&self) -> &Prose {
         match self {
             Self::Whole(text) | Self::Redacted(text) => text,
-        }
-    }
-}
-
-/// A stage of the approval.
-#[derive(Clone, Debug)]
-pub struct Stage {
-    /// The groups whose members may vote in it.
-    pub groups: Vec<Line>,
-    /// Approvals so far, by name.
-    pub approved_by: Vec<Line>,
-    /// Approvals needed.
-    pub need: u32,
-    /// Where it stands.
-    pub progress: Progress,
-}
-
-/// Where a stage stands.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Progress {
-    /// Its quorum is there.
-    Done,
-    /// It takes votes.
-    Open,
-    /// Others come first.
-    Later,
-    /// The review ended before its quorum was there.
-    Over,
-}
-
-impl Progress {
-    /// In words.
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::Done => "complete",
-            Self::Open => "open now",
-            Self::Later => "comes later",
-            Self::Over => "not reached",
         }
     }
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::commit::{View, canonical, half, hash, touches};
 use crate::domain::account::PersonRole;
 use crate::service::inbox::Waiting;
+use crate::web::pages::view::discussion::{ExtensionForm, LaterChoice};
 use crate::web::pages::view::headline::{HeadChange, Headline, Intent};
 use crate::web::pages::view::inbox::Urgency;
 use crate::web::pages::view::nav::Navigation;
@@ -175,6 +176,8 @@ impl Case {
             commenting: None,
             revoking: None,
             revealing: None,
+            extending: Some(extension()),
+            extended_by: Some(line("mira")),
             revealed: None,
         }
     }
@@ -238,6 +241,20 @@ fn timeline() -> Vec<TimelineItem> {
         ),
         vote,
     ]
+}
+
+fn extension() -> ExtensionForm {
+    ExtensionForm {
+        action: "/reviews/0192f0c1/extension".to_owned(),
+        csrf: "csrf-1".to_owned(),
+        deadline: "2026-11-03T16:00:00.000Z".to_owned(),
+        choices: vec![LaterChoice {
+            value: "2026-11-03T17:00:00.000Z".to_owned(),
+            words: "1 hour more, until 3 Nov 2026, 17:00 UTC".to_owned(),
+        }],
+        typed: Prose::new(""),
+        problem: None,
+    }
 }
 
 pub fn form() -> DecisionForm {

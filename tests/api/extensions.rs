@@ -1,0 +1,200 @@
+//! Deadlines moved by those who are asked. On both databases.
+
+use std::time::Duration;
+
+use countersign::domain::account::{Account, MachineRole};
+use countersign::domain::event::EventType;
+use countersign::domain::id::ReviewId;
+use countersign::domain::review::{EXTENSION_REASON_CHARS_MAX, EXTENSIONS_MAX, Extending, Hold, Verdict, VoteRefused};
+use countersign::domain::time::Timestamp;
+use countersign::service::error::{Error, Result};
+use countersign::service::taking_back::Admission;
+use countersign::service::votes::Voted;
+use countersign::web::api::problem::vote_code;
+use countersign::worker::expire;
+use serde_json::{Value, json};
+
+use crate::attacks::policy_with;
+use crate::gateway::{Gateway, owned_token, person};
+use crate::rules::Scene;
+
+/// Each on both databases.
+macro_rules! on_both {
+    ($($name:ident,)*) => {
+        mod sqlite {
+            $(#[tokio::test]
+            async fn $name() {
+                super::$name(super::Scene::on_sqlite(&super::policy()).await).await;
+            })*
+        }
+        mod postgres {
+            $(#[tokio::test]
+            async fn $name() {
+                super::$name(super::Scene::on_postgres(&super::policy()).await).await;
+            })*
+        }
+    };
+}
+
+on_both! {
+    a_moved_deadline_counts_and_is_told_with_its_reason,
+    a_deadline_is_moved_by_those_who_are_asked_before_it_passes_and_not_for_ever,
+    of_two_who_move_it_at_once_one_does_and_a_form_moves_it_once,
+    moving_it_and_the_last_vote_race_and_nothing_is_lost,
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn policy() -> String {
+    policy_with("need = 1", "need = 2").replace("ttl = \"24h\"", "ttl = \"4h\"")
+}
+
+fn review(held: &Value) -> ReviewId {
+    held["review"]["id"].as_str().unwrap().try_into().unwrap()
+}
+
+async fn hold(g: &Gateway, held: &Value) -> Hold {
+    g.service.review(&review(held), &g.alice).await.unwrap().hold
+}
+
+fn longer(hold: &Hold, more: Duration) -> Extending {
+    let (transition, deadline) = (hold.transition, hold.expires_at);
+    Extending { transition, deadline, until: deadline.plus(more), reason: "the bank is closed".to_owned() }
+}
+
+async fn moves(g: &Gateway, who: &Account, held: &Value, ask: &Extending) -> Result<()> {
+    g.service.extend(&who.id, &review(held), ask).await
+}
+
+fn code(done: Result<()>) -> String {
+    match done {
+        Ok(()) => "done".to_owned(),
+        Err(Error::Vote(VoteRefused::Ineligible(why))) => format!("not_eligible: {}", why.code()),
+        Err(Error::Vote(refused)) => vote_code(&refused).to_owned(),
+        Err(Error::WrongState(why)) => why.to_owned(),
+        Err(Error::Invalid { pointer, .. }) => pointer,
+        Err(other) => panic!("{other:?}"),
+    }
+}
+
+async fn told(g: &Gateway, kind: EventType) -> Vec<Value> {
+    while g.service.sequence().await.unwrap() > 0 {}
+    let (events, _) = g.service.events_after(0, None, 1000).await.unwrap();
+    events.into_iter().map(|it| it.event).filter(|it| it.kind == kind).map(|it| it.data).collect()
+}
+
+async fn a_moved_deadline_counts_and_is_told_with_its_reason(scene: Scene) {
+    let g = &scene.gateway;
+    let (held, other) = (g.held(&g.thread().await).await, g.held(&g.thread().await).await);
+    let before = hold(g, &held).await;
+    let ask = Extending { reason: "ask about 4111111111111111 first".to_owned(), ..longer(&before, HOUR) };
+    moves(g, &g.alice, &held, &ask).await.unwrap();
+    let path = format!("/v1/transitions/{}", held["transition"].as_str().unwrap());
+    let review_told = g.get(&path, &g.host).await.expect(200)["review"].clone();
+    assert_eq!(review_told["expires_at"], json!(before.expires_at.plus(HOUR)));
+    assert_eq!(
+        (&review_told["extended"]["by"], &review_told["extended"]["was"]),
+        (&json!(g.alice.id), &json!(before.expires_at))
+    );
+    let [event] = told(g, EventType::ReviewExtended).await.try_into().unwrap();
+    assert_eq!((&event["person"], &event["was"]), (&json!(g.alice.id), &json!(before.expires_at)));
+    assert_eq!(event["until"], json!(before.expires_at.plus(HOUR)));
+    let reason = event["reason"].as_str().unwrap();
+    assert!(reason.contains("first") && !reason.contains("4111"), "hosts read events: {reason}");
+    g.pass(4 * HOUR + HOUR / 2);
+    expire::run_once(&g.service).await.unwrap();
+    assert_eq!(g.decision(&other).await.expect(200)["decision"], "expired", "the other's deadline was not moved");
+    assert_eq!(g.vote(&g.alice, &held, Verdict::Approve).await.unwrap(), Voted::Waiting);
+    assert_eq!(g.vote(&g.bob, &held, Verdict::Approve).await.unwrap(), Voted::Approved);
+    scene.passes_an_audit().await;
+    let last = g.held(&g.thread().await).await;
+    moves(g, &g.bob, &last, &longer(&hold(g, &last).await, HOUR)).await.unwrap();
+    g.pass(5 * HOUR);
+    expire::run_once(&g.service).await.unwrap();
+    assert_eq!(g.decision(&last).await.expect(200)["decision"], "expired", "a moved deadline is one");
+    scene.passes_an_audit().await;
+}
+
+async fn a_deadline_is_moved_by_those_who_are_asked_before_it_passes_and_not_for_ever(scene: Scene) {
+    let g = &scene.gateway;
+    let (dana, gone) =
+        (person(&g.service, "dana", &["elsewhere"]).await, person(&g.service, "gone", &["reviewers"]).await);
+    person(&g.service, "spare", &["reviewers"]).await;
+    g.service.set_admission("gone", Admission::Barred).await.unwrap();
+    let agent = owned_token(&g.service, "of-bob", MachineRole::Agent, &["planner"], "bob").await;
+    let thread = g.thread().await;
+    let patch = json!({"target_user_id": 42});
+    let held = g.propose(&thread["thread"], &thread["transition"], (&agent, "planner"), patch).await.expect(202);
+    let now = hold(g, &held).await;
+    let ask = longer(&now, HOUR);
+    assert_eq!(code(moves(g, &dana, &held, &ask).await), "not_eligible: group");
+    assert_eq!(code(moves(g, &g.bob, &held, &ask).await), "not_eligible: author");
+    assert_eq!(code(moves(g, &gone, &held, &ask).await), "not_eligible: disabled");
+    let other = hold(g, &g.held(&g.thread().await).await).await;
+    let of_another = Extending { transition: other.transition, ..ask.clone() };
+    assert_eq!(code(moves(g, &g.alice, &held, &of_another).await), "digest_mismatch");
+    let milli = |moment: Timestamp, by: i64| Timestamp::from_millis(moment.millis() + by);
+    for (until, why) in [
+        (now.expires_at, "the new deadline has to be later than the one there is"),
+        (milli(now.expires_at, -1), "the new deadline has to be later than the one there is"),
+        (
+            milli(now.expires_at.plus(4 * HOUR), 1),
+            "a deadline is moved to at most twice the time that the policy gives",
+        ),
+    ] {
+        assert_eq!(code(moves(g, &g.alice, &held, &Extending { until, ..ask.clone() }).await), why);
+    }
+    for reason in [" ".to_owned(), "x".repeat(EXTENSION_REASON_CHARS_MAX + 1)] {
+        assert_eq!(code(moves(g, &g.alice, &held, &Extending { reason, ..ask.clone() }).await), "/reason");
+    }
+    g.vote(&g.alice, &held, Verdict::Approve).await.unwrap();
+    for _ in 0..EXTENSIONS_MAX {
+        let now = hold(g, &held).await;
+        moves(g, &g.alice, &held, &longer(&now, HOUR / 2)).await.expect("whoever voted is still asked");
+    }
+    let now = hold(g, &held).await;
+    assert_eq!(code(moves(g, &g.alice, &held, &longer(&now, HOUR)).await), "a deadline is moved at most five times");
+    // What is counted from is the first deadline, however often it is moved.
+    let far = g.held(&g.thread().await).await;
+    let first = hold(g, &far).await;
+    moves(g, &g.bob, &far, &longer(&first, 4 * HOUR)).await.unwrap();
+    let now = hold(g, &far).await;
+    let more = longer(&now, Duration::from_millis(1));
+    let too_late = "a deadline is moved to at most twice the time that the policy gives";
+    assert_eq!(code(moves(g, &g.bob, &far, &more).await), too_late);
+    let late = hold(g, &g.held(&g.thread().await).await).await;
+    g.pass(4 * HOUR);
+    let late = g.service.extend(&g.alice.id, &late.id, &longer(&late, HOUR)).await;
+    assert_eq!(code(late), "expired", "what is over stays over");
+    g.vote(&g.bob, &far, Verdict::Deny).await.unwrap();
+    assert_eq!(code(moves(g, &g.alice, &far, &longer(&now, HOUR)).await), "review_ended");
+    assert_eq!(told(g, EventType::ReviewExtended).await.len(), EXTENSIONS_MAX + 1);
+    scene.passes_an_audit().await;
+}
+
+async fn of_two_who_move_it_at_once_one_does_and_a_form_moves_it_once(scene: Scene) {
+    let g = &scene.gateway;
+    for _ in 0..5 {
+        let held = g.held(&g.thread().await).await;
+        let ask = longer(&hold(g, &held).await, HOUR);
+        let (one, other) = tokio::join!(moves(g, &g.alice, &held, &ask), moves(g, &g.bob, &held, &ask));
+        let mut came = [code(one), code(other)];
+        came.sort();
+        assert_eq!(came, ["done", "the deadline was moved meanwhile; look again"]);
+        assert_eq!(code(moves(g, &g.alice, &held, &ask).await), "the deadline was moved meanwhile; look again");
+    }
+    scene.passes_an_audit().await;
+}
+
+async fn moving_it_and_the_last_vote_race_and_nothing_is_lost(scene: Scene) {
+    let g = &scene.gateway;
+    for _ in 0..5 {
+        let held = g.held(&g.thread().await).await;
+        g.vote(&g.alice, &held, Verdict::Approve).await.unwrap();
+        let ask = longer(&hold(g, &held).await, HOUR);
+        let (moved, last) = tokio::join!(moves(g, &g.alice, &held, &ask), g.vote(&g.bob, &held, Verdict::Approve));
+        assert_eq!(last.unwrap(), Voted::Approved);
+        assert!(["done", "review_ended"].contains(&code(moved).as_str()));
+    }
+    scene.passes_an_audit().await;
+}

@@ -193,6 +193,7 @@ impl Amendment {
         Jury {
             digest: self.digest,
             stages: &self.stages,
+            also_asked: None,
             excluded: &self.excluded,
             denials_needed: DENIALS_NEEDED,
             expires_at: self.expires_at,

@@ -40,6 +40,10 @@ pub enum EventType {
     ReviewWithdrawn,
     #[serde(rename = "review.commented")]
     ReviewCommented,
+    #[serde(rename = "review.reminded")]
+    ReviewReminded,
+    #[serde(rename = "review.escalated")]
+    ReviewEscalated,
     #[serde(rename = "review.extended")]
     ReviewExtended,
     #[serde(rename = "review.revealed")]

@@ -3,6 +3,7 @@
 mod commenting;
 mod extending;
 mod jury;
+mod noticing;
 mod proof;
 mod revealing;
 mod roll;
@@ -16,6 +17,7 @@ mod withdrawing;
 pub use commenting::{COMMENTS_MAX, COMMENTS_OF_ONE_MAX, Comment, CommentRefused};
 pub use extending::{EXTENSION_REASON_CHARS_MAX, EXTENSIONS_MAX, Extending, Extension, ExtensionRefused};
 pub use jury::{Count, Jury};
+pub use noticing::{Escalation, Notice, Notices, Reminder};
 pub use proof::{PasskeyNeed, Proof};
 pub use revealing::{REVEAL_REASON_CHARS_MAX, REVEALS_MAX, Reveal, RevealRefused, groups_to_reveal_to};
 pub use roll::{Absent, Place, Roll};
@@ -204,6 +206,9 @@ pub struct Hold {
     pub opened_at: Timestamp,
     /// Until when.
     pub expires_at: Timestamp,
+    /// When people are reminded, and when others are asked as well.
+    #[serde(default, skip_serializing_if = "Notices::are_none")]
+    pub notices: Notices,
     /// The votes, in their order, those that were taken back among them.
     pub votes: Vec<Vote>,
     /// What people said without voting, in its order.
@@ -261,11 +266,12 @@ impl Hold {
         !matches!(self.state, HoldState::Superseded { policy: Some(_), .. } | HoldState::Superseded { by: Some(_), .. })
     }
 
-    /// Who is asked, and what they have said so far.
-    pub fn jury(&self) -> Jury<'_> {
+    /// Who is asked by then, and what they have said so far.
+    pub fn jury(&self, now: Timestamp) -> Jury<'_> {
         Jury {
             digest: self.transition,
             stages: &self.stages,
+            also_asked: self.also_asked(now),
             excluded: &self.excluded,
             denials_needed: self.denials_needed,
             expires_at: self.expires_at,
@@ -280,13 +286,13 @@ impl Hold {
 
     /// Why a person may not decide it, or the places in which they may.
     pub fn places(&self, person: &Account, roll: &Roll) -> Result<Vec<Place>, Ineligible> {
-        self.jury().places(person, roll)
+        self.jury(roll.now).places(person, roll)
     }
 
     /// Why a person may not rewrite it. Whoever is asked may, having voted or not; and whoever made the rewrite that is
     /// held may do it better. Nobody rewrites in another's place.
-    pub fn may_rewrite(&self, person: &Account, editor: Option<&AccountId>) -> Result<(), Ineligible> {
-        match self.jury().stages_of(person) {
+    pub fn may_rewrite(&self, person: &Account, editor: Option<&AccountId>, now: Timestamp) -> Result<(), Ineligible> {
+        match self.jury(now).stages_of(person) {
             Ok(_) => Ok(()),
             Err(Ineligible::Author) if editor == Some(&person.id) => Ok(()),
             Err(why) => Err(why),
@@ -301,12 +307,12 @@ impl Hold {
 
     /// How many votes a stage has of those it needs, counting people as they stand now.
     pub fn approvals(&self, stage: u32, roll: &Roll) -> u32 {
-        self.jury().approvals(stage, roll)
+        self.jury(roll.now).approvals(stage, roll)
     }
 
     /// Whether a vote could be cast now as it was.
     pub fn may_still(&self, vote: &Vote, roll: &Roll) -> bool {
-        self.jury().may_still(vote, roll)
+        self.jury(roll.now).may_still(vote, roll)
     }
 
     /// The hold with its end. Only an open one can end, so an end is never overwritten.

@@ -15,8 +15,14 @@ const PAGES_MAX: usize = 100;
 impl Service {
     /// Open holds whose deadline has passed, the longest passed first.
     pub async fn holds_due(&self) -> Result<Vec<ReviewId>> {
-        let holds = self.due::<Hold>(OPEN).await?;
-        Ok(holds.into_iter().map(|it| it.record.id).collect())
+        let (holds, now) = (self.due::<Hold>(OPEN).await?, self.now());
+        Ok(holds.into_iter().map(|it| it.record).filter(|it| !it.is_open(now)).map(|it| it.id).collect())
+    }
+
+    /// Open holds of which something is to be told that was not told yet.
+    pub async fn notices_due(&self) -> Result<Vec<ReviewId>> {
+        let (holds, now) = (self.due::<Hold>(OPEN).await?, self.now());
+        Ok(holds.into_iter().map(|it| it.record).filter(|it| it.is_open(now)).map(|it| it.id).collect())
     }
 
     /// Threads whose head's lease has passed without a word, and where that is not logged yet.

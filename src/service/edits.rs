@@ -81,7 +81,7 @@ impl Service {
             return Err(VoteRefused::Digest.into());
         }
         let transition = self.transition(&keys, hold.record.transition).await?.record;
-        hold.record.may_rewrite(&person.record, transition.editor.as_ref()).map_err(VoteRefused::from)?;
+        hold.record.may_rewrite(&person.record, transition.editor.as_ref(), now).map_err(VoteRefused::from)?;
         if self.judged_again(&keys, &standing, &hold).await? != JudgedAgain::Kept {
             return Err(VoteRefused::PolicyChanged.into());
         }

@@ -29,7 +29,7 @@ impl Service {
         let standing = self.standing(&keys, thread).await?;
         let delegations = self.delegations_standing(&keys).await?;
         let roll = Roll { people: self.accounts_all(&keys).await?, delegations, now };
-        let in_groups = |it: &Account| hold.record.stages.iter().any(|stage| !stage.groups.is_disjoint(&it.groups));
+        let in_groups = |it: &Account| hold.record.asks(&it.groups, now);
         let asked = |it: &Account| in_groups(it) || roll.away_for(&it.id).any(|(_, away)| in_groups(away));
         let mut people: Vec<Account> =
             roll.people.iter().filter(|it| it.role == PersonRole::Reviewer && asked(it)).cloned().collect();

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::asking::Asking;
 use super::error::{Error, Result};
+use super::notices::notices_of;
 use super::stating::Step;
 use super::transitions::{Answer, with_warnings};
 use super::{Service, recorder, retrying};
@@ -198,6 +199,7 @@ pub(super) fn put_hold(
         denials_needed: asking.policy.approval().denials(),
         opened_at: now,
         expires_at: now.plus(asking.policy.approval().ttl()),
+        notices: notices_of(asking.policy.approval(), now),
         votes: Vec::new(),
         comments: Vec::new(),
         extensions: Vec::new(),

@@ -30,6 +30,7 @@ pub mod known_receipts;
 pub(crate) mod labels;
 pub mod log;
 mod memory;
+pub mod notices;
 pub mod own_account;
 pub mod passkeys;
 pub mod passwords;

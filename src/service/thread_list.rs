@@ -132,7 +132,7 @@ impl Service {
                 let ids: Vec<String> = holds.iter().map(|it| it.record.thread.to_string()).collect();
                 let threads = reader.get_many::<Thread>(&ids).await?;
                 let thread = |hold: &Stored<Hold>| {
-                    let at = Cursor { due: hold.record.expires_at.millis(), id: hold.record.id.to_string() };
+                    let at = Cursor { due: hold.record.facets().due, id: hold.record.id.to_string() };
                     threads.iter().find(|it| it.record.id == hold.record.thread).map(|it| (at, it.record.clone()))
                 };
                 Ok(holds.iter().filter_map(thread).collect())

@@ -213,7 +213,7 @@ impl Record for Hold {
             alias: Some(self.transition.to_string()),
             owner: self.thread.to_string(),
             state: state.to_owned(),
-            due: self.expires_at.millis(),
+            due: self.next_due().millis(),
         }
     }
     fn labels(&self) -> Labels {

@@ -8,6 +8,7 @@ pub mod count;
 pub mod expire;
 pub mod judge_again;
 pub mod lapse;
+pub mod notice;
 pub mod sequence;
 pub mod sightings;
 
@@ -40,6 +41,7 @@ impl Workers {
                 rounds("judge again").repeat(Arc::clone(service), |it| async move { judge_again::run_once(&it).await }),
             ),
             tokio::spawn(rounds("lapse").repeat(Arc::clone(service), |it| async move { lapse::run_once(&it).await })),
+            tokio::spawn(rounds("notice").repeat(Arc::clone(service), |it| async move { notice::run_once(&it).await })),
             tokio::spawn(sequence.repeat(Arc::clone(service), |it| async move { sequence::run_once(&it).await })),
             tokio::spawn(rounds("count").repeat(Arc::clone(service), |it| async move { count::run_once(&it).await })),
             tokio::spawn(

@@ -612,7 +612,7 @@ async fn a_delegate_gets_nothing_but_the_vote(scene: Scene) {
     let held = g.held(&g.thread().await).await;
     let may_rewrite = async || {
         let hold = g.service.review(&review(&held), &dana).await.unwrap().hold;
-        hold.may_rewrite(&dana, None).map_err(|it| it.code())
+        hold.may_rewrite(&dana, None, g.service.now()).map_err(|it| it.code())
     };
     assert_eq!(may_rewrite().await, Err("group"));
     casts(g, &dana, &held, &delegation).await.unwrap();

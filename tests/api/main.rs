@@ -33,6 +33,7 @@ mod amendments_signed;
 mod delegations;
 mod extensions;
 mod insight;
+mod notices;
 mod passkeys;
 mod redaction;
 mod replays;

@@ -10,6 +10,7 @@ mod doors;
 mod edge;
 mod edits;
 mod emergency;
+mod extensions;
 mod forms;
 mod gateway;
 mod history;

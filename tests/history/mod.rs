@@ -92,10 +92,12 @@ impl Gateway {
     }
 }
 
-/// The policy of `examples/`, with its schemas, with approvals that are typed, with tools to call, a rule that warns, and people who may look at what it hides.
+/// The policy of `examples/`, with its schemas, with approvals that are typed, with tools to call, a rule that warns, notices, and people who may look at what it hides.
 pub fn example(name: &str) -> PolicySource {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name).join("policy.toml");
     let mut source = countersign::cli::policy::source_of(&file).unwrap();
+    let notices = "ttl = \"15m\"\nremind_after = \"30s\"\nescalate_after = \"60s\"\nescalate_to = [\"support\"]";
+    source.text = source.text.replacen("ttl = \"15m\"", notices, 1);
     source.text.push_str("reveal_to = [\"security\"]\n\n[tools]\nallow = [\"crm.*\"]\n");
     let warned = "[[rules]]\nwhen = \"change.path == '/target_user_id'\"\nthen = \"warn\"\nreason = \"another user\"\n";
     source.text.push_str(warned);

@@ -43,6 +43,8 @@ fn hold(opened_at: Timestamp, reasons: &[&str]) -> Hold {
         expires_at: opened_at,
         votes: Vec::new(),
         comments: Vec::new(),
+        extensions: Vec::new(),
+        notices: Default::default(),
         reveals: Vec::new(),
         state: HoldState::Open {},
     }

@@ -1,5 +1,6 @@
 //! The policy text → `Policy`. Whatever is not understood is refused: a rule that is read past is a hole.
 
+mod notices;
 mod rules;
 mod tools;
 mod transitions;
@@ -35,9 +36,19 @@ const KEYS: &[&str] = &[
     "redaction",
 ];
 const NODE_KEYS: &[&str] = &["reads", "writes", "deny", "schema", "writer", "rollback", "tools", "budget"];
-const APPROVAL_KEYS: &[&str] =
-    &["covers", "ttl", "receipt_ttl", "write_lease", "attempts", "denials", "stages", "policy"];
-const APPROVAL_KEYS_YET: &[&str] = &["remind_after", "escalate_after", "escalate_to"];
+const APPROVAL_KEYS: &[&str] = &[
+    "covers",
+    "ttl",
+    "receipt_ttl",
+    "write_lease",
+    "attempts",
+    "denials",
+    "stages",
+    "remind_after",
+    "escalate_after",
+    "escalate_to",
+    "policy",
+];
 const STAGE_KEYS: &[&str] = &["groups", "need", "comment", "confirm", "passkey", "passkey_within"];
 const AMENDING_KEYS: &[&str] = &["groups", "need", "comment", "passkey", "passkey_within", "ttl"];
 const REDACTION_KEYS: &[&str] = &["hide", "detect", "patterns", "reveal_to"];
@@ -48,7 +59,7 @@ impl Policy {
         check_sizes(source)?;
         let document = parse(&source.text)?;
         let root = Section::root(&source.text, &document);
-        root.expect_keys(KEYS, &[])?;
+        root.expect_keys(KEYS)?;
         let mut nodes = read_nodes(&root, source)?;
         let (hidden, detectors, reveal_to) = read_redaction(&root)?;
         let approval = read_approval(&root, nodes.values().any(|node| node.writer))?;
@@ -162,7 +173,7 @@ fn read_nodes(root: &Section<'_>, source: &PolicySource) -> Result<BTreeMap<Node
 }
 
 fn read_node(section: &Section<'_>, source: &PolicySource) -> Result<NodePolicy, PolicyError> {
-    section.expect_keys(NODE_KEYS, &[])?;
+    section.expect_keys(NODE_KEYS)?;
     Ok(NodePolicy {
         reads: read_patterns(section, "reads")?,
         writes: read_patterns(section, "writes")?,
@@ -189,7 +200,7 @@ fn read_protected(root: &Section<'_>, approval: &Approval) -> Result<Patterns, P
 fn read_redaction(root: &Section<'_>) -> Result<(Patterns, Detectors, BTreeSet<GroupName>), PolicyError> {
     let Some(item) = root.get("redaction") else { return Ok(Default::default()) };
     let section = item.section()?;
-    section.expect_keys(REDACTION_KEYS, &[])?;
+    section.expect_keys(REDACTION_KEYS)?;
     let reveal_to = section.get("reveal_to").map(|it| read_groups(&it)).transpose()?;
     Ok((read_patterns(&section, "hide")?, read_detectors(&section)?, reveal_to.unwrap_or_default()))
 }
@@ -230,22 +241,27 @@ fn read_approval(root: &Section<'_>, has_writer: bool) -> Result<Approval, Polic
         attempts: bounds::ATTEMPTS_DEFAULT,
         denials: bounds::DENIALS_DEFAULT,
         stages: Vec::new(),
+        remind_after: None,
+        escalation: None,
         amending: None,
     };
     let Some(item) = root.get("approval") else { return Ok(default) };
     let section = item.section()?;
-    section.expect_keys(APPROVAL_KEYS, APPROVAL_KEYS_YET)?;
+    section.expect_keys(APPROVAL_KEYS)?;
     let duration =
         |key: &str, range, default: Duration| section.get(key).map_or(Ok(default), |item| item.duration(range));
     let count = |key: &str, range, default: u32| section.get(key).map_or(Ok(default), |item| item.count(range));
+    let ttl = duration("ttl", bounds::TTL, default.ttl)?;
     Ok(Approval {
         covers: read_covers(&section)?.unwrap_or(default.covers),
-        ttl: duration("ttl", bounds::TTL, default.ttl)?,
+        ttl,
         receipt_ttl: duration("receipt_ttl", bounds::RECEIPT_TTL, default.receipt_ttl)?,
         write_lease: duration("write_lease", bounds::WRITE_LEASE, default.write_lease)?,
         attempts: count("attempts", bounds::ATTEMPTS, default.attempts)?,
         denials: count("denials", bounds::DENIALS, default.denials)?,
         stages: read_stages(&section)?,
+        remind_after: section.get("remind_after").map(|it| notices::read_within(&it, ttl)).transpose()?,
+        escalation: notices::read_escalation(&section, ttl)?,
         amending: section.get("policy").map(|it| read_amending(&it.section()?)).transpose()?,
     })
 }
@@ -262,14 +278,14 @@ fn read_covers(section: &Section<'_>) -> Result<Option<Covers>, PolicyError> {
 fn read_stages(section: &Section<'_>) -> Result<Vec<Stage>, PolicyError> {
     let Some(list) = section.get("stages") else { return Ok(Vec::new()) };
     let read = |section: Section<'_>| {
-        section.expect_keys(STAGE_KEYS, &[])?;
+        section.expect_keys(STAGE_KEYS)?;
         read_stage(&section)
     };
     list.items(bounds::STAGES_MAX)?.iter().map(|item| read(item.section()?)).collect()
 }
 
 fn read_amending(section: &Section<'_>) -> Result<Amending, PolicyError> {
-    section.expect_keys(AMENDING_KEYS, &[])?;
+    section.expect_keys(AMENDING_KEYS)?;
     let ttl = section.get("ttl").map_or(Ok(bounds::TTL_DEFAULT), |item| item.duration(bounds::TTL))?;
     Ok(Amending { stage: read_stage(section)?, ttl })
 }

@@ -10,8 +10,6 @@ pub enum PolicyCode {
     Syntax,
     /// A key that no version of the format has.
     UnknownKey,
-    /// A key or value of the full format that this version cannot enforce yet.
-    NotBuilt,
     /// A key that must be there is not.
     Missing,
     /// A value of another type than the key takes.
@@ -36,7 +34,6 @@ impl PolicyCode {
         match self {
             Self::Syntax => "syntax",
             Self::UnknownKey => "unknown_key",
-            Self::NotBuilt => "not_built",
             Self::Missing => "missing",
             Self::WrongType => "wrong_type",
             Self::BadValue => "bad_value",

@@ -62,7 +62,16 @@ pub struct Approval {
     pub(super) attempts: u32,
     pub(super) denials: u32,
     pub(super) stages: Vec<Stage>,
+    pub(super) remind_after: Option<Duration>,
+    pub(super) escalation: Option<Escalation>,
     pub(super) amending: Option<Amending>,
+}
+
+/// Who else is asked where nobody decides.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Escalation {
+    pub(super) after: Duration,
+    pub(super) to: BTreeSet<GroupName>,
 }
 
 /// How people approve the policy that takes this one's place.
@@ -257,9 +266,31 @@ impl Approval {
         &self.stages
     }
 
+    /// After what time people are reminded of a hold.
+    pub fn remind_after(&self) -> Option<Duration> {
+        self.remind_after
+    }
+
+    /// Who else is asked where nobody decides.
+    pub fn escalation(&self) -> Option<&Escalation> {
+        self.escalation.as_ref()
+    }
+
     /// How people approve the policy that takes this one's place; nobody is asked if it does not say.
     pub fn amending(&self) -> Option<&Amending> {
         self.amending.as_ref()
+    }
+}
+
+impl Escalation {
+    /// How long the others have alone.
+    pub fn after(&self) -> Duration {
+        self.after
+    }
+
+    /// Whose members may then vote in every stage.
+    pub fn to(&self) -> &BTreeSet<GroupName> {
+        &self.to
     }
 }
 

@@ -37,16 +37,13 @@ impl<'t> Section<'t> {
         Self { text, name: String::new(), place: Place::new(text, &(0..0)), entries: table.get_ref() }
     }
 
-    /// Refuses every key that is not `known`; a key of the format that is not built `yet` by name.
-    pub(super) fn expect_keys(&self, known: &[&str], yet: &[&str]) -> Result<(), PolicyError> {
+    /// Refuses every key that is not `known`.
+    pub(super) fn expect_keys(&self, known: &[&str]) -> Result<(), PolicyError> {
         let mut strangers: Vec<_> =
             self.entries.keys().filter(|key| !known.contains(&key.get_ref().as_ref())).collect();
         strangers.sort_by_key(|key| key.span().start);
         let Some(key) = strangers.first() else { return Ok(()) };
         let (place, name) = (Place::new(self.text, &key.span()), self.child_name(key.get_ref()));
-        if yet.contains(&key.get_ref().as_ref()) {
-            return Err(not_built(place, &name));
-        }
         let message = format!("unknown key `{name}`: take it out; known here are {}", known.join(", "));
         Err(place.error(PolicyCode::UnknownKey, message))
     }
@@ -89,12 +86,6 @@ impl<'t> Section<'t> {
         };
         Ok(self.entries.iter().map(member).collect())
     }
-}
-
-/// The error for what the full format has and this version cannot enforce.
-fn not_built(place: Place<'_>, name: &str) -> PolicyError {
-    let message = format!("`{name}` is not built yet: take it out, it would not be enforced");
-    place.error(PolicyCode::NotBuilt, message)
 }
 
 impl<'t> Item<'t> {

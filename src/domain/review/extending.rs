@@ -78,8 +78,8 @@ impl Hold {
     }
 
     /// Why a person may not move the deadline. Whoever is asked may, having voted or not.
-    pub fn may_extend(&self, person: &Account) -> Result<(), Ineligible> {
-        self.jury().stages_of(person).map(drop)
+    pub fn may_extend(&self, person: &Account, now: Timestamp) -> Result<(), Ineligible> {
+        self.jury(now).stages_of(person).map(drop)
     }
 
     /// The hold with a later deadline.
@@ -93,7 +93,7 @@ impl Hold {
         if ask.transition != self.transition {
             return Err(VoteRefused::Digest.into());
         }
-        self.may_extend(person).map_err(VoteRefused::from)?;
+        self.may_extend(person, now).map_err(VoteRefused::from)?;
         if ask.deadline != self.expires_at {
             return Err(ExtensionRefused::Moved);
         }

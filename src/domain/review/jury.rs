@@ -12,7 +12,7 @@ use crate::domain::account::{Account, PersonRole, SignIn};
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::receipt::{Approval, Method, Refusal};
 use crate::domain::delegation::Delegation;
-use crate::domain::id::AccountId;
+use crate::domain::id::{AccountId, GroupName};
 use crate::domain::time::Timestamp;
 
 /// Who is asked about one digest, and what they have said so far.
@@ -22,6 +22,8 @@ pub struct Jury<'a> {
     pub digest: Digest,
     /// Whose approval it needs.
     pub stages: &'a [Stage],
+    /// Whose members may vote in every stage as well, where nobody decided in time.
+    pub also_asked: Option<&'a BTreeSet<GroupName>>,
     /// Who had a hand in it, and so may not decide it.
     pub excluded: &'a BTreeSet<String>,
     /// How many denials end it.
@@ -92,7 +94,8 @@ impl Jury<'_> {
     /// The stages that a person may decide by their own groups, whether or not they have voted.
     pub(super) fn stages_of(&self, person: &Account) -> Result<Vec<u32>, Ineligible> {
         self.free(person)?;
-        let asks = |stage: &Stage| !stage.groups.is_disjoint(&person.groups);
+        let also = self.also_asked.is_some_and(|it| !it.is_disjoint(&person.groups));
+        let asks = |stage: &Stage| also || !stage.groups.is_disjoint(&person.groups);
         let stages: Vec<u32> =
             (0u32..).zip(self.stages).filter(|(_, stage)| asks(stage)).map(|(index, _)| index).collect();
         if stages.is_empty() { Err(Ineligible::Group) } else { Ok(stages) }

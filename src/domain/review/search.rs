@@ -144,7 +144,11 @@ impl Hold {
         words.extend(self.keys().into_iter().map(|key| SearchWord::Key(phase, key)));
         match ending {
             Some(ending) => words.push(SearchWord::Ended(ending)),
-            None => words.extend(self.stages.iter().flat_map(|it| &it.groups).cloned().map(SearchWord::Asked)),
+            None => {
+                let escalated = self.notices.escalation.as_ref().filter(|it| it.told_at.is_some());
+                let asked = self.stages.iter().map(|it| &it.groups).chain(escalated.map(|it| &it.to)).flatten();
+                words.extend(asked.cloned().map(SearchWord::Asked));
+            }
         }
         words
     }

@@ -196,7 +196,7 @@ impl Hold {
     pub fn vote(mut self, ballot: Ballot, voter: &Account, bench: &Bench<'_>) -> Result<Tally, VoteRefused> {
         let vote = self.check(ballot, voter, bench)?;
         self.votes.push(vote);
-        Ok(match self.jury().count(bench.roll) {
+        Ok(match self.jury(bench.roll.now).count(bench.roll) {
             Count::Waiting => Tally::Waiting(self),
             Count::Approved(approvals) => Tally::Approved(self, approvals),
             Count::Denied(refusals) => Tally::Denied(self, refusals),
@@ -208,7 +208,7 @@ impl Hold {
             return Err(VoteRefused::Ended);
         }
         let unknown = bench.outcome_unknown && ballot.outcome_unknown_accepted == Ticked::No;
-        let vote = self.jury().hear(ballot, voter, bench.roll)?;
+        let vote = self.jury(bench.roll.now).hear(ballot, voter, bench.roll)?;
         if unknown && vote.verdict == Verdict::Approve {
             return Err(VoteRefused::OutcomeUnknown);
         }

@@ -1,6 +1,7 @@
 //! Delegations against the events about them; and every vote in another's place against the delegation it was cast by.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -11,7 +12,11 @@ use crate::domain::event::{Event, EventType};
 use crate::domain::review::{Hold, Vote};
 use crate::domain::time::Timestamp;
 use crate::service::delegations::{delegated_data, ended_data};
+use crate::store::CLOCK_SKEW_MILLIS_MAX;
 use crate::store::row::Table;
+
+/// How far a clock may be off the database's.
+const CLOCK_SKEW_MAX: Duration = Duration::from_millis(CLOCK_SKEW_MILLIS_MAX.unsigned_abs());
 
 impl Audit<'_> {
     pub(super) fn check_delegations(&mut self, outside: &[&Event]) {
@@ -57,13 +62,17 @@ impl Audit<'_> {
         }
     }
 
+    /// By the delegation's own moments; and before it was ended, as far as moments tell what came first: each was told by a
+    /// clock that may have been so far off the database's, which decided.
     fn is_handed_on(&self, hold: &Hold, vote: &Vote) -> bool {
         let Some(absent) = &vote.absent else { return true };
         let delegation = self.all.delegations.get(absent.delegation.as_str()).map(|it| &it.record);
         delegation.is_some_and(|it| {
             it.from == absent.person
                 && it.to == vote.reviewer
-                && it.stands_at(vote.at)
+                && it.begins_at <= vote.at
+                && vote.at < it.ends_at
+                && it.ended.as_ref().is_none_or(|end| vote.at < end.at.plus(2 * CLOCK_SKEW_MAX))
                 && (it.confirmed_by.is_some() || hold.passkey_need(vote.stage).is_nothing())
         })
     }

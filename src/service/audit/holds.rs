@@ -17,6 +17,7 @@ use crate::domain::thread::Thread;
 use crate::domain::transition::{EndWord, Outcome, Rejection};
 use crate::service::comments::comment_data;
 use crate::service::holds::{end_data, held_data, stages_of};
+use crate::service::notices::notices_of;
 use crate::service::refusals::{count, event_data};
 use crate::service::revealing::look_data;
 use crate::store::row::Table;
@@ -76,6 +77,7 @@ impl Audit<'_> {
         let same = words.eq(told.comments.iter().map(|it| (it.data.clone(), it.at)));
         self.expect(same, Table::Holds, &hold.id, "what people said is not what events tell");
         self.check_deadline(hold, told);
+        self.check_notices(hold, told);
         self.check_quorum(hold);
         self.check_proofs(hold);
         self.check_places(hold);
@@ -95,8 +97,10 @@ impl Audit<'_> {
             && Some(&hold.node) == statement.node.as_ref();
         self.expect(same, Table::Holds, &hold.id, "it is not for the transition that it holds");
         let Some(policy) = self.policies.get(&statement.policy) else { return };
+        let notices = notices_of(policy.approval(), hold.opened_at);
         let asked = hold.stages == stages_of(policy) && hold.denials_needed == policy.approval().denials();
         self.expect(asked, Table::Holds, &hold.id, "it asks for other votes than its policy");
+        self.check_notice_terms(hold, &notices);
     }
 
     pub(super) fn check_receipts(&mut self, own: &Belongings<'_>, story: &Story<'_>) {

@@ -17,6 +17,7 @@ mod halts;
 mod holds;
 mod labels;
 mod load;
+mod notices;
 mod passkeys;
 mod story;
 mod votes;

@@ -13,6 +13,7 @@ pub(super) struct HoldStory<'a> {
     /// Votes, and votes taken back, in their order.
     pub(super) ballots: Vec<&'a Event>,
     pub(super) comments: Vec<&'a Event>,
+    pub(super) notices: Vec<&'a Event>,
     pub(super) extensions: Vec<&'a Event>,
     pub(super) reveals: Vec<&'a Event>,
     pub(super) end: Option<&'a Event>,
@@ -100,6 +101,7 @@ impl<'a> Story<'a> {
             EventType::TransitionHeld => self.hold(event).held = Some(event),
             EventType::ReviewVote | EventType::ReviewWithdrawn => self.hold(event).ballots.push(event),
             EventType::ReviewCommented => self.hold(event).comments.push(event),
+            EventType::ReviewReminded | EventType::ReviewEscalated => self.hold(event).notices.push(event),
             EventType::ReviewExtended => self.hold(event).extensions.push(event),
             EventType::ReviewRevealed => self.hold(event).reveals.push(event),
             EventType::TransitionApproved

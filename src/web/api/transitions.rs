@@ -204,6 +204,9 @@ fn review_of(app: &App, hold: &Hold) -> Value {
         review["extended"] = json!({"by": last.person, "at": last.at, "was": last.was});
     }
     review["needed"] = json!(needed);
+    if let Some(escalation) = hold.notices.escalation.as_ref().filter(|it| it.from <= app.service.now()) {
+        review["escalated"] = json!({"at": escalation.from, "to": escalation.to});
+    }
     let why = if hold.is_open(app.service.now()) { MACHINE } else { (CannotDecide::Ended.code(), REVIEW_OVER) };
     review["can_decide"] = json!(false);
     review["why_not"] = json!({"code": why.0, "detail": why.1});

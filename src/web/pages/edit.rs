@@ -141,7 +141,7 @@ fn values(facts: &ReviewFacts) -> impl Iterator<Item = (&Pointer, &Value)> {
 pub fn may_edit(visitor: &Visitor, facts: &ReviewFacts) -> bool {
     let proposed = matches!(facts.transition.statement.kind, Kind::Propose | Kind::Edit);
     let editor = facts.transition.editor.as_ref();
-    proposed && facts.hold.is_open(facts.now) && facts.hold.may_rewrite(visitor.account(), editor).is_ok()
+    proposed && facts.hold.is_open(facts.now) && facts.hold.may_rewrite(visitor.account(), editor, facts.now).is_ok()
 }
 
 async fn page(app: &App, visitor: &Visitor, facts: &ReviewFacts, again: Again) -> Result<EditPage> {

@@ -81,7 +81,8 @@ async fn extend(app: &App, visitor: &Visitor, facts: &ReviewFacts, form: &Extens
 pub fn form_of(visitor: &Visitor, facts: &ReviewFacts) -> Option<ExtensionForm> {
     let (hold, now) = (&facts.hold, facts.now);
     let (deadline, latest) = (hold.expires_at, hold.latest_deadline());
-    let may = hold.is_open(now) && hold.extensions.len() < EXTENSIONS_MAX && hold.may_extend(visitor.account()).is_ok();
+    let may =
+        hold.is_open(now) && hold.extensions.len() < EXTENSIONS_MAX && hold.may_extend(visitor.account(), now).is_ok();
     if !may || deadline >= latest {
         return None;
     }

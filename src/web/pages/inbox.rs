@@ -1,5 +1,7 @@
 //! `GET /`: what waits, what was decided lately, and what is searched for.
 
+use std::collections::BTreeSet;
+
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
@@ -7,13 +9,15 @@ use serde::Deserialize;
 
 use super::failure::Failure;
 use super::local::encoded;
-use super::parts::{SOON, deciders, ending, headline, html, is_protected, lines, moment, place, urgency, why_not};
+use super::parts::{
+    SOON, deciders, ending, headline, html, is_protected, lines, listed, moment, place, urgency, why_not,
+};
 use super::policies;
 use super::view::inbox::{Badge, Choice, DecidedRow, InboxPage, Mark, Scope, SearchForm, Show, Tab, Votes, WaitingRow};
 use super::view::text::{Line, Path, Prose};
 use super::visitor::Visitor;
 use crate::domain::account::Account;
-use crate::domain::id::{FlowId, ThreadId};
+use crate::domain::id::{FlowId, GroupName, ThreadId};
 use crate::domain::review::{Hold, Ineligible, Place as VotingPlace, SearchKey, Verdict};
 use crate::domain::time::Timestamp;
 use crate::service::Service;
@@ -223,19 +227,27 @@ fn waiting_row(item: &InboxItem, now: Timestamp) -> WaitingRow {
         protected: protected.take(PROTECTED_SHOWN).map(|it| Path::new(it.to_string())).collect(),
         reasons: lines(hold.reasons.iter().filter(|it| it.code != "protected").map(|it| it.text.as_str())),
         on_behalf_of: hold.context.on_behalf_of.as_deref().map(Line::new),
-        votes: votes(hold, &item.eligible),
+        votes: votes(hold, &item.eligible, now),
         deadline: moment(hold.expires_at, now),
         urgency: urgency(hold.expires_at, now),
-        badges: vec![match &item.eligible {
-            Ok(_) => Badge::Yours,
-            Err(Ineligible::Voted) => Badge::Voted,
-            Err(reason) => Badge::CannotDecide(why_not(*reason).1.to_owned()),
-        }],
+        badges: badges(item, now),
     }
 }
 
+fn badges(item: &InboxItem, now: Timestamp) -> Vec<Badge> {
+    let own = match &item.eligible {
+        Ok(_) => Badge::Yours,
+        Err(Ineligible::Voted) => Badge::Voted,
+        Err(reason) => Badge::CannotDecide(why_not(*reason).1.to_owned()),
+    };
+    let names = |to: &BTreeSet<GroupName>| listed(&to.iter().map(ToString::to_string).collect::<Vec<_>>(), "and");
+    let escalated = item.hold.also_asked(now).map(|to| Badge::Escalated(names(to)));
+    let reminded = item.hold.notices.reminder.filter(|it| it.from <= now).map(|_| Badge::Reminded);
+    [Some(own), escalated.or(reminded)].into_iter().flatten().collect()
+}
+
 /// How far the stage is that the reader can vote in, or else the first that lacks votes.
-fn votes(hold: &Hold, eligible: &std::result::Result<Vec<VotingPlace>, Ineligible>) -> Votes {
+fn votes(hold: &Hold, eligible: &std::result::Result<Vec<VotingPlace>, Ineligible>, now: Timestamp) -> Votes {
     let got = |stage: usize| {
         let counts = |it: &&crate::domain::review::Vote| it.verdict == Verdict::Approve && it.stage as usize == stage;
         u32::try_from(hold.standing_votes().filter(counts).count()).unwrap_or(u32::MAX)
@@ -249,7 +261,7 @@ fn votes(hold: &Hold, eligible: &std::result::Result<Vec<VotingPlace>, Ineligibl
     Votes {
         got: got(stage),
         need: asked.map_or(0, |it| it.need),
-        groups: asked.map(|it| lines(it.groups.iter().map(|group| group.as_str()))).unwrap_or_default(),
+        groups: lines(hold.groups_asked(stage, now).iter().map(|group| group.as_str())),
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) fn read_rules(root: &Section<'_>, approval: &Approval) -> Result<Vec<
 
 fn read_rule(item: &Item<'_>, approval: &Approval) -> Result<Rule, PolicyError> {
     let section = item.section()?;
-    section.expect_keys(RULE_KEYS, &[])?;
+    section.expect_keys(RULE_KEYS)?;
     let when = section.require("when", "the condition in CEL, such as when = \"change.path == '/payment/amount'\"")?;
     let then = read_then(&section, approval)?;
     let reason = section.require("reason", "why, in words for agents and reviewers")?;

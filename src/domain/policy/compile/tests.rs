@@ -88,7 +88,6 @@ fn the_guide_names_every_code() {
     let codes = [
         P::Syntax,
         P::UnknownKey,
-        P::NotBuilt,
         P::Missing,
         P::WrongType,
         P::BadValue,
@@ -110,7 +109,6 @@ fn the_guide_names_every_key() {
         KEYS,
         NODE_KEYS,
         APPROVAL_KEYS,
-        APPROVAL_KEYS_YET,
         STAGE_KEYS,
         REDACTION_KEYS,
         rules::RULE_KEYS,
@@ -178,16 +176,31 @@ fn an_unknown_key_is_refused_with_its_place() {
 }
 
 #[test]
-fn what_is_not_built_yet_is_refused_by_name() {
-    for (name, text) in [
-        ("approval.remind_after", "[approval]\nremind_after = \"4h\""),
-        ("approval.escalate_after", "[approval]\nescalate_after = \"4h\""),
-        ("approval.escalate_to", "[approval]\nescalate_to = []"),
+fn people_are_reminded_and_others_asked_within_the_time_there_is() {
+    let approval = |keys: &str| format!("flow = \"f\"\n[approval]\nttl = \"4h\"\n{keys}");
+    let policy = compile(&approval("remind_after = \"1h\"\nescalate_after = \"2h\"\nescalate_to = [\"a\", \"b\"]"));
+    assert_eq!(policy.approval().remind_after(), Some(std::time::Duration::from_secs(3600)));
+    let escalation = policy.approval().escalation().unwrap();
+    assert_eq!((escalation.after().as_secs(), escalation.to().len()), (7200, 2));
+    let none = compile(&approval(""));
+    assert_eq!((none.approval().remind_after(), none.approval().escalation()), (None, None));
+    for (keys, code) in [
+        ("remind_after = \"4h\"", PolicyCode::Contradiction),
+        ("escalate_after = \"4h\"\nescalate_to = [\"a\"]", PolicyCode::Contradiction),
+        ("escalate_after = \"1h\"", PolicyCode::Contradiction),
+        ("escalate_to = [\"a\"]", PolicyCode::Contradiction),
+        ("escalate_after = \"1h\"\nescalate_to = []", PolicyCode::BadValue),
+        ("escalate_after = \"1h\"\nescalate_to = [\"a\", \"a\"]", PolicyCode::BadValue),
+        ("remind_after = \"0s\"", PolicyCode::BadValue),
     ] {
-        let error = error(&format!("flow = \"f\"\n{text}"));
-        assert_eq!(error.code, PolicyCode::NotBuilt, "{text}");
-        assert!(error.message.starts_with(&format!("`{name}` is not built yet")), "{}", error.message);
+        assert_eq!(error(&approval(keys)).code, code, "{keys}");
     }
+    let other = compile(&approval("escalate_after = \"2h\"\nescalate_to = [\"a\"]"));
+    assert!(!other.asks_as(&policy), "who may vote later is among the terms that people decide on");
+}
+
+#[test]
+fn a_flow_enforces_its_policy_unless_it_says_otherwise() {
     compile("flow = \"f\"\non_violation = \"fail_fast\"");
     assert_eq!(compile("flow = \"f\"").mode(), Mode::Enforce);
     assert_eq!(compile("flow = \"f\"\nmode = \"enforce\"").mode(), Mode::Enforce);

@@ -22,7 +22,7 @@ const CALL_KEYS: &[&str] = &["tokens", "cost", "then"];
 pub(super) fn read_tools(root: &Section<'_>) -> Result<ToolPolicy, PolicyError> {
     let Some(item) = root.get("tools") else { return Ok(ToolPolicy::default()) };
     let section = item.section()?;
-    section.expect_keys(TOOLS_KEYS, &[])?;
+    section.expect_keys(TOOLS_KEYS)?;
     Ok(ToolPolicy {
         allow: read_globs(&section, "allow")?,
         deny: read_globs(&section, "deny")?.unwrap_or_default(),
@@ -48,7 +48,7 @@ pub(super) fn read_globs(section: &Section<'_>, key: &str) -> Result<Option<Tool
 pub(super) fn read_budgets(root: &Section<'_>, approval: &Approval) -> Result<Budgets, PolicyError> {
     let Some(item) = root.get("budgets") else { return Ok(Budgets::default()) };
     let section = item.section()?;
-    section.expect_keys(BUDGETS_KEYS, &[])?;
+    section.expect_keys(BUDGETS_KEYS)?;
     Ok(Budgets {
         call: read_budget(&section, "call", CALL_KEYS, approval)?,
         node: read_budget(&section, "node", BUDGET_KEYS, approval)?,
@@ -80,7 +80,7 @@ fn read_budget(
 ) -> Result<Option<Budget>, PolicyError> {
     let Some(item) = section.get(key) else { return Ok(None) };
     let section = item.section()?;
-    section.expect_keys(keys, &[])?;
+    section.expect_keys(keys)?;
     let whole = |key: &str| section.get(key).map(|it| it.whole(bounds::BUDGET_MAX)).transpose();
     let budget = Budget {
         calls: whole("calls")?,

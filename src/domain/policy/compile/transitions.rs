@@ -19,7 +19,7 @@ pub(super) const KEYED_KEYS: &[&str] = &["key", "monotonic_boolean", "allow_new_
 pub(super) fn read_transitions(root: &Section<'_>) -> Result<Vec<Rule>, PolicyError> {
     let Some(item) = root.get("transitions") else { return Ok(Vec::new()) };
     let section = item.section()?;
-    section.expect_keys(KEYS, &[])?;
+    section.expect_keys(KEYS)?;
     let mut rules = read_list(&section, "immutable", &Kind::Immutable)?;
     rules.extend(read_list(&section, "monotonic_integer", &Kind::Monotonic)?);
     rules.extend(read_table(&section, "ordered_enum", |it| Ok(Kind::Ordered(read_order(it)?)))?);
@@ -97,7 +97,7 @@ fn read_scalar(item: &Item<'_>) -> Result<Value, PolicyError> {
 
 fn read_keyed(item: &Item<'_>) -> Result<Keyed, PolicyError> {
     let section = item.section()?;
-    section.expect_keys(KEYED_KEYS, &[])?;
+    section.expect_keys(KEYED_KEYS)?;
     let key = section.require("key", "the field by which items are told apart, such as key = \"id\"")?;
     let name = read_field(&key)?;
     let mut booleans = BTreeSet::new();

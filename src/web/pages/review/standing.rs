@@ -31,7 +31,8 @@ pub fn standing(facts: &ReviewFacts, next_url: Option<String>) -> Standing {
 pub fn needs(facts: &ReviewFacts) -> String {
     let lacking = (0u32..).zip(&facts.hold.stages).filter_map(|(index, stage)| {
         let missing = stage.need.saturating_sub(facts.hold.approvals(index, &facts.roll));
-        (missing > 0).then(|| format!("{missing} more from {}", listed(&groups(&stage.groups), "or")))
+        let asked = facts.hold.groups_asked(index as usize, facts.now);
+        (missing > 0).then(|| format!("{missing} more from {}", listed(&groups(&asked), "or")))
     });
     listed(&lacking.collect::<Vec<_>>(), "and")
 }
@@ -50,7 +51,7 @@ pub fn stages(facts: &ReviewFacts) -> Vec<Stage> {
         let approved_by = facts.hold.standing_votes().filter(counts).map(|it| Line::new(voted_by(it))).collect();
         let done = facts.hold.approvals(index, &facts.roll) >= stage.need;
         Stage {
-            groups: lines(stage.groups.iter().map(|it| it.as_str())),
+            groups: lines(facts.hold.groups_asked(index as usize, facts.now).iter().map(|it| it.as_str())),
             approved_by,
             need: stage.need,
             progress: match (done, facts.hold.is_open(facts.now)) {

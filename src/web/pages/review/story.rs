@@ -27,6 +27,7 @@ pub fn timeline(facts: &ReviewFacts) -> Vec<TimelineItem> {
     ];
     items.extend(hold.votes.iter().map(|it| teller.vote(facts, it)));
     items.extend(hold.votes.iter().filter_map(|it| teller.withdrawal(it)));
+    items.extend(teller.notices(facts));
     items.extend(hold.extensions.iter().map(|it| teller.extension(facts, it)));
     items.extend(hold.comments.iter().map(|it| teller.comment(facts, it)));
     items.extend(teller.end(facts));
@@ -53,7 +54,8 @@ impl Teller {
 
     fn vote(&self, facts: &ReviewFacts, vote: &Vote) -> TimelineItem {
         let stage = facts.hold.stages.get(vote.stage as usize);
-        let asked = stage.map(|it| listed(&groups(&it.groups), "or")).unwrap_or_default();
+        let asked = stage.map(|_| groups(&facts.hold.groups_asked(vote.stage as usize, vote.at)));
+        let asked = listed(&asked.unwrap_or_default(), "or");
         let (word, tone) = match vote.verdict {
             Verdict::Approve => ("approved", Tone::Good),
             Verdict::Deny => ("denied", Tone::Bad),
@@ -89,6 +91,20 @@ impl Teller {
             }
             None => self.item(Some(&vote.name), format!("took their {word} back"), Tone::Care, back.at),
         })
+    }
+
+    /// The moments count, whether or not their events were written by then.
+    fn notices(&self, facts: &ReviewFacts) -> Vec<TimelineItem> {
+        let hold = &facts.hold;
+        let over = hold.state.ended_at().unwrap_or(self.now).min(hold.expires_at).min(self.now);
+        let reminder = hold.notices.reminder.filter(|it| it.from < over);
+        let reminder =
+            reminder.map(|it| self.item(None, "The gateway reminded those who are asked", Tone::Plain, it.from));
+        let escalation = hold.notices.escalation.as_ref().filter(|it| it.from < over).map(|it| {
+            let to = listed(&groups(&it.to), "and");
+            self.item(None, format!("Nobody had decided, so {to} may vote in every stage as well"), Tone::Care, it.from)
+        });
+        reminder.into_iter().chain(escalation).collect()
     }
 
     fn extension(&self, facts: &ReviewFacts, extension: &Extension) -> TimelineItem {

@@ -238,6 +238,10 @@ pub enum Badge {
     Voted,
     /// The reader may not decide, and why: "proposed by your agent".
     CannotDecide(String),
+    /// Nobody decided, so that others are asked as well: who.
+    Escalated(String),
+    /// Those who are asked were reminded.
+    Reminded,
     /// An earlier write of this thread may or may not have happened.
     WriteOutcomeUnknown,
 }
@@ -249,6 +253,8 @@ impl Badge {
             Self::Yours => "yours".to_owned(),
             Self::Voted => "you voted".to_owned(),
             Self::CannotDecide(why) => format!("you cannot decide: {why}"),
+            Self::Escalated(to) => format!("escalated to {to}"),
+            Self::Reminded => "waits for long".to_owned(),
             Self::WriteOutcomeUnknown => "earlier write unknown".to_owned(),
         }
     }
@@ -258,6 +264,7 @@ impl Badge {
         match self {
             Self::Yours => Tone::Good,
             Self::Voted | Self::CannotDecide(_) => Tone::Plain,
+            Self::Escalated(_) | Self::Reminded => Tone::Care,
             Self::WriteOutcomeUnknown => Tone::Care,
         }
     }

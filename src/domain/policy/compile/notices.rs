@@ -1,0 +1,39 @@
+//! When people are reminded, and whom a hold is escalated to.
+
+use std::time::Duration;
+
+use super::read_groups;
+use crate::domain::policy::bounds;
+use crate::domain::policy::error::{PolicyCode, PolicyError};
+use crate::domain::policy::model::Escalation;
+use crate::domain::policy::toml_reader::{Item, Section};
+
+/// A time within the one that people have.
+pub(super) fn read_within(item: &Item<'_>, ttl: Duration) -> Result<Duration, PolicyError> {
+    let after = item.duration(bounds::TTL)?;
+    if after < ttl {
+        return Ok(after);
+    }
+    let message = format!("`{}` is not shorter than `approval.ttl`, so it would never come to it", item.name());
+    Err(item.error(PolicyCode::Contradiction, message))
+}
+
+/// When and to whom: one without the other says nothing.
+pub(super) fn read_escalation(section: &Section<'_>, ttl: Duration) -> Result<Option<Escalation>, PolicyError> {
+    let alone = |item: Item<'_>, other: &str| {
+        let message = format!("`{}` says nothing without `approval.{other}`", item.name());
+        Err(item.error(PolicyCode::Contradiction, message))
+    };
+    match (section.get("escalate_after"), section.get("escalate_to")) {
+        (None, None) => Ok(None),
+        (Some(after), None) => alone(after, "escalate_to"),
+        (None, Some(to)) => alone(to, "escalate_after"),
+        (Some(after), Some(to)) => {
+            let groups = read_groups(&to)?;
+            if groups.is_empty() {
+                return Err(to.error(PolicyCode::BadValue, "name at least one group to escalate to"));
+            }
+            Ok(Some(Escalation { after: read_within(&after, ttl)?, to: groups }))
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Reminders, and asking others where nobody decides. On both databases.
+
+use std::time::Duration;
+
+use countersign::domain::account::{Account, MachineRole};
+use countersign::domain::event::EventType;
+use countersign::domain::id::ReviewId;
+use countersign::domain::review::Verdict;
+use countersign::service::error::{Error, Result};
+use countersign::service::inbox::{Part, Wanted};
+use countersign::service::taking_back::Admission;
+use countersign::service::votes::Voted;
+use countersign::worker::{expire, notice};
+use serde_json::{Value, json};
+
+use crate::attacks::policy_with;
+use crate::gateway::{Gateway, owned_token, person};
+use crate::rules::Scene;
+
+/// Each on both databases.
+macro_rules! on_both {
+    ($($name:ident,)*) => {
+        mod sqlite {
+            $(#[tokio::test]
+            async fn $name() {
+                super::$name(super::Scene::on_sqlite(&super::policy()).await).await;
+            })*
+        }
+        mod postgres {
+            $(#[tokio::test]
+            async fn $name() {
+                super::$name(super::Scene::on_postgres(&super::policy()).await).await;
+            })*
+        }
+    };
+}
+
+on_both! {
+    each_is_told_once_while_the_review_waits_and_not_after,
+    from_its_moment_on_others_may_vote_whether_or_not_it_was_told,
+    an_escalation_gives_nobody_two_votes_and_no_author_one,
+    a_review_that_only_an_escalation_could_decide_is_rejected,
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn policy() -> String {
+    let notices = "ttl = \"24h\"\nremind_after = \"4h\"\nescalate_after = \"12h\"\nescalate_to = [\"security\"]";
+    policy_with("need = 1", "need = 2").replace("ttl = \"24h\"", notices)
+}
+
+fn review(held: &Value) -> ReviewId {
+    held["review"]["id"].as_str().unwrap().try_into().unwrap()
+}
+
+fn code(voted: Result<Voted>) -> String {
+    match voted {
+        Ok(voted) => format!("{voted:?}"),
+        Err(Error::Vote(refused)) => refused.to_string(),
+        Err(other) => panic!("{other:?}"),
+    }
+}
+
+const NOT_ASKED: &str = "not in a group that this review asks";
+
+async fn told(g: &Gateway) -> Vec<(EventType, Value)> {
+    while g.service.sequence().await.unwrap() > 0 {}
+    let (events, _) = g.service.events_after(0, None, 1000).await.unwrap();
+    let notices = |kind| matches!(kind, EventType::ReviewReminded | EventType::ReviewEscalated);
+    events.into_iter().map(|it| it.event).filter(|it| notices(it.kind)).map(|it| (it.kind, it.data)).collect()
+}
+
+async fn mine(g: &Gateway, who: &Account) -> usize {
+    g.service.find(who, &Wanted::mine(), &Part::First, 10).await.unwrap().items.len()
+}
+
+async fn each_is_told_once_while_the_review_waits_and_not_after(scene: Scene) {
+    let g = &scene.gateway;
+    let (held, denied) = (g.held(&g.thread().await).await, g.held(&g.thread().await).await);
+    g.vote(&g.bob, &denied, Verdict::Deny).await.unwrap();
+    assert_eq!(notice::run_once(&g.service).await.unwrap(), 0);
+    g.pass(4 * HOUR);
+    assert_eq!(notice::run_once(&g.service).await.unwrap(), 1);
+    assert_eq!(notice::run_once(&g.service).await.unwrap(), 0, "once");
+    g.pass(8 * HOUR);
+    let (one, other) = tokio::join!(notice::run_once(&g.service), notice::run_once(&g.service));
+    one.unwrap();
+    other.unwrap();
+    let facts = |kind: &str| json!({"review": held["review"]["id"], "transition": held["transition"], "expires_at": held["review"]["expires_at"], (kind.to_owned()): if kind == "to" { "security" } else { "reviewers" }});
+    let list = |mut data: Value, kind: &str| {
+        data[kind] = json!([data[kind]]);
+        data
+    };
+    let expected = [
+        (EventType::ReviewReminded, list(facts("groups"), "groups")),
+        (EventType::ReviewEscalated, list(facts("to"), "to")),
+    ];
+    assert_eq!(told(g).await, expected);
+    let path = format!("/v1/transitions/{}", held["transition"].as_str().unwrap());
+    assert_eq!(g.get(&path, &g.host).await.expect(200)["review"]["escalated"]["to"], json!(["security"]));
+    scene.passes_an_audit().await;
+    // One that nobody looked at until it was over is not spoken of any more.
+    g.held(&g.thread().await).await;
+    g.pass(24 * HOUR);
+    assert_eq!(notice::run_once(&g.service).await.unwrap(), 0);
+    assert_eq!(expire::run_once(&g.service).await.unwrap(), 2);
+    assert_eq!(told(g).await.len(), 2);
+    scene.passes_an_audit().await;
+}
+
+async fn from_its_moment_on_others_may_vote_whether_or_not_it_was_told(scene: Scene) {
+    let g = &scene.gateway;
+    let sid = person(&g.service, "sid", &["security"]).await;
+    let (untold, known) = (g.held(&g.thread().await).await, g.held(&g.thread().await).await);
+    g.pass(12 * HOUR - Duration::from_secs(5));
+    assert_eq!(code(g.vote(&sid, &untold, Verdict::Approve).await), NOT_ASKED, "not a moment before");
+    g.pass(Duration::from_secs(5));
+    assert_eq!(g.vote(&sid, &untold, Verdict::Approve).await.unwrap(), Voted::Waiting, "need stays what it is");
+    assert_eq!(g.vote(&g.alice, &untold, Verdict::Approve).await.unwrap(), Voted::Approved);
+    assert_eq!(g.decision(&untold).await.expect(200)["reviewers"], json!([sid.id, g.alice.id]));
+    assert_eq!(mine(g, &sid).await, 0, "a list waits for the worker, a vote does not");
+    notice::run_once(&g.service).await.unwrap();
+    assert_eq!(mine(g, &sid).await, 1);
+    let path = format!("/v1/transitions/{}", known["transition"].as_str().unwrap());
+    let people = g.get(&path, &g.auditor).await.expect(200)["review"]["people"].clone();
+    let names: Vec<&Value> = people.as_array().unwrap().iter().map(|it| &it["name"]).collect();
+    assert_eq!(names, ["alice", "bob", "sid"]);
+    // Those who were asked first still are, and whoever left a group is not counted, of either kind.
+    assert_eq!(g.vote(&sid, &known, Verdict::Approve).await.unwrap(), Voted::Waiting);
+    g.service.set_admission("sid", Admission::Barred).await.unwrap();
+    assert_eq!(g.vote(&g.alice, &known, Verdict::Approve).await.unwrap(), Voted::Waiting);
+    assert_eq!(g.vote(&g.bob, &known, Verdict::Approve).await.unwrap(), Voted::Approved);
+    scene.passes_an_audit().await;
+}
+
+async fn an_escalation_gives_nobody_two_votes_and_no_author_one(scene: Scene) {
+    let g = &scene.gateway;
+    let both = person(&g.service, "both", &["security", "reviewers"]).await;
+    let owner = person(&g.service, "owner", &["security"]).await;
+    let agent = owned_token(&g.service, "of-owner", MachineRole::Agent, &["planner"], "owner").await;
+    let thread = g.thread().await;
+    let patch = json!({"target_user_id": 42});
+    let held = g.propose(&thread["thread"], &thread["transition"], (&agent, "planner"), patch).await.expect(202);
+    g.pass(12 * HOUR);
+    assert_eq!(g.vote(&both, &held, Verdict::Approve).await.unwrap(), Voted::Waiting);
+    assert!(code(g.vote(&both, &held, Verdict::Approve).await).starts_with("you have already voted"));
+    assert!(code(g.vote(&owner, &held, Verdict::Approve).await).starts_with("proposed by your own agent"));
+    let facts = g.service.review(&review(&held), &owner).await.unwrap();
+    assert_eq!(facts.hold.may_rewrite(&owner, None, facts.now).map_err(|it| it.code()), Err("author"));
+    scene.passes_an_audit().await;
+}
+
+async fn a_review_that_only_an_escalation_could_decide_is_rejected(scene: Scene) {
+    let g = &scene.gateway;
+    for name in ["sid", "sue"] {
+        person(&g.service, name, &["security"]).await;
+    }
+    g.service.set_admission("bob", Admission::Barred).await.unwrap();
+    let thread = g.thread().await;
+    let patch = json!({"target_user_id": 42});
+    let held = g.propose(&thread["thread"], &thread["transition"], (&g.planner, "planner"), patch).await;
+    assert_eq!(held.expect(422)["errors"][0]["code"], "nobody_can_approve");
+}

@@ -1,0 +1,83 @@
+//! More time for a decision, and others asked where nobody decides: as people see it.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::forms::{Hand, field};
+use crate::gateway::{Gateway, Held, PAYMENTS, spawn_gateway};
+use crate::person::Chromium;
+
+/// A hold that waits for ever longer.
+async fn waiting() -> (Gateway, Held) {
+    let gateway = spawn_gateway().await;
+    for (name, group) in [("ana", "reviewers"), ("sid", "security")] {
+        gateway.reviewer(name, &[group]).await;
+    }
+    let notices = "[approval]\nremind_after = \"1m\"\nescalate_after = \"2m\"\nescalate_to = [\"security\"]\n";
+    let payments = gateway.payments_under(&PAYMENTS.replacen("[approval]\n", notices, 1)).await;
+    let held = gateway.held(&payments, "order-8812", &json!({"target_user_id": 42})).await;
+    (gateway, held)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deadline_is_moved_with_a_reason_without_scripts_and_others_are_asked_in_time() {
+    let (gateway, held) = waiting().await;
+    let browser = Chromium::open().await;
+    let tab = browser.tab(&gateway).await;
+    tab.without_scripts().await;
+    tab.sign_in("ana").await;
+    tab.goto(&format!("/reviews/{}", held.review)).await;
+    let opened: bool = tab.js("(document.querySelector('#until').closest('details').open = true)").await;
+    assert!(opened);
+    tab.fill("Why does it need more time?", "The bank opens at nine.").await;
+    tab.press("Move the deadline").await;
+    let text = tab.text().await;
+    for words in ["ana moved the deadline to", "The bank opens at nine.", "ana moved it, see below"] {
+        assert!(text.contains(words), "{words} in {text}");
+    }
+    tab.press_in("header", "Sign out").await;
+    tab.sign_in("sid").await;
+    tab.goto(&format!("/reviews/{}", held.review)).await;
+    assert!(tab.text().await.contains("You are in none of the groups that are asked."));
+    gateway.clock.advance(Duration::from_secs(120));
+    tab.goto("/").await;
+    assert!(tab.text().await.contains("escalated to security"), "{}", tab.text().await);
+    tab.goto(&format!("/reviews/{}", held.review)).await;
+    let text = tab.text().await;
+    for words in ["The gateway reminded those who are asked", "Nobody had decided, so security may vote in every stage"]
+    {
+        assert!(text.contains(words), "{words} in {text}");
+    }
+    tab.press("Approve").await;
+    tab.press("Confirm").await;
+    assert!(tab.text().await.contains("Approved by sid"), "{}", tab.text().await);
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_form_moves_the_deadline_it_was_made_for_and_no_other() {
+    let (gateway, held) = waiting().await;
+    let (ana, sid) = (Hand::signed_in(&gateway, "ana").await, Hand::signed_in(&gateway, "sid").await);
+    let (page, path) = (format!("/reviews/{}", held.review), format!("/reviews/{}/extension", held.review));
+    let html = ana.get(&page).await.text;
+    let until = html.split("<select id=\"until\"").nth(1).unwrap().split("value=\"").nth(1).unwrap();
+    let until = until.split('"').next().unwrap().to_owned();
+    let [csrf, digest, deadline] = ["csrf", "digest", "deadline"].map(|name| field(&html, name));
+    let form = |csrf: &str, deadline: &str| -> Vec<(&'static str, String)> {
+        let fields =
+            [("csrf", csrf), ("digest", &digest), ("deadline", deadline), ("until", &until), ("reason", "later")];
+        fields.map(|(name, value)| (name, value.to_owned())).to_vec()
+    };
+    let post = async |who: &Hand<'_>, form: Vec<(&'static str, String)>| {
+        let fields: Vec<(&str, &str)> = form.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        who.post(&path, &fields).await
+    };
+    assert_eq!(post(&ana, form("x", &deadline)).await.status, 403);
+    assert_eq!(post(&sid, form(&csrf, &deadline)).await.status, 403, "another's form");
+    let refused = post(&ana, form(&csrf, &until)).await;
+    assert!(refused.status == 409 && refused.text.contains("The deadline was not moved."));
+    assert_eq!(post(&ana, form(&csrf, &deadline)).await.status, 303);
+    assert_eq!(post(&ana, form(&csrf, &deadline)).await.status, 409, "it is moved once");
+    assert!(!sid.get(&page).await.text.contains("Move the deadline"), "who is not asked has no form");
+}

@@ -1,16 +1,21 @@
 //! The binary: arguments, wiring, exit code.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use countersign::cli::{self, args::Args};
+use countersign::domain::inert;
 
 fn main() -> ExitCode {
     match Args::read(std::env::args_os()) {
         Ok(args) => cli::run(&args, &mut io::stdout(), &mut io::stderr()).into(),
         Err(refused) => {
-            // Help goes to standard output, a wrong line to standard error.
-            let _ = refused.print();
+            // Help goes to standard output, a wrong line to standard error: what somebody pasted may stand in that.
+            let _ = if refused.use_stderr() {
+                io::stderr().write_all(inert::printed(&refused.to_string()).as_bytes())
+            } else {
+                refused.print()
+            };
             u8::try_from(refused.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
         }
     }

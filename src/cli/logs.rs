@@ -1,7 +1,7 @@
 //! The log on standard error: lines for people or for machines. What is secret never reaches it, because secrets
 //! print as `[redacted]` and handlers log routes, not addresses.
 
-use std::io::IsTerminal as _;
+use std::io::{self, Write};
 
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -9,15 +9,45 @@ use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
 use tracing_subscriber::{Layer as _, Registry, fmt};
 
 use crate::config::{Log, LogFormat};
+use crate::domain::inert;
 
 /// Begins to log. What libraries say is kept to warnings: their debug lines may hold whole requests.
 pub fn begin(log: &Log) -> Result<(), TryInitError> {
     let own = LevelFilter::from_level(log.level);
     let others = own.min(LevelFilter::WARN);
     let wanted = Targets::new().with_default(others).with_target("countersign", own);
-    let layer = match log.format {
-        LogFormat::Text => fmt::layer().with_ansi(std::io::stderr().is_terminal()).with_writer(std::io::stderr).boxed(),
-        LogFormat::Json => fmt::layer().json().with_writer(std::io::stderr).boxed(),
+    let form = log.format;
+    let to = move || Lines { form, to: io::stderr() };
+    let layer = match form {
+        // Colours would be escapes that lines may have, and then others could have them, too.
+        LogFormat::Text => fmt::layer().with_ansi(false).with_writer(to).boxed(),
+        LogFormat::Json => fmt::layer().json().with_writer(to).boxed(),
     };
     Registry::default().with(layer.with_filter(wanted)).try_init()
 }
+
+/// Lines in which nothing acts on who looks at them. What others wrote is in few of them, and in none by intent.
+struct Lines<W> {
+    form: LogFormat,
+    to: W,
+}
+
+impl<W: Write> Write for Lines<W> {
+    /// A line at a time: the layer hands over each as one.
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(line);
+        let inert = match self.form {
+            LogFormat::Json => inert::json(&text),
+            LogFormat::Text => inert::printed(&text),
+        };
+        self.to.write_all(inert.as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests;

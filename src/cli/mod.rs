@@ -33,6 +33,7 @@ use output::{Form, Output};
 
 use crate::clock::SystemClock;
 use crate::config::Config;
+use crate::domain::inert;
 
 /// What a command ends with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,7 +61,7 @@ pub fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
     let form = if args.global.json { Form::Json } else { Form::Text };
     dispatch(args, &mut Output::new(form, out)).unwrap_or_else(|error| {
         // Nobody is left to be told if even this cannot be written.
-        let _ = writeln!(err, "countersign: {}", causes(&error));
+        let _ = writeln!(err, "countersign: {}", inert::printed(&causes(&error)));
         error.exit()
     })
 }

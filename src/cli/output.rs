@@ -1,9 +1,11 @@
-//! Where a command's answer goes: standard output carries that alone.
+//! Where a command's answer goes: standard output carries that alone, and nothing in it acts on a terminal.
 
 use std::fmt::Display;
 use std::io::{self, Write};
 
 use serde_json::Value;
+
+use crate::domain::inert;
 
 /// How an answer is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,8 +36,8 @@ impl<'a> Output<'a> {
     /// Says the answer, as text or as JSON.
     pub fn answer(&mut self, text: impl Display, json: impl FnOnce() -> Value) -> io::Result<()> {
         match self.form {
-            Form::Text => writeln!(self.to, "{text}")?,
-            Form::Json => writeln!(self.to, "{}", json())?,
+            Form::Text => writeln!(self.to, "{}", inert::printed(&text.to_string()))?,
+            Form::Json => writeln!(self.to, "{}", inert::json(&json().to_string()))?,
         }
         self.to.flush()
     }

@@ -11,6 +11,7 @@ pub mod flow;
 pub mod guard;
 pub mod halt;
 pub mod id;
+pub mod inert;
 pub mod insight;
 pub mod json;
 pub mod kept;

@@ -32,6 +32,7 @@ mod amendments;
 mod amendments_signed;
 mod delegations;
 mod extensions;
+mod inert;
 mod insight;
 mod notices;
 mod passkeys;

@@ -33,7 +33,10 @@ async fn nothing_acted(tab: &Tab) {
     for selector in ["main img", "main script", "main iframe", "main a[href^=javascript]", "main b", "main [onerror]"] {
         assert_eq!(tab.count(selector).await, 0, "{selector}");
     }
-    let text: String = tab.js("document.body.innerText").await;
+    // What stands in fields, too: people read it there, and send it.
+    let text: String = tab
+        .js("document.body.innerText + [...document.querySelectorAll('input, textarea, select')].map(it => it.value).join(' ')")
+        .await;
     for unseen in ['\u{202e}', '\u{200b}'] {
         assert!(!text.contains(unseen), "U+{:04X} stands as itself", u32::from(unseen));
     }
@@ -55,6 +58,7 @@ async fn what_an_agent_wrote_is_inert_on_every_page() {
         nothing_acted(&tab).await;
     }
     let told = tab.text().await;
+    let edit = format!("{review}/edit");
     assert!(told.contains("write_not_allowed") && told.contains("U+202E"), "{told}");
     tab.goto(&review).await;
     assert!(tab.verdict("").await.contains("Recomputed in this browser: matches"));
@@ -62,6 +66,21 @@ async fn what_an_agent_wrote_is_inert_on_every_page() {
     for words in ["\\u202e", "U+202E", "mixes Latin and Cyrillic letters", "untrusted", "Show all 3,002 characters"] {
         assert!(text.contains(words), "{words} in {text}");
     }
+    tab.goto(&edit).await;
+    nothing_acted(&tab).await;
+    let typed: String = tab.js("[...document.querySelectorAll('input')].map(it => it.value).join(' ')").await;
+    assert!(
+        typed.contains("\\u202e") && typed.contains("\\u200b"),
+        "a value to rewrite is shown by its numbers: {typed}"
+    );
+    while gateway.service.sequence().await.unwrap() > 0 {}
+    while gateway.service.count_events().await.unwrap() > 0 {}
+    for path in ["/log", "/insight?span=1h", "/policies", "/emergency", "/account", "/what-if", "/verifier"] {
+        tab.goto(path).await;
+        nothing_acted(&tab).await;
+    }
+    tab.goto(&review).await;
+    tab.verdict("").await;
     tab.fill("Comment", "<script>document.title='owned'</script>").await;
     tab.press("Deny").await;
     nothing_acted(&tab).await;
@@ -70,6 +89,26 @@ async fn what_an_agent_wrote_is_inert_on_every_page() {
     assert!(tab.text().await.contains("<script>document.title='owned'</script>"), "it is told, as text");
     tab.goto("/threads/order-8812").await;
     nothing_acted(&tab).await;
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_value_that_cannot_be_seen_is_rewritten_in_its_place_and_the_others_stay() {
+    let gateway = spawn_gateway().await;
+    let (_, held) = hostile(&gateway).await;
+    gateway.reviewer("ben", &["reviewers"]).await;
+    let browser = Chromium::open().await;
+    let tab = browser.tab(&gateway).await;
+    tab.sign_in("ana").await;
+    tab.goto(&format!("/reviews/{}/edit", held.review)).await;
+    // The field of the value below a key with an override in it.
+    let at = "[...document.querySelectorAll('input')].find(it => it.name.startsWith('value:\"') && it.name.includes('202e'))";
+    let _: String = tab.js(&format!("({at}.value = '\"plain\"')")).await;
+    tab.fill("Why?", "nobody could read it").await;
+    tab.press("Ask the others instead").await;
+    let text = tab.text().await;
+    assert!(text.contains("\"plain\"") && text.contains("U+202E") && text.contains("\\u202e"), "{text}");
+    assert!(tab.verdict("").await.contains("Recomputed in this browser: matches"));
     browser.close().await;
 }
 

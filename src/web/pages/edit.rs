@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::decision::vote_words;
 use super::failure::Failure;
 use super::inbox::WAITING_MAX;
-use super::parts::{error_row, headline, html, see_other};
+use super::parts::{error_row, headline, html, place_sent, see_other};
 use super::review;
 use super::view::edit::{EditPage, Field};
 use super::view::text::{Path, Prose};
@@ -18,6 +18,7 @@ use super::visitor::Visitor;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::statement::Kind;
 use crate::domain::edit::Edit;
+use crate::domain::inert;
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::parse::{Limits, parse};
 use crate::domain::json::patch::Format;
@@ -108,7 +109,7 @@ fn read(facts: &ReviewFacts, form: &Fields) -> Result<Edit> {
     let proposed: BTreeMap<&Pointer, &Value> = values(facts).collect();
     let mut edit = Edit::default();
     for (name, typed) in form {
-        let Some(at) = name.strip_prefix(VALUE).and_then(|it| Pointer::try_from(it).ok()) else { continue };
+        let Some(at) = name.strip_prefix(VALUE).and_then(place_sent) else { continue };
         let value = json(typed, || format!("{at} is not JSON; write a text in double quotes"))?;
         if proposed.get(&at) != Some(&&value) {
             edit.values.insert(at, value);
@@ -147,9 +148,10 @@ pub fn may_edit(visitor: &Visitor, facts: &ReviewFacts) -> bool {
 async fn page(app: &App, visitor: &Visitor, facts: &ReviewFacts, again: Again) -> Result<EditPage> {
     let waiting = app.service.waiting_for(visitor.account(), WAITING_MAX).await?;
     let field = |(pointer, after): (&Pointer, &Value)| {
-        let (name, proposed) = (format!("{VALUE}{pointer}"), canonical(after));
+        let path = Path::new(pointer.to_string());
+        let (name, proposed) = (format!("{VALUE}{}", path.sent()), inert::json(&canonical(after)));
         let typed = again.typed.iter().find(|it| it.0 == name).map(|it| it.1.clone());
-        Field { path: Path::new(pointer.to_string()), value: Prose::new(typed.unwrap_or(proposed)) }
+        Field { path, name, value: Prose::new(typed.unwrap_or(proposed)) }
     };
     let short = |it: &(&Pointer, &Value)| canonical(it.1).len() <= VALUE_BYTES_MAX;
     let row = |it: &Violation| error_row(it.code.as_str(), &it.pointer.to_string(), &it.detail);

@@ -22,6 +22,7 @@ use super::view::threads::{Choice, Filter};
 use super::visitor::Visitor;
 use crate::domain::event::Event;
 use crate::domain::id::{EventId, FlowId, ReviewId, ThreadId};
+use crate::domain::inert;
 use crate::domain::json::canonical::canonical;
 use crate::domain::time::Timestamp;
 use crate::service::error::{Error, Result};
@@ -270,7 +271,8 @@ impl Sending {
             if line.index.is_none() {
                 told["index"] = Value::Null;
             }
-            text.push_str(&format!("{told}\n"));
+            text.push_str(&inert::json(&told.to_string()));
+            text.push('\n');
         }
         if let Some(below) = page.below {
             if self.sent + FILE_PAGE > FILE_EVENTS_MAX || self.pages == FILE_PAGES_MAX {

@@ -125,6 +125,11 @@ pub fn place(change: &RedactedChange) -> &Pointer {
     }
 }
 
+/// The place that a form names, as [`Path::sent`] wrote it: a pointer begins with a slash, and JSON with a quotation mark.
+pub fn place_sent(text: &str) -> Option<Pointer> {
+    if text.starts_with('"') { serde_json::from_str(text).ok() } else { Pointer::try_from(text).ok() }
+}
+
 /// Whether a place is one that the hold is about.
 pub fn is_protected(hold: &Hold, pointer: &Pointer) -> bool {
     hold.reasons.iter().filter_map(pattern_of).any(|it| it.touches(pointer))

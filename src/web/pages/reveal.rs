@@ -8,13 +8,12 @@ use askama::Template as _;
 use serde::Deserialize;
 
 use super::failure::Failure;
-use super::parts::html;
+use super::parts::{html, place_sent};
 use super::review::{self, Again};
 use super::view::reveal::RevealForm;
 use super::view::text::{Path, Prose};
 use super::visitor::Visitor;
 use crate::domain::chain::hash::Digest;
-use crate::domain::json::pointer::Pointer;
 use crate::domain::review::groups_to_reveal_to;
 use crate::service::error::{Error, Result};
 use crate::service::revealing::Look;
@@ -76,7 +75,7 @@ pub async fn submit(
 async fn look(app: &App, visitor: &Visitor, facts: &ReviewFacts, form: &RevealFields) -> Result<ReviewFacts> {
     let look = Look {
         transition: Digest::try_from(form.digest.as_str()).map_err(|_| Error::invalid("/digest", "not a digest"))?,
-        pointer: Pointer::try_from(form.pointer.replace("\r\n", "\n")).map_err(|_| Error::NotFound("hidden value"))?,
+        pointer: place_sent(&form.pointer).ok_or(Error::NotFound("hidden value"))?,
         reason: form.reason.clone(),
     };
     let person = &visitor.account().id;

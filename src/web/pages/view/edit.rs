@@ -44,6 +44,8 @@ pub struct EditPage {
 pub struct Field {
     /// Where.
     pub path: Path,
-    /// As JSON.
+    /// What the form calls it.
+    pub name: String,
+    /// As JSON, with what cannot be seen by its number.
     pub value: Prose,
 }

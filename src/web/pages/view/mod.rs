@@ -15,7 +15,6 @@ pub mod emergency;
 pub mod error;
 pub mod headline;
 pub mod inbox;
-pub mod inert;
 pub mod insight;
 pub mod log;
 pub mod nav;

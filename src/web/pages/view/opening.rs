@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::review::{Arrays, WriterReads};
 use super::shell::Hash;
 use super::text::{Json, Path};
+use crate::domain::inert;
 
 /// One side of a row.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -194,8 +195,8 @@ impl Rows {
         };
         let (from, to) = (flat("from")?, flat("to")?);
         let arrays = Arrays {
-            from: Value::from(from.arrays.clone()).to_string(),
-            to: Value::from(to.arrays.clone()).to_string(),
+            from: inert::json(&Value::from(from.arrays.clone()).to_string()),
+            to: inert::json(&Value::from(to.arrays.clone()).to_string()),
         };
         let mut rows = Self { changed: Vec::new(), unchanged: Vec::new(), arrays };
         let pointers: BTreeSet<&String> = from.places.keys().chain(to.places.keys()).collect();

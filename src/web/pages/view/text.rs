@@ -8,7 +8,7 @@ use std::fmt;
 
 use askama::filters::HtmlSafe;
 
-use super::inert::{self, Segment, Warning};
+use crate::domain::inert::{self, Segment, Warning};
 
 /// Characters of a value that are shown before the rest is folded: four lines on a phone.
 const VALUE_CHARS_SHOWN: usize = 160;
@@ -117,6 +117,13 @@ impl Path {
     /// The JSON Pointer.
     pub fn pointer(&self) -> &str {
         &self.0
+    }
+
+    /// What a form calls it: the pointer, or that as JSON where something in it cannot be seen, and a browser might
+    /// change it.
+    pub fn sent(&self) -> String {
+        let plain = !inert::inert_line(&self.0).iter().any(|it| matches!(it, Segment::Escape(_)));
+        if plain { self.0.clone() } else { inert::json(&serde_json::Value::from(self.0.as_str()).to_string()) }
     }
 
     /// Dotted where every key is a plain word, so that it reads back to the same pointer.

@@ -371,7 +371,8 @@ pub fn thread() -> ThreadPage {
 
 /// What is held, on its way to be another: two values to rewrite, and something hidden besides.
 pub fn edit() -> EditPage {
-    let field = |at: &str, value: &str| Field { path: Path::new(at), value: Prose::new(value) };
+    let field =
+        |at: &str, value: &str| Field { path: Path::new(at), name: format!("value:{at}"), value: Prose::new(value) };
     EditPage {
         shell: shell(2),
         action: "/reviews/0192f0c1/edit".to_owned(),

@@ -1,5 +1,7 @@
 //! What others wrote, made inert: nothing in it can hide, reorder, or pass for something else.
 
+use std::fmt::Write as _;
+
 use unicode_normalization::char::is_combining_mark;
 
 /// Marks in a row on one base that a living language uses; more of them paint over what is around.
@@ -87,6 +89,35 @@ pub fn inert(text: &str) -> Vec<Segment<'_>> {
 /// As [`inert`], with line feeds shown by their number too.
 pub fn inert_line(text: &str) -> Vec<Segment<'_>> {
     segments(text, is_treacherous)
+}
+
+/// A text for a terminal or a file that people read: what is inert stands as it is, everything else as `⟨U+202E⟩`. Line
+/// feeds stay.
+pub fn printed(text: &str) -> String {
+    written(inert(text), |out, it| {
+        let _ = write!(out, "⟨U+{:04X}⟩", u32::from(it));
+    })
+}
+
+/// JSON with everything in its texts by JSON's own escape that is not inert: the same value, that does nothing to who
+/// looks at it. JSON has none of these outside of texts, but for the line feeds of one that is set out.
+pub fn json(text: &str) -> String {
+    written(inert(text), |out, it| {
+        for unit in it.encode_utf16(&mut [0; 2]) {
+            let _ = write!(out, "\\u{unit:04x}");
+        }
+    })
+}
+
+fn written(segments: Vec<Segment<'_>>, escape: impl Fn(&mut String, char)) -> String {
+    let mut out = String::new();
+    for segment in segments {
+        match segment {
+            Segment::Text(text) => out.push_str(text),
+            Segment::Escape(it) => escape(&mut out, it),
+        }
+    }
+    out
 }
 
 fn segments(text: &str, treacherous: impl Fn(char) -> bool) -> Vec<Segment<'_>> {

@@ -10,6 +10,7 @@ use super::Service;
 use super::error::{Error, Result};
 use super::heads::Version;
 use super::revealing::{HiddenPlace, hidden_places};
+use super::review_page::Call;
 use crate::domain::account::{Account, Token};
 use crate::domain::chain::entry::{Entry, Gate};
 use crate::domain::chain::hash::Digest;
@@ -84,6 +85,8 @@ pub struct VersionFacts {
     pub differing: Differing,
     /// The rationale as people may read it.
     pub rationale: Option<String>,
+    /// The tool that was called along with it.
+    pub call: Option<Call>,
     /// Who asked.
     pub by: Option<Who>,
     /// The hold, if people were asked.
@@ -184,6 +187,7 @@ impl Service {
         let nodes = nodes.filter(|(_, rules)| rules.may_roll_back()).map(|(node, _)| node.clone());
         Ok(VersionFacts {
             rollback_nodes: nodes.collect(),
+            call: self.call_of(&keys, &hidings, &transition)?,
             by: self.names_of(&keys, [&transition.statement.principal]).await?.into_values().next(),
             hold: self.hold_of(&keys, transition.digest).await?.map(|it| it.record),
             writes: self.writes_of(&keys, &record, version).await?,

@@ -210,14 +210,45 @@ impl Service {
         let account = self.reader(&keys).get_by_alias::<Account>(name).await?.ok_or(Error::NotFound("account"))?.record;
         let own = self.active_passkeys(&keys, &account.id).await?;
         let mut draft = Draft::new(keys.row(), now);
-        for stored in &own {
-            draft.replace(stored, &Passkey { removed_at: Some(now), ..stored.record.clone() })?;
-            let data = removed_data(&stored.record, by, None);
-            recorder::outside(&mut draft, None, now, EventType::PasskeyRemoved, data)?;
-            self.end_sessions(&mut draft, &keys, &account.id, Some(Which::OpenedBy(&stored.record.id))).await?;
-        }
+        self.put_removals(&mut draft, &keys, &own, by).await?;
         self.commit(draft.finish()).await?;
         Ok((account, own.len()))
+    }
+
+    /// The same by an administrator, on a page. Nobody does it to themselves: they have theirs, or ask a colleague.
+    pub async fn remove_lost_passkeys(&self, by: &Stored<Account>, of: &AccountId) -> Result<usize> {
+        if by.record.id == *of {
+            return Err(Error::WrongState("your own passkeys are removed one by one, under Your account"));
+        }
+        retrying!(self.remove_lost_passkeys_once(by, of))
+    }
+
+    async fn remove_lost_passkeys_once(&self, by: &Stored<Account>, of: &AccountId) -> Result<usize> {
+        let (keys, now) = (self.keys()?, self.now());
+        let own = self.active_passkeys(&keys, of).await?;
+        let mut draft = Draft::new(keys.row(), now);
+        draft.rely_on(by);
+        let who = by.record.id.to_string().as_str().try_into().expect("an account's id is a name");
+        self.put_removals(&mut draft, &keys, &own, &who).await?;
+        self.commit(draft.finish()).await?;
+        Ok(own.len())
+    }
+
+    async fn put_removals(
+        &self,
+        draft: &mut Draft<'_>,
+        keys: &Keys,
+        own: &[Stored<Passkey>],
+        by: &PrincipalId,
+    ) -> Result<()> {
+        let now = self.now();
+        for stored in own {
+            draft.replace(stored, &Passkey { removed_at: Some(now), ..stored.record.clone() })?;
+            let data = removed_data(&stored.record, by, None);
+            recorder::outside(draft, None, now, EventType::PasskeyRemoved, data)?;
+            self.end_sessions(draft, keys, &stored.record.account, Some(Which::OpenedBy(&stored.record.id))).await?;
+        }
+        Ok(())
     }
 
     /// Signs a person in by a passkey; the cookie's secret is in the answer and nowhere else.

@@ -1,5 +1,7 @@
 //! What a reviewer is shown: everything the decision is about, redacted, and provable.
 
+use std::slice::from_ref;
+
 use serde_json::Value;
 
 use super::electorate::can_decide;
@@ -18,7 +20,8 @@ use crate::domain::json::diff::diff;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::Keys;
 use crate::domain::policy::{
-    HiddenValues, Hiding, NodePolicy, Policy, RedactedChange, RedactedLeaf, readable_leaves, redacted, shown_arguments,
+    HiddenValues, Hiding, NodePolicy, Policy, RedactedChange, RedactedLeaf, readable_leaves, redacted,
+    shown_arguments_by,
 };
 use crate::domain::review::{CannotDecide, Hold, HoldState, Place, Roll};
 use crate::domain::thread::{Status, Thread};
@@ -169,7 +172,7 @@ impl Service {
                 .into_iter()
                 .find(|it| it.transition == transition.digest),
             by,
-            call: transition.tool.as_ref().map(|it| self.call_of(&keys, &hiding, &transition, it)).transpose()?,
+            call: self.call_of(&keys, from_ref(&hiding), &transition)?,
             roll,
             hold,
             transition,
@@ -183,13 +186,14 @@ impl Service {
     }
 
     /// What is shown of a call is what was stated, or nothing is.
-    fn call_of(&self, keys: &Keys, hiding: &Hiding<'_>, transition: &Transition, tool: &Tool) -> Result<Call> {
+    pub(super) fn call_of(&self, keys: &Keys, hidings: &[Hiding<'_>], transition: &Transition) -> Result<Option<Call>> {
+        let Some(tool) = &transition.tool else { return Ok(None) };
         let statement = &transition.statement;
         let secret = self.secret(keys, &statement.thread);
         if statement.tool.as_ref() != Some(&tool.stated(&secret, &statement.proposal)) {
             return Err(Error::Broken("a tool's call is not what was stated"));
         }
-        let parts = shown_arguments(hiding, tool);
+        let parts = shown_arguments_by(hidings, tool);
         let hidden = parts.iter().any(|it| matches!(it, RedactedLeaf::Hidden { .. }));
         let arguments = if hidden {
             Arguments::Parts(parts)
@@ -197,7 +201,7 @@ impl Service {
             let salt = Tool::salt(&secret, &statement.proposal);
             Arguments::Whole { value: Value::Object(tool.arguments.clone()), salt }
         };
-        Ok(Call { name: tool.name.clone(), arguments })
+        Ok(Some(Call { name: tool.name.clone(), arguments }))
     }
 
     /// Opens both trees of a transition along its change and along what its policy's writers read.

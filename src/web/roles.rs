@@ -118,6 +118,7 @@ pub const TABLE: &[Rule] = &[
     person("GET", "/people/{account}", OVERSEERS),
     person("POST", "/people/{account}/access", ADMINS),
     person("POST", "/people/{account}/admission", ADMINS),
+    person("POST", "/people/{account}/passkeys", ADMINS),
     person("POST", "/people/{account}/reset", ADMINS),
     person("POST", "/people/{account}/unlocking", ADMINS),
     person("GET", "/tokens", OVERSEERS),

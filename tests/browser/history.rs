@@ -199,3 +199,23 @@ async fn the_verifier_tells_every_check_and_apart_from_them_what_the_gateway_kno
     let fields = [("csrf", "x"), ("receipt", receipt.as_str())];
     assert_eq!(ana.post("/verifier", &fields).await.status, 403);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_version_shows_what_its_tool_was_called_with_but_what_any_policy_hides() {
+    let gateway = spawn_gateway().await;
+    gateway.reviewer("ana", &["reviewers"]).await;
+    let policy = format!("{PAYMENTS}\n[tools]\nallow = [\"crm.*\"]\nhide = [\"key\"]\n");
+    let payments = gateway.payments_under(&policy).await;
+    let head = gateway.thread(&payments, "order-1", &order()).await;
+    let tool = json!({"name": "crm.find", "arguments": {"who": "Eva Marlow", "key": "k-12345678"}});
+    let ask = json!({"node": "planner", "parent": head, "patch": {"memo": "looked up"}, "format": "merge-patch", "tool": tool});
+    let committed = gateway.post(&payments.agent, "/v1/threads/order-1/transitions", &ask).await;
+    assert_eq!(committed.status, 201, "{committed:?}");
+    let ana = Hand::signed_in(&gateway, "ana").await;
+    let page = ana.get("/threads/order-1/versions/1").await.text;
+    assert!(page.contains("crm.find") && page.contains("Eva Marlow") && !page.contains("k-12345678"), "{page}");
+    // What has come to be hidden is hidden in the past, too.
+    gateway.activate(&policy.replace("hide = [\"key\"]", "hide = [\"key\", \"who\"]")).await;
+    let page = ana.get("/threads/order-1/versions/1").await.text;
+    assert!(page.contains("crm.find") && !page.contains("Eva Marlow") && !page.contains("k-12345678"), "{page}");
+}

@@ -4,6 +4,7 @@ use countersign::domain::account::PersonRole;
 
 use crate::forms::{Hand, field};
 use crate::gateway::{Gateway, PASSWORD, spawn_gateway};
+use crate::passkeys::{plug_in, register};
 use crate::person::{Chromium, Tab};
 
 pub const ANOTHER: &str = "staple battery horse correct";
@@ -175,4 +176,36 @@ async fn a_secret_is_kept_by_nobody_on_the_way_and_auditors_only_look() {
 pub async fn peopled(gateway: &Gateway) {
     gateway.person("eve", PersonRole::Auditor, &[]).await;
     gateway.reviewer("dana", &["finance", "leads"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_administrator_takes_lost_passkeys_of_another_away_and_not_their_own() {
+    let gateway = spawn_gateway().await;
+    let gus = gateway.person("gus", PersonRole::Admin, &[]).await;
+    let ana = gateway.reviewer("ana", &["reviewers"]).await;
+    let browser = Chromium::open().await;
+    let tab = browser.tab(&gateway).await;
+    plug_in(&tab).await;
+    tab.sign_in("ana").await;
+    tab.goto("/account").await;
+    tab.follow("main a[href='/account/passkeys']").await;
+    register(&tab, "laptop").await;
+    leave(&tab).await;
+    tab.sign_in("gus").await;
+    tab.goto(&format!("/people/{}", ana.id)).await;
+    tab.press("Remove their passkeys").await;
+    assert!(tab.text().await.contains("Their passkeys are removed"), "{}", tab.text().await);
+    assert_eq!(gateway.service.passkeys_of(&ana.id).await.unwrap().len(), 0);
+    assert_eq!(tab.count("form[action$='/passkeys']").await, 0, "there is nothing left to remove");
+    let hand = Hand::signed_in(&gateway, "gus").await;
+    let csrf = field(&hand.get("/people").await.text, "csrf");
+    let own = hand.post(&format!("/people/{}/passkeys", gus.id), &[("csrf", &csrf)]).await;
+    assert_eq!(own.status, 409, "{}", own.text);
+    assert_eq!(hand.post(&format!("/people/{}/passkeys", ana.id), &[("csrf", "x")]).await.status, 403);
+    while gateway.service.sequence().await.unwrap() > 0 {}
+    let auditor = gateway.token(countersign::domain::account::MachineRole::Auditor, "eve", "", &[]).await;
+    let log = gateway.get(&auditor, "/v1/events").await.body;
+    let removed = log["events"].as_array().unwrap().iter().find(|it| it["type"] == "access.passkey_removed").unwrap();
+    assert_eq!(removed["data"]["by"], gus.id.as_str(), "and the log says who");
+    browser.close().await;
 }

@@ -49,7 +49,10 @@ pub use judge::{judge, judge_for, judge_in};
 pub use kind::{Kind, Length};
 pub use model::{Amending, Approval, Comment, Confirm, Covers, NodePolicy, PasskeyRule, Policy, Stage};
 pub use patterns::Patterns;
-pub use redact::{Effect, RedactedChange, RedactedLeaf, True, readable_leaves, redacted, redacted_by, shown_arguments};
+pub use redact::{
+    Effect, RedactedChange, RedactedLeaf, True, readable_leaves, redacted, redacted_by, shown_arguments,
+    shown_arguments_by,
+};
 pub use replayed::{Became, Compared, Policies, Untold, Was, WouldBe};
 pub use request::{Asker, Circumstances, Principal, Request, RequestKind};
 pub use source::PolicySource;

@@ -123,24 +123,31 @@ pub fn redacted_by(hidings: &[Hiding<'_>], changes: &[Change]) -> Vec<RedactedCh
 
 /// What `node` will read, leaf by leaf, for people to see before they approve.
 pub fn readable_leaves(hiding: &Hiding<'_>, node: &NodeId, state: &Value) -> Vec<RedactedLeaf> {
-    shown(hiding, &project(hiding.policy(), node, state))
+    shown(std::slice::from_ref(hiding), &project(hiding.policy(), node, state))
 }
 
 /// The arguments of a tool, leaf by leaf, without what `[tools] hide` covers, what is hidden in the states beside it, and
 /// what the detectors find.
 pub fn shown_arguments(hiding: &Hiding<'_>, tool: &Tool) -> Vec<RedactedLeaf> {
-    let arguments = Value::Object(tool.arguments.clone());
-    shown(&hiding.of_arguments(&arguments), &arguments)
+    shown_arguments_by(std::slice::from_ref(hiding), tool)
 }
 
-fn shown(hiding: &Hiding<'_>, value: &Value) -> Vec<RedactedLeaf> {
+/// The same, without what any of them hides.
+pub fn shown_arguments_by(hidings: &[Hiding<'_>], tool: &Tool) -> Vec<RedactedLeaf> {
+    let arguments = Value::Object(tool.arguments.clone());
+    let hidings: Vec<Hiding<'_>> = hidings.iter().map(|it| it.of_arguments(&arguments)).collect();
+    shown(&hidings, &arguments)
+}
+
+fn shown(hidings: &[Hiding<'_>], value: &Value) -> Vec<RedactedLeaf> {
     let mut lines: Vec<RedactedLeaf> = Vec::new();
     for (pointer, value) in leaves(value) {
-        if !hiding.hides(&pointer) {
+        let cuts = hidings.iter().filter(|it| it.hides(&pointer)).map(|it| it.cut(&pointer));
+        let Some(cut) = cuts.min_by_key(|it| it.as_str().len()) else {
             lines.push(RedactedLeaf::Shown { pointer, value: value.clone() });
             continue;
-        }
-        let line = RedactedLeaf::Hidden { pointer: hiding.cut(&pointer) };
+        };
+        let line = RedactedLeaf::Hidden { pointer: cut };
         if lines.last() != Some(&line) {
             lines.push(line);
         }

@@ -194,6 +194,7 @@ fn people_routes(cfg: &mut ServiceConfig) {
     .service(web::resource("/people/{account}/access").route(post().to(person::change_access)))
     .service(web::resource("/people/{account}/admission").route(post().to(person::admit)))
     .service(web::resource("/people/{account}/unlocking").route(post().to(person::unlock)))
+    .service(web::resource("/people/{account}/passkeys").route(post().to(person::remove_passkeys)))
     .service(web::resource("/people/{account}/reset").route(post().to(person::reset)))
     .service(web::resource("/tokens").route(web::get().to(tokens::show)).route(post().to(tokens::add)))
     .service(web::resource("/tokens/{token}/revocation").route(post().to(tokens::revoke)))

@@ -25,6 +25,7 @@ const DONE: &[(&str, Tone, &str)] = &[
     ("changed", Tone::Good, "Changed. It counts from now on; the log says who changed it."),
     ("disabled", Tone::Care, "Disabled. They are signed out everywhere, and no vote of theirs counts any more."),
     ("unlocked", Tone::Good, "Unlocked. They need not wait any more."),
+    ("passkeys", Tone::Care, "Their passkeys are removed, and what those signed in has ended. They register others."),
     ("enabled", Tone::Good, "Enabled. They can sign in again."),
 ];
 
@@ -144,6 +145,22 @@ pub async fn unlock(
     answered(&app, &request, &visitor, (&account, unlocked)).await
 }
 
+/// `POST /people/{account}/passkeys`: takes those away that somebody has lost.
+pub async fn remove_passkeys(
+    app: web::Data<App>,
+    request: HttpRequest,
+    visitor: Visitor,
+    account: web::Path<String>,
+    form: web::Form<BareFields>,
+) -> std::result::Result<HttpResponse, Failure> {
+    visitor.check_form(&app, &request, form.csrf())?;
+    let removed = async |account: &Account| {
+        app.service.remove_lost_passkeys(&visitor.0.signed_in.account, &account.id).await?;
+        Ok(see_other(&format!("/people/{}?done=passkeys", account.id)))
+    };
+    answered(&app, &request, &visitor, (&account, removed)).await
+}
+
 async fn answered(
     app: &App,
     request: &HttpRequest,
@@ -194,6 +211,7 @@ async fn page(app: &App, visitor: &Visitor, account: &Account, notice: Option<No
             groups: groups.join(", "),
         },
         sessions,
+        passkeys: app.service.passkeys_of(&account.id).await?.len(),
         slowed: app.service.slowed_until(&account.id).await?.map(|it| moment(it, now)),
     })
 }

@@ -90,6 +90,8 @@ pub struct PersonPage {
     pub typed: TypedPerson,
     /// How many sessions of theirs are open.
     pub sessions: usize,
+    /// How many passkeys of theirs count.
+    pub passkeys: usize,
     /// Until when strangers wait, after too many wrong passwords.
     pub slowed: Option<Moment>,
 }

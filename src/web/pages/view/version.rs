@@ -3,7 +3,7 @@
 use askama::Template;
 
 use super::opening::Row;
-use super::review::Reason;
+use super::review::{Call, Reason};
 use super::shell::{Hash, Moment, Shell, Tone};
 use super::text::{Line, Prose};
 use super::thread::Gate;
@@ -41,7 +41,9 @@ pub struct VersionPage {
     /// What rules warned of.
     pub warnings: Vec<Reason>,
     /// The tool that was called along with it.
-    pub tool: Option<Line>,
+    pub call: Option<Call>,
+    /// What the agent says it used.
+    pub usage: Option<Line>,
     /// The agent's words.
     pub rationale: Option<Prose>,
     /// What differs from the version before.

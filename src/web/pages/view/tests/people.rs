@@ -107,6 +107,7 @@ pub fn person_page() -> PersonPage {
             groups: "finance, leads".to_owned(),
         },
         sessions: 2,
+        passkeys: 1,
         slowed: Some(ago("in 3 min")),
     }
 }

@@ -23,8 +23,10 @@ use crate::domain::usage::Usage;
 use crate::random;
 use crate::service::access::{NewAccount, NewToken};
 use crate::service::comments::Saying;
+use crate::service::delegations::Naming;
 use crate::service::edits::{Rewrite, Rewritten};
 use crate::service::error::{Error, Result};
+use crate::service::passkeys::Confirmation;
 use crate::service::proposals::{Asked, Proposal};
 use crate::service::receipts::Revoker;
 use crate::service::rollbacks::Rollback;
@@ -43,11 +45,15 @@ const TTL: &str = "20s";
 const MORE: usize = 12;
 const EVERY: Duration = Duration::from_secs(15);
 
+/// How long one of them lets the other vote in their place.
+const AWAY: Duration = Duration::from_secs(7 * 24 * 3600);
+
 /// The people whom the program plays, and their machines.
 pub(super) struct Played {
     service: Arc<Service>,
     cleo: AccountId,
     dan: AccountId,
+    dans_password: String,
     host: Stored<Token>,
     agent: Stored<Token>,
     writer: Stored<Token>,
@@ -77,10 +83,11 @@ impl Played {
     /// Engages them.
     pub(super) async fn engage(service: &Arc<Service>) -> Result<Self> {
         service.activate_policy(&beside::principal(), None, refunds(TTL), BTreeSet::new()).await?;
-        let service = Arc::clone(service);
+        let (service, dans_password) = (Arc::clone(service), random::uuid_v4().to_string());
         Ok(Self {
-            cleo: person(&service, "cleo").await?,
-            dan: person(&service, "dan").await?,
+            cleo: person(&service, "cleo", &random::uuid_v4().to_string()).await?,
+            dan: person(&service, "dan", &dans_password).await?,
+            dans_password,
             host: token(&service, "refund-desk", (MachineRole::Host, &[])).await?,
             agent: token(&service, "refund-agent", (MachineRole::Agent, &["planner", "input_parser"])).await?,
             writer: token(&service, "refund-ledger", (MachineRole::Writer, &["database_writer"])).await?,
@@ -278,8 +285,12 @@ impl Played {
         Ok(())
     }
 
-    /// Somebody is invited, and another policy waits for those who approve it.
+    /// Somebody is away for a week, is invited, and another policy waits for those who approve it.
     async fn looked_after(&self, admin: &AccountId) -> Result<()> {
+        let (dan, _) = self.service.sign_in("dan", self.dans_password.clone()).await?;
+        let naming = Naming { to: "cleo".to_owned(), length: AWAY };
+        self.service.delegate_to(&dan, &naming, Confirmation::Password(self.dans_password.clone())).await?;
+        self.service.sign_out(&dan).await?;
         let admin = self.service.account_row(admin).await?;
         self.service.invite(&admin, &new_account("emil", (PersonRole::Reviewer, &["finance"]))).await?;
         self.service.activate_policy(&beside::principal(), None, refunds("1m"), BTreeSet::new()).await?;
@@ -297,9 +308,9 @@ pub(super) fn new_account(name: &str, (role, groups): (PersonRole, &[&str])) -> 
     NewAccount { name: name.to_owned(), role, groups }
 }
 
-async fn person(service: &Service, name: &str) -> Result<AccountId> {
+async fn person(service: &Service, name: &str, password: &str) -> Result<AccountId> {
     let new = new_account(name, (PersonRole::Reviewer, &["finance"]));
-    Ok(service.add_account(&new, random::uuid_v4().to_string()).await?.id)
+    Ok(service.add_account(&new, password.to_owned()).await?.id)
 }
 
 async fn token(service: &Service, name: &str, (role, nodes): (MachineRole, &[&str])) -> Result<Stored<Token>> {

@@ -6,11 +6,17 @@ use std::time::Duration;
 use async_trait::async_trait;
 use countersign::clock::SystemClock;
 use countersign::domain::flow::Halt;
+use countersign::domain::id::ReviewId;
+use countersign::domain::review::{Ballot, Verdict};
 use countersign::domain::time::Timestamp;
 use countersign::keyring::Keyring;
 use countersign::service::Service;
+use countersign::service::delegations::Naming;
+use countersign::service::error::Error;
+use countersign::service::passkeys::Confirmation;
 use countersign::service::stops::Scope;
 use countersign::service::verify::VerifyAsk;
+use countersign::service::votes::Voted;
 use countersign::store::change::Change;
 use countersign::store::label::{Label, Labelled};
 use countersign::store::row::{Row, Table};
@@ -18,7 +24,7 @@ use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::store::{Cursor, Direction, Filter, SequencerLock, Store, StoreError};
 
 use super::{BoxFuture, Scene};
-use crate::gateway::{MovedClock, POLICY, settings};
+use crate::gateway::{Gateway, MovedClock, POLICY, ballot, person, settings, spawn_with_policy};
 
 type Happening = Box<dyn FnOnce() -> BoxFuture<'static, ()> + Send>;
 
@@ -85,15 +91,21 @@ impl Store for Interrupted {
     }
 }
 
-/// Verifies on a second gateway, while this happens between its decision and its commit; whether it let through.
-async fn lets_through(scene: &Scene, happening: Happening) -> bool {
-    let folder = scene.g.folder.path();
-    let options = SqliteOptions { clock_offset: scene.g.clock.clone(), ..SqliteOptions::default() };
+/// A second gateway, on a store on which something can happen.
+async fn second_gateway(g: &Gateway) -> (Arc<Interrupted>, Service) {
+    let folder = g.folder.path();
+    let options = SqliteOptions { clock_offset: g.clock.clone(), ..SqliteOptions::default() };
     let inner = SqliteStore::open(folder.join("countersign.db"), options).unwrap();
     let store = Arc::new(Interrupted { inner, before: Mutex::new(None) });
     let keyring = Keyring::open_or_create(&folder.join("keyring.json"), None, &SystemClock).unwrap();
-    let clock = Arc::new(MovedClock(scene.g.clock.clone()));
-    let second = Service::open(store.clone(), keyring, clock, settings(&scene.g.url)).await.unwrap();
+    let clock = Arc::new(MovedClock(g.clock.clone()));
+    let second = Service::open(store.clone(), keyring, clock, settings(&g.url)).await.unwrap();
+    (store, second)
+}
+
+/// Verifies on a second gateway, while this happens between its decision and its commit; whether it let through.
+async fn lets_through(scene: &Scene, happening: Happening) -> bool {
+    let (store, second) = second_gateway(&scene.g).await;
     let token = second.token_of(&scene.g.writer).await.unwrap();
     let case = &scene.case;
     let ask = VerifyAsk {
@@ -188,4 +200,42 @@ async fn a_receipt_that_expires_between_decision_and_commit_is_expired() {
     assert!(!lets_through(&scene, passes).await);
     assert_eq!(scene.write(&scene.case.ask("w2")).await.code(), "expired");
     assert_eq!(scene.rows_all(), 0);
+}
+
+/// A vote on a second gateway, while the delegation that it counts on is ended between its decision and its commit.
+async fn votes_while_it_ends(need: u32, last: impl FnOnce(Result<Voted, Error>)) {
+    let g = spawn_with_policy(&super::policy_with("need = 1", &format!("need = {need}"))).await;
+    let dana = person(&g.service, "dana", &["elsewhere"]).await;
+    let (alice, _) = g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
+    let naming = Naming { to: "dana".to_owned(), length: Duration::from_secs(24 * 3600) };
+    let shown = Confirmation::Password("correct horse battery".to_owned());
+    let delegation = g.service.delegate_to(&alice, &naming, shown).await.unwrap();
+    let held = g.held(&g.thread().await).await;
+    let review: ReviewId = held["review"]["id"].as_str().unwrap().try_into().unwrap();
+    let by_dana = Ballot { delegation: Some(delegation.id.clone()), ..ballot(&held, Verdict::Approve) };
+    let (store, second) = second_gateway(&g).await;
+    let (service, id) = (Arc::clone(&g.service), delegation.id.clone());
+    let ends: Happening =
+        Box::new(move || Box::pin(async move { service.end_delegation(&alice.account.record.id, &id).await.unwrap() }));
+    let voted = if need == 1 {
+        *store.before.lock().unwrap() = Some(ends);
+        second.vote(&dana.id, &review, &by_dana).await
+    } else {
+        second.vote(&dana.id, &review, &by_dana).await.unwrap();
+        *store.before.lock().unwrap() = Some(ends);
+        second.vote(&g.bob.id, &review, &ballot(&held, Verdict::Approve)).await
+    };
+    assert!(store.before.lock().unwrap().is_none(), "it was decided without a commit");
+    last(voted);
+    assert_eq!(g.decision(&held).await.status, 202);
+}
+
+#[tokio::test]
+async fn a_delegation_that_ends_between_a_vote_and_its_commit_opens_nothing() {
+    votes_while_it_ends(1, |voted| assert!(matches!(voted, Err(Error::Vote(_))), "{voted:?}")).await;
+}
+
+#[tokio::test]
+async fn a_delegation_that_ends_between_the_last_vote_and_its_commit_does_not_count() {
+    votes_while_it_ends(2, |voted| assert_eq!(voted.unwrap(), Voted::Waiting)).await;
 }

@@ -8,7 +8,7 @@ use super::access::SignedIn;
 use super::error::{Error, Result};
 use super::passkeys::{Confirmation, Purpose};
 use super::{Service, recorder, retrying};
-use crate::domain::account::Account;
+use crate::domain::account::{AccessChange, Account};
 use crate::domain::delegation::{Delegation, DelegationRefused, EndedEarly, Giving};
 use crate::domain::event::EventType;
 use crate::domain::id::{AccountId, DelegationId, PrincipalId};
@@ -120,6 +120,25 @@ impl Service {
         recorder::outside(&mut draft, None, now, EventType::DelegationEnded, ended_data(id, &ended))?;
         draft.replace(&stored, &Delegation { ended: Some(ended), ..stored.record.clone() })?;
         self.commit(draft.finish()).await
+    }
+
+    /// Ends what a person has handed on and what is no longer sure to have been theirs to hand on, in the change by which
+    /// that came.
+    pub(super) async fn take_back_places(
+        &self,
+        draft: &mut Draft<'_>,
+        keys: &Keys,
+        from: &AccountId,
+        by: &AccessChange,
+        meant: impl Fn(&Delegation) -> bool,
+    ) -> Result<()> {
+        let rows = self.reader(keys).by_alias_prefix::<Delegation>(&delegations_from(from), LIST_ROWS_MAX).await?;
+        for stored in rows.iter().filter(|it| it.record.stands_at(by.at) && meant(&it.record)) {
+            let ended = EndedEarly { at: by.at, by: by.by.clone(), name: by.name.clone() };
+            recorder::outside(draft, None, by.at, EventType::DelegationEnded, ended_data(&stored.record.id, &ended))?;
+            draft.replace(stored, &Delegation { ended: Some(ended), ..stored.record.clone() })?;
+        }
+        Ok(())
     }
 
     /// What a person has given and received; and everybody's, if asked for.

@@ -98,10 +98,9 @@ impl Service {
         open && !account.disabled
     }
 
-    /// The account as eligibility sees it: one whose way in is switched off here is as good as disabled.
+    /// The account as eligibility sees it: one whose way in is closed here is as good as disabled.
     pub(super) fn as_it_stands(&self, account: Account) -> Account {
-        let off = self.ways.local == Local::Off && matches!(account.sign_in, SignIn::Password { .. });
-        Account { disabled: account.disabled || off, ..account }
+        Account { disabled: !self.lets_in(&account), ..account }
     }
 
     /// Refuses what only accounts of this gateway's own have, where they are switched off.

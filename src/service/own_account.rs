@@ -2,7 +2,7 @@
 
 use super::access::SignedIn;
 use super::error::{Error, Result};
-use super::people::touched;
+use super::people::{hand, touched};
 use super::taking_back::Which;
 use super::{Service, passwords, recorder, retrying};
 use crate::domain::account::{Account, Session, SignIn};
@@ -50,6 +50,7 @@ impl Service {
         draft.replace(&stored, &Account { sign_in, ..stored.record.clone() })?;
         recorder::outside(&mut draft, None, now, EventType::PasswordChanged, touched(&stored, None))?;
         self.end_sessions(&mut draft, &keys, &stored.record.id, Some(Which::AllBut(&me.session.record.id))).await?;
+        self.take_back_what_a_password_gave(&mut draft, &keys, &stored.record.id, (&hand(&stored, now), None)).await?;
         self.commit(draft.finish()).await
     }
 

@@ -11,9 +11,12 @@ use serde_json::{Value, json};
 
 use super::access::{SignedIn, Way};
 use super::error::{Error, Result};
+use super::history::Who;
+use super::people::hand;
 use super::taking_back::Which;
 use super::{Service, recorder, retrying};
-use crate::domain::account::{Account, Origin};
+use crate::domain::account::{AccessChange, Account, Origin};
+use crate::domain::delegation::Delegation;
 use crate::domain::event::EventType;
 use crate::domain::id::{AccountId, PasskeyId, PrincipalId};
 use crate::domain::keys::Keys;
@@ -194,6 +197,9 @@ impl Service {
         let data = removed_data(&stored.record, &by, confirmed.as_ref().map(PasskeyUse::id));
         recorder::outside(&mut draft, None, now, EventType::PasskeyRemoved, data)?;
         self.end_sessions(&mut draft, &keys, &person.account.record.id, Some(Which::OpenedBy(id))).await?;
+        let whose = hand(&person.account, now);
+        let by_it = |it: &Delegation| it.confirmed_by.as_ref() == Some(id);
+        self.take_back_places(&mut draft, &keys, &person.account.record.id, &whose, by_it).await?;
         match self.commit(draft.finish()).await {
             Err(error) if error.is_conflict() => Err(Error::Busy),
             other => other,
@@ -248,7 +254,13 @@ impl Service {
             recorder::outside(draft, None, now, EventType::PasskeyRemoved, data)?;
             self.end_sessions(draft, keys, &stored.record.account, Some(Which::OpenedBy(&stored.record.id))).await?;
         }
-        Ok(())
+        let Some(account) = own.first().map(|it| &it.record.account) else { return Ok(()) };
+        let name = match self.names_of(keys, [by]).await?.remove(by.as_str()) {
+            Some(Who::Person(name)) => name,
+            _ => by.to_string(),
+        };
+        let by = AccessChange { by: by.clone(), name, at: now };
+        self.take_back_places(draft, keys, account, &by, |it| it.confirmed_by.is_some()).await
     }
 
     /// Signs a person in by a passkey; the cookie's secret is in the answer and nowhere else.

@@ -112,6 +112,7 @@ impl Service {
         recorder::outside(&mut draft, None, now, kind, data)?;
         if let LinkPurpose::Reset { account, .. } = &link.purpose {
             self.end_sessions(&mut draft, keys, account, None).await?;
+            self.take_back_what_a_password_gave(&mut draft, keys, account, (&hand(by, now), None)).await?;
         }
         self.commit(draft.finish()).await?;
         Ok(secret)
@@ -188,7 +189,28 @@ impl Service {
         data["link"] = json!(link.record.id);
         recorder::outside(&mut draft, None, now, EventType::PasswordReset, data)?;
         self.end_sessions(&mut draft, &keys, account, None).await?;
+        self.take_back_what_a_password_gave(&mut draft, &keys, account, (&by, Some(&link.record.id))).await?;
         self.commit(draft.finish()).await
+    }
+
+    /// Whoever had the password may have named somebody to vote in its owner's place, or made them ask for a link: with
+    /// another password all of that is over, but for the link that is being used.
+    pub(super) async fn take_back_what_a_password_gave(
+        &self,
+        draft: &mut Draft<'_>,
+        keys: &Keys,
+        account: &AccountId,
+        (by, but): (&AccessChange, Option<&SessionId>),
+    ) -> Result<()> {
+        self.take_back_places(draft, keys, account, by, |it| it.confirmed_by.is_none()).await?;
+        let open = self.reader(keys).list::<OneTimeLink>(Filter::State(OPEN), None, LIST_ROWS_MAX).await?;
+        let theirs = |it: &OneTimeLink| matches!(&it.purpose, LinkPurpose::Reset { account: of, .. } if of == account);
+        for link in open.iter().filter(|it| theirs(&it.record) && !it.record.used && but != Some(&it.record.id)) {
+            draft.replace(link, &OneTimeLink { used: true, ..link.record.clone() })?;
+            let data = json!({"link": link.record.id, "by": by.by, "by_name": by.name});
+            recorder::outside(draft, None, by.at, EventType::LinkWithdrawn, data)?;
+        }
+        Ok(())
     }
 
     /// Sets what a person may do. Nobody does that to themselves, and the last administrator stays one.

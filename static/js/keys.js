@@ -22,11 +22,7 @@ function step(selector, by) {
 // The form's own button, so that whatever stands before a press by hand stands before this one.
 const press = (selector) => document.querySelector(selector)?.click();
 
-function search() {
-  const field = document.querySelector("main [type=search]");
-  if (field) field.select();
-  else location.assign("/");
-}
+const search = () => document.querySelector("main [type=search]")?.select();
 
 function copy() {
   const button = document.querySelector("[data-copy]");
@@ -39,8 +35,9 @@ const KEYS = {
   "]": () => step(CHANGES, 1),
   "[": () => step(CHANGES, -1),
   "/": search,
-  a: () => press("[data-decide] button[value=approve]"),
-  d: () => press("[data-decide] button[value=deny]"),
+  // Only where a page that asks comes next.
+  a: () => press("[data-asks] button[value=approve]"),
+  d: () => press("[data-asks] button[value=deny]"),
   c: copy,
   "?": () => help.showModal(),
 };
@@ -49,7 +46,8 @@ const KEYS = {
 function send() {
   const form = document.activeElement.closest?.("main form") ?? document.querySelector("main form[data-decide]");
   const buttons = [...(form?.querySelectorAll("button:not([type=button])") ?? [])].filter((it) => visible(it) && !it.disabled);
-  if (buttons.length === 1) buttons[0].click();
+  const best = buttons.find((it) => it.matches("[data-passkey-go]"));
+  if (best || buttons.length === 1) (best ?? buttons[0]).click();
 }
 
 function pressed(event) {

@@ -20,6 +20,11 @@ function concerns({ missed, events }) {
 
 // Offers something below the page, where it moves nothing.
 function offer(words, button, act) {
+  // Said already: whoever has the focus on its button keeps it, and nothing is read out twice.
+  if (!bar.hidden && bar.firstElementChild?.textContent === words) {
+    if (button) bar.querySelector("button").onclick = act;
+    return;
+  }
   const text = document.createElement("p");
   text.textContent = words;
   bar.replaceChildren(text);
@@ -34,7 +39,13 @@ function offer(words, button, act) {
   bar.hidden = false;
 }
 
-const openAgain = () => location.assign(about.at);
+// Loads the page anew: the same address with a fragment would be no load.
+function openAgain() {
+  const [at, here] = [new URL(about.at, location.href), new URL(location.href)];
+  at.hash = here.hash = "";
+  if (at.href === here.href) location.reload();
+  else location.assign(at);
+}
 
 // The number in the title and beside the links of the navigation.
 function count(fresh) {
@@ -65,17 +76,19 @@ function list(fresh) {
   const [here, there] = [rows(main), rows(fresh)];
   for (const [id, row] of here) {
     if (there.has(id)) takeOver(row, there.get(id));
-    else if (ended.has(id)) markEnded(row, ended.get(id));
+    else markEnded(row, ended.get(id)?.querySelector(".row-outcome").innerHTML);
   }
   const fresher = [...there.keys()].filter((id) => !here.has(id)).length;
   if (fresher > 0) offer(`${fresher} new`, "Show", () => show(fresh));
 }
 
-function markEnded(row, ended) {
-  const badges = row.querySelector(".badges");
+// What a row's review came to, or only that it is not in this list any more: decided, or pushed to another page.
+function markEnded(row, outcome) {
   row.classList.add("gone");
   for (const box of row.querySelectorAll("input")) Object.assign(box, { checked: false, disabled: true });
-  badges.innerHTML = ended.querySelector(".row-outcome").innerHTML;
+  const badges = row.querySelector(".badges");
+  if (outcome) badges.innerHTML = outcome;
+  else badges.textContent = "not in this list any more";
 }
 
 // Puts the page that was asked for in the place of this one. What was ticked stays ticked.
@@ -141,7 +154,7 @@ const kinds = { list, review };
 async function look() {
   const answer = await fetch(about.at, { headers: { accept: "text/html" }, cache: "no-store" });
   if (new URL(answer.url).pathname.startsWith("/sign-in")) {
-    offer("You are signed out. What you typed is still here.", "Sign in", openAgain);
+    offer("You are signed out. Sign in in another tab, and what you typed here can still be sent.", "Sign in", () => window.open("/sign-in"));
   } else if (answer.ok) {
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
     count(fresh);

@@ -88,7 +88,8 @@ function setUp(form) {
     busy = true;
     say("");
     try {
-      if (await step(form, button)) form.submit();
+      // The page may have shut the form while the key was looked for.
+      if ((await step(form, button)) && !form.matches("[data-shut], [data-resting]")) form.submit();
     } catch (error) {
       say(WHY[error.name] || `The browser said: ${error.name}.`);
     } finally {

@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 use crate::attacks::policy_with;
 use crate::gateway::{Gateway, ballot, owned_token, person, spawn_on};
 use crate::passkeys_of_people::authenticator::Authenticator;
-use crate::passkeys_of_people::{allow_delegating, assertion, enrol, get, vote as vote_signed};
+use crate::passkeys_of_people::{allow_delegating, allow_removing, assertion, enrol, get, vote as vote_signed};
 use crate::rules::Scene;
 
 const PASSWORD: &str = "correct horse battery";
@@ -66,6 +66,8 @@ on_both! {
     of_two_that_are_given_at_once_both_are_counted(super::two()),
     handing_on_takes_the_password_or_a_passkey_where_there_is_one(super::two()),
     a_stage_that_asks_for_a_passkey_is_not_opened_by_a_session_of_the_one_who_is_away(super::signed()),
+    what_was_handed_on_by_a_passkey_ends_with_it(super::signed()),
+    what_was_handed_on_by_a_password_ends_with_it(super::two()),
     the_one_in_whose_place_it_was_cast_takes_a_vote_back_and_votes(super::two()),
     a_delegate_finds_what_waits_and_everybody_is_told_who_can_decide(super::two()),
     only_those_whom_it_concerns_and_administrators_end_it(super::two()),
@@ -526,6 +528,52 @@ async fn a_stage_that_asks_for_a_passkey_is_not_opened_by_a_session_of_the_one_w
         (approval.method, approval.reviewer, approval.absent),
         (Method::Passkey, dana.id, Some(g.alice.id.clone()))
     );
+    scene.passes_an_audit().await;
+}
+
+async fn what_was_handed_on_by_a_passkey_ends_with_it(scene: Scene) {
+    let g = &scene.gateway;
+    let dana = person(&g.service, "dana", &["elsewhere"]).await;
+    let (inside_alice, inside_dana) = (inside(g, &g.alice).await, inside(g, &dana).await);
+    let (mut of_alice, mut of_dana) = (Authenticator::new(1), Authenticator::new(2));
+    enrol(&g.service, &inside_alice, (&mut of_alice, PASSWORD)).await;
+    enrol(&g.service, &inside_dana, (&mut of_dana, PASSWORD)).await;
+    let held = g.held(&g.thread().await).await;
+    for by_administrator in [false, true] {
+        let to = naming("dana", DAY);
+        let shown = allowed(g, &inside_alice, &mut of_alice, &to).await;
+        let delegation = g.service.delegate_to(&inside_alice, &to, shown).await.unwrap();
+        let id = of_alice.id();
+        if by_administrator {
+            g.service.remove_passkeys_of(&"tests".try_into().unwrap(), "alice").await.unwrap();
+        } else {
+            let shown = allow_removing(&g.service, &inside_alice, (&mut of_alice, &id));
+            g.service.remove_passkey(&inside_alice, &id.as_str().try_into().unwrap(), shown).await.unwrap();
+        }
+        let ballot = by(&held, &delegation, Verdict::Approve);
+        let cast = vote_signed(&g.service, &inside_dana, &mut of_dana, (&review(&held), &ballot)).await;
+        assert_eq!(code(cast), "not_eligible: group", "by an administrator: {by_administrator}");
+        of_alice = Authenticator::new(if by_administrator { 4 } else { 3 });
+        enrol(&g.service, &inside_alice, (&mut of_alice, PASSWORD)).await;
+    }
+    assert_eq!(told(g, EventType::DelegationEnded).await.len(), 2);
+    scene.passes_an_audit().await;
+}
+
+async fn what_was_handed_on_by_a_password_ends_with_it(scene: Scene) {
+    let g = &scene.gateway;
+    let dana = person(&g.service, "dana", &["elsewhere"]).await;
+    let gus = administrator(g, "gus").await;
+    let gus = g.service.account_row(&gus.id).await.unwrap();
+    let held = g.held(&g.thread().await).await;
+    let by_alice = given(g, &g.alice, &dana).await;
+    let inside_alice = inside(g, &g.alice).await;
+    let another = "another correct horse".to_owned();
+    g.service.change_password(&inside_alice, PASSWORD.to_owned(), another).await.unwrap();
+    assert_eq!(code(casts(g, &dana, &held, &by_alice).await), "not_eligible: group");
+    let by_bob = given(g, &g.bob, &dana).await;
+    g.service.reset_link(&gus, &g.bob.id).await.unwrap();
+    assert_eq!(code(casts(g, &dana, &held, &by_bob).await), "not_eligible: group");
     scene.passes_an_audit().await;
 }
 

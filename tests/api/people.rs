@@ -177,6 +177,24 @@ async fn a_reset_link_ends_sessions_and_lets_the_person_choose() {
 }
 
 #[tokio::test]
+async fn with_another_password_every_older_link_to_choose_one_is_over() {
+    let g = spawn_gateway().await;
+    let gus = admin(&g, "gus").await;
+    let choose = async |link: &str| g.service.choose_password(link, ANOTHER.to_owned(), None).await;
+    let first = g.service.reset_link(&gus, &g.alice.id).await.unwrap();
+    let second = g.service.reset_link(&gus, &g.alice.id).await.unwrap();
+    assert!(matches!(choose(&first).await, Err(Error::NotFound("link"))), "a newer one was made");
+    let bobs = g.service.reset_link(&gus, &g.bob.id).await.unwrap();
+    choose(&second).await.unwrap();
+    let third = g.service.reset_link(&gus, &g.alice.id).await.unwrap();
+    let (me, _) = sign_in(&g, "alice", ANOTHER).await.unwrap();
+    assert_eq!(g.service.change_password(&me, ANOTHER.to_owned(), PASSWORD.to_owned()).await.unwrap(), Changed::Yes);
+    assert!(matches!(choose(&third).await, Err(Error::NotFound("link"))), "she changed it herself");
+    choose(&bobs).await.unwrap();
+    assert_eq!(findings(&g).await, [""; 0]);
+}
+
+#[tokio::test]
 async fn a_person_changes_the_password_and_ends_sessions_of_their_own_only() {
     let g = spawn_gateway().await;
     let (me, here) = sign_in(&g, "alice", PASSWORD).await.unwrap();

@@ -139,6 +139,23 @@ async fn who_is_bound_to_a_flow_hears_of_no_other() {
     assert_eq!(Listener::of(&g, "cs_x_y", 0).await.answer.status(), 401);
 }
 
+/// Else whoever has a token of one flow sees when others are at work.
+#[tokio::test]
+async fn what_happens_elsewhere_is_no_sign_to_who_is_bound_to_a_flow() {
+    let g = spawn_gateway().await;
+    sequence::run_once(&g.service).await.unwrap();
+    let reach = g.service.log_length().await.unwrap();
+    let mut listener = Listener::of(&g, &g.host, reach).await;
+    assert_eq!(listener.frame().await.unwrap().id, reach);
+    g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
+    sequence::run_once(&g.service).await.unwrap();
+    assert!(g.service.log_length().await.unwrap() > reach);
+    let thread = g.thread().await;
+    sequence::run_once(&g.service).await.unwrap();
+    let first = listener.frame().await.unwrap();
+    assert_eq!((first.event.as_deref(), &first.data["thread"]), (Some("thread.created"), &thread["thread"]));
+}
+
 #[tokio::test]
 async fn a_stream_ends_before_it_tells_a_revoked_token_anything() {
     let g = spawn_gateway().await;

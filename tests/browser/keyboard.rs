@@ -5,6 +5,7 @@ use chromiumoxide::cdp::browser_protocol::page::EventLoadEventFired;
 use futures_util::StreamExt as _;
 use serde_json::json;
 
+use crate::amendments::amended;
 use crate::gateway::spawn_gateway;
 use crate::person::{Chromium, Tab};
 
@@ -83,6 +84,26 @@ async fn a_hold_is_found_read_and_approved_by_keys_alone() {
     assert!(tab.text().await.contains("Approve this change?"), "two buttons are never pressed by Ctrl Enter");
     tab.key_to("Enter", CTRL).await;
     assert!(tab.text().await.contains("Approved by ana"), "{}", tab.text().await);
+    browser.close().await;
+}
+
+/// A vote on a policy counts at once; no key leads there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_key_alone_decides_anything() {
+    let gateway = spawn_gateway().await;
+    gateway.reviewer("grace", &["security"]).await;
+    let id = amended(&gateway, "security").await;
+    let browser = Chromium::open().await;
+    let tab = browser.tab(&gateway).await;
+    tab.sign_in("grace").await;
+    tab.goto(&format!("/amendments/{id}")).await;
+    assert_eq!(tab.count("[data-decide] button[value=approve]").await, 1);
+    for key in ["a", "d"] {
+        tab.key(key, 0).await;
+        assert_eq!(tab.path().await, format!("/amendments/{id}"), "{key}");
+    }
+    tab.goto(&format!("/amendments/{id}")).await;
+    assert!(tab.text().await.contains("Waits for approval"), "{}", tab.text().await);
     browser.close().await;
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use countersign::worker::Workers;
 use serde_json::json;
 
+use crate::forms::still_waits;
 use crate::gateway::{Gateway, Held, PAYMENTS, Payments, spawn_gateway};
 use crate::person::{Chromium, Tab};
 
@@ -135,6 +136,55 @@ async fn a_press_right_after_the_page_changed_by_itself_is_not_taken() {
     tab.press("Approve").await;
     tab.press("Confirm").await;
     assert!(tab.text().await.contains("Approved"), "a moment later it is");
+    for browser in [anas, sams] {
+        browser.close().await;
+    }
+    workers.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_read_to_wait_for_others_is_asked_again_when_it_would_commit() {
+    let (gateway, workers, payments) = running().await;
+    let held = hold(&gateway, &payments, "order-1").await;
+    let (anas, sams) = (Chromium::open().await, Chromium::open().await);
+    let path = format!("/reviews/{}", held.review);
+    // Without scripts, so that nothing but the form can know.
+    let ana = anas.tab(&gateway).await;
+    ana.without_scripts().await;
+    ana.sign_in("ana").await;
+    ana.goto(&path).await;
+    ana.press("Approve").await;
+    assert!(ana.text().await.contains("the review waits for others"));
+    let sam = at(&sams, &gateway, "sam", &path).await;
+    sam.verdict("").await;
+    sam.press("Approve").await;
+    sam.press("Confirm").await;
+    ana.press("Confirm").await;
+    let text = ana.text().await;
+    assert!(text.contains("Others have voted since you read this") && text.contains("committed at once"), "{text}");
+    still_waits(&gateway, &held).await;
+    ana.press("Confirm").await;
+    assert!(ana.text().await.contains("Approved by sam and ana"), "{}", ana.text().await);
+    for browser in [anas, sams] {
+        browser.close().await;
+    }
+    workers.stop().await;
+}
+
+/// The same address with a fragment would be no load.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn opening_it_again_loads_the_page_wherever_on_it_one_was() {
+    let (gateway, workers, payments) = running().await;
+    let held = hold(&gateway, &payments, "order-1").await;
+    let (anas, sams) = (Chromium::open().await, Chromium::open().await);
+    let tab = at(&anas, &gateway, "ana", &format!("/reviews/{}#timeline", held.review)).await;
+    tab.verdict("").await;
+    let sam = at(&sams, &gateway, "sam", "/").await;
+    decide(&sam, &held, "Deny").await;
+    tab.until(&format!("{BAR}.includes('Denied by sam')")).await;
+    tab.press_in_page("Open it again").await;
+    tab.until("document.querySelector('[data-decide]') === null && document.querySelector('.ended-title') !== null")
+        .await;
     for browser in [anas, sams] {
         browser.close().await;
     }

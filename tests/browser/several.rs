@@ -222,6 +222,42 @@ async fn a_row_counts_only_with_its_own_digest_nonce_stage_page_and_session() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_form_that_was_sent_is_not_told_to_have_counted_as_anything_else() {
+    let gateway = spawn_gateway().await;
+    people(&gateway).await;
+    let payments = gateway.payments_under(&PAYMENTS.replace("need = 1", "need = 2")).await;
+    let held = held(&gateway, &payments, &["order-1", "order-2"]).await;
+    let ana = Hand::signed_in(&gateway, "ana").await;
+    let form = Form::read(&ticked(&ana, &[&held[0], &held[1]]).await);
+    assert!(form.send(&ana, "approve", "").await.text.contains("All 2 votes are counted"));
+    let denied = form.send(&ana, "deny", "").await.text;
+    assert!(!denied.contains("Your denial is counted") && denied.contains("Not counted"), "{denied}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_people_talk_about_is_read_on_its_own_page() {
+    let gateway = spawn_gateway().await;
+    people(&gateway).await;
+    let payments = gateway.payments_under(&PAYMENTS.replace("need = 1", "need = 2")).await;
+    let held = held(&gateway, &payments, &["order-1", "order-2", "order-3"]).await;
+    let (ana, sam) = (Hand::signed_in(&gateway, "ana").await, Hand::signed_in(&gateway, "sam").await);
+    let page = format!("/reviews/{}", held[0].review);
+    let html = sam.get(&page).await.text;
+    let comments = format!("{page}/comments");
+    let form = &html[html.find(&comments).unwrap()..];
+    let fields: Vec<(&str, String)> = ["csrf", "digest", "nonce"].map(|name| (name, field(form, name))).to_vec();
+    let mut fields: Vec<(&str, &str)> = fields.iter().map(|(name, it)| (*name, it.as_str())).collect();
+    fields.push(("comment", "Do not: that is fraud"));
+    assert_eq!(sam.post(&comments, &fields).await.status, 303);
+    let together = ticked(&ana, &[&held[0], &held[1], &held[2]]).await.text;
+    assert!(together.contains("People talk about it"), "{together}");
+    assert!(
+        together.contains("Decide 2 reviews together?") && together.contains("<details class=\"opens one-more\" open>")
+    );
+    assert!(together.contains("Where your approval is the last that is needed"), "{together}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_what_is_alike_is_decided_together_and_the_page_says_what_is() {
     let gateway = spawn_gateway().await;
     people(&gateway).await;

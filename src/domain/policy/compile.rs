@@ -113,6 +113,10 @@ fn read_mode(root: &Section<'_>) -> Result<Mode, PolicyError> {
 
 fn read_flow(root: &Section<'_>) -> Result<FlowId, PolicyError> {
     let item = root.require("flow", "the flow's name, such as flow = \"payments\"")?;
+    // Where flows are stopped, that is the word for every one of them.
+    if item.text()? == "all" {
+        return Err(item.error(PolicyCode::BadValue, "`flow`: `all` means every flow; give it another name"));
+    }
     FlowId::try_from(item.text()?).map_err(|error| item.error(PolicyCode::BadValue, format!("`flow`: {error}")))
 }
 

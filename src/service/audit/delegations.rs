@@ -9,6 +9,7 @@ use super::Audit;
 use super::access::{Lives, changed, made, text};
 use crate::domain::delegation::LENGTH_MAX;
 use crate::domain::event::{Event, EventType};
+use crate::domain::passkey::Passkey;
 use crate::domain::review::{Hold, Vote};
 use crate::domain::time::Timestamp;
 use crate::service::delegations::{delegated_data, ended_data};
@@ -17,6 +18,11 @@ use crate::store::row::Table;
 
 /// How far a clock may be off the database's.
 const CLOCK_SKEW_MAX: Duration = Duration::from_millis(CLOCK_SKEW_MILLIS_MAX.unsigned_abs());
+
+/// Whether a passkey counted, as far as moments tell what came first.
+fn counted(passkey: &Passkey, moment: Timestamp) -> bool {
+    passkey.removed_at.is_none_or(|it| moment < it.plus(2 * CLOCK_SKEW_MAX))
+}
 
 impl Audit<'_> {
     pub(super) fn check_delegations(&mut self, outside: &[&Event]) {
@@ -73,7 +79,10 @@ impl Audit<'_> {
                 && it.begins_at <= vote.at
                 && vote.at < it.ends_at
                 && it.ended.as_ref().is_none_or(|end| vote.at < end.at.plus(2 * CLOCK_SKEW_MAX))
-                && (it.confirmed_by.is_some() || hold.passkey_need(vote.stage).is_nothing())
+                && it.confirmed_by.as_ref().map_or_else(
+                    || hold.passkey_need(vote.stage).is_nothing(),
+                    |by| self.all.passkeys.get(by.as_str()).is_some_and(|it| counted(&it.record, vote.at)),
+                )
         })
     }
 }

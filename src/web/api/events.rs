@@ -79,9 +79,19 @@ struct OfMachine {
 impl Source for OfMachine {
     async fn next(&self, after: u64) -> Done<Told> {
         let service = &self.app.service;
-        service.log_beyond(after, BEAT).await?;
-        service.token_stands(&self.token).await?;
-        let (events, reach) = service.events_after(after, flow_of(&self.token.record), BATCH).await?;
+        let until = service.now().plus(BEAT);
+        let mut reach = after;
+        let events = loop {
+            let left = service.now().until(until);
+            service.log_beyond(reach, left).await?;
+            service.token_stands(&self.token).await?;
+            let (events, next) = service.events_after(reach, flow_of(&self.token.record), BATCH).await?;
+            reach = next;
+            // That something happened elsewhere is nobody's business: nothing is told before the next sign of life.
+            if !events.is_empty() || service.now() >= until {
+                break events;
+            }
+        };
         let frames = events.iter().map(|it| streams::frame(it.index, Some(&it.event.kind.name()), &event_json(it)));
         Ok(Told { frames: frames.collect(), reach })
     }

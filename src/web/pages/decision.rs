@@ -46,6 +46,7 @@ pub struct DecisionFields {
     browser_check: String,
     outcome_unknown: String,
     confirmed: String,
+    expects: String,
     typed: String,
     sign_until: String,
     assertion: String,
@@ -64,6 +65,9 @@ pub async fn submit(
     let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
     let asked = Asked { app: &app, visitor: &visitor, facts: &facts, form: &form };
     let answer = match asked.ballot() {
+        Ok(ballot) if form.confirmed == "yes" && asked.expects_otherwise(&ballot) => {
+            asked.confirm(&ballot, Some(MOVED_ON.to_owned())).await
+        }
         Ok(ballot) if form.confirmed == "yes" => match asked.count(&ballot).await {
             Err(Error::Vote(refused @ VoteRefused::NotTyped)) => {
                 asked.confirm(&ballot, Some(vote_words(&refused))).await
@@ -155,6 +159,24 @@ impl Asked<'_> {
         signing(service, voter, must.then_some(Needed), || service.vote_challenge(hold, voter, ballot)).await
     }
 
+    /// What would come of a ballot now.
+    fn tally(&self, ballot: &Ballot) -> Result<Tally> {
+        let (facts, hold) = (self.facts, &self.facts.hold);
+        let mut roll = facts.roll.clone();
+        roll.people.push(self.visitor.account().clone());
+        let bench = Bench { roll: &roll, outcome_unknown: facts.outcome_unknown };
+        let typed = hold.asks_to_type(ballot.stage, ballot.verdict);
+        let confirmed = Ballot { typed, ..ballot.clone() };
+        Ok(hold.clone().vote(confirmed, self.visitor.account(), &bench)?)
+    }
+
+    /// Whether others have voted since somebody read what would come of it, and something else would. Why a ballot
+    /// would not count at all is said when it is counted.
+    fn expects_otherwise(&self, ballot: &Ballot) -> bool {
+        let expected = self.form.expects.as_str();
+        !expected.is_empty() && self.tally(ballot).is_ok_and(|it| word(&it) != expected)
+    }
+
     /// The second look. A ballot that would not count is refused here already, by the same rules; but for what is typed
     /// here, of which `problem` says that it was not what is asked for.
     async fn confirm(&self, ballot: &Ballot, problem: Option<String>) -> Result<HttpResponse> {
@@ -162,12 +184,8 @@ impl Asked<'_> {
         if facts.status == Status::Writing {
             return Err(Error::WriteInProgress);
         }
-        let mut roll = facts.roll.clone();
-        roll.people.push(self.visitor.account().clone());
-        let bench = Bench { roll: &roll, outcome_unknown: facts.outcome_unknown };
         let typing = hold.asks_to_type(ballot.stage, ballot.verdict);
-        let confirmed = Ballot { typed: typing.clone(), ..ballot.clone() };
-        let tally = hold.clone().vote(confirmed, self.visitor.account(), &bench)?;
+        let tally = self.tally(ballot)?;
         let status = if problem.is_some() { StatusCode::CONFLICT } else { StatusCode::OK };
         let verdict = match ballot.verdict {
             Verdict::Approve => Button::Approve,
@@ -188,6 +206,7 @@ impl Asked<'_> {
             thread: Line::new(hold.thread.as_str()),
             deadline: moment(hold.expires_at, facts.now),
             consequence: consequence(facts, &tally),
+            expects: word(&tally),
             comment: Prose::new(ballot.comment.clone().unwrap_or_default()),
             browser_check: self.form.browser_check.clone(),
             doubt: review::doubt(facts),
@@ -240,21 +259,36 @@ pub async fn signing(
     Ok(if needed.is_some() { Signing::Must(form) } else { Signing::May(form) })
 }
 
+const MOVED_ON: &str = "Others have voted since you read this: what follows now is another thing. Your vote was not \
+                        counted yet; read it, and confirm again.";
+
+/// What a vote leads to, as the form says it back.
+const fn word(tally: &Tally) -> &'static str {
+    match tally {
+        Tally::Waiting(_) => "waits",
+        Tally::Denied(..) => "ends",
+        Tally::Approved(..) => "commits",
+    }
+}
+
 /// What this vote leads to, if it is confirmed at once.
 fn consequence(facts: &ReviewFacts, tally: &Tally) -> String {
     match tally {
         Tally::Waiting(_) => "Your vote is counted, and the review waits for others.".to_owned(),
         Tally::Denied(..) => "The review ends. Nothing is committed, and nothing can be written of it.".to_owned(),
-        Tally::Approved(..) => {
-            let writers: Vec<String> = facts.policy.writers().map(|(node, _)| node.to_string()).collect();
-            let ttl = span(facts.policy.approval().receipt_ttl().as_secs());
-            match writers.as_slice() {
-                [] => "The change is committed at once.".to_owned(),
-                [..] => format!(
-                    "The change is committed at once, and {} may write it, once, within {ttl}.",
-                    super::parts::listed(&writers, "or")
-                ),
-            }
+        Tally::Approved(..) => format!("The {}", committed(facts)),
+    }
+}
+
+/// What an approval leads to that is the last one needed.
+pub fn committed(facts: &ReviewFacts) -> String {
+    let writers: Vec<String> = facts.policy.writers().map(|(node, _)| node.to_string()).collect();
+    let ttl = span(facts.policy.approval().receipt_ttl().as_secs());
+    match writers.as_slice() {
+        [] => "change is committed at once.".to_owned(),
+        [..] => {
+            let writers = super::parts::listed(&writers, "or");
+            format!("change is committed at once, and {writers} may write it, once, within {ttl}.")
         }
     }
 }

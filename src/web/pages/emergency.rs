@@ -260,6 +260,9 @@ async fn page(app: &App, visitor: &Visitor, notice: Option<Notice>, typed: &Halt
     let halts = app.service.halts().await?;
     let waiting = app.service.waiting_for(visitor.account(), WAITING_MAX).await?;
     let role = visitor.account().role;
+    // An address can be kept or sent on, and somebody else may have acted since.
+    let stopped = halts.iter().any(|it| it.halt.proposing || it.halt.verifying);
+    let notice = notice.filter(|it| stopped || it.tone != Tone::Care);
     Ok(EmergencyPage {
         shell: visitor.shell(waiting, notice),
         csrf: visitor.0.csrf.clone(),

@@ -13,6 +13,7 @@ use askama::Template as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
+use super::decision::committed;
 use super::failure::Failure;
 use super::inbox::WAITING_MAX;
 use super::nonce::{Binding, Nonce};
@@ -174,6 +175,7 @@ impl Asked<'_> {
             comment: wishes.into_iter().find(|it| *it == CommentWish::Required).unwrap_or(CommentWish::Optional),
             typed: Prose::new(self.sent.comment.as_str()),
             problem: problem.map(str::to_owned),
+            consequence: format!("Where your approval is the last that is needed, the {}", committed(first)),
             sheet,
             rows,
             left_out,
@@ -287,6 +289,7 @@ fn left_out_row(facts: &ReviewFacts, why: LeftOut) -> LeftOutRow {
             LeftOut::CannotDecide(why) => cannot_decide(why).to_owned(),
             LeftOut::ForAnother => "You vote there for somebody who is away: open it by itself.".to_owned(),
             LeftOut::Alone(why) => alone_words(why).to_owned(),
+            LeftOut::Talked => "People talk about it: read what they say, and decide it on its own page.".to_owned(),
             LeftOut::OutcomeUnknown => {
                 "An earlier write of this thread may or may not have happened: decide it on its own page, which says \
                  more."

@@ -225,6 +225,7 @@ fn a_column_counts_characters() {
 fn a_flow_has_a_name() {
     assert_eq!(error("").code, PolicyCode::Missing);
     assert_eq!(place("flow = \"a b\""), (PolicyCode::BadValue, 1, 8));
+    assert_eq!(place("flow = \"all\""), (PolicyCode::BadValue, 1, 8), "the word for every flow");
     assert_eq!(place("flow = 1"), (PolicyCode::WrongType, 1, 8));
     assert_eq!(place("flow = \"f\"\n[nodes.\"a b\"]"), (PolicyCode::BadValue, 2, 8));
 }

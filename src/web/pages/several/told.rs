@@ -59,7 +59,9 @@ impl Asked<'_> {
             Ok(Voted::Waiting | Voted::Approved | Voted::Denied) => return Ok(()),
             Err(error) => error,
         };
-        let same = |it: &crate::domain::review::Vote| it.reviewer == *me && it.nonce == ballot.nonce;
+        let same = |it: &crate::domain::review::Vote| {
+            it.reviewer == *me && it.nonce == ballot.nonce && it.verdict == ballot.verdict && it.stands()
+        };
         if matches!(error, Error::Vote(_)) && item.hold.votes.iter().any(same) {
             return Ok(());
         }

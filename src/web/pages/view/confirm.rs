@@ -63,6 +63,8 @@ pub struct ConfirmPage {
     pub deadline: Moment,
     /// What follows: "With your vote 2 of 2 from finance have approved; a receipt is issued at once."
     pub consequence: String,
+    /// The same in one word, which the form says back: if others have voted meanwhile, it is asked again.
+    pub expects: &'static str,
     /// The comment as typed, sent again unchanged.
     pub comment: Prose,
     /// What the review's page reported of its own check, sent again unchanged.

@@ -36,6 +36,8 @@ pub struct SeveralPage {
     pub typed: Prose,
     /// Why the page comes again.
     pub problem: Option<String>,
+    /// What follows where a vote is the last that is needed.
+    pub consequence: String,
 }
 
 /// One of them.

@@ -254,6 +254,7 @@ pub fn confirm() -> ConfirmPage {
         flow: line("payments"),
         thread: line("order-8812"),
         deadline: soon(),
+        expects: "waits",
         consequence: "With your vote 2 of 2 from finance have approved; security comes next.".to_owned(),
         comment: Prose::new("Looks right,\nchecked with \"Mira\"."),
         browser_check: "match".to_owned(),

@@ -41,6 +41,7 @@ fn left_out() -> Vec<LeftOutRow> {
 
 pub fn page() -> SeveralPage {
     SeveralPage {
+        consequence: "Where your approval is the last that is needed, the change is committed at once.".to_owned(),
         shell: shell(3),
         csrf: "csrf-1".to_owned(),
         sheet: "sheet-1".to_owned(),

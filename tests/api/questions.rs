@@ -196,7 +196,7 @@ const PAGES: &[(&str, usize)] = &[
     ("/threads/T/versions/1", 22),
     ("/threads/T/compare?from=1&to=2", 18),
     ("/log", 8),
-    ("/log?thread=T", 10),
+    ("/log?thread=T", 12),
     ("/policies", 10),
     ("/rejections", 7),
     ("/emergency", 8),

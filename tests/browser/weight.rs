@@ -18,12 +18,14 @@ async fn sent(tab: &Tab) -> (u64, usize) {
     .await
 }
 
-/// How much of the window moved by itself since the page began, as browsers count it.
-async fn moved(tab: &Tab) -> f64 {
+/// How much of the window moved by itself since the page began, as browsers count it, and what moved.
+async fn moved(tab: &Tab) -> (f64, Vec<String>) {
     tab.js(
-        "new Promise((done) => { let sum = 0; const it = new PerformanceObserver((list) => list.getEntries().forEach((e) => (sum += e.value)));
+        "new Promise((done) => { let sum = 0; const what = [];
+            const it = new PerformanceObserver((list) => list.getEntries().forEach((e) => { sum += e.value;
+                for (const s of e.sources) what.push(`${s.node?.outerHTML?.slice(0, 80)} ${JSON.stringify(s.previousRect)} ${JSON.stringify(s.currentRect)}`); }));
             it.observe({ type: 'layout-shift', buffered: true });
-            requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => done(sum), 100))); })",
+            requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => done([sum, what]), 100))); })",
     )
     .await
 }
@@ -52,7 +54,8 @@ async fn the_first_page_is_light_the_next_is_lighter_and_nothing_moves() {
             tab.goto(path).await;
             let (page, _) = sent(&tab).await;
             assert!(door + page < FIRST_PAGE_BYTES_MAX, "{path}: {door} and {page}");
-            assert!(moved(&tab).await < 0.001, "{path} at {width}: {} moved", moved(&tab).await);
+            let (much, what) = moved(&tab).await;
+            assert!(much < 0.001, "{path} at {width}: {much} moved: {what:#?}");
             tab.goto(path).await;
             let (again, cached) = sent(&tab).await;
             assert!(cached >= 8, "{path}: {again} sent again, {cached} from the cache");

@@ -51,6 +51,7 @@ struct Samples {
 }
 
 pub async fn measure() {
+    countersign::tls::ready();
     let (open, past) = (number("BENCH_OPEN", 10_000), number("BENCH_PAST", 1_000_000));
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("pages-{open}-{past}"));
     let filled = folder.join("filled");

@@ -25,6 +25,10 @@ const PICTURE: i64 = 60;
 /// How often a question is put again while the page is being replaced.
 const ASKS_MAX: usize = 200;
 
+/// How often it is looked whether an element feels the mouse, and how long between: as patient as for a page.
+const LOOKS_MAX: usize = 1000;
+const LOOK_PAUSE: Duration = Duration::from_millis(10);
+
 /// A browser with nothing in it yet.
 pub struct Chromium {
     browser: Browser,
@@ -158,14 +162,26 @@ impl Tab {
         self.page.execute(InsertTextParams::new(text)).await.unwrap();
     }
 
-    /// A click of the mouse on the middle of an element, which is scrolled to first.
+    /// A click of the mouse on the middle of an element, which is scrolled to first. A page that was loaded a
+    /// moment ago drops what the mouse does before its first frame, so the element has to feel the mouse first.
     async fn click(&self, element: &str) {
         let place = format!(
             "(() => {{ const it = {element}; it.scrollIntoView({{ block: 'center', behavior: 'instant' }});
-                const box = it.getBoundingClientRect(); return [box.left + box.width / 2, box.top + box.height / 2]; }})()"
+                const box = it.getBoundingClientRect();
+                return [box.left + box.width / 2, box.top + box.height / 2, it.matches(':hover')]; }})()"
         );
-        let (x, y): (f64, f64) = self.js(&place).await;
-        self.page.click(Point::new(x, y)).await.unwrap();
+        let mut before = None;
+        for _ in 0..LOOKS_MAX {
+            let (x, y, felt): (f64, f64, bool) = self.js(&place).await;
+            if felt && before == Some((x, y)) {
+                self.page.click(Point::new(x, y)).await.unwrap();
+                return;
+            }
+            before = Some((x, y));
+            self.page.move_mouse(Point::new(x, y)).await.unwrap();
+            tokio::time::sleep(LOOK_PAUSE).await;
+        }
+        panic!("the mouse never reached {element}");
     }
 
     /// What the expression says on the page that is there, asked again while one page makes way for another.

@@ -234,7 +234,7 @@ impl Service {
         let own = self.active_passkeys(&keys, of).await?;
         let mut draft = Draft::new(keys.row(), now);
         draft.rely_on(by);
-        let who = by.record.id.to_string().as_str().try_into().expect("an account's id is a name");
+        let who = PrincipalId::from(&by.record.id);
         self.put_removals(&mut draft, &keys, &own, &who).await?;
         self.commit(draft.finish()).await?;
         Ok(own.len())

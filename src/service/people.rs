@@ -18,7 +18,7 @@ use crate::domain::time::Timestamp;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::OPEN;
-use crate::store::{Filter, LIST_ROWS_MAX};
+use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
 
 /// A weekend lies between sending and opening.
 pub const INVITATION_TTL: Duration = Duration::from_secs(3 * 24 * 3600);
@@ -55,11 +55,18 @@ impl Service {
 
     /// Invitations and reset links that can still be used, the nearest end first.
     pub async fn open_links(&self) -> Result<Vec<OpenLink>> {
-        let (keys, now) = (self.keys()?, self.now());
-        let open = self.reader(&keys).list::<OneTimeLink>(Filter::State(OPEN), None, LIST_ROWS_MAX).await?;
-        let open = open.into_iter().map(|it| it.record).filter(|it| it.expires_at > now);
+        let open = self.links_that_stand(&*self.keys()?).await?;
         let told = |it: OneTimeLink| OpenLink { id: it.id, purpose: it.purpose, expires_at: it.expires_at };
-        Ok(open.map(told).collect())
+        Ok(open.into_iter().map(|it| told(it.record)).collect())
+    }
+
+    /// From now on: those that nobody used before they ended are never fewer.
+    async fn links_that_stand(&self, keys: &Keys) -> Result<Vec<Stored<OneTimeLink>>> {
+        let now = self.now();
+        let after = Cursor { due: now.millis(), id: String::new() };
+        let mut open = self.reader(keys).list::<OneTimeLink>(Filter::State(OPEN), Some(&after), LIST_ROWS_MAX).await?;
+        open.retain(|it| it.record.expires_at > now);
+        Ok(open)
     }
 
     /// A link by which somebody makes the account that it names; its secret is in the answer and nowhere else.
@@ -203,9 +210,9 @@ impl Service {
         (by, but): (&AccessChange, Option<&SessionId>),
     ) -> Result<()> {
         self.take_back_places(draft, keys, account, by, |it| it.confirmed_by.is_none()).await?;
-        let open = self.reader(keys).list::<OneTimeLink>(Filter::State(OPEN), None, LIST_ROWS_MAX).await?;
         let theirs = |it: &OneTimeLink| matches!(&it.purpose, LinkPurpose::Reset { account: of, .. } if of == account);
-        for link in open.iter().filter(|it| theirs(&it.record) && !it.record.used && but != Some(&it.record.id)) {
+        let open = self.links_that_stand(keys).await?;
+        for link in open.iter().filter(|it| theirs(&it.record) && but != Some(&it.record.id)) {
             draft.replace(link, &OneTimeLink { used: true, ..link.record.clone() })?;
             let data = json!({"link": link.record.id, "by": by.by, "by_name": by.name});
             recorder::outside(draft, None, by.at, EventType::LinkWithdrawn, data)?;

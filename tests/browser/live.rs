@@ -9,30 +9,62 @@ use crate::forms::still_waits;
 use crate::gateway::{Gateway, Held, PAYMENTS, Payments, spawn_gateway};
 use crate::person::{Chromium, Tab};
 
-/// A gateway whose workers run, with two people of whom both are asked.
-async fn running() -> (Gateway, Workers, Payments) {
-    let gateway = spawn_gateway().await;
-    for name in ["ana", "sam"] {
-        gateway.reviewer(name, &["reviewers"]).await;
+/// A gateway whose workers run, and the browsers of two people of whom both are asked.
+struct Office {
+    gateway: Gateway,
+    workers: Workers,
+    payments: Payments,
+    anas: Chromium,
+    sams: Chromium,
+}
+
+impl Office {
+    async fn open() -> Self {
+        let gateway = spawn_gateway().await;
+        for name in ["ana", "sam"] {
+            gateway.reviewer(name, &["reviewers"]).await;
+        }
+        let payments = gateway.payments_under(&PAYMENTS.replace("need = 1", "need = 2")).await;
+        let workers = Workers::start(&gateway.service, Duration::from_secs(1));
+        let (anas, sams) = (Chromium::open().await, Chromium::open().await);
+        Self { gateway, workers, payments, anas, sams }
     }
-    let payments = gateway.payments_under(&PAYMENTS.replace("need = 1", "need = 2")).await;
-    let workers = Workers::start(&gateway.service, Duration::from_secs(1));
-    (gateway, workers, payments)
+
+    async fn hold(&self, name: &str) -> Held {
+        self.gateway.held(&self.payments, name, &json!({"target_user_id": 42})).await
+    }
+
+    /// A tab of one of them, signed in.
+    async fn ana(&self, path: &str) -> Tab {
+        self.at(&self.anas, "ana", path).await
+    }
+
+    async fn sam(&self, path: &str) -> Tab {
+        self.at(&self.sams, "sam", path).await
+    }
+
+    async fn at(&self, browser: &Chromium, name: &str, path: &str) -> Tab {
+        let tab = browser.tab(&self.gateway).await;
+        tab.sign_in(name).await;
+        tab.goto(path).await;
+        tab
+    }
+
+    async fn close(self) {
+        for browser in [self.anas, self.sams] {
+            browser.close().await;
+        }
+        self.workers.stop().await;
+    }
 }
 
-async fn at(browser: &Chromium, gateway: &Gateway, name: &str, path: &str) -> Tab {
-    let tab = browser.tab(gateway).await;
-    tab.sign_in(name).await;
-    tab.goto(path).await;
-    tab
-}
-
-async fn hold(gateway: &Gateway, payments: &Payments, name: &str) -> Held {
-    gateway.held(payments, name, &json!({"target_user_id": 42})).await
+fn page(held: &Held) -> String {
+    format!("/reviews/{}", held.review)
 }
 
 async fn decide(tab: &Tab, held: &Held, verdict: &str) {
-    tab.goto(&format!("/reviews/{}", held.review)).await;
+    tab.goto(&page(held)).await;
+    tab.verdict("").await;
     tab.press(verdict).await;
     tab.press("Confirm").await;
 }
@@ -41,50 +73,43 @@ const BAR: &str = "document.querySelector('[data-news]').innerText";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_inbox_offers_what_is_new_and_moves_nothing() {
-    let (gateway, workers, payments) = running().await;
-    let first = hold(&gateway, &payments, "order-1").await;
-    let (anas, sams) = (Chromium::open().await, Chromium::open().await);
-    let tab = at(&anas, &gateway, "ana", "/").await;
+    let office = Office::open().await;
+    let first = office.hold("order-1").await;
+    let tab = office.ana("/").await;
     let place = "JSON.stringify(document.querySelector('[data-review]').getBoundingClientRect())";
     let before: String = tab.js(place).await;
     assert_eq!(tab.js::<String>("document.title").await, "(1) Inbox · Countersign");
-    hold(&gateway, &payments, "order-2").await;
-    hold(&gateway, &payments, "order-3").await;
+    office.hold("order-2").await;
+    office.hold("order-3").await;
     tab.until(&format!("{BAR}.startsWith('2 new')")).await;
     tab.until("document.title.startsWith('(3) ')").await;
     assert_eq!(tab.count("[data-review]").await, 1, "what is read stays as it is");
-    let sam = at(&sams, &gateway, "sam", "/").await;
+    let sam = office.sam("/").await;
     decide(&sam, &first, "Deny").await;
     tab.until("document.querySelector('[data-review]').innerText.includes('Denied')").await;
     assert_eq!(tab.js::<String>(place).await, before, "not even by what is over");
     tab.press_in_page("Show").await;
     tab.until("document.querySelectorAll('[data-waiting] [data-review]').length === 2").await;
     assert!(tab.js::<bool>("document.querySelector('[data-news]').hidden").await);
-    for browser in [anas, sams] {
-        browser.close().await;
-    }
-    workers.stop().await;
+    office.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_review_that_another_decides_says_by_whom_and_takes_no_press_any_more() {
-    let (gateway, workers, payments) = running().await;
-    let held = hold(&gateway, &payments, "order-1").await;
-    let (anas, sams) = (Chromium::open().await, Chromium::open().await);
-    let path = format!("/reviews/{}", held.review);
-    let tab = at(&anas, &gateway, "ana", &path).await;
+    let office = Office::open().await;
+    let held = office.hold("order-1").await;
+    let path = page(&held);
+    let tab = office.ana(&path).await;
     tab.verdict("").await;
     tab.fill("Comment", "I was about to say").await;
-    let confirming = anas.tab(&gateway).await;
+    let confirming = office.anas.tab(&office.gateway).await;
     confirming.goto(&path).await;
     confirming.verdict("").await;
     confirming.press("Approve").await;
     let change = "document.querySelector('.changes')";
     tab.js::<bool>(&format!("(window.was = {change}, true)")).await;
-    let sam = at(&sams, &gateway, "sam", &path).await;
-    sam.verdict("").await;
-    sam.press("Approve").await;
-    sam.press("Confirm").await;
+    let sam = office.sam("/").await;
+    decide(&sam, &held, "Approve").await;
     tab.until("document.querySelector('[data-part=stages]').innerText.includes('1 of 2')").await;
     let text = tab.text().await;
     assert!(text.contains("Approved by sam") && text.contains("sam approved"), "{text}");
@@ -102,19 +127,15 @@ async fn a_review_that_another_decides_says_by_whom_and_takes_no_press_any_more(
     assert_eq!(confirming.count("[data-decide] button:not(:disabled)").await, 0);
     confirming.press_in_page("Open it again").await;
     confirming.until(&format!("location.pathname === '{path}'")).await;
-    for browser in [anas, sams] {
-        browser.close().await;
-    }
-    workers.stop().await;
+    office.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_press_right_after_the_page_changed_by_itself_is_not_taken() {
-    let (gateway, workers, payments) = running().await;
-    let held = hold(&gateway, &payments, "order-1").await;
-    let (anas, sams) = (Chromium::open().await, Chromium::open().await);
-    let path = format!("/reviews/{}", held.review);
-    let tab = at(&anas, &gateway, "ana", &path).await;
+    let office = Office::open().await;
+    let held = office.hold("order-1").await;
+    let path = page(&held);
+    let tab = office.ana(&path).await;
     tab.verdict("").await;
     // As if a finger came down in the very moment.
     let press = "(new MutationObserver(() => {
@@ -125,10 +146,8 @@ async fn a_press_right_after_the_page_changed_by_itself_is_not_taken() {
         }
     }).observe(document.querySelector('main'), { subtree: true, attributes: true }), true)";
     tab.js::<bool>(press).await;
-    let sam = at(&sams, &gateway, "sam", &path).await;
-    sam.verdict("").await;
-    sam.press("Approve").await;
-    sam.press("Confirm").await;
+    let sam = office.sam("/").await;
+    decide(&sam, &held, "Approve").await;
     tab.until("window.pressed !== undefined").await;
     tab.until("!document.querySelector('[data-decide][data-resting]')").await;
     assert_eq!(tab.path().await, path, "nothing was sent");
@@ -136,99 +155,82 @@ async fn a_press_right_after_the_page_changed_by_itself_is_not_taken() {
     tab.press("Approve").await;
     tab.press("Confirm").await;
     assert!(tab.text().await.contains("Approved"), "a moment later it is");
-    for browser in [anas, sams] {
-        browser.close().await;
-    }
-    workers.stop().await;
+    office.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_read_to_wait_for_others_is_asked_again_when_it_would_commit() {
-    let (gateway, workers, payments) = running().await;
-    let held = hold(&gateway, &payments, "order-1").await;
-    let (anas, sams) = (Chromium::open().await, Chromium::open().await);
-    let path = format!("/reviews/{}", held.review);
+    let office = Office::open().await;
+    let held = office.hold("order-1").await;
+    let path = page(&held);
     // Without scripts, so that nothing but the form can know.
-    let ana = anas.tab(&gateway).await;
+    let ana = office.anas.tab(&office.gateway).await;
     ana.without_scripts().await;
     ana.sign_in("ana").await;
     ana.goto(&path).await;
     ana.press("Approve").await;
     assert!(ana.text().await.contains("the review waits for others"));
-    let sam = at(&sams, &gateway, "sam", &path).await;
-    sam.verdict("").await;
-    sam.press("Approve").await;
-    sam.press("Confirm").await;
+    let sam = office.sam("/").await;
+    decide(&sam, &held, "Approve").await;
     ana.press("Confirm").await;
     let text = ana.text().await;
     assert!(text.contains("Others have voted since you read this") && text.contains("committed at once"), "{text}");
-    still_waits(&gateway, &held).await;
+    still_waits(&office.gateway, &held).await;
     ana.press("Confirm").await;
     assert!(ana.text().await.contains("Approved by sam and ana"), "{}", ana.text().await);
-    for browser in [anas, sams] {
-        browser.close().await;
-    }
-    workers.stop().await;
+    office.close().await;
 }
 
 /// The same address with a fragment would be no load.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn opening_it_again_loads_the_page_wherever_on_it_one_was() {
-    let (gateway, workers, payments) = running().await;
-    let held = hold(&gateway, &payments, "order-1").await;
-    let (anas, sams) = (Chromium::open().await, Chromium::open().await);
-    let tab = at(&anas, &gateway, "ana", &format!("/reviews/{}#timeline", held.review)).await;
+    let office = Office::open().await;
+    let held = office.hold("order-1").await;
+    let tab = office.ana(&format!("/reviews/{}#timeline", held.review)).await;
     tab.verdict("").await;
-    let sam = at(&sams, &gateway, "sam", "/").await;
+    let sam = office.sam("/").await;
     decide(&sam, &held, "Deny").await;
     tab.until(&format!("{BAR}.includes('Denied by sam')")).await;
     tab.press_in_page("Open it again").await;
     tab.until("document.querySelector('[data-decide]') === null && document.querySelector('.ended-title') !== null")
         .await;
-    for browser in [anas, sams] {
-        browser.close().await;
-    }
-    workers.stop().await;
+    office.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_tabs_of_a_browser_share_one_stream_and_the_next_goes_on_with_it() {
-    let (gateway, workers, payments) = running().await;
-    let browser = Chromium::open().await;
-    let first = at(&browser, &gateway, "ana", "/").await;
+    let office = Office::open().await;
+    let first = office.ana("/").await;
     let mut others = Vec::new();
     for _ in 0..7 {
-        let tab = browser.tab(&gateway).await;
+        let tab = office.anas.tab(&office.gateway).await;
         tab.goto("/").await;
         others.push(tab);
     }
-    hold(&gateway, &payments, "order-1").await;
+    office.hold("order-1").await;
     for tab in &others {
         tab.until(&format!("{BAR}.startsWith('1 new')")).await;
     }
     first.page.close().await.unwrap();
-    hold(&gateway, &payments, "order-2").await;
+    office.hold("order-2").await;
     for tab in &others {
         tab.until(&format!("{BAR}.startsWith('2 new')")).await;
     }
-    browser.close().await;
-    workers.stop().await;
+    office.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_whose_session_ended_elsewhere_says_so_and_keeps_what_was_typed() {
-    let (gateway, workers, payments) = running().await;
-    let held = hold(&gateway, &payments, "order-1").await;
-    let browser = Chromium::open().await;
-    let tab = at(&browser, &gateway, "ana", &format!("/reviews/{}", held.review)).await;
+    let office = Office::open().await;
+    let held = office.hold("order-1").await;
+    let tab = office.ana(&page(&held)).await;
     tab.verdict("").await;
     tab.fill("Comment", "half a sentence").await;
-    let other = browser.tab(&gateway).await;
+    let other = office.anas.tab(&office.gateway).await;
     other.goto("/account").await;
     other.press_in("header", "Sign out").await;
-    hold(&gateway, &payments, "order-2").await;
+    office.hold("order-2").await;
     tab.until(&format!("{BAR}.includes('You are signed out')")).await;
     assert_eq!(tab.js::<String>("document.getElementById('comment').value").await, "half a sentence");
-    browser.close().await;
-    workers.stop().await;
+    office.close().await;
 }

@@ -68,6 +68,8 @@ pub struct Config {
     pub lift_needs: LiftNeeds,
     /// Which ways lead in.
     pub sign_in: SignIn,
+    /// Who reads what the gateway counts of itself.
+    pub metrics: MetricsAccess,
     /// How often the workers look.
     pub worker_interval: Duration,
     /// What is logged, and how.
@@ -111,6 +113,17 @@ pub struct Limits {
 pub struct Sessions {
     /// In any case.
     pub lifetime: Duration,
+}
+
+/// Who reads what the gateway counts of itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MetricsAccess {
+    /// Nobody.
+    Off,
+    /// Whoever has a token for it.
+    Token,
+    /// Whoever reaches the gateway.
+    Open,
 }
 
 /// What is logged, and how.
@@ -254,6 +267,7 @@ impl Config {
             lift_needs: read_lift_needs(settings.number("halts.lift_needs", 1..=2)?),
             sessions: Sessions { lifetime: settings.secs("sessions.lifetime_secs", 60..=31_536_000)? },
             sign_in: SignIn::read(settings)?,
+            metrics: settings.text("metrics.access", "token, open or off", read_metrics_access)?,
             worker_interval: Duration::from_millis(settings.number("workers.interval_ms", 10..=60_000)?),
             log: Log {
                 format: settings.text("log.format", "text or json", read_log_format)?,
@@ -351,6 +365,15 @@ const fn read_lift_needs(number: u8) -> LiftNeeds {
     match number {
         ..=1 => LiftNeeds::One,
         2.. => LiftNeeds::Two,
+    }
+}
+
+fn read_metrics_access(text: &str) -> Option<MetricsAccess> {
+    match text {
+        "off" => Some(MetricsAccess::Off),
+        "token" => Some(MetricsAccess::Token),
+        "open" => Some(MetricsAccess::Open),
+        _ => None,
     }
 }
 

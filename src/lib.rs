@@ -6,6 +6,7 @@ pub mod config;
 pub mod domain;
 pub mod gateway;
 pub mod keyring;
+pub mod metrics;
 pub mod provider;
 pub mod random;
 pub mod service;

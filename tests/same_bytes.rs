@@ -130,6 +130,9 @@ impl Store for Both {
         self.sqlite.sequencer_lock().await
     }
 
+    fn queued(&self) -> usize {
+        self.sqlite.queued()
+    }
     async fn changed(&self, patience: Duration) {
         self.sqlite.changed(patience).await;
     }

@@ -164,6 +164,7 @@ pub fn listen(service: &Arc<Service>) -> u16 {
         requests: Throttle::new(u32::MAX, Duration::from_nanos(1)),
         elsewhere: countersign::web::pages::oidc::throttle(),
         reveals: countersign::web::pages::reveal::throttle(),
+        metrics: countersign::config::MetricsAccess::Token,
         streams: Default::default(),
     };
     let app = App { service: Arc::clone(service), edge: Arc::new(edge) };

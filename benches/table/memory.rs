@@ -94,6 +94,9 @@ impl Store for Memory {
         Ok(None)
     }
 
+    fn queued(&self) -> usize {
+        0
+    }
     async fn changed(&self, patience: Duration) {
         tokio::time::sleep(patience).await;
     }

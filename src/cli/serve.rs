@@ -145,6 +145,7 @@ fn edge(config: &Config, url: &PublicUrl) -> Edge {
         requests,
         elsewhere: oidc::throttle(),
         reveals: reveal::throttle(),
+        metrics: config.metrics,
         streams: Streams::default(),
     }
 }

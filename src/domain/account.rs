@@ -132,6 +132,8 @@ pub enum MachineRole {
     Auditor,
     /// Runs the gateway; never proposes, verifies or votes.
     Admin,
+    /// Reads what the gateway counts of itself, and nothing else.
+    Monitor,
 }
 
 impl MachineRole {
@@ -143,6 +145,7 @@ impl MachineRole {
             Self::Writer => "writer",
             Self::Auditor => "auditor",
             Self::Admin => "admin",
+            Self::Monitor => "monitor",
         }
     }
 }

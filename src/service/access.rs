@@ -183,12 +183,12 @@ impl Service {
             MachineRole::Host => (true, nodes == 0),
             MachineRole::Agent => (true, nodes >= 1),
             MachineRole::Writer => (true, nodes == 1),
-            MachineRole::Auditor | MachineRole::Admin => (false, nodes == 0),
+            MachineRole::Auditor | MachineRole::Admin | MachineRole::Monitor => (false, nodes == 0),
         };
         if new.flow.is_some() != flow {
             return Err(Error::invalid(
                 "/flow",
-                "hosts, agents and writers are bound to one flow; auditors and admins to none",
+                "hosts, agents and writers are bound to one flow; auditors, admins and monitors to none",
             ));
         }
         if !fits {

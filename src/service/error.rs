@@ -135,6 +135,16 @@ impl Error {
         Self::Invalid { pointer: pointer.to_owned(), detail: detail.into() }
     }
 
+    /// Whether what is stored was found not to be what was signed, or sealed.
+    pub const fn is_chain_failure(&self) -> bool {
+        matches!(
+            self,
+            Self::Broken(_)
+                | Self::Denied(DenialCode::ChainBroken)
+                | Self::Store(StoreError::Unsealed(_) | StoreError::Unreadable(_))
+        )
+    }
+
     /// By the database's clock, a deadline passed between deciding and committing.
     pub(super) fn is_too_late(&self) -> bool {
         matches!(self, Self::Store(StoreError::TooLate))

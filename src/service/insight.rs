@@ -80,6 +80,11 @@ impl Service {
             Some(stored) => draft.replace(stored, &row)?,
         }
         self.commit(draft.finish()).await?;
+        for (_, event) in &events {
+            let review = Fact::of(event).and_then(|it| it.review().cloned());
+            let hold = review.and_then(|it| holds.get(it.as_str()));
+            self.metrics.happened(event, hold.map(|it| it.opened_at));
+        }
         Ok(events.len())
     }
 

@@ -19,6 +19,7 @@ pub mod error;
 pub mod events;
 pub mod extensions;
 pub mod following;
+mod gauges;
 pub mod heads;
 pub mod history;
 pub mod holds;
@@ -62,7 +63,7 @@ pub mod withdrawals;
 pub mod writes;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::clock::Clock;
 use crate::domain::flow::{Flow, Gateway, Halt};
@@ -74,6 +75,7 @@ use crate::domain::thread::Thread;
 use crate::domain::time::Timestamp;
 use crate::domain::tries::Bounds;
 use crate::keyring::Keyring;
+use crate::metrics::Metrics;
 use crate::store::change::{Draft, Drafted};
 pub use crate::store::record::Stored;
 use crate::store::record::{Known, Reader, Record};
@@ -84,6 +86,7 @@ use doorkeeping::Telling;
 use elsewhere::Ways;
 use error::{Error, Result};
 use following::LogReach;
+use gauges::LastFacts;
 use heads::HeadCache;
 use judging_again::KeptHolds;
 use memory::{IssuedReceipts, Memory};
@@ -108,6 +111,8 @@ pub struct Service {
     sightings: Sightings,
     ways: Ways,
     reach: LogReach,
+    metrics: Metrics,
+    last_facts: LastFacts,
 }
 
 /// What a deployment decides.
@@ -166,6 +171,7 @@ impl Service {
         let (kept, ways) = (KeptHolds::default(), Ways::default());
         let (telling, sightings) = (Telling::default(), Sightings::default());
         let reach = LogReach::default();
+        let (metrics, last_facts) = (Metrics::default(), LastFacts::default());
         let service = Self {
             store,
             keyring,
@@ -180,6 +186,8 @@ impl Service {
             sightings,
             ways,
             reach,
+            metrics,
+            last_facts,
         };
         service.settle_identity().await?;
         service.settle_labels().await?;
@@ -215,6 +223,11 @@ impl Service {
     /// The time by the gateway's own clock.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    /// A moment for measuring how long something takes.
+    pub fn instant(&self) -> Instant {
+        self.clock.instant()
     }
 
     /// Where people find the gateway.

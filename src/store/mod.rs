@@ -150,6 +150,9 @@ pub trait Store: Send + Sync {
     /// Tries to become the one sequencer for as long as the guard lives; `None` if another is.
     async fn sequencer_lock(&self) -> Result<Option<Box<dyn SequencerLock>>, StoreError>;
 
+    /// How many changes wait to be written, here and now.
+    fn queued(&self) -> usize;
+
     /// Returns when something was committed since the last call, by this process or another, or after `patience`.
     /// A hint to look again, never a fact: callers look whether or not it came.
     async fn changed(&self, patience: std::time::Duration);

@@ -163,6 +163,10 @@ impl Store for PostgresStore {
         Ok(lock.map(|it| -> Box<dyn SequencerLock> { Box::new(it) }))
     }
 
+    fn queued(&self) -> usize {
+        self.queue.len()
+    }
+
     async fn changed(&self, patience: Duration) {
         self.bell.wait(patience).await;
     }

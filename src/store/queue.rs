@@ -59,6 +59,11 @@ impl Queue {
         (Self(queue), jobs)
     }
 
+    /// How many wait.
+    pub(super) fn len(&self) -> usize {
+        self.0.max_capacity() - self.0.capacity()
+    }
+
     /// Queues the change, unless too many are, and waits for what becomes of it.
     pub(super) async fn commit(&self, change: Change) -> Result<(), StoreError> {
         let (answer, answered) = oneshot::channel();

@@ -162,6 +162,10 @@ impl Store for SqliteStore {
         }
     }
 
+    fn queued(&self) -> usize {
+        self.writer.queued()
+    }
+
     async fn changed(&self, patience: Duration) {
         self.bell.wait(patience).await;
     }

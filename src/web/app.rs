@@ -13,6 +13,7 @@ use super::peers::Peers;
 use super::streams::Streams;
 use super::throttle::Throttle;
 use super::{api, assets, pages, peers, request_id};
+use crate::config::MetricsAccess;
 use crate::service::Service;
 use crate::service::error::Error;
 
@@ -45,6 +46,8 @@ pub struct Edge {
     pub elsewhere: Throttle,
     /// Bounds how fast each person looks at hidden values.
     pub reveals: Throttle,
+    /// Who reads what the gateway counts of itself.
+    pub metrics: MetricsAccess,
     /// Every stream that is open.
     pub streams: Streams,
 }

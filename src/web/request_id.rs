@@ -1,5 +1,7 @@
 //! A name for each request, in the log, in answers and in error pages.
 
+use std::sync::Arc;
+
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::header::{HeaderName, HeaderValue};
@@ -7,6 +9,7 @@ use actix_web::middleware::Next;
 use actix_web::{HttpMessage as _, HttpRequest, web};
 
 use super::app::App;
+use crate::metrics::Answered;
 use crate::random;
 
 /// A request's name.
@@ -37,8 +40,15 @@ pub async fn tag(
     request.extensions_mut().insert(id.clone());
     let app = request.app_data::<web::Data<App>>().expect("the server gives every handler the app");
     let client = app.edge.peers.client_of(request.request());
+    let (service, begun) = (Arc::clone(&app.service), app.service.instant());
     let mut response = next.call(request).await?;
     let pattern = response.request().match_pattern().unwrap_or_else(|| "unmatched".to_owned());
+    service.metrics().answered(&Answered {
+        method: response.request().method().as_str(),
+        route: &pattern,
+        status: response.status().as_u16(),
+        took: service.instant().saturating_duration_since(begun),
+    });
     tracing::info!(
         request_id = id.as_str(), client, method = %response.request().method(), route = pattern,
         status = response.status().as_u16(), "request"

@@ -15,7 +15,7 @@ pub enum Caller {
     Person(PersonRole),
 }
 
-use MachineRole::{Admin, Agent, Auditor, Host, Writer};
+use MachineRole::{Admin, Agent, Auditor, Host, Monitor, Writer};
 
 /// A route and who may call it.
 pub struct Rule {
@@ -78,6 +78,8 @@ pub const TABLE: &[Rule] = &[
     machine("POST", "/v1/amendments/{amendment}/cancellation", &[Admin]),
     machine("POST", "/v1/flows/{flow}/judgements", &[Admin, Auditor]),
     machine("POST", "/v1/flows/{flow}/replays", &[Admin, Auditor]),
+    // Where `metrics.access` asks for a token.
+    machine("GET", "/metrics", &[Monitor, Auditor]),
     person("GET", "/", EVERYBODY),
     person("GET", "/live", EVERYBODY),
     person("GET", "/reviews/{review}", EVERYBODY),

@@ -19,6 +19,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::metrics::Run;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 
@@ -49,6 +50,11 @@ impl Workers {
             ),
         ];
         Self { stop, loops }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.loops.len()
     }
 
     /// Lets each end the run that it is in, and starts none any more.
@@ -94,6 +100,7 @@ impl Round {
         while !*self.stopping.borrow() {
             let outcome = run(Arc::clone(&service)).await;
             self.note(&outcome, failing);
+            service.metrics().ran(self.name, if outcome.is_ok() { Run::Done } else { Run::Failed });
             failing = outcome.is_err();
             tokio::select! {
                 () = rest(&service, self.wakes, self.interval) => {}

@@ -22,6 +22,8 @@ mod people;
 mod postgres;
 mod proxy;
 mod put_back;
+#[path = "../support/python.rs"]
+mod python;
 mod questions;
 mod rejections;
 mod revealing;
@@ -34,6 +36,7 @@ mod delegations;
 mod extensions;
 mod inert;
 mod insight;
+mod metrics;
 mod notices;
 mod passkeys;
 mod redaction;

@@ -82,6 +82,9 @@ impl Store for Counted {
     async fn sequencer_lock(&self) -> Result<Option<Box<dyn SequencerLock>>, StoreError> {
         self.inner.sequencer_lock().await
     }
+    fn queued(&self) -> usize {
+        self.inner.queued()
+    }
     async fn changed(&self, patience: Duration) {
         self.inner.changed(patience).await;
     }
@@ -183,6 +186,22 @@ async fn a_page_that_lists_asks_a_handful_of_questions_however_much_there_is() {
         asked.push(counts);
     }
     assert_eq!(asked[0], asked[1], "twice as many rows are no more questions");
+}
+
+/// What watches the gateway asks once for all who look at the same time, and a handful of questions.
+#[tokio::test]
+async fn a_thousand_scrapes_ask_as_much_as_one() {
+    let (g, store) = counted().await;
+    for _ in 0..30 {
+        let thread = g.thread().await;
+        g.held(&thread).await;
+    }
+    store.asked.store(0, Ordering::SeqCst);
+    let scrapes = (0..1_000).map(|_| g.service.metrics_text());
+    let texts = futures_util::future::join_all(scrapes).await;
+    assert!(texts.iter().all(|it| it.contains("countersign_open_reviews{flow=\"payments\"} 30\n")), "{}", texts[0]);
+    let asked = store.asked.load(Ordering::SeqCst);
+    assert!((1..=8).contains(&asked), "{asked} questions");
 }
 
 /// Every page about one thread and every list of what was, and what it may ask. `R` is a review that waits, `D` one that

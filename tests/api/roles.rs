@@ -16,7 +16,8 @@ const AGENT: &str = "agent";
 const WRITER: &str = "writer";
 const AUDITOR: &str = "auditor";
 const ADMIN: &str = "admin";
-const ROLES: [&str; 5] = [HOST, AGENT, WRITER, AUDITOR, ADMIN];
+const MONITOR: &str = "monitor";
+const ROLES: [&str; 6] = [HOST, AGENT, WRITER, AUDITOR, ADMIN, MONITOR];
 
 /// "Who may call what", line by line.
 const MAY: &[(&str, &str, &[&str])] = &[
@@ -47,6 +48,7 @@ const MAY: &[(&str, &str, &[&str])] = &[
     ("POST", "/v1/amendments/{amendment}/cancellation", &[ADMIN]),
     ("POST", "/v1/flows/{flow}/judgements", &[ADMIN, AUDITOR]),
     ("POST", "/v1/flows/{flow}/replays", &[ADMIN, AUDITOR]),
+    ("GET", "/metrics", &[MONITOR, AUDITOR]),
 ];
 
 fn token_of<'a>(g: &'a Gateway, role: &str) -> &'a str {
@@ -55,6 +57,7 @@ fn token_of<'a>(g: &'a Gateway, role: &str) -> &'a str {
         AGENT => &g.planner,
         WRITER => &g.writer,
         AUDITOR => &g.auditor,
+        MONITOR => &g.monitor,
         _ => &g.admin,
     }
 }
@@ -117,7 +120,7 @@ async fn every_route_lets_in_its_roles_and_nobody_else() {
             assert_eq!(refused, !roles.contains(&role), "{method} {route} as {role}: {}", answer.body);
             assert_ne!(answer.status, 401, "{method} {route} as {role}");
             assert!(
-                answer.status >= 400 || ["/v1/events", "/v1/passkeys", "/v1/rejections"].contains(route),
+                answer.status >= 400 || ["/v1/events", "/v1/passkeys", "/v1/rejections", "/metrics"].contains(route),
                 "{method} {route} as {role} did something"
             );
         }

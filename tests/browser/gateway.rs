@@ -148,6 +148,7 @@ fn edge(url: &str) -> Edge {
         requests: Throttle::new(100_000, Duration::from_millis(1)),
         elsewhere: countersign::web::pages::oidc::throttle(),
         reveals: countersign::web::pages::reveal::throttle(),
+        metrics: countersign::config::MetricsAccess::Token,
         streams: Default::default(),
     }
 }

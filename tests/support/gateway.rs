@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign::clock::{Clock, ClockOffset, SystemClock};
+use countersign::config::MetricsAccess;
 use countersign::domain::account::{Account, MachineRole, PersonRole};
 use countersign::domain::chain::hash::Digest;
 use countersign::domain::id::PrincipalId;
@@ -58,6 +59,7 @@ pub struct Gateway {
     pub writer: String,
     pub admin: String,
     pub auditor: String,
+    pub monitor: String,
     pub alice: Account,
     pub bob: Account,
 }
@@ -151,6 +153,7 @@ pub async fn spawn_letting_in(
         writer: token(&service, "writer", MachineRole::Writer, &["database_writer"]).await,
         admin: token(&service, "admin", MachineRole::Admin, &[]).await,
         auditor: token(&service, "auditor", MachineRole::Auditor, &[]).await,
+        monitor: token(&service, "monitor", MachineRole::Monitor, &[]).await,
         url,
         service,
         clock,
@@ -181,6 +184,7 @@ pub fn edge(url: &str, peers: Peers) -> Edge {
         requests: Throttle::new(100_000, Duration::from_micros(1)),
         elsewhere: countersign::web::pages::oidc::throttle(),
         reveals: countersign::web::pages::reveal::throttle(),
+        metrics: MetricsAccess::Token,
         streams: Default::default(),
     }
 }
@@ -196,7 +200,7 @@ pub async fn token(service: &Service, name: &str, role: MachineRole, nodes: &[&s
 }
 
 pub async fn owned_token(service: &Service, name: &str, role: MachineRole, nodes: &[&str], owner: &str) -> String {
-    let bound = !matches!(role, MachineRole::Admin | MachineRole::Auditor);
+    let bound = !matches!(role, MachineRole::Admin | MachineRole::Auditor | MachineRole::Monitor);
     let new = NewToken {
         name: name.to_owned(),
         role,

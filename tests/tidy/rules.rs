@@ -18,13 +18,15 @@ pub const ROOMS: &[(&str, &[&str])] = &[
     ("config", &["domain", "keyring"]),
     // The guard's states in files; the gateway's own are in the store.
     ("state_file", &["domain"]),
+    // What a gateway counts of itself.
+    ("metrics", &["domain"]),
     // TLS to others, chosen once.
     ("tls", &[]),
     // The OpenID provider, over HTTP.
     ("provider", &["domain", "clock", "config", "tls"]),
-    ("service", &["domain", "store", "clock", "random", "keyring", "config", "provider"]),
-    ("worker", &["domain", "service", "clock", "random", "keyring", "config"]),
-    ("web", &["domain", "service", "clock", "random", "keyring", "config"]),
+    ("service", &["domain", "store", "clock", "random", "keyring", "config", "provider", "metrics"]),
+    ("worker", &["domain", "service", "clock", "random", "keyring", "config", "metrics"]),
+    ("web", &["domain", "service", "clock", "random", "keyring", "config", "metrics"]),
     // Wiring: from a configuration to a service on its store.
     ("gateway", &["domain", "store", "service", "clock", "random", "keyring", "config", "provider"]),
     (

@@ -63,7 +63,7 @@ pub struct TokenAdd {
     /// What people call it.
     #[arg(value_parser = label)]
     pub name: String,
-    /// What it may do: host, agent, writer, auditor or admin.
+    /// What it may do: host, agent, writer, auditor, admin or monitor.
     #[arg(long, value_parser = machine_role)]
     pub role: MachineRole,
     /// The person or group that answers for it. Who owns an agent cannot approve what it proposes.
@@ -87,7 +87,7 @@ impl TokenAdd {
             }
             (MachineRole::Agent, _, 0) => Some("an agent acts as nodes: add --node NODE"),
             (MachineRole::Writer, _, nodes) if nodes != 1 => Some("a writer acts as one node: say --node NODE once"),
-            (MachineRole::Host | MachineRole::Auditor | MachineRole::Admin, _, 1..) => {
+            (MachineRole::Host | MachineRole::Auditor | MachineRole::Admin | MachineRole::Monitor, _, 1..) => {
                 Some("a token of this role acts as no node: leave --node out")
             }
             _ => None,

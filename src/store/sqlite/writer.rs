@@ -40,6 +40,10 @@ impl Writer {
         Ok(Self { queue: Some(queue), thread: Some(thread) })
     }
 
+    pub(super) fn queued(&self) -> usize {
+        self.queue.as_ref().map_or(0, Queue::len)
+    }
+
     pub(super) async fn commit(&self, change: Change) -> Result<(), StoreError> {
         self.queue.as_ref().ok_or_else(queue::ended)?.commit(change).await
     }

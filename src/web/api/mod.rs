@@ -5,6 +5,7 @@ pub mod amendments;
 pub mod body;
 pub mod events;
 pub mod judgements;
+pub mod metrics;
 pub mod open;
 pub mod passkeys;
 pub mod problem;
@@ -58,6 +59,7 @@ use crate::web::auth::Machine;
         passkeys::list,
         passkeys::evidence,
         events::events,
+        metrics::metrics,
     )
 )]
 pub struct Description;
@@ -95,6 +97,7 @@ pub fn routes(config: &mut ServiceConfig) {
         .route("/v1/flows/{flow}/replays", post().to(replays::replay))
         .route("/.well-known/jwks.json", get().to(open::jwks))
         .route("/openapi.json", get().to(open::openapi))
+        .route("/metrics", get().to(metrics::metrics))
         .route("/livez", get().to(open::livez))
         .route("/readyz", get().to(open::readyz));
 }

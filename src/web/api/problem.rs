@@ -4,6 +4,7 @@ use std::fmt;
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
+use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse, ResponseError};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -16,6 +17,7 @@ use crate::domain::review::VoteRefused;
 use crate::domain::write::ResultError;
 use crate::service::error::Error;
 use crate::service::refusals::Refusal;
+use crate::web::app::App;
 use crate::web::request_id::RequestId;
 
 /// The body of an error.
@@ -91,6 +93,7 @@ impl Problem {
         if shape.status.is_server_error() {
             tracing::error!(request_id = id.as_str(), error = %Chain(&error), "request failed");
         }
+        count(request, &error);
         let body = ProblemBody {
             kind: format!("urn:countersign:problem:{}", shape.code),
             title: shape.title.to_owned(),
@@ -113,6 +116,20 @@ impl Problem {
     /// What to name when asking an administrator.
     pub fn request_id(&self) -> &str {
         &self.body.request_id
+    }
+}
+
+/// Counts what watchers want to hear of.
+fn count(request: &HttpRequest, error: &Error) {
+    let Some(app) = request.app_data::<Data<App>>() else { return };
+    let metrics = app.service.metrics();
+    if let Error::Denied(code) = error
+        && request.match_pattern().as_deref() == Some("/v1/verify")
+    {
+        metrics.denied(*code);
+    }
+    if error.is_chain_failure() {
+        metrics.chain_failed();
     }
 }
 

@@ -76,7 +76,8 @@ pub async fn add(
 }
 
 async fn added(app: &App, visitor: &Visitor, form: &TokenFields) -> Result<SecretPage> {
-    let all = [MachineRole::Host, MachineRole::Agent, MachineRole::Writer, MachineRole::Auditor, MachineRole::Admin];
+    use MachineRole::{Admin, Agent, Auditor, Host, Monitor, Writer};
+    let all = [Host, Agent, Writer, Auditor, Admin, Monitor];
     let role = all.into_iter().find(|it| it.as_str() == form.role);
     let role = role.ok_or_else(|| Error::invalid("/role", "choose a role"))?;
     let flow = match form.flow.trim() {

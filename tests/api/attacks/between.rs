@@ -86,6 +86,9 @@ impl Store for Interrupted {
     async fn sequencer_lock(&self) -> Result<Option<Box<dyn SequencerLock>>, StoreError> {
         self.inner.sequencer_lock().await
     }
+    fn queued(&self) -> usize {
+        self.inner.queued()
+    }
     async fn changed(&self, patience: Duration) {
         self.inner.changed(patience).await;
     }

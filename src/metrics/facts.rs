@@ -1,0 +1,130 @@
+//! What is so in the database, as it was found when somebody asked.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use prometheus::{Gauge, GaugeVec, Registry};
+
+use super::{gauge, gauges};
+use crate::domain::flow::Halt;
+use crate::domain::id::FlowId;
+
+/// Open reviews of a flow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Open {
+    /// How many.
+    pub count: u64,
+    /// How long the oldest has been open.
+    pub oldest: Duration,
+}
+
+/// Whether a reservation's lease still stands.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Lease {
+    /// It does.
+    Standing,
+    /// It has passed without a word from its writer.
+    Lapsed,
+}
+
+/// What is so in the database.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Facts {
+    /// Open reviews by flow.
+    pub open: BTreeMap<FlowId, Open>,
+    /// Reservations by flow.
+    pub reservations: BTreeMap<(FlowId, Lease), u64>,
+    /// What is stopped, of one flow or of all.
+    pub halts: Vec<(Option<FlowId>, Halt)>,
+    /// Events that have no place in the log yet.
+    pub unplaced: u64,
+    /// How long the oldest of them has been there.
+    pub unplaced_oldest: Duration,
+    /// How many events have their place.
+    pub log: u64,
+    /// How many of them were not counted yet.
+    pub uncounted: u64,
+}
+
+/// Their families.
+#[derive(Debug)]
+pub(super) struct Gauges {
+    readable: Gauge,
+    open: GaugeVec,
+    oldest: GaugeVec,
+    reservations: GaugeVec,
+    halted: GaugeVec,
+    // Without labels of their own, so that all are gone together where nothing could be read.
+    unplaced: GaugeVec,
+    unplaced_oldest: GaugeVec,
+    log: GaugeVec,
+    uncounted: GaugeVec,
+}
+
+impl Gauges {
+    pub(super) fn new(registry: &Registry) -> Self {
+        let of = |name, help, labels: &[&str]| gauges(registry, (name, help), labels);
+        Self {
+            readable: gauge(registry, ("store_readable", "1 if what is so in the database could be read")),
+            open: of("open_reviews", "Reviews that wait for people", &["flow"]),
+            oldest: of("open_review_oldest_seconds", "How long the oldest of them has been open", &["flow"]),
+            reservations: of(
+                "reservations",
+                "Writers that were let through and have not said how it went",
+                &["flow", "lease"],
+            ),
+            halted: of("halted", "1 for what is stopped; without a flow: everywhere", &["flow", "what"]),
+            unplaced: of("unplaced_events", "Events that have no place in the log yet", &[]),
+            unplaced_oldest: of("unplaced_event_oldest_seconds", "How long the oldest of them has waited", &[]),
+            log: of("log_events", "Events that have their place in the log", &[]),
+            uncounted: of("uncounted_events", "Those that were not counted yet", &[]),
+        }
+    }
+
+    /// Sets them all. What could not be read is not told, rather than told as it once was.
+    pub(super) fn set<'f>(&self, facts: Option<&'f Facts>, named: impl Fn(&'f FlowId) -> &'f str) {
+        let families = [
+            &self.open,
+            &self.oldest,
+            &self.reservations,
+            &self.halted,
+            &self.unplaced,
+            &self.unplaced_oldest,
+            &self.log,
+            &self.uncounted,
+        ];
+        families.into_iter().for_each(GaugeVec::reset);
+        self.readable.set(if facts.is_some() { 1.0 } else { 0.0 });
+        let Some(facts) = facts else { return };
+        for (flow, open) in &facts.open {
+            let flow = named(flow);
+            self.open.with_label_values(&[flow]).add(open.count as f64);
+            let oldest = self.oldest.with_label_values(&[flow]);
+            oldest.set(oldest.get().max(open.oldest.as_secs_f64()));
+        }
+        for ((flow, lease), count) in &facts.reservations {
+            let lease = match lease {
+                Lease::Standing => "standing",
+                Lease::Lapsed => "lapsed",
+            };
+            self.reservations.with_label_values(&[named(flow), lease]).add(*count as f64);
+        }
+        for (flow, halt) in &facts.halts {
+            let flow = flow.as_ref().map_or("", &named);
+            for (what, stopped) in [("proposing", halt.proposing), ("verifying", halt.verifying)] {
+                if stopped {
+                    self.halted.with_label_values(&[flow, what]).set(1.0);
+                }
+            }
+        }
+        let alone: [(&GaugeVec, f64); 4] = [
+            (&self.unplaced, facts.unplaced as f64),
+            (&self.unplaced_oldest, facts.unplaced_oldest.as_secs_f64()),
+            (&self.log, facts.log as f64),
+            (&self.uncounted, facts.uncounted as f64),
+        ];
+        for (family, value) in alone {
+            family.with_label_values(&[] as &[&str]).set(value);
+        }
+    }
+}

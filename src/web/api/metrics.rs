@@ -1,0 +1,32 @@
+//! What the gateway counts of itself, for whoever watches it.
+
+use actix_web::http::header;
+use actix_web::web::Data;
+use actix_web::{FromRequest as _, HttpRequest, HttpResponse};
+
+use super::problem::Problem;
+use crate::config::MetricsAccess;
+use crate::service::error::Error;
+use crate::web::app::App;
+use crate::web::auth::Machine;
+
+/// Prometheus' text, as every collector reads it.
+const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// What the gateway counts of itself, in Prometheus' text.
+#[utoipa::path(get, path = "/metrics", responses(
+    (status = 200, description = "Prometheus' text; the families are described in docs/operating.md", body = String, content_type = "text/plain"),
+    (status = 401, description = "Not the token of a monitor or an auditor, where `metrics.access` is `token`"),
+    (status = 404, description = "`metrics.access` is `off`")))]
+pub async fn metrics(request: HttpRequest, app: Data<App>) -> Result<HttpResponse, Problem> {
+    match app.edge.metrics {
+        MetricsAccess::Off => return Err(Problem::of(&request, Error::NotFound("route"))),
+        MetricsAccess::Token => drop(Machine::extract(&request).await?),
+        MetricsAccess::Open => {}
+    }
+    let text = app.service.metrics_text().await;
+    Ok(HttpResponse::Ok()
+        .insert_header((header::CONTENT_TYPE, TEXT))
+        .insert_header((header::CACHE_CONTROL, "no-store"))
+        .body(text))
+}

@@ -9,6 +9,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 mod url;
+mod webhooks;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -24,6 +25,7 @@ pub use network::Network;
 pub use oidc::{Oidc, SignIn};
 use settings::Settings;
 pub use url::PublicUrl;
+pub use webhooks::Webhooks;
 
 /// The defaults, with every key and a word on each.
 pub const DEFAULTS: &str = include_str!("../config.default.toml");
@@ -70,6 +72,8 @@ pub struct Config {
     pub sign_in: SignIn,
     /// Who reads what the gateway counts of itself.
     pub metrics: MetricsAccess,
+    /// What may be sent to addresses that people name.
+    pub webhooks: Webhooks,
     /// How often the workers look.
     pub worker_interval: Duration,
     /// What is logged, and how.
@@ -268,6 +272,7 @@ impl Config {
             sessions: Sessions { lifetime: settings.secs("sessions.lifetime_secs", 60..=31_536_000)? },
             sign_in: SignIn::read(settings)?,
             metrics: settings.text("metrics.access", "token, open or off", read_metrics_access)?,
+            webhooks: Webhooks::read(settings)?,
             worker_interval: Duration::from_millis(settings.number("workers.interval_ms", 10..=60_000)?),
             log: Log {
                 format: settings.text("log.format", "text or json", read_log_format)?,

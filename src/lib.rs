@@ -7,6 +7,7 @@ pub mod domain;
 pub mod gateway;
 pub mod keyring;
 pub mod metrics;
+pub mod outgoing;
 pub mod provider;
 pub mod random;
 pub mod service;

@@ -1,4 +1,4 @@
-//! Addresses and networks of proxies.
+//! Addresses and networks, of proxies and of receivers.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

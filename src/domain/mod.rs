@@ -7,6 +7,7 @@ pub mod delegation;
 pub mod edit;
 pub mod enrolment;
 pub mod event;
+pub mod failure;
 pub mod flow;
 pub mod guard;
 pub mod halt;

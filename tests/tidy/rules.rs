@@ -24,11 +24,13 @@ pub const ROOMS: &[(&str, &[&str])] = &[
     ("tls", &[]),
     // The OpenID provider, over HTTP.
     ("provider", &["domain", "clock", "config", "tls"]),
-    ("service", &["domain", "store", "clock", "random", "keyring", "config", "provider", "metrics"]),
-    ("worker", &["domain", "service", "clock", "random", "keyring", "config", "metrics"]),
+    // HTTP to addresses that somebody gave us.
+    ("outgoing", &["domain", "clock", "config", "tls"]),
+    ("service", &["domain", "store", "clock", "random", "keyring", "config", "provider", "metrics", "outgoing"]),
+    ("worker", &["domain", "service", "clock", "random", "keyring", "config", "metrics", "outgoing"]),
     ("web", &["domain", "service", "clock", "random", "keyring", "config", "metrics"]),
     // Wiring: from a configuration to a service on its store.
-    ("gateway", &["domain", "store", "service", "clock", "random", "keyring", "config", "provider"]),
+    ("gateway", &["domain", "store", "service", "clock", "random", "keyring", "config", "provider", "outgoing"]),
     (
         "cli",
         &[

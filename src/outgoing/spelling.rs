@@ -1,0 +1,119 @@
+//! What may be typed in as an address to send to. A literal address is looked at here, and again before each send; what
+//! a name leads to is looked at when it is connected to.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use url::{Host, Url};
+
+use super::addresses::Reach;
+
+/// Longer ones are not found in the wild, and each attempt's request is shown with its address.
+pub const URL_BYTES_MAX: usize = 2048;
+
+/// The name that every system knows for itself, and those below it.
+const OWN_NAME: &str = "localhost";
+
+/// Why nothing is sent to an address, as it is spelled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Refused {
+    /// It is too long.
+    #[error("an address has {URL_BYTES_MAX} bytes at most")]
+    TooLong,
+    /// It is none.
+    #[error("this is no address: it begins with https:// and a host")]
+    NotAnAddress,
+    /// It is of another kind.
+    #[error("an address begins with https://")]
+    Scheme,
+    /// It would be sent in the clear.
+    #[error("an address begins with https://; http:// is for the networks in `webhooks.allow_networks`")]
+    PlainHttp,
+    /// It has a name or a password in it.
+    #[error("an address has no user name and no password in it: send a header instead")]
+    UserInfo,
+    /// It has a part that is never sent.
+    #[error("an address has no part behind a `#`: that is never sent")]
+    Fragment,
+    /// It names no port.
+    #[error("port 0 is no port")]
+    Port,
+    /// It leads to where nothing is sent to.
+    #[error("this address is private or reserved; an operator may allow its network in `webhooks.allow_networks`")]
+    Inside,
+}
+
+/// How something is sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Way {
+    /// Under TLS.
+    Tls,
+    /// In the clear.
+    Plain,
+}
+
+/// Where each way leads.
+#[derive(Clone, Debug)]
+pub(super) struct Reaches {
+    pub(super) tls: Reach,
+    pub(super) plain: Reach,
+}
+
+impl Reaches {
+    /// Reads what somebody typed.
+    pub(super) fn read(&self, text: &str) -> Result<Url, Refused> {
+        if text.len() > URL_BYTES_MAX {
+            return Err(Refused::TooLong);
+        }
+        // The standard drops tabs and line ends without a word, and turns backslashes around. Nobody means these.
+        if text.bytes().any(|it| it.is_ascii_control() || it == b' ' || it == b'\\') {
+            return Err(Refused::NotAnAddress);
+        }
+        let url = Url::parse(text).map_err(|_| Refused::NotAnAddress)?;
+        self.way(&url)?;
+        Ok(url)
+    }
+
+    /// By which way something goes to an address, if by any. Every spelling of a literal address is one by now.
+    pub(super) fn way(&self, url: &Url) -> Result<Way, Refused> {
+        let (way, reach) = match url.scheme() {
+            "https" => (Way::Tls, &self.tls),
+            "http" => (Way::Plain, &self.plain),
+            _ => return Err(Refused::Scheme),
+        };
+        if url.as_str().len() > URL_BYTES_MAX {
+            return Err(Refused::TooLong);
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(Refused::UserInfo);
+        }
+        if url.fragment().is_some() {
+            return Err(Refused::Fragment);
+        }
+        // Receivers listen where they like. What protects others is who they are, not which of their ports it is.
+        if url.port() == Some(0) {
+            return Err(Refused::Port);
+        }
+        if reach.is_empty() {
+            return Err(Refused::PlainHttp);
+        }
+        let within = match url.host().ok_or(Refused::NotAnAddress)? {
+            Host::Ipv4(address) => reach.holds(address.into()),
+            Host::Ipv6(address) => reach.holds(address.into()),
+            Host::Domain(name) if is_own(name) => {
+                let own: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+                own.into_iter().any(|it| reach.holds(it))
+            }
+            Host::Domain(_) => true,
+        };
+        match (within, way, &self.plain) {
+            (true, way, _) => Ok(way),
+            (false, Way::Plain, Reach::Only(_)) => Err(Refused::PlainHttp),
+            (false, ..) => Err(Refused::Inside),
+        }
+    }
+}
+
+fn is_own(name: &str) -> bool {
+    let name = name.strip_suffix('.').unwrap_or(name);
+    name.strip_suffix(OWN_NAME).is_some_and(|it| it.is_empty() || it.ends_with('.'))
+}

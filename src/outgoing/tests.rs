@@ -1,0 +1,63 @@
+mod peer;
+mod sending;
+mod spelling;
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use super::addresses::{Found, LookUp};
+use super::*;
+
+/// Long enough for everything that comes to an end on this machine.
+const AMPLE: Duration = Duration::from_secs(60);
+
+fn networks(texts: &[&str]) -> Vec<Network> {
+    texts.iter().map(|it| Network::parse(it).unwrap()).collect()
+}
+
+fn settings(allowed: &[&str]) -> OutgoingSettings {
+    OutgoingSettings { allowed: networks(allowed), plain_http: false, timeout: AMPLE }
+}
+
+fn outgoing(settings: OutgoingSettings) -> Outgoing {
+    outgoing_by(names(&[]).0, settings)
+}
+
+fn outgoing_by(look_up: LookUp, settings: OutgoingSettings) -> Outgoing {
+    Outgoing::between(Edges { look_up, authorities: Vec::new(), idle_max: AMPLE }, settings).unwrap()
+}
+
+/// A resolver that says these addresses in turn, and the last ones from then on; and how often it was asked.
+fn names(turns: &[&[&str]]) -> (LookUp, Arc<AtomicUsize>) {
+    let turns: Vec<Vec<IpAddr>> =
+        turns.iter().map(|turn| turn.iter().map(|it| it.parse().unwrap()).collect()).collect();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = asked.clone();
+    let look_up = move |_| -> Found {
+        let turn = counted.fetch_add(1, Ordering::SeqCst);
+        let found = turns.get(turn).or_else(|| turns.last()).cloned();
+        Box::pin(std::future::ready(found.ok_or_else(|| io::Error::other("nobody has this name"))))
+    };
+    (Arc::new(look_up), asked)
+}
+
+fn parcel(url: &str) -> Parcel {
+    Parcel { url: Url::parse(url).unwrap(), headers: Vec::new(), body: b"{}".to_vec() }
+}
+
+fn why(outcome: Outcome) -> FailureCode {
+    match outcome {
+        Outcome::Failed(failure) => failure.why,
+        Outcome::Answered(answer) => panic!("answered {}", answer.status),
+    }
+}
+
+fn answered(outcome: Outcome) -> Answer {
+    match outcome {
+        Outcome::Answered(answer) => answer,
+        Outcome::Failed(failure) => panic!("{}", failure.why),
+    }
+}

@@ -1,0 +1,357 @@
+//! What becomes of what is sent. Everybody in here is on 127.0.0.1, and what must not be reached is on 127.0.0.1 or ::1.
+
+use std::process::Command;
+use std::time::Duration;
+
+use reqwest::dns::Resolve as _;
+
+use super::super::addresses::Guarded;
+use super::peer::{AUTHORITY, Peer, with_certificate};
+use super::*;
+
+const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+const OK_AND_BYE: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok";
+
+fn here() -> Outgoing {
+    outgoing(settings(&["127.0.0.1"]))
+}
+
+/// What does not end by itself ends by this.
+fn impatient() -> Outgoing {
+    outgoing(OutgoingSettings { timeout: Duration::from_millis(300), ..settings(&["127.0.0.1"]) })
+}
+
+/// What becomes of it before the test gives up: longer than anything bounded takes.
+async fn in_time(outgoing: &Outgoing, url: &str) -> Outcome {
+    tokio::time::timeout(AMPLE, outgoing.post(&parcel(url))).await.expect("it ends")
+}
+
+/// All that is left to do on this thread is done: a connection that can be used again lies ready.
+async fn settled() {
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_sent_arrives_as_it_is_and_says_who_sends() {
+    let peer = Peer::saying(OK).await;
+    let mut parcel = parcel(&peer.url());
+    parcel.headers.push(("X-Team".to_owned(), Secret::new("payments".to_owned())));
+    let answer = answered(here().post(&parcel).await);
+    assert_eq!((answer.status, answer.body.as_slice(), answer.cut), (200, b"ok".as_slice(), false));
+    let sent = peer.requests().remove(0);
+    assert!(sent.starts_with("POST /hook HTTP/1.1\r\n") && sent.ends_with("\r\n\r\n{}"), "{sent}");
+    assert!(sent.contains("x-team: payments\r\n") && sent.contains(&format!("user-agent: {USER_AGENT}\r\n")), "{sent}");
+    assert!(!sent.contains("referer") && !sent.contains("accept-encoding"), "{sent}");
+}
+
+#[tokio::test]
+async fn nothing_is_sent_to_a_literal_address_inside_however_it_is_spelled() {
+    let peer = Peer::saying(OK).await;
+    let outgoing = outgoing(OutgoingSettings { plain_http: true, ..settings(&["::1"]) });
+    for host in ["127.0.0.1", "127.1", "2130706433", "0x7f.1", "0177.0.0.1", "127.0.0.1.", "%3127.0.0.1", "１２７.1"]
+    {
+        let url = format!("http://{host}:{}/", peer.port());
+        assert_eq!(why(outgoing.post(&parcel(&url)).await), FailureCode::Refused, "{url}");
+        assert_eq!(why(outgoing.get(&Url::parse(&url).unwrap(), &[], 10).await), FailureCode::Refused, "{url}");
+    }
+    let mapped = format!("http://[::ffff:127.0.0.1]:{}/", peer.port());
+    assert_eq!(why(outgoing.post(&parcel(&mapped)).await), FailureCode::Refused);
+    assert_eq!(peer.connections(), 0);
+}
+
+#[tokio::test]
+async fn a_name_that_leads_inside_is_refused_when_it_is_connected_to() {
+    let peer = Peer::saying(OK).await;
+    for answers in [&["127.0.0.1"][..], &["::1", "127.0.0.1"], &["::ffff:127.0.0.1"], &["127.0.0.1", "::1"]] {
+        let open = OutgoingSettings { plain_http: true, ..settings(&["::1"]) };
+        let outgoing = outgoing_by(names(&[answers]).0, open);
+        for scheme in ["http", "https"] {
+            let url = format!("{scheme}://hooks.example:{}/", peer.port());
+            assert!(outgoing.admits(&url).is_ok());
+            assert_eq!(why(outgoing.post(&parcel(&url)).await), FailureCode::Refused, "{scheme} {answers:?}");
+        }
+    }
+    assert_eq!(peer.connections(), 0);
+}
+
+#[tokio::test]
+async fn what_a_name_led_to_when_it_was_looked_at_is_what_is_connected_to() {
+    let peer = Peer::saying(OK_AND_BYE).await;
+    let (look_up, asked) = names(&[&["127.0.0.1"], &["::1"]]);
+    let outgoing = outgoing_by(look_up, settings(&["127.0.0.1"]));
+    let parcel = parcel(&format!("http://hooks.example:{}/", peer.port()));
+    // Had anybody asked again on the way, the answer would have been another.
+    assert_eq!(answered(outgoing.post(&parcel).await).status, 200);
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    // The next connection is the next question.
+    assert_eq!(why(outgoing.post(&parcel).await), FailureCode::Refused);
+    assert_eq!((asked.load(Ordering::SeqCst), peer.connections()), (2, 1));
+}
+
+#[tokio::test]
+async fn a_connection_that_stands_asks_no_resolver_again() {
+    let peer = Peer::saying(OK).await;
+    let (look_up, asked) = names(&[&["127.0.0.1"], &["::1"]]);
+    let outgoing = outgoing_by(look_up, settings(&["127.0.0.1"]));
+    let parcel = parcel(&format!("http://hooks.example:{}/", peer.port()));
+    for _ in 0..3 {
+        assert_eq!(answered(outgoing.post(&parcel).await).status, 200);
+        settled().await;
+    }
+    assert_eq!((asked.load(Ordering::SeqCst), peer.connections()), (1, 1));
+}
+
+#[tokio::test]
+async fn by_plain_http_a_name_leads_to_named_networks_only() {
+    let resolves = |reach: Reach, address: &'static str| async move {
+        let guarded = Guarded { look_up: names(&[&[address]]).0, reach };
+        guarded.resolve("hooks.example".parse().unwrap()).await.is_ok()
+    };
+    let named: Arc<[Network]> = networks(&["10.0.0.0/8"]).into();
+    assert!(resolves(Reach::Only(named.clone()), "10.0.0.1").await);
+    assert!(!resolves(Reach::Only(named.clone()), "93.184.216.34").await);
+    assert!(resolves(Reach::PublicAnd(named.clone()), "93.184.216.34").await);
+    assert!(!resolves(Reach::PublicAnd(named), "192.168.0.1").await);
+    // And that is what each way is given.
+    let reaches = here().reaches;
+    assert_eq!(reaches.plain, Reach::Only(networks(&["127.0.0.1"]).into()));
+    assert_eq!(reaches.tls, Reach::PublicAnd(networks(&["127.0.0.1"]).into()));
+}
+
+#[tokio::test]
+async fn a_redirect_is_an_answer_and_leads_nowhere() {
+    let target = Peer::saying(OK).await;
+    for status in [301, 302, 303, 307, 308] {
+        let answer = format!("HTTP/1.1 {status} X\r\nlocation: {}\r\ncontent-length: 0\r\n\r\n", target.url());
+        let peer = Peer::saying(answer).await;
+        assert_eq!(answered(here().post(&parcel(&peer.url())).await).status, status);
+        assert_eq!(answered(here().get(&Url::parse(&peer.url()).unwrap(), &[], 10).await).status, status);
+    }
+    assert_eq!(target.connections(), 0);
+}
+
+#[tokio::test]
+async fn what_an_answer_leaves_behind_is_not_sent_along_with_the_next() {
+    let answer = "HTTP/1.1 200 OK\r\nset-cookie: a=b\r\ncontent-length: 0\r\n\r\n";
+    let peer = Peer::saying(answer).await;
+    let outgoing = here();
+    for _ in 0..2 {
+        answered(outgoing.post(&parcel(&peer.url())).await);
+    }
+    assert!(peer.requests().iter().all(|it| !it.contains("cookie")));
+}
+
+#[tokio::test]
+async fn no_proxy_of_the_environment_is_asked() {
+    /// Set in the process that the test starts: itself, once more.
+    const INSIDE: &str = "TEST_BEHIND_A_PROXY";
+    let peer = Peer::saying(OK).await;
+    if std::env::var_os(INSIDE).is_some() {
+        return assert_eq!(answered(here().post(&parcel(&peer.url())).await).body, b"ok");
+    }
+    let proxy = format!("http://{}", peer.address);
+    let test = "outgoing::tests::sending::no_proxy_of_the_environment_is_asked";
+    let again = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test])
+        .envs([(INSIDE, "1"), ("http_proxy", &proxy), ("HTTP_PROXY", &proxy), ("ALL_PROXY", &proxy)])
+        .env_remove("no_proxy")
+        .env_remove("NO_PROXY")
+        .output()
+        .unwrap();
+    assert!(again.status.success() && String::from_utf8_lossy(&again.stdout).contains("1 passed"), "{again:?}");
+    assert_eq!(peer.connections(), 0);
+}
+
+#[tokio::test]
+async fn an_endless_answer_is_cut() {
+    let endless = |head: &'static str, chunk: Vec<u8>| {
+        Peer::doing(move |mut stream| {
+            let chunk = chunk.clone();
+            async move {
+                stream.request().await;
+                stream.say(head.as_bytes()).await;
+                while stream.say(&chunk).await {}
+            }
+        })
+    };
+    let plain = endless("HTTP/1.1 200 OK\r\n\r\n", vec![b'x'; 1000]).await;
+    let chunked = endless("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", b"3\r\nxxx\r\n".repeat(100)).await;
+    let promised = endless("HTTP/1.1 500 X\r\ncontent-length: 99999999999\r\n\r\n", vec![b'x'; 1000]).await;
+    for (peer, status) in [(plain, 200), (chunked, 200), (promised, 500)] {
+        let answer = answered(here().post(&parcel(&peer.url())).await);
+        assert_eq!((answer.status, answer.body.len(), answer.cut), (status, ANSWER_KEPT_MAX, true));
+    }
+}
+
+#[tokio::test]
+async fn of_a_long_answer_the_beginning_is_kept_and_the_connection_is_used_again() {
+    let body = "x".repeat(ANSWER_READ_MAX);
+    let peer = Peer::saying(format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())).await;
+    let outgoing = here();
+    for _ in 0..2 {
+        let answer = answered(outgoing.post(&parcel(&peer.url())).await);
+        assert_eq!((answer.body.len(), answer.cut), (ANSWER_KEPT_MAX, true));
+        settled().await;
+    }
+    assert_eq!(peer.connections(), 1);
+}
+
+#[tokio::test]
+async fn what_is_asked_for_is_whole_or_said_to_be_cut() {
+    let peer = Peer::saying(OK).await;
+    let url = Url::parse(&peer.url()).unwrap();
+    for (bytes_max, body, cut) in [(2, "ok", false), (3, "ok", false), (1, "o", true), (0, "", true)] {
+        let answer = answered(here().get(&url, &[], bytes_max).await);
+        assert_eq!((answer.body.as_slice(), answer.cut), (body.as_bytes(), cut), "{bytes_max}");
+    }
+    assert!(peer.requests().iter().all(|it| it.starts_with("GET /hook HTTP/1.1\r\n")));
+}
+
+#[tokio::test]
+async fn an_answer_that_drips_is_not_waited_for() {
+    let peer = Peer::doing(|mut stream| async move {
+        stream.request().await;
+        stream.say(b"HTTP/1.1 200 OK\r\n\r\n").await;
+        let mut drops = tokio::time::interval(Duration::from_millis(20));
+        while stream.say(b"x").await {
+            drops.tick().await;
+        }
+    })
+    .await;
+    assert_eq!(why(in_time(&impatient(), &peer.url()).await), FailureCode::TimedOut);
+}
+
+#[tokio::test]
+async fn whoever_takes_a_connection_and_says_nothing_is_not_waited_for() {
+    let silent = Peer::doing(|mut stream| async move { stream.wait().await }).await;
+    for scheme in ["http", "https"] {
+        let url = format!("{scheme}://{}/", silent.address);
+        assert_eq!(why(in_time(&impatient(), &url).await), FailureCode::TimedOut, "{scheme}");
+    }
+}
+
+#[tokio::test]
+async fn a_resolver_that_says_nothing_is_not_waited_for() {
+    let silent: LookUp = Arc::new(|_| Box::pin(std::future::pending()));
+    let settings = OutgoingSettings { timeout: Duration::from_millis(300), ..settings(&["127.0.0.1"]) };
+    let outgoing = outgoing_by(silent, settings);
+    assert_eq!(why(in_time(&outgoing, "http://hooks.example/").await), FailureCode::TimedOut);
+}
+
+#[tokio::test]
+async fn what_is_no_sound_answer_is_broken() {
+    let many: String = (0..=ANSWER_HEADERS_MAX).map(|it| format!("x-{it}: y\r\n")).collect();
+    for answer in [
+        "SSH-2.0-OpenSSH_9.6\r\n\r\n".to_owned(),
+        "HTTP/1.1 200 OK\r\ncontent-length: 5\r\nconnection: close\r\n\r\nok".to_owned(),
+        "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nok".to_owned(),
+        format!("HTTP/1.1 200 OK\r\n{many}content-length: 0\r\n\r\n"),
+        String::new(),
+    ] {
+        let peer = Peer::doing(move |mut stream| {
+            let answer = answer.clone();
+            async move {
+                stream.request().await;
+                stream.say(answer.as_bytes()).await;
+            }
+        })
+        .await;
+        assert_eq!(why(here().post(&parcel(&peer.url())).await), FailureCode::Broken);
+    }
+}
+
+#[tokio::test]
+async fn a_head_without_an_end_is_broken() {
+    let peer = Peer::doing(|mut stream| async move {
+        stream.request().await;
+        stream.say(b"HTTP/1.1 200 OK\r\nx: ").await;
+        while stream.say(&[b'y'; 1000]).await {}
+    })
+    .await;
+    assert_eq!(why(here().post(&parcel(&peer.url())).await), FailureCode::Broken);
+}
+
+#[tokio::test]
+async fn what_is_packed_is_not_unpacked() {
+    let answer = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 4\r\n\r\n\x1f\x8b\x08\x00";
+    let peer = Peer::saying(&answer[..]).await;
+    assert_eq!(answered(here().post(&parcel(&peer.url())).await).body, b"\x1f\x8b\x08\x00");
+}
+
+#[tokio::test]
+async fn who_is_not_there_is_told_apart() {
+    // Bound, so that nobody else is there, and listening to nobody.
+    let bound = tokio::net::TcpSocket::new_v4().unwrap();
+    bound.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let closed = bound.local_addr().unwrap();
+    for scheme in ["http", "https"] {
+        assert_eq!(why(here().post(&parcel(&format!("{scheme}://{closed}/"))).await), FailureCode::Unreachable);
+        assert_eq!(why(here().post(&parcel(&format!("{scheme}://nobody.example/"))).await), FailureCode::NotFound);
+    }
+    let (empty, _) = names(&[&[]]);
+    let outgoing = outgoing_by(empty, settings(&["127.0.0.1"]));
+    assert_eq!(why(outgoing.post(&parcel("https://nobody.example/")).await), FailureCode::NotFound);
+}
+
+#[tokio::test]
+async fn a_certificate_must_be_trusted_and_for_that_name() {
+    let (peer, trusted) = (with_certificate(), reqwest::Certificate::from_pem(AUTHORITY).unwrap());
+    let post = async |authorities: &[reqwest::Certificate], name: &str| {
+        let (look_up, _) = names(&[&["127.0.0.1"]]);
+        let edges = Edges { look_up, authorities: authorities.to_vec(), idle_max: AMPLE };
+        let outgoing = Outgoing::between(edges, settings(&["127.0.0.1"])).unwrap();
+        outgoing.post(&parcel(&format!("https://{name}:{}/", peer.port()))).await
+    };
+    let trusted = [trusted];
+    assert_eq!(answered(post(&trusted, "localhost").await).status, 204);
+    assert_eq!(why(post(&trusted, "hooks.example").await), FailureCode::Tls);
+    assert_eq!(why(post(&trusted, "127.0.0.1").await), FailureCode::Tls);
+    assert_eq!(why(post(&[], "localhost").await), FailureCode::Tls);
+}
+
+#[tokio::test]
+async fn who_speaks_no_tls_is_sent_nothing() {
+    let peer = Peer::doing(|mut stream| async move {
+        stream.say(OK.as_bytes()).await;
+        stream.wait().await;
+    })
+    .await;
+    assert_eq!(why(here().post(&parcel(&format!("https://{}/", peer.address))).await), FailureCode::Tls);
+    let leaving = Peer::doing(|stream| async move { drop(stream) }).await;
+    assert_eq!(why(here().post(&parcel(&format!("https://{}/", leaving.address))).await), FailureCode::Tls);
+    assert!(peer.requests().is_empty());
+}
+
+#[tokio::test]
+async fn a_header_that_is_none_is_not_sent() {
+    let peer = Peer::saying(OK).await;
+    for (name, value) in [("Host", "inside.example"), ("x", "a\r\nHost: b"), ("", "x")] {
+        let mut parcel = parcel(&peer.url());
+        parcel.headers.push((name.to_owned(), Secret::new(value.to_owned())));
+        assert_eq!(why(here().post(&parcel).await), FailureCode::Unsendable, "{name}");
+    }
+    assert_eq!(peer.connections(), 0);
+}
+
+#[tokio::test]
+async fn an_answer_may_ask_to_be_left_alone_for_a_while() {
+    let hour = Some(Duration::from_secs(3600));
+    let day = Some(Duration::from_secs(24 * 3600));
+    for (text, after) in [
+        ("3600", hour),
+        (" 0 ", Some(Duration::ZERO)),
+        ("99999999", day),
+        ("99999999999999999999999999", day),
+        ("Sun, 06 Nov 1994 08:49:37 GMT", Some(Duration::ZERO)),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", day),
+        ("soon", None),
+        ("-1", None),
+        ("1.5", None),
+        ("", None),
+    ] {
+        let peer = Peer::saying(format!("HTTP/1.1 503 X\r\nretry-after: {text}\r\ncontent-length: 0\r\n\r\n")).await;
+        assert_eq!(answered(here().post(&parcel(&peer.url())).await).retry_after, after, "{text:?}");
+    }
+}

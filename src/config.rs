@@ -9,6 +9,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 mod url;
+mod watching;
 mod webhooks;
 
 use std::ffi::OsString;
@@ -25,6 +26,7 @@ pub use network::Network;
 pub use oidc::{Oidc, SignIn};
 use settings::Settings;
 pub use url::PublicUrl;
+pub use watching::{CopyTo, MetricsAccess};
 pub use webhooks::Webhooks;
 
 /// The defaults, with every key and a word on each.
@@ -74,6 +76,8 @@ pub struct Config {
     pub metrics: MetricsAccess,
     /// What may be sent to addresses that people name.
     pub webhooks: Webhooks,
+    /// Where the log is copied to, for whoever collects what happens.
+    pub copy_to: Option<CopyTo>,
     /// How often the workers look.
     pub worker_interval: Duration,
     /// What is logged, and how.
@@ -117,17 +121,6 @@ pub struct Limits {
 pub struct Sessions {
     /// In any case.
     pub lifetime: Duration,
-}
-
-/// Who reads what the gateway counts of itself.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum MetricsAccess {
-    /// Nobody.
-    Off,
-    /// Whoever has a token for it.
-    Token,
-    /// Whoever reaches the gateway.
-    Open,
 }
 
 /// What is logged, and how.
@@ -271,8 +264,9 @@ impl Config {
             lift_needs: read_lift_needs(settings.number("halts.lift_needs", 1..=2)?),
             sessions: Sessions { lifetime: settings.secs("sessions.lifetime_secs", 60..=31_536_000)? },
             sign_in: SignIn::read(settings)?,
-            metrics: settings.text("metrics.access", "token, open or off", read_metrics_access)?,
+            metrics: MetricsAccess::read(settings)?,
             webhooks: Webhooks::read(settings)?,
+            copy_to: CopyTo::read(settings)?,
             worker_interval: Duration::from_millis(settings.number("workers.interval_ms", 10..=60_000)?),
             log: Log {
                 format: settings.text("log.format", "text or json", read_log_format)?,
@@ -370,15 +364,6 @@ const fn read_lift_needs(number: u8) -> LiftNeeds {
     match number {
         ..=1 => LiftNeeds::One,
         2.. => LiftNeeds::Two,
-    }
-}
-
-fn read_metrics_access(text: &str) -> Option<MetricsAccess> {
-    match text {
-        "off" => Some(MetricsAccess::Off),
-        "token" => Some(MetricsAccess::Token),
-        "open" => Some(MetricsAccess::Open),
-        _ => None,
     }
 }
 

@@ -155,7 +155,7 @@ impl Metrics {
 
     /// An event of the log was counted, by this gateway and no other; and when the review opened that it ends.
     pub fn happened(&self, event: &Event, opened_at: Option<Timestamp>) {
-        self.events.with_label_values(&[event.kind.name().as_str()]).inc();
+        self.events.with_label_values(&[event.kind.name()]).inc();
         let (Some(fact), Some(flow)) = (Fact::of(event), &event.flow) else { return };
         let flow = self.named(flow);
         let proposed = |outcome: &str| self.proposals.with_label_values(&[flow, outcome]).inc();

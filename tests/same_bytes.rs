@@ -28,7 +28,7 @@ use countersign::store::label::{Label, Labelled};
 use countersign::store::postgres::{PostgresOptions, PostgresStore};
 use countersign::store::row::{Row, Table};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
-use countersign::store::{Cursor, Direction, Filter, LIST_ROWS_MAX, SequencerLock, Store, StoreError};
+use countersign::store::{Cursor, Direction, Duty, Filter, LIST_ROWS_MAX, OnDuty, Store, StoreError};
 use history::{live_through, make, propose, thread};
 use serde::Serialize;
 use serde_json::json;
@@ -126,8 +126,8 @@ impl Store for Both {
         self.sqlite.now().await
     }
 
-    async fn sequencer_lock(&self) -> Result<Option<Box<dyn SequencerLock>>, StoreError> {
-        self.sqlite.sequencer_lock().await
+    async fn take(&self, duty: Duty) -> Result<Option<Box<dyn OnDuty>>, StoreError> {
+        self.sqlite.take(duty).await
     }
 
     fn queued(&self) -> usize {

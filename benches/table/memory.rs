@@ -10,7 +10,7 @@ use countersign::domain::time::Timestamp;
 use countersign::store::change::{Change, RowWrite};
 use countersign::store::label::{Label, Labelled};
 use countersign::store::row::{Row, Table};
-use countersign::store::{Cursor, Direction, Filter, SequencerLock, Store, StoreError};
+use countersign::store::{Cursor, Direction, Duty, Filter, OnDuty, Store, StoreError};
 
 #[derive(Default)]
 pub struct Memory(Mutex<Rows>);
@@ -90,7 +90,7 @@ impl Store for Memory {
         Ok(SystemClock.now())
     }
 
-    async fn sequencer_lock(&self) -> Result<Option<Box<dyn SequencerLock>>, StoreError> {
+    async fn take(&self, _: Duty) -> Result<Option<Box<dyn OnDuty>>, StoreError> {
         Ok(None)
     }
 

@@ -119,8 +119,12 @@ fn exit_of(error: &Error) -> Exit {
         | Error::Denied(_)
         | Error::Passkey(_)
         | Error::Vote(_) => Exit::No,
-        Error::TooMany | Error::Busy | Error::ClockSkew | Error::Broken(_) | Error::Store(_) | Error::Keyring(_) => {
-            Exit::CouldNotTell
-        }
+        Error::TooMany
+        | Error::Busy
+        | Error::ClockSkew
+        | Error::Broken(_)
+        | Error::Store(_)
+        | Error::Copy(_)
+        | Error::Keyring(_) => Exit::CouldNotTell,
     }
 }

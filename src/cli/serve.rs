@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 
 use super::output::Output;
 use super::{CliError, Exit, beside, logs};
-use crate::config::{Config, Limits, PublicUrl};
+use crate::config::{Config, CopyTo, Limits, PublicUrl};
 use crate::gateway;
 use crate::service::Service;
 use crate::web::app::{App, Edge, serve};
@@ -28,7 +28,11 @@ pub fn run(config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
     let listener = bind(config.listen)?;
     beside::block_on(async {
         let running = Running::start(config, listener).await?;
-        say(&running, out).await?;
+        match &config.copy_to {
+            // Whoever collects the log there is not to collect what makes the first account.
+            Some(CopyTo::Stdout) => say(&running, &mut Output::new(out.form(), &mut io::stderr())).await?,
+            Some(CopyTo::File(_)) | None => say(&running, out).await?,
+        }
         running.until_told().await?;
         Ok(Exit::Yes)
     })
@@ -80,7 +84,10 @@ impl Running {
         let server = serve(app, listener, threads, config.shutdown).map_err(CliError::Runtime)?;
         let handle = server.handle();
         let server = tokio::spawn(server);
-        let workers = Workers::start(&service, config.worker_interval);
+        let mut workers = Workers::start(&service, config.worker_interval);
+        if let Some(to) = &config.copy_to {
+            workers = workers.copying(&service, to);
+        }
         tracing::info!(listen = %bound, url = url.as_str(), "started");
         Ok(Self { service, url, handle, streams, server, workers })
     }

@@ -8,134 +8,94 @@ use super::id::{EventId, FlowId, ThreadId};
 use super::json::canonical::canonical;
 use super::time::Timestamp;
 
-/// What happened. The names are the wire's.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "each is named as in docs/protocol.md, with its wire name beside it")]
-pub enum EventType {
-    #[serde(rename = "thread.created")]
-    ThreadCreated,
-    #[serde(rename = "thread.closed")]
-    ThreadClosed,
-    #[serde(rename = "thread.reopened")]
-    ThreadReopened,
-    #[serde(rename = "transition.committed")]
-    TransitionCommitted,
-    #[serde(rename = "transition.held")]
-    TransitionHeld,
-    #[serde(rename = "transition.rejected")]
-    TransitionRejected,
-    #[serde(rename = "transition.approved")]
-    TransitionApproved,
-    #[serde(rename = "transition.denied")]
-    TransitionDenied,
-    #[serde(rename = "transition.expired")]
-    TransitionExpired,
-    #[serde(rename = "transition.cancelled")]
-    TransitionCancelled,
-    #[serde(rename = "transition.superseded")]
-    TransitionSuperseded,
-    #[serde(rename = "review.vote")]
-    ReviewVote,
-    #[serde(rename = "review.withdrawn")]
-    ReviewWithdrawn,
-    #[serde(rename = "review.commented")]
-    ReviewCommented,
-    #[serde(rename = "review.reminded")]
-    ReviewReminded,
-    #[serde(rename = "review.escalated")]
-    ReviewEscalated,
-    #[serde(rename = "review.extended")]
-    ReviewExtended,
-    #[serde(rename = "review.revealed")]
-    ReviewRevealed,
-    #[serde(rename = "receipt.issued")]
-    ReceiptIssued,
-    #[serde(rename = "receipt.revoked")]
-    ReceiptRevoked,
-    #[serde(rename = "write.reserved")]
-    WriteReserved,
-    #[serde(rename = "write.confirmed")]
-    WriteConfirmed,
-    #[serde(rename = "write.aborted")]
-    WriteAborted,
-    #[serde(rename = "write.lapsed")]
-    WriteLapsed,
-    #[serde(rename = "write.resolved")]
-    WriteResolved,
-    #[serde(rename = "policy.proposed")]
-    PolicyProposed,
-    #[serde(rename = "policy.vote")]
-    PolicyVote,
-    #[serde(rename = "policy.ended")]
-    PolicyEnded,
-    #[serde(rename = "policy.activated")]
-    PolicyActivated,
-    #[serde(rename = "key.rotated")]
-    KeyRotated,
-    #[serde(rename = "access.account_added")]
-    AccountAdded,
-    #[serde(rename = "access.account_changed")]
-    AccountChanged,
-    #[serde(rename = "access.password_changed")]
-    PasswordChanged,
-    #[serde(rename = "access.password_reset")]
-    PasswordReset,
-    #[serde(rename = "access.invited")]
-    Invited,
-    #[serde(rename = "access.reset_link_made")]
-    ResetLinkMade,
-    #[serde(rename = "access.link_withdrawn")]
-    LinkWithdrawn,
-    #[serde(rename = "access.account_disabled")]
-    AccountDisabled,
-    #[serde(rename = "access.account_enabled")]
-    AccountEnabled,
-    #[serde(rename = "access.token_added")]
-    TokenAdded,
-    #[serde(rename = "access.token_revoked")]
-    TokenRevoked,
-    #[serde(rename = "access.setup_link_made")]
-    SetupLinkMade,
-    #[serde(rename = "access.setup_link_used")]
-    SetupLinkUsed,
-    #[serde(rename = "access.provider_asked")]
-    ProviderAsked,
-    #[serde(rename = "access.signed_in")]
-    SignedIn,
-    #[serde(rename = "access.sign_in_failed")]
-    SignInFailed,
-    #[serde(rename = "access.sign_in_slowed")]
-    SignInSlowed,
-    #[serde(rename = "access.unlocked")]
-    Unlocked,
-    #[serde(rename = "access.signed_out")]
-    SignedOut,
-    #[serde(rename = "access.passkey_added")]
-    PasskeyAdded,
-    #[serde(rename = "access.passkey_removed")]
-    PasskeyRemoved,
-    #[serde(rename = "access.passkey_refused")]
-    PasskeyRefused,
-    #[serde(rename = "access.delegated")]
-    Delegated,
-    #[serde(rename = "access.delegation_ended")]
-    DelegationEnded,
-    #[serde(rename = "access.halted")]
-    Halted,
-    #[serde(rename = "access.halt_lifting")]
-    HaltLifting,
-    #[serde(rename = "access.halt_lifted")]
-    HaltLifted,
+/// Declares what can happen, each with its name on the wire.
+macro_rules! events {
+    ($($kind:ident = $name:literal,)*) => {
+        /// What happened. The names are the wire's.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+        #[expect(missing_docs, reason = "each is named as in docs/protocol.md, with its wire name beside it")]
+        pub enum EventType {
+            $(#[serde(rename = $name)] $kind,)*
+        }
+
+        impl EventType {
+            /// Everything that can happen.
+            pub const ALL: &[Self] = &[$(Self::$kind,)*];
+
+            /// Its name on the wire: `transition.held`.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $name,)*
+                }
+            }
+        }
+    };
 }
 
-impl EventType {
-    /// Its name on the wire: `transition.held`.
-    pub fn name(self) -> String {
-        match serde_json::to_value(self) {
-            Ok(Value::String(name)) => name,
-            _ => String::new(),
-        }
-    }
+events! {
+    ThreadCreated = "thread.created",
+    ThreadClosed = "thread.closed",
+    ThreadReopened = "thread.reopened",
+    TransitionCommitted = "transition.committed",
+    TransitionHeld = "transition.held",
+    TransitionRejected = "transition.rejected",
+    TransitionApproved = "transition.approved",
+    TransitionDenied = "transition.denied",
+    TransitionExpired = "transition.expired",
+    TransitionCancelled = "transition.cancelled",
+    TransitionSuperseded = "transition.superseded",
+    ReviewVote = "review.vote",
+    ReviewWithdrawn = "review.withdrawn",
+    ReviewCommented = "review.commented",
+    ReviewReminded = "review.reminded",
+    ReviewEscalated = "review.escalated",
+    ReviewExtended = "review.extended",
+    ReviewRevealed = "review.revealed",
+    ReceiptIssued = "receipt.issued",
+    ReceiptRevoked = "receipt.revoked",
+    WriteReserved = "write.reserved",
+    WriteConfirmed = "write.confirmed",
+    WriteAborted = "write.aborted",
+    WriteLapsed = "write.lapsed",
+    WriteResolved = "write.resolved",
+    PolicyProposed = "policy.proposed",
+    PolicyVote = "policy.vote",
+    PolicyEnded = "policy.ended",
+    PolicyActivated = "policy.activated",
+    KeyRotated = "key.rotated",
+    EndpointDisabled = "endpoint.disabled",
+    EndpointRecovered = "endpoint.recovered",
+    AccountAdded = "access.account_added",
+    AccountChanged = "access.account_changed",
+    PasswordChanged = "access.password_changed",
+    PasswordReset = "access.password_reset",
+    Invited = "access.invited",
+    ResetLinkMade = "access.reset_link_made",
+    LinkWithdrawn = "access.link_withdrawn",
+    AccountDisabled = "access.account_disabled",
+    AccountEnabled = "access.account_enabled",
+    TokenAdded = "access.token_added",
+    TokenRevoked = "access.token_revoked",
+    SetupLinkMade = "access.setup_link_made",
+    SetupLinkUsed = "access.setup_link_used",
+    ProviderAsked = "access.provider_asked",
+    SignedIn = "access.signed_in",
+    SignInFailed = "access.sign_in_failed",
+    SignInSlowed = "access.sign_in_slowed",
+    Unlocked = "access.unlocked",
+    SignedOut = "access.signed_out",
+    PasskeyAdded = "access.passkey_added",
+    PasskeyRemoved = "access.passkey_removed",
+    PasskeyRefused = "access.passkey_refused",
+    Delegated = "access.delegated",
+    DelegationEnded = "access.delegation_ended",
+    EndpointAdded = "access.endpoint_added",
+    EndpointChanged = "access.endpoint_changed",
+    EndpointSecretMade = "access.endpoint_secret_made",
+    EndpointRemoved = "access.endpoint_removed",
+    Halted = "access.halted",
+    HaltLifting = "access.halt_lifting",
+    HaltLifted = "access.halt_lifted",
 }
 
 /// Where an event stands in its thread.

@@ -105,6 +105,9 @@ pub enum Error {
     /// The store failed.
     #[error("the store failed")]
     Store(#[source] StoreError),
+    /// The copy of the log cannot be written.
+    #[error("the copy of the log cannot be written")]
+    Copy(#[source] std::io::Error),
     /// The keyring cannot be used.
     #[error("the keyring cannot be used")]
     Keyring(#[from] KeyringError),

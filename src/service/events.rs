@@ -1,5 +1,7 @@
 //! The log: giving events their place, and reading them in it.
 
+use serde_json::{Value, json};
+
 use super::Service;
 use super::error::Result;
 use crate::domain::event::Event;
@@ -7,7 +9,7 @@ use crate::domain::id::FlowId;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::{LOG, LogRow, Pending, log_id};
-use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
+use crate::store::{Cursor, Duty, Filter, LIST_ROWS_MAX};
 
 /// An event with its place in the log.
 #[derive(Clone, Debug)]
@@ -21,11 +23,22 @@ pub struct Placed {
 /// How many events get their place in one change.
 const SEQUENCED_AT_ONCE: u32 = 250;
 
+impl Placed {
+    /// As machines are told it.
+    pub fn told(&self) -> Value {
+        let event = &self.event;
+        json!({
+            "index": self.index, "id": event.id, "type": event.kind, "timestamp": event.at,
+            "flow": event.flow, "thread": event.thread, "seq": event.seq, "data": event.data,
+        })
+    }
+}
+
 impl Service {
     /// Gives waiting events their place in the log, a thread's in the thread's own order. Returns how many.
     /// Only one sequencer works at a time; if another does, there is nothing to do here.
     pub async fn sequence(&self) -> Result<usize> {
-        let Some(_lock) = self.store.sequencer_lock().await? else { return Ok(0) };
+        let Some(_lock) = self.store.take(Duty::Sequencing).await? else { return Ok(0) };
         let keys = self.keys()?;
         let reader = self.reader(&keys);
         let waiting = reader.list::<Pending>(Filter::All, None, SEQUENCED_AT_ONCE).await?;

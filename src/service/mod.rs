@@ -8,6 +8,7 @@ pub mod amendments;
 mod asking;
 pub mod audit;
 pub mod comments;
+pub mod copying;
 pub mod decision;
 pub mod delegations;
 pub mod doorkeeping;

@@ -147,8 +147,9 @@ pub trait Store: Send + Sync {
     /// The time by the database's clock.
     async fn now(&self) -> Result<Timestamp, StoreError>;
 
-    /// Tries to become the one sequencer for as long as the guard lives; `None` if another is.
-    async fn sequencer_lock(&self) -> Result<Option<Box<dyn SequencerLock>>, StoreError>;
+    /// Tries to become the one who does this for as long as the guard lives; `None` if another is. When a process or
+    /// its connection ends, however it ends, the duty is another's to take at once.
+    async fn take(&self, duty: Duty) -> Result<Option<Box<dyn OnDuty>>, StoreError>;
 
     /// How many changes wait to be written, here and now.
     fn queued(&self) -> usize;
@@ -158,8 +159,34 @@ pub trait Store: Send + Sync {
     async fn changed(&self, patience: std::time::Duration);
 }
 
-/// Held by the one sequencer; released on drop.
-pub trait SequencerLock: Send + Sync {}
+/// What one gateway does at a time, of all that share a database.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Duty {
+    /// Giving events their place in the log.
+    Sequencing,
+    /// Sending them to endpoints.
+    Sending,
+    /// Copying the log out.
+    Copying,
+}
+
+impl Duty {
+    /// Its name among locks.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Sequencing => "sequencer",
+            Self::Sending => "sender",
+            Self::Copying => "copier",
+        }
+    }
+}
+
+/// Held by whoever took a duty; released on drop.
+pub trait OnDuty: Send + Sync {
+    /// Whether it is held still. A gateway that lost it learns so when it next asks; what it does until then another
+    /// may do, too.
+    fn stands(&self) -> bool;
+}
 
 /// No list is longer; callers page.
 pub const LIST_ROWS_MAX: u32 = 1_000;

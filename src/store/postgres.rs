@@ -24,7 +24,7 @@ pub use super::migrate::OpenError;
 use super::queue::{self, Queue};
 pub use super::queue::{Point, Probe};
 use super::row::{Row, Table};
-use super::{Cursor, Direction, Filter, SequencerLock, Store, StoreError, check};
+use super::{Cursor, Direction, Duty, Filter, OnDuty, Store, StoreError, check};
 use connect::database;
 use reader::{By, Query, Reader};
 use writer::Writer;
@@ -32,8 +32,14 @@ use writer::Writer;
 /// The store has threads of its own, so that it works under any runtime, or several, and outlives none.
 const THREADS: usize = 2;
 
-/// The lock's name among the database's advisory locks.
-const SEQUENCER_LOCK: i64 = i64::from_be_bytes(*b"csignseq");
+/// The duties' names among the database's advisory locks.
+const fn lock(duty: Duty) -> i64 {
+    i64::from_be_bytes(match duty {
+        Duty::Sequencing => *b"csignseq",
+        Duty::Sending => *b"csignsnd",
+        Duty::Copying => *b"csigncpy",
+    })
+}
 
 /// What tests change about a store; the default is right everywhere else.
 #[derive(Clone, Debug, Default)]
@@ -158,9 +164,9 @@ impl Store for PostgresStore {
         Ok(self.clock_offset.applied_to(now))
     }
 
-    async fn sequencer_lock(&self) -> Result<Option<Box<dyn SequencerLock>>, StoreError> {
-        let lock = self.engine.run(try_lock(self.config.clone())).await??;
-        Ok(lock.map(|it| -> Box<dyn SequencerLock> { Box::new(it) }))
+    async fn take(&self, duty: Duty) -> Result<Option<Box<dyn OnDuty>>, StoreError> {
+        let lock = self.engine.run(try_lock(self.config.clone(), lock(duty))).await??;
+        Ok(lock.map(|it| -> Box<dyn OnDuty> { Box::new(it) }))
     }
 
     fn queued(&self) -> usize {
@@ -173,15 +179,19 @@ impl Store for PostgresStore {
 }
 
 /// A connection of its own holds the lock: the server frees it when the connection ends, however it ends.
-struct AdvisoryLock(#[expect(dead_code, reason = "the open connection is the lock")] Client);
+struct AdvisoryLock(Client);
 
-impl SequencerLock for AdvisoryLock {}
+impl OnDuty for AdvisoryLock {
+    fn stands(&self) -> bool {
+        !self.0.is_closed()
+    }
+}
 
-async fn try_lock(config: tokio_postgres::Config) -> Result<Option<AdvisoryLock>, StoreError> {
+async fn try_lock(config: tokio_postgres::Config, lock: i64) -> Result<Option<AdvisoryLock>, StoreError> {
     let (client, connection) = config.connect(NoTls).await.map_err(|error| database(&error))?;
     // It ends when the client is dropped; if the server ends it before, the lock is another's to take.
     tokio::spawn(connection);
-    let locked = client.query_one("SELECT pg_try_advisory_lock($1)", &[&SEQUENCER_LOCK]).await;
+    let locked = client.query_one("SELECT pg_try_advisory_lock($1)", &[&lock]).await;
     let locked = locked.and_then(|row| row.try_get(0)).map_err(|error| database(&error))?;
     Ok(if locked { Some(AdvisoryLock(client)) } else { None })
 }

@@ -1,8 +1,12 @@
 //! Which content is kept where, and what each is found by.
 
 mod delegations;
+mod figures;
+mod marks;
 
 pub use delegations::{delegation_alias, delegations_from};
+pub use figures::{COUNTED, InsightRow};
+pub use marks::{Follower, LogMark};
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +19,6 @@ use crate::domain::chain::hash::Digest;
 use crate::domain::event::Event;
 use crate::domain::flow::{Flow, Gateway, PolicyRow, ReceiptRow};
 use crate::domain::id::{EventId, ThreadId};
-use crate::domain::insight::{Counted, Figures};
 use crate::domain::passkey::Passkey;
 use crate::domain::review::{Hold, HoldState};
 use crate::domain::thread::{HeadUse, Thread, WriteKey};
@@ -337,33 +340,6 @@ impl Record for Passkey {
     }
     fn facets(&self) -> Facets {
         Facets { alias: Some(self.challenge.clone()), ..owned(self.account.as_str()) }
-    }
-}
-
-/// How far the log was counted: there is one.
-pub const COUNTED: &str = "counted";
-
-/// What Insight is drawn from.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[expect(clippy::large_enum_variant, reason = "there is one of the small kind, and it is read alone")]
-pub enum InsightRow {
-    /// How far the log was counted.
-    Counted(Counted),
-    /// What was counted of an hour or a day.
-    Figures(Figures),
-}
-
-impl Record for InsightRow {
-    const TABLE: Table = Table::Figures;
-    fn id(&self) -> String {
-        match self {
-            Self::Counted(_) => COUNTED.to_owned(),
-            Self::Figures(figures) => figures.period.name(),
-        }
-    }
-    fn facets(&self) -> Facets {
-        Facets::default()
     }
 }
 

@@ -67,6 +67,8 @@ tables! {
     Figures = "figures",
     /// Who votes in whose place, by the one who does; alias: the other, and which of theirs it is.
     Delegations = "delegations",
+    /// How far the log was read by those who go on where they stopped.
+    Marks = "marks",
     /// Events; alias: thread and number.
     Events = "events",
     /// Events that have no place in the log yet.
@@ -90,7 +92,7 @@ impl Table {
             Self::Accounts | Self::Tokens | Self::Sessions | Self::Links | Self::Passkeys | Self::Delegations => true,
             Self::Transitions | Self::Rejections | Self::Entries | Self::States => false,
             Self::Receipts | Self::Writes | Self::Events | Self::Outbox => false,
-            Self::Tries | Self::Sightings | Self::Figures => false,
+            Self::Tries | Self::Sightings | Self::Figures | Self::Marks => false,
         }
     }
 

@@ -22,7 +22,7 @@ use super::label::{Label, Labelled};
 pub use super::migrate::OpenError;
 pub use super::queue::{Point, Probe};
 use super::row::{Facets, Row, Table};
-use super::{Cursor, Direction, Filter, SequencerLock, Store, StoreError, check, migrate};
+use super::{Cursor, Direction, Duty, Filter, OnDuty, Store, StoreError, check, migrate};
 use keeper::Keeper;
 use readers::Readers;
 use writer::{Desk, Writer};
@@ -150,9 +150,9 @@ impl Store for SqliteStore {
         Ok(self.clock_offset.applied_to(SystemClock.now()))
     }
 
-    async fn sequencer_lock(&self) -> Result<Option<Box<dyn SequencerLock>>, StoreError> {
-        let path = beside(&self.path, "-sequencer");
-        let failed = |error: std::io::Error| StoreError::Database(format!("the sequencer's lock file: {error}"));
+    async fn take(&self, duty: Duty) -> Result<Option<Box<dyn OnDuty>>, StoreError> {
+        let path = beside(&self.path, &format!("-{}", duty.name()));
+        let failed = |error: std::io::Error| StoreError::Database(format!("the {}'s lock file: {error}", duty.name()));
         make_private(&path).map_err(failed)?;
         let file = OpenOptions::new().write(true).open(&path).map_err(failed)?;
         match file.try_lock() {
@@ -174,7 +174,11 @@ impl Store for SqliteStore {
 /// The system frees the lock when the file closes, however the process ends.
 struct FileLock(#[expect(dead_code, reason = "the open file is the lock")] File);
 
-impl SequencerLock for FileLock {}
+impl OnDuty for FileLock {
+    fn stands(&self) -> bool {
+        true
+    }
+}
 
 /// The path with something after its last character, as SQLite names its own files.
 fn beside(path: &Path, suffix: &str) -> PathBuf {

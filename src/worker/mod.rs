@@ -4,6 +4,7 @@
 //! Each worker is one function that does all there is to do now; tests call it by hand. The supervisor calls
 //! it again and again until the gateway stops.
 
+pub mod copy;
 pub mod count;
 pub mod expire;
 pub mod judge_again;
@@ -19,6 +20,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::config::CopyTo;
 use crate::metrics::Run;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
@@ -28,6 +30,7 @@ use crate::service::error::{Error, Result};
 pub struct Workers {
     stop: watch::Sender<bool>,
     loops: Vec<JoinHandle<()>>,
+    interval: Duration,
 }
 
 impl Workers {
@@ -49,7 +52,19 @@ impl Workers {
                 rounds("sightings").repeat(Arc::clone(service), |it| async move { sightings::run_once(&it).await }),
             ),
         ];
-        Self { stop, loops }
+        Self { stop, loops, interval }
+    }
+
+    /// One more, that copies the log there.
+    #[must_use]
+    pub fn copying(mut self, service: &Arc<Service>, to: &CopyTo) -> Self {
+        let (interval, stopping, to) = (self.interval, self.stop.subscribe(), to.clone());
+        let round = Round { name: "copy", interval, wakes: Wakes::AfterCommits, stopping };
+        self.loops.push(tokio::spawn(round.repeat(Arc::clone(service), move |it| {
+            let to = to.clone();
+            async move { copy::run_once(&it, &to).await }
+        })));
+        self
     }
 
     /// How many there are.

@@ -32,6 +32,7 @@ mod roles;
 mod rules;
 mod amendments;
 mod amendments_signed;
+mod copying;
 mod delegations;
 mod extensions;
 mod inert;

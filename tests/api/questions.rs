@@ -13,7 +13,7 @@ use countersign::store::label::{Label, Labelled};
 use countersign::store::records::LOG;
 use countersign::store::row::{Row, Table};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
-use countersign::store::{Cursor, Direction, Filter, SequencerLock, Store, StoreError};
+use countersign::store::{Cursor, Direction, Duty, Filter, OnDuty, Store, StoreError};
 
 use serde_json::{Value, json};
 
@@ -79,8 +79,8 @@ impl Store for Counted {
     async fn now(&self) -> Result<Timestamp, StoreError> {
         self.inner.now().await
     }
-    async fn sequencer_lock(&self) -> Result<Option<Box<dyn SequencerLock>>, StoreError> {
-        self.inner.sequencer_lock().await
+    async fn take(&self, duty: Duty) -> Result<Option<Box<dyn OnDuty>>, StoreError> {
+        self.inner.take(duty).await
     }
     fn queued(&self) -> usize {
         self.inner.queued()

@@ -28,7 +28,7 @@ use countersign::domain::write::Write;
 use countersign::keyring::Keyring;
 use countersign::service::audit::audit;
 use countersign::store::record::Record;
-use countersign::store::records::{InsightRow, LogRow, Pending, Sighting};
+use countersign::store::records::{InsightRow, LogMark, LogRow, Pending, Sighting};
 use countersign::store::row::{Row, Table};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use rusqlite::{Connection, params};
@@ -74,6 +74,7 @@ const KINDS: &[(Table, Seal)] = &[
     (Table::Sightings, sealed::<Sighting>),
     (Table::Passkeys, sealed::<Passkey>),
     (Table::Figures, sealed::<InsightRow>),
+    (Table::Marks, sealed::<LogMark>),
     (Table::Delegations, sealed::<Delegation>),
     (Table::Events, sealed::<Event>),
     (Table::Outbox, sealed::<Pending>),
@@ -136,10 +137,10 @@ const UNSEEN: &[(&str, &str)] = &[
 ];
 
 /// Rows whose revision counts changes that not every event tells; what they say is held against the events instead.
-const UNCOUNTED: &[&str] = &["figures", "holds", "sightings", "threads", "transitions", "tries"];
+const UNCOUNTED: &[&str] = &["figures", "holds", "marks", "sightings", "threads", "transitions", "tries"];
 
 /// Rows that may be forgotten: how often somebody tried, and when something was seen.
-const FORGOTTEN: &[Table] = &[Table::Tries, Table::Sightings];
+const FORGOTTEN: &[Table] = &[Table::Tries, Table::Sightings, Table::Marks];
 
 /// Words of enums, for where no made-up text is read.
 const WORDS: &[&str] = &[

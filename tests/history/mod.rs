@@ -489,10 +489,11 @@ fn stricter() -> PolicySource {
     source
 }
 
-/// Every event has its place, and was counted.
+/// Every event has its place, was counted, and was copied.
 async fn count(service: &Service) {
     while service.sequence().await.unwrap() > 0 {}
     while service.count_events().await.unwrap() > 0 {}
+    while service.copy_log(|_| async { Ok(()) }).await.unwrap() > 0 {}
 }
 
 async fn leave_work_open(service: &Service, cast: &Cast) -> Ready {

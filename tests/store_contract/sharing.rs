@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign::clock::{Clock as _, SystemClock};
-use countersign::store::Store;
 use countersign::store::row::{Row, Table};
+use countersign::store::{Duty, Store};
 use futures_util::future::join_all;
 
 use crate::database::{Database, insert, next, replace, row};
@@ -15,19 +15,19 @@ const LONG: Duration = Duration::from_secs(30);
 
 pub async fn the_sequencers_lock_is_one_stores_until_it_is_dropped(database: Database) {
     let (one, other) = (database.open().await, database.open().await);
-    let held = one.sequencer_lock().await.unwrap().expect("nobody has it");
-    assert!(other.sequencer_lock().await.unwrap().is_none());
-    assert!(one.sequencer_lock().await.unwrap().is_none());
+    let held = one.take(Duty::Sequencing).await.unwrap().expect("nobody has it");
+    assert!(other.take(Duty::Sequencing).await.unwrap().is_none());
+    assert!(one.take(Duty::Sequencing).await.unwrap().is_none());
     drop(held);
     let until_it_is_free = async {
         loop {
-            if let Some(held) = other.sequencer_lock().await.unwrap() {
+            if let Some(held) = other.take(Duty::Sequencing).await.unwrap() {
                 return held;
             }
         }
     };
     let held = tokio::time::timeout(LONG, until_it_is_free).await.expect("dropping it frees it");
-    assert!(one.sequencer_lock().await.unwrap().is_none());
+    assert!(one.take(Duty::Sequencing).await.unwrap().is_none());
     drop(held);
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use countersign::store::Duty;
 use countersign::store::row::{Facets, Row, Table};
 
 use crate::database::{Database, insert, key, row};
@@ -19,7 +20,7 @@ async fn nobody_else_may_read_the_file_or_its_log() {
     let database = Database::sqlite();
     let store = database.open().await;
     store.commit(insert(&[&row("row")])).await.unwrap();
-    let lock = store.sequencer_lock().await.unwrap();
+    let lock = store.take(Duty::Sequencing).await.unwrap();
     for suffix in ["", "-wal", "-shm", "-sequencer"] {
         let mode = std::fs::metadata(beside(&database, suffix)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{suffix}");

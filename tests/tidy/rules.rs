@@ -18,6 +18,8 @@ pub const ROOMS: &[(&str, &[&str])] = &[
     ("config", &["domain", "keyring"]),
     // The guard's states in files; the gateway's own are in the store.
     ("state_file", &["domain"]),
+    // Where the copy of the log goes.
+    ("feed", &["config"]),
     // What a gateway counts of itself.
     ("metrics", &["domain"]),
     // TLS to others, chosen once.
@@ -27,7 +29,7 @@ pub const ROOMS: &[(&str, &[&str])] = &[
     // HTTP to addresses that somebody gave us.
     ("outgoing", &["domain", "clock", "config", "tls"]),
     ("service", &["domain", "store", "clock", "random", "keyring", "config", "provider", "metrics", "outgoing"]),
-    ("worker", &["domain", "service", "clock", "random", "keyring", "config", "metrics", "outgoing"]),
+    ("worker", &["domain", "service", "clock", "random", "keyring", "config", "metrics", "outgoing", "feed"]),
     ("web", &["domain", "service", "clock", "random", "keyring", "config", "metrics"]),
     // Wiring: from a configuration to a service on its store.
     ("gateway", &["domain", "store", "service", "clock", "random", "keyring", "config", "provider", "outgoing"]),

@@ -37,6 +37,16 @@ impl Audit<'_> {
         }
     }
 
+    /// Nobody can have read further than the log reaches.
+    pub(super) fn check_marks(&mut self) {
+        let length = self.all.log.values().map(|it| it.record.index).max().unwrap_or_default();
+        let beyond = self.all.marks.values().filter(|it| it.record.reached > length);
+        let beyond: Vec<String> = beyond.map(|it| it.record.of.name().to_owned()).collect();
+        for id in beyond {
+            self.note(Table::Marks, id, format!("it says that more was read than the {length} events of the log"));
+        }
+    }
+
     fn counted_again(&self, until: u64) -> (Counted, Sheet) {
         let (mut counted, mut sheet) = (Counted::default(), Sheet::new());
         for row in self.all.log.values().map(|it| &it.record).take_while(|it| it.index <= until) {

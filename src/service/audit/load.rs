@@ -16,7 +16,7 @@ use crate::domain::transition::{ChainRow, Rejection, StateRow, Transition};
 use crate::domain::tries::Tries;
 use crate::domain::write::Write;
 use crate::store::record::{Record, Stored, open};
-use crate::store::records::{InsightRow, LogRow, Pending, Sighting};
+use crate::store::records::{InsightRow, LogMark, LogRow, Pending, Sighting};
 use crate::store::row::Row;
 use crate::store::{Cursor, Filter, LIST_ROWS_MAX, Store, StoreError};
 
@@ -26,6 +26,7 @@ pub(super) type Kept<R> = BTreeMap<String, Stored<R>>;
 /// Everything that is stored and bears this gateway's seal.
 pub(super) struct Everything {
     pub(super) figures: Kept<InsightRow>,
+    pub(super) marks: Kept<LogMark>,
     pub(super) gateway: Kept<Gateway>,
     pub(super) flows: Kept<Flow>,
     pub(super) policies: Kept<PolicyRow>,
@@ -76,6 +77,7 @@ impl Everything {
         let mut loader = Loader { store, key, findings, rows: 0 };
         Ok(Self {
             figures: loader.table().await?,
+            marks: loader.table().await?,
             gateway: loader.table().await?,
             flows: loader.table().await?,
             policies: loader.table().await?,

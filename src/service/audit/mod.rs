@@ -99,6 +99,7 @@ async fn look(
     audit.check_access();
     audit.check_passkeys();
     audit.check_figures();
+    audit.check_marks();
     let mut belongings = all.by_thread();
     for thread in all.threads.values().map(|it| &it.record) {
         let own = belongings.remove(thread.id.as_str()).unwrap_or_default();

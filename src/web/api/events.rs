@@ -92,16 +92,12 @@ impl Source for OfMachine {
                 break events;
             }
         };
-        let frames = events.iter().map(|it| streams::frame(it.index, Some(&it.event.kind.name()), &event_json(it)));
+        let frames = events.iter().map(|it| streams::frame(it.index, Some(it.event.kind.name()), &event_json(it)));
         Ok(Told { frames: frames.collect(), reach })
     }
 }
 
 /// An event as machines are told it.
 pub fn event_json(placed: &Placed) -> Value {
-    let event = &placed.event;
-    json!({
-        "index": placed.index, "id": event.id, "type": event.kind, "timestamp": event.at,
-        "flow": event.flow, "thread": event.thread, "seq": event.seq, "data": event.data,
-    })
+    placed.told()
 }

@@ -327,6 +327,7 @@ pub fn words(error: &Error) -> Option<String> {
         | Error::TooMany
         | Error::Broken(_)
         | Error::Store(_)
+        | Error::Copy(_)
         | Error::Keyring(_) => return None,
     };
     Some(format!("{why} {NOT_COUNTED}"))

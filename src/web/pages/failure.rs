@@ -159,7 +159,7 @@ fn words_of(error: &Error) -> Words {
              Tell whoever runs the gateway.",
             inbox(),
         ),
-        Error::Store(_) | Error::Keyring(_) => words(
+        Error::Store(_) | Error::Copy(_) | Error::Keyring(_) => words(
             "The gateway failed",
             "Nothing was changed. Try again; if it stays so, tell whoever runs the gateway.",
             inbox(),

@@ -145,7 +145,7 @@ fn row(event: &Event, index: Option<u64>, names: &BTreeMap<String, Who>, now: Ti
     let thread = event.thread.as_ref().map(|it| (Line::new(it.as_str()), format!("/threads/{it}")));
     LogRow {
         url: format!("/log/{}", event.id),
-        words: Line::new(words::of(&name)),
+        words: Line::new(words::of(name)),
         name: Line::new(name),
         index,
         flow: event.flow.as_ref().map(|it| Line::new(it.as_str())),

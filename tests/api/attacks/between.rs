@@ -21,7 +21,7 @@ use countersign::store::change::Change;
 use countersign::store::label::{Label, Labelled};
 use countersign::store::row::{Row, Table};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
-use countersign::store::{Cursor, Direction, Filter, SequencerLock, Store, StoreError};
+use countersign::store::{Cursor, Direction, Duty, Filter, OnDuty, Store, StoreError};
 
 use super::{BoxFuture, Scene};
 use crate::gateway::{Gateway, MovedClock, POLICY, ballot, person, settings, spawn_with_policy};
@@ -83,8 +83,8 @@ impl Store for Interrupted {
     async fn now(&self) -> Result<Timestamp, StoreError> {
         self.inner.now().await
     }
-    async fn sequencer_lock(&self) -> Result<Option<Box<dyn SequencerLock>>, StoreError> {
-        self.inner.sequencer_lock().await
+    async fn take(&self, duty: Duty) -> Result<Option<Box<dyn OnDuty>>, StoreError> {
+        self.inner.take(duty).await
     }
     fn queued(&self) -> usize {
         self.inner.queued()

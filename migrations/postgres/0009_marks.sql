@@ -1,0 +1,13 @@
+-- How far the log was read by those who go on where they stopped.
+CREATE TABLE marks (
+    id TEXT COLLATE "C" NOT NULL PRIMARY KEY CHECK (id <> ''),
+    alias TEXT COLLATE "C",
+    owner TEXT COLLATE "C" NOT NULL,
+    state TEXT COLLATE "C" NOT NULL,
+    due BIGINT NOT NULL,
+    revision BIGINT NOT NULL,
+    body TEXT COLLATE "C" NOT NULL,
+    key_id TEXT COLLATE "C" NOT NULL,
+    mac BYTEA NOT NULL
+);
+CREATE UNIQUE INDEX marks_alias ON marks (alias) WHERE alias IS NOT NULL;

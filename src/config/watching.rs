@@ -1,0 +1,45 @@
+//! What whoever watches the gateway is told.
+
+use std::path::PathBuf;
+
+use super::ConfigError;
+use super::settings::Settings;
+
+/// Who reads what the gateway counts of itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MetricsAccess {
+    /// Nobody.
+    Off,
+    /// Whoever has a token for it.
+    Token,
+    /// Whoever reaches the gateway.
+    Open,
+}
+
+/// Where the log is copied to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CopyTo {
+    /// Standard output.
+    Stdout,
+    /// A file that lines are appended to.
+    File(PathBuf),
+}
+
+impl MetricsAccess {
+    pub(super) fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
+        settings.text("metrics.access", "token, open or off", |text| match text {
+            "off" => Some(Self::Off),
+            "token" => Some(Self::Token),
+            "open" => Some(Self::Open),
+            _ => None,
+        })
+    }
+}
+
+impl CopyTo {
+    pub(super) fn read(settings: &mut Settings) -> Result<Option<Self>, ConfigError> {
+        settings.optional("siem.output", "empty, `-` or a path", |text| {
+            Some(if text == "-" { Self::Stdout } else { Self::File(PathBuf::from(text)) })
+        })
+    }
+}

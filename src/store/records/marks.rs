@@ -1,0 +1,43 @@
+//! How far the log was read by those who go on where they stopped.
+
+use serde::{Deserialize, Serialize};
+
+use super::super::record::Record;
+use super::super::row::{Facets, Table};
+
+/// Who reads the log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Follower {
+    /// Whoever copies it out, line by line.
+    Copy,
+}
+
+impl Follower {
+    /// The name of its row.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Copy => "copy",
+        }
+    }
+}
+
+/// How far.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogMark {
+    /// Who.
+    pub of: Follower,
+    /// The last place in the log that needs no looking at.
+    pub reached: u64,
+}
+
+impl Record for LogMark {
+    const TABLE: Table = Table::Marks;
+    fn id(&self) -> String {
+        self.of.name().to_owned()
+    }
+    fn facets(&self) -> Facets {
+        Facets::default()
+    }
+}

@@ -1,0 +1,25 @@
+//! Copies the log out, for whoever collects what happens.
+
+use crate::config::CopyTo;
+use crate::feed;
+use crate::service::Service;
+use crate::service::error::Result;
+
+/// A run ends after so many batches, so that a busy gateway can still be stopped.
+const BATCHES_MAX: usize = 100;
+
+/// Copies every event that has its place and was not copied yet; says how many.
+pub async fn run_once(service: &Service, to: &CopyTo) -> Result<usize> {
+    let mut copied = 0;
+    for _ in 0..BATCHES_MAX {
+        let to = to.clone();
+        let write = |lines: String| async move {
+            tokio::task::spawn_blocking(move || feed::append(&to, &lines)).await.map_err(std::io::Error::other)?
+        };
+        match service.copy_log(write).await? {
+            0 => break,
+            more => copied += more,
+        }
+    }
+    Ok(copied)
+}

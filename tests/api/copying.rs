@@ -1,0 +1,148 @@
+//! The copy of the log: every event a line, in the log's order, at least once, wherever it stops.
+
+use std::io::{self, BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+
+use countersign::config::CopyTo;
+use countersign::domain::review::Verdict;
+use countersign::worker::copy;
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use crate::gateway::Gateway;
+use crate::rules::Scene;
+
+on_both! {
+    every_event_is_a_line_in_the_logs_order(crate::gateway::POLICY),
+    what_was_not_written_is_written_again(crate::gateway::POLICY),
+    several_gateways_write_each_line_once(crate::gateway::POLICY),
+}
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_countersign");
+
+async fn sequence(g: &Gateway) -> u64 {
+    while g.service.sequence().await.unwrap() > 0 {}
+    g.service.log_length().await.unwrap()
+}
+
+/// Three hundred events, more than one batch, with a text in them that acts on terminals.
+async fn lived(g: &Gateway) -> u64 {
+    let thread = g.thread().await;
+    for number in 0..130 {
+        let patch = json!({"is_admin": number});
+        g.propose(&thread["thread"], &thread["transition"], (&g.planner, "planner"), patch).await.expect(422);
+        g.thread().await;
+    }
+    let path = format!("/v1/threads/{}/closing", thread["thread"].as_str().unwrap());
+    g.post(&path, &g.admin, json!({"reason": "\u{1b}[2Jgone\nand \u{202e}back"})).await.expect(200);
+    sequence(g).await
+}
+
+fn lines(path: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).unwrap();
+    assert!(text.ends_with('\n') && !text.contains(['\u{1b}', '\u{202e}']));
+    text.lines().map(|it| serde_json::from_str(it).unwrap()).collect()
+}
+
+fn indexes(lines: &[Value]) -> Vec<u64> {
+    lines.iter().map(|it| it["index"].as_u64().unwrap()).collect()
+}
+
+async fn every_event_is_a_line_in_the_logs_order(scene: Scene) {
+    let g = &scene.gateway;
+    let length = lived(g).await;
+    let path = g.folder.path().join("log.jsonl");
+    let to = CopyTo::File(path.clone());
+    assert_eq!(copy::run_once(&g.service, &to).await.unwrap() as u64, length);
+    assert_eq!(copy::run_once(&g.service, &to).await.unwrap(), 0);
+    let copied = lines(&path);
+    let mut told: Vec<Value> = Vec::new();
+    while (told.len() as u64) < length {
+        let page = g.get(&format!("/v1/events?limit=500&after={}", told.len()), &g.auditor).await.expect(200);
+        told.extend(page["events"].as_array().unwrap().iter().cloned());
+    }
+    assert_eq!(copied, told, "what an auditor's token reads");
+    assert_eq!(copied.last().unwrap()["data"]["reason"], "\u{1b}[2Jgone\nand \u{202e}back");
+
+    // The file is moved away: what comes next is in a new one.
+    let moved = g.folder.path().join("log.jsonl.1");
+    std::fs::rename(&path, &moved).unwrap();
+    let held = g.held(&g.thread().await).await;
+    g.vote(&g.alice, &held, Verdict::Deny).await.unwrap();
+    let now = sequence(g).await;
+    copy::run_once(&g.service, &to).await.unwrap();
+    assert_eq!(indexes(&lines(&moved)), (1..=length).collect::<Vec<_>>());
+    assert_eq!(indexes(&lines(&path)), (length + 1..=now).collect::<Vec<_>>());
+    scene.passes_an_audit().await;
+}
+
+/// However it ends: before writing, or after it and before that is noted, as by a crash.
+async fn what_was_not_written_is_written_again(scene: Scene) {
+    let g = &scene.gateway;
+    let length = lived(g).await;
+    let written = Mutex::new(Vec::new());
+    let write = async |ends: Option<io::ErrorKind>| {
+        let kept = |lines: String| {
+            written.lock().unwrap().extend(lines.lines().map(|it| serde_json::from_str(it).unwrap()));
+            async move { ends.map_or(Ok(()), |kind| Err(io::Error::from(kind))) }
+        };
+        g.service.copy_log(kept).await
+    };
+    assert!(write(Some(io::ErrorKind::StorageFull)).await.is_err());
+    let first = std::mem::take(&mut *written.lock().unwrap());
+    while write(None).await.unwrap() > 0 {}
+    let all: Vec<Value> = std::mem::take(&mut *written.lock().unwrap());
+    assert_eq!(all[..first.len()], first, "the same lines once more");
+    assert_eq!(indexes(&all), (1..=length).collect::<Vec<_>>());
+}
+
+async fn several_gateways_write_each_line_once(scene: Scene) {
+    let g = &scene.gateway;
+    let length = lived(g).await;
+    let others = [scene.another().await, scene.another().await];
+    let to = CopyTo::File(g.folder.path().join("log.jsonl"));
+    let runs = [&*g.service, &others[0], &others[1]].map(|it| copy::run_once(it, &to));
+    let copied: usize = join_all(runs).await.into_iter().map(Result::unwrap).sum();
+    assert!(copied > 0);
+    while copy::run_once(&g.service, &to).await.unwrap() > 0 {}
+    assert_eq!(indexes(&lines(&g.folder.path().join("log.jsonl"))), (1..=length).collect::<Vec<_>>());
+}
+
+/// A program that is killed when the test ends.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What a gateway writes to standard output, until it has told of that place in the log and is killed.
+fn told_until(data: &Path, index: u64) -> Vec<Value> {
+    let mut command = Command::new(PROGRAM);
+    command.arg("--data").arg(data).args(["serve", "--listen", "127.0.0.1:0"]);
+    command.env("COUNTERSIGN_SIEM_OUTPUT", "-").env("COUNTERSIGN_WORKERS_INTERVAL_MS", "20");
+    let mut running = Running(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
+    let mut told: Vec<Value> = Vec::new();
+    let mut lines = BufReader::new(running.0.stdout.take().unwrap()).lines();
+    while told.last().is_none_or(|it| it["index"] != index) {
+        told.push(serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap());
+    }
+    told
+}
+
+/// Nothing else is on standard output, and the link that makes the first account least of all.
+#[test]
+fn standard_output_has_the_log_and_goes_on_after_the_gateway_was_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = told_until(folder.path(), 1);
+    assert_eq!((first.len(), &first[0]["type"]), (1, &json!("access.setup_link_made")));
+    // It was killed right after that, perhaps before it was noted. Each start makes a link.
+    let second = indexes(&told_until(folder.path(), 2));
+    assert!(second == [2] || second == [1, 2], "{second:?}");
+    let third = indexes(&told_until(folder.path(), 3));
+    assert!(third == [3] || third == [2, 3], "{third:?}");
+}

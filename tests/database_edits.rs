@@ -58,6 +58,7 @@ const TABLES: &[(Table, Outcome, AtVerify)] = &[
     (Table::Flows, Outcome::Found, AtVerify::Refused),
     (Table::Policies, Outcome::Found, AtVerify::Refused),
     (Table::Amendments, Outcome::Found, AtVerify::NotAsked("what judges is said by the flow's own row")),
+    (Table::Interrupts, Outcome::Found, AtVerify::NotAsked("what a host asserts lets nobody write")),
     (Table::Threads, Outcome::Found, AtVerify::Refused),
     (Table::Transitions, Outcome::Found, AtVerify::Refused),
     (Table::Rejections, Outcome::Found, AtVerify::NotAsked("what was rejected is in no state")),
@@ -382,6 +383,7 @@ fn a_row_put_back_to_an_older_sealed_revision_is_found() {
     let replaced = [
         Table::Gateway,
         Table::Flows,
+        Table::Interrupts,
         Table::Threads,
         Table::Transitions,
         Table::Holds,

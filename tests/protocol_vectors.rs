@@ -16,6 +16,7 @@ use countersign::domain::chain::signed_vote::{Evidence, PolicyVoteStatement, Sig
 use countersign::domain::chain::statement::{Kind, Statement};
 use countersign::domain::chain::verify::{Link, check_link, read_receipt};
 use countersign::domain::id::{NodeId, PrincipalId, ProposalId, ThreadId};
+use countersign::domain::interrupt::InterruptAnswer;
 use countersign::domain::json::canonical::canonical;
 use countersign::domain::json::delta::Delta;
 use countersign::domain::json::diff::diff;
@@ -272,7 +273,8 @@ fn policies_proposals_and_texts_have_their_hashes() {
 }
 
 fn typ(name: &str) -> Typ {
-    [Typ::Entry, Typ::Receipt, Typ::Denial, Typ::Verification].into_iter().find(|it| it.as_str() == name).unwrap()
+    let all = [Typ::Entry, Typ::Receipt, Typ::Denial, Typ::Verification, Typ::InterruptAnswer];
+    all.into_iter().find(|it| it.as_str() == name).unwrap()
 }
 
 /// What is said of a token: its claims, or the code it is refused with.
@@ -296,6 +298,7 @@ fn believed(token: &str, accept_as: Typ, keys: &PublicKeys) -> Result<Value, &'s
         Typ::Entry => generic::<Entry>(token, accept_as, keys),
         Typ::Denial => generic::<Denial>(token, accept_as, keys),
         Typ::Verification => generic::<Verification>(token, accept_as, keys),
+        Typ::InterruptAnswer => generic::<InterruptAnswer>(token, accept_as, keys),
     }
 }
 
@@ -336,6 +339,7 @@ fn claims_with_anything_wrong_are_no_claims() {
         "countersign-entry+jwt" => whole(claims, Entry::is_whole),
         "countersign-receipt+jwt" => whole(claims, Receipt::is_whole),
         "countersign-denial+jwt" => whole(claims, Denial::is_whole),
+        "countersign-interrupt-answer+jwt" => whole(claims, InterruptAnswer::is_whole),
         _ => whole(claims, Verification::is_whole),
     };
     for (typ, whole) in file["whole"].as_object().unwrap() {

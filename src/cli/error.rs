@@ -118,6 +118,7 @@ fn exit_of(error: &Error) -> Exit {
         | Error::NotLetIn(_)
         | Error::Denied(_)
         | Error::Passkey(_)
+        | Error::NotTaken(_)
         | Error::Vote(_) => Exit::No,
         Error::TooMany
         | Error::Busy

@@ -117,6 +117,8 @@ ids! {
     ReviewId, "a review", is_name;
     /// A policy that waits for people.
     AmendmentId, "an amendment", is_name;
+    /// What a host that keeps its own state asks people about.
+    InterruptId, "an interrupt", is_name;
     /// That one person votes in another's place.
     DelegationId, "a delegation", is_name;
     /// A write, as its writer names it.

@@ -14,6 +14,7 @@ pub mod halt;
 pub mod id;
 pub mod inert;
 pub mod insight;
+pub mod interrupt;
 pub mod json;
 pub mod kept;
 pub mod keys;

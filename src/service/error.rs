@@ -6,6 +6,7 @@ use crate::domain::chain::hash::Digest;
 use crate::domain::chain::verify::DenialCode;
 use crate::domain::enrolment::NotLetIn;
 use crate::domain::id::ReviewId;
+use crate::domain::interrupt::NotTaken;
 use crate::domain::json::parse::JsonError;
 use crate::domain::passkey::Refused;
 use crate::domain::policy::PolicyError;
@@ -73,6 +74,9 @@ pub enum Error {
     /// A writer is not let through.
     #[error("denied: {}", .0.as_str())]
     Denied(DenialCode),
+    /// What a host posted is not taken.
+    #[error(transparent)]
+    NotTaken(#[from] NotTaken),
     /// A vote is not counted.
     #[error(transparent)]
     Vote(#[from] VoteRefused),

@@ -182,7 +182,7 @@ impl Service {
         Ok(self.find(viewer, &Wanted::past(), &Part::First, limit).await?.items)
     }
 
-    /// How many open holds and policies wait for the viewer: exactly up to `limit`, or that there are more.
+    /// How many open holds, policies and interrupts wait for the viewer: exactly up to `limit`, or that there are more.
     pub async fn waiting_for(&self, viewer: &Account, limit: u32) -> Result<Waiting> {
         let keys = self.keys()?;
         let amendments = self.amendments_open().await?;
@@ -190,7 +190,9 @@ impl Service {
         let start = (Direction::Forward, None);
         let roll = self.roll_for(&keys, &viewer.id, &[], &[]).await?;
         let holds = self.gather(&keys, (viewer, &roll), &Wanted::mine(), start, limit as usize).await?;
-        let counted = holds.holds.len() + policies;
+        let asked = self.interrupts_open(limit.saturating_add(1)).await?;
+        let asked = asked.iter().filter(|it| it.interrupt.jury().eligible(viewer).is_ok()).count();
+        let counted = holds.holds.len() + policies + asked;
         Ok(if holds.next.is_some() { Waiting::AtLeast(counted) } else { Waiting::Exactly(counted) })
     }
 

@@ -26,6 +26,7 @@ pub mod history;
 pub mod holds;
 pub mod inbox;
 pub mod insight;
+pub mod interrupts;
 pub mod judging_again;
 pub mod key_events;
 pub mod known_receipts;

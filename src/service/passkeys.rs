@@ -5,7 +5,7 @@ mod proving;
 
 pub use challenge::{CHALLENGE_TTL, Purpose};
 pub use proving::Signature;
-pub(super) use proving::{PasskeyUse, Subject, evidence_of, policy_evidence_of};
+pub(super) use proving::{PasskeyUse, Subject, evidence_of, interrupt_evidence_of, policy_evidence_of};
 
 use serde_json::{Value, json};
 

@@ -282,7 +282,7 @@ fn receipt_of(poll: &Poll<'_>, policy: &Policy, transition: &Transition, approva
 }
 
 /// 128 random bits.
-fn new_jti() -> Jti {
+pub(super) fn new_jti() -> Jti {
     use base64::Engine as _;
     let text = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(random::bytes::<16>());
     Jti::try_from(text).expect("base64url is token text")

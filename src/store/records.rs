@@ -1,11 +1,14 @@
 //! Which content is kept where, and what each is found by.
 
+mod amendments;
 mod delegations;
 mod figures;
+mod interrupts;
 mod marks;
 
 pub use delegations::{delegation_alias, delegations_from};
 pub use figures::{COUNTED, InsightRow};
+pub use interrupts::interrupt_alias;
 pub use marks::{Follower, LogMark};
 
 use serde::{Deserialize, Serialize};
@@ -14,7 +17,6 @@ use super::label::Labels;
 use super::record::Record;
 use super::row::{Facets, Table};
 use crate::domain::account::{Account, LinkPurpose, OneTimeLink, Session, Token};
-use crate::domain::amendment::{Amendment, AmendmentState};
 use crate::domain::chain::hash::Digest;
 use crate::domain::event::Event;
 use crate::domain::flow::{Flow, Gateway, PolicyRow, ReceiptRow};
@@ -126,22 +128,6 @@ impl Record for PolicyRow {
     }
     fn facets(&self) -> Facets {
         owned(self.flow.as_str())
-    }
-}
-
-impl Record for Amendment {
-    const TABLE: Table = Table::Amendments;
-    fn id(&self) -> String {
-        self.id.to_string()
-    }
-    fn facets(&self) -> Facets {
-        let state = if matches!(self.state, AmendmentState::Open {}) { OPEN } else { "ended" };
-        Facets {
-            alias: None,
-            owner: self.change.flow.to_string(),
-            state: state.to_owned(),
-            due: self.expires_at.millis(),
-        }
     }
 }
 

@@ -33,6 +33,8 @@ tables! {
     Policies = "policies",
     /// Policies that people are asked about.
     Amendments = "amendments",
+    /// What hosts asked people about; alias: source, attempt and the host's digest.
+    Interrupts = "interrupts",
     /// Threads.
     Threads = "threads",
     /// Transitions, by digest; alias: what makes two requests the same proposal.
@@ -86,6 +88,7 @@ impl Table {
             | Self::Flows
             | Self::Policies
             | Self::Amendments
+            | Self::Interrupts
             | Self::Threads
             | Self::Holds
             | Self::Log => true,

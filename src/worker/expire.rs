@@ -1,13 +1,15 @@
-//! Ends holds and amendments whose deadline has passed, so that whoever waits hears of it.
+//! Ends holds, amendments and interrupts whose deadline has passed, so that whoever waits hears of it.
 
 use crate::service::Service;
 use crate::service::error::Result;
 
 /// Ends everything that is due; says how many.
 pub async fn run_once(service: &Service) -> Result<usize> {
+    let interrupts = service.interrupts_due().await?;
+    let settled = super::each(interrupts, |id| async move { service.settle_interrupt(&id).await }).await?;
     let amendments = service.amendments_due().await?;
     let expired = super::each(amendments, |id| async move { service.expire_amendment(&id).await }).await?;
     let holds =
         super::each(service.holds_due().await?, |review| async move { service.expire_hold(&review).await }).await?;
-    Ok(expired + holds)
+    Ok(settled + expired + holds)
 }

@@ -1,10 +1,13 @@
-//! Judges open holds again after another policy was activated, so that people see at once what it asks.
+//! Looks at what is open again after another policy was activated, so that people see at once what it asks.
 
 use crate::service::Service;
 use crate::service::error::Result;
 
-/// Judges every open hold of an older policy again; says how many.
+/// Judges every open hold of an older policy again, and ends interrupts of which other people are to be asked by now; says
+/// how many it looked at.
 pub async fn run_once(service: &Service) -> Result<usize> {
     let holds = service.holds_to_judge_again().await?;
-    super::each(holds, |review| async move { service.judge_hold_again(&review).await }).await
+    let judged = super::each(holds, |review| async move { service.judge_hold_again(&review).await }).await?;
+    let interrupts = service.interrupts_to_ask_again().await?;
+    Ok(judged + super::each(interrupts, |id| async move { service.settle_interrupt(&id).await }).await?)
 }

@@ -218,7 +218,11 @@ async fn write(g: &Gateway, thread: &str, said: &str) -> Written {
 }
 
 /// Everything that people may open, with what belongs to it filled in. What follows the log sends no words of anybody.
-async fn addresses(g: &Gateway, written: &[Written], amendment: &str) -> Vec<(&'static str, String)> {
+async fn addresses(
+    g: &Gateway,
+    written: &[Written],
+    (amendment, interrupt): (&str, &str),
+) -> Vec<(&'static str, String)> {
     while g.service.sequence().await.unwrap() > 0 {}
     while g.service.count_events().await.unwrap() > 0 {}
     let (events, _) = g.service.events_after(0, None, 1_000).await.unwrap();
@@ -227,6 +231,7 @@ async fn addresses(g: &Gateway, written: &[Written], amendment: &str) -> Vec<(&'
         match rule.route {
             "/log/{event}" => all.extend(events.iter().map(|it| (rule.route, format!("/log/{}", it.event.id)))),
             "/people/{account}" => all.push((rule.route, format!("/people/{}", g.alice.id))),
+            "/interrupts/{interrupt}" => all.push((rule.route, format!("/interrupts/{interrupt}"))),
             "/amendments/{amendment}" => all.push((rule.route, format!("/amendments/{amendment}"))),
             route => {
                 for it in written {
@@ -275,6 +280,7 @@ fn last(text: &str) -> &str {
 const SHOWN_ON: &[&str] = &[
     "/",
     "/amendments/{amendment}",
+    "/interrupts/{interrupt}",
     "/log.jsonl",
     "/log/{event}",
     "/rejections",
@@ -292,6 +298,7 @@ async fn whatever_is_written_is_inert_on_every_screen_and_can_be_seen() {
     let gus = admin(&g).await;
     let all: String = HOSTILE.iter().map(|it| it.text).collect();
     let amendment = amended(&g, &format!("{MARK} {all}")).await;
+    let interrupt = interrupted(&g, &format!("{MARK} {all}")).await;
     let mut written = Vec::new();
     for (number, hostile) in HOSTILE.iter().enumerate() {
         written.push(write(&g, &format!("order-{number}"), &format!("{MARK} {}", hostile.text)).await);
@@ -299,7 +306,7 @@ async fn whatever_is_written_is_inert_on_every_screen_and_can_be_seen() {
     let people =
         [Person::new(&g, &g.alice.id, PersonRole::Reviewer).await, Person::new(&g, &gus.id, PersonRole::Admin).await];
     let mut shown: BTreeSet<(&str, &str)> = BTreeSet::new();
-    for (route, path) in addresses(&g, &written, &amendment).await {
+    for (route, path) in addresses(&g, &written, (&amendment, &interrupt)).await {
         let (mut status, mut page) = people[0].get(&path).await;
         // Some pages are for administrators only; of who signs in, reviewers are not told.
         if matches!(status, 403 | 404) {
@@ -385,6 +392,32 @@ async fn forms(people: &[Person<'_>; 2], written: &Written, hostile: &Hostile) {
 /// The page without what was typed into it.
 fn untyped(page: &str) -> String {
     page.split("<textarea").map(|it| it.split_once("</textarea>").map_or(it, |it| it.1)).collect()
+}
+
+/// What a host asks people about, with the text in everything that it and a voter say; and the confirmation of a vote.
+async fn interrupted(g: &Gateway, said: &str) -> String {
+    let body = json!({
+        "kind": "state_transition_review", "transition_digest": "d".repeat(64), "interrupt_id": "7652e9dc",
+        "changed_keys": [said, "memo"], "redacted_diff": {(said): said, "memo": [said, {"before": 1, "after": said}]},
+        "thread_ref": said.chars().take(150).collect::<String>(), "title": said.chars().take(150).collect::<String>(),
+        "reason": said,
+    });
+    let asked = g.post("/v1/interrupts", &g.host, body).await.expect(202);
+    let path = format!("/interrupts/{}", asked["id"].as_str().unwrap());
+    let bob = Person::new(g, &g.bob.id, PersonRole::Reviewer).await;
+    let page = bob.get(&path).await.1;
+    let names = ["csrf", "digest", "nonce", "stage"];
+    let fields: Vec<(&str, String)> = names.iter().map(|it| (*it, hidden(&page, it))).collect();
+    let mut fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    fields.push(("verdict", "approve"));
+    let page = bob.post(&format!("{path}/decision"), &fields).await;
+    assert!(page.contains("Confirm"), "{page}");
+    harmless(&page, "the confirmation of what a host asks");
+    let digest = json!({"transition": asked["digest"]});
+    let vote = countersign::domain::review::Ballot { comment: Some(said.to_owned()), ..ballot(&digest, Verdict::Deny) };
+    let id = asked["id"].as_str().unwrap().try_into().unwrap();
+    g.service.vote_on_interrupt(&g.alice.id, &id, &vote, None).await.unwrap();
+    id.to_string()
 }
 
 /// A policy that people are asked about, with the text in what they say.

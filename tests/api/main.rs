@@ -37,6 +37,7 @@ mod delegations;
 mod extensions;
 mod inert;
 mod insight;
+mod interrupts;
 mod metrics;
 mod notices;
 mod passkeys;

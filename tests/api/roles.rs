@@ -41,6 +41,8 @@ const MAY: &[(&str, &str, &[&str])] = &[
     ("GET", "/v1/rejections", &[AUDITOR]),
     ("GET", "/v1/passkeys", &[AUDITOR, ADMIN]),
     ("GET", "/v1/receipts/{jti}/evidence", &[AUDITOR]),
+    ("POST", "/v1/interrupts", &[HOST]),
+    ("GET", "/v1/interrupts/{interrupt}", &[HOST, AUDITOR]),
     ("GET", "/v1/events", &[HOST, AUDITOR]),
     ("POST", "/v1/flows/{flow}/policies", &[ADMIN]),
     ("GET", "/v1/flows/{flow}/amendments", &[ADMIN, AUDITOR]),
@@ -73,6 +75,7 @@ fn path_of(route: &str) -> String {
         .replace("{scope}", "no-such-flow")
         .replace("{flow}", "no-such-flow")
         .replace("{amendment}", "no-such-amendment")
+        .replace("{interrupt}", "no-such-interrupt")
         .replace("{review}", "no-such-review")
         .replace("{account}", "no-such-account")
         .replace("{token}", "no-such-token")
@@ -173,7 +176,10 @@ async fn a_token_of_another_flow_is_told_nothing_and_changes_nothing() {
     let host = other_flows(&g, "other-host", MachineRole::Host, &[]).await;
     let agent = other_flows(&g, "other-agent", MachineRole::Agent, &["planner"]).await;
     let proposal = json!({"node": "planner", "parent": thread["transition"], "patch": {"target_user_id": 99}});
+    let interrupt = g.post("/v1/interrupts", &g.host, crate::interrupts::asked()).await.expect(202);
+    let interrupt = interrupt["id"].as_str().unwrap();
     let asked: Vec<(&str, String, &str, Option<Value>)> = vec![
+        ("GET", format!("/v1/interrupts/{interrupt}"), &host, None),
         ("GET", format!("/v1/threads/{id}"), &host, None),
         ("GET", format!("/v1/threads/{id}/chain"), &host, None),
         ("GET", format!("/v1/transitions/{digest}"), &host, None),
@@ -199,6 +205,7 @@ async fn a_token_of_another_flow_is_told_nothing_and_changes_nothing() {
         assert!([403, 404].contains(&answer.status), "{method} {path}: {} {}", answer.status, answer.body);
         // In every word what is said where there is no such thread and no such transition.
         let other = path.replace(id, "no-such-thread").replace(digest, &nowhere);
+        let other = other.replace(interrupt, "no-such-interrupt");
         let none = g.send(method.clone(), &other, token, body).await;
         assert_eq!(said(answer), said(none), "{method} {path}");
     }

@@ -15,6 +15,7 @@ mod forms;
 mod gateway;
 mod history;
 mod inert;
+mod interrupts;
 mod journey;
 mod keyboard;
 mod live;

@@ -172,6 +172,17 @@ async fn every_screen_fits_and_can_be_looked_at() {
     album.take(&tab, "amendment-activated").await;
     tab.goto("/policies").await;
     album.take(&tab, "policies-amended").await;
+    let asked = crate::interrupts::asked(&gateway).await;
+    tab.goto("/").await;
+    album.take(&tab, "inbox-interrupt").await;
+    tab.goto(&format!("/interrupts/{}", asked.id)).await;
+    album.take(&tab, "interrupt").await;
+    tab.fill("Comment", "Called the customer.").await;
+    tab.press("Approve").await;
+    album.take(&tab, "interrupt-confirm").await;
+    tab.press("Confirm").await;
+    assert!(tab.text().await.contains("The host was answered: yes"), "{}", tab.text().await);
+    album.take(&tab, "interrupt-answered").await;
     tab.goto("/nowhere").await;
     album.take(&tab, "error").await;
     browser.close().await;

@@ -18,6 +18,7 @@ use countersign::domain::chain::statement::Statement;
 use countersign::domain::delegation::Delegation;
 use countersign::domain::event::Event;
 use countersign::domain::flow::{Flow, Gateway as GatewayRow, PolicyRow, ReceiptRow};
+use countersign::domain::interrupt::Interrupt;
 use countersign::domain::keys::{KeyUse, Keys, RowKey};
 use countersign::domain::passkey::Passkey;
 use countersign::domain::review::Hold;
@@ -58,6 +59,7 @@ const KINDS: &[(Table, Seal)] = &[
     (Table::Flows, sealed::<Flow>),
     (Table::Policies, sealed::<PolicyRow>),
     (Table::Amendments, sealed::<Amendment>),
+    (Table::Interrupts, sealed::<Interrupt>),
     (Table::Threads, sealed::<Thread>),
     (Table::Transitions, sealed::<Transition>),
     (Table::Rejections, sealed::<Rejection>),
@@ -105,6 +107,9 @@ const UNSEEN: &[(&str, &str)] = &[
     ("holds.votes.*.name", "a vote's event names person, stage, verdict and digest only"),
     ("holds.votes.*.nonce", "a vote's event names person, stage, verdict and digest only"),
     ("holds.votes.*.withdrawn.nonce", "a vote's event names person, stage, verdict and digest only"),
+    ("interrupts.votes.*.comment", "a vote's event names person, stage, verdict and digest only"),
+    ("interrupts.votes.*.name", "a vote's event names person, stage, verdict and digest only"),
+    ("interrupts.votes.*.nonce", "a vote's event names person, stage, verdict and digest only"),
     ("links.purpose.account", "a link's event does not say for whom"),
     ("links.purpose.browser", "what was asked of a provider is used up in minutes; its event has moment and end"),
     ("links.purpose.next", "what was asked of a provider is used up in minutes; its event has moment and end"),

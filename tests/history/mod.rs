@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 mod delegations;
+mod interrupts;
 #[path = "../support/passkeys.rs"]
 mod passkeys;
 mod ways_in;
@@ -268,6 +269,7 @@ pub async fn live_through(service: &Service) -> (Cast, Ready) {
     writes_that_end_otherwise(service, &cast).await;
     stops_and_takes_back(service, &cast).await;
     amends(service, &cast).await;
+    interrupts::asks_people(service, &cast).await;
     lifts_in_pairs(service, &cast).await;
     looks_after_people(service, &cast).await;
     let ready = leave_work_open(service, &cast).await;
@@ -457,6 +459,10 @@ pub async fn live_through_remembering(service: &Service, file: &Path) -> Vec<(Ta
         }
         look(file, &mut seen, &mut older);
     }
+    let asked = interrupts::ask(service, &cast, "1").await;
+    look(file, &mut seen, &mut older);
+    interrupts::decide(service, &cast.ada, &asked, Verdict::Approve).await;
+    look(file, &mut seen, &mut older);
     service.revoke_token(&cast.agent.record.id).await.unwrap();
     look(file, &mut seen, &mut older);
     for admission in [Admission::Barred, Admission::Open, Admission::Barred] {

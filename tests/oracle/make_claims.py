@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from make_tokens import APPROVED, JTI, ROOT, approval, denial, entry, receipt, verification
+from make_tokens import APPROVED, JTI, ROOT, answer, approval, denial, entry, receipt
+from make_tokens import verification
 from fixtures import Object, fixed_jti
-from signed import DENIAL, ENTRY, RECEIPT, VERIFICATION
+from signed import ANSWER, DENIAL, ENTRY, RECEIPT, VERIFICATION
 from strict_json import Json
 
 WHOLE: dict[str, Object] = {
@@ -14,6 +15,7 @@ WHOLE: dict[str, Object] = {
     RECEIPT: receipt(),
     DENIAL: denial(),
     VERIFICATION: verification(),
+    ANSWER: answer(),
 }
 CAPITALS, BARE = "sha256:" + ROOT[7:].upper(), ROOT[7:]
 # An identifier of 128 bits has 22 characters, the last with four spare bits.
@@ -42,7 +44,8 @@ WRONG: dict[str, list[Json]] = {
     "parent": DIGESTS, "version": COUNTS, "iat": COUNTS, "nbf": COUNTS, "exp": COUNTS,
     "fence": COUNTS, "committed_at": TIMES, "gate": GATES, "owes": [0, "true", None],
     "enforced": [1, None], "approvals": APPROVALS, "reviewers": VOTES, "outcome": ["approved", None],
-    "receipt": [LONG, BITS, 7],
+    "receipt": [LONG, BITS, 7], "asserted": DIGESTS, "decision": ["denied", "committed", None],
+    "approved": [False, 1, None], "refusals": [[{}], [approval("ada", 0, 4)]],
     **{name: list(NAMES) for name in ("thread", "sub", "flow", "review", "write_id")},
 }  # fmt: skip
 
@@ -63,7 +66,7 @@ def _refused() -> Iterator[Json]:
                 yield {"typ": typ, "with": {name: value}}
     for typ in (RECEIPT, DENIAL):
         yield {"typ": typ, "with": {"parent": None}}
-    for typ in (RECEIPT, VERIFICATION):
+    for typ in (RECEIPT, VERIFICATION, ANSWER):
         yield {"typ": typ, "with": {"exp": 0}}
     yield {"typ": RECEIPT, "with": {"version": 0}}
     yield {"typ": VERIFICATION, "with": {"fence": 0}}
@@ -74,5 +77,6 @@ def _refused() -> Iterator[Json]:
     for none in NAMES:
         yield {"typ": RECEIPT, "with": {"aud": [none]}}
         yield {"typ": VERIFICATION, "with": {"aud": none}}
+        yield {"typ": ANSWER, "with": {"aud": none}}
     yield {"typ": RECEIPT, "with": {"aud": "database_writer"}}
     yield {"typ": VERIFICATION, "with": {"aud": ["database_writer"]}}

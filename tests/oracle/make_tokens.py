@@ -1,4 +1,4 @@
-"""Makes the vectors of tokens: genuine ones of all four kinds, and ones to be refused."""
+"""Makes the vectors of tokens: genuine ones of all kinds, and ones to be refused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from countersign_oracle import policy_digest
 from ed25519 import L
 from fixtures import ATTACKER, ISSUER, NEXT, POLICY_TEXT, RETIRED, REVOKED, SCHEMAS, SIGNING
 from fixtures import Object, SigningKey, fixed_jti, fixed_uuid7, jwk_of, moment, numeric, rfc3339
-from signed import DENIAL, ENTRY, RECEIPT, VERIFICATION, thumbprint
+from signed import ANSWER, DENIAL, ENTRY, RECEIPT, VERIFICATION, thumbprint
 from strict_json import Json, base64url, canonical, unbase64url
 
 POLICY = policy_digest(POLICY_TEXT, SCHEMAS)
@@ -70,6 +70,24 @@ def verification(**facts: Json) -> Object:
     }  # fmt: skip
 
 
+def answer(**facts: Json) -> Object:
+    now = numeric(moment(4))
+    return {
+        "iss": ISSUER, "sub": fixed_uuid7("interrupt 1", moment(3)), "aud": fixed_uuid7("host token"),
+        "jti": JTI, "iat": now, "exp": now + 600, "flow": "payments", "policy": POLICY,
+        "asserted": H("countersign.interrupt.v1", b"what the host said"), "decision": "approved",
+        "approved": True, "interrupt_id": "7652e9dcf1db4576f41da052dbf45ab3",
+        "transition_digest": "d" * 64, "refusals": [],
+        "approvals": [approval("ada", 0, 4, method="password")], **facts,
+    }  # fmt: skip
+
+
+def answered(decision: str, **facts: Json) -> Object:
+    """An answer that is no approval."""
+    claims = answer(decision=decision, approved=False, approvals=[], **facts)
+    return {name: value for name, value in claims.items() if name != "exp"}
+
+
 APPROVED: Json = {"kind": "approved", "review": fixed_uuid7("review 2", moment(3)), "receipt": JTI}
 TWICE: list[Json] = [approval("ada", 0, 3.5, method="password"), approval("ben", 1, 4, method="passkey")]  # fmt: skip
 GENUINE: list[tuple[str, str, SigningKey, Object]] = [
@@ -85,6 +103,9 @@ GENUINE: list[tuple[str, str, SigningKey, Object]] = [
     ("a denial", DENIAL, SIGNING, denial()),
     ("a denial by two", DENIAL, SIGNING, denial(reviewers=[approval("ada", 0, 3), approval("ben", 1, 4)])),
     ("a verification", VERIFICATION, SIGNING, verification()),
+    ("an answer to an interrupt, approved", ANSWER, SIGNING, answer()),
+    ("an answer to an interrupt, denied", ANSWER, SIGNING, answered("denied", refusals=[approval("ada", 0, 4)])),
+    ("an answer to an interrupt that nobody decided", ANSWER, SIGNING, answered("expired")),
     ("a verification that enforced nothing", VERIFICATION, SIGNING, verification(receipt=None, enforced=False)),
 ]  # fmt: skip
 
@@ -322,7 +343,7 @@ def _other_claims() -> Iterator[Spoiled]:
 def _others() -> Iterator[Json]:
     """Genuine tokens of one kind passed off as another."""
     made = {typ: key.sign(typ, dict(claims)) for _, typ, key, claims in reversed(GENUINE)}
-    for accepted in (RECEIPT, ENTRY, DENIAL, VERIFICATION):
+    for accepted in (RECEIPT, ENTRY, DENIAL, VERIFICATION, ANSWER):
         for typ, token in made.items():
             if typ != accepted:
                 name = f"{typ.split('+')[0]} as {accepted.split('+')[0]}"

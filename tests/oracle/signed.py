@@ -20,6 +20,7 @@ from strict_json import Json, Refused, base64url, canonical, parse, unbase64url
 
 ENTRY, RECEIPT = "countersign-entry+jwt", "countersign-receipt+jwt"
 DENIAL, VERIFICATION = "countersign-denial+jwt", "countersign-verification+jwt"
+ANSWER = "countersign-interrupt-answer+jwt"
 SIGNS_TOKENS = {"kty": "OKP", "crv": "Ed25519", "alg": "EdDSA", "use": "sig", "countersign_use": "chain"}
 STATUSES = ("next", "signing", "retired", "revoked")
 
@@ -135,6 +136,16 @@ def _fit(claims: dict[str, Json], typ: str) -> bool:
         assert isinstance(made, int) and isinstance(ends, int)
         counted = claims["version"] if typ == RECEIPT else claims["fence"]
         return made <= ends and counted != 0
+    if typ == ANSWER:
+        approved, made, ends = claims["approved"], claims["iat"], claims.get("exp")
+        assert isinstance(made, int) and (ends is None or isinstance(ends, int))
+        named = (bool(claims["approvals"]), bool(claims["refusals"]), "exp" in claims)
+        decision = claims["decision"]
+        return (
+            approved == (decision == "approved")
+            and named == (approved, decision == "denied", approved)
+            and (ends is None or made <= ends)
+        )
     return True
 
 
@@ -176,6 +187,10 @@ def _count(value: Json) -> bool:
 
 def _method(value: Json) -> bool:
     return value in ("password", "oidc", "passkey_session", "passkey")
+
+
+def _decision(value: Json) -> bool:
+    return value in ("approved", "denied", "expired", "superseded")
 
 
 def _flag(value: Json) -> bool:
@@ -238,5 +253,11 @@ CLAIMS: dict[str, dict[str, Check]] = {
         "write_id": is_name, "fence": _count, "flow": is_name, "policy": is_digest,
         "transition": is_digest, "version": _count, "to": is_digest, "receipt": _or_null(_jti),
         "enforced": _flag,
+    },
+    ANSWER: {
+        "iss": _text, "sub": is_name, "aud": is_name, "jti": _jti, "iat": _count, "exp?": _count,
+        "flow": is_name, "policy": is_digest, "asserted": is_digest, "decision": _decision,
+        "approved": _flag, "interrupt_id": _text, "transition_digest": _text,
+        "approvals": _list_of(_shaped(APPROVAL)), "refusals": _list_of(_shaped(VOTE)),
     },
 }  # fmt: skip

@@ -32,10 +32,14 @@ pub enum Tag {
     Event,
     /// A policy that waits for people.
     Amendment,
+    /// What a host asserted, for people to vote on.
+    Interrupt,
     /// What a passkey signs of a vote: the challenge.
     Vote,
     /// The same of a vote on a policy.
     PolicyVote,
+    /// The same of a vote on an interrupt.
+    InterruptVote,
     /// A vote's statement with the assertion over it.
     Evidence,
 }
@@ -55,8 +59,10 @@ impl Tag {
             Self::Proposal => "countersign.proposal.v1",
             Self::Event => "countersign.event.v1",
             Self::Amendment => "countersign.amendment.v1",
+            Self::Interrupt => "countersign.interrupt.v1",
             Self::Vote => "countersign.vote.v1",
             Self::PolicyVote => "countersign.policy_vote.v1",
+            Self::InterruptVote => "countersign.interrupt_vote.v1",
             Self::Evidence => "countersign.evidence.v1",
         }
     }

@@ -27,6 +27,8 @@ pub enum Typ {
     Denial,
     /// The gateway's answer to a writer who was let through.
     Verification,
+    /// What people decided of something that a host asserted; no writer is let through by it.
+    InterruptAnswer,
 }
 
 impl Typ {
@@ -37,6 +39,7 @@ impl Typ {
             Self::Receipt => "countersign-receipt+jwt",
             Self::Denial => "countersign-denial+jwt",
             Self::Verification => "countersign-verification+jwt",
+            Self::InterruptAnswer => "countersign-interrupt-answer+jwt",
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::hash::{Digest, Tag};
-use crate::domain::id::{AccountId, AmendmentId, ReviewId};
+use crate::domain::id::{AccountId, AmendmentId, InterruptId, ReviewId};
 use crate::domain::json::canonical::canonical;
 use crate::domain::passkey::{Assertion, Passkey, Refused};
 use crate::domain::review::Verdict;
@@ -47,6 +47,22 @@ pub struct PolicyVoteStatement {
     pub verdict: Verdict,
 }
 
+/// The same of a vote on an interrupt.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
+pub struct InterruptVoteStatement {
+    pub comment: Option<Digest>,
+    pub digest: Digest,
+    pub expires_at: Timestamp,
+    pub interrupt: InterruptId,
+    pub iss: String,
+    pub nonce: String,
+    pub reviewer: AccountId,
+    pub stage: u32,
+    pub verdict: Verdict,
+}
+
 /// A statement that a passkey signs. Each kind has a tag of its own, so that what was signed as one is never another.
 pub trait Signable: Serialize {
     /// What the challenge is a hash of.
@@ -71,6 +87,14 @@ impl Signable for VoteStatement {
 
 impl Signable for PolicyVoteStatement {
     const TAG: Tag = Tag::PolicyVote;
+
+    fn reviewer(&self) -> &AccountId {
+        &self.reviewer
+    }
+}
+
+impl Signable for InterruptVoteStatement {
+    const TAG: Tag = Tag::InterruptVote;
 
     fn reviewer(&self) -> &AccountId {
         &self.reviewer

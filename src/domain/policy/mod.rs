@@ -51,7 +51,7 @@ pub use model::{Amending, Approval, Comment, Confirm, Covers, NodePolicy, Passke
 pub use patterns::Patterns;
 pub use redact::{
     Effect, RedactedChange, RedactedLeaf, True, readable_leaves, redacted, redacted_by, shown_arguments,
-    shown_arguments_by,
+    shown_arguments_by, shown_leaves,
 };
 pub use replayed::{Became, Compared, Policies, Untold, Was, WouldBe};
 pub use request::{Asker, Circumstances, Principal, Request, RequestKind};

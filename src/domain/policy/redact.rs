@@ -139,6 +139,11 @@ pub fn shown_arguments_by(hidings: &[Hiding<'_>], tool: &Tool) -> Vec<RedactedLe
     shown(&hidings, &arguments)
 }
 
+/// A value that somebody else wrote, leaf by leaf, without what is hidden in it.
+pub fn shown_leaves(hiding: &Hiding<'_>, value: &Value) -> Vec<RedactedLeaf> {
+    shown(std::slice::from_ref(hiding), value)
+}
+
 fn shown(hidings: &[Hiding<'_>], value: &Value) -> Vec<RedactedLeaf> {
     let mut lines: Vec<RedactedLeaf> = Vec::new();
     for (pointer, value) in leaves(value) {

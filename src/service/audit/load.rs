@@ -8,6 +8,7 @@ use crate::domain::amendment::Amendment;
 use crate::domain::delegation::Delegation;
 use crate::domain::event::Event;
 use crate::domain::flow::{Flow, Gateway, PolicyRow, ReceiptRow};
+use crate::domain::interrupt::Interrupt;
 use crate::domain::keys::RowKey;
 use crate::domain::passkey::Passkey;
 use crate::domain::review::Hold;
@@ -31,6 +32,7 @@ pub(super) struct Everything {
     pub(super) flows: Kept<Flow>,
     pub(super) policies: Kept<PolicyRow>,
     pub(super) amendments: Kept<Amendment>,
+    pub(super) interrupts: Kept<Interrupt>,
     pub(super) threads: Kept<Thread>,
     pub(super) transitions: Kept<Transition>,
     pub(super) rejections: Kept<Rejection>,
@@ -82,6 +84,7 @@ impl Everything {
             flows: loader.table().await?,
             policies: loader.table().await?,
             amendments: loader.table().await?,
+            interrupts: loader.table().await?,
             threads: loader.table().await?,
             transitions: loader.table().await?,
             rejections: loader.table().await?,

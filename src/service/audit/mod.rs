@@ -15,6 +15,7 @@ mod figures;
 mod gate;
 mod halts;
 mod holds;
+mod interrupts;
 mod labels;
 mod load;
 mod notices;

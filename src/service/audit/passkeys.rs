@@ -11,10 +11,11 @@ use crate::domain::chain::hash::Digest;
 use crate::domain::chain::signed_vote::{Evidence, SIGNATURE_TTL, Signable};
 use crate::domain::event::EventType;
 use crate::domain::id::PasskeyId;
+use crate::domain::interrupt::Interrupt;
 use crate::domain::passkey::Passkey;
 use crate::domain::review::{Hold, Proof, Vote};
 use crate::domain::time::Timestamp;
-use crate::service::passkeys::{added_data, evidence_of, policy_evidence_of};
+use crate::service::passkeys::{added_data, evidence_of, interrupt_evidence_of, policy_evidence_of};
 use crate::store::row::Table;
 
 impl Audit<'_> {
@@ -33,7 +34,7 @@ impl Audit<'_> {
                 }
                 EventType::Delegated => by,
                 EventType::SignedIn => passkey,
-                EventType::ReviewVote | EventType::PolicyVote => {
+                EventType::ReviewVote | EventType::PolicyVote | EventType::InterruptVote => {
                     passkey.filter(|_| text(event, "method") == Some("passkey"))
                 }
                 _ => None,
@@ -88,6 +89,20 @@ impl Audit<'_> {
             let signed = |it: &Passkey| signed_by(policy_evidence_of(self.keys.issuer(), id, vote), it);
             let good = passkey.is_some_and(|it| self.is_proven(vote, it, &signed));
             self.expect(good, Table::Amendments, id, "a vote's passkey did not sign it, or is not the voter's");
+        }
+    }
+
+    /// The same of votes on an interrupt.
+    pub(super) fn check_interrupt_proofs(&mut self, interrupt: &Interrupt) {
+        let id = &interrupt.id;
+        for vote in &interrupt.votes {
+            let met = interrupt.passkey_need(vote.stage).met_by(&vote.proof, vote.at).is_ok();
+            self.expect(met, Table::Interrupts, id, "a vote lacks the passkey that its stage asks for");
+            let Some(passkey) = vote.proof.passkey() else { continue };
+            let passkey = self.all.passkeys.get(passkey.as_str()).map(|it| &it.record);
+            let signed = |it: &Passkey| signed_by(interrupt_evidence_of(self.keys.issuer(), id, vote), it);
+            let good = passkey.is_some_and(|it| self.is_proven(vote, it, &signed));
+            self.expect(good, Table::Interrupts, id, "a vote's passkey did not sign it, or is not the voter's");
         }
     }
 

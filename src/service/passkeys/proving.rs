@@ -5,10 +5,11 @@ use crate::domain::account::Session;
 use crate::domain::amendment::Amendment;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::signed_vote::{
-    Evidence, PolicyVoteStatement, SIGNATURE_TTL, Signable as _, VoteStatement, comment_hash,
+    Evidence, InterruptVoteStatement, PolicyVoteStatement, SIGNATURE_TTL, Signable as _, VoteStatement, comment_hash,
 };
 use crate::domain::flow::ReceiptRow;
-use crate::domain::id::{AccountId, AmendmentId, Jti, PasskeyId, ReviewId};
+use crate::domain::id::{AccountId, AmendmentId, InterruptId, Jti, PasskeyId, ReviewId};
+use crate::domain::interrupt::Interrupt;
 use crate::domain::keys::Keys;
 use crate::domain::passkey::{Assertion, Passkey, Refused};
 use crate::domain::review::{Ballot, Hold, Proof, Vote, VoteRefused};
@@ -77,6 +78,8 @@ pub(in crate::service) enum Subject<'a> {
     Review(&'a ReviewId),
     /// A policy that waits for people.
     Amendment(&'a AmendmentId),
+    /// What a host asked people about.
+    Interrupt(&'a InterruptId),
 }
 
 /// What a passkey signs of a ballot.
@@ -117,6 +120,47 @@ fn policy_statement(
         stage: ballot.stage,
         verdict: ballot.verdict,
     }
+}
+
+/// What a passkey signs of a ballot on an interrupt.
+fn interrupt_statement(
+    keys: &Keys,
+    (interrupt, voter): (&InterruptId, &AccountId),
+    ballot: &Ballot,
+    expires_at: Timestamp,
+) -> InterruptVoteStatement {
+    InterruptVoteStatement {
+        comment: comment_hash(ballot.comment.as_deref()),
+        digest: ballot.transition,
+        expires_at,
+        interrupt: interrupt.clone(),
+        iss: keys.issuer().to_owned(),
+        nonce: ballot.nonce.clone(),
+        reviewer: voter.clone(),
+        stage: ballot.stage,
+        verdict: ballot.verdict,
+    }
+}
+
+/// The evidence of a vote on an interrupt that was signed, made again from what is kept.
+pub fn interrupt_evidence_of(
+    issuer: &str,
+    interrupt: &InterruptId,
+    vote: &Vote,
+) -> Option<Evidence<InterruptVoteStatement>> {
+    let Proof::Signature { expires_at, assertion, .. } = &vote.proof else { return None };
+    let statement = InterruptVoteStatement {
+        comment: comment_hash(vote.comment.as_deref()),
+        digest: vote.transition,
+        expires_at: *expires_at,
+        interrupt: interrupt.clone(),
+        iss: issuer.to_owned(),
+        nonce: vote.nonce.clone(),
+        reviewer: vote.reviewer.clone(),
+        stage: vote.stage,
+        verdict: vote.verdict,
+    };
+    Some(Evidence { assertion: assertion.clone(), statement })
 }
 
 /// The evidence of a vote on a policy that was signed, made again from what is kept.
@@ -170,6 +214,24 @@ impl Service {
         let expires_at = self.now().plus(SIGNATURE_TTL).min(amendment.expires_at);
         let statement = policy_statement(&*self.keys()?, (&amendment.id, voter), ballot, expires_at);
         Ok((statement.challenge(), expires_at))
+    }
+
+    /// The same of a ballot on an interrupt.
+    pub fn interrupt_vote_challenge(
+        &self,
+        interrupt: &Interrupt,
+        voter: &AccountId,
+        ballot: &Ballot,
+    ) -> Result<(Digest, Timestamp)> {
+        let expires_at = self.now().plus(SIGNATURE_TTL).min(interrupt.expires_at);
+        let statement = interrupt_statement(&*self.keys()?, (&interrupt.id, voter), ballot, expires_at);
+        Ok((statement.challenge(), expires_at))
+    }
+
+    /// What passkeys signed of the votes on an interrupt.
+    pub fn evidence_of_interrupt(&self, interrupt: &Interrupt) -> Result<Vec<Evidence<InterruptVoteStatement>>> {
+        let keys = self.keys()?;
+        Ok(interrupt.votes.iter().filter_map(|it| interrupt_evidence_of(keys.issuer(), &interrupt.id, it)).collect())
     }
 
     /// What passkeys signed of the votes on a policy.
@@ -230,6 +292,11 @@ impl Service {
             }
             Subject::Amendment(amendment) => {
                 let statement = policy_statement(keys, (amendment, voter), ballot, until);
+                let evidence = Evidence { assertion, statement };
+                (evidence.digest(), evidence.check(&stored.record))
+            }
+            Subject::Interrupt(interrupt) => {
+                let statement = interrupt_statement(keys, (interrupt, voter), ballot, until);
                 let evidence = Evidence { assertion, statement };
                 (evidence.digest(), evidence.check(&stored.record))
             }

@@ -4,6 +4,7 @@ pub mod admin;
 pub mod amendments;
 pub mod body;
 pub mod events;
+pub mod interrupts;
 pub mod judgements;
 pub mod metrics;
 pub mod open;
@@ -13,6 +14,7 @@ pub mod rejections;
 pub mod replays;
 pub mod threads;
 pub mod transitions;
+pub mod waiting;
 pub mod writes;
 
 use actix_web::web::{ServiceConfig, get, post, put};
@@ -60,6 +62,8 @@ use crate::web::auth::Machine;
         passkeys::evidence,
         events::events,
         metrics::metrics,
+        interrupts::post,
+        interrupts::read,
     )
 )]
 pub struct Description;
@@ -88,6 +92,8 @@ pub fn routes(config: &mut ServiceConfig) {
         .route("/v1/rejections", get().to(rejections::list))
         .route("/v1/passkeys", get().to(passkeys::list))
         .route("/v1/receipts/{jti}/evidence", get().to(passkeys::evidence))
+        .route("/v1/interrupts", post().to(interrupts::post))
+        .route("/v1/interrupts/{interrupt}", get().to(interrupts::read))
         .route("/v1/events", get().to(events::events))
         .route("/v1/flows/{flow}/policies", post().to(admin::activate))
         .route("/v1/flows/{flow}/amendments", get().to(amendments::list))

@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 
 use crate::domain::chain::verify::DenialCode;
 use crate::domain::enrolment::NotLetIn;
+use crate::domain::interrupt::NotTaken;
 use crate::domain::json::parse::JsonCode;
 use crate::domain::review::VoteRefused;
 use crate::domain::write::ResultError;
@@ -198,6 +199,7 @@ fn shape_of(error: &Error) -> Shape {
         Error::Exists(_) => shape(StatusCode::CONFLICT, "exists", "It exists already"),
         Error::WrongState(_) => shape(StatusCode::CONFLICT, "wrong_state", "Not in this state"),
         Error::Denied(code) => shape(StatusCode::FORBIDDEN, code.as_str(), "The write is denied"),
+        Error::NotTaken(why) => shape(not_taken_status(*why), why.code(), "The interrupt is not taken"),
         Error::Vote(refused) => shape(StatusCode::CONFLICT, vote_code(refused), "The vote is not counted"),
         Error::Passkey(_) => shape(StatusCode::CONFLICT, "passkey_refused", "The passkey does not count"),
         Error::Misdirected => shape(StatusCode::MISDIRECTED_REQUEST, "misdirected", "Not through the proxy"),
@@ -216,6 +218,15 @@ fn shape_of(error: &Error) -> Shape {
 
 fn json_status(code: JsonCode) -> StatusCode {
     if code == JsonCode::TooLarge { StatusCode::PAYLOAD_TOO_LARGE } else { StatusCode::BAD_REQUEST }
+}
+
+const fn not_taken_status(why: NotTaken) -> StatusCode {
+    match why {
+        NotTaken::Differs | NotTaken::EarlierAttempt => StatusCode::CONFLICT,
+        NotTaken::AttemptsExhausted | NotTaken::NobodyAsked | NotTaken::NobodyCanApprove => {
+            StatusCode::UNPROCESSABLE_ENTITY
+        }
+    }
 }
 
 fn not_let_in_status(reason: NotLetIn) -> StatusCode {

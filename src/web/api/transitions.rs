@@ -1,7 +1,6 @@
 //! Proposals, and what became of them.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
@@ -10,9 +9,9 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::body::{self, Bytes};
-use super::of_own_flow;
 use super::problem::Problem;
 use super::threads::Reason;
+use super::{of_own_flow, waiting};
 use crate::domain::account::MachineRole;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::opening::{Opened, Opening};
@@ -343,32 +342,13 @@ pub async fn decision(
     let done = async {
         let digest: Digest = body::name("/digest", &digest)?;
         of_own_flow(&machine, &app.service.flow_of_transition(digest).await?, "transition")?;
-        let until = app.service.now().plus(wait_wished(&request).min(app.edge.wait_max));
-        loop {
-            if let (_, Some(decision)) = app.service.decision(digest).await? {
-                return Ok(HttpResponse::Ok().json(decision));
-            }
-            let left = app.service.now().until(until);
-            if left.is_zero() {
-                return Ok(HttpResponse::Accepted().json(json!({"status": "held"})));
-            }
-            // A gateway that ends keeps nobody: who asks again is answered by the next one.
-            tokio::select! {
-                () = app.service.changed(left.min(LOOK_AGAIN)) => {}
-                () = app.edge.streams.closed() => return Ok(HttpResponse::Accepted().json(json!({"status": "held"}))),
-            }
+        let look = async || Ok(app.service.decision(digest).await?.1);
+        match waiting::until_there(&app, &request, look).await? {
+            Some(decision) => Ok(HttpResponse::Ok().json(decision)),
+            None => Ok(HttpResponse::Accepted().json(json!({"status": "held"}))),
         }
     };
     done.await.map_err(|error| Problem::of(&request, error))
-}
-
-/// A waiting agent looks again at least this often, so that a deadline passes on time for it too.
-const LOOK_AGAIN: Duration = Duration::from_secs(2);
-
-fn wait_wished(request: &HttpRequest) -> Duration {
-    let wishes = request.headers().get_all("prefer").filter_map(|it| it.to_str().ok());
-    let wait = wishes.flat_map(|it| it.split(',')).find_map(|it| it.trim().strip_prefix("wait=")?.parse().ok());
-    Duration::from_secs(wait.unwrap_or(0))
 }
 
 /// Takes a held proposal back.

@@ -324,6 +324,7 @@ pub fn words(error: &Error) -> Option<String> {
         | Error::Expired
         | Error::Misdirected
         | Error::NotLetIn(_)
+        | Error::NotTaken(_)
         | Error::TooMany
         | Error::Broken(_)
         | Error::Store(_)

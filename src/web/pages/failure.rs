@@ -144,6 +144,7 @@ fn words_of(error: &Error) -> Words {
         | Error::Misdirected
         | Error::Vote(_)
         | Error::Passkey(_)
+        | Error::NotTaken(_)
         | Error::Denied(_) => words(sentence(error.to_string()), UNTOUCHED, inbox()),
         Error::NotLetIn(reason) => not_let_in(*reason),
         Error::TooMany => words("That was too fast", "Nothing was changed. Wait a minute and try again.", inbox()),

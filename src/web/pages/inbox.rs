@@ -12,10 +12,10 @@ use super::local::encoded;
 use super::parts::{
     SOON, deciders, ending, headline, html, is_protected, lines, listed, moment, place, urgency, why_not,
 };
-use super::policies;
 use super::view::inbox::{Badge, Choice, DecidedRow, InboxPage, Mark, Scope, SearchForm, Show, Tab, Votes, WaitingRow};
 use super::view::text::{Line, Path, Prose};
 use super::visitor::Visitor;
+use super::{interrupt, policies};
 use crate::domain::account::Account;
 use crate::domain::id::{FlowId, GroupName, ThreadId};
 use crate::domain::review::{Hold, Ineligible, Place as VotingPlace, SearchKey, Verdict};
@@ -30,6 +30,9 @@ pub const WAITING_MAX: u32 = 100;
 
 /// Reviews on one page.
 const ROWS_MAX: usize = 50;
+
+/// What hosts ask, the nearest deadlines first; the others follow when these are decided.
+const INTERRUPTS_MAX: u32 = 50;
 
 /// Enough to find what was decided a moment ago.
 const DECIDED_MAX: usize = 15;
@@ -81,6 +84,7 @@ async fn page(app: &App, visitor: &Visitor, asked: Asked) -> Result<InboxPage> {
     let amendments = service.amendments_open().await?;
     let policies =
         amendments.iter().filter(|it| overview && it.jury().eligible(viewer).is_ok()).map(|it| policies::row(it, now));
+    let asked = if overview { service.interrupts_open(INTERRUPTS_MAX).await? } else { Vec::new() };
     let (open, ended): (Vec<_>, Vec<_>) = found.items.iter().partition(|it| it.hold.state.ending().is_none());
     let lately = if overview { service.recently_ended(viewer, DECIDED_MAX).await? } else { Vec::new() };
     let ended = ended.into_iter().chain(&lately);
@@ -97,6 +101,7 @@ async fn page(app: &App, visitor: &Visitor, asked: Asked) -> Result<InboxPage> {
         deciding_several: several.then(|| visitor.0.csrf.clone()),
         waiting,
         policies: policies.collect(),
+        interrupts: asked.iter().map(|it| interrupt::row(it, viewer, now)).collect(),
         decided: ended.filter_map(|it| decided_row(it, now)).collect(),
         previous_url: found.previous.map(|it| reading.url(&[("before", &it.token())])),
         next_url: found.next.map(|it| reading.url(&[("after", &it.token())])),

@@ -21,7 +21,7 @@ use super::view::text::{Json, Line};
 use super::view::threads::{Choice, Filter};
 use super::visitor::Visitor;
 use crate::domain::event::Event;
-use crate::domain::id::{EventId, FlowId, ReviewId, ThreadId};
+use crate::domain::id::{EventId, FlowId, InterruptId, ReviewId, ThreadId};
 use crate::domain::inert;
 use crate::domain::json::canonical::canonical;
 use crate::domain::time::Timestamp;
@@ -199,6 +199,7 @@ fn fact(name: &str, value: &Value, told: &service::EventTold) -> EventFact {
     let text = value.as_str().unwrap_or_default();
     let url = match (name, &told.event.thread) {
         ("review", Some(_)) => ReviewId::try_from(text).ok().map(|it| format!("/reviews/{it}")),
+        ("interrupt", None) => InterruptId::try_from(text).ok().map(|it| format!("/interrupts/{it}")),
         ("version", Some(thread)) => value.as_u64().map(|it| format!("/threads/{thread}/versions/{it}")),
         _ => None,
     };

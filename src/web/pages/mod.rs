@@ -18,6 +18,7 @@ pub mod extension;
 pub mod failure;
 pub mod inbox;
 pub mod insight;
+pub mod interrupt;
 pub mod live;
 pub mod local;
 pub mod log;
@@ -85,6 +86,12 @@ pub fn routes(cfg: &mut ServiceConfig) {
             web::resource("/amendments/{amendment}/decision")
                 .route(web::get().to(amendment::back))
                 .route(web::post().to(amendment::submit)),
+        )
+        .service(web::resource("/interrupts/{interrupt}").route(web::get().to(interrupt::show)))
+        .service(
+            web::resource("/interrupts/{interrupt}/decision")
+                .route(web::get().to(interrupt::back))
+                .route(web::post().to(interrupt::submit)),
         )
         .service(
             web::resource("/replays")

@@ -1,19 +1,20 @@
 //! What events are called for people. An event that has no words here is called by its name.
 
 /// What the names of events begin with, and what such events are about.
-pub const KINDS: [(&str, &str); 9] = [
+pub const KINDS: [(&str, &str); 10] = [
     ("thread", "Threads"),
     ("transition", "Transitions"),
     ("review", "Reviews"),
     ("receipt", "Receipts"),
     ("write", "Writes"),
     ("policy", "Policies"),
+    ("interrupt", "Interrupts"),
     ("key", "Keys"),
     ("endpoint", "Endpoints"),
     ("access", "Access"),
 ];
 
-const WORDS: [(&str, &str); 42] = [
+const WORDS: [(&str, &str); 48] = [
     ("thread.created", "A thread was created"),
     ("thread.closed", "A thread was closed"),
     ("thread.reopened", "A thread was reopened"),
@@ -41,6 +42,12 @@ const WORDS: [(&str, &str); 42] = [
     ("policy.vote", "Somebody voted on a policy"),
     ("policy.ended", "The asking about a policy ended"),
     ("policy.activated", "A policy was activated"),
+    ("interrupt.received", "A host asked people"),
+    ("interrupt.vote", "Somebody voted on what a host asks"),
+    ("interrupt.approved", "A host was told yes"),
+    ("interrupt.denied", "A host was told no"),
+    ("interrupt.expired", "Nobody answered a host in time"),
+    ("interrupt.superseded", "Other people are to be asked what a host asks"),
     ("key.rotated", "Keys were rotated"),
     ("access.account_added", "An account was added"),
     ("access.account_disabled", "An account was disabled"),

@@ -3,6 +3,7 @@
 use askama::Template;
 
 use super::headline::Headline;
+use super::interrupt::InterruptRow;
 use super::policies::AmendmentRow;
 use super::shell::{Moment, Shell, Tone};
 use super::text::{Line, Path, Prose};
@@ -26,6 +27,8 @@ pub struct InboxPage {
     pub waiting: Vec<WaitingRow>,
     /// Policies that wait for the reader's approval.
     pub policies: Vec<AmendmentRow>,
+    /// What hosts ask people about, the nearest deadline first.
+    pub interrupts: Vec<InterruptRow>,
     /// What has ended, the newest first.
     pub decided: Vec<DecidedRow>,
     /// The page before this one.

@@ -16,6 +16,7 @@ pub mod error;
 pub mod headline;
 pub mod inbox;
 pub mod insight;
+pub mod interrupt;
 pub mod log;
 pub mod nav;
 pub mod opening;

@@ -49,7 +49,7 @@ const INBOX: &str = "/";
 
 /// Every such screen.
 pub const SCREENS: &[Screen] = &[
-    bar(Group::Work, INBOX, "Inbox", &["/reviews/"]),
+    bar(Group::Work, INBOX, "Inbox", &["/reviews/", "/interrupts/"]),
     bar(Group::Work, "/rejections", "Rejected", &[]),
     bar(Group::Work, "/threads", "History", &[]),
     bar(Group::Rules, "/policies", "Policies", &["/amendments/"]),

@@ -1,6 +1,7 @@
 mod commit;
 mod delegations;
 mod history;
+mod interrupts;
 mod people;
 mod recompute;
 mod sample;
@@ -27,7 +28,10 @@ fn all() -> Vec<(&'static str, String)> {
         ("review_doubt", screens::doubtful().render().unwrap()),
         ("review_decided", screens::decided().render().unwrap()),
         ("edit", screens::edit().render().unwrap()),
-        ("sign_policy", screens::sign_policy().render().unwrap()),
+        ("sign_policy", interrupts::sign_policy().render().unwrap()),
+        ("interrupt", interrupts::page().render().unwrap()),
+        ("interrupt_ended", interrupts::ended().render().unwrap()),
+        ("interrupt_confirm", interrupts::confirm().render().unwrap()),
         ("several", several::page().render().unwrap()),
         ("several_apart", several::apart().render().unwrap()),
         ("several_told", several::told().render().unwrap()),

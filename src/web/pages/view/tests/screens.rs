@@ -1,7 +1,6 @@
 //! The other screens' samples.
 
 use super::sample::{Case, line, moment, shell};
-use crate::web::pages::view::amendment::SignPolicyPage;
 use crate::web::pages::view::confirm::{ConfirmPage, SignForm, Signing};
 use crate::web::pages::view::discussion::WithdrawalForm;
 use crate::web::pages::view::edit::{EditPage, Field};
@@ -28,7 +27,7 @@ fn ago(words: &str) -> Moment {
     moment("2026-11-03T12:00:00.000Z", "3 Nov 2026, 12:00 UTC", words)
 }
 
-fn asking() -> Asking {
+pub fn asking() -> Asking {
     Asking { rp_id: "gate.example".to_owned(), challenge: "AAAA".to_owned(), allow: String::new() }
 }
 
@@ -62,24 +61,6 @@ pub fn passkeys_nowhere() -> PasskeysPage {
 pub fn confirm_signed() -> ConfirmPage {
     let form = SignForm { asking: asking(), until: "2026-11-03T12:05:00.000Z".to_owned() };
     ConfirmPage { signing: Signing::Must(form), ..confirm() }
-}
-
-pub fn sign_policy() -> SignPolicyPage {
-    let form = SignForm { asking: asking(), until: "2026-11-03T12:05:00.000Z".to_owned() };
-    SignPolicyPage {
-        shell: shell(2),
-        amendment_url: "/amendments/0192f0c1".to_owned(),
-        action: "/amendments/0192f0c1/decision".to_owned(),
-        csrf: "csrf-1".to_owned(),
-        digest: Hash::new(format!("sha256:{}", "a".repeat(64))),
-        nonce: "nonce-1".to_owned(),
-        verdict: Verdict::Approve,
-        flow: line("payments"),
-        policy: Hash::new(format!("sha256:{}", "b".repeat(64))),
-        deadline: soon(),
-        comment: Prose::new("Agreed."),
-        signing: Signing::Must(form),
-    }
 }
 
 pub fn confirm_typed() -> ConfirmPage {
@@ -204,6 +185,7 @@ pub fn inbox() -> InboxPage {
             ..shell(2)
         },
         policies: vec![],
+        interrupts: vec![super::interrupts::row()],
         deciding_several: Some("csrf-1".to_owned()),
         waiting: vec![
             row(small.clone(), "order-8812", Urgency::Soon, soon(), vec![Badge::Yours]),
@@ -230,7 +212,15 @@ pub fn inbox() -> InboxPage {
 }
 
 pub fn empty_inbox() -> InboxPage {
-    InboxPage { shell: shell(0), policies: vec![], waiting: vec![], decided: vec![], next_url: None, ..inbox() }
+    InboxPage {
+        shell: shell(0),
+        policies: vec![],
+        interrupts: vec![],
+        waiting: vec![],
+        decided: vec![],
+        next_url: None,
+        ..inbox()
+    }
 }
 
 /// What somebody searched for, and nothing is like it.

@@ -1,0 +1,142 @@
+//! Interrupts against the events about them, what they ask for against their policy, and their answers against the key.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::Audit;
+use super::access::text;
+use crate::domain::chain::jws::Typ;
+use crate::domain::chain::receipt::{Approval, Refusal};
+use crate::domain::event::{Event, EventType};
+use crate::domain::interrupt::{Decision, Ending, Interrupt, InterruptAnswer};
+use crate::domain::review::{Verdict, Vote};
+use crate::domain::time::Timestamp;
+use crate::service::interrupts::{asking_of, end_data, end_event, received_data, vote_data};
+use crate::store::row::Table;
+
+#[derive(Default)]
+struct Told<'a> {
+    received: Option<&'a Event>,
+    votes: Vec<&'a Event>,
+    ends: Vec<&'a Event>,
+}
+
+impl Audit<'_> {
+    pub(super) fn check_interrupts(&mut self, outside: &[&Event]) {
+        let mut story: BTreeMap<&str, Told<'_>> = BTreeMap::new();
+        for event in outside {
+            let Some(id) = text(event, "interrupt") else { continue };
+            let told = story.entry(id).or_default();
+            match event.kind {
+                EventType::InterruptReceived => told.received = Some(event),
+                EventType::InterruptVote => told.votes.push(event),
+                _ => told.ends.push(event),
+            }
+        }
+        for (id, stored) in &self.all.interrupts {
+            let told = story.remove(id.as_str()).unwrap_or_default();
+            self.check_interrupt(&stored.record, stored.revision, &told);
+        }
+        for id in story.into_keys() {
+            self.note(Table::Interrupts, id, "an event tells it, and its row is gone");
+        }
+    }
+
+    fn check_interrupt(&mut self, interrupt: &Interrupt, revision: i64, told: &Told<'_>) {
+        let id = &interrupt.id;
+        self.expect(interrupt.is_whole(), Table::Interrupts, id, "its digest is not of what it says");
+        let policy = self.policies.get(&interrupt.policy);
+        let as_told = told.received.zip(policy).is_some_and(|(it, policy)| {
+            it.data == received_data(interrupt, policy)
+                && it.at == interrupt.received_at
+                && it.flow.as_ref() == Some(&interrupt.flow)
+        });
+        let as_asked = policy.is_none_or(|it| asking_of(it) == interrupt.asking);
+        self.expect(as_told, Table::Interrupts, id, "it is not the interrupt that an event tells");
+        self.expect(as_asked, Table::Interrupts, id, "it asks for other votes than its policy");
+        // Which of two votes of one moment was first, events outside threads do not say.
+        let in_order = |votes: Vec<(Timestamp, Value)>| {
+            let mut votes: Vec<(Timestamp, String)> = votes.into_iter().map(|it| (it.0, it.1.to_string())).collect();
+            votes.sort();
+            votes
+        };
+        let kept = interrupt.votes.iter().map(|it| (it.at, vote_data(interrupt, it))).collect();
+        let counted = told.votes.iter().map(|it| (it.at, it.data.clone())).collect();
+        self.expect(
+            in_order(kept) == in_order(counted),
+            Table::Interrupts,
+            id,
+            "its votes are not those that events counted",
+        );
+        let ended = interrupt.ending().map(|(decision, at, _)| (end_event(decision), end_data(interrupt), at));
+        let same = told.ends.iter().map(|it| (it.kind, it.data.clone(), it.at)).eq(ended.clone());
+        self.expect(same, Table::Interrupts, id, "it did not end as its events say");
+        let by_a_vote = interrupt.ending().is_some_and(|it| it.0.verdict().is_some());
+        let ends = i64::from(ended.is_some() && !by_a_vote);
+        let changes = i64::try_from(interrupt.votes.len()).unwrap_or(i64::MAX).saturating_add(ends);
+        let dense = revision == changes.saturating_add(1);
+        self.expect(dense, Table::Interrupts, id, "its revision is not the one that its events lead to");
+        self.check_interrupt_votes(interrupt);
+        self.check_interrupt_proofs(interrupt);
+        self.check_interrupt_answer(interrupt);
+    }
+
+    /// Each person once, for themselves, nobody excluded, each for this digest and confirmed as their stage asks.
+    fn check_interrupt_votes(&mut self, interrupt: &Interrupt) {
+        let people: BTreeSet<_> = interrupt.votes.iter().map(|it| &it.reviewer).collect();
+        let counts = |it: &Vote| {
+            it.transition == interrupt.digest
+                && it.stands()
+                && it.absent.is_none()
+                && !interrupt.excluded.contains(&it.name)
+                && !interrupt.excluded.contains(it.reviewer.as_str())
+                && it.typed == interrupt.asks_to_type(it.stage, it.verdict)
+        };
+        let proper = people.len() == interrupt.votes.len() && interrupt.votes.iter().all(counts);
+        self.expect(proper, Table::Interrupts, &interrupt.id, "a vote on it is not one that counts");
+        let ended = interrupt.ending().map(|it| it.0);
+        let count = |stage: Option<u32>, verdict: Verdict| {
+            let of = |it: &&Vote| stage.is_none_or(|stage| it.stage == stage) && it.verdict == verdict;
+            u32::try_from(interrupt.votes.iter().filter(of).count()).unwrap_or(u32::MAX)
+        };
+        let mut stages = (0u32..).zip(&interrupt.asking.stages);
+        let full = stages.all(|(stage, asked)| count(Some(stage), Verdict::Approve) >= asked.need);
+        let refused = count(None, Verdict::Deny) >= interrupt.asking.denials_needed;
+        let lawful = match ended {
+            Some(Decision::Approved) => full && !refused,
+            Some(Decision::Denied) => refused,
+            None | Some(Decision::Expired | Decision::Superseded) => !refused,
+        };
+        self.expect(lawful, Table::Interrupts, &interrupt.id, "it is approved without its quorum");
+    }
+
+    /// The answer is signed by the chain's key, for this interrupt, and names none but those who voted so.
+    fn check_interrupt_answer(&mut self, interrupt: &Interrupt) {
+        let Some((decision, at, answer)) = interrupt.ending() else { return };
+        let approves = |it: &Approval| {
+            let vote = |vote: &Vote| {
+                (&vote.reviewer, vote.stage, vote.at, vote.verdict) == (&it.reviewer, it.stage, it.at, Verdict::Approve)
+                    && vote.proof.evidence() == it.evidence
+                    && vote.proof.method().is_none_or(|method| method == it.method)
+            };
+            it.absent.is_none() && interrupt.votes.iter().any(vote)
+        };
+        let refuses = |it: &Refusal| {
+            let vote = |vote: &Vote| {
+                (&vote.reviewer, vote.stage, vote.at, vote.verdict) == (&it.reviewer, it.stage, it.at, Verdict::Deny)
+            };
+            it.absent.is_none() && interrupt.votes.iter().any(vote)
+        };
+        let claims = self.believed::<InterruptAnswer>(&answer.token, Typ::InterruptAnswer);
+        let same = claims.is_some_and(|it| {
+            let (approvals, refusals) = (it.approvals.clone(), it.refusals.clone());
+            let ending = Ending { decision, at, expires_at: answer.expires_at, approvals, refusals };
+            it.is_whole()
+                && it == interrupt.claims(self.keys.issuer(), &answer.nonce, ending)
+                && it.approvals.iter().all(approves)
+                && it.refusals.iter().all(refuses)
+        });
+        self.expect(same, Table::Interrupts, &interrupt.id, "its answer is not signed for it");
+    }
+}

@@ -1,0 +1,346 @@
+//! Interrupts: taking what a host asks people about, counting their votes, and answering the host.
+
+mod telling;
+
+pub use telling::Shown;
+pub(super) use telling::{end_data, end_event, received_data, vote_data};
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::error::{Error, Result};
+use super::holds::stages_of;
+use super::passkeys::{Signature, Subject};
+use super::votes::{Voted, new_jti};
+use super::{Service, recorder, retrying};
+use crate::domain::account::Token;
+use crate::domain::chain::hash::Digest;
+use crate::domain::event::EventType;
+use crate::domain::flow::{Flow, Gateway};
+use crate::domain::id::{AccountId, FlowId, InterruptId};
+use crate::domain::interrupt::{
+    Answer, Asking, Asserted, Decision, Ending, Interrupt, InterruptState, NotTaken, Source, Tally, Terms,
+};
+use crate::domain::keys::{KeyUse, Keys};
+use crate::domain::policy::Policy;
+use crate::domain::review::{Ballot, Roll, VoteRefused, can_be_approved};
+use crate::domain::time::Timestamp;
+use crate::random;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+use crate::store::records::{OPEN, interrupt_alias};
+use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
+
+/// How many pages of open interrupts one look goes through; what is left is seen at the next.
+const PAGES_MAX: usize = 100;
+
+/// What a decision about an interrupt relies on.
+struct Ground {
+    gateway: Stored<Gateway>,
+    flow: Stored<Flow>,
+    policy: Arc<Policy>,
+}
+
+impl Ground {
+    fn rely(&self, draft: &mut Draft<'_>) {
+        draft.rely_on(&self.gateway).rely_on(&self.flow);
+    }
+
+    fn is_halted(&self) -> bool {
+        self.gateway.record.halt.proposing || self.flow.record.halt.proposing
+    }
+}
+
+impl Service {
+    /// Takes what a host asks people about. The same asked again is the same interrupt.
+    pub async fn receive_interrupt(&self, source: &Stored<Token>, asserted: &Asserted) -> Result<Interrupt> {
+        let wrong = |it: crate::domain::usage::Malformed| Error::invalid(it.pointer.as_str(), it.detail);
+        asserted.check().map_err(wrong)?;
+        retrying!(self.receive_once(source, asserted))
+    }
+
+    async fn receive_once(&self, source: &Stored<Token>, asserted: &Asserted) -> Result<Interrupt> {
+        let (keys, now) = (self.keys()?, self.now());
+        if let Some(before) = self.asked_before(&keys, source, (asserted, asserted.attempt)).await? {
+            let same = before.record.asserted == *asserted;
+            return if same { Ok(before.record) } else { Err(NotTaken::Differs.into()) };
+        }
+        let flow = source.record.flow.as_ref().ok_or(Error::Forbidden("this token is bound to no flow"))?;
+        let flow = self.flow(&keys, flow).await?;
+        let ground = self.ground(&keys, flow).await?;
+        if ground.is_halted() {
+            return Err(Error::Halted);
+        }
+        self.check_attempt(&keys, source, asserted, &ground.policy).await?;
+        let asking = asking_of(&ground.policy);
+        if asking.stages.is_empty() {
+            return Err(NotTaken::NobodyAsked.into());
+        }
+        let excluded = BTreeSet::from([source.record.owner.clone()]);
+        if !can_be_approved(&asking.stages, &excluded, &self.accounts_all(&keys).await?) {
+            return Err(NotTaken::NobodyCanApprove.into());
+        }
+        let ttl = ground.policy.approval().ttl();
+        let id = InterruptId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name");
+        let terms = Terms {
+            source: Source { token: source.record.principal(), name: source.record.name.clone() },
+            flow: ground.flow.record.id.clone(),
+            policy: ground.flow.record.policy,
+            excluded,
+            asking,
+            received_at: now,
+            expires_at: now.plus(asserted.expires_in.map_or(ttl, |secs| ttl.min(Duration::from_secs(secs)))),
+        };
+        let interrupt = Interrupt::new(id, asserted.clone(), terms);
+        let mut draft = Draft::new(keys.row(), now);
+        ground.rely(&mut draft);
+        draft.rely_on(source);
+        draft.insert(&interrupt)?;
+        let data = received_data(&interrupt, &ground.policy);
+        recorder::outside(&mut draft, Some(&interrupt.flow), now, EventType::InterruptReceived, data)?;
+        self.commit(draft.finish()).await?;
+        Ok(interrupt)
+    }
+
+    async fn asked_before(
+        &self,
+        keys: &Keys,
+        source: &Stored<Token>,
+        (asserted, attempt): (&Asserted, u32),
+    ) -> Result<Option<Stored<Interrupt>>> {
+        let alias = interrupt_alias(&source.record.principal(), attempt, &asserted.transition_digest);
+        Ok(self.reader(keys).get_by_alias::<Interrupt>(&alias).await?)
+    }
+
+    /// A further try comes after the one before, and not more often than the policy lets anybody try.
+    async fn check_attempt(
+        &self,
+        keys: &Keys,
+        source: &Stored<Token>,
+        asserted: &Asserted,
+        policy: &Policy,
+    ) -> Result<()> {
+        if asserted.attempt > policy.approval().attempts() {
+            return Err(NotTaken::AttemptsExhausted.into());
+        }
+        if asserted.attempt > 1 {
+            let before = self.asked_before(keys, source, (asserted, asserted.attempt - 1)).await?;
+            let before = before.ok_or(NotTaken::EarlierAttempt)?;
+            self.settle_once(&before.record.id).await?;
+            let before = self.interrupt_row(keys, &before.record.id).await?;
+            before.record.ending().ok_or(NotTaken::EarlierAttempt)?;
+        }
+        Ok(())
+    }
+
+    async fn ground(&self, keys: &Keys, flow: Stored<Flow>) -> Result<Ground> {
+        let policy = self.policy(keys, flow.record.policy).await?;
+        Ok(Ground { gateway: self.gateway(keys).await?, flow, policy })
+    }
+
+    async fn interrupt_row(&self, keys: &Keys, id: &InterruptId) -> Result<Stored<Interrupt>> {
+        let stored: Stored<Interrupt> = self.need(keys, id.as_str(), "interrupt").await?;
+        if stored.record.is_whole() { Ok(stored) } else { Err(Error::Broken("an interrupt")) }
+    }
+
+    /// An interrupt as it stands: ended, if its time is over or other people are to be asked by now.
+    pub async fn interrupt(&self, id: &InterruptId) -> Result<Interrupt> {
+        self.settle_interrupt(id).await?;
+        Ok(self.interrupt_row(&*self.keys()?, id).await?.record)
+    }
+
+    /// The same, and what of it people may see.
+    pub async fn interrupt_shown(&self, id: &InterruptId) -> Result<Shown> {
+        let interrupt = self.interrupt(id).await?;
+        let policy = self.policy(&*self.keys()?, interrupt.policy).await?;
+        Ok(Shown { interrupt, policy })
+    }
+
+    /// The interrupts that people are asked about, the nearest deadline first, at most so many.
+    pub async fn interrupts_open(&self, limit: u32) -> Result<Vec<Shown>> {
+        let (keys, now) = (self.keys()?, self.now());
+        let after = Cursor { due: now.millis(), id: char::MAX.to_string() };
+        let open = self.reader(&keys).list::<Interrupt>(Filter::State(OPEN), Some(&after), limit).await?;
+        let mut shown = Vec::with_capacity(open.len());
+        for interrupt in open.into_iter().map(|it| it.record) {
+            let policy = self.policy(&keys, interrupt.policy).await?;
+            shown.push(Shown { interrupt, policy });
+        }
+        Ok(shown)
+    }
+
+    /// Everybody whom an interrupt's votes are about, and a viewer, as they stand.
+    pub async fn roll_of_interrupt(&self, interrupt: &Interrupt, viewer: &AccountId) -> Result<Roll> {
+        Ok(self.rolled(&*self.keys()?, &interrupt.votes, (viewer, None)).await?.roll)
+    }
+
+    /// Whether nothing is asked or decided in a flow for now.
+    pub async fn is_halted(&self, flow: &FlowId) -> Result<bool> {
+        let keys = self.keys()?;
+        let flow = self.flow(&keys, flow).await?;
+        Ok(self.ground(&keys, flow).await?.is_halted())
+    }
+
+    /// Counts a person's vote on exactly the digest it carries; the last one answers the host.
+    /// A passkey's signature over it comes along if there is one.
+    pub async fn vote_on_interrupt(
+        &self,
+        voter: &AccountId,
+        id: &InterruptId,
+        ballot: &Ballot,
+        signature: Option<&Signature>,
+    ) -> Result<Voted> {
+        let late = |error: Error| if error.is_too_late() { VoteRefused::Expired.into() } else { error };
+        retrying!(self.vote_on_interrupt_once(voter, id, ballot, signature)).map_err(late)
+    }
+
+    async fn vote_on_interrupt_once(
+        &self,
+        voter: &AccountId,
+        id: &InterruptId,
+        ballot: &Ballot,
+        signature: Option<&Signature>,
+    ) -> Result<Voted> {
+        let keys = self.keys()?;
+        let stored = self.interrupt_row(&keys, id).await?;
+        let flow = self.flow(&keys, &stored.record.flow).await?;
+        let ground = self.ground(&keys, flow).await?;
+        if ground.is_halted() {
+            return Err(Error::Halted);
+        }
+        if stored.record.is_open(self.now()) && asking_of(&ground.policy) != stored.record.asking {
+            return Err(VoteRefused::PolicyChanged.into());
+        }
+        let rolled = self.rolled(&keys, &stored.record.votes, (voter, None)).await?;
+        let person = rolled.roll.person(voter).ok_or(Error::Unauthenticated)?;
+        let (ballot, passkey) = self.proven(&keys, (Subject::Interrupt(id), voter), ballot.clone(), signature).await?;
+        let (stage, proof) = (ballot.stage, ballot.proof.clone());
+        let tally = stored.record.clone().vote(ballot, person, &rolled.roll)?;
+        let now = rolled.roll.now;
+        stored.record.passkey_need(stage).met_by(&proof, now)?;
+        let mut draft = Draft::new(keys.row(), now);
+        ground.rely(&mut draft);
+        rolled.rely(&mut draft);
+        passkey.iter().try_for_each(|it| it.put(&mut draft, now))?;
+        draft.before(stored.record.expires_at);
+        let (counted, voted, ending) = led_to(tally, now, ground.policy.approval().receipt_ttl());
+        let told = recorder::outside;
+        if let Some(vote) = counted.votes.last() {
+            told(&mut draft, Some(&counted.flow), now, EventType::InterruptVote, vote_data(&counted, vote))?;
+        }
+        match ending {
+            None => draft.replace(&stored, &counted)?,
+            Some(ending) => self.put_interrupt_end(&mut draft, &keys, (&stored, counted), ending).await?,
+        }
+        self.commit(draft.finish()).await?;
+        Ok(voted)
+    }
+
+    /// Adds an interrupt's end to a change: the signed answer, and the event that carries it.
+    async fn put_interrupt_end(
+        &self,
+        draft: &mut Draft<'_>,
+        keys: &Keys,
+        (stored, counted): (&Stored<Interrupt>, Interrupt),
+        ending: Ending,
+    ) -> Result<()> {
+        let shown = Shown { policy: self.policy(keys, counted.policy).await?, interrupt: counted };
+        let counted = &shown.interrupt;
+        let (decision, at, nonce) = (ending.decision, ending.at, new_jti());
+        let said = counted.deciders(decision).next_back().and_then(|it| it.comment.as_deref());
+        let answer = Answer {
+            nonce: nonce.clone(),
+            expires_at: ending.expires_at,
+            comment: said.map(|it| shown.masked(it).into_owned()),
+            token: counted.claims(keys.issuer(), &nonce, ending).sign(keys.signing(KeyUse::Chain)),
+        };
+        let ended = counted.clone().ended(decision, at, answer)?;
+        draft.replace(stored, &ended)?;
+        recorder::outside(draft, Some(&ended.flow), at, end_event(decision), end_data(&ended))
+    }
+
+    /// Open interrupts whose deadline has passed.
+    pub async fn interrupts_due(&self) -> Result<Vec<InterruptId>> {
+        let due = self.due::<Interrupt>(OPEN).await?;
+        Ok(due.into_iter().map(|it| it.record.id).collect())
+    }
+
+    /// Open interrupts whose flow another policy judges by now.
+    pub async fn interrupts_to_ask_again(&self) -> Result<Vec<InterruptId>> {
+        let keys = self.keys()?;
+        let mut policies: BTreeMap<FlowId, Digest> = BTreeMap::new();
+        let (mut found, mut after) = (Vec::new(), None::<Cursor>);
+        for _ in 0..PAGES_MAX {
+            let open = Filter::State(OPEN);
+            let page = self.reader(&keys).list::<Interrupt>(open, after.as_ref(), LIST_ROWS_MAX).await?;
+            let Some(last) = page.last() else { break };
+            after = Some(Cursor { due: last.record.expires_at.millis(), id: last.record.id.to_string() });
+            for interrupt in page.into_iter().map(|it| it.record) {
+                if !policies.contains_key(&interrupt.flow) {
+                    let policy = self.flow(&keys, &interrupt.flow).await?.record.policy;
+                    policies.insert(interrupt.flow.clone(), policy);
+                }
+                if policies.get(&interrupt.flow) != Some(&interrupt.policy) {
+                    found.push(interrupt.id);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Ends an interrupt whose deadline has passed, or whose people are not those to ask any more, if it still is open.
+    pub async fn settle_interrupt(&self, id: &InterruptId) -> Result<()> {
+        retrying!(self.settle_once(id))
+    }
+
+    async fn settle_once(&self, id: &InterruptId) -> Result<()> {
+        let (keys, now) = (self.keys()?, self.now());
+        let stored = self.interrupt_row(&keys, id).await?;
+        if !matches!(stored.record.state, InterruptState::Open {}) {
+            return Ok(());
+        }
+        let mut draft = Draft::new(keys.row(), now);
+        let decision = if stored.record.is_open(now) {
+            let flow = self.flow(&keys, &stored.record.flow).await?;
+            let ground = self.ground(&keys, flow).await?;
+            if asking_of(&ground.policy) == stored.record.asking {
+                return Ok(());
+            }
+            ground.rely(&mut draft);
+            Decision::Superseded
+        } else {
+            Decision::Expired
+        };
+        let open = stored.record.clone();
+        self.put_interrupt_end(&mut draft, &keys, (&stored, open), without_people(decision, now)).await?;
+        self.commit(draft.finish()).await
+    }
+}
+
+/// Whose approval a policy asks for.
+pub(super) fn asking_of(policy: &Policy) -> Asking {
+    Asking { stages: stages_of(policy), denials_needed: policy.approval().denials() }
+}
+
+/// What a counted vote led to, and the ending if it was the last one.
+fn led_to(tally: Tally, now: Timestamp, good_for: Duration) -> (Interrupt, Voted, Option<Ending>) {
+    match tally {
+        Tally::Waiting(counted) => (counted, Voted::Waiting, None),
+        Tally::Approved(counted, approvals) => {
+            // To the second, as the claim has it.
+            let expires_at = Some(Timestamp::from_millis(now.plus(good_for).seconds().saturating_mul(1000)));
+            let ending = Ending { approvals, expires_at, ..without_people(Decision::Approved, now) };
+            (counted, Voted::Approved, Some(ending))
+        }
+        Tally::Denied(counted, refusals) => {
+            let ending = Ending { refusals, ..without_people(Decision::Denied, now) };
+            (counted, Voted::Denied, Some(ending))
+        }
+    }
+}
+
+/// An ending that nobody approved.
+const fn without_people(decision: Decision, at: Timestamp) -> Ending {
+    Ending { decision, at, expires_at: None, approvals: Vec::new(), refusals: Vec::new() }
+}

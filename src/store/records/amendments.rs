@@ -1,0 +1,22 @@
+//! Amendments: kept under the flow that they would change.
+
+use super::OPEN;
+use crate::domain::amendment::{Amendment, AmendmentState};
+use crate::store::record::Record;
+use crate::store::row::{Facets, Table};
+
+impl Record for Amendment {
+    const TABLE: Table = Table::Amendments;
+    fn id(&self) -> String {
+        self.id.to_string()
+    }
+    fn facets(&self) -> Facets {
+        let state = if matches!(self.state, AmendmentState::Open {}) { OPEN } else { "ended" };
+        Facets {
+            alias: None,
+            owner: self.change.flow.to_string(),
+            state: state.to_owned(),
+            due: self.expires_at.millis(),
+        }
+    }
+}

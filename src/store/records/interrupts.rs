@@ -1,0 +1,29 @@
+//! Interrupts: kept under the flow whose people are asked, and found again by who asserts what.
+
+use super::OPEN;
+use crate::domain::id::PrincipalId;
+use crate::domain::interrupt::{Interrupt, InterruptState};
+use crate::store::record::Record;
+use crate::store::row::{Facets, Table};
+
+/// The alias of an interrupt: one digest of one source is asked once, or once for each try.
+pub fn interrupt_alias(source: &PrincipalId, attempt: u32, digest: &str) -> String {
+    format!("{source}/{attempt}/{digest}")
+}
+
+impl Record for Interrupt {
+    const TABLE: Table = Table::Interrupts;
+    fn id(&self) -> String {
+        self.id.to_string()
+    }
+    fn facets(&self) -> Facets {
+        let state = if matches!(self.state, InterruptState::Open {}) { OPEN } else { "ended" };
+        let asserted = &self.asserted;
+        Facets {
+            alias: Some(interrupt_alias(&self.source.token, asserted.attempt, &asserted.transition_digest)),
+            owner: self.flow.to_string(),
+            state: state.to_owned(),
+            due: self.expires_at.millis(),
+        }
+    }
+}

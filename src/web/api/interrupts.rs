@@ -1,0 +1,121 @@
+//! Interrupts: what hosts that keep their own state ask people about.
+
+use actix_web::web::{Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use super::body::{self, Bytes};
+use super::problem::Problem;
+use super::{of_own_flow, waiting};
+use crate::domain::account::MachineRole;
+use crate::domain::id::InterruptId;
+use crate::domain::interrupt::{Asserted, Interrupt, Kind};
+use crate::service::error::Error;
+use crate::web::app::App;
+use crate::web::auth::Machine;
+
+/// `POST /v1/interrupts`
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Interrupted {
+    /// `state_transition_review`.
+    #[schema(value_type = String)]
+    pub kind: Kind,
+    /// The host's own digest of the step, 16 to 200 characters; answered as it came.
+    pub transition_digest: String,
+    /// The keys that the step changes.
+    pub changed_keys: Vec<String>,
+    /// What the step changes, for people to read: any JSON of at most 64 KiB and 500 values.
+    #[schema(value_type = Object)]
+    pub redacted_diff: Value,
+    /// What the host's framework calls the interrupt; answered as it came.
+    pub interrupt_id: String,
+    /// The host's own thread.
+    #[serde(default)]
+    pub thread_ref: Option<String>,
+    /// In a line.
+    #[serde(default)]
+    pub title: Option<String>,
+    /// Why people are asked.
+    #[serde(default)]
+    pub reason: Option<String>,
+    /// How long people are asked, in seconds; at most, and if left out, as long as the flow's policy says.
+    #[serde(default)]
+    pub expires_in: Option<u64>,
+    /// Which try, from 1.
+    #[serde(default)]
+    pub attempt: Option<u32>,
+}
+
+impl From<Interrupted> for Asserted {
+    fn from(it: Interrupted) -> Self {
+        Self {
+            kind: it.kind,
+            transition_digest: it.transition_digest,
+            changed_keys: it.changed_keys,
+            redacted_diff: it.redacted_diff,
+            interrupt_id: it.interrupt_id,
+            attempt: it.attempt.unwrap_or(1),
+            thread_ref: it.thread_ref,
+            title: it.title,
+            reason: it.reason,
+            expires_in: it.expires_in,
+        }
+    }
+}
+
+/// Asks people about a step of the host's own graph. The same digest asked again is the same interrupt, with the same
+/// answer; beside other members it is refused.
+#[utoipa::path(post, path = "/v1/interrupts", request_body = Interrupted, responses((status = 202, description = "People are asked, or were: `{id, interrupt_id, transition_digest, attempt, digest, url, expires_at, needed: [{groups, need}]}`; the same bytes each time"), (status = 409, body = super::problem::ProblemBody), (status = 422, body = super::problem::ProblemBody)))]
+pub async fn post(
+    request: HttpRequest,
+    app: Data<App>,
+    machine: Machine,
+    bytes: Bytes,
+) -> Result<HttpResponse, Problem> {
+    let done = async {
+        let asserted = Asserted::from(body::read::<Interrupted>(&app, &bytes)?);
+        let interrupt = app.service.receive_interrupt(&machine.0, &asserted).await?;
+        Ok(HttpResponse::Accepted().json(reference(&interrupt, app.service.public_url())))
+    };
+    done.await.map_err(|error: Error| Problem::of(&request, error))
+}
+
+/// What of an interrupt never changes: so the same request has the same answer, whatever became of it since.
+fn reference(interrupt: &Interrupt, url: &str) -> Value {
+    let Interrupt { id, asserted, digest, asking, expires_at, .. } = interrupt;
+    let needed = asking.stages.iter().map(|it| json!({"groups": it.groups, "need": it.need}));
+    json!({
+        "id": id, "interrupt_id": asserted.interrupt_id, "transition_digest": asserted.transition_digest,
+        "attempt": asserted.attempt, "digest": digest, "url": format!("{url}/interrupts/{id}"),
+        "expires_at": expires_at, "needed": needed.collect::<Vec<_>>(),
+    })
+}
+
+/// What people decided; waits for it if asked to by `Prefer: wait=N`.
+#[utoipa::path(get, path = "/v1/interrupts/{interrupt}", params(("interrupt" = String, Path), ("Prefer" = Option<String>, Header)), responses((status = 200, body = crate::domain::interrupt::Answered, description = "What people decided, the same bytes each time; for auditors also `evidence`: what passkeys signed of the votes"), (status = 202, description = "People are still asked: `{status: \"open\"}`"), (status = 404, body = super::problem::ProblemBody)))]
+pub async fn read(
+    request: HttpRequest,
+    app: Data<App>,
+    machine: Machine,
+    interrupt: Path<String>,
+) -> Result<HttpResponse, Problem> {
+    let done = async {
+        let id = InterruptId::try_from(interrupt.as_str()).map_err(|_| Error::NotFound("interrupt"))?;
+        let known = app.service.interrupt(&id).await?;
+        of_own_flow(&machine, &known.flow, "interrupt")?;
+        let look = async || Ok(app.service.interrupt(&id).await?.answered());
+        let Some(answered) = waiting::until_there(&app, &request, look).await? else {
+            return Ok(HttpResponse::Accepted().json(json!({"status": "open"})));
+        };
+        if machine.0.record.role == MachineRole::Auditor {
+            let mut told = json!(answered);
+            told["evidence"] = json!(app.service.evidence_of_interrupt(&app.service.interrupt(&id).await?)?);
+            return Ok(HttpResponse::Ok().json(told));
+        }
+        Ok(HttpResponse::Ok().json(answered))
+    };
+    done.await.map_err(|error: Error| Problem::of(&request, error))
+}

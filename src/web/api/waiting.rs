@@ -1,0 +1,40 @@
+//! Waiting for what is not decided yet, as long as the asker wishes: `Prefer: wait=N`.
+
+use std::time::Duration;
+
+use actix_web::HttpRequest;
+
+use crate::service::error::Result;
+use crate::web::app::App;
+
+/// Whoever waits looks again at least this often, so that a deadline passes on time for them too.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
+
+/// What `look` finds, at once or within the time that the request wishes to wait; `None` if it is not there by then.
+pub async fn until_there<T>(
+    app: &App,
+    request: &HttpRequest,
+    look: impl AsyncFn() -> Result<Option<T>>,
+) -> Result<Option<T>> {
+    let until = app.service.now().plus(wait_wished(request).min(app.edge.wait_max));
+    loop {
+        if let Some(found) = look().await? {
+            return Ok(Some(found));
+        }
+        let left = app.service.now().until(until);
+        if left.is_zero() {
+            return Ok(None);
+        }
+        // A gateway that ends keeps nobody: who asks again is answered by the next one.
+        tokio::select! {
+            () = app.service.changed(left.min(LOOK_AGAIN)) => {}
+            () = app.edge.streams.closed() => return Ok(None),
+        }
+    }
+}
+
+fn wait_wished(request: &HttpRequest) -> Duration {
+    let wishes = request.headers().get_all("prefer").filter_map(|it| it.to_str().ok());
+    let wait = wishes.flat_map(|it| it.split(',')).find_map(|it| it.trim().strip_prefix("wait=")?.parse().ok());
+    Duration::from_secs(wait.unwrap_or(0))
+}

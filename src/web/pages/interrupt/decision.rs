@@ -1,0 +1,191 @@
+//! `POST /interrupts/{interrupt}/decision`: first the second look, then the vote.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+use serde::Deserialize;
+
+use super::{Again, binding, find, page, said};
+use crate::domain::chain::hash::Digest;
+use crate::domain::interrupt::Tally;
+use crate::domain::review::{Ballot, BrowserCheck, Proof, Ticked, Verdict, VoteRefused};
+use crate::service::error::{Error, Result};
+use crate::service::interrupts::Shown;
+use crate::web::app::App;
+use crate::web::pages::decision::{Needed, signature, signing, words};
+use crate::web::pages::failure::Failure;
+use crate::web::pages::inbox::WAITING_MAX;
+use crate::web::pages::nonce::{Binding, Nonce};
+use crate::web::pages::parts::{html, moment, see_other, span};
+use crate::web::pages::view::interrupt::InterruptConfirmPage;
+use crate::web::pages::view::review::Verdict as Button;
+use crate::web::pages::view::shell::Hash;
+use crate::web::pages::view::text::{Line, Prose};
+use crate::web::pages::visitor::Visitor;
+
+/// What the form sends. Fields that a form may leave out are empty then.
+#[derive(Clone, Deserialize, Default)]
+#[serde(default)]
+pub struct DecisionFields {
+    csrf: String,
+    digest: String,
+    nonce: String,
+    stage: String,
+    verdict: String,
+    comment: String,
+    confirmed: String,
+    expects: String,
+    typed: String,
+    sign_until: String,
+    assertion: String,
+}
+
+/// `POST /interrupts/{interrupt}/decision`.
+pub async fn submit(
+    app: web::Data<App>,
+    request: HttpRequest,
+    visitor: Visitor,
+    id: web::Path<String>,
+    form: web::Form<DecisionFields>,
+) -> std::result::Result<HttpResponse, Failure> {
+    visitor.check_form(&app, &request, &form.csrf)?;
+    let failed = |error| Failure::of(&request, error);
+    let shown = find(&app, &id).await.map_err(failed)?;
+    let asked = Asked { app: &app, visitor: &visitor, shown: &shown, form: &form };
+    let error = match asked.decide().await {
+        Ok(response) => return Ok(response),
+        Err(error) => error,
+    };
+    let Some(problem) = words(&error) else { return Err(failed(error)) };
+    let again = Again { problem: Some(problem), typed: asked.comment() };
+    let now = find(&app, &id).await.map_err(failed)?;
+    let page = page(&app, &visitor, &now, again).await.map_err(failed)?;
+    Ok(html(StatusCode::CONFLICT, page.render()))
+}
+
+/// A decision that a form asks for.
+struct Asked<'a> {
+    app: &'a App,
+    visitor: &'a Visitor,
+    shown: &'a Shown,
+    form: &'a DecisionFields,
+}
+
+const MOVED_ON: &str = "Others have voted since you read this: what follows now is another thing. Your vote was not \
+                        counted yet; read it, and confirm again.";
+
+impl Asked<'_> {
+    async fn decide(&self) -> Result<HttpResponse> {
+        let ballot = self.ballot()?;
+        if self.form.confirmed != "yes" {
+            return self.confirm(&ballot, None).await;
+        }
+        let expected = self.form.expects.as_str();
+        if self.tally(&ballot).await.is_ok_and(|it| word(&it) != expected) {
+            return self.confirm(&ballot, Some(MOVED_ON.to_owned())).await;
+        }
+        let (service, interrupt) = (&self.app.service, &self.shown.interrupt);
+        let signature = signature(&self.form.assertion, &self.form.sign_until)?;
+        let voter = &self.visitor.account().id;
+        match service.vote_on_interrupt(voter, &interrupt.id, &ballot, signature.as_ref()).await {
+            Ok(_) => Ok(see_other(&format!("/interrupts/{}", interrupt.id))),
+            Err(error @ Error::Vote(VoteRefused::NotTyped)) => self.confirm(&ballot, words(&error)).await,
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The ballot that the form is, if its page was this visitor's own. Whether it counts is not said here.
+    fn ballot(&self) -> Result<Ballot> {
+        let form = self.form;
+        let verdict = match form.verdict.as_str() {
+            "approve" => Verdict::Approve,
+            "deny" => Verdict::Deny,
+            _ => return Err(Error::invalid("/verdict", "say approve or deny")),
+        };
+        let stage: u32 = form.stage.parse().map_err(|_| VoteRefused::Stage)?;
+        let digest = Digest::try_from(form.digest.as_str()).map_err(|_| VoteRefused::Digest)?;
+        let binding = Binding { digest, ..binding(self.visitor, &self.shown.interrupt, stage) };
+        let nonce = Nonce::read(self.app.service.keys()?.row(), &binding, &form.nonce).ok_or(VoteRefused::NonceUsed)?;
+        Ok(Ballot {
+            transition: digest,
+            stage,
+            delegation: None,
+            verdict,
+            nonce: nonce.as_str().to_owned(),
+            comment: Some(self.comment()).filter(|it| !it.trim().is_empty()),
+            browser_check: BrowserCheck::NotRecomputed,
+            proof: Proof::of_session(&self.visitor.0.signed_in.session.record),
+            typed: Some(form.typed.clone()),
+            outcome_unknown_accepted: Ticked::No,
+        })
+    }
+
+    /// The comment as it was typed: browsers send line ends as CR LF.
+    fn comment(&self) -> String {
+        self.form.comment.replace("\r\n", "\n")
+    }
+
+    /// What would come of a ballot now.
+    async fn tally(&self, ballot: &Ballot) -> Result<Tally> {
+        let (interrupt, voter) = (&self.shown.interrupt, self.visitor.account());
+        let typed = interrupt.asks_to_type(ballot.stage, ballot.verdict);
+        let roll = self.app.service.roll_of_interrupt(interrupt, &voter.id).await?;
+        Ok(interrupt.clone().vote(Ballot { typed, ..ballot.clone() }, voter, &roll)?)
+    }
+
+    /// The second look. A ballot that would not count is refused here already, by the same rules.
+    async fn confirm(&self, ballot: &Ballot, problem: Option<String>) -> Result<HttpResponse> {
+        let (service, shown, visitor) = (&self.app.service, self.shown, self.visitor);
+        let (interrupt, now) = (&shown.interrupt, service.now());
+        let tally = self.tally(ballot).await?;
+        let must = interrupt.passkey_need(ballot.stage).met_by(&ballot.proof, now).is_err();
+        let voter = visitor.account();
+        let challenge = || service.interrupt_vote_challenge(interrupt, &voter.id, ballot);
+        let page = InterruptConfirmPage {
+            shell: visitor.shell(service.waiting_for(voter, WAITING_MAX).await?, None),
+            interrupt_url: format!("/interrupts/{}", interrupt.id),
+            action: format!("/interrupts/{}/decision", interrupt.id),
+            csrf: visitor.0.csrf.clone(),
+            digest: Hash::new(ballot.transition.to_string()),
+            nonce: ballot.nonce.clone(),
+            stage: ballot.stage,
+            verdict: match ballot.verdict {
+                Verdict::Approve => Button::Approve,
+                Verdict::Deny => Button::Deny,
+            },
+            host: Line::new(interrupt.source.name.as_str()),
+            flow: Line::new(interrupt.flow.as_str()),
+            said: said(shown),
+            deadline: moment(interrupt.expires_at, now),
+            consequence: consequence(shown, &tally),
+            expects: word(&tally),
+            comment: Prose::new(ballot.comment.clone().unwrap_or_default()),
+            signing: signing(service, &voter.id, must.then_some(Needed), challenge).await?,
+            typing: interrupt.asks_to_type(ballot.stage, ballot.verdict),
+            problem,
+        };
+        let status = if page.problem.is_some() { StatusCode::CONFLICT } else { StatusCode::OK };
+        Ok(html(status, page.render()))
+    }
+}
+
+/// What a vote leads to, as the form says it back.
+const fn word(tally: &Tally) -> &'static str {
+    match tally {
+        Tally::Waiting(_) => "waits",
+        Tally::Denied(..) => "ends",
+        Tally::Approved(..) => "answers",
+    }
+}
+
+/// What this vote leads to, if it is confirmed at once.
+fn consequence(shown: &Shown, tally: &Tally) -> String {
+    match tally {
+        Tally::Waiting(_) => "Your vote is counted, and others are waited for.".to_owned(),
+        Tally::Denied(..) => "The host is told no.".to_owned(),
+        Tally::Approved(..) => {
+            let good_for = span(shown.good_for().as_secs());
+            format!("The host is told yes, and may go on within {good_for}. Nothing is written under this gateway.")
+        }
+    }
+}

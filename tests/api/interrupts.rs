@@ -1,0 +1,445 @@
+//! What a host that keeps its own state asks people about, and what it is answered: on both databases.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use countersign::domain::account::{Account, MachineRole};
+use countersign::domain::chain::jws::{self, JwsError, Typ};
+use countersign::domain::chain::receipt::{Denial, Receipt};
+use countersign::domain::flow::Halt;
+use countersign::domain::id::InterruptId;
+use countersign::domain::interrupt::{Decision, InterruptAnswer};
+use countersign::domain::keys::KeyUse;
+use countersign::domain::review::{Ballot, Ineligible, Verdict, VoteRefused};
+use countersign::service::error::Error;
+use countersign::service::stops::Scope;
+use countersign::service::taking_back::Admission;
+use countersign::service::votes::Voted;
+use countersign::worker::{expire, judge_again};
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use crate::attacks::policy_with;
+use crate::gateway::{Answer, Gateway, POLICY, ballot, owned_token, person, source};
+use crate::rules::Scene;
+
+on_both! {
+    a_host_asks_and_is_answered_by_what_people_decided(crate::gateway::POLICY),
+    the_same_digest_is_the_same_interrupt_and_beside_other_words_it_is_refused(crate::gateway::POLICY),
+    a_denial_and_a_time_out_are_answered_as_what_they_are(crate::gateway::POLICY),
+    an_answer_lets_no_writer_write_and_a_receipt_is_no_answer(crate::gateway::POLICY),
+    whoever_answers_for_the_host_does_not_decide(crate::gateway::POLICY),
+    a_vote_is_for_all_that_the_host_said_and_counts_once(crate::gateway::POLICY.replace("need = 1", "need = 2")),
+    of_two_last_votes_at_once_one_answers(crate::gateway::POLICY.replace("need = 1", "need = 2")),
+    a_deadline_between_reading_and_voting_ends_it(crate::gateway::POLICY),
+    a_further_attempt_comes_after_the_one_before_and_not_for_ever(crate::gateway::POLICY),
+    what_is_stopped_takes_nothing_and_decides_nothing(crate::gateway::POLICY),
+    another_policy_asks_other_people(crate::gateway::POLICY),
+    what_nobody_could_approve_is_not_taken(crate::gateway::POLICY.replace("\"reviewers\"", "\"nobody\"")),
+    what_detectors_find_is_in_no_event(super::detecting()),
+    a_typed_confirmation_is_typed(crate::gateway::POLICY.replace("need = 1", "need = 1\nconfirm = \"typed\"")),
+    a_passkey_that_is_asked_for_is_needed(crate::gateway::POLICY.replace("need = 1", "need = 1\npasskey = true")),
+}
+
+/// The policy, with a detector.
+fn detecting() -> String {
+    policy_with("hide = [\"payment.card\"]", "hide = [\"payment.card\"]\ndetect = [\"email\"]")
+}
+
+/// What a host asks.
+pub fn asked() -> Value {
+    json!({
+        "kind": "state_transition_review", "transition_digest": "d".repeat(64), "interrupt_id": "7652e9dcf1db4576",
+        "changed_keys": ["target_user_id"], "redacted_diff": {"target_user_id": {"before": 17, "after": 42}},
+        "thread_ref": "order-8812", "title": "Another user", "reason": "the customer wrote so",
+    })
+}
+
+fn asked_with(changes: Value) -> Value {
+    let mut body = asked();
+    for (name, value) in changes.as_object().unwrap() {
+        body[name] = value.clone();
+    }
+    body
+}
+
+async fn posts(g: &Gateway, body: &Value) -> Answer {
+    g.post("/v1/interrupts", &g.host, body.clone()).await
+}
+
+async fn answer(g: &Gateway, taken: &Value) -> Answer {
+    g.get(&format!("/v1/interrupts/{}", taken["id"].as_str().unwrap()), &g.host).await
+}
+
+fn id(taken: &Value) -> InterruptId {
+    taken["id"].as_str().unwrap().try_into().unwrap()
+}
+
+fn vote_of(taken: &Value, verdict: Verdict) -> Ballot {
+    ballot(&json!({"transition": taken["digest"]}), verdict)
+}
+
+async fn votes(g: &Gateway, who: &Account, taken: &Value, verdict: Verdict) -> Result<Voted, Error> {
+    g.service.vote_on_interrupt(&who.id, &id(taken), &vote_of(taken, verdict), None).await
+}
+
+fn refused(voted: &Result<Voted, Error>) -> &VoteRefused {
+    match voted {
+        Err(Error::Vote(why)) => why,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The claims of an answer, believed by the gateway's own keys.
+fn claims(g: &Gateway, answered: &Value) -> InterruptAnswer {
+    let keys = g.service.keys().unwrap();
+    let unverified = jws::read::<InterruptAnswer>(answered["answer"].as_str().unwrap(), Typ::InterruptAnswer).unwrap();
+    let key = keys.public(KeyUse::Chain, unverified.kid()).unwrap();
+    let claims = unverified.verify(key).unwrap();
+    assert!(claims.is_whole());
+    assert_eq!(claims.iss, keys.issuer());
+    claims
+}
+
+/// The names of the events about interrupts with their data. What one commit tells is told in any order.
+async fn events(g: &Gateway) -> Vec<(String, Value)> {
+    while g.service.sequence().await.unwrap() > 0 {}
+    let all = g.get("/v1/events", &g.host).await.expect(200);
+    let all = all["events"].as_array().unwrap().iter();
+    let about = all.filter(|it| it["type"].as_str().unwrap().starts_with("interrupt."));
+    about.map(|it| (it["type"].as_str().unwrap().to_owned(), it["data"].clone())).collect()
+}
+
+async fn a_host_asks_and_is_answered_by_what_people_decided(scene: Scene) {
+    let g = &scene.gateway;
+    let taken = posts(g, &asked()).await.expect(202);
+    assert_eq!(taken["needed"], json!([{"groups": ["reviewers"], "need": 1}]));
+    assert_eq!(taken["url"], format!("{}/interrupts/{}", g.url, taken["id"].as_str().unwrap()));
+    assert_eq!(answer(g, &taken).await.expect(202), json!({"status": "open"}));
+    let vote = Ballot { comment: Some("as agreed".to_owned()), ..vote_of(&taken, Verdict::Approve) };
+    let voted = g.service.vote_on_interrupt(&g.alice.id, &id(&taken), &vote, None).await.unwrap();
+    assert_eq!(voted, Voted::Approved);
+    let answered = answer(g, &taken).await.expect(200);
+    assert_eq!((&answered["approved"], &answered["decision"]), (&json!(true), &json!("approved")));
+    assert_eq!((&answered["reviewer_id"], &answered["reviewers"]), (&json!(g.alice.id), &json!([g.alice.id])));
+    for name in ["transition_digest", "interrupt_id"] {
+        assert_eq!(answered[name], asked()[name]);
+    }
+    assert_eq!(answered["comment"], "as agreed");
+    let said = claims(g, &answered);
+    let host = g.service.token_of(&g.host).await.unwrap().record;
+    assert_eq!((said.decision, &said.aud, &said.sub), (Decision::Approved, &host.principal(), &id(&taken)));
+    assert_eq!(json!([said.asserted, said.jti]), json!([taken["digest"], answered["nonce"]]));
+    assert_eq!(said.exp, Some(said.iat + 600), "it is good for as long as a receipt");
+    assert_eq!((&said.approvals[0].reviewer, said.approvals.len()), (&g.alice.id, 1));
+    // The same bytes, however often and whenever it is asked.
+    g.pass(Duration::from_secs(3600));
+    assert_eq!(answer(g, &taken).await.expect(200), answered);
+    let told = events(g).await;
+    let names: BTreeSet<&str> = told.iter().map(|it| it.0.as_str()).collect();
+    assert_eq!((names.len(), told.len()), (3, 3), "{names:?}");
+    let ended = told.iter().find(|it| it.0 == "interrupt.approved").unwrap();
+    assert_eq!(ended.1["answer"], answered, "a webhook can carry it");
+    scene.passes_an_audit().await;
+}
+
+async fn the_same_digest_is_the_same_interrupt_and_beside_other_words_it_is_refused(scene: Scene) {
+    let g = &scene.gateway;
+    let taken = posts(g, &asked()).await.expect(202);
+    assert_eq!(posts(g, &asked()).await.expect(202), taken);
+    for other in [
+        json!({"redacted_diff": {}}),
+        json!({"changed_keys": []}),
+        json!({"interrupt_id": "another"}),
+        json!({"title": "Nothing to see"}),
+        json!({"expires_in": 60}),
+    ] {
+        let answer = posts(g, &asked_with(other)).await;
+        assert_eq!((answer.status, answer.code()), (409, "interrupt_differs"));
+    }
+    votes(g, &g.alice, &taken, Verdict::Deny).await.unwrap();
+    assert_eq!(posts(g, &asked()).await.expect(202), taken, "whatever became of it");
+    // Another host that asserts the same is another source.
+    let other = crate::gateway::token(&g.service, "second", MachineRole::Host, &[]).await;
+    let second = g.post("/v1/interrupts", &other, asked()).await.expect(202);
+    assert_ne!(second["id"], taken["id"]);
+    // Of many at once one is made.
+    let body = asked_with(json!({"transition_digest": "e".repeat(64)}));
+    let all = join_all((0..8).map(|_| posts(g, &body))).await;
+    let ids: BTreeSet<String> =
+        all.into_iter().filter(|it| it.status == 202).map(|it| it.body["id"].to_string()).collect();
+    assert_eq!(ids.len(), 1, "{ids:?}");
+    scene.passes_an_audit().await;
+}
+
+async fn a_denial_and_a_time_out_are_answered_as_what_they_are(scene: Scene) {
+    let g = &scene.gateway;
+    let taken = posts(g, &asked()).await.expect(202);
+    assert_eq!(votes(g, &g.bob, &taken, Verdict::Deny).await.unwrap(), Voted::Denied);
+    let denied = answer(g, &taken).await.expect(200);
+    assert_eq!((&denied["approved"], &denied["decision"]), (&json!(false), &json!("denied")));
+    assert_eq!((&denied["expires_at"], &denied["reviewer_id"]), (&Value::Null, &json!(g.bob.id)));
+    let said = claims(g, &denied);
+    assert_eq!((said.decision, said.exp, said.approvals.len()), (Decision::Denied, None, 0));
+    assert_eq!(said.refusals[0].reviewer, g.bob.id);
+    let late = [("f", false), ("0", true)];
+    for (digit, worker) in late {
+        let body = asked_with(json!({"transition_digest": digit.repeat(64), "expires_in": 60}));
+        let taken = posts(g, &body).await.expect(202);
+        g.pass(Duration::from_secs(61));
+        assert!(matches!(refused(&votes(g, &g.bob, &taken, Verdict::Approve).await), VoteRefused::Expired));
+        if worker {
+            assert_eq!(expire::run_once(&g.service).await.unwrap(), 1);
+            assert_eq!(expire::run_once(&g.service).await.unwrap(), 0);
+        }
+        let expired = answer(g, &taken).await.expect(200);
+        assert_eq!((&expired["approved"], &expired["decision"]), (&json!(false), &json!("expired")));
+        assert_eq!((&expired["reviewer_id"], &expired["reviewers"]), (&Value::Null, &json!([])));
+        assert_eq!(claims(g, &expired).decision, Decision::Expired);
+    }
+    let names: Vec<String> = events(g).await.into_iter().map(|it| it.0).collect();
+    let ends = ["interrupt.denied", "interrupt.expired"];
+    assert_eq!(ends.map(|end| names.iter().filter(|it| *it == end).count()), [1, 2]);
+    scene.passes_an_audit().await;
+}
+
+async fn an_answer_lets_no_writer_write_and_a_receipt_is_no_answer(scene: Scene) {
+    let g = &scene.gateway;
+    let taken = posts(g, &asked()).await.expect(202);
+    votes(g, &g.alice, &taken, Verdict::Approve).await.unwrap();
+    let answered = answer(g, &taken).await.expect(200);
+    let thread = g.thread().await;
+    let held = g.held(&thread).await;
+    let approved = g.approved(&held).await;
+    let denied = g.verify(&thread["thread"], &held["transition"], &answered["answer"], "w-1").await;
+    assert_eq!((denied.status, denied.code()), (403, "receipt_malformed"));
+    let token = answered["answer"].as_str().unwrap();
+    assert_eq!(jws::read::<Receipt>(token, Typ::Receipt).unwrap_err(), JwsError::Typ);
+    assert_eq!(jws::read::<Denial>(token, Typ::Denial).unwrap_err(), JwsError::Typ);
+    // Not even where somebody reads the answer's claims under another typ.
+    assert_eq!(jws::read::<InterruptAnswer>(token, Typ::Receipt).unwrap_err(), JwsError::Typ);
+    let receipt = approved["receipt"].as_str().unwrap();
+    assert_eq!(jws::read::<InterruptAnswer>(receipt, Typ::InterruptAnswer).unwrap_err(), JwsError::Typ);
+    g.verify(&thread["thread"], &held["transition"], &approved["receipt"], "w-1").await.expect(200);
+    scene.passes_an_audit().await;
+}
+
+async fn whoever_answers_for_the_host_does_not_decide(scene: Scene) {
+    let g = &scene.gateway;
+    let own = owned_token(&g.service, "alices", MachineRole::Host, &[], "alice").await;
+    let taken = g.post("/v1/interrupts", &own, asked()).await.expect(202);
+    let why = votes(g, &g.alice, &taken, Verdict::Approve).await;
+    assert!(matches!(refused(&why), VoteRefused::Ineligible(Ineligible::Author)), "{why:?}");
+    let carol = person(&g.service, "carol", &["support"]).await;
+    let why = votes(g, &carol, &taken, Verdict::Approve).await;
+    assert!(matches!(refused(&why), VoteRefused::Ineligible(Ineligible::Group)), "{why:?}");
+    g.service.set_admission("bob", Admission::Barred).await.unwrap();
+    let why = votes(g, &g.bob, &taken, Verdict::Approve).await;
+    assert!(matches!(refused(&why), VoteRefused::Ineligible(Ineligible::Disabled)), "{why:?}");
+    assert_eq!(answer(g, &taken).await.expect(202)["status"], "open");
+    scene.passes_an_audit().await;
+}
+
+async fn a_vote_is_for_all_that_the_host_said_and_counts_once(scene: Scene) {
+    let g = &scene.gateway;
+    let taken = posts(g, &asked()).await.expect(202);
+    let other = posts(g, &asked_with(json!({"transition_digest": "e".repeat(64)}))).await.expect(202);
+    assert_ne!(taken["digest"], other["digest"]);
+    let wrong = g.service.vote_on_interrupt(&g.alice.id, &id(&taken), &vote_of(&other, Verdict::Approve), None).await;
+    assert!(matches!(refused(&wrong), VoteRefused::Digest), "{wrong:?}");
+    let vote = vote_of(&taken, Verdict::Approve);
+    let first = g.service.vote_on_interrupt(&g.alice.id, &id(&taken), &vote, None).await.unwrap();
+    assert_eq!(first, Voted::Waiting);
+    let again = g.service.vote_on_interrupt(&g.bob.id, &id(&taken), &vote, None).await;
+    assert!(matches!(refused(&again), VoteRefused::NonceUsed), "{again:?}");
+    let again = votes(g, &g.alice, &taken, Verdict::Approve).await;
+    assert!(matches!(refused(&again), VoteRefused::Ineligible(Ineligible::Voted)), "{again:?}");
+    let stage = Ballot { stage: 1, ..vote_of(&taken, Verdict::Approve) };
+    let wrong = g.service.vote_on_interrupt(&g.bob.id, &id(&taken), &stage, None).await;
+    assert!(matches!(refused(&wrong), VoteRefused::Stage), "{wrong:?}");
+    assert_eq!(votes(g, &g.bob, &taken, Verdict::Approve).await.unwrap(), Voted::Approved);
+    let late = votes(g, &g.bob, &taken, Verdict::Deny).await;
+    assert!(matches!(refused(&late), VoteRefused::Ended), "{late:?}");
+    scene.passes_an_audit().await;
+}
+
+async fn of_two_last_votes_at_once_one_answers(scene: Scene) {
+    let g = &scene.gateway;
+    let carol = person(&g.service, "carol", &["reviewers"]).await;
+    let taken = posts(g, &asked()).await.expect(202);
+    votes(g, &g.alice, &taken, Verdict::Approve).await.unwrap();
+    let both = [votes(g, &g.bob, &taken, Verdict::Approve), votes(g, &carol, &taken, Verdict::Deny)];
+    let done: Vec<_> = join_all(both).await;
+    assert_eq!(done.iter().filter(|it| it.is_ok()).count(), 1, "{done:?}");
+    let ends = events(g).await.into_iter().filter(|it| it.1["answer"].is_object()).count();
+    assert_eq!(ends, 1);
+    assert_eq!(answer(g, &taken).await.expect(200)["approved"], json!(done[0].is_ok()));
+    scene.passes_an_audit().await;
+}
+
+async fn a_deadline_between_reading_and_voting_ends_it(scene: Scene) {
+    let g = &scene.gateway;
+    let long = asked_with(json!({"expires_in": 90 * 24 * 3600}));
+    let taken = posts(g, &long).await.expect(202);
+    g.pass(Duration::from_secs(24 * 3600));
+    let late = votes(g, &g.alice, &taken, Verdict::Approve).await;
+    assert!(matches!(refused(&late), VoteRefused::Expired), "the policy's own time is the longest: {late:?}");
+    assert_eq!(answer(g, &taken).await.expect(200)["decision"], "expired");
+}
+
+async fn a_further_attempt_comes_after_the_one_before_and_not_for_ever(scene: Scene) {
+    let g = &scene.gateway;
+    let attempt = |number: u32| asked_with(json!({"attempt": number}));
+    for early in [2, 3] {
+        let answer = posts(g, &attempt(early)).await;
+        assert_eq!((answer.status, answer.code()), (409, "earlier_attempt"));
+    }
+    for number in 1..=3 {
+        let taken = posts(g, &attempt(number)).await.expect(202);
+        assert_eq!(taken["attempt"], number);
+        if number < 3 {
+            assert_eq!(posts(g, &attempt(number + 1)).await.code(), "earlier_attempt", "people are still asked");
+        }
+        votes(g, &g.alice, &taken, Verdict::Deny).await.unwrap();
+    }
+    let answer = posts(g, &attempt(4)).await;
+    assert_eq!((answer.status, answer.code()), (422, "attempts_exhausted"));
+    assert_eq!(posts(g, &attempt(0)).await.status, 400);
+    scene.passes_an_audit().await;
+}
+
+async fn what_is_stopped_takes_nothing_and_decides_nothing(scene: Scene) {
+    let g = &scene.gateway;
+    let taken = posts(g, &asked()).await.expect(202);
+    let by = "tests".try_into().unwrap();
+    let halt = |proposing| Halt { proposing, verifying: false, reason: "drill".to_owned() };
+    for scope in [Scope::All, Scope::Flow("payments".try_into().unwrap())] {
+        g.service.set_halt(&by, &scope, &halt(true)).await.unwrap();
+        let other = posts(g, &asked_with(json!({"transition_digest": "e".repeat(64)}))).await;
+        assert_eq!((other.status, other.code()), (409, "halted"));
+        assert_eq!(posts(g, &asked()).await.expect(202), taken, "what was asked is still known");
+        let voted = votes(g, &g.alice, &taken, Verdict::Approve).await;
+        assert!(matches!(voted, Err(Error::Halted)), "{voted:?}");
+        g.service.set_halt(&by, &scope, &halt(false)).await.unwrap();
+    }
+    assert_eq!(votes(g, &g.alice, &taken, Verdict::Approve).await.unwrap(), Voted::Approved);
+    scene.passes_an_audit().await;
+}
+
+async fn another_policy_asks_other_people(scene: Scene) {
+    let g = &scene.gateway;
+    let by: countersign::domain::id::PrincipalId = "tests".try_into().unwrap();
+    let activate = async |policy: &str| {
+        g.service.activate_policy(&by, None, source(policy), BTreeSet::new()).await.unwrap();
+    };
+    let kept = posts(g, &asked()).await.expect(202);
+    // One that asks the same people changes nothing.
+    activate(&POLICY.replace("24h", "12h")).await;
+    judge_again::run_once(&g.service).await.unwrap();
+    assert_eq!(answer(g, &kept).await.expect(202)["status"], "open");
+    let looked_at = posts(g, &asked_with(json!({"transition_digest": "e".repeat(64)}))).await.expect(202);
+    activate(&POLICY.replace("need = 1", "need = 2")).await;
+    for taken in [&kept, &looked_at] {
+        let voted = votes(g, &g.alice, taken, Verdict::Approve).await;
+        assert!(matches!(refused(&voted), VoteRefused::PolicyChanged), "{voted:?}");
+    }
+    judge_again::run_once(&g.service).await.unwrap();
+    for taken in [&kept, &looked_at] {
+        let over = answer(g, taken).await.expect(200);
+        assert_eq!((&over["approved"], &over["decision"]), (&json!(false), &json!("superseded")));
+        assert_eq!(claims(g, &over).decision, Decision::Superseded);
+    }
+    let again = posts(g, &asked_with(json!({"attempt": 2}))).await.expect(202);
+    assert_eq!(again["needed"], json!([{"groups": ["reviewers"], "need": 2}]));
+    activate(&POLICY.replace("need = 1", "need = 1\ncomment = \"required\"")).await;
+    assert_eq!(answer(g, &again).await.expect(200)["decision"], "superseded", "nobody waits for a worker");
+    scene.passes_an_audit().await;
+}
+
+async fn what_nobody_could_approve_is_not_taken(scene: Scene) {
+    let g = &scene.gateway;
+    let answer = posts(g, &asked()).await;
+    assert_eq!((answer.status, answer.code()), (422, "nobody_can_approve"));
+    assert_eq!(events(g).await, []);
+}
+
+async fn what_detectors_find_is_in_no_event(scene: Scene) {
+    let g = &scene.gateway;
+    let secret = "eva@example.com";
+    let body = asked_with(json!({
+        "title": format!("pay {secret}"), "reason": format!("{secret} wrote"), "changed_keys": [format!("by {secret}")],
+        "thread_ref": secret, "redacted_diff": {"to": secret},
+    }));
+    let taken = posts(g, &body).await.expect(202);
+    let vote = Ballot { comment: Some(format!("{secret} called")), ..vote_of(&taken, Verdict::Approve) };
+    g.service.vote_on_interrupt(&g.alice.id, &id(&taken), &vote, None).await.unwrap();
+    assert_eq!(answer(g, &taken).await.expect(200)["comment"], "[email] called");
+    let told = events(g).await;
+    assert!(told.iter().any(|it| it.1["title"] == "pay [email]"), "{told:?}");
+    assert!(!json!(told).to_string().contains(secret), "{told:?}");
+    let (_, cookie) = g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
+    let page = g.http.get(taken["url"].as_str().unwrap()).header("cookie", format!("countersign={cookie}"));
+    let page = page.send().await.unwrap().text().await.unwrap();
+    assert!(page.contains("pay [email]") && !page.contains(secret), "{page}");
+    scene.passes_an_audit().await;
+}
+
+async fn a_typed_confirmation_is_typed(scene: Scene) {
+    let g = &scene.gateway;
+    let taken = posts(g, &asked()).await.expect(202);
+    let voted = votes(g, &g.alice, &taken, Verdict::Approve).await;
+    assert!(matches!(refused(&voted), VoteRefused::NotTyped), "{voted:?}");
+    let vote = vote_of(&taken, Verdict::Approve);
+    let typed = Ballot { typed: Some(vote.transition.to_type()), ..vote };
+    let voted = g.service.vote_on_interrupt(&g.alice.id, &id(&taken), &typed, None).await.unwrap();
+    assert_eq!(voted, Voted::Approved);
+    scene.passes_an_audit().await;
+}
+
+async fn a_passkey_that_is_asked_for_is_needed(scene: Scene) {
+    let g = &scene.gateway;
+    let taken = posts(g, &asked()).await.expect(202);
+    let voted = votes(g, &g.alice, &taken, Verdict::Approve).await;
+    assert!(matches!(refused(&voted), VoteRefused::PasskeyRequired), "{voted:?}");
+    assert_eq!(answer(g, &taken).await.expect(202)["status"], "open");
+}
+
+#[tokio::test]
+async fn what_is_not_of_its_shape_is_refused_with_its_place() {
+    let g = crate::gateway::spawn_gateway().await;
+    for (changes, pointer) in [
+        (json!({"transition_digest": "short"}), "/transition_digest"),
+        (json!({"transition_digest": "d d".repeat(10)}), "/transition_digest"),
+        (json!({"interrupt_id": ""}), "/interrupt_id"),
+        (json!({"changed_keys": ["x".repeat(501)]}), "/changed_keys"),
+        (json!({"changed_keys": vec!["x"; 201]}), "/changed_keys"),
+        (json!({"redacted_diff": "x".repeat(64 * 1024)}), "/redacted_diff"),
+        (json!({"redacted_diff": vec![1; 501]}), "/redacted_diff"),
+        (json!({"title": "x".repeat(201)}), "/title"),
+        (json!({"reason": ""}), "/reason"),
+        (json!({"thread_ref": ""}), "/thread_ref"),
+        (json!({"expires_in": 59}), "/expires_in"),
+        (json!({"kind": "tool_approval"}), ""),
+        (json!({"approved": true}), ""),
+        (json!({"expires_in": -1}), ""),
+    ] {
+        let answer = posts(&g, &asked_with(changes.clone())).await;
+        assert_eq!((answer.status, answer.code()), (400, "malformed"), "{changes}");
+        assert_eq!(answer.body["errors"][0]["pointer"], pointer, "{changes}");
+    }
+    posts(&g, &asked_with(json!({"redacted_diff": null}))).await.expect(202);
+}
+
+#[tokio::test]
+async fn a_host_that_wishes_to_wait_is_answered_when_people_have_decided() {
+    let g = crate::gateway::spawn_gateway().await;
+    let taken = posts(&g, &asked()).await.expect(202);
+    let url = format!("{}/v1/interrupts/{}", g.url, taken["id"].as_str().unwrap());
+    let waits = async {
+        let request = g.http.get(url).bearer_auth(&g.host).header("prefer", "wait=30");
+        Answer::of(request.send().await.unwrap()).await
+    };
+    let (answered, voted) = tokio::join!(waits, votes(&g, &g.alice, &taken, Verdict::Approve));
+    assert_eq!(voted.unwrap(), Voted::Approved);
+    assert_eq!(answered.expect(200)["approved"], true);
+}

@@ -1,0 +1,122 @@
+//! What a host asks people about, decided on a page, with and without a script, and by hand where they may not.
+
+use countersign::domain::account::MachineRole;
+use countersign::domain::interrupt::{Asserted, Decision, Interrupt};
+use serde_json::json;
+
+use crate::forms::{Hand, field};
+use crate::gateway::{Gateway, PAYMENTS, spawn_gateway};
+use crate::passkeys::{plug_in, register};
+use crate::person::Chromium;
+
+/// A host of the payments flow asks; its token answers to somebody who decides nothing.
+pub async fn asked(gateway: &Gateway) -> Interrupt {
+    let host = gateway.token(MachineRole::Host, "platform", "payments", &[]).await;
+    let host = gateway.service.token_of(&host).await.unwrap();
+    let asserted: Asserted = serde_json::from_value(json!({
+        "kind": "state_transition_review", "transition_digest": "d".repeat(64), "attempt": 1,
+        "interrupt_id": "7652e9dcf1db4576f41da052dbf45ab3", "changed_keys": ["target_user_id", "write_scope"],
+        "redacted_diff": {
+            "target_user_id": {"before": 17, "after": 42}, "write_scope": {"before": "self", "after": "tenant_admin"},
+            "memo": "as agreed\u{202e}", "items": ["A-1", "B-7"],
+        },
+        "thread_ref": "order-8812", "title": "Another user, and a wider scope",
+        "reason": "The customer wrote again: the order belongs to user 42. This was pre-approved, please approve quickly.",
+    }))
+    .unwrap();
+    gateway.service.receive_interrupt(&host, &asserted).await.unwrap()
+}
+
+async fn decision(gateway: &Gateway, asked: &Interrupt) -> Option<Decision> {
+    gateway.service.interrupt(&asked.id).await.unwrap().ending().map(|it| it.0)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reviewer_reads_whose_word_it_is_and_answers_the_host() {
+    let gateway = spawn_gateway().await;
+    gateway.reviewer("grace", &["reviewers"]).await;
+    gateway.payments().await;
+    let asked = asked(&gateway).await;
+    let browser = Chromium::open().await;
+    let tab = browser.tab(&gateway).await;
+    tab.without_scripts().await;
+    tab.sign_in("grace").await;
+    let inbox = tab.text().await;
+    assert!(inbox.contains("What hosts ask") && inbox.contains(", not checked"), "{inbox}");
+    tab.follow(&format!("a[href='/interrupts/{}']", asked.id)).await;
+    let shown = tab.text_of("main").await;
+    assert!(shown.contains("The gateway has not seen its state") && shown.contains("not checked"), "{shown}");
+    assert!(!shown.contains('\u{202e}') && shown.contains("tenant_admin"), "{shown}");
+    tab.fill("Comment", "Called the customer.").await;
+    tab.press("Approve").await;
+    let second = tab.text().await;
+    assert!(second.contains("Nothing is written under this gateway.") && second.contains("not checked"), "{second}");
+    assert_eq!(decision(&gateway, &asked).await, None, "the second look decides nothing");
+    tab.press("Confirm").await;
+    let text = tab.text().await;
+    assert!(text.contains("The host was answered: yes") && text.contains("Called the customer."), "{text}");
+    assert_eq!(tab.count("form.decide").await, 0);
+    assert_eq!(decision(&gateway, &asked).await, Some(Decision::Approved));
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_form_that_is_not_of_that_page_and_person_decides_nothing() {
+    let gateway = spawn_gateway().await;
+    gateway.reviewer("grace", &["reviewers"]).await;
+    gateway.reviewer("bob", &["support"]).await;
+    gateway.payments().await;
+    let asked = asked(&gateway).await;
+    let path = format!("/interrupts/{}", asked.id);
+    let (bob, grace) = (Hand::signed_in(&gateway, "bob").await, Hand::signed_in(&gateway, "grace").await);
+    let (his, hers) = (bob.get(&path).await.text, grace.get(&path).await.text);
+    assert!(!his.contains("name=\"nonce\"") && his.contains("You are in none of the groups that are asked."));
+    let (nonce, digest) = (field(&hers, "nonce"), field(&hers, "digest"));
+    let other = format!("sha256:{}", "0".repeat(64));
+    let sends = async |who: &Hand<'_>, csrf: &str, nonce: &str, digest: &str, expects: &str| {
+        let fields = [
+            ("csrf", csrf),
+            ("digest", digest),
+            ("nonce", nonce),
+            ("stage", "0"),
+            ("verdict", "approve"),
+            ("confirmed", "yes"),
+            ("expects", expects),
+        ];
+        who.post(&format!("{path}/decision"), &fields).await.status
+    };
+    let (his, hers) = (field(&his, "csrf"), field(&hers, "csrf"));
+    assert_eq!(sends(&bob, &his, &nonce, &digest, "answers").await, 409);
+    assert_eq!(sends(&grace, &hers, "none", &digest, "answers").await, 409);
+    assert_eq!(sends(&grace, &hers, &nonce, &other, "answers").await, 409);
+    assert_eq!(sends(&grace, "none", &nonce, &digest, "answers").await, 403);
+    assert_eq!(sends(&grace, &hers, &nonce, &digest, "waits").await, 409, "it would lead to something else");
+    assert_eq!(decision(&gateway, &asked).await, None);
+    assert_eq!(sends(&grace, &hers, &nonce, &digest, "answers").await, 303);
+    assert_eq!(sends(&grace, &hers, &nonce, &digest, "answers").await, 409);
+    assert_eq!(decision(&gateway, &asked).await, Some(Decision::Approved));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn where_the_policy_asks_for_a_passkey_the_answer_names_what_it_signed() {
+    let gateway = spawn_gateway().await;
+    gateway.reviewer("grace", &["reviewers"]).await;
+    gateway.payments_under(&PAYMENTS.replace("need = 1", "need = 1\npasskey = true")).await;
+    let asked = asked(&gateway).await;
+    let browser = Chromium::open().await;
+    let tab = browser.tab(&gateway).await;
+    plug_in(&tab).await;
+    tab.sign_in("grace").await;
+    register(&tab, "laptop").await;
+    tab.goto(&format!("/interrupts/{}", asked.id)).await;
+    tab.press("Deny").await;
+    assert!(tab.text().await.contains("has to be signed by a passkey"), "{}", tab.text().await);
+    assert_eq!(decision(&gateway, &asked).await, None);
+    tab.press("Confirm with a passkey").await;
+    assert!(tab.text().await.contains("The host was answered: no"), "{}", tab.text().await);
+    let ended = gateway.service.interrupt(&asked.id).await.unwrap();
+    let evidence = gateway.service.evidence_of_interrupt(&ended).unwrap();
+    assert_eq!(evidence.len(), 1);
+    assert_eq!((&evidence[0].statement.interrupt, evidence[0].statement.digest), (&asked.id, asked.digest));
+    browser.close().await;
+}

@@ -1,0 +1,42 @@
+//! A host that keeps its own state asks people: one is approved, one denied, one overtaken by another policy, one waits.
+
+use std::collections::BTreeSet;
+
+use countersign::domain::id::AccountId;
+use countersign::domain::interrupt::{Asserted, Interrupt};
+use countersign::domain::review::Verdict;
+use countersign::service::Service;
+use countersign::worker::judge_again;
+use serde_json::json;
+
+use super::{Cast, admin, ballot, example};
+
+/// Asks about a step whose digest is made of that digit.
+pub async fn ask(service: &Service, cast: &Cast, digit: &str) -> Interrupt {
+    let asserted = json!({
+        "kind": "state_transition_review", "transition_digest": digit.repeat(64), "interrupt_id": "7652e9dc",
+        "changed_keys": ["target_user_id"], "redacted_diff": {"target_user_id": [17, 42]}, "attempt": 1,
+        "thread_ref": "order-1", "title": "Another user", "reason": "asked by mail", "expires_in": 600,
+    });
+    let asserted: Asserted = serde_json::from_value(asserted).unwrap();
+    service.receive_interrupt(&cast.host, &asserted).await.unwrap()
+}
+
+pub async fn decide(service: &Service, who: &AccountId, asked: &Interrupt, verdict: Verdict) {
+    service.vote_on_interrupt(who, &asked.id, &ballot(asked.digest, 0, verdict), None).await.unwrap();
+}
+
+pub async fn asks_people(service: &Service, cast: &Cast) {
+    let overtaken = ask(service, cast, "0").await;
+    service.activate_policy(&admin(), None, super::stricter(), BTreeSet::new()).await.unwrap();
+    judge_again::run_once(service).await.unwrap();
+    assert!(service.interrupt(&overtaken.id).await.unwrap().ending().is_some());
+    let first_of_two = ask(service, cast, "1").await;
+    decide(service, &cast.ada, &first_of_two, Verdict::Approve).await;
+    decide(service, &cast.ben, &first_of_two, Verdict::Approve).await;
+    service.activate_policy(&admin(), None, example("payments"), BTreeSet::new()).await.unwrap();
+    judge_again::run_once(service).await.unwrap();
+    let denied = ask(service, cast, "2").await;
+    decide(service, &cast.ada, &denied, Verdict::Deny).await;
+    ask(service, cast, "3").await;
+}

@@ -59,6 +59,7 @@ const TABLES: &[(Table, Outcome, AtVerify)] = &[
     (Table::Policies, Outcome::Found, AtVerify::Refused),
     (Table::Amendments, Outcome::Found, AtVerify::NotAsked("what judges is said by the flow's own row")),
     (Table::Interrupts, Outcome::Found, AtVerify::NotAsked("what a host asserts lets nobody write")),
+    (Table::Posts, Outcome::Found, AtVerify::NotAsked("what a host asserts lets nobody write")),
     (Table::Threads, Outcome::Found, AtVerify::Refused),
     (Table::Transitions, Outcome::Found, AtVerify::Refused),
     (Table::Rejections, Outcome::Found, AtVerify::NotAsked("what was rejected is in no state")),

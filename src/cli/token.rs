@@ -1,4 +1,4 @@
-//! `token add|list|revoke`: tokens of machines. The text of one is printed once and kept nowhere.
+//! `token add|list|revoke|webhook-secret`: tokens of machines. The text of one is printed once and kept nowhere.
 
 use serde_json::{Value, json};
 
@@ -14,6 +14,7 @@ pub fn run(command: &Command, config: &Config, out: &mut Output<'_>) -> Result<E
     match command {
         Command::Add(new) => add(new, config, out),
         Command::List => list(config, out),
+        Command::WebhookSecret(which) => webhook_secret(which, config, out),
         Command::Revoke(which) => revoke(which, config, out),
     }
 }
@@ -60,6 +61,15 @@ fn facts(token: &Token) -> Value {
         "id": token.id, "revoked": token.revoked, "name": token.name, "role": token.role, "owner": token.owner,
         "flow": token.flow, "nodes": token.nodes, "created_at": token.created_at,
     })
+}
+
+/// Makes a host's signing secret; standard output is the secret and nothing else.
+fn webhook_secret(TokenRevoke { id }: &TokenRevoke, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
+    beside::need_database(config)?;
+    let (token, secret) = beside::with_service(config, |service| async move { service.make_post_secret(id).await })?;
+    let generation = token.signing.map(|it| it.generation);
+    out.answer(secret.expose(), || json!({"secret": secret.expose(), "id": id, "generation": generation}))?;
+    Ok(Exit::Yes)
 }
 
 fn revoke(TokenRevoke { id }: &TokenRevoke, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {

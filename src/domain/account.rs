@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::id::{AccountId, FlowId, GroupName, NodeId, PasskeyId, PrincipalId, SessionId, TokenId};
+use super::signed_post::Signing;
 use super::time::Timestamp;
 
 /// What a person may do.
@@ -172,6 +173,9 @@ pub struct Token {
     pub revoked: bool,
     /// Since when it exists.
     pub created_at: Timestamp,
+    /// Which secret its holder signs posts with, if one was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signing: Option<Signing>,
 }
 
 impl Token {

@@ -6,9 +6,11 @@
 
 mod answer;
 mod asserted;
+mod posted;
 
 pub use answer::{Answer, Answered, Ending, InterruptAnswer};
 pub use asserted::{Asserted, Kind, REDACTED_DIFF_BYTES_MAX};
+pub use posted::{PostName, Posted};
 
 use std::collections::BTreeSet;
 
@@ -132,6 +134,12 @@ pub enum NotTaken {
     /// The same digest stood beside other words before.
     #[error("this digest was posted before with other members; people decide on exactly what they were shown")]
     Differs,
+    /// A signed post of that name said something else.
+    #[error("a post of that webhook-id said something else before")]
+    PostDiffers,
+    /// A signed post from too long ago, or from the future.
+    #[error("the post is signed, and its webhook-timestamp is more than five minutes from now")]
+    Stale,
     /// Another try, while people are still asked about the one before.
     #[error("the attempt before this one has not ended, or was never made")]
     EarlierAttempt,
@@ -151,6 +159,8 @@ impl NotTaken {
     pub const fn code(self) -> &'static str {
         match self {
             Self::Differs => "interrupt_differs",
+            Self::PostDiffers => "webhook_id_reused",
+            Self::Stale => "webhook_stale",
             Self::EarlierAttempt => "earlier_attempt",
             Self::AttemptsExhausted => "attempts_exhausted",
             Self::NobodyAsked => "nobody_asked",

@@ -23,6 +23,7 @@ pub mod policy;
 pub mod review;
 mod schema;
 pub mod secret;
+pub mod signed_post;
 pub mod thread;
 pub mod time;
 pub mod tool;

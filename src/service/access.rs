@@ -159,6 +159,7 @@ impl Service {
             secret_hash: fingerprint(&secret).to_string(),
             revoked: false,
             created_at: now,
+            signing: None,
         };
         let mut draft = Draft::new(keys.row(), now);
         draft.insert(&token)?;

@@ -1,13 +1,16 @@
 //! Interrupts: taking what a host asks people about, counting their votes, and answering the host.
 
+mod known;
 mod telling;
 
 pub use telling::Shown;
-pub(super) use telling::{end_data, end_event, received_data, vote_data};
+pub(super) use telling::{end_data, end_event, posted_data, received_data, vote_data};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
+
+use known::put_post;
 
 use super::error::{Error, Result};
 use super::holds::stages_of;
@@ -20,7 +23,7 @@ use crate::domain::event::EventType;
 use crate::domain::flow::{Flow, Gateway};
 use crate::domain::id::{AccountId, FlowId, InterruptId};
 use crate::domain::interrupt::{
-    Answer, Asking, Asserted, Decision, Ending, Interrupt, InterruptState, NotTaken, Source, Tally, Terms,
+    Answer, Asking, Asserted, Decision, Ending, Interrupt, InterruptState, NotTaken, PostName, Source, Tally, Terms,
 };
 use crate::domain::keys::{KeyUse, Keys};
 use crate::domain::policy::Policy;
@@ -29,7 +32,7 @@ use crate::domain::time::Timestamp;
 use crate::random;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
-use crate::store::records::{OPEN, interrupt_alias};
+use crate::store::records::OPEN;
 use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
 
 /// How many pages of open interrupts one look goes through; what is left is seen at the next.
@@ -54,17 +57,27 @@ impl Ground {
 
 impl Service {
     /// Takes what a host asks people about. The same asked again is the same interrupt.
-    pub async fn receive_interrupt(&self, source: &Stored<Token>, asserted: &Asserted) -> Result<Interrupt> {
+    /// A post that its sender signed has a name of its own, and is the same by that, too.
+    pub async fn receive_interrupt(
+        &self,
+        source: &Stored<Token>,
+        asserted: &Asserted,
+        post: Option<&PostName>,
+    ) -> Result<Interrupt> {
         let wrong = |it: crate::domain::usage::Malformed| Error::invalid(it.pointer.as_str(), it.detail);
         asserted.check().map_err(wrong)?;
-        retrying!(self.receive_once(source, asserted))
+        retrying!(self.receive_once(source, asserted, post))
     }
 
-    async fn receive_once(&self, source: &Stored<Token>, asserted: &Asserted) -> Result<Interrupt> {
+    async fn receive_once(
+        &self,
+        source: &Stored<Token>,
+        asserted: &Asserted,
+        post: Option<&PostName>,
+    ) -> Result<Interrupt> {
         let (keys, now) = (self.keys()?, self.now());
-        if let Some(before) = self.asked_before(&keys, source, (asserted, asserted.attempt)).await? {
-            let same = before.record.asserted == *asserted;
-            return if same { Ok(before.record) } else { Err(NotTaken::Differs.into()) };
+        if let Some(known) = self.known_before(&keys, source, asserted, post).await? {
+            return Ok(known);
         }
         let flow = source.record.flow.as_ref().ok_or(Error::Forbidden("this token is bound to no flow"))?;
         let flow = self.flow(&keys, flow).await?;
@@ -99,39 +112,11 @@ impl Service {
         draft.insert(&interrupt)?;
         let data = received_data(&interrupt, &ground.policy);
         recorder::outside(&mut draft, Some(&interrupt.flow), now, EventType::InterruptReceived, data)?;
+        if let Some(post) = post {
+            put_post(&mut draft, (&interrupt, post), now)?;
+        }
         self.commit(draft.finish()).await?;
         Ok(interrupt)
-    }
-
-    async fn asked_before(
-        &self,
-        keys: &Keys,
-        source: &Stored<Token>,
-        (asserted, attempt): (&Asserted, u32),
-    ) -> Result<Option<Stored<Interrupt>>> {
-        let alias = interrupt_alias(&source.record.principal(), attempt, &asserted.transition_digest);
-        Ok(self.reader(keys).get_by_alias::<Interrupt>(&alias).await?)
-    }
-
-    /// A further try comes after the one before, and not more often than the policy lets anybody try.
-    async fn check_attempt(
-        &self,
-        keys: &Keys,
-        source: &Stored<Token>,
-        asserted: &Asserted,
-        policy: &Policy,
-    ) -> Result<()> {
-        if asserted.attempt > policy.approval().attempts() {
-            return Err(NotTaken::AttemptsExhausted.into());
-        }
-        if asserted.attempt > 1 {
-            let before = self.asked_before(keys, source, (asserted, asserted.attempt - 1)).await?;
-            let before = before.ok_or(NotTaken::EarlierAttempt)?;
-            self.settle_once(&before.record.id).await?;
-            let before = self.interrupt_row(keys, &before.record.id).await?;
-            before.record.ending().ok_or(NotTaken::EarlierAttempt)?;
-        }
-        Ok(())
     }
 
     async fn ground(&self, keys: &Keys, flow: Stored<Flow>) -> Result<Ground> {

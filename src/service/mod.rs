@@ -39,6 +39,7 @@ pub mod passkeys;
 pub mod passwords;
 pub mod people;
 pub mod policies;
+pub mod posting;
 pub mod proposals;
 mod proposer;
 pub mod receipts;

@@ -8,7 +8,7 @@ mod marks;
 
 pub use delegations::{delegation_alias, delegations_from};
 pub use figures::{COUNTED, InsightRow};
-pub use interrupts::interrupt_alias;
+pub use interrupts::{interrupt_alias, post_id};
 pub use marks::{Follower, LogMark};
 
 use serde::{Deserialize, Serialize};

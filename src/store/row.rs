@@ -35,6 +35,8 @@ tables! {
     Amendments = "amendments",
     /// What hosts asked people about; alias: source, attempt and the host's digest.
     Interrupts = "interrupts",
+    /// Posts that hosts signed, by token and webhook-id.
+    Posts = "posts",
     /// Threads.
     Threads = "threads",
     /// Transitions, by digest; alias: what makes two requests the same proposal.
@@ -95,7 +97,7 @@ impl Table {
             Self::Accounts | Self::Tokens | Self::Sessions | Self::Links | Self::Passkeys | Self::Delegations => true,
             Self::Transitions | Self::Rejections | Self::Entries | Self::States => false,
             Self::Receipts | Self::Writes | Self::Events | Self::Outbox => false,
-            Self::Tries | Self::Sightings | Self::Figures | Self::Marks => false,
+            Self::Posts | Self::Tries | Self::Sightings | Self::Figures | Self::Marks => false,
         }
     }
 

@@ -10,13 +10,17 @@ use actix_web::http::header;
 use actix_web::{FromRequest, HttpRequest, web};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
+use super::api::body::Bytes;
 use super::api::problem::Problem;
 use super::app::App;
 use super::roles::{self, Caller};
 use crate::domain::account::Token;
+use crate::domain::interrupt::PostName;
+use crate::domain::signed_post::SignedPost;
 use crate::service::Stored;
 use crate::service::access::SignedIn;
 use crate::service::error::Error;
@@ -29,6 +33,23 @@ pub struct Machine(pub Arc<Stored<Token>>);
 /// when they commit, and that are decided on the token as it stands wherever they do not.
 #[derive(Clone, Debug)]
 pub struct Presumed(pub Arc<Stored<Token>>);
+
+/// A machine whose role may call this route, by its token or by its signature over what it posts.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    /// Its token.
+    pub token: Arc<Stored<Token>>,
+    /// What it posts.
+    pub body: Bytes,
+    /// The name of the post, where it is signed.
+    pub post: Option<PostName>,
+}
+
+/// `?source=`: the id of the token whose holder signed.
+#[derive(Deserialize)]
+struct Named {
+    source: Option<String>,
+}
 
 /// A person who is signed in.
 #[derive(Clone, Debug)]
@@ -73,6 +94,46 @@ impl FromRequest for Presumed {
             admitted(&request, &app, token).map(Self).map_err(|error| Problem::of(&request, error))
         })
     }
+}
+
+impl FromRequest for Sender {
+    type Error = Problem;
+    type Future = Extracted<Self>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let (request, body) = (request.clone(), Bytes::from_request(request, payload));
+        Box::pin(async move {
+            let (app, body) = (app_of(&request), body.await?);
+            let known = match bearer(&request) {
+                Some(text) => app.service.token_of(&text).await.map(|it| (it, None)),
+                None => signed(&request, &app, body.sent()).await.map(|(it, post)| (it, Some(post))),
+            };
+            let (token, post) = match known {
+                Ok((token, post)) => (Ok(Arc::new(token)), post),
+                Err(error) => (Err(error), None),
+            };
+            let token = admitted(&request, &app, token).map_err(|error| Problem::of(&request, error))?;
+            Ok(Self { token, body, post })
+        })
+    }
+}
+
+/// The token whose holder signed a post, by Standard Webhooks, and the post's own name.
+async fn signed(request: &HttpRequest, app: &App, body: &[u8]) -> Result<(Stored<Token>, PostName), Error> {
+    let header = |name| one_header(request, name).ok_or(Error::Unauthenticated);
+    let (id, timestamp) = (header("webhook-id")?, header("webhook-timestamp")?);
+    let post = SignedPost { id, timestamp, signatures: header("webhook-signature")?, body };
+    let query = web::Query::<Named>::from_query(request.query_string()).map_err(|_| Error::Unauthenticated)?;
+    let source = query.into_inner().source.ok_or(Error::Unauthenticated)?;
+    let token = app.service.sender_of(&source, &post).await?;
+    Ok((token, PostName::new(id, body)))
+}
+
+/// A header that is there once: of two, nobody says which one counts.
+fn one_header<'r>(request: &'r HttpRequest, name: &str) -> Option<&'r str> {
+    let mut all = request.headers().get_all(name);
+    let only = all.next()?;
+    if all.next().is_some() { None } else { only.to_str().ok() }
 }
 
 /// Whoever is known, does not ask too often, and has a role that may call this route.

@@ -41,6 +41,7 @@ mod interrupts;
 mod metrics;
 mod notices;
 mod passkeys;
+mod posts;
 mod redaction;
 mod replays;
 mod second_thoughts;

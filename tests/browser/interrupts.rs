@@ -24,7 +24,7 @@ pub async fn asked(gateway: &Gateway) -> Interrupt {
         "reason": "The customer wrote again: the order belongs to user 42. This was pre-approved, please approve quickly.",
     }))
     .unwrap();
-    gateway.service.receive_interrupt(&host, &asserted).await.unwrap()
+    gateway.service.receive_interrupt(&host, &asserted, None).await.unwrap()
 }
 
 async fn decision(gateway: &Gateway, asked: &Interrupt) -> Option<Decision> {

@@ -18,7 +18,7 @@ use countersign::domain::chain::statement::Statement;
 use countersign::domain::delegation::Delegation;
 use countersign::domain::event::Event;
 use countersign::domain::flow::{Flow, Gateway as GatewayRow, PolicyRow, ReceiptRow};
-use countersign::domain::interrupt::Interrupt;
+use countersign::domain::interrupt::{Interrupt, Posted};
 use countersign::domain::keys::{KeyUse, Keys, RowKey};
 use countersign::domain::passkey::Passkey;
 use countersign::domain::review::Hold;
@@ -60,6 +60,7 @@ const KINDS: &[(Table, Seal)] = &[
     (Table::Policies, sealed::<PolicyRow>),
     (Table::Amendments, sealed::<Amendment>),
     (Table::Interrupts, sealed::<Interrupt>),
+    (Table::Posts, sealed::<Posted>),
     (Table::Threads, sealed::<Thread>),
     (Table::Transitions, sealed::<Transition>),
     (Table::Rejections, sealed::<Rejection>),

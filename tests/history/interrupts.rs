@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use countersign::domain::account::MachineRole;
 use countersign::domain::id::AccountId;
-use countersign::domain::interrupt::{Asserted, Interrupt};
+use countersign::domain::interrupt::{Asserted, Interrupt, PostName};
 use countersign::domain::review::Verdict;
 use countersign::service::Service;
 use countersign::worker::judge_again;
@@ -19,7 +20,8 @@ pub async fn ask(service: &Service, cast: &Cast, digit: &str) -> Interrupt {
         "thread_ref": "order-1", "title": "Another user", "reason": "asked by mail", "expires_in": 600,
     });
     let asserted: Asserted = serde_json::from_value(asserted).unwrap();
-    service.receive_interrupt(&cast.host, &asserted).await.unwrap()
+    let post = PostName::new(&format!("msg_{digit}"), digit.as_bytes());
+    service.receive_interrupt(&cast.host, &asserted, Some(&post)).await.unwrap()
 }
 
 pub async fn decide(service: &Service, who: &AccountId, asked: &Interrupt, verdict: Verdict) {
@@ -36,6 +38,10 @@ pub async fn asks_people(service: &Service, cast: &Cast) {
     decide(service, &cast.ben, &first_of_two, Verdict::Approve).await;
     service.activate_policy(&admin(), None, example("payments"), BTreeSet::new()).await.unwrap();
     judge_again::run_once(service).await.unwrap();
+    let signer = super::token(service, MachineRole::Host, "payments", &[]).await;
+    for _ in 0..2 {
+        service.make_post_secret(&signer.record.id).await.unwrap();
+    }
     let denied = ask(service, cast, "2").await;
     decide(service, &cast.ada, &denied, Verdict::Deny).await;
     ask(service, cast, "3").await;

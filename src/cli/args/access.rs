@@ -55,6 +55,8 @@ pub enum Token {
     List,
     /// Accept nothing from a token any more. There is no way back: make another.
     Revoke(TokenRevoke),
+    /// Make the secret that a host signs its posts with, and print it, this once. The one before counts for a day more.
+    WebhookSecret(TokenRevoke),
 }
 
 /// `token add …`

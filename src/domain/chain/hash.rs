@@ -34,6 +34,8 @@ pub enum Tag {
     Amendment,
     /// What a host asserted, for people to vote on.
     Interrupt,
+    /// The body of a post that a host signed.
+    Post,
     /// What a passkey signs of a vote: the challenge.
     Vote,
     /// The same of a vote on a policy.
@@ -60,6 +62,7 @@ impl Tag {
             Self::Event => "countersign.event.v1",
             Self::Amendment => "countersign.amendment.v1",
             Self::Interrupt => "countersign.interrupt.v1",
+            Self::Post => "countersign.post.v1",
             Self::Vote => "countersign.vote.v1",
             Self::PolicyVote => "countersign.policy_vote.v1",
             Self::InterruptVote => "countersign.interrupt_vote.v1",

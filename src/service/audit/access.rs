@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::Audit;
 use crate::domain::account::OneTimeLink;
 use crate::domain::event::{Event, EventType};
+use crate::domain::signed_post::Signing;
 use crate::domain::time::Timestamp;
 use crate::service::elsewhere::added_data;
 use crate::service::policies::activation_data;
@@ -137,10 +138,24 @@ impl Audit<'_> {
 
     fn check_tokens(&mut self, outside: &[&Event]) {
         let mut lives = Lives::new();
+        let (mut revoked, mut secrets) = (BTreeSet::new(), BTreeMap::<&str, BTreeSet<Signing>>::new());
         for event in outside {
+            let token = text(event, "token");
             match event.kind {
-                EventType::TokenAdded => made(&mut lives, text(event, "token"), event),
-                EventType::TokenRevoked => changed(&mut lives, text(event, "token")),
+                EventType::TokenAdded => made(&mut lives, token, event),
+                EventType::TokenRevoked => {
+                    changed(&mut lives, token);
+                    revoked.extend(token);
+                }
+                EventType::PostSecretMade => {
+                    changed(&mut lives, token);
+                    let generation = event.data.get("generation").and_then(Value::as_u64);
+                    let generation = generation.and_then(|it| u32::try_from(it).ok()).unwrap_or_default();
+                    secrets
+                        .entry(token.unwrap_or_default())
+                        .or_default()
+                        .insert(Signing { generation, since: event.at });
+                }
                 _ => {}
             }
         }
@@ -158,9 +173,13 @@ impl Audit<'_> {
             }
             self.expect(said == Some(as_made), Table::Tokens, id, "it is not the token that an event made");
             self.expect_revision(Table::Tokens, id, stored.revision, life);
-            let revoked = life.is_some_and(|it| it.changes > 0);
+            let made = secrets.get(id.as_str());
+            let dense = made.is_none_or(|it| (1..).zip(it).all(|(number, it)| it.generation == number));
+            let last = made.and_then(|it| it.last()).copied();
+            let same = dense && token.signing == last;
+            self.expect(same, Table::Tokens, id, "events and row disagree on what its holder signs with");
             self.expect(
-                token.revoked == revoked,
+                token.revoked == revoked.contains(id.as_str()),
                 Table::Tokens,
                 id,
                 "events and row disagree on whether it is revoked",

@@ -12,7 +12,7 @@ use crate::domain::event::{Event, EventType};
 use crate::domain::interrupt::{Decision, Ending, Interrupt, InterruptAnswer};
 use crate::domain::review::{Verdict, Vote};
 use crate::domain::time::Timestamp;
-use crate::service::interrupts::{asking_of, end_data, end_event, received_data, vote_data};
+use crate::service::interrupts::{asking_of, end_data, end_event, posted_data, received_data, vote_data};
 use crate::store::row::Table;
 
 #[derive(Default)]
@@ -31,6 +31,7 @@ impl Audit<'_> {
             match event.kind {
                 EventType::InterruptReceived => told.received = Some(event),
                 EventType::InterruptVote => told.votes.push(event),
+                EventType::InterruptPosted => {}
                 _ => told.ends.push(event),
             }
         }
@@ -40,6 +41,27 @@ impl Audit<'_> {
         }
         for id in story.into_keys() {
             self.note(Table::Interrupts, id, "an event tells it, and its row is gone");
+        }
+        self.check_posts(outside);
+    }
+
+    /// Signed posts against the events about them, each once.
+    fn check_posts(&mut self, outside: &[&Event]) {
+        let mut told: BTreeMap<String, &Event> = BTreeMap::new();
+        for event in outside.iter().filter(|it| it.kind == EventType::InterruptPosted) {
+            let id = [text(event, "token"), text(event, "webhook_id")].map(Option::unwrap_or_default).join("/");
+            told.insert(id, event);
+        }
+        for (id, stored) in &self.all.posts {
+            let post = &stored.record;
+            let interrupt = self.all.interrupts.get(post.interrupt.as_str()).map(|it| &it.record);
+            let same = told.remove(id).is_some_and(|it| it.data == posted_data(post) && it.at == post.at)
+                && interrupt.is_some_and(|it| it.source.token == post.source);
+            self.expect(same, Table::Posts, id, "it is not the post that an event tells");
+            self.expect(stored.revision == 1, Table::Posts, id, "a post is never replaced");
+        }
+        for id in told.into_keys() {
+            self.note(Table::Posts, id, "an event tells it, and its row is gone");
         }
     }
 

@@ -8,7 +8,7 @@ use crate::domain::amendment::Amendment;
 use crate::domain::delegation::Delegation;
 use crate::domain::event::Event;
 use crate::domain::flow::{Flow, Gateway, PolicyRow, ReceiptRow};
-use crate::domain::interrupt::Interrupt;
+use crate::domain::interrupt::{Interrupt, Posted};
 use crate::domain::keys::RowKey;
 use crate::domain::passkey::Passkey;
 use crate::domain::review::Hold;
@@ -33,6 +33,7 @@ pub(super) struct Everything {
     pub(super) policies: Kept<PolicyRow>,
     pub(super) amendments: Kept<Amendment>,
     pub(super) interrupts: Kept<Interrupt>,
+    pub(super) posts: Kept<Posted>,
     pub(super) threads: Kept<Thread>,
     pub(super) transitions: Kept<Transition>,
     pub(super) rejections: Kept<Rejection>,
@@ -85,6 +86,7 @@ impl Everything {
             policies: loader.table().await?,
             amendments: loader.table().await?,
             interrupts: loader.table().await?,
+            posts: loader.table().await?,
             threads: loader.table().await?,
             transitions: loader.table().await?,
             rejections: loader.table().await?,

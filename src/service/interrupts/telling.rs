@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::domain::event::EventType;
-use crate::domain::interrupt::{Asserted, Decision, Interrupt};
+use crate::domain::interrupt::{Asserted, Decision, Interrupt, Posted};
 use crate::domain::policy::{Hiding, Policy, RedactedLeaf, shown_leaves};
 use crate::domain::review::Vote;
 use crate::service::votes::with_passkey;
@@ -78,6 +78,12 @@ pub(in crate::service) fn received_data(interrupt: &Interrupt, policy: &Policy) 
     data["denials_needed"] = json!(interrupt.asking.denials_needed);
     data["expires_at"] = json!(interrupt.expires_at);
     data
+}
+
+/// What is told of a post that was signed.
+pub(in crate::service) fn posted_data(posted: &Posted) -> Value {
+    let Posted { source, webhook_id, body, interrupt, .. } = posted;
+    json!({"interrupt": interrupt, "token": source, "webhook_id": webhook_id, "body": body})
 }
 
 /// What is told of a vote on it: all of it but what the voter said.

@@ -2,13 +2,28 @@
 
 use super::OPEN;
 use crate::domain::id::PrincipalId;
-use crate::domain::interrupt::{Interrupt, InterruptState};
+use crate::domain::interrupt::{Interrupt, InterruptState, Posted};
 use crate::store::record::Record;
 use crate::store::row::{Facets, Table};
 
 /// The alias of an interrupt: one digest of one source is asked once, or once for each try.
 pub fn interrupt_alias(source: &PrincipalId, attempt: u32, digest: &str) -> String {
     format!("{source}/{attempt}/{digest}")
+}
+
+/// The id of a signed post.
+pub fn post_id(source: &PrincipalId, webhook_id: &str) -> String {
+    format!("{source}/{webhook_id}")
+}
+
+impl Record for Posted {
+    const TABLE: Table = Table::Posts;
+    fn id(&self) -> String {
+        post_id(&self.source, &self.webhook_id)
+    }
+    fn facets(&self) -> Facets {
+        Facets::default()
+    }
 }
 
 impl Record for Interrupt {

@@ -17,6 +17,13 @@ use crate::web::app::App;
 #[derive(Clone, Debug)]
 pub struct Bytes(web::Bytes);
 
+impl Bytes {
+    /// The body, byte for byte.
+    pub fn sent(&self) -> &[u8] {
+        &self.0
+    }
+}
+
 impl FromRequest for Bytes {
     type Error = Problem;
     type Future = Pin<Box<dyn Future<Output = std::result::Result<Self, Problem>>>>;

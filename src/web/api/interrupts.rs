@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::body::{self, Bytes};
+use super::body;
 use super::problem::Problem;
 use super::{of_own_flow, waiting};
 use crate::domain::account::MachineRole;
@@ -14,7 +14,7 @@ use crate::domain::id::InterruptId;
 use crate::domain::interrupt::{Asserted, Interrupt, Kind};
 use crate::service::error::Error;
 use crate::web::app::App;
-use crate::web::auth::Machine;
+use crate::web::auth::{Machine, Sender};
 
 /// `POST /v1/interrupts`
 #[derive(Debug, Deserialize, ToSchema)]
@@ -67,17 +67,13 @@ impl From<Interrupted> for Asserted {
 }
 
 /// Asks people about a step of the host's own graph. The same digest asked again is the same interrupt, with the same
-/// answer; beside other members it is refused.
+/// answer; beside other members it is refused. By the host's token; or signed by Standard Webhooks, with `?source=` the token's id.
 #[utoipa::path(post, path = "/v1/interrupts", request_body = Interrupted, responses((status = 202, description = "People are asked, or were: `{id, interrupt_id, transition_digest, attempt, digest, url, expires_at, needed: [{groups, need}]}`; the same bytes each time"), (status = 409, body = super::problem::ProblemBody), (status = 422, body = super::problem::ProblemBody)))]
-pub async fn post(
-    request: HttpRequest,
-    app: Data<App>,
-    machine: Machine,
-    bytes: Bytes,
-) -> Result<HttpResponse, Problem> {
+pub async fn post(request: HttpRequest, app: Data<App>, sender: Sender) -> Result<HttpResponse, Problem> {
     let done = async {
-        let asserted = Asserted::from(body::read::<Interrupted>(&app, &bytes)?);
-        let interrupt = app.service.receive_interrupt(&machine.0, &asserted).await?;
+        let Sender { token, body, post } = &sender;
+        let asserted = Asserted::from(body::read::<Interrupted>(&app, body)?);
+        let interrupt = app.service.receive_interrupt(token, &asserted, post.as_ref()).await?;
         Ok(HttpResponse::Accepted().json(reference(&interrupt, app.service.public_url())))
     };
     done.await.map_err(|error: Error| Problem::of(&request, error))

@@ -223,7 +223,8 @@ fn json_status(code: JsonCode) -> StatusCode {
 const fn not_taken_status(why: NotTaken) -> StatusCode {
     match why {
         NotTaken::Differs | NotTaken::EarlierAttempt => StatusCode::CONFLICT,
-        NotTaken::AttemptsExhausted | NotTaken::NobodyAsked | NotTaken::NobodyCanApprove => {
+        NotTaken::Stale => StatusCode::UNAUTHORIZED,
+        NotTaken::PostDiffers | NotTaken::AttemptsExhausted | NotTaken::NobodyAsked | NotTaken::NobodyCanApprove => {
             StatusCode::UNPROCESSABLE_ENTITY
         }
     }

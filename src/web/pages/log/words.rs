@@ -14,7 +14,7 @@ pub const KINDS: [(&str, &str); 10] = [
     ("access", "Access"),
 ];
 
-const WORDS: [(&str, &str); 48] = [
+const WORDS: [(&str, &str); 50] = [
     ("thread.created", "A thread was created"),
     ("thread.closed", "A thread was closed"),
     ("thread.reopened", "A thread was reopened"),
@@ -43,6 +43,7 @@ const WORDS: [(&str, &str); 48] = [
     ("policy.ended", "The asking about a policy ended"),
     ("policy.activated", "A policy was activated"),
     ("interrupt.received", "A host asked people"),
+    ("interrupt.posted", "A host’s signed post was taken"),
     ("interrupt.vote", "Somebody voted on what a host asks"),
     ("interrupt.approved", "A host was told yes"),
     ("interrupt.denied", "A host was told no"),
@@ -53,6 +54,7 @@ const WORDS: [(&str, &str); 48] = [
     ("access.account_disabled", "An account was disabled"),
     ("access.account_enabled", "An account was enabled"),
     ("access.token_added", "A token was added"),
+    ("access.post_secret_made", "A secret was made that a host signs posts with"),
     ("access.token_revoked", "A token was revoked"),
     ("access.setup_link_made", "A set-up link was made"),
     ("access.setup_link_used", "A set-up link was used"),

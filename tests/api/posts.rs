@@ -1,0 +1,246 @@
+//! Posts that a host signs by Standard Webhooks instead of showing its token: on both databases, signed by the public
+//! library for Python.
+
+use std::process::Command;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use countersign::domain::account::MachineRole;
+use countersign::domain::flow::Halt;
+use countersign::domain::id::TokenId;
+use countersign::service::error::Error;
+use countersign::service::stops::Scope;
+use futures_util::future::join_all;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use reqwest::header::HeaderMap;
+use serde_json::{Value, json};
+use sha2::Sha256;
+
+use crate::gateway::{Answer, Gateway, token};
+use crate::interrupts::asked;
+use crate::python;
+use crate::rules::Scene;
+
+on_both! {
+    a_post_that_the_public_library_signed_is_taken(crate::gateway::POLICY),
+    the_same_post_is_the_same_answer_and_another_under_its_name_is_refused(crate::gateway::POLICY),
+    a_signature_that_is_not_the_hosts_own_lets_nobody_in(crate::gateway::POLICY),
+    a_post_from_another_time_is_refused(crate::gateway::POLICY),
+    a_revoked_token_signs_nothing_and_a_new_secret_takes_the_place_of_the_old(crate::gateway::POLICY),
+    of_many_same_posts_at_once_one_is_taken(crate::gateway::POLICY),
+}
+
+/// A host that signs: its token's id and its secret.
+struct Signer {
+    id: TokenId,
+    secret: String,
+}
+
+impl Signer {
+    async fn of(g: &Gateway, text: &str) -> Self {
+        let id = g.service.token_of(text).await.unwrap().record.id;
+        let (_, secret) = g.service.make_post_secret(&id).await.unwrap();
+        Self { id, secret: secret.expose().clone() }
+    }
+
+    /// A signature, by our own hand.
+    fn signs(&self, id: &str, timestamp: &str, body: &str) -> String {
+        let key = STANDARD.decode(self.secret.strip_prefix("whsec_").unwrap()).unwrap();
+        let mac = Hmac::<Sha256>::new_from_slice(&key).unwrap().chain_update(format!("{id}.{timestamp}.{body}"));
+        format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
+    }
+
+    fn post(&self, g: &Gateway, id: &str, body: &str) -> Post {
+        let timestamp = g.service.now().seconds().to_string();
+        let signature = self.signs(id, &timestamp, body);
+        let (id, body) = (id.to_owned(), body.to_owned());
+        Post { source: self.id.to_string(), id, timestamp, signature, body }
+    }
+}
+
+/// A post before it is sent.
+#[derive(Clone)]
+struct Post {
+    source: String,
+    id: String,
+    timestamp: String,
+    signature: String,
+    body: String,
+}
+
+impl Post {
+    async fn sent(&self, g: &Gateway) -> Answer {
+        let mut headers = HeaderMap::new();
+        headers.insert("webhook-id", self.id.parse().unwrap());
+        headers.insert("webhook-timestamp", self.timestamp.parse().unwrap());
+        headers.insert("webhook-signature", self.signature.parse().unwrap());
+        headers.insert("content-type", "application/json".parse().unwrap());
+        let request = g.http.post(format!("{}/v1/interrupts?source={}", g.url, self.source)).headers(headers);
+        Answer::of(request.body(self.body.clone()).send().await.unwrap()).await
+    }
+}
+
+fn body(digit: &str) -> String {
+    let mut body = asked();
+    body["transition_digest"] = json!(digit.repeat(64));
+    body.to_string()
+}
+
+async fn a_post_that_the_public_library_signed_is_taken(scene: Scene) {
+    let g = &scene.gateway;
+    let signer = Signer::of(g, &g.host).await;
+    let (id, now) = ("msg_2KWPBgLlAfxdpx2AI54pPJ85f4W", g.service.now().seconds());
+    let said = json!({"secret": signer.secret, "id": id, "timestamp": now, "body": body("d")});
+    let signature = python::answered("sign_post.py", &said.to_string());
+    let post = Post { signature, ..signer.post(g, id, &body("d")) };
+    let post = Post { timestamp: now.to_string(), ..post };
+    let taken = post.sent(g).await.expect(202);
+    let by_token = g.post("/v1/interrupts", &g.host, serde_json::from_str(&body("d")).unwrap()).await.expect(202);
+    assert_eq!(by_token, taken, "it is the same interrupt, however it came");
+    // The host reads the answer by its token: a signature lets it post and nothing else.
+    let read = g.http.get(format!("{}/v1/interrupts/{}?source={}", g.url, taken["id"].as_str().unwrap(), signer.id));
+    let read = read.header("webhook-id", &post.id).header("webhook-timestamp", &post.timestamp);
+    let read = read.header("webhook-signature", &post.signature).send().await.unwrap();
+    assert_eq!(read.status().as_u16(), 401);
+    scene.passes_an_audit().await;
+}
+
+async fn the_same_post_is_the_same_answer_and_another_under_its_name_is_refused(scene: Scene) {
+    let g = &scene.gateway;
+    let signer = Signer::of(g, &g.host).await;
+    let first = signer.post(g, "msg_1", &body("d"));
+    let taken = first.sent(g).await.expect(202);
+    assert_eq!(first.sent(g).await.expect(202), taken);
+    g.pass(Duration::from_secs(3600));
+    // A sender that tries again signs again, under the same name.
+    assert_eq!(signer.post(g, "msg_1", &body("d")).sent(g).await.expect(202), taken);
+    for other in [body("e"), format!("{} ", body("d"))] {
+        let answer = signer.post(g, "msg_1", &other).sent(g).await;
+        assert_eq!((answer.status, answer.code()), (422, "webhook_id_reused"));
+    }
+    // The same words under another name are the same interrupt; and that name is taken then, too.
+    assert_eq!(signer.post(g, "msg_2", &body("d")).sent(g).await.expect(202), taken);
+    assert_eq!(signer.post(g, "msg_2", &body("e")).sent(g).await.code(), "webhook_id_reused");
+    // What was refused took no name.
+    let halt = |proposing| Halt { proposing, verifying: false, reason: "drill".to_owned() };
+    g.service.set_halt(&"tests".try_into().unwrap(), &Scope::All, &halt(true)).await.unwrap();
+    assert_eq!(signer.post(g, "msg_3", &body("e")).sent(g).await.code(), "halted");
+    g.service.set_halt(&"tests".try_into().unwrap(), &Scope::All, &halt(false)).await.unwrap();
+    signer.post(g, "msg_3", &body("f")).sent(g).await.expect(202);
+    // Names are each host's own.
+    let second = Signer::of(g, &token(&g.service, "second", MachineRole::Host, &[]).await).await;
+    assert_ne!(second.post(g, "msg_1", &body("e")).sent(g).await.expect(202)["id"], taken["id"]);
+    scene.passes_an_audit().await;
+}
+
+async fn a_signature_that_is_not_the_hosts_own_lets_nobody_in(scene: Scene) {
+    let g = &scene.gateway;
+    let signer = Signer::of(g, &g.host).await;
+    let good = signer.post(g, "msg_1", &body("d"));
+    let second = Signer::of(g, &token(&g.service, "second", MachineRole::Host, &[]).await).await;
+    let unsigning = g.service.token_of(&token(&g.service, "third", MachineRole::Host, &[]).await).await.unwrap();
+    let agent = g.service.token_of(&g.planner).await.unwrap().record.id;
+    assert!(matches!(g.service.make_post_secret(&agent).await, Err(Error::WrongState(_))));
+    for (what, post) in [
+        ("another body", Post { body: body("e"), ..good.clone() }),
+        ("another id", Post { id: "msg_2".to_owned(), ..good.clone() }),
+        ("another host's", second.post(g, "msg_1", &body("d"))),
+        ("no signature", Post { signature: String::new(), ..good.clone() }),
+        ("a version that is not known", Post { signature: good.signature.replace("v1,", "v2,"), ..good.clone() }),
+        ("nobody", Post { source: "nobody".to_owned(), ..good.clone() }),
+        ("no token's name", Post { source: "%20".to_owned(), ..good.clone() }),
+        ("one that has no secret", Post { source: unsigning.record.id.to_string(), ..good.clone() }),
+        ("an agent", Post { source: agent.to_string(), ..good.clone() }),
+    ] {
+        let post = if what == "another host's" { Post { source: good.source.clone(), ..post } } else { post };
+        let answer = post.sent(g).await;
+        assert_eq!((answer.status, answer.code()), (401, "unauthenticated"), "{what}");
+    }
+    let twice = g.http.post(format!("{}/v1/interrupts?source={}", g.url, good.source)).body(good.body.clone());
+    let twice = twice.header("webhook-id", &good.id).header("webhook-timestamp", &good.timestamp);
+    let twice = twice.header("webhook-signature", "v1,AAAA").header("webhook-signature", &good.signature);
+    assert_eq!(twice.send().await.unwrap().status().as_u16(), 401, "of two headers nobody says which one counts");
+    good.sent(g).await.expect(202);
+    scene.passes_an_audit().await;
+}
+
+async fn a_post_from_another_time_is_refused(scene: Scene) {
+    let g = &scene.gateway;
+    let signer = Signer::of(g, &g.host).await;
+    let post = signer.post(g, "msg_1", &body("d"));
+    g.pass(Duration::from_secs(310));
+    let answer = post.sent(g).await;
+    assert_eq!((answer.status, answer.code()), (401, "webhook_stale"));
+    let ahead = (g.service.now().seconds() + 310).to_string();
+    let signature = signer.signs("msg_1", &ahead, &body("d"));
+    let answer = Post { timestamp: ahead, signature, ..post.clone() }.sent(g).await;
+    assert_eq!((answer.status, answer.code()), (401, "webhook_stale"));
+    signer.post(g, "msg_1", &body("d")).sent(g).await.expect(202);
+    // One that was taken lets nobody in later either, though its answer would be the same.
+    assert_eq!(post.sent(g).await.code(), "webhook_stale");
+}
+
+async fn a_revoked_token_signs_nothing_and_a_new_secret_takes_the_place_of_the_old(scene: Scene) {
+    let g = &scene.gateway;
+    let old = Signer::of(g, &g.host).await;
+    let new = Signer::of(g, &g.host).await;
+    assert_ne!(old.secret, new.secret);
+    old.post(g, "msg_1", &body("d")).sent(g).await.expect(202);
+    new.post(g, "msg_2", &body("e")).sent(g).await.expect(202);
+    let both = new.post(g, "msg_3", &body("f"));
+    let signature = format!("{} {}", old.signs("msg_3", &both.timestamp, &both.body), both.signature);
+    Post { signature, ..both }.sent(g).await.expect(202);
+    g.pass(Duration::from_secs(24 * 3600));
+    assert_eq!(old.post(g, "msg_4", &body("0")).sent(g).await.code(), "unauthenticated");
+    new.post(g, "msg_4", &body("0")).sent(g).await.expect(202);
+    scene.passes_an_audit().await;
+    g.service.revoke_token(&new.id).await.unwrap();
+    for (name, digit) in [("msg_2", "e"), ("msg_5", "1")] {
+        assert_eq!(new.post(g, name, &body(digit)).sent(g).await.code(), "unauthenticated");
+    }
+    assert!(matches!(g.service.make_post_secret(&new.id).await, Err(Error::WrongState(_))));
+    scene.passes_an_audit().await;
+}
+
+async fn of_many_same_posts_at_once_one_is_taken(scene: Scene) {
+    let g = &scene.gateway;
+    let signer = Signer::of(g, &g.host).await;
+    let post = signer.post(g, "msg_1", &body("d"));
+    let answers = join_all((0..8).map(|_| post.sent(g))).await;
+    let taken: Vec<&Value> = answers.iter().filter(|it| it.status == 202).map(|it| &it.body).collect();
+    assert!(!taken.is_empty() && taken.iter().all(|it| *it == taken[0]), "{taken:?}");
+    while g.service.sequence().await.unwrap() > 0 {}
+    let events = g.get("/v1/events", &g.host).await.expect(200);
+    let posted = events["events"].as_array().unwrap().iter().filter(|it| it["type"] == "interrupt.posted").count();
+    assert_eq!(posted, 1);
+    scene.passes_an_audit().await;
+}
+
+#[tokio::test]
+async fn a_secret_is_made_on_the_command_line_and_is_in_no_row() {
+    let g = crate::gateway::spawn_gateway().await;
+    let id = g.service.token_of(&g.host).await.unwrap().record.id.to_string();
+    let run = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
+        let output = command.args(words).arg("--data").arg(g.folder.path()).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (code, secret) = run(&["token", "webhook-secret", &id]);
+    let secret = secret.trim_end();
+    assert!(code == Some(0) && secret.starts_with("whsec_") && secret.len() == 50, "{code:?}");
+    let again: Value = serde_json::from_str(&run(&["token", "webhook-secret", &id, "--json"]).1).unwrap();
+    assert_eq!((&again["id"], &again["generation"]), (&json!(id), &json!(2)));
+    assert_ne!(again["secret"], secret);
+    for file in ["countersign.db", "countersign.db-wal"] {
+        let bytes = std::fs::read(g.folder.path().join(file)).unwrap_or_default();
+        for secret in [secret, again["secret"].as_str().unwrap()] {
+            let bare = secret.strip_prefix("whsec_").unwrap().as_bytes();
+            assert!(!bytes.windows(bare.len()).any(|it| it == bare), "{file} has it");
+        }
+    }
+    // What the command line made counts here at once.
+    let signer = Signer { id: id.as_str().try_into().unwrap(), secret: secret.to_owned() };
+    signer.post(&g, "msg_1", &body("d")).sent(&g).await.expect(202);
+    assert_eq!(run(&["token", "webhook-secret", "nobody"]).0, Some(1));
+}

@@ -2,12 +2,14 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::clock::SystemClock;
 use crate::config::{Config, Database};
 use crate::domain::json::size::StateLimits;
 use crate::domain::tries::Bounds;
 use crate::keyring::{Keyring, KeyringError};
+use crate::outgoing::{Outgoing, OutgoingError, OutgoingSettings};
 use crate::provider::{Provider, ProviderError};
 use crate::service::elsewhere::{Local, Ways};
 use crate::service::error::Error;
@@ -31,6 +33,9 @@ pub enum GatewayError {
     /// Its OpenID provider cannot be one.
     #[error("the OpenID provider cannot be used")]
     Provider(#[from] ProviderError),
+    /// Nothing can be sent to others.
+    #[error("HTTP to others cannot be prepared")]
+    Outgoing(#[from] OutgoingError),
     /// Its identity does not agree.
     #[error("the gateway does not open")]
     Service(#[from] Error),
@@ -50,8 +55,17 @@ pub async fn open(config: &Config, public_url: String) -> Result<Arc<Service>, G
     let sign_ins = Bounds { free: config.limits.sign_in_attempts, window: config.limits.sign_in_window };
     let people = PeopleSettings { lift_needs: config.lift_needs, sign_ins };
     let settings = Settings { limits, public_url, session_lifetime: config.sessions.lifetime, people };
-    Ok(Arc::new(Service::open(store, keyring, Arc::new(SystemClock), settings).await?.letting_in(ways)))
+    let outgoing = Outgoing::new(OutgoingSettings {
+        allowed: config.webhooks.allow_networks.clone(),
+        plain_http: config.webhooks.plain_http,
+        timeout: SENDING_MAX,
+    })?;
+    let service = Service::open(store, keyring, Arc::new(SystemClock), settings).await?;
+    Ok(Arc::new(service.letting_in(ways).sending_by(outgoing)))
 }
+
+/// A receiver that takes longer works before it answers; it should answer first.
+const SENDING_MAX: Duration = Duration::from_secs(15);
 
 fn ways(config: &Config, public_url: &str) -> Result<Ways, ProviderError> {
     let local = if config.sign_in.local_accounts { Local::On } else { Local::Off };

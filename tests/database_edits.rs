@@ -80,6 +80,13 @@ const TABLES: &[(Table, Outcome, AtVerify)] = &[
     (Table::Delegations, Outcome::Found, AtVerify::NotAsked("people were asked before the receipt was signed")),
     (Table::Events, Outcome::Found, AtVerify::Refused),
     (Table::Outbox, Outcome::Found, AtVerify::NotAsked("what waits for the log is not what was signed")),
+    (Table::Endpoints, Outcome::Found, AtVerify::NotAsked("what is sent lets nobody write")),
+    (Table::Lanes, Outcome::Found, AtVerify::NotAsked("what is sent lets nobody write")),
+    (
+        Table::Deliveries,
+        Outcome::Harmless("old ones are forgotten; an event that waited is then not sent, and the log has it still"),
+        AtVerify::NotAsked("what is sent lets nobody write"),
+    ),
     (Table::Log, Outcome::Found, AtVerify::NotAsked("the log repeats the events")),
 ];
 

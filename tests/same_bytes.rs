@@ -147,7 +147,10 @@ async fn gateway(folder: &Path, store: Arc<dyn Store>) -> Service {
         session_lifetime: Duration::from_secs(3600),
         people: history::people(),
     };
-    Service::open(store, keyring, Arc::new(SystemClock), settings).await.unwrap()
+    Service::open(store, keyring, Arc::new(SystemClock), settings)
+        .await
+        .unwrap()
+        .sending_by(history::sending::outgoing())
 }
 
 fn bytes(of: &impl Serialize) -> String {

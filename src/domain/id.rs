@@ -125,6 +125,8 @@ ids! {
     WriteId, "a write", is_name;
     /// An event.
     EventId, "an event", is_name;
+    /// Where events are sent.
+    EndpointId, "an endpoint", is_name;
     /// A browser session.
     SessionId, "a session", is_token_text;
     /// A passkey, as its authenticator names it.

@@ -5,6 +5,7 @@
 //! that a retired key cannot sign anything any more, whoever gets hold of the keyring.
 
 mod document;
+mod hidden;
 mod public;
 mod secret;
 #[cfg(test)]
@@ -13,6 +14,7 @@ mod tests;
 use std::fmt;
 
 use super::time::Timestamp;
+pub use hidden::Hidden;
 pub use public::{PublicKey, PublicKeys};
 pub use secret::{RowKey, SaltKey, SigningKey, ThreadSecret};
 
@@ -198,6 +200,11 @@ impl Keys {
     /// The one key that signs for this use.
     pub fn signing(&self, key_use: KeyUse) -> &SigningKey {
         &self.pair(key_use).signing.key
+    }
+
+    /// The key that will sign after the next rotation.
+    pub fn next(&self, key_use: KeyUse) -> &PublicKey {
+        self.pair(key_use).next.key.public()
     }
 
     /// The key of that name if it is for this use, in whatever state.

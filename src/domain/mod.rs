@@ -5,6 +5,7 @@ pub mod amendment;
 pub mod chain;
 pub mod delegation;
 pub mod edit;
+pub mod endpoint;
 pub mod enrolment;
 pub mod event;
 pub mod failure;

@@ -265,10 +265,14 @@ impl Service {
 
     /// What people said of a thread may quote what is hidden in it. A broken chain does not keep its events from
     /// being looked at; only what cannot be masked then is not shown.
-    async fn masked_event(&self, keys: &Keys, thread: &ThreadId, mut event: Event) -> Result<Event> {
+    pub(super) async fn masked_event(&self, keys: &Keys, thread: &ThreadId, mut event: Event) -> Result<Event> {
+        const QUOTING: [&str; 2] = ["reason", "comment"];
+        if !QUOTING.iter().any(|it| event.data.get(*it).is_some_and(Value::is_string)) {
+            return Ok(event);
+        }
         let mask = self.mask_of(keys, thread, &event).await;
         let Some(members) = event.data.as_object_mut() else { return Ok(event) };
-        for name in ["reason", "comment"] {
+        for name in QUOTING {
             if let Some(Value::String(text)) = members.get_mut(name) {
                 *text = match &mask {
                     Ok(mask) => mask(text),

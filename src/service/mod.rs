@@ -51,6 +51,7 @@ pub mod revealing;
 pub mod review_page;
 pub mod rollbacks;
 mod rolls;
+pub mod sending;
 pub mod several;
 pub mod sightings;
 mod stating;
@@ -79,6 +80,7 @@ use crate::domain::time::Timestamp;
 use crate::domain::tries::Bounds;
 use crate::keyring::Keyring;
 use crate::metrics::Metrics;
+use crate::outgoing::Outgoing;
 use crate::store::change::{Draft, Drafted};
 pub use crate::store::record::Stored;
 use crate::store::record::{Known, Reader, Record};
@@ -116,6 +118,7 @@ pub struct Service {
     reach: LogReach,
     metrics: Metrics,
     last_facts: LastFacts,
+    outgoing: Option<Outgoing>,
 }
 
 /// What a deployment decides.
@@ -191,6 +194,7 @@ impl Service {
             reach,
             metrics,
             last_facts,
+            outgoing: None,
         };
         service.settle_identity().await?;
         service.settle_labels().await?;

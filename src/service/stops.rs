@@ -86,17 +86,25 @@ impl Wish {
 }
 
 impl Puller<'_> {
-    fn principal(&self) -> PrincipalId {
+    pub(super) fn principal(&self) -> PrincipalId {
         match self {
             Self::Person(account) => PrincipalId::from(&account.record.id),
             Self::Token(token) => token.record.principal(),
         }
     }
 
-    fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         match self {
             Self::Person(account) => &account.record.name,
             Self::Token(token) => &token.record.name,
+        }
+    }
+
+    /// What they do counts only if they still stand as they did when they asked.
+    pub(super) fn rely(&self, draft: &mut Draft<'_>) {
+        match self {
+            Self::Person(account) => drop(draft.rely_on(account)),
+            Self::Token(token) => drop(draft.rely_on(token)),
         }
     }
 }

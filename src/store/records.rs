@@ -2,11 +2,13 @@
 
 mod amendments;
 mod delegations;
+mod endpoints;
 mod figures;
 mod interrupts;
 mod marks;
 
 pub use delegations::{delegation_alias, delegations_from};
+pub use endpoints::{behind_in, deliveries_of, delivery_id, ended_of, waiting_of};
 pub use figures::{COUNTED, InsightRow};
 pub use interrupts::{interrupt_alias, post_id};
 pub use marks::{Follower, LogMark};

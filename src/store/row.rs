@@ -79,6 +79,12 @@ tables! {
     Outbox = "outbox",
     /// The log: each event's place.
     Log = "log",
+    /// Where events are sent.
+    Endpoints = "endpoints",
+    /// How far in the log each endpoint was served.
+    Lanes = "lanes",
+    /// Events to endpoints, by endpoint and falling place in the log: the last come first.
+    Deliveries = "deliveries",
 }
 
 impl Table {
@@ -98,6 +104,8 @@ impl Table {
             Self::Transitions | Self::Rejections | Self::Entries | Self::States => false,
             Self::Receipts | Self::Writes | Self::Events | Self::Outbox => false,
             Self::Posts | Self::Tries | Self::Sightings | Self::Figures | Self::Marks => false,
+            Self::Deliveries => true,
+            Self::Endpoints | Self::Lanes => false,
         }
     }
 

@@ -6,7 +6,9 @@
 
 pub mod copy;
 pub mod count;
+pub mod deliver;
 pub mod expire;
+pub mod forget;
 pub mod judge_again;
 pub mod lapse;
 pub mod notice;
@@ -24,14 +26,18 @@ use crate::config::CopyTo;
 use crate::metrics::Run;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
+use deliver::Sender;
 
 /// The workers of a running gateway.
-#[derive(Debug)]
 pub struct Workers {
     stop: watch::Sender<bool>,
     loops: Vec<JoinHandle<()>>,
     interval: Duration,
+    sender: Arc<Sender>,
 }
+
+/// When a gateway stops, what is being sent gets so long to be answered.
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
 impl Workers {
     /// Starts them all; each looks at once and then at every interval.
@@ -39,7 +45,15 @@ impl Workers {
         let (stop, stopping) = watch::channel(false);
         let rounds = |name| Round { name, interval, wakes: Wakes::AtIntervals, stopping: stopping.clone() };
         let sequence = Round { wakes: Wakes::AfterCommits, ..rounds("sequence") };
+        let sender = Arc::new(Sender::new(service));
+        let sends = Arc::clone(&sender);
+        let deliver = Round { wakes: Wakes::AfterCommits, ..rounds("deliver") };
         let loops = vec![
+            tokio::spawn(deliver.repeat(Arc::clone(service), move |_| {
+                let sends = Arc::clone(&sends);
+                async move { sends.round().await }
+            })),
+            tokio::spawn(rounds("forget").repeat(Arc::clone(service), |it| async move { forget::run_once(&it).await })),
             tokio::spawn(rounds("expire").repeat(Arc::clone(service), |it| async move { expire::run_once(&it).await })),
             tokio::spawn(
                 rounds("judge again").repeat(Arc::clone(service), |it| async move { judge_again::run_once(&it).await }),
@@ -52,7 +66,7 @@ impl Workers {
                 rounds("sightings").repeat(Arc::clone(service), |it| async move { sightings::run_once(&it).await }),
             ),
         ];
-        Self { stop, loops, interval }
+        Self { stop, loops, interval, sender }
     }
 
     /// One more, that copies the log there.
@@ -81,6 +95,7 @@ impl Workers {
                 tracing::error!(%error, "a worker did not end in order");
             }
         }
+        self.sender.end(LAST_ANSWERS).await;
     }
 }
 

@@ -54,3 +54,4 @@ mod tools;
 mod transitions;
 mod under_new_policy;
 mod ways_in;
+mod webhooks;

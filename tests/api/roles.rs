@@ -38,6 +38,17 @@ const MAY: &[(&str, &str, &[&str])] = &[
     ("POST", "/v1/writes/{write_id}/abort", &[WRITER]),
     ("POST", "/v1/receipts/{jti}/revocation", &[ADMIN]),
     ("PUT", "/v1/halts/{scope}", &[ADMIN]),
+    ("POST", "/v1/endpoints", &[ADMIN]),
+    ("GET", "/v1/endpoints", &[ADMIN, AUDITOR]),
+    ("GET", "/v1/endpoints/{endpoint}", &[ADMIN, AUDITOR]),
+    ("PATCH", "/v1/endpoints/{endpoint}", &[ADMIN]),
+    ("DELETE", "/v1/endpoints/{endpoint}", &[ADMIN]),
+    ("POST", "/v1/endpoints/{endpoint}/secret", &[ADMIN]),
+    ("POST", "/v1/endpoints/{endpoint}/test", &[ADMIN]),
+    ("POST", "/v1/endpoints/{endpoint}/redeliveries", &[ADMIN]),
+    ("GET", "/v1/endpoints/{endpoint}/deliveries", &[ADMIN, AUDITOR]),
+    ("GET", "/v1/endpoints/{endpoint}/deliveries/{delivery}", &[ADMIN, AUDITOR]),
+    ("POST", "/v1/endpoints/{endpoint}/deliveries/{delivery}/redelivery", &[ADMIN]),
     ("GET", "/v1/rejections", &[AUDITOR]),
     ("GET", "/v1/passkeys", &[AUDITOR, ADMIN]),
     ("GET", "/v1/receipts/{jti}/evidence", &[AUDITOR]),
@@ -123,7 +134,8 @@ async fn every_route_lets_in_its_roles_and_nobody_else() {
             assert_eq!(refused, !roles.contains(&role), "{method} {route} as {role}: {}", answer.body);
             assert_ne!(answer.status, 401, "{method} {route} as {role}");
             assert!(
-                answer.status >= 400 || ["/v1/events", "/v1/passkeys", "/v1/rejections", "/metrics"].contains(route),
+                answer.status >= 400
+                    || ["/v1/events", "/v1/passkeys", "/v1/rejections", "/v1/endpoints", "/metrics"].contains(route),
                 "{method} {route} as {role} did something"
             );
         }
@@ -308,7 +320,9 @@ fn registered() -> BTreeSet<(String, String)> {
     let pieces = pieces.chain([&pages, &app].into_iter().flat_map(|it| it.split("web::resource(\"").skip(1)));
     for piece in pieces {
         let (route, rest) = piece.split_once('"').unwrap();
-        for (call, method) in [("get()", "GET"), ("post()", "POST"), ("put()", "PUT"), ("delete()", "DELETE")] {
+        for (call, method) in
+            [("get()", "GET"), ("post()", "POST"), ("put()", "PUT"), ("patch()", "PATCH"), ("delete()", "DELETE")]
+        {
             if rest.contains(call) {
                 all.insert((method.to_owned(), route.to_owned()));
             }

@@ -11,6 +11,7 @@ mod delegations;
 mod interrupts;
 #[path = "../support/passkeys.rs"]
 mod passkeys;
+pub mod sending;
 mod ways_in;
 
 use countersign::clock::{Clock, ClockOffset, SystemClock};
@@ -88,7 +89,7 @@ impl Gateway {
             session_lifetime: Duration::from_secs(3600),
             people: people(),
         };
-        let service = Service::open(kept, keyring, clocked, settings).await.unwrap();
+        let service = Service::open(kept, keyring, clocked, settings).await.unwrap().sending_by(sending::outgoing());
         Self { folder: folder.to_owned(), clock, service: Arc::new(service), store }
     }
 }
@@ -272,6 +273,7 @@ pub async fn live_through(service: &Service) -> (Cast, Ready) {
     interrupts::asks_people(service, &cast).await;
     lifts_in_pairs(service, &cast).await;
     looks_after_people(service, &cast).await;
+    sending::tells_others(service, &cast).await;
     let ready = leave_work_open(service, &cast).await;
     (cast, ready)
 }

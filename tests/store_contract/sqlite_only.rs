@@ -40,12 +40,12 @@ async fn a_closed_store_leaves_one_file_that_holds_everything() {
 
 #[tokio::test]
 async fn the_log_does_not_grow_without_bound() {
-    /// The bound, and room for what comes while it is being cut.
-    const LOG_BYTES: u64 = 96 * 1024 * 1024;
+    /// Three times the bound: where the keeper is in the writer's way, it is tried again after as much once more.
+    const LOG_BYTES: u64 = 3 * 64 * 1024 * 1024;
     let database = Database::sqlite();
     let store = database.open().await;
     let body = format!("\"{}\"", "x".repeat(1 << 20));
-    for at in 0..200 {
+    for at in 0..320 {
         let row = Row::seal(key(), Table::States, format!("{at:04}"), Facets::default(), 1, body.clone());
         store.commit(insert(&[&row])).await.unwrap();
         let log = std::fs::metadata(beside(&database, "-wal")).unwrap().len();

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use countersign::clock::{Clock, ClockOffset, SystemClock};
 use countersign::config::MetricsAccess;
+use countersign::config::Network;
 use countersign::domain::account::{Account, MachineRole, PersonRole};
 use countersign::domain::chain::hash::Digest;
 use countersign::domain::id::PrincipalId;
@@ -17,6 +18,7 @@ use countersign::domain::review::{Ballot, BrowserCheck, Proof, Ticked, Verdict};
 use countersign::domain::time::Timestamp;
 use countersign::domain::tries::Bounds;
 use countersign::keyring::Keyring;
+use countersign::outgoing::{Outgoing, OutgoingSettings};
 use countersign::service::access::{NewAccount, NewToken};
 use countersign::service::elsewhere::Ways;
 use countersign::service::error::Error;
@@ -137,7 +139,7 @@ pub async fn spawn_letting_in(
     let moved = Arc::new(MovedClock(clock.clone()));
     let settings = Settings { people, ..settings(&url) };
     let service = Service::open(store, keyring, moved, settings).await.unwrap();
-    let service = Arc::new(service.letting_in(ways));
+    let service = Arc::new(service.letting_in(ways).sending_by(outgoing()));
     let edge = Edge { requests, ..edge(&url, Peers::default()) };
     let app = App { service: Arc::clone(&service), edge: Arc::new(edge) };
     let server = serve(app, listener, 1, Duration::from_secs(1)).unwrap();
@@ -162,6 +164,12 @@ pub async fn spawn_letting_in(
         alice,
         bob,
     }
+}
+
+/// What sends, to this machine too: receivers are here.
+pub fn outgoing() -> Outgoing {
+    let allowed = ["127.0.0.0/8", "::1"].iter().map(|it| Network::parse(it).unwrap()).collect();
+    Outgoing::new(OutgoingSettings { allowed, plain_http: false, timeout: Duration::from_secs(15) }).unwrap()
 }
 
 /// What is set where people themselves are concerned.
@@ -226,6 +234,11 @@ impl Answer {
     pub fn expect(self, status: u16) -> Value {
         assert_eq!(self.status, status, "{:#}", self.body);
         self.body
+    }
+
+    /// An answer that has nothing in it.
+    pub fn expect_status(self, status: u16) {
+        self.expect(status);
     }
 
     pub fn code(&self) -> &str {

@@ -55,6 +55,7 @@ impl Audit<'_> {
         self.check_interrupts(&outside);
         self.check_gateway(&outside);
         self.check_delegations(&outside);
+        self.check_endpoints(&outside);
         self.check_seen();
     }
 

@@ -6,6 +6,8 @@ use super::Finding;
 use crate::domain::account::{Account, OneTimeLink, Session, Token};
 use crate::domain::amendment::Amendment;
 use crate::domain::delegation::Delegation;
+use crate::domain::endpoint::delivery::Delivery;
+use crate::domain::endpoint::{Endpoint, Lane};
 use crate::domain::event::Event;
 use crate::domain::flow::{Flow, Gateway, PolicyRow, ReceiptRow};
 use crate::domain::interrupt::{Interrupt, Posted};
@@ -28,6 +30,9 @@ pub(super) type Kept<R> = BTreeMap<String, Stored<R>>;
 pub(super) struct Everything {
     pub(super) figures: Kept<InsightRow>,
     pub(super) marks: Kept<LogMark>,
+    pub(super) deliveries: Kept<Delivery>,
+    pub(super) lanes: Kept<Lane>,
+    pub(super) endpoints: Kept<Endpoint>,
     pub(super) gateway: Kept<Gateway>,
     pub(super) flows: Kept<Flow>,
     pub(super) policies: Kept<PolicyRow>,
@@ -81,6 +86,9 @@ impl Everything {
         Ok(Self {
             figures: loader.table().await?,
             marks: loader.table().await?,
+            deliveries: loader.table().await?,
+            lanes: loader.table().await?,
+            endpoints: loader.table().await?,
             gateway: loader.table().await?,
             flows: loader.table().await?,
             policies: loader.table().await?,

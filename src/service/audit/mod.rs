@@ -10,6 +10,7 @@ mod amendments;
 mod chain;
 mod deadlines;
 mod delegations;
+mod endpoints;
 mod events;
 mod figures;
 mod gate;

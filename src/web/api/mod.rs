@@ -3,6 +3,8 @@
 pub mod admin;
 pub mod amendments;
 pub mod body;
+pub mod endpoints;
+mod endpoints_told;
 pub mod events;
 pub mod interrupts;
 pub mod judgements;
@@ -17,7 +19,7 @@ pub mod transitions;
 pub mod waiting;
 pub mod writes;
 
-use actix_web::web::{ServiceConfig, get, post, put};
+use actix_web::web::{ServiceConfig, delete, get, patch, post, put};
 use actix_web::{HttpRequest, HttpResponse, ResponseError as _};
 
 use problem::Problem;
@@ -64,6 +66,17 @@ use crate::web::auth::Machine;
         metrics::metrics,
         interrupts::post,
         interrupts::read,
+        endpoints::add,
+        endpoints::list,
+        endpoints::read,
+        endpoints::change,
+        endpoints::remove,
+        endpoints::secret,
+        endpoints::test,
+        endpoints::deliveries,
+        endpoints::delivery,
+        endpoints::redeliver,
+        endpoints::redeliver_many,
     )
 )]
 pub struct Description;
@@ -89,6 +102,17 @@ pub fn routes(config: &mut ServiceConfig) {
         .route("/v1/writes/{write_id}/abort", post().to(writes::abort))
         .route("/v1/receipts/{jti}/revocation", post().to(admin::revoke))
         .route("/v1/halts/{scope}", put().to(admin::halt))
+        .route("/v1/endpoints", post().to(endpoints::add))
+        .route("/v1/endpoints", get().to(endpoints::list))
+        .route("/v1/endpoints/{endpoint}", get().to(endpoints::read))
+        .route("/v1/endpoints/{endpoint}", patch().to(endpoints::change))
+        .route("/v1/endpoints/{endpoint}", delete().to(endpoints::remove))
+        .route("/v1/endpoints/{endpoint}/secret", post().to(endpoints::secret))
+        .route("/v1/endpoints/{endpoint}/test", post().to(endpoints::test))
+        .route("/v1/endpoints/{endpoint}/redeliveries", post().to(endpoints::redeliver_many))
+        .route("/v1/endpoints/{endpoint}/deliveries", get().to(endpoints::deliveries))
+        .route("/v1/endpoints/{endpoint}/deliveries/{delivery}", get().to(endpoints::delivery))
+        .route("/v1/endpoints/{endpoint}/deliveries/{delivery}/redelivery", post().to(endpoints::redeliver))
         .route("/v1/rejections", get().to(rejections::list))
         .route("/v1/passkeys", get().to(passkeys::list))
         .route("/v1/receipts/{jti}/evidence", get().to(passkeys::evidence))

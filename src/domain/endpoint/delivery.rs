@@ -1,0 +1,166 @@
+//! A delivery: one event to one endpoint, and how each attempt ended.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::schedule;
+use crate::domain::event::EventType;
+use crate::domain::failure::FailureCode;
+use crate::domain::id::{EndpointId, EventId, ThreadId};
+use crate::domain::time::Timestamp;
+
+/// One event to one endpoint.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Delivery {
+    /// To whom.
+    pub endpoint: EndpointId,
+    /// The event's place in the log: the delivery's own name at its endpoint.
+    pub index: u64,
+    /// The event.
+    pub event: EventId,
+    /// What it tells.
+    pub kind: EventType,
+    /// Of which thread, if one is concerned.
+    pub thread: Option<ThreadId>,
+    /// How it stands.
+    pub state: DeliveryState,
+    /// How many attempts were made since it was last asked for.
+    pub tries: u32,
+    /// The last ones.
+    pub attempts: Vec<Attempt>,
+}
+
+/// How a delivery stands.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case", deny_unknown_fields)]
+pub enum DeliveryState {
+    /// It is tried then.
+    Waiting {
+        /// When.
+        due: Timestamp,
+        /// Whether somebody asked for it, so that even a disabled endpoint gets it.
+        by_hand: bool,
+    },
+    /// It is tried when the thread's delivery before it has ended.
+    Behind {},
+    /// It arrived.
+    Delivered {
+        /// When.
+        at: Timestamp,
+    },
+    /// It was tried so often that it is tried no more.
+    Failed {
+        /// Since when.
+        at: Timestamp,
+    },
+}
+
+impl DeliveryState {
+    /// The word on the wire.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Waiting { .. } => "waiting",
+            Self::Behind {} => "behind",
+            Self::Delivered { .. } => "delivered",
+            Self::Failed { .. } => "failed",
+        }
+    }
+
+    /// When nothing is done about it any more without being asked.
+    pub const fn ended_at(&self) -> Option<Timestamp> {
+        match self {
+            Self::Delivered { at } | Self::Failed { at } => Some(*at),
+            Self::Waiting { .. } | Self::Behind {} => None,
+        }
+    }
+}
+
+/// One attempt.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Attempt {
+    /// When it was begun; its `webhook-timestamp`, too.
+    pub at: Timestamp,
+    /// How long it took.
+    pub took_ms: u64,
+    /// How it ended.
+    pub ended: Ended,
+}
+
+/// How an attempt ended.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Ended {
+    /// By an answer.
+    Answered {
+        /// Its status.
+        status: u16,
+        /// The beginning of its body.
+        body: String,
+        /// Whether there was more of it.
+        cut: bool,
+    },
+    /// Without one.
+    Failed {
+        /// Why, as a code.
+        why: FailureCode,
+    },
+}
+
+impl Ended {
+    /// Only these are a receiver's yes. Where it sends one on to is not where the administrator meant.
+    pub const fn arrived(&self) -> bool {
+        matches!(self, Self::Answered { status: 200..=299, .. })
+    }
+
+    /// Nobody is there any more, and nobody will be.
+    pub const fn is_gone(&self) -> bool {
+        matches!(self, Self::Answered { status: 410, .. })
+    }
+}
+
+/// Attempts that stay to be read: two rounds of the schedule.
+const ATTEMPTS_KEPT: usize = 20;
+
+impl Attempt {
+    /// When it was over.
+    pub fn ended_at(&self) -> Timestamp {
+        self.at.plus(Duration::from_millis(self.took_ms))
+    }
+}
+
+impl Delivery {
+    /// By which moment it is listed among its like, in milliseconds.
+    pub const fn moment(&self) -> i64 {
+        match &self.state {
+            DeliveryState::Waiting { due, .. } => due.millis(),
+            DeliveryState::Delivered { at } | DeliveryState::Failed { at } => at.millis(),
+            DeliveryState::Behind {} => 0,
+        }
+    }
+
+    /// What the attempt makes of it. `chance` spreads the next ones.
+    pub fn tried(&self, attempt: Attempt, chance: u32, retry_after: Option<Duration>) -> Self {
+        let ended_at = attempt.ended_at();
+        let tries = self.tries.saturating_add(1);
+        let state = if attempt.ended.arrived() {
+            DeliveryState::Delivered { at: ended_at }
+        } else {
+            match schedule::delay(tries, chance, retry_after) {
+                Some(delay) => DeliveryState::Waiting { due: ended_at.plus(delay), by_hand: false },
+                None => DeliveryState::Failed { at: ended_at },
+            }
+        };
+        let mut attempts = self.attempts.clone();
+        attempts.push(attempt);
+        let from = attempts.len().saturating_sub(ATTEMPTS_KEPT);
+        Self { state, tries, attempts: attempts.split_off(from), ..self.clone() }
+    }
+
+    /// Asked for once more, from the first delay on.
+    pub fn again(&self, now: Timestamp) -> Self {
+        Self { state: DeliveryState::Waiting { due: now, by_hand: true }, tries: 0, ..self.clone() }
+    }
+}

@@ -1,0 +1,62 @@
+//! Endpoints against the events about them, lanes against the log, and deliveries against both.
+
+use super::Audit;
+use super::access::{Lives, changed, made, text};
+use crate::domain::event::{Event, EventType};
+use crate::store::records::log_id;
+use crate::store::row::Table;
+
+impl Audit<'_> {
+    pub(super) fn check_endpoints(&mut self, outside: &[&Event]) {
+        let mut lives = Lives::new();
+        let mut last = std::collections::BTreeMap::new();
+        let mut told: Vec<&Event> = outside.to_vec();
+        told.sort_by_key(|it| &it.id);
+        for event in told {
+            let id = text(event, "endpoint");
+            match event.kind {
+                EventType::EndpointAdded => made(&mut lives, id, event),
+                EventType::EndpointChanged
+                | EventType::EndpointSecretMade
+                | EventType::EndpointRemoved
+                | EventType::EndpointDisabled
+                | EventType::EndpointRecovered => changed(&mut lives, id),
+                _ => continue,
+            }
+            last.extend(id.map(|it| (it, text(event, "row"))));
+        }
+        for (id, stored) in &self.all.endpoints {
+            let told = last.get(id.as_str()).copied().flatten();
+            let same = told == Some(stored.record.hash().as_str());
+            self.expect(same, Table::Endpoints, id, "it is not the endpoint that its last event tells of");
+            self.expect_revision(Table::Endpoints, id, stored.revision, lives.get(id.as_str()));
+            let lane = self.all.lanes.contains_key(id);
+            self.expect(lane, Table::Lanes, id, "an endpoint without its lane");
+        }
+        self.expect_all(Table::Endpoints, &lives, &self.all.endpoints.keys().map(String::as_str).collect());
+        self.check_lanes();
+        self.check_deliveries();
+    }
+
+    fn check_lanes(&mut self) {
+        for (id, stored) in &self.all.lanes {
+            let reached = stored.record.reached;
+            self.expect(self.all.endpoints.contains_key(id), Table::Lanes, id, "it is of no endpoint");
+            let there = reached == 0 || self.all.log.contains_key(&log_id(reached));
+            self.expect(there, Table::Lanes, id, "it has reached a place that the log does not have");
+        }
+    }
+
+    fn check_deliveries(&mut self) {
+        for (id, stored) in &self.all.deliveries {
+            let delivery = &stored.record;
+            let endpoint = self.all.endpoints.contains_key(delivery.endpoint.as_str());
+            self.expect(endpoint, Table::Deliveries, id, "it is for no endpoint");
+            let placed = self.all.log.get(&log_id(delivery.index));
+            let event = self.all.events.get(delivery.event.as_str());
+            let same = placed.is_some_and(|it| it.record.event == delivery.event)
+                && event.is_some_and(|it| it.record.kind == delivery.kind && it.record.thread == delivery.thread);
+            self.expect(same, Table::Deliveries, id, "it is not of the event at its place in the log");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Sending: what is sent where, and how far each endpoint has been served.
+//!
+//! Nothing is written for endpoints while something is decided: the decision's change has the event, and a lane reads
+//! the log from the place that it has reached. That place moves in the same change that says how an attempt ended, so
+//! a crash between the two loses nothing and repeats at most what was under way.
+
+pub mod deliveries;
+pub mod endpoints;
+pub mod jobs;
+pub mod lanes;
+mod payload;
+mod verdicts;
+
+use std::time::Duration;
+
+use crate::domain::endpoint::Endpoint;
+use crate::domain::id::EndpointId;
+use crate::domain::keys::{Hidden, Keys};
+use crate::domain::secret::Secret;
+use crate::outgoing::{Outgoing, Parcel};
+use crate::store::{Duty, OnDuty};
+use url::Url;
+
+use super::Service;
+use super::error::{Error, Result};
+
+/// A month of what was sent can be looked at, and sent again.
+const DELIVERIES_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// What a body is.
+const CONTENT_TYPE: (&str, &str) = ("content-type", "application/json");
+
+/// What hides an endpoint's address.
+fn url_place(endpoint: &EndpointId) -> String {
+    format!("endpoint/{endpoint}/url")
+}
+
+/// What hides the value of one of its headers.
+fn header_place(endpoint: &EndpointId, name: &str) -> String {
+    format!("endpoint/{endpoint}/header/{name}")
+}
+
+fn shown(keys: &Keys, place: &str, hidden: &Hidden) -> Result<Secret<String>> {
+    keys.row().show(place, hidden).ok_or(Error::Broken("what an endpoint hides"))
+}
+
+/// An endpoint as a request is made for it.
+pub struct Address {
+    url: Url,
+    headers: Vec<(String, Secret<String>)>,
+}
+
+impl Address {
+    fn of(keys: &Keys, endpoint: &Endpoint) -> Result<Self> {
+        let url = shown(keys, &url_place(&endpoint.id), &endpoint.url)?;
+        let url = Url::parse(url.expose()).map_err(|_| Error::Broken("an endpoint's address"))?;
+        let own = endpoint.headers.iter();
+        let own = own.map(|(name, value)| Ok((name.clone(), shown(keys, &header_place(&endpoint.id, name), value)?)));
+        Ok(Self { url, headers: own.collect::<Result<_>>()? })
+    }
+
+    fn parcel(&self, signed: [(&'static str, String); 3], body: String) -> Parcel {
+        let own = self.headers.iter().map(|(name, value)| (name.clone(), value.clone()));
+        let ours = signed.into_iter().chain([(CONTENT_TYPE.0, CONTENT_TYPE.1.to_owned())]);
+        let headers = own.chain(ours.map(|(name, value)| (name.to_owned(), Secret::new(value)))).collect();
+        Parcel { url: self.url.clone(), headers, body: body.into_bytes() }
+    }
+}
+
+/// That this gateway is the one that sends, for as long as it lives.
+pub struct Sending(Box<dyn OnDuty>);
+
+impl Sending {
+    /// Whether it is still.
+    pub fn stands(&self) -> bool {
+        self.0.stands()
+    }
+}
+
+impl Service {
+    /// The same service, sending by this. Without it nothing is sent, and no endpoint can be added.
+    #[must_use]
+    pub fn sending_by(self, outgoing: Outgoing) -> Self {
+        Self { outgoing: Some(outgoing), ..self }
+    }
+
+    /// Tries to be the one gateway that sends.
+    pub async fn take_sending(&self) -> Result<Option<Sending>> {
+        Ok(self.store.take(Duty::Sending).await?.map(Sending))
+    }
+
+    /// For how long deliveries stay to be read.
+    pub const fn deliveries_kept(&self) -> Duration {
+        DELIVERIES_KEPT
+    }
+
+    /// What sends to others.
+    pub fn outgoing(&self) -> Result<&Outgoing> {
+        self.outgoing.as_ref().ok_or(Error::WrongState("this gateway sends nothing to others"))
+    }
+}

@@ -1,0 +1,43 @@
+//! What is sent next, and how that went.
+
+use std::time::Duration;
+
+use super::verdicts::ended_of_outcome;
+use crate::domain::endpoint::delivery::{Attempt, Delivery, DeliveryState, Ended};
+use crate::domain::event::Event;
+use crate::domain::failure::FailureCode;
+use crate::domain::time::Timestamp;
+use crate::outgoing::Outcome;
+use crate::store::record::Stored;
+
+/// What is sent next, of one lane.
+pub struct Job {
+    pub(super) delivery: Delivery,
+    pub(super) stored: Option<Stored<Delivery>>,
+    pub(super) event: Event,
+}
+
+/// A job that was done.
+pub struct Done {
+    pub(super) job: Job,
+    pub(super) attempt: Attempt,
+    pub(super) retry_after: Option<Duration>,
+}
+
+impl Job {
+    pub(super) const fn is_by_hand(&self) -> bool {
+        matches!(self.delivery.state, DeliveryState::Waiting { by_hand: true, .. })
+    }
+
+    /// The job with how it went.
+    pub fn done(self, at: Timestamp, outcome: Outcome) -> Done {
+        let (attempt, retry_after) = ended_of_outcome(at, outcome);
+        Done { job: self, attempt, retry_after }
+    }
+
+    /// The job, if nothing could be sent: what is stored about its event does not agree with what was signed.
+    pub fn unsendable(self, at: Timestamp) -> Done {
+        let attempt = Attempt { at, took_ms: 0, ended: Ended::Failed { why: FailureCode::Unsendable } };
+        Done { job: self, attempt, retry_after: None }
+    }
+}

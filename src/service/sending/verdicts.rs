@@ -1,0 +1,58 @@
+//! What an outcome says of an attempt, and what attempts make of an endpoint.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::domain::endpoint::delivery::{Attempt, Ended};
+use crate::domain::endpoint::{Endpoint, EndpointState, Lane, WhyDisabled};
+use crate::domain::event::EventType;
+use crate::domain::inert;
+use crate::domain::time::Timestamp;
+use crate::outgoing::Outcome;
+use crate::service::error::Result;
+use crate::service::recorder;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+
+/// How an attempt ended, and for how long its receiver wants to be left alone.
+pub(super) fn ended_of_outcome(at: Timestamp, outcome: Outcome) -> (Attempt, Option<Duration>) {
+    let (took, ended, retry_after) = match outcome {
+        Outcome::Answered(answer) => {
+            let body = inert::printed(&String::from_utf8_lossy(&answer.body));
+            let ended = Ended::Answered { status: answer.status, body, cut: answer.cut };
+            (answer.took, ended, answer.retry_after)
+        }
+        Outcome::Failed(failure) => (failure.took, Ended::Failed { why: failure.why }, None),
+    };
+    let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+    (Attempt { at, took_ms, ended }, retry_after)
+}
+
+/// What attempts make of an endpoint: whether it is disabled, or recovers.
+pub(super) fn verdict_of(
+    draft: &mut Draft<'_>,
+    endpoint: &Stored<Endpoint>,
+    health: &Lane,
+    (gone, arrived): (bool, bool),
+    now: Timestamp,
+) -> Result<()> {
+    let why = match endpoint.record.state {
+        EndpointState::Enabled {} if gone => Some(WhyDisabled::Gone),
+        EndpointState::Enabled {} if health.is_given_up(now) => Some(WhyDisabled::Failing),
+        EndpointState::Disabled { .. } if arrived && !gone => None,
+        EndpointState::Enabled {} | EndpointState::Disabled { .. } | EndpointState::Removed { .. } => return Ok(()),
+    };
+    let (kind, state) = match why {
+        Some(why) => (EventType::EndpointDisabled, EndpointState::Disabled { at: now, why }),
+        None => (EventType::EndpointRecovered, EndpointState::Enabled {}),
+    };
+    let next = Endpoint { state, ..endpoint.record.clone() };
+    let mut facts = json!({"endpoint": next.id, "name": next.name, "origin": next.origin, "row": next.hash()});
+    if let Some(why) = why {
+        facts["why"] = json!(why);
+        facts["failing_since"] = json!(health.failing_since);
+    }
+    draft.replace(endpoint, &next)?;
+    recorder::outside(draft, None, now, kind, facts)
+}

@@ -1,0 +1,228 @@
+//! Sends events to endpoints. Each lane is a task of its own, so that none waits for another.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Mutex, Semaphore, watch};
+use tokio::task::JoinSet;
+
+use crate::domain::id::EndpointId;
+use crate::domain::time::Timestamp;
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::service::sending::Sending;
+use crate::service::sending::jobs::{Done, Job};
+use crate::service::sending::lanes::OpenLane;
+
+/// Requests to one endpoint at a time, while they arrive. One that fails gets one at a time.
+const LANE_WIDTH_MAX: usize = 8;
+
+/// Requests to all endpoints beyond the one that each may always have: an endpoint that hangs keeps none of these, so
+/// that the others never wait for it.
+const SHARED_MAX: usize = 64;
+
+/// How often a gateway that is not the one that sends looks whether it has to be.
+const STANDBY: Duration = Duration::from_secs(1);
+
+/// Sends everything that is due, once; says how much was sent. Nothing to do where another gateway sends.
+pub async fn run_once(service: &Arc<Service>) -> Result<usize> {
+    let sender = Sender::new(service);
+    sender.round().await?;
+    sender.rest().await
+}
+
+/// Who sends.
+pub struct Sender {
+    service: Arc<Service>,
+    shared: Arc<Semaphore>,
+    stop: watch::Sender<bool>,
+    state: Mutex<State>,
+    /// Lanes that are not served at the moment, with what is known of them.
+    parked: Arc<std::sync::Mutex<HashMap<EndpointId, OpenLane>>>,
+}
+
+#[derive(Default)]
+struct State {
+    duty: Option<Sending>,
+    /// When it is looked again whether the duty is free.
+    look_at: Option<Timestamp>,
+    served: HashSet<EndpointId>,
+    tasks: JoinSet<(EndpointId, Result<usize>)>,
+}
+
+impl Sender {
+    /// One that has begun nothing yet.
+    pub fn new(service: &Arc<Service>) -> Self {
+        Self {
+            service: Arc::clone(service),
+            shared: Arc::new(Semaphore::new(SHARED_MAX)),
+            stop: watch::Sender::new(false),
+            state: Mutex::default(),
+            parked: Arc::default(),
+        }
+    }
+
+    /// Begins to serve every lane that is not served; says what those sent that have come to rest.
+    pub async fn round(&self) -> Result<usize> {
+        let mut state = self.state.lock().await;
+        let mut sent = Ok(0);
+        while let Some(ended) = state.tasks.try_join_next() {
+            sent = self.add(&mut state, sent, ended);
+        }
+        if !self.is_on_duty(&mut state).await? {
+            return sent;
+        }
+        for (endpoint, row) in self.service.lanes().await? {
+            let id = endpoint.record.id.clone();
+            if state.served.contains(&id) {
+                continue;
+            }
+            let known = self.parked.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+            let lane = match known.filter(|it| it.is_of(&endpoint, &row)) {
+                Some(lane) => lane,
+                None => self.service.open_lane(endpoint, row).await?,
+            };
+            state.served.insert(id.clone());
+            let serving = Serving {
+                service: Arc::clone(&self.service),
+                shared: Arc::clone(&self.shared),
+                stopping: self.stop.subscribe(),
+            };
+            let parked = Arc::clone(&self.parked);
+            state.tasks.spawn(async move {
+                let mut lane = lane;
+                let sent = serving.serve(&mut lane).await;
+                // What failed is opened anew: what is known of it may be wrong.
+                if sent.is_ok() {
+                    parked.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), lane);
+                }
+                (id, sent)
+            });
+        }
+        sent
+    }
+
+    /// Waits until nothing is under way; says what was sent.
+    pub async fn rest(&self) -> Result<usize> {
+        let mut state = self.state.lock().await;
+        let mut sent = Ok(0);
+        while let Some(ended) = state.tasks.join_next().await {
+            sent = self.add(&mut state, sent, ended);
+        }
+        sent
+    }
+
+    /// Begins nothing any more, and waits a little for what is under way. What is not over by then is sent again later,
+    /// under the same id.
+    pub async fn end(&self, patience: Duration) {
+        self.stop.send_replace(true);
+        if let Ok(Err(error)) = tokio::time::timeout(patience, self.rest()).await {
+            tracing::error!(error = &error as &dyn std::error::Error, "what was under way could not be written down");
+        }
+        self.state.lock().await.tasks.abort_all();
+    }
+
+    async fn is_on_duty(&self, state: &mut State) -> Result<bool> {
+        if state.duty.as_ref().is_some_and(|it| it.stands()) {
+            return Ok(true);
+        }
+        let now = self.service.now();
+        if state.look_at.is_some_and(|it| now < it && it <= now.plus(STANDBY)) {
+            return Ok(false);
+        }
+        // Another may have served since.
+        self.parked.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        state.duty = self.service.take_sending().await?;
+        state.look_at = state.duty.is_none().then(|| now.plus(STANDBY));
+        Ok(state.duty.is_some())
+    }
+
+    fn add(
+        &self,
+        state: &mut State,
+        sent: Result<usize>,
+        ended: std::result::Result<(EndpointId, Result<usize>), tokio::task::JoinError>,
+    ) -> Result<usize> {
+        match ended {
+            Ok((id, more)) => {
+                state.served.remove(&id);
+                match (sent, more) {
+                    (Ok(sent), Ok(more)) => Ok(sent + more),
+                    (Err(error), _) | (Ok(_), Err(error)) => Err(error),
+                }
+            }
+            Err(error) => {
+                // Which lane it was is not known: all that are not under way are begun anew.
+                tracing::error!(%error, "a lane did not end in order");
+                if state.tasks.is_empty() {
+                    state.served.clear();
+                }
+                sent
+            }
+        }
+    }
+}
+
+/// What serves one lane.
+struct Serving {
+    service: Arc<Service>,
+    shared: Arc<Semaphore>,
+    stopping: watch::Receiver<bool>,
+}
+
+impl Serving {
+    /// Sends until nothing is due; says how much.
+    async fn serve(&self, lane: &mut OpenLane) -> Result<usize> {
+        let mut under_way = JoinSet::new();
+        let mut sent = 0;
+        loop {
+            while self.has_room(lane, under_way.len()) {
+                // The first one needs nobody's leave.
+                let leave = match under_way.is_empty() {
+                    true => None,
+                    false => match Arc::clone(&self.shared).try_acquire_owned() {
+                        Ok(leave) => Some(leave),
+                        Err(_) => break,
+                    },
+                };
+                let Some(job) = self.service.next_job(lane).await? else { break };
+                let sending = self.send(lane, job).await?;
+                under_way.spawn(async move {
+                    let done = sending.await;
+                    drop(leave);
+                    done
+                });
+            }
+            let Some(first) = under_way.join_next().await else { return Ok(sent) };
+            let mut done = vec![first.map_err(|_| Error::Busy)?];
+            while let Some(more) = under_way.try_join_next() {
+                done.push(more.map_err(|_| Error::Busy)?);
+            }
+            sent += done.len();
+            self.service.record(lane, done).await?;
+        }
+    }
+
+    fn has_room(&self, lane: &OpenLane, under_way: usize) -> bool {
+        let width = if lane.is_failing() { 1 } else { LANE_WIDTH_MAX };
+        !*self.stopping.borrow() && under_way < width
+    }
+
+    async fn send(&self, lane: &OpenLane, job: Job) -> Result<impl Future<Output = Done> + Send + 'static> {
+        let now = self.service.now();
+        let parcel = match lane.parcel(&self.service, &job, now).await {
+            Ok(parcel) => Some(parcel),
+            // One event that cannot be told does not keep the others.
+            Err(Error::Broken(_) | Error::NotFound(_)) => None,
+            Err(error) => return Err(error),
+        };
+        let outgoing = self.service.outgoing()?.clone();
+        Ok(async move {
+            match parcel {
+                Some(parcel) => job.done(now, outgoing.post(&parcel).await),
+                None => job.unsendable(now),
+            }
+        })
+    }
+}

@@ -1,0 +1,219 @@
+//! Managing endpoints over HTTP, and what is refused.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::receiver::{BROKEN, FINE, Receiver};
+use super::scene::{Scene, path};
+
+on_both! {
+    an_endpoint_gets_what_it_asked_for_and_nothing_else,
+    one_that_begins_later_can_be_told_from_the_log_and_nothing_arrives_twice,
+    what_is_asked_of_the_log_while_something_is_under_way_is_not_forgotten,
+    what_is_switched_off_goes_on_where_it_stopped_or_with_what_is_next,
+    what_is_wrong_is_refused_with_where_and_what_to_do,
+    everything_that_is_done_to_an_endpoint_is_in_the_log,
+    old_deliveries_are_forgotten_and_the_log_is_not,
+    a_page_of_deliveries_goes_on_where_it_ended,
+}
+
+async fn an_endpoint_gets_what_it_asked_for_and_nothing_else(s: Scene) {
+    let [all, families, flow, nothing] =
+        [Receiver::start().await, Receiver::start().await, Receiver::start().await, Receiver::start().await];
+    s.endpoint(&all, &["*"]).await;
+    s.endpoint(&families, &["thread.*", "transition.held"]).await;
+    s.endpoint_with(&flow, json!({"flows": ["payments"]})).await;
+    s.endpoint(&nothing, &["write.lapsed"]).await;
+    let thread = s.g.thread().await;
+    s.g.held(&thread).await;
+    s.send().await;
+    assert_eq!(families.kinds(), ["thread.created", "transition.held"]);
+    assert_eq!(flow.kinds(), ["thread.created", "transition.held"], "what belongs to no flow is not for it");
+    assert_eq!(nothing.kinds(), [""; 0]);
+    assert!(all.kinds().starts_with(&["access.endpoint_added".to_owned()]), "{:?}", all.kinds());
+    let told = all.sorted().pop().unwrap().json();
+    assert_eq!((&told["type"], &told["data"]["flow"]), (&json!("transition.held"), &json!("payments")));
+    assert_eq!(told["data"]["thread"], thread["thread"]);
+}
+
+async fn one_that_begins_later_can_be_told_from_the_log_and_nothing_arrives_twice(s: Scene) {
+    s.g.thread().await;
+    s.g.thread().await;
+    s.send().await;
+    let receiver = Receiver::start().await;
+    let endpoint = s.endpoint(&receiver, &["thread.created"]).await;
+    s.g.thread().await;
+    s.send().await;
+    assert_eq!(receiver.got().len(), 1, "with what happens next");
+    s.g.post(&path(&endpoint, "/redeliveries"), &s.g.admin, json!({"after": 0})).await.expect(202);
+    s.send().await;
+    assert_eq!(receiver.got().len(), 3);
+    s.g.post(&path(&endpoint, "/redeliveries"), &s.g.admin, json!({"after": 0})).await.expect(202);
+    s.send().await;
+    assert_eq!(receiver.got().len(), 3, "what has arrived is not sent again");
+    let from_the_start = Receiver::start().await;
+    s.endpoint_with(&from_the_start, json!({"events": ["thread.created"], "after": 0})).await;
+    s.send().await;
+    assert_eq!(from_the_start.got().len(), 3);
+    let ids = |it: &Receiver| it.sorted().iter().map(|it| it.id().to_owned()).collect::<Vec<_>>();
+    assert_eq!(ids(&receiver), ids(&from_the_start), "an event has one id for everybody");
+}
+
+async fn what_is_asked_of_the_log_while_something_is_under_way_is_not_forgotten(s: Scene) {
+    s.g.thread().await;
+    s.send().await;
+    let receiver = Receiver::start().await;
+    let endpoint = s.endpoint(&receiver, &["thread.created"]).await;
+    receiver.now(crate::webhooks::receiver::Reply::Hangs);
+    s.g.thread().await;
+    countersign::worker::sequence::run_once(&s.g.service).await.unwrap();
+    let sender = countersign::worker::deliver::Sender::new(&s.g.service);
+    sender.round().await.unwrap();
+    receiver.until(1).await;
+    s.g.post(&path(&endpoint, "/redeliveries"), &s.g.admin, json!({"after": 0})).await.expect(202);
+    receiver.now(FINE);
+    sender.rest().await.unwrap();
+    sender.round().await.unwrap();
+    sender.rest().await.unwrap();
+    let ids: std::collections::BTreeSet<String> = receiver.got().iter().map(|it| it.id().to_owned()).collect();
+    assert_eq!((ids.len(), receiver.got().len()), (2, 2));
+}
+
+async fn what_is_switched_off_goes_on_where_it_stopped_or_with_what_is_next(s: Scene) {
+    let receiver = Receiver::start().await;
+    let endpoint = s.endpoint(&receiver, &["thread.created"]).await;
+    for (from, then) in [("where_it_stopped", 1), ("now", 0)] {
+        let before = receiver.got().len();
+        let off =
+            s.g.send(Method::PATCH, &path(&endpoint, ""), &s.g.admin, Some(json!({"enabled": false})))
+                .await
+                .expect(200);
+        assert_eq!((&off["state"], &off["why"]), (&json!("disabled"), &json!("by_hand")));
+        s.g.thread().await;
+        assert_eq!(s.send().await, 0);
+        let on = json!({"enabled": true, "from": from});
+        s.g.send(Method::PATCH, &path(&endpoint, ""), &s.g.admin, Some(on)).await.expect(200);
+        s.send().await;
+        assert_eq!(receiver.got().len() - before, then, "{from}");
+    }
+    s.g.send(Method::DELETE, &path(&endpoint, ""), &s.g.admin, None).await.expect_status(204);
+    s.g.thread().await;
+    assert_eq!(s.send().await, 0);
+    assert_eq!(s.g.get(&path(&endpoint, ""), &s.g.admin).await.status, 404);
+    assert_eq!(s.g.get("/v1/endpoints", &s.g.admin).await.expect(200)["endpoints"], json!([]));
+}
+
+async fn what_is_wrong_is_refused_with_where_and_what_to_do(s: Scene) {
+    let url = Receiver::start().await.url;
+    let good = json!({"name": "ops", "url": url});
+    let with = |name: &str, value: Value| {
+        let mut ask = good.clone();
+        ask[name] = value;
+        ask
+    };
+    for (ask, at) in [
+        (with("name", json!("")), "/name"),
+        (with("name", json!("a\nb")), "/name"),
+        (with("url", json!("http://10.0.0.7/x")), "/url"),
+        (with("url", json!("http://169.254.169.254/latest/meta-data/")), "/url"),
+        (with("url", json!("ftp://example.com/")), "/url"),
+        (with("url", json!("https://user:word@example.com/")), "/url"),
+        (with("events", json!([])), "/events"),
+        (with("events", json!(["no.such"])), ""),
+        (with("events", json!(["trans*"])), ""),
+        (with("flows", json!(["nobody"])), "/flows"),
+        (with("payload", json!(2)), "/payload"),
+        (with("headers", json!({"webhook-id": "x"})), "/headers"),
+        (with("headers", json!({"Content-Length": "3"})), "/headers"),
+        (with("headers", json!({"x": "a\r\nb: c"})), "/headers"),
+        (with("colour", json!("red")), ""),
+    ] {
+        let refused = s.g.post("/v1/endpoints", &s.g.admin, ask.clone()).await;
+        assert_eq!(
+            (refused.status, refused.body["errors"][0]["pointer"].as_str()),
+            (400, Some(at)),
+            "{ask} {:#}",
+            refused.body
+        );
+    }
+    assert_eq!(s.g.get("/v1/endpoints", &s.g.admin).await.expect(200)["endpoints"], json!([]), "nothing is half done");
+    let endpoint = s.g.post("/v1/endpoints", &s.g.admin, good).await.expect(201);
+    for (rest, ask) in [
+        ("/secret", json!({"overlap_secs": 604_801})),
+        ("/redeliveries", json!({})),
+        ("/redeliveries", json!({"failed_since": "yesterday"})),
+        ("/redeliveries", json!({"failed_since": "2026-01-01T00:00:00.000Z", "after": 1})),
+    ] {
+        assert_eq!(s.g.post(&path(&endpoint, rest), &s.g.admin, ask.clone()).await.status, 400, "{rest} {ask}");
+    }
+    assert_eq!(s.g.post(&path(&endpoint, "/deliveries/1/redelivery"), &s.g.admin, json!({})).await.status, 404);
+    let from = json!({"enabled": false, "from": "now"});
+    assert_eq!(s.g.send(Method::PATCH, &path(&endpoint, ""), &s.g.admin, Some(from)).await.status, 400);
+}
+
+async fn everything_that_is_done_to_an_endpoint_is_in_the_log(s: Scene) {
+    let (receiver, watching) = (Receiver::start().await, Receiver::start().await);
+    s.endpoint(&watching, &["access.*"]).await;
+    let secret_url = format!("{}?key=s3cret", receiver.url);
+    let ask = json!({"name": "chat", "url": secret_url, "headers": {"Authorization": "Bearer t0ken"}});
+    let endpoint = s.g.post("/v1/endpoints", &s.g.admin, ask).await.expect(201);
+    s.g.send(Method::PATCH, &path(&endpoint, ""), &s.g.admin, Some(json!({"name": "talk"}))).await.expect(200);
+    s.g.post(&path(&endpoint, "/secret"), &s.g.admin, json!({})).await.expect(200);
+    s.g.send(Method::DELETE, &path(&endpoint, ""), &s.g.admin, None).await.expect_status(204);
+    s.send().await;
+    let own: Vec<_> =
+        watching.sorted().into_iter().filter(|it| it.json()["data"]["endpoint"] == endpoint["id"]).collect();
+    let kinds: Vec<String> = own.iter().map(|it| it.kind()).collect();
+    let done = ["endpoint_added", "endpoint_changed", "endpoint_secret_made", "endpoint_removed"];
+    assert_eq!(kinds, done.map(|it| format!("access.{it}")));
+    for it in &own {
+        let data = &it.json()["data"];
+        assert!(data["by"].is_string() && data["by_name"] == "admin", "{data}");
+        for hidden in ["s3cret", "t0ken", endpoint["secret"].as_str().unwrap()] {
+            assert!(!it.body.contains(hidden), "{}", it.body);
+        }
+    }
+}
+
+async fn old_deliveries_are_forgotten_and_the_log_is_not(s: Scene) {
+    let receiver = Receiver::start().await;
+    let endpoint = s.endpoint(&receiver, &["thread.created"]).await;
+    s.g.thread().await;
+    receiver.now(BROKEN);
+    s.send().await;
+    receiver.now(FINE);
+    s.g.thread().await;
+    s.send().await;
+    let events = s.g.service.log_length().await.unwrap();
+    s.g.pass(s.g.service.deliveries_kept() + std::time::Duration::from_secs(60));
+    assert_eq!(countersign::worker::forget::run_once(&s.g.service).await.unwrap(), 1);
+    assert_eq!(s.deliveries(&endpoint).await.len(), 1, "what waits is not old");
+    assert_eq!(s.g.service.log_length().await.unwrap(), events);
+    s.is_sound().await;
+}
+
+async fn a_page_of_deliveries_goes_on_where_it_ended(s: Scene) {
+    let (receiver, other) = (Receiver::start().await, Receiver::start().await);
+    let endpoint = s.endpoint(&receiver, &["thread.created"]).await;
+    s.endpoint(&other, &["thread.created"]).await;
+    receiver.now(BROKEN);
+    for _ in 0..5 {
+        s.g.thread().await;
+    }
+    s.send().await;
+    for state in ["", "&state=waiting"] {
+        let (mut seen, mut token) = (Vec::new(), String::new());
+        loop {
+            let rest = format!("/deliveries?page_size=2{state}{token}");
+            let page = s.g.get(&path(&endpoint, &rest), &s.g.auditor).await.expect(200);
+            seen.extend(page["deliveries"].as_array().unwrap().iter().map(|it| it["delivery"].as_u64().unwrap()));
+            let Some(next) = page["next_page_token"].as_str() else { break };
+            token = format!("&page_token={next}");
+        }
+        let once: std::collections::BTreeSet<_> = seen.iter().collect();
+        assert_eq!((seen.len(), once.len()), (5, 5), "{state}: {seen:?}");
+        assert!(!state.is_empty() || seen.is_sorted_by(|a, b| a > b), "the last event's first");
+    }
+    let wrong = path(&endpoint, "/deliveries?page_token=x");
+    assert_eq!(s.g.get(&wrong, &s.g.auditor).await.status, 400);
+}

@@ -1,0 +1,11 @@
+//! Webhooks: what arrives where, signed how, and what becomes of what does not. Receivers are real ones on this machine.
+
+mod receiver;
+#[macro_use]
+mod scene;
+mod docs;
+mod managing;
+mod order;
+mod retries;
+mod secrets;
+mod signatures;

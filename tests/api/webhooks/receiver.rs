@@ -1,0 +1,122 @@
+//! A receiver that answers as it is told, and keeps what it got.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+/// A request as it came.
+#[derive(Clone, Debug)]
+pub struct Got {
+    pub headers: BTreeMap<String, String>,
+    pub body: String,
+}
+
+impl Got {
+    pub fn id(&self) -> &str {
+        &self.headers["webhook-id"]
+    }
+
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.body).unwrap()
+    }
+
+    pub fn kind(&self) -> String {
+        self.json()["type"].as_str().unwrap().to_owned()
+    }
+}
+
+/// How it answers.
+#[derive(Clone, Debug)]
+pub enum Reply {
+    /// With a status line's end, and headers.
+    Says(&'static str),
+    /// Not before it is told otherwise.
+    Hangs,
+    /// It ends the connection instead.
+    HangsUp,
+}
+
+pub const FINE: Reply = Reply::Says("200 OK");
+pub const BROKEN: Reply = Reply::Says("500 Internal Server Error");
+
+pub struct Receiver {
+    pub url: String,
+    got: Arc<Mutex<Vec<Got>>>,
+    reply: watch::Sender<Reply>,
+}
+
+impl Receiver {
+    pub async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://127.0.0.1:{}/hook", listener.local_addr().unwrap().port());
+        let (reply, told) = watch::channel(FINE);
+        let got = Arc::new(Mutex::new(Vec::new()));
+        let keeps = Arc::clone(&got);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(converse(stream, Arc::clone(&keeps), told.clone()));
+            }
+        });
+        Self { url, got, reply }
+    }
+
+    pub fn now(&self, reply: Reply) {
+        self.reply.send_replace(reply);
+    }
+
+    /// Everything that came, in its order.
+    pub fn got(&self) -> Vec<Got> {
+        self.got.lock().unwrap().clone()
+    }
+
+    /// The same, in the log's order: what is sent at once comes in any.
+    pub fn sorted(&self) -> Vec<Got> {
+        let mut got = self.got();
+        got.sort_by_key(|it| it.json()["data"]["index"].as_u64());
+        got
+    }
+
+    /// The kinds of what came, in the log's order.
+    pub fn kinds(&self) -> Vec<String> {
+        self.sorted().iter().map(Got::kind).collect()
+    }
+
+    /// Waits until so much came.
+    pub async fn until(&self, count: usize) {
+        while self.got().len() < count {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+async fn converse(stream: TcpStream, got: Arc<Mutex<Vec<Got>>>, mut told: watch::Receiver<Reply>) {
+    let mut stream = BufReader::new(stream);
+    while let Some(request) = read(&mut stream).await {
+        got.lock().unwrap().push(request);
+        let said = told.wait_for(|it| !matches!(it, Reply::Hangs)).await.map(|it| it.clone());
+        let Ok(Reply::Says(status)) = said else { return };
+        let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 3\r\n\r\nso?");
+        if stream.get_mut().write_all(answer.as_bytes()).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn read(stream: &mut BufReader<TcpStream>) -> Option<Got> {
+    let mut headers = BTreeMap::new();
+    let mut line = String::new();
+    stream.read_line(&mut line).await.ok().filter(|it| *it > 0)?;
+    loop {
+        line.clear();
+        stream.read_line(&mut line).await.ok()?;
+        let Some((name, value)) = line.trim_end().split_once(": ") else { break };
+        headers.insert(name.to_ascii_lowercase(), value.to_owned());
+    }
+    let length = headers.get("content-length").map_or(0, |it| it.parse().unwrap());
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).await.ok()?;
+    Some(Got { headers, body: String::from_utf8(body).unwrap() })
+}

@@ -1,0 +1,106 @@
+//! A gateway with a flow, on either database, and endpoints of it.
+
+use std::sync::Arc;
+
+use countersign::clock::ClockOffset;
+use countersign::keyring::Keyring;
+use countersign::service::Service;
+use countersign::service::audit::audit;
+use countersign::store::Store;
+use countersign::store::postgres::{PostgresOptions, PostgresStore};
+use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use countersign::worker::{deliver, sequence};
+use serde_json::{Value, json};
+
+use super::receiver::Receiver;
+use crate::gateway::{Gateway, MovedClock, POLICY, outgoing, settings, spawn_on};
+
+/// Each on both databases.
+macro_rules! on_both {
+    ($($name:ident,)*) => {
+        mod sqlite {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                super::$name(crate::webhooks::scene::Scene::on_sqlite().await).await;
+            })*
+        }
+        mod postgres {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                super::$name(crate::webhooks::scene::Scene::on_postgres().await).await;
+            })*
+        }
+    };
+}
+
+pub struct Scene {
+    pub g: Gateway,
+    pub store: Arc<dyn Store>,
+}
+
+impl Scene {
+    pub async fn on_sqlite() -> Self {
+        let (folder, clock) = (tempfile::tempdir().unwrap(), ClockOffset::default());
+        let options = SqliteOptions { clock_offset: clock.clone(), ..SqliteOptions::default() };
+        let store = SqliteStore::open(folder.path().join("countersign.db"), options).unwrap();
+        Self::on(folder, clock, Arc::new(store)).await
+    }
+
+    pub async fn on_postgres() -> Self {
+        let clock = ClockOffset::default();
+        let options = PostgresOptions { clock_offset: clock.clone(), ..PostgresOptions::default() };
+        let store = PostgresStore::open(&crate::postgres::new_database().await, options).await.unwrap();
+        Self::on(tempfile::tempdir().unwrap(), clock, Arc::new(store)).await
+    }
+
+    async fn on(folder: tempfile::TempDir, clock: ClockOffset, store: Arc<dyn Store>) -> Self {
+        let g = spawn_on(folder, clock, Arc::clone(&store), POLICY).await;
+        sequence::run_once(&g.service).await.unwrap();
+        Self { g, store }
+    }
+
+    /// Another gateway on the same database.
+    pub async fn another(&self) -> Arc<Service> {
+        let keyring = Keyring::open(&self.g.folder.path().join("keyring.json"), None).unwrap();
+        let clock = Arc::new(MovedClock(self.g.clock.clone()));
+        let service = Service::open(Arc::clone(&self.store), keyring, clock, settings(&self.g.url)).await.unwrap();
+        Arc::new(service.sending_by(outgoing()))
+    }
+
+    /// An endpoint, with its secret, that is told of these events.
+    pub async fn endpoint(&self, receiver: &Receiver, events: &[&str]) -> Value {
+        self.endpoint_with(receiver, json!({"events": events})).await
+    }
+
+    pub async fn endpoint_with(&self, receiver: &Receiver, mut more: Value) -> Value {
+        more["name"] = json!("ops");
+        more["url"] = json!(receiver.url);
+        self.g.post("/v1/endpoints", &self.g.admin, more).await.expect(201)
+    }
+
+    pub async fn now(&self, endpoint: &Value) -> Value {
+        self.g.get(&path(endpoint, ""), &self.g.auditor).await.expect(200)
+    }
+
+    pub async fn deliveries(&self, endpoint: &Value) -> Vec<Value> {
+        let page = self.g.get(&path(endpoint, "/deliveries"), &self.g.auditor).await.expect(200);
+        page["deliveries"].as_array().unwrap().clone()
+    }
+
+    /// Gives events their places, and sends what is due.
+    pub async fn send(&self) -> usize {
+        sequence::run_once(&self.g.service).await.unwrap();
+        deliver::run_once(&self.g.service).await.unwrap()
+    }
+
+    /// Nothing that stands in the database was altered.
+    pub async fn is_sound(&self) {
+        sequence::run_once(&self.g.service).await.unwrap();
+        let report = audit(&*self.store, &self.g.service.keys().unwrap(), self.g.service.now()).await.unwrap();
+        assert!(report.findings.is_empty(), "{:?}", report.findings);
+    }
+}
+
+pub fn path(endpoint: &Value, rest: &str) -> String {
+    format!("/v1/endpoints/{}{rest}", endpoint["id"].as_str().unwrap())
+}

@@ -1,0 +1,45 @@
+//! What must not be found: in the database, in answers, in what is sent.
+
+use serde_json::json;
+
+use super::receiver::Receiver;
+use super::scene::{Scene, path};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_reads_the_database_learns_no_secret_address_or_header() {
+    let s = Scene::on_sqlite().await;
+    let receiver = Receiver::start().await;
+    let ask = json!({"name": "ops", "url": format!("{}?key=s3cret-in-url", receiver.url),
+        "headers": {"authorization": "Bearer t0ken-in-header"}});
+    let endpoint = s.g.post("/v1/endpoints", &s.g.admin, ask).await.expect(201);
+    s.g.thread().await;
+    s.send().await;
+    let got = receiver.got().pop().unwrap();
+    assert_eq!(got.headers["authorization"], "Bearer t0ken-in-header", "it is sent");
+    let mut bytes = Vec::new();
+    for suffix in ["", "-wal"] {
+        bytes.extend(std::fs::read(s.g.folder.path().join(format!("countersign.db{suffix}"))).unwrap());
+    }
+    let held = |text: &str| bytes.windows(text.len()).any(|it| it == text.as_bytes());
+    assert!(held(endpoint["id"].as_str().unwrap()), "the rows are there");
+    let secret = endpoint["secret"].as_str().unwrap().trim_start_matches("whsec_").trim_end_matches('=');
+    for text in ["s3cret-in-url", "t0ken-in-header", secret] {
+        assert!(!held(text), "{text}");
+    }
+    let told = s.g.get(&path(&endpoint, ""), &s.g.admin).await.expect(200).to_string();
+    assert!(!told.contains("t0ken") && !told.contains(secret), "a secret is shown once: {told}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_policy_hides_is_in_no_body() {
+    let s = Scene::on_sqlite().await;
+    let receiver = Receiver::start().await;
+    s.endpoint(&receiver, &["*"]).await;
+    let thread = s.g.thread().await;
+    let path = format!("/v1/threads/{}/closing", thread["thread"].as_str().unwrap());
+    s.g.post(&path, &s.g.admin, json!({"reason": "the card is 4111111111111111"})).await.expect(200);
+    s.send().await;
+    let bodies: Vec<String> = receiver.got().into_iter().map(|it| it.body).collect();
+    assert!(bodies.iter().any(|it| it.contains("the card is")), "{bodies:?}");
+    assert!(bodies.iter().all(|it| !it.contains("4111111111111111")), "{bodies:?}");
+}

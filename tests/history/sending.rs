@@ -1,0 +1,48 @@
+//! Endpoints in a history: one that was made and changed, and what could not be sent to it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use countersign::domain::endpoint::EventPattern;
+use countersign::domain::secret::Secret;
+use countersign::outgoing::{Outgoing, OutgoingSettings};
+use countersign::service::Service;
+use countersign::service::sending::endpoints::{EndpointEdit, NewEndpoint};
+use countersign::service::stops::Puller;
+
+use super::Cast;
+
+/// What sends, to nobody: a history has no network.
+pub fn outgoing() -> Outgoing {
+    let settings = OutgoingSettings { allowed: Vec::new(), plain_http: false, timeout: Duration::from_secs(1) };
+    Outgoing::new(settings).unwrap()
+}
+
+/// Has an endpoint that is told of the threads of before, of which nothing can be sent.
+pub async fn tells_others(service: &Service, cast: &Cast) {
+    let gus = service.account_row(&cast.gus).await.unwrap();
+    let by = Puller::Person(&gus);
+    let new = NewEndpoint {
+        name: "ops".to_owned(),
+        url: Secret::new("https://receiver.example/hook".to_owned()),
+        events: BTreeSet::from([EventPattern::try_from("thread.*".to_owned()).unwrap()]),
+        flows: BTreeSet::new(),
+        ordered: true,
+        headers: BTreeMap::from([("authorization".to_owned(), Secret::new("Bearer x".to_owned()))]),
+        after: Some(0),
+    };
+    let over = service.add_endpoint(by, &new).await.unwrap().0.endpoint.id;
+    service.remove_endpoint(by, &over).await.unwrap();
+    let id = service.add_endpoint(by, &new).await.unwrap().0.endpoint.id;
+    let edit = EndpointEdit { name: Some("operators".to_owned()), ..EndpointEdit::default() };
+    service.change_endpoint(by, &id, &edit).await.unwrap();
+    service.rotate_endpoint_secret(by, &id, Duration::from_secs(60)).await.unwrap();
+    while service.sequence().await.unwrap() > 0 {}
+    let (endpoint, lane) = service.lanes().await.unwrap().pop().unwrap();
+    let mut lane = service.open_lane(endpoint, lane).await.unwrap();
+    for _ in 0..2 {
+        let job = service.next_job(&mut lane).await.unwrap().unwrap();
+        let done = job.unsendable(service.now());
+        service.record(&mut lane, vec![done]).await.unwrap();
+    }
+}

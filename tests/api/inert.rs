@@ -15,7 +15,10 @@ use countersign::service::comments::Saying;
 use countersign::service::edits::{Rewrite, Rewritten};
 use countersign::service::policies::Activation;
 use countersign::web::roles::TABLE;
+use countersign::worker::deliver;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
 
 use crate::gateway::{Gateway, ballot, source, spawn_with_policy};
 
@@ -217,11 +220,54 @@ async fn write(g: &Gateway, thread: &str, said: &str) -> Written {
     Written { thread: thread.to_owned(), open, reviews }
 }
 
+/// An endpoint's page, and that of something that was sent there.
+struct Told {
+    endpoint: String,
+    delivery: String,
+}
+
+/// Whether a request is there to the end of its body.
+fn is_whole(request: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(request);
+    text.split_once("\r\n\r\n").is_some_and(|it| serde_json::from_str::<Value>(it.1).is_ok())
+}
+
+/// An endpoint for each hostile text, called so as far as names may be, whose receiver says it.
+async fn told(g: &Gateway) -> Vec<Told> {
+    let mut endpoints = Vec::new();
+    for hostile in HOSTILE {
+        let receiver = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/", receiver.local_addr().unwrap());
+        let said = format!("{MARK} {}", hostile.text);
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = receiver.accept().await {
+                let head = format!("HTTP/1.1 500 X\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", said.len());
+                // Whoever closes before it has read everything may take the answer back.
+                let mut seen = Vec::new();
+                while !is_whole(&seen) && stream.read_buf(&mut seen).await.is_ok_and(|it| it > 0) {}
+                stream.write_all((head + &said).as_bytes()).await.unwrap();
+            }
+        });
+        let name: String = format!("{MARK} {}", hostile.text).chars().filter(|it| !it.is_control()).take(64).collect();
+        let new = json!({"name": name, "url": url, "events": ["policy.activated"], "after": 0});
+        endpoints.push(g.post("/v1/endpoints", &g.admin, new).await.expect(201)["id"].as_str().unwrap().to_owned());
+    }
+    while g.service.sequence().await.unwrap() > 0 {}
+    deliver::run_once(&g.service).await.unwrap();
+    let mut told = Vec::new();
+    for id in endpoints {
+        let sent = g.get(&format!("/v1/endpoints/{id}/deliveries"), &g.auditor).await.expect(200);
+        let endpoint = format!("/endpoints/{id}");
+        told.push(Told { delivery: format!("{endpoint}/deliveries/{}", sent["deliveries"][0]["delivery"]), endpoint });
+    }
+    told
+}
+
 /// Everything that people may open, with what belongs to it filled in. What follows the log sends no words of anybody.
 async fn addresses(
     g: &Gateway,
     written: &[Written],
-    (amendment, interrupt): (&str, &str),
+    (amendment, interrupt, told): (&str, &str, &[Told]),
 ) -> Vec<(&'static str, String)> {
     while g.service.sequence().await.unwrap() > 0 {}
     while g.service.count_events().await.unwrap() > 0 {}
@@ -232,6 +278,10 @@ async fn addresses(
             "/log/{event}" => all.extend(events.iter().map(|it| (rule.route, format!("/log/{}", it.event.id)))),
             "/people/{account}" => all.push((rule.route, format!("/people/{}", g.alice.id))),
             "/interrupts/{interrupt}" => all.push((rule.route, format!("/interrupts/{interrupt}"))),
+            "/endpoints/{endpoint}" => all.extend(told.iter().map(|it| (rule.route, it.endpoint.clone()))),
+            "/endpoints/{endpoint}/deliveries/{delivery}" => {
+                all.extend(told.iter().map(|it| (rule.route, it.delivery.clone())));
+            }
             "/amendments/{amendment}" => all.push((rule.route, format!("/amendments/{amendment}"))),
             route => {
                 for it in written {
@@ -281,6 +331,7 @@ const SHOWN_ON: &[&str] = &[
     "/",
     "/amendments/{amendment}",
     "/interrupts/{interrupt}",
+    "/endpoints/{endpoint}/deliveries/{delivery}",
     "/log.jsonl",
     "/log/{event}",
     "/rejections",
@@ -306,7 +357,8 @@ async fn whatever_is_written_is_inert_on_every_screen_and_can_be_seen() {
     let people =
         [Person::new(&g, &g.alice.id, PersonRole::Reviewer).await, Person::new(&g, &gus.id, PersonRole::Admin).await];
     let mut shown: BTreeSet<(&str, &str)> = BTreeSet::new();
-    for (route, path) in addresses(&g, &written, (&amendment, &interrupt)).await {
+    let told = told(&g).await;
+    for (route, path) in addresses(&g, &written, (&amendment, &interrupt, &told)).await {
         let (mut status, mut page) = people[0].get(&path).await;
         // Some pages are for administrators only; of who signs in, reviewers are not told.
         if matches!(status, 403 | 404) {

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use actix_web::dev::ServerHandle;
 use countersign::clock::{Clock, ClockOffset, SystemClock};
+use countersign::config::Network;
 use countersign::domain::account::{Account, MachineRole, PersonRole};
 use countersign::domain::id::{FlowId, GroupName, NodeId, PrincipalId};
 use countersign::domain::json::size::StateLimits;
@@ -19,6 +20,7 @@ use countersign::domain::policy::PolicySource;
 use countersign::domain::time::Timestamp;
 use countersign::domain::tries::Bounds;
 use countersign::keyring::Keyring;
+use countersign::outgoing::{Outgoing, OutgoingSettings};
 use countersign::provider::Provider;
 use countersign::service::access::{NewAccount, NewToken};
 use countersign::service::elsewhere::{Local, Ways};
@@ -119,13 +121,20 @@ async fn spawn_behind(
         people,
     };
     let opened = Service::open(store, keyring, Arc::new(clock.clone()), settings);
-    let service = Arc::new(opened.await.unwrap().letting_in(ways(&url, Arc::new(clock.clone()))));
+    let service = opened.await.unwrap().letting_in(ways(&url, Arc::new(clock.clone())));
+    let service = Arc::new(service.sending_by(outgoing()));
     let app = App { service: service.clone(), edge: Arc::new(edge(&url)) };
     let server = serve(app, listener, 1, Duration::from_secs(1)).unwrap();
     let handle = server.handle();
     tokio::spawn(server);
     let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy().build().unwrap();
     Gateway { url, service, clock, http, server: handle, folder }
+}
+
+/// What sends, to this machine too: receivers are here.
+fn outgoing() -> Outgoing {
+    let allowed = vec![Network::parse("127.0.0.1").unwrap()];
+    Outgoing::new(OutgoingSettings { allowed, plain_http: false, timeout: Duration::from_secs(15) }).unwrap()
 }
 
 /// What is set where people themselves are concerned.

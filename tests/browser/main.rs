@@ -10,6 +10,7 @@ mod doors;
 mod edge;
 mod edits;
 mod emergency;
+mod endpoints;
 mod extensions;
 mod forms;
 mod gateway;
@@ -30,6 +31,9 @@ mod proof;
 #[expect(dead_code, reason = "other suites use the rest")]
 #[path = "../support/provider.rs"]
 mod provider;
+#[expect(dead_code, reason = "other suites use the rest")]
+#[path = "../api/webhooks/receiver.rs"]
+mod receiver;
 mod replays;
 mod revealing;
 mod rollback;

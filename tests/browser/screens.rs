@@ -7,9 +7,11 @@ use countersign::provider::Provider;
 use serde_json::json;
 
 use crate::amendments::amended;
+use crate::endpoints::{add_endpoint, send};
 use crate::gateway::{Gateway, Held, PAYMENTS, Payments, order, spawn_gateway, spawn_gateway_with};
 use crate::person::{Chromium, Tab};
 use crate::provider::settings;
+use crate::receiver::{BROKEN, Receiver};
 use crate::revealing::revealing;
 
 const SIZES: [(i64, i64); 2] = [(1280, 900), (390, 844)];
@@ -329,6 +331,38 @@ async fn people_tokens_and_ones_own_account_can_be_looked_at() {
     tab.press_in("header", "Sign out").await;
     tab.goto(link.strip_prefix(&gateway.url).unwrap()).await;
     album.take(&tab, "password").await;
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn endpoints_and_what_is_sent_to_them_can_be_looked_at() {
+    let (gateway, receiver) = (spawn_gateway().await, Receiver::start().await);
+    gateway.person("gus", PersonRole::Admin, &[]).await;
+    gateway.reviewer("ana", &["reviewers"]).await;
+    let payments = gateway.payments().await;
+    let album = Album::new();
+    let browser = Chromium::open().await;
+    let tab = browser.tab(&gateway).await;
+    tab.sign_in("gus").await;
+    tab.goto("/endpoints").await;
+    album.take(&tab, "webhooks-none").await;
+    add_endpoint(&tab, "ops", &receiver.url).await;
+    album.take(&tab, "webhook-secret").await;
+    gateway.held(&payments, "order-8790", &json!({"target_user_id": 42})).await;
+    send(&gateway).await;
+    receiver.now(BROKEN);
+    gateway.held(&payments, "order-8812", &json!({"target_user_id": 43})).await;
+    send(&gateway).await;
+    tab.goto("/endpoints").await;
+    album.take(&tab, "webhooks").await;
+    tab.follow(".list a").await;
+    tab.press("Send a test event").await;
+    album.take(&tab, "webhook").await;
+    tab.follow(".list a").await;
+    album.take(&tab, "delivery").await;
+    tab.follow(".crumbs a:last-of-type").await;
+    tab.press("Disable").await;
+    album.take(&tab, "webhook-disabled").await;
     browser.close().await;
 }
 

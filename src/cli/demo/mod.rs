@@ -5,6 +5,7 @@ mod cast;
 mod client;
 mod files;
 mod past;
+mod receivers;
 mod story;
 mod target;
 
@@ -56,6 +57,7 @@ fn of_its_own(config: &Config, bound: SocketAddr) -> Result<Config, CliError> {
         public_url: None,
         issuer: None,
         trusted_proxies: Vec::new(),
+        webhooks: receivers::settings(),
         // A page that is open in a browser must not keep ctrl-c waiting.
         shutdown: Duration::from_secs(1),
         worker_interval: Duration::from_secs(1),
@@ -96,11 +98,12 @@ async fn play(config: &Config, running: Running, bound: SocketAddr, out: &mut Ou
 
 /// What was before, quietly, while the story begins; and a little that goes on beside it.
 async fn past(service: &Arc<Service>, cast: &cast::Cast, stage: &Stage) -> Result<(), CliError> {
+    receivers::engage(service, &cast.admin).await?;
     let played = past::Played::engage(service).await?;
     played.live(&cast.admin).await?;
     stage.voice.say(
         "\n  (Beside this, a third flow has a past: cleo and dan, whom this program plays, decided some refunds, and go on \
-         for a few minutes. History, Log, Insight, People and Policies show it.)",
+         for a few minutes. History, Log, Insight, People, Policies and Webhooks show it.)",
     );
     // Whoever tries out the emergency stop ends it, and nothing else.
     if let Err(error) = played.go_on(stage).await {

@@ -187,6 +187,7 @@ fn what_is_no_plain_address_is_refused_with_a_reason() {
     let outgoing = outgoing(settings(&[]));
     let long = format!("https://hooks.example/{}", "x".repeat(URL_BYTES_MAX));
     let grown = format!("https://hooks.example/{}", "ü".repeat(URL_BYTES_MAX / 4));
+    let shrunk = format!("https://hooks.example/{}", "x/../".repeat(URL_BYTES_MAX));
     for (url, refused) in [
         ("", Refused::NotAnAddress),
         ("hooks.example", Refused::NotAnAddress),
@@ -210,6 +211,7 @@ fn what_is_no_plain_address_is_refused_with_a_reason() {
         ("https://hooks.example/#x", Refused::Fragment),
         (&long, Refused::TooLong),
         (&grown, Refused::TooLong),
+        (&shrunk, Refused::TooLong),
     ] {
         assert_eq!(outgoing.admits(url), Err(refused), "{url}");
         assert!(!refused.to_string().is_empty());

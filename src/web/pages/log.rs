@@ -1,6 +1,6 @@
 //! `GET /log` and `GET /log/{event}`: what happened, the last first. `GET /log.jsonl`: the same as a file.
 
-mod words;
+pub(super) mod words;
 
 use std::collections::BTreeMap;
 
@@ -115,7 +115,7 @@ fn sought(asked: &Asked) -> std::result::Result<LogSought, &'static str> {
 }
 
 /// A moment as browsers send it, with or without seconds, or in full.
-fn moment_of(text: &str) -> Option<Timestamp> {
+pub(super) fn moment_of(text: &str) -> Option<Timestamp> {
     let full = match text.len() {
         16 => format!("{text}:00.000Z"),
         19 => format!("{text}.000Z"),

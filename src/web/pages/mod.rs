@@ -9,11 +9,14 @@ pub mod comments;
 pub mod compare;
 pub mod decision;
 pub mod delegations;
+pub mod delivery;
 pub mod differing;
 pub mod done;
 pub mod door;
 pub mod edit;
 pub mod emergency;
+pub mod endpoint;
+pub mod endpoints;
 pub mod extension;
 pub mod failure;
 pub mod inbox;
@@ -106,7 +109,26 @@ pub fn routes(cfg: &mut ServiceConfig) {
         .service(web::resource("/rejections").route(web::get().to(rejections::show)))
         .configure(past)
         .configure(people_routes)
+        .configure(sending)
         .configure(stopping);
+}
+
+/// Where events are sent.
+fn sending(cfg: &mut ServiceConfig) {
+    let post = web::post;
+    cfg.service(web::resource("/endpoints").route(web::get().to(endpoints::show)).route(post().to(endpoints::add)))
+        .service(web::resource("/endpoints/{endpoint}").route(web::get().to(endpoint::show)))
+        .service(web::resource("/endpoints/{endpoint}/settings").route(post().to(endpoint::change)))
+        .service(web::resource("/endpoints/{endpoint}/serving").route(post().to(endpoint::serve)))
+        .service(web::resource("/endpoints/{endpoint}/secret").route(post().to(endpoint::rotate)))
+        .service(web::resource("/endpoints/{endpoint}/test").route(post().to(endpoint::test)))
+        .service(web::resource("/endpoints/{endpoint}/redeliveries").route(post().to(endpoint::redeliver)))
+        .service(web::resource("/endpoints/{endpoint}/removal").route(post().to(endpoint::remove)))
+        .service(web::resource("/endpoints/{endpoint}/deliveries/{delivery}").route(web::get().to(delivery::show)))
+        .service(
+            web::resource("/endpoints/{endpoint}/deliveries/{delivery}/redelivery")
+                .route(post().to(delivery::redeliver)),
+        );
 }
 
 /// How all of it is stopped.

@@ -14,7 +14,7 @@ pub const KINDS: [(&str, &str); 10] = [
     ("access", "Access"),
 ];
 
-const WORDS: [(&str, &str); 50] = [
+const WORDS: [(&str, &str); 56] = [
     ("thread.created", "A thread was created"),
     ("thread.closed", "A thread was closed"),
     ("thread.reopened", "A thread was reopened"),
@@ -50,6 +50,12 @@ const WORDS: [(&str, &str); 50] = [
     ("interrupt.expired", "Nobody answered a host in time"),
     ("interrupt.superseded", "Other people are to be asked what a host asks"),
     ("key.rotated", "Keys were rotated"),
+    ("endpoint.disabled", "An endpoint was disabled: nobody was there"),
+    ("endpoint.recovered", "An endpoint took something again"),
+    ("access.endpoint_added", "An endpoint was added"),
+    ("access.endpoint_changed", "An endpoint was changed"),
+    ("access.endpoint_secret_made", "An endpoint got another secret"),
+    ("access.endpoint_removed", "An endpoint was removed"),
     ("access.account_added", "An account was added"),
     ("access.account_disabled", "An account was disabled"),
     ("access.account_enabled", "An account was enabled"),
@@ -68,6 +74,6 @@ const WORDS: [(&str, &str); 50] = [
 ];
 
 /// What an event of that name is called.
-pub fn of(name: &str) -> &str {
+pub fn of(name: &'static str) -> &'static str {
     WORDS.iter().find(|it| it.0 == name).map_or(name, |it| it.1)
 }

@@ -12,6 +12,7 @@ pub mod delegations;
 pub mod discussion;
 pub mod edit;
 pub mod emergency;
+pub mod endpoints;
 pub mod error;
 pub mod headline;
 pub mod inbox;

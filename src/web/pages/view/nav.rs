@@ -60,6 +60,7 @@ pub const SCREENS: &[Screen] = &[
     menu(Group::Record, "/verifier", "Verifier", &[]),
     menu(Group::People, "/people", "People", &[]),
     menu(Group::People, "/tokens", "Tokens", &[]),
+    menu(Group::People, "/endpoints", "Webhooks", &[]),
     menu(Group::People, "/emergency", "Emergency", &[]),
     menu(Group::You, "/delegations", "Delegations", &[]),
     menu(Group::You, "/account", "Your account", &[]),

@@ -1,5 +1,6 @@
 mod commit;
 mod delegations;
+mod endpoints;
 mod history;
 mod interrupts;
 mod people;
@@ -55,6 +56,11 @@ fn all() -> Vec<(&'static str, String)> {
         ("person", people::person_page().render().unwrap()),
         ("secret", people::secret().render().unwrap()),
         ("tokens", people::tokens().render().unwrap()),
+        ("endpoints", endpoints::endpoints().render().unwrap()),
+        ("endpoints_empty", endpoints::endpoints_empty().render().unwrap()),
+        ("endpoint", endpoints::endpoint().render().unwrap()),
+        ("endpoint_disabled", endpoints::endpoint_disabled().render().unwrap()),
+        ("delivery", endpoints::delivery().render().unwrap()),
         ("account", people::account().render().unwrap()),
         ("delegations", delegations::delegations().render().unwrap()),
         ("delegations_watched", delegations::delegations_watched().render().unwrap()),

@@ -1,0 +1,60 @@
+//! Two receivers of webhooks on this machine, so that the page about them shows something: one takes what it is sent,
+//! and one is being moved.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::TcpListener;
+use std::sync::Arc;
+
+use actix_web::{App, HttpResponse, HttpServer, web};
+
+use crate::cli::CliError;
+use crate::config::{Network, Webhooks};
+use crate::domain::endpoint::EventPattern;
+use crate::domain::id::AccountId;
+use crate::domain::secret::Secret;
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::service::sending::endpoints::NewEndpoint;
+use crate::service::stops::Puller;
+
+/// Where they are.
+const HERE: &str = "127.0.0.1";
+
+/// What the demonstration's gateway may send to: nobody but them.
+pub(super) fn settings() -> Webhooks {
+    Webhooks { allow_networks: Network::parse(HERE).into_iter().collect(), plain_http: false }
+}
+
+/// Lets them listen, and has them told of what happens.
+pub(super) async fn engage(service: &Arc<Service>, admin: &AccountId) -> std::result::Result<(), CliError> {
+    let listener = TcpListener::bind((HERE, 0)).map_err(CliError::Runtime)?;
+    let port = listener.local_addr().map_err(CliError::Runtime)?.port();
+    let receivers = || {
+        let moving =
+            || async { HttpResponse::ServiceUnavailable().body("The chat is being moved. Try again on Monday.") };
+        App::new()
+            .route("/ledger", web::post().to(|| async { HttpResponse::NoContent().finish() }))
+            .route("/chat", web::post().to(moving))
+    };
+    let server = HttpServer::new(receivers).workers(1).disable_signals().listen(listener).map_err(CliError::Runtime)?;
+    tokio::spawn(server.run());
+    add(service, admin, "ledger", (port, &["write.*", "transition.*"])).await?;
+    Ok(add(service, admin, "chat", (port, &["transition.held"])).await?)
+}
+
+async fn add(service: &Service, admin: &AccountId, name: &str, (port, events): (u16, &[&str])) -> Result<()> {
+    let events = events.iter().map(|it| EventPattern::try_from((*it).to_owned()));
+    let events: std::result::Result<BTreeSet<_>, _> = events.collect();
+    let new = NewEndpoint {
+        name: name.to_owned(),
+        url: Secret::new(format!("http://{HERE}:{port}/{name}")),
+        events: events.map_err(|error| Error::invalid("/events", error.to_string()))?,
+        flows: BTreeSet::new(),
+        ordered: false,
+        headers: BTreeMap::new(),
+        after: None,
+    };
+    let admin = service.account_row(admin).await?;
+    service.add_endpoint(Puller::Person(&admin), &new).await?;
+    Ok(())
+}

@@ -1,0 +1,217 @@
+//! `/endpoints`: where events are sent.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+use serde::Deserialize;
+
+use super::done::{Done, refusal};
+use super::failure::Failure;
+use super::inbox::WAITING_MAX;
+use super::parts::{html, moment};
+use super::view::endpoints::{EndpointRow, EndpointsPage, Health, TypedEndpoint};
+use super::view::people::SecretPage;
+use super::view::shell::{Notice, Tone};
+use super::view::text::Line;
+use super::visitor::Visitor;
+use crate::domain::account::PersonRole;
+use crate::domain::endpoint::{EndpointState, EventPattern};
+use crate::domain::event::EventType;
+use crate::domain::id::FlowId;
+use crate::domain::secret::Secret;
+use crate::domain::time::Timestamp;
+use crate::service::error::{Error, Result};
+use crate::service::sending::endpoints::{EndpointTold, NewEndpoint};
+use crate::service::stops::Puller;
+use crate::web::app::App;
+
+/// What the page says after a form was taken.
+const DONE: &[(&str, Tone, &str)] = &[("removed", Tone::Good, "Removed. Nothing is sent there any more.")];
+
+/// How many events or flows one form names; there are not many more.
+const NAMES_MAX: usize = 200;
+
+/// How many lines of headers are looked at; the service allows fewer.
+const HEADER_LINES_MAX: usize = 64;
+
+/// What the form sends.
+#[derive(Clone, Deserialize, Default)]
+#[serde(default)]
+pub struct EndpointFields {
+    pub(super) csrf: String,
+    pub(super) name: String,
+    pub(super) url: String,
+    pub(super) events: String,
+    pub(super) flows: String,
+    pub(super) headers: String,
+    pub(super) replace_headers: String,
+    ordered: String,
+    begin: String,
+}
+
+impl EndpointFields {
+    pub(super) fn events(&self) -> Result<BTreeSet<EventPattern>> {
+        let named = names(&self.events).map(|it| EventPattern::try_from(it.to_owned()));
+        let events: std::result::Result<BTreeSet<_>, _> = named.collect();
+        events.map_err(|error| Error::invalid("/events", error.to_string()))
+    }
+
+    pub(super) fn flows(&self) -> Result<BTreeSet<FlowId>> {
+        let flows: std::result::Result<BTreeSet<_>, _> = names(&self.flows).map(FlowId::try_from).collect();
+        flows.map_err(|error| Error::invalid("/flows", error.to_string()))
+    }
+
+    pub(super) fn headers(&self) -> Result<BTreeMap<String, Secret<String>>> {
+        let lines = self.headers.lines().map(str::trim).filter(|it| !it.is_empty()).take(HEADER_LINES_MAX);
+        let pairs = lines.map(|it| it.split_once(':'));
+        let pairs =
+            pairs.map(|it| it.map(|(name, value)| (name.trim().to_owned(), Secret::new(value.trim().to_owned()))));
+        let headers: Option<BTreeMap<_, _>> = pairs.collect();
+        headers
+            .ok_or_else(|| Error::invalid("/headers", "a header is a name, a colon and a value, in a line of its own"))
+    }
+
+    /// What the form is filled with when it comes again. Headers are not: they hold secrets.
+    pub(super) fn typed(self) -> TypedEndpoint {
+        let (ordered, from_the_beginning) = (self.ordered == "yes", self.begin == "log");
+        TypedEndpoint {
+            name: self.name,
+            url: self.url,
+            events: self.events,
+            flows: self.flows,
+            ordered,
+            from_the_beginning,
+        }
+    }
+}
+
+fn names(text: &str) -> impl Iterator<Item = &str> {
+    text.split([',', ' ']).map(str::trim).filter(|it| !it.is_empty()).take(NAMES_MAX)
+}
+
+/// `GET /endpoints`.
+pub async fn show(
+    app: web::Data<App>,
+    request: HttpRequest,
+    visitor: Visitor,
+    done: web::Query<Done>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let typed = TypedEndpoint { events: EventPattern::all().as_str().to_owned(), ..TypedEndpoint::default() };
+    let page = page(&app, &visitor, done.notice(DONE), typed).await;
+    Ok(html(StatusCode::OK, page.map_err(|error| Failure::of(&request, error))?.render()))
+}
+
+/// `POST /endpoints`: the answer has the secret, this once.
+pub async fn add(
+    app: web::Data<App>,
+    request: HttpRequest,
+    visitor: Visitor,
+    form: web::Form<EndpointFields>,
+) -> std::result::Result<HttpResponse, Failure> {
+    visitor.check_form(&app, &request, &form.csrf)?;
+    let failed = |error| Failure::of(&request, error);
+    match added(&app, &visitor, &form).await {
+        Ok(page) => Ok(html(StatusCode::OK, page.render())),
+        Err(error) => {
+            let notice = refusal(error).map_err(failed)?;
+            let page = page(&app, &visitor, Some(notice), form.into_inner().typed()).await.map_err(failed)?;
+            Ok(html(StatusCode::CONFLICT, page.render()))
+        }
+    }
+}
+
+async fn added(app: &App, visitor: &Visitor, form: &EndpointFields) -> Result<SecretPage> {
+    let new = NewEndpoint {
+        name: form.name.trim().to_owned(),
+        url: Secret::new(form.url.trim().to_owned()),
+        events: form.events()?,
+        flows: form.flows()?,
+        ordered: form.ordered == "yes",
+        headers: form.headers()?,
+        after: (form.begin == "log").then_some(0),
+    };
+    let by = Puller::Person(&visitor.0.signed_in.account);
+    let (told, secret) = app.service.add_endpoint(by, &new).await?;
+    secret_page(app, visitor, &told.endpoint.name, (secret, None)).await
+}
+
+/// A secret, this once.
+pub(super) async fn secret_page(
+    app: &App,
+    visitor: &Visitor,
+    name: &str,
+    (secret, before_until): (Secret<String>, Option<Timestamp>),
+) -> Result<SecretPage> {
+    let lead = match before_until {
+        None => {
+            "Put it where the receiver checks signatures, and nowhere else. It is shown this once; another one can be \
+             made at any time."
+        }
+        Some(_) => {
+            "Put it where the receiver checks signatures, and nowhere else. It is shown this once. Until the moment below \
+             the one before signs as well."
+        }
+    };
+    let now = app.service.now();
+    Ok(SecretPage {
+        shell: visitor.shell(app.service.waiting_for(visitor.account(), WAITING_MAX).await?, None),
+        title: format!("Secret of {}", Line::new(name).plain()),
+        lead,
+        label: "Secret",
+        secret: secret.expose().clone(),
+        until: before_until.map(|it| moment(it, now)),
+        back: "/endpoints",
+        back_words: "Back to Webhooks",
+    })
+}
+
+async fn page(app: &App, visitor: &Visitor, notice: Option<Notice>, typed: TypedEndpoint) -> Result<EndpointsPage> {
+    let now = app.service.now();
+    let waiting = app.service.waiting_for(visitor.account(), WAITING_MAX).await?;
+    let endpoints = app.service.endpoints().await?;
+    Ok(EndpointsPage {
+        shell: visitor.shell(waiting, notice),
+        csrf: visitor.0.csrf.clone(),
+        endpoints: endpoints.iter().map(|it| row(it, now)).collect(),
+        may_change: may_change(visitor),
+        typed,
+        kinds: kinds(),
+    })
+}
+
+/// The names of all events.
+pub(super) fn kinds() -> Vec<&'static str> {
+    EventType::ALL.iter().map(|it| it.name()).collect()
+}
+
+/// Auditors look.
+pub(super) fn may_change(visitor: &Visitor) -> bool {
+    visitor.account().role == PersonRole::Admin
+}
+
+/// An endpoint as lists have it.
+pub(super) fn row(told: &EndpointTold, now: Timestamp) -> EndpointRow {
+    let EndpointTold { endpoint, lane, beyond, .. } = told;
+    let events: Vec<&str> = endpoint.events.iter().map(|it| it.as_str()).collect();
+    let (tone, word) = match endpoint.state {
+        EndpointState::Enabled {} if lane.failing_since.is_some() => (Tone::Care, "Failing"),
+        EndpointState::Enabled {} => (Tone::Good, "Enabled"),
+        EndpointState::Disabled { .. } => (Tone::Bad, "Disabled"),
+        EndpointState::Removed { .. } => (Tone::Plain, "Removed"),
+    };
+    EndpointRow {
+        url: format!("/endpoints/{}", endpoint.id),
+        name: Line::new(endpoint.name.as_str()),
+        origin: Line::new(endpoint.origin.as_str()),
+        events: Line::new(match events.as_slice() {
+            ["*"] => "all".to_owned(),
+            some => some.join(", "),
+        }),
+        health: Health { tone, word },
+        ahead: *beyond,
+        arrived: lane.arrived_at.map(|it| moment(it, now)),
+        failed: lane.failed_at.map(|it| moment(it, now)),
+    }
+}

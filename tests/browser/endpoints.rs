@@ -1,0 +1,242 @@
+//! Webhooks: adding an endpoint, seeing an attempt fail and the next one pass, and everything else that is done there.
+
+use std::time::Duration;
+
+use countersign::domain::account::PersonRole;
+use countersign::worker::deliver;
+use serde_json::json;
+
+use crate::forms::{Hand, field};
+use crate::gateway::{Gateway, spawn_gateway};
+use crate::people::shown;
+use crate::person::{Chromium, Tab};
+use crate::receiver::{BROKEN, FINE, Receiver, Reply};
+
+/// Adds an endpoint that is told of proposals that are held.
+pub async fn add_endpoint(tab: &Tab, name: &str, url: &str) {
+    tab.goto("/endpoints").await;
+    tab.fill("Name", name).await;
+    tab.fill("Address", url).await;
+    let _: bool = tab.js("(document.querySelector('#events').value = 'transition.held') !== ''").await;
+    tab.press("Add endpoint").await;
+}
+
+/// Gives events their places, and sends what is due.
+pub async fn send(gateway: &Gateway) -> usize {
+    while gateway.service.sequence().await.unwrap() > 0 {}
+    deliver::run_once(&gateway.service).await.unwrap()
+}
+
+async fn office() -> (Gateway, Receiver, Chromium, Tab) {
+    let (gateway, receiver) = (spawn_gateway().await, Receiver::start().await);
+    gateway.person("gus", PersonRole::Admin, &[]).await;
+    gateway.reviewer("ana", &["reviewers"]).await;
+    let browser = Chromium::open().await;
+    let tab = browser.tab(&gateway).await;
+    tab.without_scripts().await;
+    tab.sign_in("gus").await;
+    (gateway, receiver, browser, tab)
+}
+
+async fn held(gateway: &Gateway, threads: &[&str]) {
+    let payments = gateway.payments().await;
+    for thread in threads {
+        gateway.held(&payments, thread, &json!({"target_user_id": 42})).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_sees_an_attempt_fail_fixes_the_receiver_sends_again_and_sees_it_pass() {
+    let (gateway, receiver, browser, tab) = office().await;
+    add_endpoint(&tab, "ops", &receiver.url).await;
+    let secret = shown(&tab).await;
+    assert!(secret.starts_with("whsec_"), "{secret}");
+    receiver.now(BROKEN);
+    held(&gateway, &["order-1"]).await;
+    assert_eq!(send(&gateway).await, 1);
+
+    tab.goto("/endpoints").await;
+    assert!(tab.text().await.contains("Failing") && !tab.html().await.contains(&secret));
+    tab.follow(".list a").await;
+    let text = tab.text().await;
+    assert!(text.contains("Nothing has arrived since") && text.contains("Answered 500"), "{text}");
+    tab.follow(".list a").await;
+    let text = tab.text().await;
+    assert!(text.contains("To be tried again") && text.contains("Answered 500"), "{text}");
+    let request = receiver.got().remove(0);
+    for (what, shown) in [("its id", request.id()), ("its body", &request.body)] {
+        assert!(text.contains(shown), "{what}: {text}");
+    }
+    assert!(text.contains(&format!("webhook-timestamp: {}", request.headers["webhook-timestamp"])), "{text}");
+    assert!(tab.html().await.contains("so?"), "what the receiver answered");
+
+    receiver.now(FINE);
+    let delivery = tab.path().await;
+    tab.press("Send again").await;
+    assert!(tab.text().await.contains("It is sent again"));
+    assert_eq!(send(&gateway).await, 1);
+    tab.goto(&delivery).await;
+    let text = tab.text_of("main").await;
+    assert!(text.contains("Arrived") && text.contains("Answered 200") && text.contains("Answered 500"), "{text}");
+    assert_eq!(receiver.got()[1].id(), request.id(), "a receiver that remembers ids sees it once");
+    tab.follow(".crumbs a:last-of-type").await;
+    assert!(tab.text().await.contains("What is sent there arrives."));
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_test_event_says_how_it_went_and_enables_what_was_gone() {
+    let (gateway, receiver, browser, tab) = office().await;
+    add_endpoint(&tab, "ops", &receiver.url).await;
+    receiver.now(Reply::Says("410 Gone"));
+    held(&gateway, &["order-1"]).await;
+    send(&gateway).await;
+    tab.goto("/endpoints").await;
+    tab.follow(".list a").await;
+    let text = tab.text().await;
+    assert!(text.contains("Disabled") && text.contains("It answered 410: nobody will be there again."), "{text}");
+    tab.press("Send a test event").await;
+    let text = tab.text().await;
+    assert!(text.contains("The test event Answered 410") && text.contains("Disabled"), "{text}");
+    receiver.now(FINE);
+    tab.press("Send a test event").await;
+    let text = tab.text().await;
+    assert!(text.contains("The test event Answered 200") && text.contains("Enabled"), "{text}");
+    assert_eq!(receiver.got().last().unwrap().kind(), "endpoint.test");
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_given_up_is_sent_again_together_and_what_was_before_comes_from_the_log() {
+    let (gateway, receiver, browser, tab) = office().await;
+    let payments = gateway.payments().await;
+    gateway.held(&payments, "order-0", &json!({"target_user_id": 42})).await;
+    while gateway.service.sequence().await.unwrap() > 0 {}
+    add_endpoint(&tab, "ops", &receiver.url).await;
+    receiver.now(BROKEN);
+    for thread in ["order-1", "order-2"] {
+        gateway.held(&payments, thread, &json!({"target_user_id": 42})).await;
+    }
+    // Ten attempts each, a day apart at most; a success in between keeps the endpoint.
+    for _ in 0..10 {
+        send(&gateway).await;
+        gateway.clock.advance(Duration::from_secs(30 * 3600));
+        receiver.now(FINE);
+        let endpoint = gateway.service.endpoints().await.unwrap().remove(0).endpoint.id;
+        gateway.service.test_endpoint(&endpoint).await.unwrap();
+        receiver.now(BROKEN);
+    }
+    tab.sign_in("gus").await;
+    tab.goto("/endpoints").await;
+    tab.follow(".list a").await;
+    tab.follow(".tabs a:last-of-type").await;
+    assert_eq!(tab.count("main .list tbody tr").await, 2);
+    assert!(tab.text().await.contains("Given up"));
+    receiver.now(FINE);
+    let before = receiver.got().len();
+    tab.press("Send all of it again").await;
+    assert_eq!((send(&gateway).await, receiver.got().len() - before), (2, 2));
+    tab.press("Send all of it again").await;
+    assert!(tab.text().await.contains("There was nothing to send again."));
+    tab.press("Send from the log").await;
+    assert_eq!((send(&gateway).await, receiver.got().len() - before), (1, 3), "only what has not arrived");
+    let last = receiver.got().pop().unwrap().json();
+    assert_eq!(last["data"]["thread"], "order-0");
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_endpoint_is_changed_gets_another_secret_is_switched_off_and_on_and_removed() {
+    let (gateway, receiver, browser, tab) = office().await;
+    let payments = gateway.payments().await;
+    tab.goto("/endpoints").await;
+    tab.fill("Name", "ops").await;
+    tab.fill("Address", "http://10.0.0.7/hook").await;
+    tab.press("Add endpoint").await;
+    assert!(tab.text().await.contains("Nothing was changed."), "an address inside is refused");
+    assert_eq!(tab.js::<String>("document.querySelector('#name').value").await, "ops", "what was typed is there");
+    add_endpoint(&tab, "ops", &receiver.url).await;
+    let first = shown(&tab).await;
+
+    tab.goto("/endpoints").await;
+    tab.follow(".list a").await;
+    let page = tab.path().await;
+    let _: bool = tab.js("(document.querySelector('[name=replace_headers]').checked = true) && (document.querySelector('#events').value = 'thread.created') !== '' && (document.querySelector('#headers').value = 'X-Team: p4yments') !== ''").await;
+    tab.press("Change").await;
+    let text = tab.text().await;
+    assert!(text.contains("Changed.") && text.contains("Events thread.created"), "{text}");
+    assert!(!tab.html().await.contains("p4yments"), "a header's value is not shown again");
+    gateway.held(&payments, "order-1", &json!({"target_user_id": 42})).await;
+    assert_eq!(send(&gateway).await, 1);
+    let got = receiver.got().remove(0);
+    assert_eq!((got.kind().as_str(), got.headers["x-team"].as_str()), ("thread.created", "p4yments"));
+
+    tab.press("Make another secret").await;
+    let second = shown(&tab).await;
+    assert!(second.starts_with("whsec_") && second != first && tab.text().await.contains("Good until"));
+    tab.goto(&page).await;
+    assert!(tab.text().await.contains("the one before signs as well until"));
+
+    for (go_on, sent) in [("where_it_stopped", 1), ("now", 0)] {
+        tab.press("Disable").await;
+        let text = tab.text().await;
+        assert!(text.contains("An administrator switched it off.") && text.contains("Nothing is sent there"), "{text}");
+        gateway.held(&payments, &format!("order-{go_on}"), &json!({"target_user_id": 42})).await;
+        assert_eq!(send(&gateway).await, 0);
+        let _: bool = tab.js(&format!("document.querySelector('[value={go_on}]').checked = true")).await;
+        tab.press("Enable").await;
+        assert!(tab.text().await.contains("Enabled. It goes on."));
+        assert_eq!(send(&gateway).await, sent, "{go_on}");
+    }
+
+    let _: bool = tab.js("[...document.querySelectorAll('main details')].every(it => it.open = true)").await;
+    tab.press("Remove").await;
+    let text = tab.text().await;
+    assert!(
+        text.contains("Nothing is sent there any more.") && text.contains("Nothing is sent anywhere yet."),
+        "{text}"
+    );
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn auditors_look_at_endpoints_and_change_nothing_and_reviewers_do_not_look() {
+    let (gateway, receiver) = (spawn_gateway().await, Receiver::start().await);
+    gateway.person("gus", PersonRole::Admin, &[]).await;
+    gateway.person("eve", PersonRole::Auditor, &[]).await;
+    gateway.reviewer("ana", &["reviewers"]).await;
+    let gus = Hand::signed_in(&gateway, "gus").await;
+    let csrf = field(&gus.get("/account").await.text, "csrf");
+    let url = format!("{}?key=s3cret", receiver.url);
+    let new = [("csrf", csrf.as_str()), ("name", "ops"), ("url", &url), ("events", "transition.held")];
+    let added = gus.post("/endpoints", &new).await;
+    assert_eq!((added.status, added.headers["cache-control"].to_str().unwrap()), (200, "no-store"));
+    held(&gateway, &["order-1"]).await;
+    assert_eq!(send(&gateway).await, 1);
+    let told = gateway.service.endpoints().await.unwrap().remove(0);
+    let place =
+        gateway.service.deliveries(&told.endpoint.id, countersign::service::sending::deliveries::Which::All, None, 1);
+    let place = place.await.unwrap().0[0].index;
+    let endpoint = format!("/endpoints/{}", told.endpoint.id);
+    let delivery = format!("{endpoint}/deliveries/{place}");
+    let (eve, ana) = (Hand::signed_in(&gateway, "eve").await, Hand::signed_in(&gateway, "ana").await);
+    for path in ["/endpoints", &endpoint, &delivery] {
+        let seen = eve.get(path).await;
+        assert_eq!(seen.status, 200, "{path}");
+        assert!(!seen.text.contains("s3cret"), "{path}: what is in an address may be a secret");
+        assert!(!seen.text.contains("action=\"/endpoints"), "{path}");
+        assert_eq!(ana.get(path).await.status, 403, "{path}");
+    }
+    let posts =
+        ["settings", "serving", "secret", "test", "redeliveries", "removal"].map(|it| format!("{endpoint}/{it}"));
+    let posts = posts.into_iter().chain(["/endpoints".to_owned(), format!("{delivery}/redelivery")]);
+    for path in posts {
+        for hand in [&eve, &ana] {
+            let own = field(&hand.get("/account").await.text, "csrf");
+            assert_eq!(hand.post(&path, &[("csrf", own.as_str()), ("serving", "off")]).await.status, 403, "{path}");
+        }
+        assert_eq!(gus.post(&path, &[("csrf", "none"), ("serving", "off")]).await.status, 403, "{path}");
+    }
+    assert_eq!(receiver.got().len(), 1);
+    assert!(gateway.service.endpoint(&told.endpoint.id).await.unwrap().endpoint.is_served());
+}

@@ -74,7 +74,8 @@ pub enum PayloadVersion {
 pub enum EndpointState {
     /// It is.
     Enabled {},
-    /// Nothing is sent until somebody enables it, or something that was sent by hand arrives.
+    /// Nothing is sent until somebody enables it; or, if nobody switched it off, until something that was sent by hand
+    /// arrives.
     Disabled {
         /// Since when.
         at: Timestamp,

@@ -38,6 +38,8 @@ pub(super) fn verdict_of(
     now: Timestamp,
 ) -> Result<()> {
     let why = match endpoint.record.state {
+        // Whoever switched it off switches it on.
+        EndpointState::Disabled { why: WhyDisabled::ByHand, .. } => return Ok(()),
         EndpointState::Enabled {} if gone => Some(WhyDisabled::Gone),
         EndpointState::Enabled {} if health.is_given_up(now) => Some(WhyDisabled::Failing),
         EndpointState::Disabled { .. } if arrived && !gone => None,

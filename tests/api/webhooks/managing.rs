@@ -83,7 +83,6 @@ async fn what_is_switched_off_goes_on_where_it_stopped_or_with_what_is_next(s: S
     let receiver = Receiver::start().await;
     let endpoint = s.endpoint(&receiver, &["thread.created"]).await;
     for (from, then) in [("where_it_stopped", 1), ("now", 0)] {
-        let before = receiver.got().len();
         let off =
             s.g.send(Method::PATCH, &path(&endpoint, ""), &s.g.admin, Some(json!({"enabled": false})))
                 .await
@@ -91,6 +90,9 @@ async fn what_is_switched_off_goes_on_where_it_stopped_or_with_what_is_next(s: S
         assert_eq!((&off["state"], &off["why"]), (&json!("disabled"), &json!("by_hand")));
         s.g.thread().await;
         assert_eq!(s.send().await, 0);
+        s.g.post(&path(&endpoint, "/test"), &s.g.admin, json!({})).await.expect(200);
+        assert_eq!(s.now(&endpoint).await["state"], "disabled", "whoever switched it off switches it on");
+        let before = receiver.got().len();
         let on = json!({"enabled": true, "from": from});
         s.g.send(Method::PATCH, &path(&endpoint, ""), &s.g.admin, Some(on)).await.expect(200);
         s.send().await;

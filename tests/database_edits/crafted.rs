@@ -23,6 +23,10 @@ pub fn another_request(bench: &mut Bench) {
 pub fn put_together(bench: &mut Bench) {
     let keys = std::sync::Arc::clone(&bench.keys);
     let key = keys.row();
+    let lane = bench.pick(Table::Lanes, |_| true);
+    let mut beyond = lane.body.clone();
+    beyond["reached"] = json!(1_000_000);
+    bench.instead(Table::Lanes, &lane, &beyond, "it has reached a place that the log does not have");
     let voted =
         bench.pick(Table::Holds, |it| it.body["votes"][0].is_object() && it.body["votes"][0]["withdrawn"].is_null());
     let mut twice = voted.body.clone();

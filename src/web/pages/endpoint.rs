@@ -360,11 +360,13 @@ fn standing(told: &EndpointTold, now: Timestamp) -> Vec<String> {
                 WhyDisabled::Failing => "Nothing arrived for five days.".to_owned(),
                 WhyDisabled::ByHand => "An administrator switched it off.".to_owned(),
             });
-            said.push(format!(
-                "Nothing is sent there since {}. It is enabled below, or when a test event or something that is sent again \
-                 arrives.",
-                moment(at, now).words
-            ));
+            let or_else = match why {
+                WhyDisabled::Gone | WhyDisabled::Failing => {
+                    ", or when a test event or something that is sent again arrives"
+                }
+                WhyDisabled::ByHand => "",
+            };
+            said.push(format!("Nothing is sent there since {}. It is enabled below{or_else}.", moment(at, now).words));
         }
         EndpointState::Removed { .. } => (),
     }

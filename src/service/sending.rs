@@ -14,6 +14,7 @@ mod verdicts;
 use std::time::Duration;
 
 use crate::domain::endpoint::Endpoint;
+use crate::domain::endpoint::delivery::{Attempt, Ended};
 use crate::domain::id::EndpointId;
 use crate::domain::keys::{Hidden, Keys};
 use crate::domain::secret::Secret;
@@ -26,6 +27,12 @@ use super::error::{Error, Result};
 
 /// A month of what was sent can be looked at, and sent again.
 const DELIVERIES_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// What stands in the place of what is hidden.
+const MASK: &str = "[hidden]";
+
+/// What is shorter is no secret, and stands in many a sentence.
+const MASKED_BYTES_MIN: usize = 6;
 
 /// What a body is.
 const CONTENT_TYPE: (&str, &str) = ("content-type", "application/json");
@@ -57,6 +64,27 @@ impl Address {
         let own = endpoint.headers.iter();
         let own = own.map(|(name, value)| Ok((name.clone(), shown(keys, &header_place(&endpoint.id, name), value)?)));
         Ok(Self { url, headers: own.collect::<Result<_>>()? })
+    }
+
+    /// How an attempt ended, without what is hidden in its request: some receivers repeat what they were sent.
+    fn masked(&self, mut attempt: Attempt) -> Attempt {
+        let path = &self.url[url::Position::BeforePath..];
+        let headers = self.headers.iter().map(|it| it.1.expose().as_str());
+        let words = headers.flat_map(|it| [it, it.rsplit(' ').next().unwrap_or(it)]);
+        let hidden: Vec<&str> = words.chain([path]).filter(|it| it.len() >= MASKED_BYTES_MIN).collect();
+        if let Ended::Answered { body, cut, .. } = &mut attempt.ended {
+            for text in hidden {
+                *body = body.replace(text, MASK);
+                // What was cut may end in the middle of it.
+                let begun =
+                    (MASKED_BYTES_MIN..text.len()).filter_map(|it| text.get(..it)).rfind(|it| body.ends_with(it));
+                if let Some(begun) = begun.filter(|_| *cut) {
+                    body.truncate(body.len() - begun.len());
+                    body.push_str(MASK);
+                }
+            }
+        }
+        attempt
     }
 
     fn parcel(&self, signed: [(&'static str, String); 3], body: String) -> Parcel {

@@ -1,11 +1,11 @@
 //! Sends events to endpoints. Each lane is a task of its own, so that none waits for another.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Mutex, Semaphore, watch};
-use tokio::task::JoinSet;
+use tokio::task::{self, JoinError, JoinSet};
 
 use crate::domain::id::EndpointId;
 use crate::domain::time::Timestamp;
@@ -47,8 +47,9 @@ struct State {
     duty: Option<Sending>,
     /// When it is looked again whether the duty is free.
     look_at: Option<Timestamp>,
-    served: HashSet<EndpointId>,
-    tasks: JoinSet<(EndpointId, Result<usize>)>,
+    /// Whose lane each task serves.
+    served: HashMap<task::Id, EndpointId>,
+    tasks: JoinSet<Result<usize>>,
 }
 
 impl Sender {
@@ -67,15 +68,15 @@ impl Sender {
     pub async fn round(&self) -> Result<usize> {
         let mut state = self.state.lock().await;
         let mut sent = Ok(0);
-        while let Some(ended) = state.tasks.try_join_next() {
-            sent = self.add(&mut state, sent, ended);
+        while let Some(ended) = state.tasks.try_join_next_with_id() {
+            sent = add(&mut state, sent, ended);
         }
         if !self.is_on_duty(&mut state).await? {
             return sent;
         }
         for (endpoint, row) in self.service.lanes().await? {
             let id = endpoint.record.id.clone();
-            if state.served.contains(&id) {
+            if state.served.values().any(|it| *it == id) {
                 continue;
             }
             let known = self.parked.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
@@ -83,22 +84,23 @@ impl Sender {
                 Some(lane) => lane,
                 None => self.service.open_lane(endpoint, row).await?,
             };
-            state.served.insert(id.clone());
             let serving = Serving {
                 service: Arc::clone(&self.service),
                 shared: Arc::clone(&self.shared),
                 stopping: self.stop.subscribe(),
             };
             let parked = Arc::clone(&self.parked);
-            state.tasks.spawn(async move {
+            let whose = id.clone();
+            let begun = state.tasks.spawn(async move {
                 let mut lane = lane;
                 let sent = serving.serve(&mut lane).await;
                 // What failed is opened anew: what is known of it may be wrong.
                 if sent.is_ok() {
-                    parked.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), lane);
+                    parked.lock().unwrap_or_else(PoisonError::into_inner).insert(id, lane);
                 }
-                (id, sent)
+                sent
             });
+            state.served.insert(begun.id(), whose);
         }
         sent
     }
@@ -107,8 +109,8 @@ impl Sender {
     pub async fn rest(&self) -> Result<usize> {
         let mut state = self.state.lock().await;
         let mut sent = Ok(0);
-        while let Some(ended) = state.tasks.join_next().await {
-            sent = self.add(&mut state, sent, ended);
+        while let Some(ended) = state.tasks.join_next_with_id().await {
+            sent = add(&mut state, sent, ended);
         }
         sent
     }
@@ -137,30 +139,25 @@ impl Sender {
         state.look_at = state.duty.is_none().then(|| now.plus(STANDBY));
         Ok(state.duty.is_some())
     }
+}
 
-    fn add(
-        &self,
-        state: &mut State,
-        sent: Result<usize>,
-        ended: std::result::Result<(EndpointId, Result<usize>), tokio::task::JoinError>,
-    ) -> Result<usize> {
-        match ended {
-            Ok((id, more)) => {
-                state.served.remove(&id);
-                match (sent, more) {
-                    (Ok(sent), Ok(more)) => Ok(sent + more),
-                    (Err(error), _) | (Ok(_), Err(error)) => Err(error),
-                }
-            }
-            Err(error) => {
-                // Which lane it was is not known: all that are not under way are begun anew.
-                tracing::error!(%error, "a lane did not end in order");
-                if state.tasks.is_empty() {
-                    state.served.clear();
-                }
-                sent
-            }
+/// One lane has come to rest. One that did not end in order is opened anew.
+fn add(
+    state: &mut State,
+    sent: Result<usize>,
+    ended: std::result::Result<(task::Id, Result<usize>), JoinError>,
+) -> Result<usize> {
+    let (id, more) = match ended {
+        Ok(ended) => ended,
+        Err(error) => {
+            tracing::error!(%error, "a lane did not end in order");
+            (error.id(), Ok(0))
         }
+    };
+    state.served.remove(&id);
+    match (sent, more) {
+        (Ok(sent), Ok(more)) => Ok(sent + more),
+        (Err(error), _) | (Ok(_), Err(error)) => Err(error),
     }
 }
 

@@ -182,8 +182,9 @@ impl Service {
         let data = json!({"endpoint": id, "name": endpoint.record.name});
         let body = json!({"type": TEST, "timestamp": now, "data": data}).to_string();
         let signed = signing::headers(&keys, id, &endpoint.record.secrets, (&event, now), &body);
-        let parcel = Address::of(&keys, &endpoint.record)?.parcel(signed, body);
-        let (attempt, _) = ended_of_outcome(now, self.outgoing()?.post(&parcel).await);
+        let address = Address::of(&keys, &endpoint.record)?;
+        let outcome = self.outgoing()?.post(&address.parcel(signed, body)).await;
+        let attempt = address.masked(ended_of_outcome(now, outcome).0);
         retrying!(self.note_test(id, &attempt))?;
         Ok(attempt)
     }

@@ -257,6 +257,8 @@ impl Service {
 
     /// Writes down how jobs went, and with it how far the lane has come.
     pub async fn record(&self, lane: &mut OpenLane, done: Vec<Done>) -> Result<()> {
+        let masked = |it: Done| Done { attempt: lane.address.masked(it.attempt), ..it };
+        let done: Vec<Done> = done.into_iter().map(masked).collect();
         for it in &done {
             lane.under_way.remove(&it.job.delivery.index);
             lane.open.remove(&it.job.delivery.index);

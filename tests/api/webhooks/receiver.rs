@@ -10,6 +10,7 @@ use tokio::sync::watch;
 /// A request as it came.
 #[derive(Clone, Debug)]
 pub struct Got {
+    pub path: String,
     pub headers: BTreeMap<String, String>,
     pub body: String,
 }
@@ -33,6 +34,8 @@ impl Got {
 pub enum Reply {
     /// With a status line's end, and headers.
     Says(&'static str),
+    /// 400, and everything that it was sent after so many other bytes.
+    Repeats(usize),
     /// Not before it is told otherwise.
     Hangs,
     /// It ends the connection instead.
@@ -95,10 +98,15 @@ impl Receiver {
 async fn converse(stream: TcpStream, got: Arc<Mutex<Vec<Got>>>, mut told: watch::Receiver<Reply>) {
     let mut stream = BufReader::new(stream);
     while let Some(request) = read(&mut stream).await {
+        let repeated = format!("{} {:?}", request.path, request.headers);
         got.lock().unwrap().push(request);
         let said = told.wait_for(|it| !matches!(it, Reply::Hangs)).await.map(|it| it.clone());
-        let Ok(Reply::Says(status)) = said else { return };
-        let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 3\r\n\r\nso?");
+        let (status, body) = match said {
+            Ok(Reply::Says(status)) => (status, "so?".to_owned()),
+            Ok(Reply::Repeats(after)) => ("400 Bad Request", format!("{}{repeated}", "x".repeat(after))),
+            Ok(Reply::Hangs | Reply::HangsUp) | Err(_) => return,
+        };
+        let answer = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
         if stream.get_mut().write_all(answer.as_bytes()).await.is_err() {
             return;
         }
@@ -109,6 +117,7 @@ async fn read(stream: &mut BufReader<TcpStream>) -> Option<Got> {
     let mut headers = BTreeMap::new();
     let mut line = String::new();
     stream.read_line(&mut line).await.ok().filter(|it| *it > 0)?;
+    let path = line.split(' ').nth(1)?.to_owned();
     loop {
         line.clear();
         stream.read_line(&mut line).await.ok()?;
@@ -118,5 +127,5 @@ async fn read(stream: &mut BufReader<TcpStream>) -> Option<Got> {
     let length = headers.get("content-length").map_or(0, |it| it.parse().unwrap());
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await.ok()?;
-    Some(Got { headers, body: String::from_utf8(body).unwrap() })
+    Some(Got { path, headers, body: String::from_utf8(body).unwrap() })
 }

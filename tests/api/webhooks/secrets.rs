@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::receiver::Receiver;
+use super::receiver::{Receiver, Reply};
 use super::scene::{Scene, path};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -28,6 +28,28 @@ async fn whoever_reads_the_database_learns_no_secret_address_or_header() {
     }
     let told = s.g.get(&path(&endpoint, ""), &s.g.admin).await.expect(200).to_string();
     assert!(!told.contains("t0ken") && !told.contains(secret), "a secret is shown once: {told}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_receiver_repeats_of_its_request_is_kept_without_what_is_hidden() {
+    let s = Scene::on_sqlite().await;
+    let receiver = Receiver::start().await;
+    let ask = json!({"name": "ops", "url": format!("{}?key=s3cret-in-url", receiver.url),
+        "headers": {"authorization": "Bearer t0ken-in-header"}});
+    let endpoint = s.g.post("/v1/endpoints", &s.g.admin, ask).await.expect(201);
+    // 2048 bytes are kept: whole, and cut at every place in one of the two.
+    for after in [0, 2036, 2040, 2044, 2000, 2010, 2020] {
+        receiver.now(Reply::Repeats(after));
+        let tried = s.g.post(&path(&endpoint, "/test"), &s.g.admin, json!({})).await.expect(200);
+        let answer = tried["answer"].as_str().unwrap();
+        assert!(after > 0 || answer.matches("[hidden]").count() == 2, "{answer}");
+        assert!(!answer.contains("s3cr") && !answer.contains("t0k"), "{after}: {answer}");
+    }
+    receiver.now(Reply::Repeats(0));
+    s.g.thread().await;
+    s.send().await;
+    let told = s.g.get(&path(&endpoint, "/deliveries"), &s.g.auditor).await.expect(200).to_string();
+    assert!(told.contains("[hidden]") && !told.contains("s3cret") && !told.contains("t0ken"), "{told}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,6 +1,7 @@
 //! Endpoints: where events are sent, which of them, and how far each has been served.
 
 pub mod delivery;
+mod kind;
 pub mod schedule;
 pub mod signing;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +15,7 @@ use super::id::{EndpointId, FlowId, PrincipalId};
 use super::json::canonical::canonical;
 use super::keys::Hidden;
 use super::time::Timestamp;
+pub use kind::{EndpointKind, KindName, NoSuchKind, PayloadVersion};
 use signing::Secrets;
 
 /// Where events are sent.
@@ -46,26 +48,6 @@ pub struct Endpoint {
     pub created_at: Timestamp,
     /// Who made it.
     pub created_by: PrincipalId,
-}
-
-/// What is sent.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum EndpointKind {
-    /// Each event as it is, signed by Standard Webhooks.
-    Webhook {
-        /// Which form the body has.
-        payload: PayloadVersion,
-    },
-}
-
-/// The form of a body. Another comes beside it, never in its place.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub enum PayloadVersion {
-    /// `{type, timestamp, data}`.
-    #[default]
-    #[serde(rename = "1")]
-    V1,
 }
 
 /// Whether an endpoint is served.
@@ -167,7 +149,7 @@ impl Endpoint {
     /// Whether it is told of this event.
     pub fn wants(&self, event: &Event) -> bool {
         let flow = self.flows.is_empty() || event.flow.as_ref().is_some_and(|it| self.flows.contains(it));
-        flow && self.events.iter().any(|it| it.fits(event.kind.name()))
+        flow && self.kind.concerns(event.kind) && self.events.iter().any(|it| it.fits(event.kind.name()))
     }
 
     /// Over all of it. Its events repeat this, so that a row that was altered or put back can be told.

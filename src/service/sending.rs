@@ -6,7 +6,9 @@
 
 pub mod deliveries;
 pub mod endpoints;
+pub mod errands;
 pub mod jobs;
+pub mod kinds;
 pub mod lanes;
 mod payload;
 mod verdicts;

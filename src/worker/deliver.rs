@@ -208,16 +208,16 @@ impl Serving {
 
     async fn send(&self, lane: &OpenLane, job: Job) -> Result<impl Future<Output = Done> + Send + 'static> {
         let now = self.service.now();
-        let parcel = match lane.parcel(&self.service, &job, now).await {
-            Ok(parcel) => Some(parcel),
+        let errand = match lane.errand(&self.service, &job, now).await {
+            Ok(errand) => Some(errand),
             // One event that cannot be told does not keep the others.
             Err(Error::Broken(_) | Error::NotFound(_)) => None,
             Err(error) => return Err(error),
         };
         let outgoing = self.service.outgoing()?.clone();
         Ok(async move {
-            match parcel {
-                Some(parcel) => job.done(now, outgoing.post(&parcel).await),
+            match errand {
+                Some(errand) => job.done(now, errand.run(&outgoing).await),
                 None => job.unsendable(now),
             }
         })

@@ -8,6 +8,7 @@ use countersign::domain::secret::Secret;
 use countersign::outgoing::{Outgoing, OutgoingSettings};
 use countersign::service::Service;
 use countersign::service::sending::endpoints::{EndpointEdit, NewEndpoint};
+use countersign::service::sending::kinds::NewKind;
 use countersign::service::stops::Puller;
 
 use super::Cast;
@@ -24,6 +25,7 @@ pub async fn tells_others(service: &Service, cast: &Cast) {
     let by = Puller::Person(&gus);
     let new = NewEndpoint {
         name: "ops".to_owned(),
+        kind: NewKind::Webhook,
         url: Secret::new("https://receiver.example/hook".to_owned()),
         events: BTreeSet::from([EventPattern::try_from("thread.*".to_owned()).unwrap()]),
         flows: BTreeSet::new(),

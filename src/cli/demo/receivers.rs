@@ -15,6 +15,7 @@ use crate::domain::secret::Secret;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::sending::endpoints::NewEndpoint;
+use crate::service::sending::kinds::NewKind;
 use crate::service::stops::Puller;
 
 /// Where they are.
@@ -47,6 +48,7 @@ async fn add(service: &Service, admin: &AccountId, name: &str, (port, events): (
     let events: std::result::Result<BTreeSet<_>, _> = events.collect();
     let new = NewEndpoint {
         name: name.to_owned(),
+        kind: NewKind::Webhook,
         url: Secret::new(format!("http://{HERE}:{port}/{name}")),
         events: events.map_err(|error| Error::invalid("/events", error.to_string()))?,
         flows: BTreeSet::new(),

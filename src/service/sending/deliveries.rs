@@ -2,27 +2,22 @@
 
 use std::time::Duration;
 
-use serde_json::json;
-
-use super::Address;
+use super::{Address, errands};
 use crate::domain::endpoint::delivery::{Attempt, Delivery};
-use crate::domain::endpoint::{EndpointKind, Lane, signing};
+use crate::domain::endpoint::Lane;
 use crate::domain::event::Event;
 use crate::domain::id::{EndpointId, EventId};
 use crate::domain::time::Timestamp;
 use crate::random;
 use crate::service::error::{Error, Result};
 use crate::service::events::Placed;
-use crate::service::sending::verdicts::{ended_of_outcome, verdict_of};
+use crate::service::sending::verdicts::verdict_of;
 use crate::service::stops::Puller;
 use crate::service::{Service, retrying};
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::{deliveries_of, delivery_id, ended_of, waiting_of};
 use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
-
-/// What an endpoint that is tried out is sent.
-const TEST: &str = "endpoint.test";
 
 /// Rows that one change replaces or forgets.
 const AT_ONCE: u32 = 250;
@@ -102,8 +97,7 @@ impl Service {
         let (row, _) = self.endpoint_and_lane(&keys, endpoint).await?;
         let delivery = self.need::<Delivery>(&keys, &delivery_id(endpoint, index), "delivery").await?.record;
         let event = self.need::<Event>(&keys, delivery.event.as_str(), "event").await?.record;
-        let EndpointKind::Webhook { payload } = row.record.kind;
-        let body = self.body_of(payload, &Placed { index, event }).await?;
+        let body = self.body_of(&row.record, &Placed { index, event }).await?;
         Ok(DeliveryTold { delivery, body })
     }
 
@@ -179,12 +173,9 @@ impl Service {
         let (keys, now) = (self.keys()?, self.now());
         let (endpoint, _) = self.endpoint_and_lane(&keys, id).await?;
         let event = EventId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name");
-        let data = json!({"endpoint": id, "name": endpoint.record.name});
-        let body = json!({"type": TEST, "timestamp": now, "data": data}).to_string();
-        let signed = signing::headers(&keys, id, &endpoint.record.secrets, (&event, now), &body);
         let address = Address::of(&keys, &endpoint.record)?;
-        let outcome = self.outgoing()?.post(&address.parcel(signed, body)).await;
-        let attempt = address.masked(ended_of_outcome(now, outcome).0);
+        let errand = errands::trial(&keys, (&endpoint.record, &address), (&event, now));
+        let attempt = address.masked(errand.run(self.outgoing()?).await.attempt(now));
         retrying!(self.note_test(id, &attempt))?;
         Ok(attempt)
     }

@@ -6,11 +6,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use url::Url;
 
+use super::kinds::NewKind;
 use super::{header_place, shown, url_place};
 use crate::domain::endpoint::signing::{Generation, Outgoing as Rotated, Secrets, public_keys};
-use crate::domain::endpoint::{
-    ENDPOINTS_MAX, Endpoint, EndpointKind, EndpointState, EventPattern, Lane, PayloadVersion, WhyDisabled,
-};
+use crate::domain::endpoint::{ENDPOINTS_MAX, Endpoint, EndpointState, EventPattern, Lane, WhyDisabled};
 use crate::domain::event::EventType;
 use crate::domain::id::{EndpointId, FlowId};
 use crate::domain::keys::{Hidden, Keys};
@@ -42,6 +41,8 @@ pub const OVERLAP_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 pub struct NewEndpoint {
     /// What people call it.
     pub name: String,
+    /// What is sent.
+    pub kind: NewKind,
     /// Where to.
     pub url: Secret<String>,
     /// Which events.
@@ -113,7 +114,7 @@ impl Service {
         let (url, origin) = self.hidden_url(&keys, &id, &new.url)?;
         let endpoint = Endpoint {
             name: new.name.clone(),
-            kind: EndpointKind::Webhook { payload: PayloadVersion::V1 },
+            kind: new.kind.kept(),
             url,
             origin,
             events: checked_events(&new.events)?,
@@ -131,8 +132,8 @@ impl Service {
         by.rely(&mut draft);
         draft.insert(&endpoint)?;
         draft.insert(&lane)?;
-        let facts = json!({"origin": endpoint.origin, "events": endpoint.events, "flows": endpoint.flows,
-            "ordered": endpoint.ordered, "after": lane.reached});
+        let facts = json!({"kind": endpoint.kind.name().as_str(), "origin": endpoint.origin, "events": endpoint.events,
+            "flows": endpoint.flows, "ordered": endpoint.ordered, "after": lane.reached});
         note(&mut draft, by, &endpoint, now, (EventType::EndpointAdded, facts))?;
         self.commit(draft.finish()).await?;
         let secret = endpoint.secrets.now.shown(keys.row(), &endpoint.id);

@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use super::verdicts::ended_of_outcome;
+use super::errands::Report;
 use crate::domain::endpoint::delivery::{Attempt, Delivery, DeliveryState, Ended};
 use crate::domain::event::Event;
 use crate::domain::failure::FailureCode;
 use crate::domain::time::Timestamp;
-use crate::outgoing::Outcome;
 use crate::store::record::Stored;
 
 /// What is sent next, of one lane.
@@ -30,9 +29,9 @@ impl Job {
     }
 
     /// The job with how it went.
-    pub fn done(self, at: Timestamp, outcome: Outcome) -> Done {
-        let (attempt, retry_after) = ended_of_outcome(at, outcome);
-        Done { job: self, attempt, retry_after }
+    pub fn done(self, at: Timestamp, report: Report) -> Done {
+        let retry_after = report.retry_after;
+        Done { job: self, attempt: report.attempt(at), retry_after }
     }
 
     /// The job, if nothing could be sent: what is stored about its event does not agree with what was signed.

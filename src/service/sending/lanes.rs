@@ -6,16 +6,15 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
 use super::Address;
+use super::errands::Errand;
 use super::jobs::{Done, Job};
 use super::verdicts::verdict_of;
 use crate::domain::endpoint::delivery::{Delivery, DeliveryState};
-use crate::domain::endpoint::signing;
-use crate::domain::endpoint::{Endpoint, EndpointKind, Lane};
+use crate::domain::endpoint::{Endpoint, Lane};
 use crate::domain::event::Event;
 use crate::domain::id::{EndpointId, ThreadId};
 use crate::domain::keys::Keys;
 use crate::domain::time::Timestamp;
-use crate::outgoing::Parcel;
 use crate::random;
 use crate::service::error::{Error, Result};
 use crate::service::events::Placed;
@@ -91,14 +90,10 @@ impl OpenLane {
         self.ready.retain(|it| it.is_by_hand());
     }
 
-    /// What is sent for a job, signed now.
-    pub async fn parcel(&self, service: &Service, job: &Job, now: Timestamp) -> Result<Parcel> {
-        let EndpointKind::Webhook { payload } = self.endpoint.record.kind;
+    /// What is done for a job, signed now.
+    pub async fn errand(&self, service: &Service, job: &Job, now: Timestamp) -> Result<Errand> {
         let placed = Placed { index: job.delivery.index, event: job.event.clone() };
-        let body = service.body_of(payload, &placed).await?;
-        let Endpoint { id, secrets, .. } = &self.endpoint.record;
-        let signed = signing::headers(&*service.keys()?, id, secrets, (&job.delivery.event, now), &body);
-        Ok(self.address.parcel(signed, body))
+        service.errand((&self.endpoint.record, &self.address), &placed, now).await
     }
 }
 

@@ -24,7 +24,7 @@ const fn ends(kind: EventType) -> bool {
 
 impl Service {
     /// The body of an event. With the end of a transition goes what its agent resumes with.
-    pub(super) async fn body_of(&self, version: PayloadVersion, placed: &Placed) -> Result<String> {
+    pub(super) async fn payload_of(&self, version: PayloadVersion, placed: &Placed) -> Result<String> {
         match version {
             PayloadVersion::V1 => {}
         }

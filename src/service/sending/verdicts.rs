@@ -1,33 +1,14 @@
-//! What an outcome says of an attempt, and what attempts make of an endpoint.
-
-use std::time::Duration;
+//! What attempts make of an endpoint.
 
 use serde_json::json;
 
-use crate::domain::endpoint::delivery::{Attempt, Ended};
 use crate::domain::endpoint::{Endpoint, EndpointState, Lane, WhyDisabled};
 use crate::domain::event::EventType;
-use crate::domain::inert;
 use crate::domain::time::Timestamp;
-use crate::outgoing::Outcome;
 use crate::service::error::Result;
 use crate::service::recorder;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
-
-/// How an attempt ended, and for how long its receiver wants to be left alone.
-pub(super) fn ended_of_outcome(at: Timestamp, outcome: Outcome) -> (Attempt, Option<Duration>) {
-    let (took, ended, retry_after) = match outcome {
-        Outcome::Answered(answer) => {
-            let body = inert::printed(&String::from_utf8_lossy(&answer.body));
-            let ended = Ended::Answered { status: answer.status, body, cut: answer.cut };
-            (answer.took, ended, answer.retry_after)
-        }
-        Outcome::Failed(failure) => (failure.took, Ended::Failed { why: failure.why }, None),
-    };
-    let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-    (Attempt { at, took_ms, ended }, retry_after)
-}
 
 /// What attempts make of an endpoint: whether it is disabled, or recovers.
 pub(super) fn verdict_of(

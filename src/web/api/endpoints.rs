@@ -12,13 +12,14 @@ use utoipa::ToSchema;
 use super::body::{self, Bytes};
 use super::endpoints_told::{attempt_json, delivery_json, endpoint_json};
 use super::problem::Problem;
-use crate::domain::endpoint::EventPattern;
+use crate::domain::endpoint::{EventPattern, KindName};
 use crate::domain::id::{EndpointId, FlowId};
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
 use crate::service::error::{Error, Result as Answered};
 use crate::service::sending::deliveries::{Again, Place, Which};
 use crate::service::sending::endpoints::{EndpointEdit, NewEndpoint, OVERLAP_MAX, Serving};
+use crate::service::sending::kinds::NewKind;
 use crate::service::stops::Puller;
 use crate::web::app::App;
 use crate::web::auth::Machine;
@@ -29,6 +30,8 @@ use crate::web::auth::Machine;
 pub struct AddEndpoint {
     /// What people call it.
     pub name: String,
+    /// What is sent: `webhook`, which is meant where nothing is said.
+    pub kind: Option<String>,
     /// Where to: https, or plain http where the configuration allows it.
     pub url: String,
     /// Which events: names, families as `review.*`, or `*`, which is meant where nothing is said.
@@ -121,6 +124,7 @@ pub async fn add(
         }
         let new = NewEndpoint {
             name: ask.name,
+            kind: kind(ask.kind.as_deref())?,
             url: Secret::new(ask.url),
             events: ask.events.unwrap_or_else(|| BTreeSet::from([EventPattern::all()])),
             flows: ask.flows,
@@ -134,6 +138,11 @@ pub async fn add(
         Ok(HttpResponse::Created().json(answer))
     };
     done.await.map_err(|error| Problem::of(&request, error))
+}
+
+fn kind(name: Option<&str>) -> Answered<NewKind> {
+    let name = name.map_or(Ok(KindName::default()), KindName::try_from);
+    Ok(name.map_err(|error| Error::invalid("/kind", error.to_string()))?.into())
 }
 
 /// Every endpoint.

@@ -9,8 +9,8 @@ use crate::service::sending::endpoints::EndpointTold;
 /// An endpoint as machines are told it: no secret, and of its own headers the names.
 pub fn endpoint_json(told: &EndpointTold) -> Value {
     let EndpointTold { endpoint, url, lane, beyond, public_keys } = told;
-    let (kind, payload) = match endpoint.kind {
-        EndpointKind::Webhook { payload } => ("webhook", payload),
+    let payload = match endpoint.kind {
+        EndpointKind::Webhook { payload } => Some(payload),
     };
     let (state, why, since) = match endpoint.state {
         EndpointState::Enabled {} => ("enabled", None, None),
@@ -19,7 +19,7 @@ pub fn endpoint_json(told: &EndpointTold) -> Value {
     };
     let before_until = endpoint.secrets.before.as_ref().map(|it| it.until);
     json!({
-        "id": endpoint.id, "name": endpoint.name, "kind": kind, "url": url.expose(), "payload": payload,
+        "id": endpoint.id, "name": endpoint.name, "kind": endpoint.kind.name().as_str(), "url": url.expose(), "payload": payload,
         "events": endpoint.events, "flows": endpoint.flows, "ordered": endpoint.ordered,
         "headers": endpoint.headers.keys().collect::<Vec<_>>(), "public_keys": public_keys,
         "secret_made_at": endpoint.secrets.now.made_at, "secret_before_until": before_until,

@@ -17,13 +17,14 @@ use super::view::shell::{Notice, Tone};
 use super::view::text::Line;
 use super::visitor::Visitor;
 use crate::domain::account::PersonRole;
-use crate::domain::endpoint::{EndpointState, EventPattern};
+use crate::domain::endpoint::{EndpointState, EventPattern, KindName};
 use crate::domain::event::EventType;
 use crate::domain::id::FlowId;
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
 use crate::service::error::{Error, Result};
 use crate::service::sending::endpoints::{EndpointTold, NewEndpoint};
+use crate::service::sending::kinds::NewKind;
 use crate::service::stops::Puller;
 use crate::web::app::App;
 
@@ -125,6 +126,7 @@ pub async fn add(
 async fn added(app: &App, visitor: &Visitor, form: &EndpointFields) -> Result<SecretPage> {
     let new = NewEndpoint {
         name: form.name.trim().to_owned(),
+        kind: NewKind::Webhook,
         url: Secret::new(form.url.trim().to_owned()),
         events: form.events()?,
         flows: form.flows()?,
@@ -204,6 +206,7 @@ pub(super) fn row(told: &EndpointTold, now: Timestamp) -> EndpointRow {
     EndpointRow {
         url: format!("/endpoints/{}", endpoint.id),
         name: Line::new(endpoint.name.as_str()),
+        kind: kind_words(endpoint.kind.name()),
         origin: Line::new(endpoint.origin.as_str()),
         events: Line::new(match events.as_slice() {
             ["*"] => "all".to_owned(),
@@ -213,5 +216,12 @@ pub(super) fn row(told: &EndpointTold, now: Timestamp) -> EndpointRow {
         ahead: *beyond,
         arrived: lane.arrived_at.map(|it| moment(it, now)),
         failed: lane.failed_at.map(|it| moment(it, now)),
+    }
+}
+
+/// A kind, for people.
+const fn kind_words(kind: KindName) -> &'static str {
+    match kind {
+        KindName::Webhook => "Webhook",
     }
 }

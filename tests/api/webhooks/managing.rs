@@ -124,6 +124,8 @@ async fn what_is_wrong_is_refused_with_where_and_what_to_do(s: Scene) {
         (with("events", json!(["no.such"])), ""),
         (with("events", json!(["trans*"])), ""),
         (with("flows", json!(["nobody"])), "/flows"),
+        (with("kind", json!("pigeon")), "/kind"),
+        (with("kind", json!("")), "/kind"),
         (with("payload", json!(2)), "/payload"),
         (with("headers", json!({"webhook-id": "x"})), "/headers"),
         (with("headers", json!({"Content-Length": "3"})), "/headers"),
@@ -139,7 +141,11 @@ async fn what_is_wrong_is_refused_with_where_and_what_to_do(s: Scene) {
         );
     }
     assert_eq!(s.g.get("/v1/endpoints", &s.g.admin).await.expect(200)["endpoints"], json!([]), "nothing is half done");
+    let pigeon = s.g.post("/v1/endpoints", &s.g.admin, with("kind", json!("pigeon"))).await;
+    assert_eq!(pigeon.code(), "malformed");
+    assert!(pigeon.body["errors"][0]["detail"].as_str().unwrap().contains("`pigeon`"), "by name: {:#}", pigeon.body);
     let endpoint = s.g.post("/v1/endpoints", &s.g.admin, good).await.expect(201);
+    assert_eq!(endpoint["kind"], "webhook");
     for (rest, ask) in [
         ("/secret", json!({"overlap_secs": 604_801})),
         ("/redeliveries", json!({})),

@@ -47,6 +47,8 @@ pub struct EndpointRow {
     pub url: String,
     /// What people call it.
     pub name: Line,
+    /// What is sent there.
+    pub kind: &'static str,
     /// Scheme and host.
     pub origin: Line,
     /// Which events.

@@ -16,6 +16,7 @@ fn row(name: &str, tone: Tone, word: &'static str) -> EndpointRow {
     EndpointRow {
         url: "/endpoints/0192f0c1".to_owned(),
         name: line(name),
+        kind: "Webhook",
         origin: line("https://hooks.example"),
         events: line("transition.*, review.vote"),
         health: Health { tone, word },

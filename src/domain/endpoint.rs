@@ -1,7 +1,10 @@
 //! Endpoints: where events are sent, which of them, and how far each has been served.
 
+pub mod decided;
 pub mod delivery;
 mod kind;
+pub mod langgraph;
+pub mod look;
 pub mod schedule;
 pub mod signing;
 use std::collections::{BTreeMap, BTreeSet};

@@ -10,7 +10,9 @@ pub mod errands;
 pub mod jobs;
 pub mod kinds;
 pub mod lanes;
+mod looks;
 mod payload;
+mod reviews;
 mod verdicts;
 
 use std::time::Duration;
@@ -54,6 +56,7 @@ fn shown(keys: &Keys, place: &str, hidden: &Hidden) -> Result<Secret<String>> {
 }
 
 /// An endpoint as a request is made for it.
+#[derive(Clone)]
 pub struct Address {
     url: Url,
     headers: Vec<(String, Secret<String>)>,
@@ -89,11 +92,12 @@ impl Address {
         attempt
     }
 
-    fn parcel(&self, signed: [(&'static str, String); 3], body: String) -> Parcel {
+    /// A request with the endpoint's own headers.
+    fn parcel(&self, url: Url, signed: Vec<(&'static str, String)>, body: String) -> Parcel {
         let own = self.headers.iter().map(|(name, value)| (name.clone(), value.clone()));
         let ours = signed.into_iter().chain([(CONTENT_TYPE.0, CONTENT_TYPE.1.to_owned())]);
         let headers = own.chain(ours.map(|(name, value)| (name.to_owned(), Secret::new(value)))).collect();
-        Parcel { url: self.url.clone(), headers, body: body.into_bytes() }
+        Parcel { url, headers, body: body.into_bytes() }
     }
 }
 

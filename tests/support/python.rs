@@ -8,11 +8,16 @@ use std::{env, fs};
 
 /// An interpreter that has exactly what `tests/oracle/requirements.txt` names.
 pub fn python() -> PathBuf {
+    with("oracle")
+}
+
+/// An interpreter that has exactly what the requirements in that folder of `tests/` name, and what those need.
+pub fn with(folder: &str) -> PathBuf {
     let ours = Path::new(env!("CARGO_MANIFEST_DIR"));
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| ours.join("target"), PathBuf::from);
-    let (wanted, home) = (ours.join("tests/oracle/requirements.txt"), target.join("oracle"));
+    let (wanted, home) = (ours.join("tests").join(folder).join("requirements.txt"), target.join(folder));
     fs::create_dir_all(&target).unwrap();
-    let lock = fs::File::create(target.join("oracle.lock")).unwrap();
+    let lock = fs::File::create(target.join(format!("{folder}.lock"))).unwrap();
     // Several test binaries may want it at once.
     lock.lock().unwrap();
     let installed = home.join("requirements.txt");

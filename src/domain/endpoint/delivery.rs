@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::look::Saw;
 use super::schedule;
 use crate::domain::event::EventType;
 use crate::domain::failure::FailureCode;
@@ -102,6 +103,13 @@ pub enum Ended {
         /// Whether there was more of it.
         cut: bool,
     },
+    /// By what was seen when whoever waits was looked at: nothing was sent.
+    Looked {
+        /// The status of the answer to the look.
+        status: u16,
+        /// What was seen.
+        saw: Saw,
+    },
     /// Without one.
     Failed {
         /// Why, as a code.
@@ -110,9 +118,14 @@ pub enum Ended {
 }
 
 impl Ended {
-    /// Only these are a receiver's yes. Where it sends one on to is not where the administrator meant.
+    /// Only these are a receiver's yes. Where it sends one on to is not where the administrator meant. Where nobody waits
+    /// any more there is nothing left to do.
     pub const fn arrived(&self) -> bool {
-        matches!(self, Self::Answered { status: 200..=299, .. })
+        match self {
+            Self::Answered { status, .. } => matches!(status, 200..=299),
+            Self::Looked { saw, .. } => saw.settles(),
+            Self::Failed { .. } => false,
+        }
     }
 
     /// Nobody is there any more, and nobody will be.

@@ -2,7 +2,10 @@
 //! having arrived, in `service::sending::errands`.
 
 use serde::{Deserialize, Serialize};
+use url::Url;
 
+use super::decided::{Decided, ends_review};
+use super::langgraph;
 use crate::domain::event::EventType;
 
 /// What is sent.
@@ -13,6 +16,12 @@ pub enum EndpointKind {
     Webhook {
         /// Which form the body has.
         payload: PayloadVersion,
+    },
+    /// How reviews ended, to the runs of a LangGraph server that stopped for them.
+    #[serde(rename = "langgraph")]
+    LangGraph {
+        /// What runs there: a graph's name, or an assistant's id.
+        assistant: String,
     },
 }
 
@@ -31,21 +40,24 @@ pub enum KindName {
     /// Events, signed by Standard Webhooks.
     #[default]
     Webhook,
+    /// How reviews ended, to a LangGraph server.
+    LangGraph,
 }
 
 /// No endpoint is of this kind.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("`{0}` is no kind of endpoint; there are {}", KindName::ALL.map(KindName::as_str).join(", "))]
+#[error("`{0}` is no kind of endpoint; there are {kinds}", kinds = KindName::ALL.map(KindName::as_str).join(", "))]
 pub struct NoSuchKind(String);
 
 impl KindName {
     /// All of them.
-    pub const ALL: [Self; 1] = [Self::Webhook];
+    pub const ALL: [Self; 2] = [Self::Webhook, Self::LangGraph];
 
     /// The word on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Webhook => "webhook",
+            Self::LangGraph => "langgraph",
         }
     }
 }
@@ -62,13 +74,15 @@ impl EndpointKind {
     pub const fn name(&self) -> KindName {
         match self {
             Self::Webhook { .. } => KindName::Webhook,
+            Self::LangGraph { .. } => KindName::LangGraph,
         }
     }
 
     /// Whether anything is sent for such an event at all. What is not, is passed over.
-    pub const fn concerns(&self, _event: EventType) -> bool {
+    pub const fn concerns(&self, event: EventType) -> bool {
         match self {
             Self::Webhook { .. } => true,
+            Self::LangGraph { .. } => ends_review(event),
         }
     }
 
@@ -76,6 +90,25 @@ impl EndpointKind {
     pub const fn is_signed(&self) -> bool {
         match self {
             Self::Webhook { .. } => true,
+            Self::LangGraph { .. } => false,
+        }
+    }
+
+    /// Whether this decision can be told there at all. What cannot, is passed over.
+    pub fn reaches(&self, decided: &Decided) -> bool {
+        match self {
+            Self::Webhook { .. } => true,
+            Self::LangGraph { .. } => langgraph::thread_of(decided).is_some(),
+        }
+    }
+
+    /// What is wrong with an address for it, if something is.
+    pub fn objects_to(&self, url: &Url) -> Option<&'static str> {
+        match self {
+            Self::Webhook { .. } => None,
+            Self::LangGraph { .. } => {
+                url.query().map(|_| "the address of such a server is its base: it has no part behind a `?`")
+            }
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{Address, errands};
-use crate::domain::endpoint::delivery::{Attempt, Delivery};
 use crate::domain::endpoint::Lane;
+use crate::domain::endpoint::delivery::{Attempt, Delivery};
 use crate::domain::event::Event;
 use crate::domain::id::{EndpointId, EventId};
 use crate::domain::time::Timestamp;
@@ -174,7 +174,7 @@ impl Service {
         let (endpoint, _) = self.endpoint_and_lane(&keys, id).await?;
         let event = EventId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name");
         let address = Address::of(&keys, &endpoint.record)?;
-        let errand = errands::trial(&keys, (&endpoint.record, &address), (&event, now));
+        let errand = errands::trial(&keys, (&endpoint.record, &address), (&event, now))?;
         let attempt = address.masked(errand.run(self.outgoing()?).await.attempt(now));
         retrying!(self.note_test(id, &attempt))?;
         Ok(attempt)

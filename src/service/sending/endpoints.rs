@@ -9,7 +9,7 @@ use url::Url;
 use super::kinds::NewKind;
 use super::{header_place, shown, url_place};
 use crate::domain::endpoint::signing::{Generation, Outgoing as Rotated, Secrets, public_keys};
-use crate::domain::endpoint::{ENDPOINTS_MAX, Endpoint, EndpointState, EventPattern, Lane, WhyDisabled};
+use crate::domain::endpoint::{ENDPOINTS_MAX, Endpoint, EndpointKind, EndpointState, EventPattern, Lane, WhyDisabled};
 use crate::domain::event::EventType;
 use crate::domain::id::{EndpointId, FlowId};
 use crate::domain::keys::{Hidden, Keys};
@@ -101,8 +101,12 @@ pub struct EndpointTold {
 }
 
 impl Service {
-    /// Adds an endpoint. Its secret is in the answer, and nowhere else.
-    pub async fn add_endpoint(&self, by: Puller<'_>, new: &NewEndpoint) -> Result<(EndpointTold, Secret<String>)> {
+    /// Adds an endpoint. Its secret is in the answer, and nowhere else; it has none to show where nothing is signed.
+    pub async fn add_endpoint(
+        &self,
+        by: Puller<'_>,
+        new: &NewEndpoint,
+    ) -> Result<(EndpointTold, Option<Secret<String>>)> {
         let (keys, now) = (self.keys()?, self.now());
         if self.standing_endpoints(&keys).await?.len() >= ENDPOINTS_MAX {
             return Err(Error::WrongState("there are 200 endpoints already; remove one first"));
@@ -111,10 +115,11 @@ impl Service {
         self.check_flows(&keys, &new.flows).await?;
         let length = self.log_length().await?;
         let id = EndpointId::try_from(random::uuid_v7(now).simple().to_string()).expect("a UUID is a name");
-        let (url, origin) = self.hidden_url(&keys, &id, &new.url)?;
+        let kind = new.kind.kept()?;
+        let (url, origin) = self.hidden_url(&keys, (&id, &kind), &new.url)?;
         let endpoint = Endpoint {
             name: new.name.clone(),
-            kind: new.kind.kept(),
+            kind,
             url,
             origin,
             events: checked_events(&new.events)?,
@@ -136,7 +141,7 @@ impl Service {
             "flows": endpoint.flows, "ordered": endpoint.ordered, "after": lane.reached});
         note(&mut draft, by, &endpoint, now, (EventType::EndpointAdded, facts))?;
         self.commit(draft.finish()).await?;
-        let secret = endpoint.secrets.now.shown(keys.row(), &endpoint.id);
+        let secret = endpoint.kind.is_signed().then(|| endpoint.secrets.now.shown(keys.row(), &endpoint.id));
         Ok((self.endpoint_told(&keys, endpoint, lane, length)?, secret))
     }
 
@@ -178,7 +183,7 @@ impl Service {
             next.name.clone_from(name);
         }
         if let Some(url) = &edit.url {
-            (next.url, next.origin) = self.hidden_url(&keys, id, url)?;
+            (next.url, next.origin) = self.hidden_url(&keys, (id, &next.kind), url)?;
         }
         if let Some(events) = &edit.events {
             next.events = checked_events(events)?;
@@ -236,6 +241,9 @@ impl Service {
     ) -> Result<(Secret<String>, Timestamp)> {
         let (keys, now) = (self.keys()?, self.now());
         let (stored, _) = self.endpoint_and_lane(&keys, id).await?;
+        if !stored.record.kind.is_signed() {
+            return Err(Error::WrongState("what is sent there is not signed, so there is no secret"));
+        }
         let until = now.plus(overlap);
         let before = Rotated { generation: stored.record.secrets.now.clone(), until };
         let secrets = Secrets { now: Generation::new(random::bytes(), now), before: Some(before) };
@@ -305,8 +313,16 @@ impl Service {
         Ok(EndpointTold { endpoint, url, lane, beyond, public_keys: public_keys(keys) })
     }
 
-    fn hidden_url(&self, keys: &Keys, id: &EndpointId, url: &Secret<String>) -> Result<(Hidden, String)> {
+    fn hidden_url(
+        &self,
+        keys: &Keys,
+        (id, kind): (&EndpointId, &EndpointKind),
+        url: &Secret<String>,
+    ) -> Result<(Hidden, String)> {
         let url: Url = self.outgoing()?.admits(url.expose()).map_err(|it| Error::invalid("/url", it.to_string()))?;
+        if let Some(objection) = kind.objects_to(&url) {
+            return Err(Error::invalid("/url", objection));
+        }
         Ok((keys.row().hide(&url_place(id), url.as_str(), random::bytes()), url.origin().ascii_serialization()))
     }
 

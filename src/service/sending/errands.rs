@@ -2,27 +2,39 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
+use url::Url;
 
 use super::Address;
+use super::looks::LookFirst;
+use crate::domain::endpoint::decided::Decided;
 use crate::domain::endpoint::delivery::{Attempt, Ended};
-use crate::domain::endpoint::{Endpoint, EndpointKind, signing};
+use crate::domain::endpoint::look::Saw;
+use crate::domain::endpoint::{Endpoint, EndpointKind, langgraph, signing};
+use crate::domain::event::Event;
 use crate::domain::id::EventId;
 use crate::domain::inert;
 use crate::domain::keys::Keys;
 use crate::domain::time::Timestamp;
 use crate::outgoing::{Outcome, Outgoing, Parcel};
 use crate::service::Service;
-use crate::service::error::Result;
+use crate::service::error::{Error, Result};
 use crate::service::events::Placed;
 
 /// What an endpoint that is tried out is sent.
 const TEST: &str = "endpoint.test";
 
+/// What stands in the place of a name that is only known after a look.
+const NAMED_BY_LOOK: &str = "(the interrupts that wait for this digest)";
+
 /// What is done in one attempt.
 pub enum Errand {
     /// One request. Any 2xx is its receiver's yes.
     Send(Parcel),
+    /// One that is sent only where a look says that it is waited for.
+    LookFirst(Box<LookFirst>),
+    /// One that asks a LangGraph server for its assistant, and resumes nothing.
+    Search(Parcel),
 }
 
 /// What became of it.
@@ -40,6 +52,18 @@ impl Errand {
     pub async fn run(self, outgoing: &Outgoing) -> Report {
         match self {
             Self::Send(parcel) => outgoing.post(&parcel).await.into(),
+            Self::LookFirst(it) => it.run(outgoing).await,
+            Self::Search(parcel) => match outgoing.post(&parcel).await {
+                Outcome::Answered(answer) => {
+                    let saw = match answer.status {
+                        200..=299 => langgraph::found(&answer.body),
+                        _ => Saw::Refused,
+                    };
+                    let ended = Ended::Looked { status: answer.status, saw };
+                    Report { ended, took: answer.took, retry_after: answer.retry_after }
+                }
+                failed @ Outcome::Failed(_) => failed.into(),
+            },
         }
     }
 }
@@ -68,6 +92,18 @@ impl From<Outcome> for Report {
 }
 
 impl Service {
+    /// Whether an event that an endpoint wants can be told there. One that cannot be read is tried, and seen to fail.
+    pub(super) async fn is_for(&self, endpoint: &Endpoint, event: &Event) -> Result<bool> {
+        match &endpoint.kind {
+            EndpointKind::Webhook { .. } => Ok(true),
+            EndpointKind::LangGraph { .. } => match self.review_ended(event).await {
+                Ok(decided) => Ok(decided.is_some_and(|it| endpoint.kind.reaches(&it))),
+                Err(Error::Broken(_) | Error::NotFound(_)) => Ok(true),
+                Err(error) => Err(error),
+            },
+        }
+    }
+
     /// What is done for an event, signed now where its kind is.
     pub(super) async fn errand(
         &self,
@@ -75,31 +111,59 @@ impl Service {
         placed: &Placed,
         now: Timestamp,
     ) -> Result<Errand> {
-        let body = self.body_of(endpoint, placed).await?;
         match &endpoint.kind {
-            EndpointKind::Webhook { .. } => {
+            EndpointKind::Webhook { payload } => {
+                let body = self.payload_of(*payload, placed).await?;
                 Ok(Errand::Send(signed(&*self.keys()?, (endpoint, address), (&placed.event.id, now), body)))
+            }
+            EndpointKind::LangGraph { assistant } => {
+                let decided = self.decided_of(placed).await?;
+                let look = LookFirst::langgraph(address, assistant, decided);
+                Ok(Errand::LookFirst(Box::new(look.ok_or(Error::Broken("the address of an agent server"))?)))
             }
         }
     }
 
-    /// The body of an event, as every attempt has it.
+    /// What is sent for an event, as people are shown it.
     pub(super) async fn body_of(&self, endpoint: &Endpoint, placed: &Placed) -> Result<String> {
         match &endpoint.kind {
             EndpointKind::Webhook { payload } => self.payload_of(*payload, placed).await,
+            EndpointKind::LangGraph { assistant } => {
+                let decided = self.decided_of(placed).await?;
+                let name = decided.interrupt.clone().unwrap_or_else(|| NAMED_BY_LOOK.to_owned());
+                Ok(langgraph::run(assistant, &[name], &decided).to_string())
+            }
         }
+    }
+
+    async fn decided_of(&self, placed: &Placed) -> Result<Decided> {
+        self.review_ended(&placed.event).await?.ok_or(Error::Broken("the end of a review"))
     }
 }
 
 /// What is done to try an endpoint out; `id` is no event's.
-pub(super) fn trial(keys: &Keys, (endpoint, address): (&Endpoint, &Address), (id, now): (&EventId, Timestamp)) -> Errand {
+pub(super) fn trial(
+    keys: &Keys,
+    (endpoint, address): (&Endpoint, &Address),
+    (id, now): (&EventId, Timestamp),
+) -> Result<Errand> {
     match &endpoint.kind {
         EndpointKind::Webhook { .. } => {
             let data = json!({"endpoint": endpoint.id, "name": endpoint.name});
             let body = json!({"type": TEST, "timestamp": now, "data": data}).to_string();
-            Errand::Send(signed(keys, (endpoint, address), (id, now), body))
+            Ok(Errand::Send(signed(keys, (endpoint, address), (id, now), body)))
+        }
+        EndpointKind::LangGraph { assistant } => {
+            let url = langgraph::below(&address.url, &["assistants", "search"]);
+            let url = url.ok_or(Error::Broken("the address of an agent server"))?;
+            Ok(Errand::Search(plain(address, url, &langgraph::search(assistant))))
         }
     }
+}
+
+/// A request with an endpoint's own headers alone.
+pub(super) fn plain(address: &Address, url: Url, body: &Value) -> Parcel {
+    address.parcel(url, Vec::new(), body.to_string())
 }
 
 fn signed(
@@ -109,5 +173,5 @@ fn signed(
     body: String,
 ) -> Parcel {
     let headers = signing::headers(keys, &endpoint.id, &endpoint.secrets, signed_as, &body);
-    address.parcel(headers, body)
+    address.parcel(address.url.clone(), headers.into(), body)
 }

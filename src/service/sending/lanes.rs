@@ -205,6 +205,9 @@ impl Service {
             if had.contains(&index) || lane.under_way.contains(&index) || !lane.endpoint.record.wants(&event) {
                 continue;
             }
+            if !self.is_for(&lane.endpoint.record, &event).await? {
+                continue;
+            }
             let thread = event.thread.clone();
             let waits = lane.endpoint.record.ordered && thread.as_ref().is_some_and(|it| lane.busy.contains_key(it));
             let state = if waits {

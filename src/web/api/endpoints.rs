@@ -30,8 +30,11 @@ use crate::web::auth::Machine;
 pub struct AddEndpoint {
     /// What people call it.
     pub name: String,
-    /// What is sent: `webhook`, which is meant where nothing is said.
+    /// What is sent: `webhook`, which is meant where nothing is said: events. `langgraph`: how reviews ended, to the runs
+    /// of a LangGraph server that stopped for them.
     pub kind: Option<String>,
+    /// Of `langgraph`: which graph or assistant runs there.
+    pub assistant: Option<String>,
     /// Where to: https, or plain http where the configuration allows it.
     pub url: String,
     /// Which events: names, families as `review.*`, or `*`, which is meant where nothing is said.
@@ -110,7 +113,7 @@ const PAGE: (u32, u32) = (50, 200);
 const OVERLAP: Duration = Duration::from_secs(24 * 3600);
 
 /// Adds an endpoint. The secret is in this answer, and nowhere else.
-#[utoipa::path(post, path = "/v1/endpoints", request_body = AddEndpoint, responses((status = 201, description = "The endpoint, with `secret`"), (status = 400, body = super::problem::ProblemBody)))]
+#[utoipa::path(post, path = "/v1/endpoints", request_body = AddEndpoint, responses((status = 201, description = "The endpoint, with `secret` if what is sent there is signed"), (status = 400, body = super::problem::ProblemBody)))]
 pub async fn add(
     request: HttpRequest,
     app: Data<App>,
@@ -119,12 +122,10 @@ pub async fn add(
 ) -> Result<HttpResponse, Problem> {
     let done = async {
         let ask: AddEndpoint = body::read(&app, &bytes)?;
-        if ask.payload.is_some_and(|it| it != 1) {
-            return Err(Error::invalid("/payload", "there is one form so far: 1"));
-        }
+        let kind = kind(&ask)?;
         let new = NewEndpoint {
             name: ask.name,
-            kind: kind(ask.kind.as_deref())?,
+            kind,
             url: Secret::new(ask.url),
             events: ask.events.unwrap_or_else(|| BTreeSet::from([EventPattern::all()])),
             flows: ask.flows,
@@ -134,15 +135,28 @@ pub async fn add(
         };
         let (told, secret) = app.service.add_endpoint(Puller::Token(&machine.0), &new).await?;
         let mut answer = endpoint_json(&told);
-        answer["secret"] = json!(secret.expose());
+        if let Some(secret) = secret {
+            answer["secret"] = json!(secret.expose());
+        }
         Ok(HttpResponse::Created().json(answer))
     };
     done.await.map_err(|error| Problem::of(&request, error))
 }
 
-fn kind(name: Option<&str>) -> Answered<NewKind> {
-    let name = name.map_or(Ok(KindName::default()), KindName::try_from);
-    Ok(name.map_err(|error| Error::invalid("/kind", error.to_string()))?.into())
+fn kind(ask: &AddEndpoint) -> Answered<NewKind> {
+    let name = ask.kind.as_deref().map_or(Ok(KindName::default()), KindName::try_from);
+    let name = name.map_err(|error| Error::invalid("/kind", error.to_string()))?;
+    let webhook = name == KindName::Webhook;
+    if ask.payload.is_some_and(|it| it != 1 || !webhook) {
+        return Err(Error::invalid("/payload", "there is one form so far, of webhooks: 1"));
+    }
+    if ask.assistant.is_some() && name != KindName::LangGraph {
+        return Err(Error::invalid("/assistant", "only endpoints of the kind `langgraph` have one"));
+    }
+    match name {
+        KindName::Webhook => Ok(NewKind::Webhook),
+        KindName::LangGraph => Ok(NewKind::LangGraph { assistant: ask.assistant.clone().unwrap_or_default() }),
+    }
 }
 
 /// Every endpoint.

@@ -9,24 +9,31 @@ use crate::service::sending::endpoints::EndpointTold;
 /// An endpoint as machines are told it: no secret, and of its own headers the names.
 pub fn endpoint_json(told: &EndpointTold) -> Value {
     let EndpointTold { endpoint, url, lane, beyond, public_keys } = told;
-    let payload = match endpoint.kind {
-        EndpointKind::Webhook { payload } => Some(payload),
-    };
+    let signed = endpoint.kind.is_signed();
     let (state, why, since) = match endpoint.state {
         EndpointState::Enabled {} => ("enabled", None, None),
         EndpointState::Disabled { at, why } => ("disabled", Some(why), Some(at)),
         EndpointState::Removed { at } => ("removed", None, Some(at)),
     };
     let before_until = endpoint.secrets.before.as_ref().map(|it| it.until);
-    json!({
-        "id": endpoint.id, "name": endpoint.name, "kind": endpoint.kind.name().as_str(), "url": url.expose(), "payload": payload,
+    let mut answer = json!({
+        "id": endpoint.id, "name": endpoint.name, "kind": endpoint.kind.name().as_str(), "url": url.expose(),
         "events": endpoint.events, "flows": endpoint.flows, "ordered": endpoint.ordered,
-        "headers": endpoint.headers.keys().collect::<Vec<_>>(), "public_keys": public_keys,
-        "secret_made_at": endpoint.secrets.now.made_at, "secret_before_until": before_until,
+        "headers": endpoint.headers.keys().collect::<Vec<_>>(),
         "state": state, "why": why, "since": since, "reached": lane.reached, "beyond": beyond,
         "failing_since": lane.failing_since, "arrived_at": lane.arrived_at, "failed_at": lane.failed_at,
         "created_at": endpoint.created_at, "created_by": endpoint.created_by,
-    })
+    });
+    if signed {
+        answer["public_keys"] = json!(public_keys);
+        answer["secret_made_at"] = json!(endpoint.secrets.now.made_at);
+        answer["secret_before_until"] = json!(before_until);
+    }
+    match &endpoint.kind {
+        EndpointKind::Webhook { payload } => answer["payload"] = json!(payload),
+        EndpointKind::LangGraph { assistant } => answer["assistant"] = json!(assistant),
+    }
+    answer
 }
 
 /// A delivery as machines are told it.
@@ -50,6 +57,11 @@ pub fn attempt_json(attempt: &Attempt) -> Value {
             told["status"] = json!(status);
             told["answer"] = json!(body);
             told["answer_cut"] = json!(cut);
+        }
+        Ended::Looked { status, saw } => {
+            told["status"] = json!(status);
+            told["looked"] = json!(saw);
+            told["detail"] = json!(saw.sentence());
         }
         Ended::Failed { why } => {
             told["failure"] = json!(why);

@@ -111,6 +111,10 @@ pub(super) fn delivery_row(delivery: &Delivery, now: Timestamp) -> DeliveryRow {
 pub(super) fn attempt_row(attempt: &Attempt, now: Timestamp) -> AttemptRow {
     let (words, why, answer, cut) = match &attempt.ended {
         Ended::Answered { status, body, cut } => (format!("Answered {status}"), None, lines(body.lines()), *cut),
+        Ended::Looked { status, saw } => {
+            let words = if saw.settles() { "Nothing left to do".to_owned() } else { format!("Looked first: {status}") };
+            (words, Some(saw.sentence()), Vec::new(), false)
+        }
         Ended::Failed { why } => ("No answer".to_owned(), Some(why.sentence()), Vec::new(), false),
     };
     AttemptRow {

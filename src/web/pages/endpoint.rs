@@ -35,6 +35,7 @@ const ROWS_MAX: u32 = 25;
 
 /// What the page says after a form was taken.
 const DONE: &[(&str, Tone, &str)] = &[
+    ("added", Tone::Good, "Added. What is sent there is not signed, so there is no secret."),
     ("changed", Tone::Good, "Changed. It counts from now on; the log says who changed it."),
     ("off", Tone::Care, "Disabled. Nothing is sent there until it is enabled."),
     ("on", Tone::Good, "Enabled. It goes on."),
@@ -318,7 +319,7 @@ fn typed(told: &EndpointTold) -> TypedEndpoint {
         events: events.join(", "),
         flows: flows.join(", "),
         ordered: *ordered,
-        from_the_beginning: false,
+        ..TypedEndpoint::default()
     }
 }
 
@@ -329,8 +330,12 @@ fn facts(told: &EndpointTold, now: Timestamp) -> EndpointFacts {
         flows: lines(flows.iter().map(|it| it.as_str())),
         ordered: *ordered,
         payload: match kind {
-            EndpointKind::Webhook { payload: PayloadVersion::V1 } => "1: type, timestamp and data",
+            EndpointKind::Webhook { payload: PayloadVersion::V1 } => Line::new("1: type, timestamp and data"),
+            EndpointKind::LangGraph { assistant } => {
+                Line::new(format!("a run of {assistant} that resumes what waits for the decision"))
+            }
         },
+        signed: kind.is_signed(),
         headers: lines(headers.keys().map(String::as_str)),
         public_keys: told.public_keys.clone(),
         secret_made: moment(secrets.now.made_at, now),

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::done::{Done, refusal};
 use super::failure::Failure;
 use super::inbox::WAITING_MAX;
-use super::parts::{html, moment};
+use super::parts::{html, moment, see_other};
 use super::view::endpoints::{EndpointRow, EndpointsPage, Health, TypedEndpoint};
 use super::view::people::SecretPage;
 use super::view::shell::{Notice, Tone};
@@ -19,7 +19,7 @@ use super::visitor::Visitor;
 use crate::domain::account::PersonRole;
 use crate::domain::endpoint::{EndpointState, EventPattern, KindName};
 use crate::domain::event::EventType;
-use crate::domain::id::FlowId;
+use crate::domain::id::{EndpointId, FlowId};
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
 use crate::service::error::{Error, Result};
@@ -48,6 +48,8 @@ pub struct EndpointFields {
     pub(super) flows: String,
     pub(super) headers: String,
     pub(super) replace_headers: String,
+    kind: String,
+    assistant: String,
     ordered: String,
     begin: String,
 }
@@ -74,11 +76,21 @@ impl EndpointFields {
             .ok_or_else(|| Error::invalid("/headers", "a header is a name, a colon and a value, in a line of its own"))
     }
 
+    fn kind(&self) -> Result<NewKind> {
+        let name = KindName::try_from(self.kind.as_str());
+        Ok(match name.map_err(|error| Error::invalid("/kind", error.to_string()))? {
+            KindName::Webhook => NewKind::Webhook,
+            KindName::LangGraph => NewKind::LangGraph { assistant: self.assistant.trim().to_owned() },
+        })
+    }
+
     /// What the form is filled with when it comes again. Headers are not: they hold secrets.
     pub(super) fn typed(self) -> TypedEndpoint {
         let (ordered, from_the_beginning) = (self.ordered == "yes", self.begin == "log");
         TypedEndpoint {
             name: self.name,
+            kind: self.kind,
+            assistant: self.assistant,
             url: self.url,
             events: self.events,
             flows: self.flows,
@@ -99,7 +111,8 @@ pub async fn show(
     visitor: Visitor,
     done: web::Query<Done>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    let typed = TypedEndpoint { events: EventPattern::all().as_str().to_owned(), ..TypedEndpoint::default() };
+    let (kind, events) = (KindName::default().as_str().to_owned(), EventPattern::all().as_str().to_owned());
+    let typed = TypedEndpoint { kind, events, ..TypedEndpoint::default() };
     let page = page(&app, &visitor, done.notice(DONE), typed).await;
     Ok(html(StatusCode::OK, page.map_err(|error| Failure::of(&request, error))?.render()))
 }
@@ -114,7 +127,8 @@ pub async fn add(
     visitor.check_form(&app, &request, &form.csrf)?;
     let failed = |error| Failure::of(&request, error);
     match added(&app, &visitor, &form).await {
-        Ok(page) => Ok(html(StatusCode::OK, page.render())),
+        Ok((_, Some(page))) => Ok(html(StatusCode::OK, page.render())),
+        Ok((id, None)) => Ok(see_other(&format!("/endpoints/{id}?done=added"))),
         Err(error) => {
             let notice = refusal(error).map_err(failed)?;
             let page = page(&app, &visitor, Some(notice), form.into_inner().typed()).await.map_err(failed)?;
@@ -123,10 +137,10 @@ pub async fn add(
     }
 }
 
-async fn added(app: &App, visitor: &Visitor, form: &EndpointFields) -> Result<SecretPage> {
+async fn added(app: &App, visitor: &Visitor, form: &EndpointFields) -> Result<(EndpointId, Option<SecretPage>)> {
     let new = NewEndpoint {
         name: form.name.trim().to_owned(),
-        kind: NewKind::Webhook,
+        kind: form.kind()?,
         url: Secret::new(form.url.trim().to_owned()),
         events: form.events()?,
         flows: form.flows()?,
@@ -136,7 +150,11 @@ async fn added(app: &App, visitor: &Visitor, form: &EndpointFields) -> Result<Se
     };
     let by = Puller::Person(&visitor.0.signed_in.account);
     let (told, secret) = app.service.add_endpoint(by, &new).await?;
-    secret_page(app, visitor, &told.endpoint.name, (secret, None)).await
+    let page = match secret {
+        Some(secret) => Some(secret_page(app, visitor, &told.endpoint.name, (secret, None)).await?),
+        None => None,
+    };
+    Ok((told.endpoint.id, page))
 }
 
 /// A secret, this once.
@@ -223,5 +241,6 @@ pub(super) fn row(told: &EndpointTold, now: Timestamp) -> EndpointRow {
 const fn kind_words(kind: KindName) -> &'static str {
     match kind {
         KindName::Webhook => "Webhook",
+        KindName::LangGraph => "LangGraph server",
     }
 }

@@ -1,11 +1,14 @@
 //! Webhooks: what arrives where, signed how, and what becomes of what does not. Receivers are real ones on this machine.
 
+mod agents;
 mod receiver;
 #[macro_use]
 mod scene;
 mod docs;
+mod langgraph;
 mod managing;
 mod order;
+mod resuming;
 mod retries;
 mod secrets;
 mod signatures;

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 /// A request as it came.
 #[derive(Clone, Debug)]
 pub struct Got {
+    pub method: String,
     pub path: String,
     pub headers: BTreeMap<String, String>,
     pub body: String,
@@ -113,11 +114,12 @@ async fn converse(stream: TcpStream, got: Arc<Mutex<Vec<Got>>>, mut told: watch:
     }
 }
 
-async fn read(stream: &mut BufReader<TcpStream>) -> Option<Got> {
+pub async fn read(stream: &mut BufReader<TcpStream>) -> Option<Got> {
     let mut headers = BTreeMap::new();
     let mut line = String::new();
     stream.read_line(&mut line).await.ok().filter(|it| *it > 0)?;
-    let path = line.split(' ').nth(1)?.to_owned();
+    let mut words = line.split(' ').map(str::to_owned);
+    let (method, path) = (words.next()?, words.next()?);
     loop {
         line.clear();
         stream.read_line(&mut line).await.ok()?;
@@ -127,5 +129,5 @@ async fn read(stream: &mut BufReader<TcpStream>) -> Option<Got> {
     let length = headers.get("content-length").map_or(0, |it| it.parse().unwrap());
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await.ok()?;
-    Some(Got { path, headers, body: String::from_utf8(body).unwrap() })
+    Some(Got { method, path, headers, body: String::from_utf8(body).unwrap() })
 }

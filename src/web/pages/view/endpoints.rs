@@ -28,6 +28,10 @@ pub struct EndpointsPage {
 pub struct TypedEndpoint {
     /// What people call it.
     pub name: String,
+    /// What is sent there.
+    pub kind: String,
+    /// Of a LangGraph server: what runs there.
+    pub assistant: String,
     /// Where to.
     pub url: String,
     /// Which events, separated by commas.
@@ -112,7 +116,9 @@ pub struct EndpointFacts {
     /// Whether a thread's events follow one another.
     pub ordered: bool,
     /// The form of the body.
-    pub payload: &'static str,
+    pub payload: Line,
+    /// Whether what is sent is signed.
+    pub signed: bool,
     /// The names of its own headers.
     pub headers: Vec<Line>,
     /// What second signatures are checked with.

@@ -59,6 +59,7 @@ fn all() -> Vec<(&'static str, String)> {
         ("endpoints", endpoints::endpoints().render().unwrap()),
         ("endpoints_empty", endpoints::endpoints_empty().render().unwrap()),
         ("endpoint", endpoints::endpoint().render().unwrap()),
+        ("endpoint_resuming", endpoints::endpoint_resuming().render().unwrap()),
         ("endpoint_disabled", endpoints::endpoint_disabled().render().unwrap()),
         ("delivery", endpoints::delivery().render().unwrap()),
         ("account", people::account().render().unwrap()),

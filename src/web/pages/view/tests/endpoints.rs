@@ -1,6 +1,7 @@
 //! Samples of the screens about endpoints.
 
 use super::sample::{line, moment, shell};
+use crate::domain::endpoint::look::Saw;
 use crate::domain::failure::FailureCode;
 use crate::web::pages::view::endpoints::{
     AttemptRow, DeliveryPage, DeliveryRow, EndpointFacts, EndpointPage, EndpointRow, EndpointsPage, Health, Tab,
@@ -92,7 +93,8 @@ pub fn endpoint() -> EndpointPage {
         facts: EndpointFacts {
             flows: vec![line("payments")],
             ordered: true,
-            payload: "1: type, timestamp and data",
+            payload: line("1: type, timestamp and data"),
+            signed: true,
             headers: vec![line("authorization")],
             public_keys: vec!["whpk_AAAA".to_owned()],
             secret_made: ago("20 days ago"),
@@ -108,6 +110,13 @@ pub fn endpoint() -> EndpointPage {
         next_url: Some("/endpoints/0192f0c1?list=&after=0.1".to_owned()),
         test: Some(unanswered()),
     }
+}
+
+pub fn endpoint_resuming() -> EndpointPage {
+    let facts = EndpointFacts { signed: false, payload: line("a run of agent"), ..endpoint().facts };
+    let looked = AttemptRow { words: "Looked first: 200".to_owned(), why: Some(Saw::Busy.sentence()), ..unanswered() };
+    let row = EndpointRow { kind: "LangGraph", ..endpoint().row };
+    EndpointPage { row, facts, test: Some(looked), ..endpoint() }
 }
 
 pub fn endpoint_disabled() -> EndpointPage {

@@ -1,0 +1,157 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+const THREAD: &str = "01a200c1-1e27-7094-ae0a-fd27b59ac5f3";
+const FIRST: &str = "ec770f986c3d3a5d53118813570a243e";
+const SECOND: &str = "b8445202d41afef489c6c9740c45a62d";
+
+fn digest(of: &str) -> String {
+    of.repeat(64)
+}
+
+fn decided() -> Decided {
+    Decided {
+        event: "e-1".try_into().unwrap(),
+        flow: "payments".to_owned(),
+        review: "r-1".to_owned(),
+        thread: Some(THREAD.to_owned()),
+        interrupt: Some(FIRST.to_owned()),
+        digest: digest("d"),
+        approved: true,
+        decision: "approved".to_owned(),
+        answer: json!({"approved": true, "transition_digest": digest("d")}),
+    }
+}
+
+/// As the server tells it, with the values of its state left out.
+fn thread(status: &str, waiting: &[(&str, Value)]) -> Value {
+    let interrupts: Vec<Value> = waiting.iter().map(|(id, value)| json!({"id": id, "value": value})).collect();
+    let tasks =
+        if interrupts.is_empty() { json!({}) } else { json!({"338c5207-42e5-e2d4-bf58-10b7659e95f5": interrupts}) };
+    json!({"thread_id": THREAD, "status": status, "values": {"x": 1}, "error": null, "interrupts": tasks})
+}
+
+fn asks(of: &str) -> Value {
+    json!({"kind": "state_transition_review", "transition_digest": digest(of)})
+}
+
+fn seen(thread: &Value, decided: &Decided) -> Result<Vec<String>, Saw> {
+    waiting(thread.to_string().as_bytes(), decided)
+}
+
+#[test]
+fn an_interrupt_is_resumed_only_while_it_waits_for_this_very_digest() {
+    let by_name = decided();
+    let by_digest = Decided { interrupt: None, ..decided() };
+    let ours = Ok(vec![FIRST.to_owned()]);
+    let (another, gone) = (Err(Saw::Another), Err(Saw::NotWaiting));
+    for (what, thread, name, digest) in [
+        ("it waits", thread("interrupted", &[(FIRST, asks("d"))]), ours.clone(), ours.clone()),
+        ("beside another", thread("interrupted", &[(SECOND, asks("e")), (FIRST, asks("d"))]), ours.clone(), ours),
+        ("for the next step", thread("interrupted", &[(FIRST, asks("e"))]), another, gone.clone()),
+        ("another waits", thread("interrupted", &[(SECOND, asks("e"))]), gone.clone(), gone.clone()),
+        ("nothing waits", thread("idle", &[]), gone.clone(), gone.clone()),
+        ("it failed", thread("error", &[(FIRST, asks("d"))]), gone.clone(), gone.clone()),
+        ("a run is under way", thread("busy", &[(FIRST, asks("d"))]), Err(Saw::Busy), Err(Saw::Busy)),
+        ("no digest", thread("interrupted", &[(FIRST, json!({"x": 1}))]), Err(Saw::NoDigest), gone.clone()),
+        ("no object", thread("interrupted", &[(FIRST, json!("go on?"))]), Err(Saw::NoDigest), gone),
+        ("no such state", thread("asleep", &[(FIRST, asks("d"))]), Err(Saw::Unclear), Err(Saw::Unclear)),
+    ] {
+        assert_eq!(seen(&thread, &by_name), name, "{what}");
+        assert_eq!(seen(&thread, &by_digest), digest, "{what}");
+    }
+    // The same digest under another name was not what this host posted.
+    assert_eq!(seen(&thread("interrupted", &[(SECOND, asks("d"))]), &by_name), Err(Saw::NotWaiting));
+    assert_eq!(seen(&thread("interrupted", &[(SECOND, asks("d"))]), &by_digest), Ok(vec![SECOND.to_owned()]));
+}
+
+#[test]
+fn every_branch_that_stopped_for_the_digest_is_resumed_at_once() {
+    let both = thread("interrupted", &[(FIRST, asks("d")), (SECOND, asks("d"))]);
+    let names = seen(&both, &Decided { interrupt: None, ..decided() }).unwrap();
+    let run = run("agent", &names, &decided());
+    assert_eq!(run["command"]["resume"], json!({FIRST: decided().answer, SECOND: decided().answer}));
+    assert_eq!((&run["assistant_id"], &run["multitask_strategy"]), (&json!("agent"), &json!("reject")));
+}
+
+#[test]
+fn an_odd_answer_resumes_nothing() {
+    let with = |name: &str, value: Value| {
+        let mut odd = thread("interrupted", &[(FIRST, asks("d"))]);
+        odd[name] = value;
+        odd.to_string()
+    };
+    let twice = thread("interrupted", &[(FIRST, asks("d"))])
+        .to_string()
+        .replace("\"status\"", "\"status\":\"idle\",\"status\"");
+    let many: Vec<Value> =
+        (0..=WAITING_MAX).map(|it| json!({"id": format!("{it:032x}"), "value": asks("d")})).collect();
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    for odd in [
+        String::new(),
+        "ok".to_owned(),
+        "{}".to_owned(),
+        "[]".to_owned(),
+        "<html></html>".to_owned(),
+        with("thread_id", json!("01a200bd-773d-77a9-84a1-0b6417b2a9a2")),
+        with("thread_id", json!(null)),
+        with("status", json!(["interrupted"])),
+        with("interrupts", json!([{"id": FIRST, "value": asks("d")}])),
+        with("interrupts", json!({"task": [{"id": 7, "value": asks("d")}]})),
+        with("interrupts", json!({"task": many})),
+        with("interrupts", json!({"task": [{"id": FIRST, "value": 1}]})).replace(":1}", &format!(":{deep}}}")),
+        twice,
+    ] {
+        let by_digest = Decided { interrupt: None, ..decided() };
+        assert_eq!(waiting(odd.as_bytes(), &by_digest), Err(Saw::Unclear), "{}", odd.get(..80).unwrap_or(&odd));
+    }
+}
+
+/// A key that is no name is taken for the answer to whatever waits.
+#[test]
+fn what_is_not_called_as_interrupts_are_is_never_a_key() {
+    for name in ["approved", "", "ec770f986c3d3a5d53118813570a243", "ec770f986c3d3a5d53118813570a243x"] {
+        let odd = thread("interrupted", &[(name, asks("d"))]);
+        for interrupt in [None, Some(name.to_owned())] {
+            assert_eq!(seen(&odd, &Decided { interrupt, ..decided() }), Err(Saw::Unclear), "{name}");
+        }
+    }
+}
+
+#[test]
+fn only_threads_that_such_a_server_can_have_are_asked_about() {
+    for (name, has) in [
+        (Some(THREAD), true),
+        (Some("order-17"), false),
+        (Some(".."), false),
+        (Some("01a200c11e277094ae0afd27b59ac5f3"), false),
+        (Some("01a200c1-1e27-7094-ae0a-fd27b59ac5f/"), false),
+        (None, false),
+    ] {
+        let decided = Decided { thread: name.map(str::to_owned), ..decided() };
+        assert_eq!(thread_of(&decided).is_some(), has, "{name:?}");
+    }
+    let base = |text: &str| Url::parse(text).unwrap();
+    for (at, url) in [
+        ("http://a/", "http://a/threads/x"),
+        ("http://a/b", "http://a/b/threads/x"),
+        ("http://a/b/", "http://a/b/threads/x"),
+    ] {
+        assert_eq!(below(&base(at), &["threads", "x"]).unwrap().as_str(), url);
+    }
+}
+
+#[test]
+fn trying_it_out_tells_a_server_that_has_no_such_graph() {
+    for (answer, saw) in [
+        ("[{\"assistant_id\":\"fe09\",\"graph_id\":\"agent\"", Saw::There),
+        (" [ ] ", Saw::NoAssistant),
+        ("{\"ok\":true}", Saw::Unclear),
+        ("so?", Saw::Unclear),
+    ] {
+        assert_eq!(found(answer.as_bytes()), saw, "{answer}");
+    }
+    assert_eq!(search("agent")["graph_id"], "agent");
+    assert_eq!(search(THREAD), json!({"limit": 1}));
+}

@@ -1,0 +1,143 @@
+//! A real LangGraph server: what it does with a decision, and with one that comes twice.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use countersign::domain::review::Verdict;
+use serde_json::{Value, json};
+
+use super::resuming::{posted, resumes, told, votes};
+use super::scene::{Scene, path};
+
+struct Server {
+    process: Child,
+    url: String,
+    http: reqwest::Client,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Server {
+    /// Started, and listening.
+    async fn start() -> Self {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/langgraph/server.py");
+        let mut process = Command::new(crate::python::with("langgraph"))
+            .arg(script)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut said = BufReader::new(process.stdout.take().unwrap()).lines();
+        let port = said.next().unwrap().unwrap();
+        // What it says besides is for nobody, and must not fill the pipe.
+        std::thread::spawn(move || said.for_each(drop));
+        let server = Self { process, url: format!("http://127.0.0.1:{port}"), http: reqwest::Client::new() };
+        // It is bound by now, and answers when it is ready.
+        let ready = server.http.get(format!("{}/ok", server.url)).send().await.unwrap();
+        assert!(ready.status().is_success());
+        server
+    }
+
+    async fn get(&self, path: &str) -> Value {
+        self.http.get(format!("{}{path}", self.url)).send().await.unwrap().json().await.unwrap()
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> Value {
+        self.http.post(format!("{}{path}", self.url)).json(body).send().await.unwrap().json().await.unwrap()
+    }
+
+    /// A thread that stopped for a decision on the first of these digests.
+    async fn stopped(&self, digests: &[&Value]) -> (String, String) {
+        let thread = self.post("/threads", &json!({})).await["thread_id"].as_str().unwrap().to_owned();
+        let run = json!({"assistant_id": "agent", "input": {"digests": digests}});
+        self.post(&format!("/threads/{thread}/runs/wait"), &run).await;
+        let name = self.waiting(&thread).await["id"].as_str().unwrap().to_owned();
+        (thread, name)
+    }
+
+    /// What a thread waits for, once nothing runs there.
+    async fn waiting(&self, thread: &str) -> Value {
+        let thread = self.rested(thread).await;
+        assert_eq!(thread["status"], "interrupted", "{thread}");
+        thread["interrupts"].as_object().unwrap().values().next().unwrap()[0].clone()
+    }
+
+    /// A thread, once nothing runs there.
+    async fn rested(&self, thread: &str) -> Value {
+        for run in self.runs(thread).await {
+            self.get(&format!("/threads/{thread}/runs/{}/join", run.as_str().unwrap())).await;
+        }
+        loop {
+            let told = self.get(&format!("/threads/{thread}")).await;
+            if told["status"] != "busy" {
+                return told;
+            }
+        }
+    }
+
+    async fn runs(&self, thread: &str) -> Vec<Value> {
+        let runs = self.get(&format!("/threads/{thread}/runs")).await;
+        runs.as_array().unwrap().iter().map(|it| it["run_id"].clone()).collect()
+    }
+}
+
+async fn redelivered(s: &Scene, endpoint: &Value) -> Value {
+    let index = s.deliveries(endpoint).await[0]["delivery"].clone();
+    let again = path(endpoint, &format!("/deliveries/{index}/redelivery"));
+    s.g.post(&again, &s.g.admin, json!({})).await.expect(202);
+    s.send().await;
+    s.deliveries(endpoint).await[0]["attempts"].as_array().unwrap().last().unwrap().clone()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_real_langgraph_server_goes_on_once_with_the_decision_that_it_stopped_for() {
+    let (s, server) = (Scene::on_sqlite().await, Server::start().await);
+    let endpoint = resumes(&s, &server.url).await;
+    let tried = s.g.post(&path(&endpoint, "/test"), &s.g.admin, json!({})).await.expect(200);
+    assert_eq!((&tried["arrived"], &tried["looked"]), (&json!(true), &json!("there")), "{tried}");
+
+    // What a host posts, decided by people. The node stops again, for another decision, and in the same breath.
+    let (first, second) = (json!("d".repeat(64)), json!("e".repeat(64)));
+    let (thread, interrupt) = server.stopped(&[&first, &second]).await;
+    let ask = json!({"kind": "state_transition_review", "transition_digest": first, "interrupt_id": interrupt,
+        "changed_keys": ["target_user_id"], "redacted_diff": {}, "thread_ref": thread});
+    let taken = posted(&s, ask).await;
+    votes(&s, &s.g.alice, &taken, Verdict::Approve).await;
+    s.send().await;
+    let next = server.waiting(&thread).await;
+    assert_eq!(next["value"]["transition_digest"], second, "it went on to its next stop");
+    let again = redelivered(&s, &endpoint).await;
+    assert!(again["arrived"] == true && (again["looked"] == "not_waiting" || again["looked"] == "another"), "{again}");
+    assert_eq!(server.waiting(&thread).await, next, "the first decision does not answer the second question");
+    assert_eq!(server.runs(&thread).await.len(), 2, "the first run, and the one that resumed it");
+    // Whoever answers the second by themselves sees what the first was answered.
+    let by_hand = json!({"assistant_id": "agent", "command": {"resume": {next["id"].as_str().unwrap(): "by hand"}}});
+    server.post(&format!("/threads/{thread}/runs/wait"), &by_hand).await;
+    let state = server.rested(&thread).await;
+    assert_eq!(state["values"]["answers"], json!([told(&s, &taken).await, "by hand"]));
+
+    // A hold of the gateway's own, in the thread of the same name, denied.
+    let held_digest = json!("later");
+    let (thread, _) = server.stopped(&[&held_digest]).await;
+    let state = json!({"requested_action": "none", "target_user_id": 17, "payment": {"amount": 10, "card": "4111111111111111"}});
+    let ask = json!({"flow": "payments", "thread": thread, "state": state});
+    let made = s.g.post("/v1/threads", &s.g.host, ask).await.expect(201);
+    let held = s.g.held(&made).await;
+    // The agent's node proposed, and stops for what came of it.
+    let skip = json!({"assistant_id": "agent", "command": {"resume": "go on"}});
+    server.post(&format!("/threads/{thread}/runs/wait"), &skip).await;
+    let stop = json!({"assistant_id": "agent", "input": {"digests": [held["transition"]]}});
+    server.post(&format!("/threads/{thread}/runs/wait"), &stop).await;
+    s.g.vote(&s.g.alice, &held, Verdict::Deny).await.unwrap();
+    s.send().await;
+    let state = server.rested(&thread).await;
+    let decision = s.g.decision(&held).await.expect(200);
+    assert_eq!((&decision["approved"], &state["values"]["answers"]), (&json!(false), &json!([decision])));
+    assert_eq!(redelivered(&s, &endpoint).await["looked"], "not_waiting");
+    assert_eq!(server.rested(&thread).await["values"], state["values"]);
+}

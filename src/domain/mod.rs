@@ -28,6 +28,7 @@ pub mod signed_post;
 pub mod thread;
 pub mod time;
 pub mod tool;
+pub mod trace;
 pub mod transition;
 pub mod transition_rules;
 pub mod tries;

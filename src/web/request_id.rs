@@ -9,6 +9,7 @@ use actix_web::middleware::Next;
 use actix_web::{HttpMessage as _, HttpRequest, web};
 
 use super::app::App;
+use crate::domain::trace::TraceId;
 use crate::metrics::Answered;
 use crate::random;
 
@@ -41,6 +42,7 @@ pub async fn tag(
     let app = request.app_data::<web::Data<App>>().expect("the server gives every handler the app");
     let client = app.edge.peers.client_of(request.request());
     let (service, begun) = (Arc::clone(&app.service), app.service.instant());
+    let trace = trace_of(request.request());
     let mut response = next.call(request).await?;
     let pattern = response.request().match_pattern().unwrap_or_else(|| "unmatched".to_owned());
     service.metrics().answered(&Answered {
@@ -50,7 +52,7 @@ pub async fn tag(
         took: service.instant().saturating_duration_since(begun),
     });
     tracing::info!(
-        request_id = id.as_str(), client, method = %response.request().method(), route = pattern,
+        request_id = id.as_str(), trace_id = trace.as_ref().map(TraceId::as_str), client, method = %response.request().method(), route = pattern,
         status = response.status().as_u16(), "request"
     );
     let headers = response.headers_mut();
@@ -72,6 +74,29 @@ pub async fn tag(
     Ok(response)
 }
 
+/// The trace that whoever asks says it belongs to: one word, or none is taken.
+fn trace_of(request: &HttpRequest) -> Option<TraceId> {
+    let mut said = request.headers().get_all("traceparent");
+    let only = said.next().filter(|_| said.next().is_none())?;
+    TraceId::of_traceparent(only.to_str().ok()?)
+}
+
 /// Nothing from elsewhere, nothing inline, nobody's frame.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
     connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use actix_web::test::TestRequest;
+
+    #[test]
+    fn a_trace_that_is_said_twice_is_none() {
+        let said = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        let once = TestRequest::default().append_header(("traceparent", said));
+        assert!(trace_of(&once.to_http_request()).is_some());
+        let twice = TestRequest::default().append_header(("traceparent", said)).append_header(("traceparent", said));
+        assert!(trace_of(&twice.to_http_request()).is_none());
+        assert!(trace_of(&TestRequest::default().to_http_request()).is_none());
+    }
+}

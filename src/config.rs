@@ -3,6 +3,7 @@
 //! `config.default.toml` is compiled in and is the defaults: what a key is called, what kind of value it has
 //! and what it is when nobody says anything stand there and nowhere else.
 
+mod mail;
 mod network;
 mod oidc;
 mod settings;
@@ -22,6 +23,7 @@ use std::time::Duration;
 use crate::domain::halt::LiftNeeds;
 use crate::domain::secret::Secret;
 use crate::keyring::KeyringSource;
+pub use mail::{Mail, MailTls};
 pub use network::Network;
 pub use oidc::{Oidc, SignIn};
 use settings::Settings;
@@ -78,6 +80,8 @@ pub struct Config {
     pub webhooks: Webhooks,
     /// Where the log is copied to, for whoever collects what happens.
     pub copy_to: Option<CopyTo>,
+    /// Who takes mail for people, if anybody does.
+    pub mail: Option<Mail>,
     /// How often the workers look.
     pub worker_interval: Duration,
     /// What is logged, and how.
@@ -267,6 +271,7 @@ impl Config {
             metrics: MetricsAccess::read(settings)?,
             webhooks: Webhooks::read(settings)?,
             copy_to: CopyTo::read(settings)?,
+            mail: Mail::read(settings)?,
             worker_interval: Duration::from_millis(settings.number("workers.interval_ms", 10..=60_000)?),
             log: Log {
                 format: settings.text("log.format", "text or json", read_log_format)?,

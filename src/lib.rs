@@ -7,6 +7,7 @@ pub mod domain;
 pub mod feed;
 pub mod gateway;
 pub mod keyring;
+pub mod mail;
 pub mod metrics;
 pub mod outgoing;
 pub mod provider;

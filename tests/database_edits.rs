@@ -76,6 +76,8 @@ const TABLES: &[(Table, Outcome, AtVerify)] = &[
     (Table::Sightings, Outcome::Harmless("then nobody knows when that was"), AtVerify::NotAsked("it decides nothing")),
     (Table::Passkeys, Outcome::Found, AtVerify::NotAsked("people were asked before the receipt was signed")),
     (Table::Figures, Outcome::Found, AtVerify::NotAsked("counts let nobody write")),
+    (Table::Contacts, Outcome::Harmless("then they look for themselves"), AtVerify::NotAsked("it decides nothing")),
+    (Table::Letters, Outcome::Harmless("then they look for themselves"), AtVerify::NotAsked("it decides nothing")),
     (Table::Marks, Outcome::Harmless("then the log is copied out once more"), AtVerify::NotAsked("it decides nothing")),
     (Table::Delegations, Outcome::Found, AtVerify::NotAsked("people were asked before the receipt was signed")),
     (Table::Events, Outcome::Found, AtVerify::Refused),

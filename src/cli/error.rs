@@ -126,6 +126,7 @@ fn exit_of(error: &Error) -> Exit {
         | Error::Broken(_)
         | Error::Store(_)
         | Error::Copy(_)
+        | Error::Mail(_)
         | Error::Keyring(_) => Exit::CouldNotTell,
     }
 }

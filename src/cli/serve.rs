@@ -13,6 +13,7 @@ use super::output::Output;
 use super::{CliError, Exit, beside, logs};
 use crate::config::{Config, CopyTo, Limits, PublicUrl};
 use crate::gateway;
+use crate::mail::Mailer;
 use crate::service::Service;
 use crate::web::app::{App, Edge, serve};
 use crate::web::pages::{oidc, reveal};
@@ -87,6 +88,10 @@ impl Running {
         let mut workers = Workers::start(&service, config.worker_interval);
         if let Some(to) = &config.copy_to {
             workers = workers.copying(&service, to);
+        }
+        if let Some(mail) = &config.mail {
+            let mailer = Mailer::new(mail).map_err(|error| CliError::Runtime(io::Error::other(error)))?;
+            workers = workers.telling(&service, &mailer, mail.digests);
         }
         tracing::info!(listen = %bound, url = url.as_str(), "started");
         Ok(Self { service, url, handle, streams, server, workers })

@@ -71,7 +71,7 @@ impl Oidc {
             |it| is_issuer(it).then(|| it.to_owned()),
         )?;
         let client_id = settings.optional("oidc.client_id", "what the provider calls this gateway", read_word)?;
-        let client_secret = read_secret(settings)?;
+        let client_secret = read_secret_of(settings, "oidc.client_secret", "oidc.client_secret_file")?;
         let authority = read_file(settings, "oidc.ca_file")?;
         let words = "words without spaces";
         let (scopes, groups_claim, name_claim) = (
@@ -106,24 +106,30 @@ impl Oidc {
     }
 }
 
-fn read_secret(settings: &mut Settings) -> Result<Option<Secret<String>>, ConfigError> {
-    let given = settings.optional("oidc.client_secret", "a text", |it| Some(Secret::new(it.to_owned())))?;
-    let file = read_file(settings, "oidc.client_secret_file")?;
+/// A secret that stands in the configuration, or in a file.
+pub(super) fn read_secret_of(
+    settings: &mut Settings,
+    key: &'static str,
+    file_key: &'static str,
+) -> Result<Option<Secret<String>>, ConfigError> {
+    let given = settings.optional(key, "a text", |it| Some(Secret::new(it.to_owned())))?;
+    let file = read_file(settings, file_key)?;
     match (given, file) {
         (Some(_), Some(_)) => {
-            let problem = "the secret is given twice: here and in `oidc.client_secret`; take one out";
-            Err(settings.refuse(ConfigCode::BadValue, "oidc.client_secret_file", problem))
+            let problem = format!("the secret is given twice: here and in `{key}`; take one out");
+            Err(settings.refuse(ConfigCode::BadValue, file_key, &problem))
         }
         (Some(secret), None) => Ok(Some(secret)),
         (None, Some(bytes)) => match String::from_utf8(bytes) {
             Ok(text) if !text.trim().is_empty() => Ok(Some(Secret::new(text.trim().to_owned()))),
-            _ => Err(settings.refuse(ConfigCode::BadValue, "oidc.client_secret_file", "the file has no text")),
+            _ => Err(settings.refuse(ConfigCode::BadValue, file_key, "the file has no text")),
         },
         (None, None) => Ok(None),
     }
 }
 
-fn read_file(settings: &mut Settings, key: &str) -> Result<Option<Vec<u8>>, ConfigError> {
+/// A file that the configuration names, whole.
+pub(super) fn read_file(settings: &mut Settings, key: &str) -> Result<Option<Vec<u8>>, ConfigError> {
     let Some(path) = settings.optional(key, "a path", |it| Some(PathBuf::from(it)))? else { return Ok(None) };
     let read = match fs::metadata(&path) {
         Ok(it) if it.len() > FILE_BYTES_MAX => Err(format!("the file is longer than {FILE_BYTES_MAX} bytes")),

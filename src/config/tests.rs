@@ -329,3 +329,28 @@ fn a_clients_secret_may_be_a_file_but_not_also_a_text() {
     fs::write(&path, "\n").unwrap();
     assert!(load(&file, &[]).is_err());
 }
+
+#[test]
+fn mail_crosses_no_network_in_the_clear_and_has_a_sender() {
+    let mail = |text: &str| load(&format!("[mail]\nserver = \"mail.example\"\n{text}"), &[]);
+    let from = "from = \"gate@example.org\"\n";
+    let config = mail(from).unwrap().mail.unwrap();
+    assert_eq!((config.port, config.tls, config.login.is_none()), (587, MailTls::StartTls, true));
+    let refused = |text: &str| {
+        let error = mail(text).unwrap_err();
+        assert!(!error.to_string().contains("sesame"), "{error}");
+        (error.key, error.code)
+    };
+    assert_eq!(refused(""), ("mail.from".to_owned(), ConfigCode::BadValue));
+    assert_eq!(refused("from = \"gate\""), ("mail.from".to_owned(), ConfigCode::BadValue));
+    let clear = refused(&format!("{from}tls = \"none\""));
+    assert_eq!(clear, ("mail.tls".to_owned(), ConfigCode::PlainHttp));
+    for here in ["127.0.0.1", "::1", "localhost"] {
+        assert!(load(&format!("[mail]\nserver = \"{here}\"\ntls = \"none\"\n{from}"), &[]).is_ok(), "{here}");
+    }
+    for alone in ["user = \"gate\"", "password = \"sesame\""] {
+        assert_eq!(refused(&format!("{from}{alone}")).1, ConfigCode::BadValue, "{alone}");
+    }
+    let both = mail(&format!("{from}user = \"gate\"\npassword = \"sesame\"")).unwrap();
+    assert!(!format!("{both:?}").contains("sesame"));
+}

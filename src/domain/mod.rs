@@ -3,6 +3,7 @@
 pub mod account;
 pub mod amendment;
 pub mod chain;
+pub mod contact;
 pub mod delegation;
 pub mod edit;
 pub mod endpoint;

@@ -112,6 +112,9 @@ pub enum Error {
     /// The copy of the log cannot be written.
     #[error("the copy of the log cannot be written")]
     Copy(#[source] std::io::Error),
+    /// People cannot be told by mail.
+    #[error("the mail server cannot be used")]
+    Mail(#[source] crate::mail::MailError),
     /// The keyring cannot be used.
     #[error("the keyring cannot be used")]
     Keyring(#[from] KeyringError),

@@ -124,7 +124,7 @@ impl Service {
         Ok(Ground { gateway: self.gateway(keys).await?, flow, policy })
     }
 
-    async fn interrupt_row(&self, keys: &Keys, id: &InterruptId) -> Result<Stored<Interrupt>> {
+    pub(super) async fn interrupt_row(&self, keys: &Keys, id: &InterruptId) -> Result<Stored<Interrupt>> {
         let stored: Stored<Interrupt> = self.need(keys, id.as_str(), "interrupt").await?;
         if stored.record.is_whole() { Ok(stored) } else { Err(Error::Broken("an interrupt")) }
     }

@@ -168,6 +168,8 @@ pub enum Duty {
     Sending,
     /// Copying the log out.
     Copying,
+    /// Telling people by mail.
+    Mailing,
 }
 
 impl Duty {
@@ -177,6 +179,7 @@ impl Duty {
             Self::Sequencing => "sequencer",
             Self::Sending => "sender",
             Self::Copying => "copier",
+            Self::Mailing => "mailer",
         }
     }
 }

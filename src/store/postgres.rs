@@ -38,6 +38,7 @@ const fn lock(duty: Duty) -> i64 {
         Duty::Sequencing => *b"csignseq",
         Duty::Sending => *b"csignsnd",
         Duty::Copying => *b"csigncpy",
+        Duty::Mailing => *b"csignmai",
     })
 }
 

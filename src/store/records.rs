@@ -1,6 +1,7 @@
 //! Which content is kept where, and what each is found by.
 
 mod amendments;
+mod contacts;
 mod delegations;
 mod endpoints;
 mod figures;

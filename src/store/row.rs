@@ -73,6 +73,10 @@ tables! {
     Delegations = "delegations",
     /// How far the log was read by those who go on where they stopped.
     Marks = "marks",
+    /// Where people are told that something waits for them.
+    Contacts = "contacts",
+    /// Who is still to be told of what.
+    Letters = "letters",
     /// Events; alias: thread and number.
     Events = "events",
     /// Events that have no place in the log yet.
@@ -100,10 +104,16 @@ impl Table {
             | Self::Threads
             | Self::Holds
             | Self::Log => true,
-            Self::Accounts | Self::Tokens | Self::Sessions | Self::Links | Self::Passkeys | Self::Delegations => true,
+            Self::Accounts
+            | Self::Tokens
+            | Self::Sessions
+            | Self::Links
+            | Self::Passkeys
+            | Self::Delegations
+            | Self::Letters => true,
             Self::Transitions | Self::Rejections | Self::Entries | Self::States => false,
             Self::Receipts | Self::Writes | Self::Events | Self::Outbox => false,
-            Self::Posts | Self::Tries | Self::Sightings | Self::Figures | Self::Marks => false,
+            Self::Posts | Self::Tries | Self::Sightings | Self::Figures | Self::Marks | Self::Contacts => false,
             Self::Deliveries => true,
             Self::Endpoints | Self::Lanes => false,
         }

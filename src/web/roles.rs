@@ -157,6 +157,7 @@ pub const TABLE: &[Rule] = &[
     person("POST", "/delegations/{delegation}/end", STOPPERS),
     person("GET", "/account", EVERYBODY),
     person("POST", "/account/password", EVERYBODY),
+    person("POST", "/account/contact", EVERYBODY),
     person("POST", "/account/sessions", EVERYBODY),
     person("GET", "/account/passkeys", EVERYBODY),
     person("POST", "/account/passkeys", EVERYBODY),

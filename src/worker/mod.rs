@@ -11,6 +11,7 @@ pub mod expire;
 pub mod forget;
 pub mod judge_again;
 pub mod lapse;
+pub mod letters;
 pub mod notice;
 pub mod sequence;
 pub mod sightings;
@@ -23,6 +24,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::config::CopyTo;
+use crate::mail::Mailer;
 use crate::metrics::Run;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
@@ -84,6 +86,18 @@ impl Workers {
     /// How many there are.
     pub fn count(&self) -> usize {
         self.loops.len()
+    }
+
+    /// One more, that tells people by mail, digests so far apart.
+    #[must_use]
+    pub fn telling(mut self, service: &Arc<Service>, mailer: &Mailer, digests: Duration) -> Self {
+        let (interval, stopping, mailer) = (self.interval, self.stop.subscribe(), mailer.clone());
+        let round = Round { name: "letters", interval, wakes: Wakes::AtIntervals, stopping };
+        self.loops.push(tokio::spawn(round.repeat(Arc::clone(service), move |it| {
+            let mailer = mailer.clone();
+            async move { letters::run_once(&it, &mailer, digests).await }
+        })));
+        self
     }
 
     /// Lets each end the run that it is in, and starts none any more.

@@ -38,6 +38,7 @@ mod extensions;
 mod inert;
 mod insight;
 mod interrupts;
+mod mail;
 mod metrics;
 mod notices;
 mod passkeys;

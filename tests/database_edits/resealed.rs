@@ -15,6 +15,7 @@ use countersign::domain::amendment::Amendment;
 use countersign::domain::chain::entry::Entry;
 use countersign::domain::chain::jws::{self, Typ};
 use countersign::domain::chain::statement::Statement;
+use countersign::domain::contact::{Contact, Letter};
 use countersign::domain::delegation::Delegation;
 use countersign::domain::endpoint::delivery::Delivery;
 use countersign::domain::endpoint::{Endpoint, Lane};
@@ -80,6 +81,8 @@ const KINDS: &[(Table, Seal)] = &[
     (Table::Passkeys, sealed::<Passkey>),
     (Table::Figures, sealed::<InsightRow>),
     (Table::Marks, sealed::<LogMark>),
+    (Table::Contacts, sealed::<Contact>),
+    (Table::Letters, sealed::<Letter>),
     (Table::Delegations, sealed::<Delegation>),
     (Table::Events, sealed::<Event>),
     (Table::Outbox, sealed::<Pending>),
@@ -96,6 +99,8 @@ const UNSEEN: &[(&str, &str)] = &[
     ("amendments.votes.*.comment", "a vote's event names person, stage, verdict and digest only"),
     ("amendments.votes.*.name", "a vote's event names person, stage, verdict and digest only"),
     ("amendments.votes.*.nonce", "a vote's event names person, stage, verdict and digest only"),
+    ("contacts.at", "where people are told is theirs to say, and decides nothing"),
+    ("contacts.mail", "where people are told is theirs to say, and decides nothing"),
     ("deliveries.attempts", "what receivers answered is told by nobody else"),
     ("deliveries.attempts.*.at", "what receivers answered is told by nobody else"),
     ("deliveries.attempts.*.took_ms", "what receivers answered is told by nobody else"),
@@ -126,6 +131,8 @@ const UNSEEN: &[(&str, &str)] = &[
     ("lanes.failed_at", "what receivers answered is told by nobody else"),
     ("lanes.failing_since", "what receivers answered is told by nobody else"),
     ("lanes.reached", "an administrator may have it read the log again; a place beyond the log is found"),
+    ("letters.due", "it moves with each try, and decides nothing"),
+    ("letters.tries", "it moves with each try, and decides nothing"),
     ("links.purpose.account", "a link's event does not say for whom"),
     ("links.purpose.browser", "what was asked of a provider is used up in minutes; its event has moment and end"),
     ("links.purpose.next", "what was asked of a provider is used up in minutes; its event has moment and end"),
@@ -158,12 +165,24 @@ const UNSEEN: &[(&str, &str)] = &[
 ];
 
 /// Rows whose revision counts changes that not every event tells; what they say is held against the events instead.
-const UNCOUNTED: &[&str] =
-    &["deliveries", "figures", "holds", "lanes", "marks", "sightings", "threads", "transitions", "tries"];
+const UNCOUNTED: &[&str] = &[
+    "contacts",
+    "deliveries",
+    "figures",
+    "holds",
+    "lanes",
+    "letters",
+    "marks",
+    "sightings",
+    "threads",
+    "transitions",
+    "tries",
+];
 
-/// Rows that may be forgotten: how often somebody tried, when something was seen, how far something was copied, and what
-/// was sent.
-const FORGOTTEN: &[Table] = &[Table::Tries, Table::Sightings, Table::Marks, Table::Deliveries];
+/// Rows that may be forgotten: how often somebody tried, when something was seen, how far something was copied, where people
+/// are told, and what was sent.
+const FORGOTTEN: &[Table] =
+    &[Table::Tries, Table::Sightings, Table::Marks, Table::Contacts, Table::Letters, Table::Deliveries];
 
 /// Words of enums, for where no made-up text is read.
 const WORDS: &[&str] = &[

@@ -18,6 +18,7 @@ use countersign::clock::{Clock, ClockOffset, SystemClock};
 use countersign::domain::account::{MachineRole, PersonRole, Token};
 use countersign::domain::amendment::Amendment;
 use countersign::domain::chain::hash::Digest;
+use countersign::domain::contact::{Contact, Pace};
 use countersign::domain::edit::Edit;
 use countersign::domain::flow::Halt;
 use countersign::domain::halt::LiftNeeds;
@@ -165,7 +166,7 @@ pub async fn cast(service: &Service) -> Cast {
     for name in ["payments", "payouts"] {
         service.activate_policy(&admin(), None, example(name), BTreeSet::new()).await.unwrap();
     }
-    Cast {
+    let cast = Cast {
         ada: person(service, "ada", &["finance"]).await,
         ben: person(service, "ben", &["finance", "security"]).await,
         gus: person_as(service, "gus", PersonRole::Admin, &[]).await,
@@ -175,7 +176,15 @@ pub async fn cast(service: &Service) -> Cast {
         writer: token(service, MachineRole::Writer, "payments", &["database_writer"]).await,
         two_host: token(service, MachineRole::Host, "payouts", &[]).await,
         two_agent: token(service, MachineRole::Agent, "payouts", &["planner"]).await,
+    };
+    for (who, mail) in [(&cast.ada, "ada@example.org"), (&cast.ben, "ben@example.org")] {
+        let mail = mail.to_owned().try_into().unwrap();
+        let contact = Contact { account: who.clone(), mail, pace: Pace::Each, at: service.now() };
+        service.set_contact(who, Some(contact)).await.unwrap();
     }
+    // Letters are written from here on.
+    assert_eq!(service.write_letters(Duration::from_secs(3600)).await.unwrap(), 0);
+    cast
 }
 
 pub fn first_state() -> Value {
@@ -502,6 +511,7 @@ async fn count(service: &Service) {
     while service.sequence().await.unwrap() > 0 {}
     while service.count_events().await.unwrap() > 0 {}
     while service.copy_log(|_| async { Ok(()) }).await.unwrap() > 0 {}
+    while service.write_letters(Duration::from_secs(3600)).await.unwrap() > 0 {}
 }
 
 async fn leave_work_open(service: &Service, cast: &Cast) -> Ready {

@@ -20,6 +20,8 @@ pub const ROOMS: &[(&str, &[&str])] = &[
     ("state_file", &["domain"]),
     // Where the copy of the log goes.
     ("feed", &["config"]),
+    // Mail to people, by one server.
+    ("mail", &["domain", "config", "tls"]),
     // What a gateway counts of itself.
     ("metrics", &["domain"]),
     // TLS to others, chosen once.
@@ -28,8 +30,11 @@ pub const ROOMS: &[(&str, &[&str])] = &[
     ("provider", &["domain", "clock", "config", "tls"]),
     // HTTP to addresses that somebody gave us.
     ("outgoing", &["domain", "clock", "config", "tls"]),
-    ("service", &["domain", "store", "clock", "random", "keyring", "config", "provider", "metrics", "outgoing"]),
-    ("worker", &["domain", "service", "clock", "random", "keyring", "config", "metrics", "outgoing", "feed"]),
+    (
+        "service",
+        &["domain", "store", "clock", "random", "keyring", "config", "provider", "metrics", "mail", "outgoing"],
+    ),
+    ("worker", &["domain", "service", "clock", "random", "keyring", "config", "metrics", "mail", "outgoing", "feed"]),
     ("web", &["domain", "service", "clock", "random", "keyring", "config", "metrics"]),
     // Wiring: from a configuration to a service on its store.
     ("gateway", &["domain", "store", "service", "clock", "random", "keyring", "config", "provider", "outgoing"]),
@@ -48,6 +53,7 @@ pub const ROOMS: &[(&str, &[&str])] = &[
             "config",
             "state_file",
             "tls",
+            "mail",
         ],
     ),
     (

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::Finding;
 use crate::domain::account::{Account, OneTimeLink, Session, Token};
 use crate::domain::amendment::Amendment;
+use crate::domain::contact::{Contact, Letter};
 use crate::domain::delegation::Delegation;
 use crate::domain::endpoint::delivery::Delivery;
 use crate::domain::endpoint::{Endpoint, Lane};
@@ -33,6 +34,8 @@ pub(super) struct Everything {
     pub(super) deliveries: Kept<Delivery>,
     pub(super) lanes: Kept<Lane>,
     pub(super) endpoints: Kept<Endpoint>,
+    pub(super) contacts: Kept<Contact>,
+    pub(super) letters: Kept<Letter>,
     pub(super) gateway: Kept<Gateway>,
     pub(super) flows: Kept<Flow>,
     pub(super) policies: Kept<PolicyRow>,
@@ -89,6 +92,8 @@ impl Everything {
             deliveries: loader.table().await?,
             lanes: loader.table().await?,
             endpoints: loader.table().await?,
+            letters: loader.table().await?,
+            contacts: loader.table().await?,
             gateway: loader.table().await?,
             flows: loader.table().await?,
             policies: loader.table().await?,

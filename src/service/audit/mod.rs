@@ -8,6 +8,7 @@
 mod access;
 mod amendments;
 mod chain;
+mod contacts;
 mod deadlines;
 mod delegations;
 mod endpoints;
@@ -102,6 +103,7 @@ async fn look(
     audit.check_passkeys();
     audit.check_figures();
     audit.check_marks();
+    audit.check_contacts();
     let mut belongings = all.by_thread();
     for thread in all.threads.values().map(|it| &it.record) {
         let own = belongings.remove(thread.id.as_str()).unwrap_or_default();

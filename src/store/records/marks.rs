@@ -11,6 +11,8 @@ use super::super::row::{Facets, Table};
 pub enum Follower {
     /// Whoever copies it out, line by line.
     Copy,
+    /// Whoever tells people by mail.
+    Mail,
 }
 
 impl Follower {
@@ -18,6 +20,7 @@ impl Follower {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Copy => "copy",
+            Self::Mail => "mail",
         }
     }
 }

@@ -211,7 +211,9 @@ fn shape_of(error: &Error) -> Shape {
         Error::Broken(_) => {
             shape(StatusCode::INTERNAL_SERVER_ERROR, "chain_broken", "What is stored is not what was signed")
         }
-        Error::Store(_) | Error::Copy(_) => shape(StatusCode::INTERNAL_SERVER_ERROR, "internal", "The gateway failed"),
+        Error::Store(_) | Error::Copy(_) | Error::Mail(_) => {
+            shape(StatusCode::INTERNAL_SERVER_ERROR, "internal", "The gateway failed")
+        }
         Error::Keyring(_) => shape(StatusCode::INTERNAL_SERVER_ERROR, "keyring", "The gateway's keys cannot be used"),
     }
 }
@@ -268,7 +270,7 @@ pub fn vote_code(refused: &VoteRefused) -> &'static str {
 fn detail_of(error: &Error) -> String {
     match error {
         Error::Denied(code) => code.detail().to_owned(),
-        Error::Broken(_) | Error::Store(_) | Error::Copy(_) | Error::Keyring(_) => {
+        Error::Broken(_) | Error::Store(_) | Error::Copy(_) | Error::Mail(_) | Error::Keyring(_) => {
             "Nothing was changed. Name the request id to an administrator; the log says more.".to_owned()
         }
         other => other.to_string(),

@@ -14,6 +14,7 @@ use super::view::shell::{Notice, Tone};
 use super::view::text::Line;
 use super::visitor::Visitor;
 use crate::domain::account::Session;
+use crate::domain::contact::{Contact, MailAddress, Pace};
 use crate::domain::id::SessionId;
 use crate::domain::time::Timestamp;
 use crate::service::error::{Error, Result};
@@ -25,6 +26,8 @@ use crate::web::app::App;
 const DONE: &[(&str, Tone, &str)] = &[
     ("password", Tone::Good, "Your password is changed. You are signed out everywhere else."),
     ("ended", Tone::Good, "Signed out there."),
+    ("mail", Tone::Good, "Saved. What comes up from now on is told there."),
+    ("no-mail", Tone::Good, "Saved. You get no mail any more."),
 ];
 
 /// What the form about the password sends.
@@ -45,6 +48,23 @@ pub struct SessionFields {
     session: String,
 }
 
+/// What the form about mail sends.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct ContactFields {
+    csrf: String,
+    mail: String,
+    pace: String,
+}
+
+/// Why a form comes again.
+#[derive(Default)]
+struct Again {
+    password: Option<String>,
+    /// What was typed, and what is wrong with it.
+    mail: Option<(String, String)>,
+}
+
 /// As the form about all other sessions says it; no session's id is so short.
 const OTHERS: &str = "others";
 
@@ -55,7 +75,7 @@ pub async fn show(
     visitor: Visitor,
     done: web::Query<Done>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    let page = page(&app, &visitor, done.notice(DONE), None).await;
+    let page = page(&app, &visitor, done.notice(DONE), Again::default()).await;
     Ok(html(StatusCode::OK, page.map_err(|error| Failure::of(&request, error))?.render()))
 }
 
@@ -77,7 +97,8 @@ pub async fn change_password(
         ),
         Err(error) => (StatusCode::CONFLICT, refusal(error).map_err(failed)?.words),
     };
-    let page = page(&app, &visitor, None, Some(problem)).await.map_err(failed)?;
+    let again = Again { password: Some(problem), ..Again::default() };
+    let page = page(&app, &visitor, None, again).await.map_err(failed)?;
     Ok(html(status, page.render()))
 }
 
@@ -111,23 +132,58 @@ pub async fn end_sessions(
     Ok(see_other("/account?done=ended"))
 }
 
-async fn page(app: &App, visitor: &Visitor, notice: Option<Notice>, problem: Option<String>) -> Result<AccountPage> {
+/// `POST /account/contact`: where one is told by mail, or that one is not.
+pub async fn set_contact(
+    app: web::Data<App>,
+    request: HttpRequest,
+    visitor: Visitor,
+    form: web::Form<ContactFields>,
+) -> std::result::Result<HttpResponse, Failure> {
+    visitor.check_form(&app, &request, &form.csrf)?;
+    let failed = |error| Failure::of(&request, error);
+    let account = &visitor.account().id;
+    let typed = form.mail.trim();
+    if typed.is_empty() {
+        app.service.set_contact(account, None).await.map_err(failed)?;
+        return Ok(see_other("/account?done=no-mail"));
+    }
+    let Ok(mail) = MailAddress::try_from(typed.to_owned()) else {
+        let problem = "That is not a mail address, such as name@example.org. Nothing was changed.";
+        let again = Again { mail: Some((typed.to_owned(), problem.to_owned())), ..Again::default() };
+        let page = page(&app, &visitor, None, again).await.map_err(failed)?;
+        return Ok(html(StatusCode::UNPROCESSABLE_ENTITY, page.render()));
+    };
+    let pace = if form.pace == "digest" { Pace::Digest } else { Pace::Each };
+    let contact = Contact { account: account.clone(), mail, pace, at: app.service.now() };
+    app.service.set_contact(account, Some(contact)).await.map_err(failed)?;
+    Ok(see_other("/account?done=mail"))
+}
+
+async fn page(app: &App, visitor: &Visitor, notice: Option<Notice>, again: Again) -> Result<AccountPage> {
     let (account, now) = (visitor.account(), app.service.now());
     let waiting = app.service.waiting_for(account, WAITING_MAX).await?;
     let sessions = app.service.sessions_of(&account.id).await?;
     let ids: Vec<String> = sessions.iter().map(|it| format!("session/{}", it.id)).collect();
     let seen = app.service.last_seen(&ids).await?;
     let this = &visitor.0.signed_in.session.record.id;
+    let contact = app.service.contact_of(&account.id).await?;
+    let (mail, mail_problem) = match again.mail {
+        Some((typed, problem)) => (typed, Some(problem)),
+        None => (contact.as_ref().map(|it| it.mail.to_string()).unwrap_or_default(), None),
+    };
     Ok(AccountPage {
         shell: visitor.shell(waiting, notice),
         csrf: visitor.0.csrf.clone(),
         name: Line::new(account.name.as_str()),
         role: account.role.as_str(),
         groups: lines(account.groups.iter().map(|it| it.as_str())),
+        mail,
+        digest: contact.is_some_and(|it| it.pace == Pace::Digest),
+        mail_problem,
         has_password: account.password_hash().is_some(),
         password_chars_min: PASSWORD_CHARS_MIN,
         sessions: sessions.iter().zip(&ids).map(|(it, id)| row(it, this, (seen.get(id).copied(), now))).collect(),
-        problem,
+        problem: again.password,
     })
 }
 

@@ -329,6 +329,7 @@ pub fn words(error: &Error) -> Option<String> {
         | Error::Broken(_)
         | Error::Store(_)
         | Error::Copy(_)
+        | Error::Mail(_)
         | Error::Keyring(_) => return None,
     };
     Some(format!("{why} {NOT_COUNTED}"))

@@ -160,7 +160,7 @@ fn words_of(error: &Error) -> Words {
              Tell whoever runs the gateway.",
             inbox(),
         ),
-        Error::Store(_) | Error::Copy(_) | Error::Keyring(_) => words(
+        Error::Store(_) | Error::Copy(_) | Error::Mail(_) | Error::Keyring(_) => words(
             "The gateway failed",
             "Nothing was changed. Try again; if it stays so, tell whoever runs the gateway.",
             inbox(),

@@ -237,6 +237,7 @@ fn people_routes(cfg: &mut ServiceConfig) {
     )
     .service(web::resource("/account").route(web::get().to(account::show)))
     .service(web::resource("/account/password").route(post().to(account::change_password)))
+    .service(web::resource("/account/contact").route(post().to(account::set_contact)))
     .service(web::resource("/account/sessions").route(post().to(account::end_sessions)));
 }
 

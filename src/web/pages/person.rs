@@ -12,6 +12,7 @@ use super::parts::{html, moment, see_other};
 use super::people::{BareFields, groups_of, person_row, role_of};
 use super::view::people::{Changing, PersonPage, SecretPage, TypedPerson};
 use super::view::shell::{Notice, Tone};
+use super::view::text::Line;
 use super::visitor::Visitor;
 use crate::domain::account::{Account, PersonRole};
 use crate::domain::id::AccountId;
@@ -212,6 +213,7 @@ async fn page(app: &App, visitor: &Visitor, account: &Account, notice: Option<No
         },
         sessions,
         passkeys: app.service.passkeys_of(&account.id).await?.len(),
+        mail: app.service.contact_of(&account.id).await?.map(|it| Line::new(it.mail.as_str())),
         slowed: app.service.slowed_until(&account.id).await?.map(|it| moment(it, now)),
     })
 }

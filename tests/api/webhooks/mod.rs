@@ -12,3 +12,4 @@ mod resuming;
 mod retries;
 mod secrets;
 mod signatures;
+mod told;

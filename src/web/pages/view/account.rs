@@ -19,6 +19,12 @@ pub struct AccountPage {
     pub role: &'static str,
     /// What one stands for.
     pub groups: Vec<Line>,
+    /// Where they are told by mail, or what they typed.
+    pub mail: String,
+    /// Whether all that came meanwhile comes in one mail.
+    pub digest: bool,
+    /// Why the form about that comes again.
+    pub mail_problem: Option<String>,
     /// Whether there is a password here.
     pub has_password: bool,
     /// The shortest password that is taken.

@@ -92,6 +92,8 @@ pub struct PersonPage {
     pub sessions: usize,
     /// How many passkeys of theirs count.
     pub passkeys: usize,
+    /// Where they are told by mail.
+    pub mail: Option<Line>,
     /// Until when strangers wait, after too many wrong passwords.
     pub slowed: Option<Moment>,
 }

@@ -108,6 +108,7 @@ pub fn person_page() -> PersonPage {
         },
         sessions: 2,
         passkeys: 1,
+        mail: Some(line("ben@example.org")),
         slowed: Some(ago("in 3 min")),
     }
 }
@@ -162,6 +163,9 @@ pub fn account() -> AccountPage {
         name: line("dana"),
         role: "reviewer",
         groups: vec![line("finance")],
+        mail: "dana@example.org".to_owned(),
+        digest: true,
+        mail_problem: Some("That is not a mail address, such as name@example.org.".to_owned()),
         has_password: true,
         password_chars_min: 12,
         sessions: vec![session("s1", true), session("s2", false)],

@@ -1,0 +1,87 @@
+//! Mail: which server takes it, and how it is spoken to.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use super::oidc::{read_file, read_secret_of};
+use super::settings::Settings;
+use super::{ConfigCode, ConfigError};
+use crate::domain::contact::MailAddress;
+use crate::domain::secret::Secret;
+
+/// Whoever takes mail for us.
+#[derive(Clone, Debug)]
+pub struct Mail {
+    /// Its host.
+    pub server: String,
+    /// Its port.
+    pub port: u16,
+    /// How it is spoken to.
+    pub tls: MailTls,
+    /// What it knows us by.
+    pub login: Option<(String, Secret<String>)>,
+    /// Who the mail is from.
+    pub from: MailAddress,
+    /// One more authority that may vouch for its certificate, as PEM.
+    pub authority: Option<Vec<u8>>,
+    /// How far digests are apart.
+    pub digests: Duration,
+}
+
+/// How a server is spoken to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MailTls {
+    /// Encrypted from the first byte.
+    Tls,
+    /// Encrypted before anything is said, or nothing is said.
+    StartTls,
+    /// In the clear, on this machine.
+    None,
+}
+
+impl Mail {
+    pub(super) fn read(settings: &mut Settings) -> Result<Option<Self>, ConfigError> {
+        let server = settings.optional("mail.server", "the name or address of a host", read_host)?;
+        let port = settings.number("mail.port", 1..=65_535)?;
+        let tls = settings.text("mail.tls", "starttls, tls or none", read_tls)?;
+        let user = settings.optional("mail.user", "a name", |it| Some(it.to_owned()))?;
+        let password = read_secret_of(settings, "mail.password", "mail.password_file")?;
+        let address = |it: &str| MailAddress::try_from(it.to_owned()).ok();
+        let from = settings.optional("mail.from", "a mail address, as in countersign@example.org", address)?;
+        let authority = read_file(settings, "mail.ca_file")?;
+        let digests = Duration::from_secs(settings.number::<u64>("mail.digest_minutes", 1..=10_080)? * 60);
+        let Some(server) = server else { return Ok(None) };
+        let bad = |key, problem| Err(settings.refuse(ConfigCode::BadValue, key, problem));
+        let Some(from) = from else { return bad("mail.from", "mail is sent, and nothing says who it is from") };
+        if tls == MailTls::None && !is_here(&server) {
+            let problem = "mail would cross a network in the clear: say starttls or tls; none is for a server on this \
+                           machine (127.0.0.1, ::1, localhost)";
+            return Err(settings.refuse(ConfigCode::PlainHttp, "mail.tls", problem));
+        }
+        let login = match (user, password) {
+            (Some(user), Some(password)) => Some((user, password)),
+            (None, None) => None,
+            (Some(_), None) => return bad("mail.password", "the server is told a user, and no password"),
+            (None, Some(_)) => return bad("mail.user", "the server is told a password, and no user"),
+        };
+        Ok(Some(Self { server, port, tls, login, from, authority, digests }))
+    }
+}
+
+fn is_here(server: &str) -> bool {
+    server == "localhost" || server.parse::<IpAddr>().is_ok_and(|it| it.is_loopback())
+}
+
+fn read_host(text: &str) -> Option<String> {
+    let name = text.len() <= 253 && text.bytes().all(|it| it.is_ascii_alphanumeric() || b".-".contains(&it));
+    (name || text.parse::<IpAddr>().is_ok()).then(|| text.to_owned())
+}
+
+fn read_tls(text: &str) -> Option<MailTls> {
+    match text {
+        "starttls" => Some(MailTls::StartTls),
+        "tls" => Some(MailTls::Tls),
+        "none" => Some(MailTls::None),
+        _ => None,
+    }
+}

@@ -1,0 +1,68 @@
+//! A connection on which a server may say no more than a server of mail has to say.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use lettre::transport::smtp::client::AsyncTokioStream;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, ToSocketAddrs};
+
+/// All that is read for one mail. Answers are short lines, and certificates some thousand bytes.
+const READ_BYTES_MAX: usize = 64 * 1024;
+
+/// Reads one byte at a time. So nothing is read ahead, and what somebody in between puts behind the last line in the
+/// clear comes up in the middle of TLS, which then fails, rather than after it, as the server's word.
+#[derive(Debug)]
+pub(super) struct Link {
+    stream: TcpStream,
+    left: usize,
+}
+
+impl Link {
+    pub(super) async fn to(address: impl ToSocketAddrs) -> io::Result<Self> {
+        Ok(Self { stream: TcpStream::connect(address).await?, left: READ_BYTES_MAX })
+    }
+}
+
+impl AsyncTokioStream for Link {
+    fn peer_addr(&self) -> io::Result<SocketAddr> {
+        self.stream.peer_addr()
+    }
+}
+
+impl AsyncRead for Link {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if buffer.remaining() == 0 {
+            return Poll::Ready(Ok(()));
+        }
+        if self.left == 0 {
+            return Poll::Ready(Err(io::Error::other("it says more than there is to say")));
+        }
+        let mut byte = [0];
+        let mut one = ReadBuf::new(&mut byte);
+        ready!(Pin::new(&mut self.stream).poll_read(context, &mut one))?;
+        self.left -= one.filled().len();
+        buffer.put_slice(one.filled());
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Link {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}

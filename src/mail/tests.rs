@@ -1,0 +1,150 @@
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::thread;
+
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+use super::*;
+use crate::domain::secret::Secret;
+
+const AUTHORITY: &[u8] = include_bytes!("../../tests/provider/tls/authority.pem");
+const CERTIFICATE: &[u8] = include_bytes!("../../tests/provider/tls/certificate.pem");
+const KEY: &[u8] = include_bytes!("../../tests/provider/tls/key.pem");
+
+/// Nobody waits so long in vain.
+const SOON: Duration = Duration::from_millis(20);
+
+fn settings(port: u16, tls: MailTls) -> Settings {
+    let login = Some(("gate".to_owned(), Secret::new("sesame".to_owned())));
+    let from = MailAddress::try_from("gate@example.org".to_owned()).unwrap();
+    let (server, digests) = ("localhost".to_owned(), Duration::from_secs(3600));
+    Settings { server, port, tls, login, from, authority: Some(AUTHORITY.to_vec()), digests }
+}
+
+fn mail() -> Mail {
+    let to = MailAddress::try_from("anna@example.org".to_owned()).unwrap();
+    Mail { to, id: "one".to_owned(), subject: "Something".to_owned(), text: "Hello.\n".to_owned() }
+}
+
+/// A server that does this with whoever comes first, and where it is.
+fn server(does: impl FnOnce(TcpStream) + Send + 'static) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || does(listener.accept().unwrap().0));
+    port
+}
+
+async fn refusal(port: u16, tls: MailTls) -> String {
+    let error = Mailer::new(&settings(port, tls)).unwrap().send(&mail()).await.unwrap_err();
+    assert!(matches!(error, MailError::Unusable(_)), "{error}");
+    error.to_string()
+}
+
+/// Says the next of these after each line that it is told, from the first on, which is said at once; then nothing more.
+fn says(lines: &[&str]) -> impl FnOnce(TcpStream) + Send + 'static {
+    let lines: Vec<String> = lines.iter().map(|it| (*it).to_owned()).collect();
+    move |mut stream| {
+        let mut told = BufReader::new(stream.try_clone().unwrap()).lines();
+        for line in lines {
+            let _ = stream.write_all(line.as_bytes());
+            if line.starts_with("354") {
+                let _ = told.by_ref().find(|it| it.as_ref().is_ok_and(|it| it == "."));
+            } else {
+                let _ = told.next();
+            }
+        }
+        // Until nobody is there any more.
+        let _ = told.count();
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_says_nothing_is_not_waited_for() {
+    for lines in [&[][..], &["220 here\r\n"], &["220 he"], &["220 here\r\n", "250-half\r\n"]] {
+        let mut mailer = Mailer::new(&settings(server(says(lines)), MailTls::None)).unwrap();
+        mailer.waits.whole = SOON;
+        assert!(matches!(mailer.send(&mail()).await, Err(MailError::Unusable(_))), "{lines:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_never_stops_is_not_listened_to() {
+    for tls in [MailTls::None, MailTls::StartTls] {
+        let port = server(|mut stream| while stream.write_all(&[b'2'; 4096]).is_ok() {});
+        assert!(refusal(port, tls).await.contains("more than there is to say"));
+    }
+}
+
+#[tokio::test]
+async fn a_mail_that_was_taken_is_not_sent_again_because_nobody_says_farewell() {
+    let taken = [
+        "220 here\r\n",
+        "250-here\r\n250 AUTH PLAIN\r\n",
+        "235 yes\r\n",
+        "250 ok\r\n",
+        "250 ok\r\n",
+        "354 go\r\n",
+        "250 taken\r\n",
+    ];
+    let mut mailer = Mailer::new(&settings(server(says(&taken)), MailTls::None)).unwrap();
+    mailer.waits.farewell = SOON;
+    mailer.send(&mail()).await.unwrap();
+}
+
+#[tokio::test]
+async fn nothing_of_what_a_server_says_is_repeated_but_its_codes() {
+    let ready = ["220 here\r\n", "250-here\r\n250 AUTH PLAIN LOGIN\r\n"];
+    let code = refusal(server(says(&[&ready[..], &["535 5.7.8 who says sesame?\r\n"]].concat())), MailTls::None).await;
+    assert!(code.ends_with("it answers 535 5.7.8"), "{code}");
+    let quoted = "500 AUTH PLAIN AGdhdGUAc2VzYW1l\x1b[2J\r\n";
+    let code = refusal(server(says(&[&ready[..], &[quoted]].concat())), MailTls::None).await;
+    assert!(code.ends_with("it answers 500"), "{code}");
+    for rubbish in
+        ["sesame\r\n", "\r\n", "999 sesame\r\n", "22\0 sesame\r\n", "250 sesame\n\n\n", "HTTP/1.1 200 sesame\r\n\r\n"]
+    {
+        let port = server(move |mut it| drop(it.write_all(rubbish.repeat(4).as_bytes())));
+        let told = refusal(port, MailTls::StartTls).await;
+        assert!(!told.contains("sesame") && !told.contains('\n'), "{rubbish:?}: {told}");
+    }
+    let torn = refusal(server(|mut it| drop(it.write_all(b"220 \xff\xfe sesame\r\n"))), MailTls::None).await;
+    assert!(!torn.contains("sesame"), "{torn}");
+}
+
+/// Whoever is in between and cannot break TLS may not answer in the server's place either.
+#[tokio::test]
+async fn what_is_said_before_tls_is_not_taken_for_what_is_said_after_it() {
+    crate::tls::ready();
+    let chain = vec![CertificateDer::from_pem_slice(CERTIFICATE).unwrap()];
+    let tls = ServerConfig::builder().with_no_client_auth();
+    let tls = Arc::new(tls.with_single_cert(chain, PrivateKeyDer::from_pem_slice(KEY).unwrap()).unwrap());
+    let port = |behind: &'static str| {
+        let tls = Arc::clone(&tls);
+        server(move |mut stream| {
+            stream.write_all(b"220 here\r\n").unwrap();
+            let mut told = BufReader::new(stream.try_clone().unwrap());
+            told.read_line(&mut String::new()).unwrap();
+            stream.write_all(b"250-here\r\n250 STARTTLS\r\n").unwrap();
+            told.read_line(&mut String::new()).unwrap();
+            stream.write_all(format!("220 go ahead\r\n{behind}").as_bytes()).unwrap();
+            let stream = StreamOwned::new(ServerConnection::new(tls).unwrap(), stream);
+            let mut stream = BufReader::new(stream);
+            let mut line = String::new();
+            while stream.read_line(&mut line).is_ok_and(|it| it > 0) {
+                let answer = match line.split_whitespace().next() {
+                    Some("EHLO") => "250-here\r\n250 AUTH PLAIN\r\n",
+                    Some("AUTH") => "235 yes\r\n",
+                    Some("MAIL" | "RCPT" | "." | "QUIT") => "250 ok\r\n",
+                    Some("DATA") => "354 go\r\n",
+                    _ => "",
+                };
+                let _ = stream.get_mut().write_all(answer.as_bytes());
+                line.clear();
+            }
+        })
+    };
+    Mailer::new(&settings(port(""), MailTls::StartTls)).unwrap().send(&mail()).await.unwrap();
+    refusal(port("250-forged\r\n250 AUTH PLAIN\r\n"), MailTls::StartTls).await;
+}

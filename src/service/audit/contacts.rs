@@ -1,0 +1,22 @@
+//! Who is told by mail, and of what: only people that there are, of what happened.
+
+use super::Audit;
+use crate::domain::contact::About;
+use crate::store::row::Table;
+
+impl Audit<'_> {
+    pub(super) fn check_contacts(&mut self) {
+        let all = self.all;
+        for id in all.contacts.keys() {
+            self.expect(all.accounts.contains_key(id), Table::Contacts, id, "there is no such person".to_owned());
+        }
+        for (id, letter) in &all.letters {
+            let letter = &letter.record;
+            let known = all.accounts.contains_key(letter.account.as_str());
+            self.expect(known, Table::Letters, id, "there is no such person".to_owned());
+            let event = all.events.get(letter.event.as_str()).map(|it| &it.record);
+            let told = event.and_then(|it| About::of(it.kind, &it.data));
+            self.expect(told.as_ref() == Some(&letter.about), Table::Letters, id, "no event says so".to_owned());
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Telling people by mail what waits for them: who is to be told is written down with how far the log was read for it,
+//! and stands until the mail was taken. So nobody is forgotten by a crash, and nothing is sent inside a change.
+
+mod sending;
+mod words;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::Service;
+use super::error::{Error, Result};
+use super::events::Placed;
+use crate::domain::contact::{About, Contact, Letter};
+use crate::domain::event::EventType;
+use crate::domain::id::{AccountId, GroupName, InterruptId, ReviewId};
+use crate::domain::keys::Keys;
+use crate::domain::review::{CannotDecide, Hold};
+use crate::store::Duty;
+use crate::store::change::Draft;
+use crate::store::record::{Record as _, Stored};
+use crate::store::records::{Follower, LogMark};
+
+/// Events that are looked at in one change, unless there are many people to tell before that.
+const LOOKED_AT_ONCE: u32 = 250;
+
+/// Letters that are written in one change, give or take those of one event: a change has a bound.
+const WRITTEN_AT_ONCE: usize = 500;
+
+impl Service {
+    /// Writes a letter to everybody who can decide what the next events of the log ask, where they want to be told, and
+    /// to administrators of endpoints that come to rest.
+    /// Returns how many events were looked at. It begins at the end of the log: what was asked before anybody was told by
+    /// mail stands in the inbox.
+    pub async fn write_letters(&self, digests: Duration) -> Result<usize> {
+        let Some(_duty) = self.store.take(Duty::Mailing).await? else { return Ok(0) };
+        let keys = self.keys()?;
+        let Some(mark) = self.fetch::<LogMark>(&keys, Follower::Mail.name()).await? else {
+            let mut draft = Draft::new(keys.row(), self.now());
+            draft.insert(&LogMark { of: Follower::Mail, reached: self.log_length().await? })?;
+            return self.commit(draft.finish()).await.map(|()| 0);
+        };
+        let (events, last) = self.events_after(mark.record.reached, None, LOOKED_AT_ONCE).await?;
+        if last == mark.record.reached {
+            return Ok(0);
+        }
+        let mut draft = Draft::new(keys.row(), self.now());
+        let (mut written, mut reached) = (BTreeSet::new(), last);
+        for placed in &events {
+            for letter in self.letters_of(&keys, placed, digests).await? {
+                let id = letter.id();
+                if !written.contains(&id) && self.fetch::<Letter>(&keys, &id).await?.is_none() {
+                    draft.insert(&letter)?;
+                    written.insert(id);
+                }
+            }
+            if written.len() >= WRITTEN_AT_ONCE {
+                reached = placed.index;
+                break;
+            }
+        }
+        draft.replace(&mark, &LogMark { of: Follower::Mail, reached })?;
+        self.commit(draft.finish()).await?;
+        Ok(usize::try_from(reached - mark.record.reached).unwrap_or(usize::MAX))
+    }
+
+    /// What one event gives people to be told.
+    async fn letters_of(&self, keys: &Keys, placed: &Placed, digests: Duration) -> Result<Vec<Letter>> {
+        let event = &placed.event;
+        let Some(about) = About::of(event.kind, &event.data) else { return Ok(Vec::new()) };
+        let people = match &about {
+            About::Review(review) => self.asked_by_review(keys, review, event.kind).await,
+            About::Interrupt(interrupt) => self.asked_by_interrupt(keys, interrupt).await,
+            About::EndpointDisabled(_) | About::EndpointRecovered(_) => {
+                let all = self.accounts_all(keys).await?.into_iter();
+                Ok(all.filter(|it| it.administers()).map(|it| it.id.to_string()).collect())
+            }
+        };
+        let people: Vec<String> = match people {
+            // What is not as it was signed asks nobody, and does not keep the others.
+            Err(error) if error.is_chain_failure() || matches!(error, Error::NotFound(_)) => {
+                let (event, error) = (&event.id, &error as &dyn std::error::Error);
+                tracing::error!(%event, error, "nobody is told by mail");
+                return Ok(Vec::new());
+            }
+            people => people?,
+        };
+        let contacts = self.reader(keys).get_many::<Contact>(&people).await?.into_iter().map(|it| it.record);
+        let letter = |it: Contact| Letter {
+            due: it.told_at(event.at, digests),
+            account: it.account,
+            about: about.clone(),
+            event: event.id.clone(),
+            tries: 0,
+        };
+        Ok(contacts.map(letter).collect())
+    }
+
+    /// The accounts that are to be told that a review waits for them.
+    async fn asked_by_review(&self, keys: &Keys, review: &ReviewId, kind: EventType) -> Result<Vec<String>> {
+        let hold: Option<Stored<Hold>> = self.fetch(keys, review.as_str()).await?;
+        let Some(hold) = hold.filter(|it| it.record.is_open(self.now())) else { return Ok(Vec::new()) };
+        let people = self.electorate(review).await?;
+        let can = people.into_iter().filter(|it| match &it.can_decide {
+            Ok(_) | Err(CannotDecide::Halted | CannotDecide::Writing) => true,
+            Err(_) => false,
+        });
+        // Who was asked before is not told once more because others are asked, too.
+        let before: BTreeSet<&GroupName> = hold.record.stages.iter().flat_map(|it| &it.groups).collect();
+        let newly = kind == EventType::ReviewEscalated;
+        let can = can.filter(|it| !newly || !it.account.groups.iter().any(|group| before.contains(group)));
+        Ok(can.map(|it| it.account.id.to_string()).collect())
+    }
+
+    async fn asked_by_interrupt(&self, keys: &Keys, interrupt: &InterruptId) -> Result<Vec<String>> {
+        let interrupt = self.interrupt_row(keys, interrupt).await?.record;
+        if !interrupt.is_open(self.now()) {
+            return Ok(Vec::new());
+        }
+        let jury = interrupt.jury();
+        let people = self.accounts_all(keys).await?.into_iter();
+        Ok(people.filter(|it| jury.eligible(it).is_ok()).map(|it| it.id.to_string()).collect())
+    }
+
+    /// Where a person is told, if they are.
+    pub async fn contact_of(&self, account: &AccountId) -> Result<Option<Contact>> {
+        let keys = self.keys()?;
+        Ok(self.fetch::<Contact>(&keys, account.as_str()).await?.map(|it| it.record))
+    }
+
+    /// Where a person is told from now on; nothing: nowhere.
+    pub async fn set_contact(&self, account: &AccountId, next: Option<Contact>) -> Result<()> {
+        super::retrying!(self.set_contact_once(account, next.as_ref()))
+    }
+
+    async fn set_contact_once(&self, account: &AccountId, next: Option<&Contact>) -> Result<()> {
+        let keys = self.keys()?;
+        let stored = self.fetch::<Contact>(&keys, account.as_str()).await?;
+        let mut draft = Draft::new(keys.row(), self.now());
+        match (&stored, next) {
+            (None, None) => return Ok(()),
+            (None, Some(next)) => drop(draft.insert(next)?),
+            (Some(stored), Some(next)) => draft.replace(stored, next)?,
+            (Some(stored), None) => {
+                draft.remove(stored);
+            }
+        }
+        self.commit(draft.finish()).await
+    }
+}

@@ -1,0 +1,27 @@
+//! How people are told, and what they are to be told.
+
+use super::super::record::Record;
+use super::super::row::{Facets, Table};
+use super::OPEN;
+use crate::domain::contact::{Contact, Letter};
+
+impl Record for Contact {
+    const TABLE: Table = Table::Contacts;
+    fn id(&self) -> String {
+        self.account.to_string()
+    }
+    fn facets(&self) -> Facets {
+        Facets::default()
+    }
+}
+
+impl Record for Letter {
+    const TABLE: Table = Table::Letters;
+    fn id(&self) -> String {
+        let (kind, id) = self.about.thing();
+        format!("{}/{kind}/{id}", self.account)
+    }
+    fn facets(&self) -> Facets {
+        Facets { due: self.due.millis(), state: OPEN.to_owned(), ..Facets::default() }
+    }
+}

@@ -1,0 +1,410 @@
+//! Mail: who is told, what, when, and that nobody is forgotten; by a real mail server.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use countersign::config::{Mail as Settings, MailTls};
+use countersign::domain::account::Account;
+use countersign::domain::contact::{Contact, MailAddress, Pace};
+use countersign::domain::id::InterruptId;
+use countersign::domain::review::Verdict;
+use countersign::domain::secret::Secret;
+use countersign::mail::Mailer;
+use countersign::service::Service;
+use countersign::service::error::Error;
+use countersign::service::taking_back::Admission;
+use countersign::worker::{letters, notice};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::attacks::policy_with;
+use crate::gateway::{Gateway, POLICY, ballot, person, spawn_gateway, spawn_with_policy};
+use crate::interrupts::asked;
+use crate::python;
+use crate::rules::Scene;
+
+on_both! {
+    who_can_decide_is_told_once_and_nobody_else(crate::gateway::POLICY),
+    what_was_decided_meanwhile_is_not_told(crate::gateway::POLICY),
+    of_several_gateways_one_tells(crate::gateway::POLICY),
+    whoever_is_reminded_is_told_once_more_and_whoever_is_asked_later_then(super::reminding()),
+    whoever_can_answer_an_interrupt_is_told_of_it_and_of_nothing_that_its_host_says(crate::gateway::POLICY),
+}
+
+const AUTHORITY: &[u8] = include_bytes!("../provider/tls/authority.pem");
+pub const HOUR: Duration = Duration::from_secs(3600);
+pub const PATIENCE: Duration = Duration::from_secs(16);
+
+/// A mail server that runs until it is dropped.
+pub struct Post {
+    process: Child,
+    said: BufReader<ChildStdout>,
+    port: u16,
+}
+
+impl Post {
+    pub fn start(mode: &str) -> Self {
+        let ours = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
+        let mut command = Command::new(python::python());
+        command.arg(format!("{ours}/oracle/smtp.py")).arg(mode);
+        command.arg(format!("{ours}/provider/tls/certificate.pem")).arg(format!("{ours}/provider/tls/key.pem"));
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut said = BufReader::new(process.stdout.take().unwrap());
+        let port = line(&mut said)["port"].as_u64().unwrap().try_into().unwrap();
+        Self { process, said, port }
+    }
+
+    /// The next mail that it takes.
+    pub fn mail(&mut self) -> Value {
+        line(&mut self.said)
+    }
+
+    fn settings(&self, tls: MailTls) -> Settings {
+        Settings {
+            server: "localhost".to_owned(),
+            port: self.port,
+            tls,
+            login: None,
+            from: address("gate@example.org"),
+            authority: Some(AUTHORITY.to_vec()),
+            digests: HOUR,
+        }
+    }
+
+    fn mailer(&self) -> Mailer {
+        Mailer::new(&self.settings(MailTls::None)).unwrap()
+    }
+}
+
+impl Drop for Post {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn line(said: &mut BufReader<ChildStdout>) -> Value {
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    serde_json::from_str(&line).unwrap()
+}
+
+fn address(text: &str) -> MailAddress {
+    text.to_owned().try_into().unwrap()
+}
+
+pub async fn told_at(service: &Service, who: &Account, mail: &str, pace: Pace) {
+    let contact = Contact { account: who.id.clone(), mail: address(mail), pace, at: service.now() };
+    service.set_contact(&who.id, Some(contact)).await.unwrap();
+}
+
+/// Alice and bob can decide and are told, carol is in another group, and whoever else looks on is told nothing.
+async fn ready(g: &Gateway) {
+    let carol = person(&g.service, "carol", &["others"]).await;
+    for (who, mail) in [(&g.alice, "alice@example.org"), (&g.bob, "bob@example.org"), (&carol, "carol@example.org")] {
+        told_at(&g.service, who, mail, Pace::Each).await;
+    }
+    write(&g.service).await;
+}
+
+/// Every event has its place, and it is written down who is to be told.
+pub async fn write(service: &Service) {
+    while service.sequence().await.unwrap() > 0 {}
+    while service.write_letters(HOUR).await.unwrap() > 0 {}
+}
+
+pub async fn tell(service: &Service, post: &Post) -> usize {
+    letters::run_once(service, &post.mailer(), HOUR).await.unwrap()
+}
+
+async fn who_can_decide_is_told_once_and_nobody_else(scene: Scene) {
+    let (g, mut post) = (&scene.gateway, Post::start("plain"));
+    ready(g).await;
+    let thread = g.thread().await;
+    let patch = json!({"target_user_id": 918_273_645, "requested_action": "update_email"});
+    let held = g.propose(&thread["thread"], &thread["transition"], (&g.planner, "planner"), patch).await.expect(202);
+    write(&g.service).await;
+    assert_eq!(tell(&g.service, &post).await, 0, "somebody may be looking already");
+    g.pass(PATIENCE);
+    assert_eq!(tell(&g.service, &post).await, 2);
+    assert_eq!(tell(&g.service, &post).await, 0);
+    let mut mails = [post.mail(), post.mail()];
+    mails.sort_by_key(|it| it["to"].to_string());
+    let review = held["review"]["id"].as_str().unwrap();
+    for (mail, to) in mails.iter().zip(["alice@example.org", "bob@example.org"]) {
+        assert_eq!((&mail["to"], &mail["from"]), (&json!([to]), &json!("gate@example.org")));
+        let data = mail["data"].as_str().unwrap().replace("=\r\n", "");
+        for told in ["payments", review, "target_user_id", &format!("{}/reviews/{review}", g.url), "Message-ID: <"] {
+            assert!(data.contains(told), "{told}: {data}");
+        }
+        // Nothing of what was proposed, and nothing that decides.
+        for never in ["918273645", "update_email", "4111111111111111", "approve", "/decision", "csrf"] {
+            assert!(!data.replace(review, "").contains(never), "{never}: {data}");
+        }
+    }
+    scene.passes_an_audit().await;
+}
+
+async fn what_was_decided_meanwhile_is_not_told(scene: Scene) {
+    let (g, mut post) = (&scene.gateway, Post::start("plain"));
+    ready(g).await;
+    let denied = g.held(&g.thread().await).await;
+    write(&g.service).await;
+    g.vote(&g.alice, &denied, Verdict::Deny).await.unwrap();
+    g.pass(PATIENCE);
+    assert_eq!(tell(&g.service, &post).await, 2, "both letters are done with");
+    // Who may not decide any more is not told either.
+    g.held(&g.thread().await).await;
+    write(&g.service).await;
+    g.service.set_admission("alice", Admission::Barred).await.unwrap();
+    g.pass(PATIENCE);
+    tell(&g.service, &post).await;
+    assert_eq!(post.mail()["to"], json!(["bob@example.org"]), "the first mail of all");
+    scene.passes_an_audit().await;
+}
+
+fn reminding() -> String {
+    let notices = "ttl = \"24h\"\nremind_after = \"4h\"\nescalate_after = \"12h\"\nescalate_to = [\"security\"]";
+    policy_with("need = 1", "need = 2").replace("ttl = \"24h\"", notices)
+}
+
+/// Whom the next mail is to, and what it is called.
+fn to_and_name(post: &mut Post) -> (String, String) {
+    let mail = post.mail();
+    let data = mail["data"].as_str().unwrap().to_owned();
+    let name = data.lines().find_map(|it| it.strip_prefix("Message-ID: ")).unwrap();
+    (mail["to"][0].as_str().unwrap().to_owned(), name.to_owned())
+}
+
+async fn whoever_is_reminded_is_told_once_more_and_whoever_is_asked_later_then(scene: Scene) {
+    let (g, mut post) = (&scene.gateway, Post::start("plain"));
+    ready(g).await;
+    let sid = person(&g.service, "sid", &["security"]).await;
+    told_at(&g.service, &sid, "sid@example.org", Pace::Each).await;
+    let held = g.held(&g.thread().await).await;
+    write(&g.service).await;
+    g.pass(PATIENCE);
+    assert_eq!(tell(&g.service, &post).await, 2);
+    let mut first = [to_and_name(&mut post), to_and_name(&mut post)];
+    first.sort();
+    g.vote(&g.alice, &held, Verdict::Approve).await.unwrap();
+    g.pass(4 * HOUR);
+    notice::run_once(&g.service).await.unwrap();
+    write(&g.service).await;
+    g.pass(PATIENCE);
+    assert_eq!(tell(&g.service, &post).await, 1, "alice has voted");
+    let again = to_and_name(&mut post);
+    assert_eq!(again.0, first[1].0);
+    assert_ne!(again.1, first[1].1, "a mailbox would take it for the one that it has");
+    g.pass(8 * HOUR);
+    notice::run_once(&g.service).await.unwrap();
+    write(&g.service).await;
+    g.pass(PATIENCE);
+    assert_eq!(tell(&g.service, &post).await, 1, "bob is not told of others");
+    assert_eq!(to_and_name(&mut post).0, "sid@example.org");
+    scene.passes_an_audit().await;
+}
+
+async fn whoever_can_answer_an_interrupt_is_told_of_it_and_of_nothing_that_its_host_says(scene: Scene) {
+    let (g, mut post) = (&scene.gateway, Post::start("plain"));
+    ready(g).await;
+    let taken = g.post("/v1/interrupts", &g.host, asked()).await.expect(202);
+    write(&g.service).await;
+    g.service.set_admission("alice", Admission::Barred).await.unwrap();
+    g.pass(PATIENCE);
+    assert_eq!(tell(&g.service, &post).await, 2);
+    let mail = post.mail();
+    assert_eq!(mail["to"], json!(["bob@example.org"]));
+    let data = mail["data"].as_str().unwrap().replace("=\r\n", "");
+    let id = taken["id"].as_str().unwrap();
+    for told in ["Interrupt", "payments", &format!("{}/interrupts/{id}", g.url)] {
+        assert!(data.contains(told), "{told}: {data}");
+    }
+    for never in ["target_user_id", "order-8812", "Another user", "the customer wrote so", "7652e9dcf1db4576"] {
+        assert!(!data.contains(never), "{never}: {data}");
+    }
+    // One that is over by then is told to nobody.
+    let mut other = asked();
+    other["transition_digest"] = json!("e".repeat(64));
+    let taken = g.post("/v1/interrupts", &g.host, other).await.expect(202);
+    write(&g.service).await;
+    let denial = ballot(&json!({"transition": taken["digest"]}), Verdict::Deny);
+    let id = InterruptId::try_from(taken["id"].as_str().unwrap()).unwrap();
+    g.service.vote_on_interrupt(&g.bob.id, &id, &denial, None).await.unwrap();
+    g.pass(PATIENCE);
+    assert_eq!(tell(&g.service, &post).await, 1, "done with, and not sent");
+    let third = g.held(&g.thread().await).await["review"]["id"].as_str().unwrap().to_owned();
+    write(&g.service).await;
+    g.pass(PATIENCE);
+    assert_eq!(tell(&g.service, &post).await, 1);
+    assert!(post.mail()["data"].as_str().unwrap().contains(&third), "the second mail of all");
+    scene.passes_an_audit().await;
+}
+
+async fn of_several_gateways_one_tells(scene: Scene) {
+    let (g, mut post) = (&scene.gateway, Post::start("plain"));
+    ready(g).await;
+    g.held(&g.thread().await).await;
+    let others = [scene.another().await, scene.another().await];
+    let all = [&*g.service, &others[0], &others[1]];
+    while g.service.sequence().await.unwrap() > 0 {}
+    futures_util::future::join_all(all.map(|it| it.write_letters(HOUR)))
+        .await
+        .into_iter()
+        .for_each(|it| assert!(it.is_ok()));
+    write(&g.service).await;
+    g.pass(PATIENCE);
+    let mailer = post.mailer();
+    let sent: usize = futures_util::future::join_all(all.map(|it| letters::run_once(it, &mailer, HOUR)))
+        .await
+        .into_iter()
+        .map(Result::unwrap)
+        .sum();
+    assert_eq!(sent + tell(&g.service, &post).await, 2);
+    assert_ne!(post.mail()["to"], post.mail()["to"]);
+}
+
+#[tokio::test]
+async fn a_digest_is_one_mail_for_all_that_came_meanwhile() {
+    let (g, mut post) = (spawn_gateway().await, Post::start("plain"));
+    ready(&g).await;
+    g.service.set_contact(&g.bob.id, None).await.unwrap();
+    told_at(&g.service, &g.alice, "alice@example.org", Pace::Digest).await;
+    let mut reviews = Vec::new();
+    for _ in 0..3 {
+        reviews.push(g.held(&g.thread().await).await["review"]["id"].as_str().unwrap().to_owned());
+    }
+    write(&g.service).await;
+    g.pass(HOUR * 2);
+    assert_eq!(tell(&g.service, &post).await, 3);
+    let data = post.mail()["data"].as_str().unwrap().replace("=\r\n", "");
+    assert!(data.contains("Subject: 3 reviews wait"), "{data}");
+    assert!(reviews.iter().all(|it| data.contains(&format!("/reviews/{it}"))), "{data}");
+    g.held(&g.thread().await).await;
+    write(&g.service).await;
+    g.pass(HOUR * 2);
+    assert_eq!(tell(&g.service, &post).await, 1);
+    assert!(post.mail()["data"].as_str().unwrap().contains("Subject: A review waits: payments"));
+}
+
+#[tokio::test]
+async fn what_the_policy_hides_is_not_named() {
+    let policy = POLICY.replace("hide = [\"payment.card\"]", "hide = [\"payment.card\", \"target_user_id\"]");
+    let (g, mut post) = (spawn_with_policy(&policy).await, Post::start("plain"));
+    ready(&g).await;
+    g.held(&g.thread().await).await;
+    write(&g.service).await;
+    g.pass(PATIENCE);
+    tell(&g.service, &post).await;
+    let data = post.mail()["data"].as_str().unwrap().to_owned();
+    assert!(data.contains("something hidden") && !data.contains("target_user_id"), "{data}");
+}
+
+/// The server is down, does not know us, is somebody else, or speaks in the clear: nothing is lost, and nothing is said.
+#[tokio::test]
+async fn a_server_that_cannot_be_used_is_told_nothing_and_asked_again() {
+    let g = spawn_gateway().await;
+    ready(&g).await;
+    g.service.set_contact(&g.bob.id, None).await.unwrap();
+    let (plain, starttls, tls) = (Post::start("plain"), Post::start("starttls+login"), Post::start("tls"));
+    let gone = Settings { port: Post::start("plain").port, ..plain.settings(MailTls::None) };
+    let login = |password: &str| Some(("gate".to_owned(), Secret::new(password.to_owned())));
+    let unusable = [
+        gone,
+        plain.settings(MailTls::StartTls),
+        plain.settings(MailTls::Tls),
+        Settings { authority: None, ..tls.settings(MailTls::Tls) },
+        Settings { server: "127.0.0.1".to_owned(), ..tls.settings(MailTls::Tls) },
+        Settings { authority: None, login: login("sesame"), ..starttls.settings(MailTls::StartTls) },
+        Settings { login: login("wrong"), ..starttls.settings(MailTls::StartTls) },
+    ];
+    let mut plain = plain;
+    for settings in &unusable {
+        let held = g.held(&g.thread().await).await;
+        write(&g.service).await;
+        g.pass(PATIENCE);
+        let told = letters::run_once(&g.service, &Mailer::new(settings).unwrap(), HOUR).await;
+        let Err(Error::Mail(error)) = told else { panic!("{settings:?}: {told:?}") };
+        assert!(!error.to_string().contains("sesame") && !error.to_string().contains("wrong"), "{error}");
+        assert_eq!(tell(&g.service, &plain).await, 0, "it is not asked again at once");
+        g.pass(Duration::from_secs(31));
+        assert_eq!(tell(&g.service, &plain).await, 1);
+        let mail = plain.mail();
+        assert!(mail["data"].as_str().unwrap().contains(held["review"]["id"].as_str().unwrap()), "{mail}");
+    }
+}
+
+#[tokio::test]
+async fn mail_is_handed_over_encrypted_and_by_login() {
+    let mut starttls = Post::start("starttls+login");
+    let mut tls = Post::start("tls");
+    let login = Some(("gate".to_owned(), Secret::new("sesame".to_owned())));
+    let settings = Settings { login, ..starttls.settings(MailTls::StartTls) };
+    let one = countersign::mail::Mail {
+        to: address("alice@example.org"),
+        id: "one".to_owned(),
+        subject: "Grüße".to_owned(),
+        text: "Hello.\n.\nA dot alone ends nothing.\n".to_owned(),
+    };
+    Mailer::new(&settings).unwrap().send(&one).await.unwrap();
+    let mail = starttls.mail();
+    assert_eq!(
+        (&mail["tls"], &mail["login"], &mail["to"]),
+        (&json!(true), &json!(true), &json!(["alice@example.org"]))
+    );
+    assert!(mail["data"].as_str().unwrap().contains("A dot alone ends nothing."), "{mail}");
+    Mailer::new(&tls.settings(MailTls::Tls)).unwrap().send(&one).await.unwrap();
+    assert_eq!(tls.mail()["tls"], json!(true));
+}
+
+/// One address that does not work keeps nobody else from being told, and is given up after a while.
+#[tokio::test]
+async fn a_refused_address_holds_up_nobody() {
+    let (g, mut post) = (spawn_gateway().await, Post::start("plain"));
+    ready(&g).await;
+    told_at(&g.service, &g.alice, "nobody@example.org", Pace::Each).await;
+    g.held(&g.thread().await).await;
+    write(&g.service).await;
+    g.pass(PATIENCE);
+    assert_eq!(tell(&g.service, &post).await, 2);
+    assert_eq!(post.mail()["to"], json!(["bob@example.org"]));
+    let mut tries = 1;
+    while tries < 20 {
+        g.pass(Duration::from_secs(31));
+        if tell(&g.service, &post).await == 0 {
+            break;
+        }
+        tries += 1;
+    }
+    assert_eq!(tries, 2, "the second pause is longer than the first");
+}
+
+#[tokio::test]
+async fn people_say_themselves_where_they_are_told() {
+    let g = spawn_gateway().await;
+    let (_, secret) = g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
+    let still = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+    let cookie = format!("countersign={secret}");
+    let page = async || {
+        let page = still.get(format!("{}/account", g.url)).header("cookie", &cookie).send().await.unwrap();
+        page.text().await.unwrap()
+    };
+    let csrf = page().await.split("name=\"csrf\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    let save = async |csrf: &str, mail: &str, pace: &str| {
+        let form = still.request(Method::POST, format!("{}/account/contact", g.url)).header("origin", &g.url);
+        let mail: String = mail.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let form = form.header("cookie", &cookie).header("content-type", "application/x-www-form-urlencoded");
+        form.body(format!("csrf={csrf}&mail={mail}&pace={pace}")).send().await.unwrap().status().as_u16()
+    };
+    assert_eq!(save("forged", "alice@example.org", "each").await, 403);
+    assert_eq!(save(&csrf, "alice@example.org\r\nBcc: x@y", "each").await, 422);
+    assert_eq!(g.service.contact_of(&g.alice.id).await.unwrap(), None);
+    assert_eq!(save(&csrf, " alice@example.org ", "digest").await, 303);
+    let contact = g.service.contact_of(&g.alice.id).await.unwrap().unwrap();
+    assert_eq!((contact.mail.as_str(), contact.pace), ("alice@example.org", Pace::Digest));
+    assert!(page().await.contains("value=\"alice@example.org\""));
+    assert_eq!(g.service.contact_of(&g.bob.id).await.unwrap(), None);
+    assert_eq!(save(&csrf, "", "each").await, 303);
+    assert_eq!(g.service.contact_of(&g.alice.id).await.unwrap(), None);
+}

@@ -1,0 +1,83 @@
+//! That somebody is told when nobody receives any more: administrators, by mail.
+
+use countersign::domain::account::{Account, PersonRole};
+use countersign::domain::contact::Pace;
+use countersign::service::Service;
+use countersign::service::access::NewAccount;
+use serde_json::json;
+
+use super::receiver::{FINE, Receiver, Reply};
+use super::scene::{Scene, path};
+use crate::mail::{PATIENCE, Post, tell, told_at, write};
+
+on_both! {
+    administrators_are_told_of_an_endpoint_that_is_disabled_and_when_it_is_back,
+    what_is_over_before_anybody_was_told_is_not_told,
+}
+
+async fn administrator(service: &Service, name: &str) -> Account {
+    let new = NewAccount { name: name.to_owned(), role: PersonRole::Admin, groups: Default::default() };
+    let account = service.add_account(&new, "correct horse battery".to_owned()).await.unwrap();
+    told_at(service, &account, &format!("{name}@example.org"), Pace::Each).await;
+    account
+}
+
+/// Gus runs the gateway, gil does not any more, and alice decides reviews.
+async fn ready(s: &Scene) {
+    administrator(&s.g.service, "gus").await;
+    administrator(&s.g.service, "gil").await;
+    s.g.service.set_admission("gil", countersign::service::taking_back::Admission::Barred).await.unwrap();
+    told_at(&s.g.service, &s.g.alice, "alice@example.org", Pace::Each).await;
+    write(&s.g.service).await;
+}
+
+async fn administrators_are_told_of_an_endpoint_that_is_disabled_and_when_it_is_back(s: Scene) {
+    let (receiver, mut post) = (Receiver::start().await, Post::start("plain"));
+    ready(&s).await;
+    let endpoint = s.endpoint(&receiver, &["thread.*"]).await;
+    receiver.now(Reply::Says("410 Gone"));
+    s.g.thread().await;
+    s.send().await;
+    write(&s.g.service).await;
+    s.g.pass(PATIENCE);
+    assert_eq!(tell(&s.g.service, &post).await, 1);
+    receiver.now(FINE);
+    s.g.post(&path(&endpoint, "/test"), &s.g.admin, json!({})).await.expect(200);
+    write(&s.g.service).await;
+    s.g.pass(PATIENCE);
+    assert_eq!(tell(&s.g.service, &post).await, 1);
+    let page = format!("{}/endpoints/{}", s.g.url, endpoint["id"].as_str().unwrap());
+    for word in ["An endpoint is disabled", "An endpoint is back"] {
+        let mail = post.mail();
+        assert_eq!(mail["to"], json!(["gus@example.org"]));
+        let data = mail["data"].as_str().unwrap().replace("=\r\n", "");
+        for told in [word, "ops", page.as_str()] {
+            assert!(data.contains(told), "{told}: {data}");
+        }
+        let origin = receiver.url.strip_suffix("/hook").unwrap();
+        assert!(!data.contains(origin) && !data.contains("/hook"), "{data}");
+    }
+    s.is_sound().await;
+}
+
+async fn what_is_over_before_anybody_was_told_is_not_told(s: Scene) {
+    let (receiver, mut post) = (Receiver::start().await, Post::start("plain"));
+    ready(&s).await;
+    let endpoint = s.endpoint(&receiver, &["thread.*"]).await;
+    let disable = async || {
+        receiver.now(Reply::Says("410 Gone"));
+        s.g.thread().await;
+        s.send().await;
+        write(&s.g.service).await;
+    };
+    disable().await;
+    receiver.now(FINE);
+    s.g.post(&path(&endpoint, "/test"), &s.g.admin, json!({})).await.expect(200);
+    write(&s.g.service).await;
+    s.g.pass(PATIENCE);
+    assert_eq!(tell(&s.g.service, &post).await, 1, "one letter about it, which is done with");
+    disable().await;
+    s.g.pass(PATIENCE);
+    assert_eq!(tell(&s.g.service, &post).await, 1);
+    assert!(post.mail()["data"].as_str().unwrap().contains("An endpoint is disabled"), "the first mail of all");
+}

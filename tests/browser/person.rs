@@ -50,6 +50,8 @@ impl Chromium {
             .user_data_dir(profile.path())
             .args(["disable-gpu", "disable-quic", "no-first-run", "disable-background-networking"])
             .args(["disable-component-update", "disable-sync"])
+            // Without it a page that was loaded a moment ago drops what the mouse does before its first frame.
+            .args(["allow-pre-commit-input"])
             .viewport(None)
             .build()
             .expect("a Chromium is installed");
@@ -119,6 +121,7 @@ impl Tab {
         let mut loads = self.page.event_listener::<EventLoadEventFired>().await.unwrap();
         if part == "header" {
             self.click("document.querySelector('.menu > summary')").await;
+            self.until("document.querySelector('.menu').open").await;
         }
         self.click(&labelled(part, label)).await;
         tokio::time::timeout(PATIENCE, loads.next()).await.expect("a page follows").unwrap();
@@ -162,8 +165,8 @@ impl Tab {
         self.page.execute(InsertTextParams::new(text)).await.unwrap();
     }
 
-    /// A click of the mouse on the middle of an element, which is scrolled to first. A page that was loaded a
-    /// moment ago drops what the mouse does before its first frame, so the element has to feel the mouse first.
+    /// A click of the mouse on the middle of an element, which is scrolled to first, rests where it is, and feels
+    /// the mouse.
     async fn click(&self, element: &str) {
         let place = format!(
             "(() => {{ const it = {element}; it.scrollIntoView({{ block: 'center', behavior: 'instant' }});

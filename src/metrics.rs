@@ -18,13 +18,14 @@ use prometheus::{
 };
 
 use crate::domain::chain::verify::DenialCode;
+use crate::domain::endpoint::delivery::Ended;
 use crate::domain::event::Event;
 use crate::domain::id::FlowId;
 use crate::domain::insight::Fact;
 use crate::domain::review::Ending;
 use crate::domain::time::Timestamp;
 use facts::Gauges;
-pub use facts::{Facts, Lease, Open};
+pub use facts::{Facts, Lane, Lease, Open};
 
 /// Flows that are counted by name, the first ones seen: each is some forty lines for whoever collects. All others are
 /// counted together, under an empty name.
@@ -76,6 +77,7 @@ pub struct Metrics {
     proposals: IntCounterVec,
     endings: IntCounterVec,
     decisions: HistogramVec,
+    attempts: IntCounterVec,
     workers: GaugeVec,
     queued: Gauge,
     facts: Gauges,
@@ -109,6 +111,11 @@ impl Default for Metrics {
                 &["flow", "decision"],
                 &DECISION_SECS,
             ),
+            attempts: counters(
+                &registry,
+                ("delivery_attempts_total", "Attempts to send something to an endpoint, by how they ended"),
+                &["outcome"],
+            ),
             workers: gauges(&registry, ("worker_failing", "1 for a worker whose last run failed"), &["worker"]),
             queued: gauge(&registry, ("store_queue", "Changes that wait to be written")),
             facts: Gauges::new(&registry),
@@ -121,13 +128,22 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// What is known before anything happens. A denial that never was is told as 0, so that the first one is seen as a rise.
+    /// What is known before anything happens. A denial or an outcome that never was is told as 0, so that the first one
+    /// is seen as a rise.
     fn begin(&self) {
         let build = gauges(&self.registry, ("build_info", "1, with the version that runs"), &["version"]);
         build.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1.0);
         for code in DenialCode::ALL {
             self.denials.with_label_values(&[code.as_str()]).reset();
         }
+        for outcome in Ended::outcomes() {
+            self.attempts.with_label_values(&[outcome]).reset();
+        }
+    }
+
+    /// It was tried to send something.
+    pub fn attempted(&self, ended: &Ended) {
+        self.attempts.with_label_values(&[ended.outcome()]).inc();
     }
 
     /// A request was answered.

@@ -7,7 +7,7 @@ use prometheus::{Gauge, GaugeVec, Registry};
 
 use super::{gauge, gauges};
 use crate::domain::flow::Halt;
-use crate::domain::id::FlowId;
+use crate::domain::id::{EndpointId, FlowId};
 
 /// Open reviews of a flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -16,6 +16,19 @@ pub struct Open {
     pub count: u64,
     /// How long the oldest has been open.
     pub oldest: Duration,
+}
+
+/// How an endpoint is served.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Lane {
+    /// Events for it that were not tried yet.
+    pub unsent: u64,
+    /// How long the oldest of them has been there.
+    pub unsent_oldest: Duration,
+    /// For how long nothing has arrived; nothing if the last attempt did.
+    pub failing: Duration,
+    /// Whether nothing is sent until somebody does something.
+    pub disabled: bool,
 }
 
 /// Whether a reservation's lease still stands.
@@ -36,6 +49,8 @@ pub struct Facts {
     pub reservations: BTreeMap<(FlowId, Lease), u64>,
     /// What is stopped, of one flow or of all.
     pub halts: Vec<(Option<FlowId>, Halt)>,
+    /// Endpoints.
+    pub lanes: BTreeMap<EndpointId, Lane>,
     /// Events that have no place in the log yet.
     pub unplaced: u64,
     /// How long the oldest of them has been there.
@@ -54,6 +69,10 @@ pub(super) struct Gauges {
     oldest: GaugeVec,
     reservations: GaugeVec,
     halted: GaugeVec,
+    unsent: GaugeVec,
+    unsent_oldest: GaugeVec,
+    failing: GaugeVec,
+    disabled: GaugeVec,
     // Without labels of their own, so that all are gone together where nothing could be read.
     unplaced: GaugeVec,
     unplaced_oldest: GaugeVec,
@@ -74,6 +93,18 @@ impl Gauges {
                 &["flow", "lease"],
             ),
             halted: of("halted", "1 for what is stopped; without a flow: everywhere", &["flow", "what"]),
+            unsent: of("endpoint_unsent_events", "Events for an endpoint that were not tried yet", &["endpoint"]),
+            unsent_oldest: of(
+                "endpoint_unsent_event_oldest_seconds",
+                "How long the oldest of them has waited",
+                &["endpoint"],
+            ),
+            failing: of(
+                "endpoint_failing_seconds",
+                "How long nothing has arrived; 0 if what was sent last did",
+                &["endpoint"],
+            ),
+            disabled: of("endpoint_disabled", "1 for an endpoint that nothing is sent to", &["endpoint"]),
             unplaced: of("unplaced_events", "Events that have no place in the log yet", &[]),
             unplaced_oldest: of("unplaced_event_oldest_seconds", "How long the oldest of them has waited", &[]),
             log: of("log_events", "Events that have their place in the log", &[]),
@@ -88,6 +119,10 @@ impl Gauges {
             &self.oldest,
             &self.reservations,
             &self.halted,
+            &self.unsent,
+            &self.unsent_oldest,
+            &self.failing,
+            &self.disabled,
             &self.unplaced,
             &self.unplaced_oldest,
             &self.log,
@@ -115,6 +150,17 @@ impl Gauges {
                 if stopped {
                     self.halted.with_label_values(&[flow, what]).set(1.0);
                 }
+            }
+        }
+        for (endpoint, lane) in &facts.lanes {
+            let told = [
+                (&self.unsent, lane.unsent as f64),
+                (&self.unsent_oldest, lane.unsent_oldest.as_secs_f64()),
+                (&self.failing, lane.failing.as_secs_f64()),
+                (&self.disabled, f64::from(u8::from(lane.disabled))),
+            ];
+            for (family, value) in told {
+                family.with_label_values(&[endpoint.as_str()]).set(value);
             }
         }
         let alone: [(&GaugeVec, f64); 4] = [

@@ -1,19 +1,24 @@
 //! What is so in the database, for whoever watches the gateway: a bounded number of questions, asked once for all who
 //! look at the same time, however much there was before.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use tokio::sync::Mutex;
 
 use super::Service;
 use super::error::Result;
+use super::sending::lanes::UNWRITTEN_MAX;
 use super::stops::Scope;
 use crate::domain::event::Event;
+use crate::domain::id::EndpointId;
 use crate::domain::keys::Keys;
 use crate::domain::review::Hold;
 use crate::domain::thread::Thread;
 use crate::domain::time::Timestamp;
-use crate::metrics::{Facts, Lease, Metrics};
+use crate::metrics::{self, Facts, Lease, Metrics};
 use crate::store::record::{Record, Stored};
-use crate::store::records::{COUNTED, InsightRow, OPEN, Pending, RESERVED};
+use crate::store::records::{COUNTED, InsightRow, LogRow, OPEN, Pending, RESERVED, log_id};
 use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
 
 /// How long what was read is told again. Prometheus looks every 15 seconds; a thousand who look at once ask the store
@@ -87,12 +92,44 @@ impl Service {
             facts.unplaced_oldest = event.record.at.until(now);
         }
         facts.log = self.log_length().await?;
+        facts.lanes = self.lane_facts(&keys, facts.log, now).await?;
         let counted = self.fetch::<InsightRow>(&keys, COUNTED).await?;
         facts.uncounted = match counted.map(|it| it.record) {
             Some(InsightRow::Counted(counted)) => facts.log.saturating_sub(counted.index),
             Some(InsightRow::Figures(_)) | None => facts.log,
         };
         Ok(facts)
+    }
+
+    /// How each endpoint is served. A lane that finds nothing for its endpoint writes down how far it has looked once in
+    /// so many events, so those after that are looked at here.
+    async fn lane_facts(&self, keys: &Keys, log: u64, now: Timestamp) -> Result<BTreeMap<EndpointId, metrics::Lane>> {
+        let lanes = self.lanes().await?;
+        let first =
+            lanes.iter().map(|it| it.1.record.reached).min().unwrap_or(log).max(log.saturating_sub(UNWRITTEN_MAX));
+        let (last, _) = self.events_after(first, None, LIST_ROWS_MAX).await?;
+        let mut told = BTreeMap::new();
+        for (endpoint, lane) in lanes {
+            let (endpoint, lane) = (endpoint.record, lane.record);
+            let (unsent, oldest) = if lane.reached < first {
+                let oldest = self.need::<LogRow>(keys, &log_id(lane.reached + 1), "place in the log").await?;
+                let oldest = self.need::<Event>(keys, oldest.record.event.as_str(), "event").await?;
+                (log - lane.reached, Some(oldest.record.at))
+            } else {
+                let mut wanted =
+                    last.iter().filter(|it| it.index > lane.reached && endpoint.wants(&it.event)).peekable();
+                let oldest = wanted.peek().map(|it| it.event.at);
+                (wanted.count() as u64, oldest)
+            };
+            let facts = metrics::Lane {
+                unsent,
+                unsent_oldest: oldest.map_or(Duration::ZERO, |it| it.until(now)),
+                failing: lane.failing_since.map_or(Duration::ZERO, |it| it.until(now)),
+                disabled: !endpoint.is_served(),
+            };
+            told.insert(endpoint.id, facts);
+        }
+        Ok(told)
     }
 
     /// A list from its beginning, as far as is counted.

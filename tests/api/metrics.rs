@@ -32,10 +32,10 @@ const MINUTE: Duration = Duration::from_secs(60);
 const LATER: Duration = Duration::from_secs(2);
 
 /// A scrape, as the public parser reads it.
-struct Scrape(Vec<Value>);
+pub struct Scrape(Vec<Value>);
 
 impl Scrape {
-    async fn of(g: &Gateway) -> Self {
+    pub async fn of(g: &Gateway) -> Self {
         let answer = g.http.get(format!("{}/metrics", g.url)).bearer_auth(&g.monitor).send().await.unwrap();
         assert_eq!(answer.status().as_u16(), 200);
         assert_eq!(answer.headers()["content-type"], "text/plain; version=0.0.4; charset=utf-8");
@@ -64,7 +64,7 @@ impl Scrape {
         self.0.iter().filter(of).map(|it| (labels(it), it["value"].as_f64().unwrap())).collect()
     }
 
-    fn one(&self, name: &str, labels: &str) -> Option<f64> {
+    pub fn one(&self, name: &str, labels: &str) -> Option<f64> {
         self.all(name).get(labels).copied()
     }
 }

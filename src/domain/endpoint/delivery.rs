@@ -90,6 +90,9 @@ pub struct Attempt {
     pub ended: Ended,
 }
 
+/// Nothing was sent, because of what was seen.
+const LOOKED: &str = "looked";
+
 /// How an attempt ended.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -126,6 +129,23 @@ impl Ended {
             Self::Looked { saw, .. } => saw.settles(),
             Self::Failed { .. } => false,
         }
+    }
+
+    /// How it is counted.
+    pub const fn outcome(&self) -> &'static str {
+        match self {
+            Self::Answered { status: 200..=299, .. } => "2xx",
+            Self::Answered { status: 300..=399, .. } => "3xx",
+            Self::Answered { status: 400..=499, .. } => "4xx",
+            Self::Answered { .. } => "5xx",
+            Self::Looked { .. } => LOOKED,
+            Self::Failed { why } => why.as_str(),
+        }
+    }
+
+    /// Every outcome that is counted.
+    pub fn outcomes() -> impl Iterator<Item = &'static str> {
+        ["2xx", "3xx", "4xx", "5xx", LOOKED].into_iter().chain(FailureCode::ALL.map(FailureCode::as_str))
     }
 
     /// Nobody is there any more, and nobody will be.

@@ -176,6 +176,7 @@ impl Service {
         let address = Address::of(&keys, &endpoint.record)?;
         let errand = errands::trial(&keys, (&endpoint.record, &address), (&event, now))?;
         let attempt = address.masked(errand.run(self.outgoing()?).await.attempt(now));
+        self.metrics.attempted(&attempt.ended);
         retrying!(self.note_test(id, &attempt))?;
         Ok(attempt)
     }

@@ -29,7 +29,7 @@ const LOOKED_AT: u32 = 100;
 
 /// A lane that found nothing for its endpoint writes down how far it looked after so many events; a restart looks at
 /// no more than these again.
-const UNWRITTEN_MAX: u64 = 1_000;
+pub const UNWRITTEN_MAX: u64 = 1_000;
 
 /// A lane while it is served.
 pub struct OpenLane {
@@ -258,6 +258,7 @@ impl Service {
         let masked = |it: Done| Done { attempt: lane.address.masked(it.attempt), ..it };
         let done: Vec<Done> = done.into_iter().map(masked).collect();
         for it in &done {
+            self.metrics.attempted(&it.attempt.ended);
             lane.under_way.remove(&it.job.delivery.index);
             lane.open.remove(&it.job.delivery.index);
         }

@@ -16,11 +16,11 @@ use crate::service::sending::jobs::{Done, Job};
 use crate::service::sending::lanes::OpenLane;
 
 /// Requests to one endpoint at a time, while they arrive. One that fails gets one at a time.
-const LANE_WIDTH_MAX: usize = 8;
+pub const LANE_WIDTH_MAX: usize = 8;
 
 /// Requests to all endpoints beyond the one that each may always have: an endpoint that hangs keeps none of these, so
 /// that the others never wait for it.
-const SHARED_MAX: usize = 64;
+pub const SHARED_MAX: usize = 64;
 
 /// How often a gateway that is not the one that sends looks whether it has to be.
 const STANDBY: Duration = Duration::from_secs(1);
@@ -185,19 +185,18 @@ impl Serving {
                 };
                 let Some(job) = self.service.next_job(lane).await? else { break };
                 let sending = self.send(lane, job).await?;
-                under_way.spawn(async move {
-                    let done = sending.await;
-                    drop(leave);
-                    done
-                });
+                under_way.spawn(async move { (sending.await, leave) });
             }
             let Some(first) = under_way.join_next().await else { return Ok(sent) };
-            let mut done = vec![first.map_err(|_| Error::Busy)?];
+            let mut ended = vec![first.map_err(|_| Error::Busy)?];
             while let Some(more) = under_way.try_join_next() {
-                done.push(more.map_err(|_| Error::Busy)?);
+                ended.push(more.map_err(|_| Error::Busy)?);
             }
-            sent += done.len();
+            sent += ended.len();
+            // A leave lasts until it is written down how it went: no more than these is repeated after a crash.
+            let (done, leaves): (Vec<_>, Vec<_>) = ended.into_iter().unzip();
             self.service.record(lane, done).await?;
+            drop(leaves);
         }
     }
 

@@ -10,7 +10,6 @@ use countersign::domain::account::Token;
 use countersign::domain::chain::hash::Digest;
 use countersign::domain::id::{AccountId, ReviewId, ThreadId, WriteId};
 use countersign::domain::json::patch::Format;
-use countersign::domain::json::size::StateLimits;
 use countersign::domain::review::{Ballot, BrowserCheck, Proof, Ticked, Verdict};
 use countersign::keyring::Keyring;
 use countersign::service::error::Error;
@@ -18,7 +17,7 @@ use countersign::service::proposals::{Asked, Proposal};
 use countersign::service::threads::NewThread;
 use countersign::service::transitions::Answer;
 use countersign::service::verify::VerifyAsk;
-use countersign::service::{PeopleSettings, Service, Settings, Stored};
+use countersign::service::{Service, Stored};
 use countersign::store::Store;
 use countersign::store::postgres::{PostgresOptions, PostgresStore};
 use countersign::store::sqlite::{Point, Probe, SqliteOptions, SqliteStore, Synchronous};
@@ -27,6 +26,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::ack::Ack;
+use super::gateway;
+use super::parent::settings;
 
 /// How many work beside each other.
 const HANDS: usize = 8;
@@ -41,10 +42,19 @@ pub struct Orders {
     pub synced: bool,
     /// At which point of which group of commits it is to be killed, if at a point at all.
     pub point: Option<(String, u64)>,
+    /// Whether it sends events, too.
+    pub sends: Option<Sends>,
     pub host: String,
     pub planner: String,
     pub writer: String,
     pub reviewers: [String; 2],
+}
+
+/// What one that sends is told.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Sends {
+    /// Once so many events are in the log, it only sends.
+    pub until: u64,
 }
 
 /// The child's whole life. In the process that you start it has no orders, and so nothing to do.
@@ -113,13 +123,11 @@ async fn open(orders: &Orders) -> Arc<dyn Store> {
 async fn work(orders: Orders) {
     let store = open(&orders).await;
     let keyring = Keyring::open(orders.keyring.as_ref(), None).unwrap();
-    let settings = Settings {
-        limits: StateLimits::default(),
-        public_url: "http://localhost:1".to_owned(),
-        session_lifetime: Duration::from_secs(3600),
-        people: PeopleSettings::default(),
-    };
-    let service = Arc::new(Service::open(store, keyring, Arc::new(SystemClock), settings).await.unwrap());
+    let service = Service::open(store, keyring, Arc::new(SystemClock), settings()).await.unwrap();
+    let service = Arc::new(match orders.sends {
+        Some(_) => service.sending_by(gateway::outgoing()),
+        None => service,
+    });
     let _workers = Workers::start(&service, Duration::from_millis(50));
     let mut hands = Vec::new();
     for _ in 0..HANDS {
@@ -129,12 +137,14 @@ async fn work(orders: Orders) {
             writer: service.token_of(&orders.writer).await.unwrap(),
             reviewers: orders.reviewers.clone().map(|it| AccountId::try_from(it.as_str()).unwrap()),
             service: Arc::clone(&service),
+            until: orders.sends.as_ref().map_or(u64::MAX, |it| it.until),
         };
         hands.push(tokio::spawn(hand.work()));
     }
     for hand in hands {
         hand.await.unwrap();
     }
+    std::future::pending::<()>().await;
 }
 
 struct Hand {
@@ -143,6 +153,8 @@ struct Hand {
     planner: Stored<Token>,
     writer: Stored<Token>,
     reviewers: [AccountId; 2],
+    /// Enough is in the log then.
+    until: u64,
 }
 
 /// What a hold comes to.
@@ -161,6 +173,9 @@ const PLANS: [Plan; 7] =
 impl Hand {
     async fn work(self) {
         for plan in PLANS.iter().cycle() {
+            if self.until < u64::MAX && self.service.log_length().await.is_ok_and(|it| it >= self.until) {
+                return;
+            }
             if let Err(error) = self.live(*plan).await {
                 tell(&Ack::Trouble { text: error.to_string() });
             }

@@ -39,7 +39,8 @@ pub async fn look(store: &dyn Store, keys: &Keys, acks: &[Ack]) -> Vec<String> {
     wrong
 }
 
-async fn all<R: Record>(reader: Reader<'_>) -> BTreeMap<String, R> {
+/// Every row of a kind, by its id.
+pub async fn all<R: Record>(reader: Reader<'_>) -> BTreeMap<String, R> {
     let mut rows = BTreeMap::new();
     let mut after: Option<Cursor> = None;
     loop {

@@ -17,6 +17,8 @@ mod ack;
 mod child;
 mod left;
 mod parent;
+mod receivers;
+mod sending;
 mod unsynced;
 
 use ack::Ack;

@@ -43,6 +43,15 @@ pub fn rounds(count: usize) -> Vec<When> {
     (0..count).map(round).collect()
 }
 
+pub fn settings() -> Settings {
+    Settings {
+        limits: StateLimits::default(),
+        public_url: "http://localhost:1".to_owned(),
+        session_lifetime: Duration::from_secs(3600),
+        people: PeopleSettings::default(),
+    }
+}
+
 /// A gateway's belongings.
 pub struct House {
     pub database: String,
@@ -68,13 +77,7 @@ impl House {
     async fn furnish(folder: tempfile::TempDir, database: String, store: Arc<dyn Store>) -> Self {
         let path = folder.path().join("keyring.json");
         let keyring = Keyring::open_or_create(&path, Some("urn:test:kills"), &SystemClock).unwrap();
-        let settings = Settings {
-            limits: StateLimits::default(),
-            public_url: "http://localhost:1".to_owned(),
-            session_lifetime: Duration::from_secs(3600),
-            people: PeopleSettings::default(),
-        };
-        let service = Service::open(store, keyring, Arc::new(SystemClock), settings).await.unwrap();
+        let service = Service::open(store, keyring, Arc::new(SystemClock), settings()).await.unwrap();
         let by = PrincipalId::try_from("tests").unwrap();
         let policy = gateway::source(&gateway::POLICY.replace("need = 1", "need = 2"));
         service.activate_policy(&by, None, policy, BTreeSet::new()).await.unwrap();
@@ -83,6 +86,7 @@ impl House {
             keyring: path.to_str().unwrap().to_owned(),
             synced: true,
             point: None,
+            sends: None,
             host: gateway::token(&service, "host", MachineRole::Host, &[]).await,
             planner: gateway::token(&service, "planner", MachineRole::Agent, &["planner"]).await,
             writer: gateway::token(&service, "writer", MachineRole::Writer, &["database_writer"]).await,
@@ -121,6 +125,11 @@ impl House {
 
     fn synced(&self) -> PathBuf {
         self.folder.path().join("synced")
+    }
+
+    /// What its gateway is told, as long as nothing else is wanted.
+    pub fn orders(&self) -> Orders {
+        self.orders.clone()
     }
 
     pub fn keys(&self) -> Arc<Keys> {

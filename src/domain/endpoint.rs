@@ -7,6 +7,7 @@ pub mod langgraph;
 pub mod look;
 pub mod schedule;
 pub mod signing;
+pub mod template;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use super::id::{EndpointId, FlowId, PrincipalId};
 use super::json::canonical::canonical;
 use super::keys::Hidden;
 use super::time::Timestamp;
-pub use kind::{EndpointKind, KindName, NoSuchKind, PayloadVersion};
+pub use kind::{EndpointKind, KindName, NoSuchKind, NotThere, PayloadVersion};
 use signing::Secrets;
 
 /// Where events are sent.

@@ -17,8 +17,9 @@ mod verdicts;
 
 use std::time::Duration;
 
-use crate::domain::endpoint::Endpoint;
 use crate::domain::endpoint::delivery::{Attempt, Ended};
+use crate::domain::endpoint::template::plain_parts;
+use crate::domain::endpoint::{Endpoint, EndpointKind};
 use crate::domain::id::EndpointId;
 use crate::domain::keys::{Hidden, Keys};
 use crate::domain::secret::Secret;
@@ -46,6 +47,11 @@ fn url_place(endpoint: &EndpointId) -> String {
     format!("endpoint/{endpoint}/url")
 }
 
+/// What hides the address of the look before.
+fn look_place(endpoint: &EndpointId) -> String {
+    format!("endpoint/{endpoint}/look")
+}
+
 /// What hides the value of one of its headers.
 fn header_place(endpoint: &EndpointId, name: &str) -> String {
     format!("endpoint/{endpoint}/header/{name}")
@@ -59,16 +65,34 @@ fn shown(keys: &Keys, place: &str, hidden: &Hidden) -> Result<Secret<String>> {
 #[derive(Clone)]
 pub struct Address {
     url: Url,
+    /// The look's, before what a template needs.
+    look: Option<Url>,
     headers: Vec<(String, Secret<String>)>,
+    /// Whether the address has gaps.
+    gaps: Gaps,
+}
+
+#[derive(Clone, Copy)]
+enum Gaps {
+    None,
+    InPath,
 }
 
 impl Address {
     fn of(keys: &Keys, endpoint: &Endpoint) -> Result<Self> {
-        let url = shown(keys, &url_place(&endpoint.id), &endpoint.url)?;
-        let url = Url::parse(url.expose()).map_err(|_| Error::Broken("an endpoint's address"))?;
+        let parsed = |place: &str, hidden: &Hidden| {
+            let url = shown(keys, place, hidden)?;
+            Url::parse(url.expose()).map_err(|_| Error::Broken("an endpoint's address"))
+        };
+        let url = parsed(&url_place(&endpoint.id), &endpoint.url)?;
+        let (gaps, look) = match &endpoint.kind {
+            EndpointKind::Webhook { .. } | EndpointKind::LangGraph { .. } => (Gaps::None, None),
+            EndpointKind::Resume { template } => (Gaps::InPath, template.look.as_ref()),
+        };
+        let look = look.map(|it| parsed(&look_place(&endpoint.id), &it.url)).transpose()?;
         let own = endpoint.headers.iter();
         let own = own.map(|(name, value)| Ok((name.clone(), shown(keys, &header_place(&endpoint.id, name), value)?)));
-        Ok(Self { url, headers: own.collect::<Result<_>>()? })
+        Ok(Self { url, look, headers: own.collect::<Result<_>>()?, gaps })
     }
 
     /// How an attempt ended, without what is hidden in its request: some receivers repeat what they were sent.
@@ -76,7 +100,11 @@ impl Address {
         let path = &self.url[url::Position::BeforePath..];
         let headers = self.headers.iter().map(|it| it.1.expose().as_str());
         let words = headers.flat_map(|it| [it, it.rsplit(' ').next().unwrap_or(it)]);
-        let hidden: Vec<&str> = words.chain([path]).filter(|it| it.len() >= MASKED_BYTES_MIN).collect();
+        let parts: Vec<&str> = match self.gaps {
+            Gaps::None => vec![path],
+            Gaps::InPath => plain_parts(path).collect(),
+        };
+        let hidden: Vec<&str> = words.chain(parts).filter(|it| it.len() >= MASKED_BYTES_MIN).collect();
         if let Ended::Answered { body, cut, .. } = &mut attempt.ended {
             for text in hidden {
                 *body = body.replace(text, MASK);

@@ -28,6 +28,27 @@ pub struct Decided {
     pub answer: Value,
 }
 
+/// What stands for everything where nothing was decided.
+const MADE_UP: &str = "test";
+
+impl Decided {
+    /// No decision: something to fill gaps with where an endpoint is tried out.
+    pub fn made_up(event: &EventId) -> Self {
+        let text = || MADE_UP.to_owned();
+        Self {
+            event: event.clone(),
+            flow: text(),
+            review: text(),
+            thread: Some(text()),
+            interrupt: Some(text()),
+            digest: text(),
+            approved: false,
+            decision: text(),
+            answer: Value::Null,
+        }
+    }
+}
+
 /// Whether an event tells how a review ended.
 pub const fn ends_review(kind: EventType) -> bool {
     matches!(

@@ -6,6 +6,7 @@ use url::Url;
 
 use super::decided::{Decided, ends_review};
 use super::langgraph;
+use super::template::{NoTemplate, Template};
 use crate::domain::event::EventType;
 
 /// What is sent.
@@ -22,6 +23,11 @@ pub enum EndpointKind {
     LangGraph {
         /// What runs there: a graph's name, or an assistant's id.
         assistant: String,
+    },
+    /// How reviews ended, by a request that an administrator wrote, signed by Standard Webhooks.
+    Resume {
+        /// The request.
+        template: Template,
     },
 }
 
@@ -42,6 +48,8 @@ pub enum KindName {
     Webhook,
     /// How reviews ended, to a LangGraph server.
     LangGraph,
+    /// How reviews ended, by a template.
+    Resume,
 }
 
 /// No endpoint is of this kind.
@@ -49,15 +57,27 @@ pub enum KindName {
 #[error("`{0}` is no kind of endpoint; there are {kinds}", kinds = KindName::ALL.map(KindName::as_str).join(", "))]
 pub struct NoSuchKind(String);
 
+/// Why an endpoint of a kind cannot be at an address.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum NotThere {
+    /// It is where something else begins.
+    #[error("the address of such a server is its base: it has no part behind a `?`")]
+    Query,
+    /// Its gaps are wrong.
+    #[error(transparent)]
+    Template(#[from] NoTemplate),
+}
+
 impl KindName {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Webhook, Self::LangGraph];
+    pub const ALL: [Self; 3] = [Self::Webhook, Self::LangGraph, Self::Resume];
 
     /// The word on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Webhook => "webhook",
             Self::LangGraph => "langgraph",
+            Self::Resume => "resume",
         }
     }
 }
@@ -75,6 +95,7 @@ impl EndpointKind {
         match self {
             Self::Webhook { .. } => KindName::Webhook,
             Self::LangGraph { .. } => KindName::LangGraph,
+            Self::Resume { .. } => KindName::Resume,
         }
     }
 
@@ -82,14 +103,14 @@ impl EndpointKind {
     pub const fn concerns(&self, event: EventType) -> bool {
         match self {
             Self::Webhook { .. } => true,
-            Self::LangGraph { .. } => ends_review(event),
+            Self::LangGraph { .. } | Self::Resume { .. } => ends_review(event),
         }
     }
 
     /// Whether what is sent is signed, so that its receiver needs the secret.
     pub const fn is_signed(&self) -> bool {
         match self {
-            Self::Webhook { .. } => true,
+            Self::Webhook { .. } | Self::Resume { .. } => true,
             Self::LangGraph { .. } => false,
         }
     }
@@ -99,16 +120,17 @@ impl EndpointKind {
         match self {
             Self::Webhook { .. } => true,
             Self::LangGraph { .. } => langgraph::thread_of(decided).is_some(),
+            Self::Resume { template } => template.reaches(decided),
         }
     }
 
-    /// What is wrong with an address for it, if something is.
-    pub fn objects_to(&self, url: &Url) -> Option<&'static str> {
+    /// The same at this address, if it can be there.
+    pub fn at(self, url: &Url) -> Result<Self, NotThere> {
         match self {
-            Self::Webhook { .. } => None,
-            Self::LangGraph { .. } => {
-                url.query().map(|_| "the address of such a server is its base: it has no part behind a `?`")
-            }
+            Self::Webhook { .. } => Ok(self),
+            Self::LangGraph { .. } if url.query().is_some() => Err(NotThere::Query),
+            Self::LangGraph { .. } => Ok(self),
+            Self::Resume { template } => Ok(Self::Resume { template: template.at(url)? }),
         }
     }
 }

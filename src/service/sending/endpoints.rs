@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use url::Url;
 
 use super::kinds::NewKind;
-use super::{header_place, shown, url_place};
+use super::{header_place, look_place, shown, url_place};
 use crate::domain::endpoint::signing::{Generation, Outgoing as Rotated, Secrets, public_keys};
+use crate::domain::endpoint::template::braced;
 use crate::domain::endpoint::{ENDPOINTS_MAX, Endpoint, EndpointKind, EndpointState, EventPattern, Lane, WhyDisabled};
 use crate::domain::event::EventType;
 use crate::domain::id::{EndpointId, FlowId};
@@ -92,6 +92,8 @@ pub struct EndpointTold {
     pub endpoint: Endpoint,
     /// Its whole address.
     pub url: Secret<String>,
+    /// The whole address of the look before, if there is one.
+    pub look: Option<Secret<String>>,
     /// How far it was served.
     pub lane: Lane,
     /// How many events lie beyond that, of whatever kind.
@@ -115,8 +117,8 @@ impl Service {
         self.check_flows(&keys, &new.flows).await?;
         let length = self.log_length().await?;
         let id = EndpointId::try_from(random::uuid_v7(now).simple().to_string()).expect("a UUID is a name");
-        let kind = new.kind.kept()?;
-        let (url, origin) = self.hidden_url(&keys, (&id, &kind), &new.url)?;
+        let kind = self.kept(&keys, &id, &new.kind)?;
+        let (kind, url, origin) = self.addressed(&keys, (&id, kind), &new.url)?;
         let endpoint = Endpoint {
             name: new.name.clone(),
             kind,
@@ -183,7 +185,7 @@ impl Service {
             next.name.clone_from(name);
         }
         if let Some(url) = &edit.url {
-            (next.url, next.origin) = self.hidden_url(&keys, (id, &next.kind), url)?;
+            (next.kind, next.url, next.origin) = self.addressed(&keys, (id, next.kind), url)?;
         }
         if let Some(events) = &edit.events {
             next.events = checked_events(events)?;
@@ -310,20 +312,15 @@ impl Service {
     fn endpoint_told(&self, keys: &Keys, endpoint: Endpoint, lane: Lane, length: u64) -> Result<EndpointTold> {
         let url = shown(keys, &url_place(&endpoint.id), &endpoint.url)?;
         let beyond = length.saturating_sub(lane.reached);
-        Ok(EndpointTold { endpoint, url, lane, beyond, public_keys: public_keys(keys) })
-    }
-
-    fn hidden_url(
-        &self,
-        keys: &Keys,
-        (id, kind): (&EndpointId, &EndpointKind),
-        url: &Secret<String>,
-    ) -> Result<(Hidden, String)> {
-        let url: Url = self.outgoing()?.admits(url.expose()).map_err(|it| Error::invalid("/url", it.to_string()))?;
-        if let Some(objection) = kind.objects_to(&url) {
-            return Err(Error::invalid("/url", objection));
-        }
-        Ok((keys.row().hide(&url_place(id), url.as_str(), random::bytes()), url.origin().ascii_serialization()))
+        let template = match &endpoint.kind {
+            EndpointKind::Resume { template } => Some(template),
+            EndpointKind::Webhook { .. } | EndpointKind::LangGraph { .. } => None,
+        };
+        let as_typed = |it: Secret<String>| Secret::new(braced(it.expose()));
+        let url = if template.is_some() { as_typed(url) } else { url };
+        let look = template.and_then(|it| it.look.as_ref());
+        let look = look.map(|it| shown(keys, &look_place(&endpoint.id), &it.url).map(as_typed)).transpose()?;
+        Ok(EndpointTold { endpoint, url, look, lane, beyond, public_keys: public_keys(keys) })
     }
 
     async fn check_flows(&self, keys: &Keys, flows: &BTreeSet<FlowId>) -> Result<()> {

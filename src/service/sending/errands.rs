@@ -10,6 +10,7 @@ use super::looks::LookFirst;
 use crate::domain::endpoint::decided::Decided;
 use crate::domain::endpoint::delivery::{Attempt, Ended};
 use crate::domain::endpoint::look::Saw;
+use crate::domain::endpoint::template::filled_address;
 use crate::domain::endpoint::{Endpoint, EndpointKind, langgraph, signing};
 use crate::domain::event::Event;
 use crate::domain::id::EventId;
@@ -26,6 +27,9 @@ const TEST: &str = "endpoint.test";
 
 /// What stands in the place of a name that is only known after a look.
 const NAMED_BY_LOOK: &str = "(the interrupts that wait for this digest)";
+
+/// What cannot be put into a template's gaps without its becoming something else.
+const FILLED: Error = Error::Broken("what fills a template");
 
 /// What is done in one attempt.
 pub enum Errand {
@@ -96,7 +100,7 @@ impl Service {
     pub(super) async fn is_for(&self, endpoint: &Endpoint, event: &Event) -> Result<bool> {
         match &endpoint.kind {
             EndpointKind::Webhook { .. } => Ok(true),
-            EndpointKind::LangGraph { .. } => match self.review_ended(event).await {
+            EndpointKind::LangGraph { .. } | EndpointKind::Resume { .. } => match self.review_ended(event).await {
                 Ok(decided) => Ok(decided.is_some_and(|it| endpoint.kind.reaches(&it))),
                 Err(Error::Broken(_) | Error::NotFound(_)) => Ok(true),
                 Err(error) => Err(error),
@@ -121,6 +125,21 @@ impl Service {
                 let look = LookFirst::langgraph(address, assistant, decided);
                 Ok(Errand::LookFirst(Box::new(look.ok_or(Error::Broken("the address of an agent server"))?)))
             }
+            EndpointKind::Resume { template } => {
+                let decided = self.decided_of(placed).await?;
+                let url = filled_address(&address.url, &decided).ok_or(FILLED)?;
+                let body = template.filled(&decided).ok_or(FILLED)?.to_string();
+                let as_event = (&placed.event.id, now);
+                let headers = signing::headers(&*self.keys()?, &endpoint.id, &endpoint.secrets, as_event, &body);
+                let parcel = address.parcel(url, headers.into(), body);
+                match &template.look {
+                    None => Ok(Errand::Send(parcel)),
+                    Some(look) => {
+                        let look = LookFirst::template(address, look, (&decided, Some(parcel))).ok_or(FILLED)?;
+                        Ok(Errand::LookFirst(Box::new(look)))
+                    }
+                }
+            }
         }
     }
 
@@ -132,6 +151,9 @@ impl Service {
                 let decided = self.decided_of(placed).await?;
                 let name = decided.interrupt.clone().unwrap_or_else(|| NAMED_BY_LOOK.to_owned());
                 Ok(langgraph::run(assistant, &[name], &decided).to_string())
+            }
+            EndpointKind::Resume { template } => {
+                Ok(template.filled(&self.decided_of(placed).await?).ok_or(FILLED)?.to_string())
             }
         }
     }
@@ -157,6 +179,14 @@ pub(super) fn trial(
             let url = langgraph::below(&address.url, &["assistants", "search"]);
             let url = url.ok_or(Error::Broken("the address of an agent server"))?;
             Ok(Errand::Search(plain(address, url, &langgraph::search(assistant))))
+        }
+        EndpointKind::Resume { template } => {
+            let look = template.look.as_ref();
+            let look =
+                look.ok_or(Error::WrongState("without a look there is nothing to try: it would resume something"))?;
+            let decided = Decided::made_up(id);
+            let look = LookFirst::template(address, look, (&decided, None)).ok_or(FILLED)?;
+            Ok(Errand::LookFirst(Box::new(look)))
         }
     }
 }

@@ -1,6 +1,19 @@
-//! What administrators say of an endpoint's kind.
+//! What administrators say of an endpoint's kind, and how it is kept.
 
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use url::Url;
+
+use super::{look_place, url_place};
+use crate::domain::endpoint::template::{LookTemplate, Template, needs_of_address, needs_of_body};
 use crate::domain::endpoint::{EndpointKind, PayloadVersion};
+use crate::domain::id::EndpointId;
+use crate::domain::json::pointer::Pointer;
+use crate::domain::keys::{Hidden, Keys};
+use crate::domain::secret::Secret;
+use crate::random;
+use crate::service::Service;
 use crate::service::error::{Error, Result};
 
 /// A graph's name or an assistant's id, with room to spare.
@@ -17,14 +30,36 @@ pub enum NewKind {
         /// What runs there.
         assistant: String,
     },
+    /// How reviews ended, by a template.
+    Resume(NewTemplate),
 }
 
-impl NewKind {
-    /// As it is kept.
-    pub(super) fn kept(&self) -> Result<EndpointKind> {
-        match self {
-            Self::Webhook => Ok(EndpointKind::Webhook { payload: PayloadVersion::V1 }),
-            Self::LangGraph { assistant } => {
+/// A template that an administrator wrote.
+#[derive(Clone, Debug)]
+pub struct NewTemplate {
+    /// The body, with its gaps.
+    pub body: Value,
+    /// What is looked at before.
+    pub look: Option<NewLook>,
+}
+
+/// A look that an administrator wants before each try.
+#[derive(Clone, Debug)]
+pub struct NewLook {
+    /// Where.
+    pub url: Secret<String>,
+    /// The place in the answer.
+    pub pointer: String,
+    /// What stands there as long as the decision is waited for.
+    pub waiting: Value,
+}
+
+impl Service {
+    /// A kind as it is kept, if it is one.
+    pub(super) fn kept(&self, keys: &Keys, id: &EndpointId, new: &NewKind) -> Result<EndpointKind> {
+        match new {
+            NewKind::Webhook => Ok(EndpointKind::Webhook { payload: PayloadVersion::V1 }),
+            NewKind::LangGraph { assistant } => {
                 let printable = assistant.chars().all(|it| !it.is_control() && !it.is_whitespace());
                 if !printable || assistant.is_empty() || assistant.chars().count() > ASSISTANT_CHARS_MAX {
                     let detail = "the name of a graph there or the id of an assistant: 1 to 128 characters, none blank";
@@ -32,6 +67,43 @@ impl NewKind {
                 }
                 Ok(EndpointKind::LangGraph { assistant: assistant.clone() })
             }
+            NewKind::Resume(NewTemplate { body, look }) => {
+                needs_of_body(body).map_err(|it| Error::invalid("/template/body", it.to_string()))?;
+                let look = look.as_ref().map(|it| self.kept_look(keys, id, it)).transpose()?;
+                // What it needs follows from its address.
+                let template = Template { body: body.clone(), needs: BTreeSet::new(), look };
+                Ok(EndpointKind::Resume { template })
+            }
         }
+    }
+
+    fn kept_look(&self, keys: &Keys, id: &EndpointId, new: &NewLook) -> Result<LookTemplate> {
+        let url = self.address_typed("/template/look/url", &new.url)?;
+        let needs = needs_of_address(&url).map_err(|it| Error::invalid("/template/look/url", it.to_string()))?;
+        let pointer = Pointer::try_from(new.pointer.clone());
+        Ok(LookTemplate {
+            origin: url.origin().ascii_serialization(),
+            url: keys.row().hide(&look_place(id), url.as_str(), random::bytes()),
+            needs,
+            pointer: pointer.map_err(|it| Error::invalid("/template/look/pointer", it.to_string()))?,
+            waiting: new.waiting.clone(),
+        })
+    }
+
+    /// A kind with its address, hidden, and what others may see of that.
+    pub(super) fn addressed(
+        &self,
+        keys: &Keys,
+        (id, kind): (&EndpointId, EndpointKind),
+        url: &Secret<String>,
+    ) -> Result<(EndpointKind, Hidden, String)> {
+        let url = self.address_typed("/url", url)?;
+        let kind = kind.at(&url).map_err(|it| Error::invalid("/url", it.to_string()))?;
+        let hidden = keys.row().hide(&url_place(id), url.as_str(), random::bytes());
+        Ok((kind, hidden, url.origin().ascii_serialization()))
+    }
+
+    fn address_typed(&self, pointer: &str, url: &Secret<String>) -> Result<Url> {
+        self.outgoing()?.admits(url.expose()).map_err(|it| Error::invalid(pointer, it.to_string()))
     }
 }

@@ -8,6 +8,7 @@ use crate::domain::endpoint::decided::Decided;
 use crate::domain::endpoint::delivery::Ended;
 use crate::domain::endpoint::langgraph;
 use crate::domain::endpoint::look::{LOOK_BYTES_MAX, Saw};
+use crate::domain::endpoint::template::{LookTemplate, filled_address};
 use crate::outgoing::{Answer, Outcome, Outgoing, Parcel};
 
 /// A request, and the look before it.
@@ -21,6 +22,8 @@ pub struct LookFirst {
 enum Then {
     /// A run, where the thread has interrupts that wait for this decision.
     LangGraph { runs: Url, assistant: String, decided: Box<Decided> },
+    /// A request that an administrator wrote; none where it is only tried out.
+    Template { look: LookTemplate, parcel: Option<Parcel> },
 }
 
 impl LookFirst {
@@ -33,13 +36,24 @@ impl LookFirst {
         Some(Self { look, address: address.clone(), then })
     }
 
+    /// Of a template; nothing if its address cannot be filled.
+    pub(super) fn template(
+        address: &Address,
+        template: &LookTemplate,
+        (decided, parcel): (&Decided, Option<Parcel>),
+    ) -> Option<Self> {
+        let look = filled_address(address.look.as_ref()?, decided)?;
+        let then = Then::Template { look: template.clone(), parcel };
+        Some(Self { look, address: address.clone(), then })
+    }
+
     /// Looks, and sends if that is what was seen.
     pub(super) async fn run(self, outgoing: &Outgoing) -> Report {
         let answer = match outgoing.get(&self.look, &self.address.headers, LOOK_BYTES_MAX).await {
             Outcome::Answered(answer) => answer,
             failed @ Outcome::Failed(_) => return failed.into(),
         };
-        match self.parcel(&answer) {
+        match self.then.parcel(&self.address, &answer) {
             Ok(parcel) => {
                 let sent = Report::from(outgoing.post(&parcel).await);
                 Report { took: answer.took + sent.took, ..sent }
@@ -50,18 +64,25 @@ impl LookFirst {
             }
         }
     }
+}
 
-    fn parcel(&self, answer: &Answer) -> Result<Parcel, Saw> {
+impl Then {
+    fn parcel(self, address: &Address, answer: &Answer) -> Result<Parcel, Saw> {
         match answer.status {
             200..=299 if answer.cut => return Err(Saw::Unclear),
             200..=299 => (),
             _ => return Err(Saw::Refused),
         }
-        match &self.then {
-            Then::LangGraph { runs, assistant, decided } => {
-                let interrupts = langgraph::waiting(&answer.body, decided)?;
-                Ok(plain(&self.address, runs.clone(), &langgraph::run(assistant, &interrupts, decided)))
+        match self {
+            Self::LangGraph { runs, assistant, decided } => {
+                let interrupts = langgraph::waiting(&answer.body, &decided)?;
+                Ok(plain(address, runs, &langgraph::run(&assistant, &interrupts, &decided)))
             }
+            Self::Template { look, parcel } => match (look.seen(&answer.body), parcel) {
+                (Ok(()) | Err(Saw::NotWaiting), None) => Err(Saw::There),
+                (Ok(()), Some(parcel)) => Ok(parcel),
+                (Err(saw), _) => Err(saw),
+            },
         }
     }
 }

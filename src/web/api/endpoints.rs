@@ -10,16 +10,16 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::body::{self, Bytes};
+use super::endpoint_kinds::{TemplateBody, kind};
 use super::endpoints_told::{attempt_json, delivery_json, endpoint_json};
 use super::problem::Problem;
-use crate::domain::endpoint::{EventPattern, KindName};
+use crate::domain::endpoint::EventPattern;
 use crate::domain::id::{EndpointId, FlowId};
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
 use crate::service::error::{Error, Result as Answered};
 use crate::service::sending::deliveries::{Again, Place, Which};
 use crate::service::sending::endpoints::{EndpointEdit, NewEndpoint, OVERLAP_MAX, Serving};
-use crate::service::sending::kinds::NewKind;
 use crate::service::stops::Puller;
 use crate::web::app::App;
 use crate::web::auth::Machine;
@@ -31,10 +31,12 @@ pub struct AddEndpoint {
     /// What people call it.
     pub name: String,
     /// What is sent: `webhook`, which is meant where nothing is said: events. `langgraph`: how reviews ended, to the runs
-    /// of a LangGraph server that stopped for them.
+    /// of a LangGraph server that stopped for them. `resume`: the same, by a template.
     pub kind: Option<String>,
     /// Of `langgraph`: which graph or assistant runs there.
     pub assistant: Option<String>,
+    /// Of `resume`: what is sent.
+    pub template: Option<TemplateBody>,
     /// Where to: https, or plain http where the configuration allows it.
     pub url: String,
     /// Which events: names, families as `review.*`, or `*`, which is meant where nothing is said.
@@ -141,22 +143,6 @@ pub async fn add(
         Ok(HttpResponse::Created().json(answer))
     };
     done.await.map_err(|error| Problem::of(&request, error))
-}
-
-fn kind(ask: &AddEndpoint) -> Answered<NewKind> {
-    let name = ask.kind.as_deref().map_or(Ok(KindName::default()), KindName::try_from);
-    let name = name.map_err(|error| Error::invalid("/kind", error.to_string()))?;
-    let webhook = name == KindName::Webhook;
-    if ask.payload.is_some_and(|it| it != 1 || !webhook) {
-        return Err(Error::invalid("/payload", "there is one form so far, of webhooks: 1"));
-    }
-    if ask.assistant.is_some() && name != KindName::LangGraph {
-        return Err(Error::invalid("/assistant", "only endpoints of the kind `langgraph` have one"));
-    }
-    match name {
-        KindName::Webhook => Ok(NewKind::Webhook),
-        KindName::LangGraph => Ok(NewKind::LangGraph { assistant: ask.assistant.clone().unwrap_or_default() }),
-    }
 }
 
 /// Every endpoint.

@@ -8,7 +8,7 @@ use crate::service::sending::endpoints::EndpointTold;
 
 /// An endpoint as machines are told it: no secret, and of its own headers the names.
 pub fn endpoint_json(told: &EndpointTold) -> Value {
-    let EndpointTold { endpoint, url, lane, beyond, public_keys } = told;
+    let EndpointTold { endpoint, url, look, lane, beyond, public_keys } = told;
     let signed = endpoint.kind.is_signed();
     let (state, why, since) = match endpoint.state {
         EndpointState::Enabled {} => ("enabled", None, None),
@@ -32,6 +32,12 @@ pub fn endpoint_json(told: &EndpointTold) -> Value {
     match &endpoint.kind {
         EndpointKind::Webhook { payload } => answer["payload"] = json!(payload),
         EndpointKind::LangGraph { assistant } => answer["assistant"] = json!(assistant),
+        EndpointKind::Resume { template } => {
+            answer["template"] = json!({"body": template.body});
+            if let Some((it, url)) = template.look.as_ref().zip(look.as_ref()) {
+                answer["template"]["look"] = json!({"url": url.expose(), "pointer": it.pointer, "waiting": it.waiting});
+            }
+        }
     }
     answer
 }

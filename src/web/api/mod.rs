@@ -3,6 +3,7 @@
 pub mod admin;
 pub mod amendments;
 pub mod body;
+pub mod endpoint_kinds;
 pub mod endpoints;
 mod endpoints_told;
 pub mod events;

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::delivery::{attempt_row, delivery_row};
 use super::done::{Done, refusal};
-use super::endpoints::{EndpointFields, kinds, may_change, row, secret_page};
+use super::endpoints::{EndpointFields, kinds, may_change, row, secret_page, template_lines};
 use super::failure::Failure;
 use super::inbox::WAITING_MAX;
 use super::log::moment_of;
@@ -20,7 +20,9 @@ use super::view::shell::{Notice, Tone};
 use super::view::text::Line;
 use super::visitor::Visitor;
 use crate::domain::endpoint::delivery::Attempt;
-use crate::domain::endpoint::{Endpoint, EndpointKind, EndpointState, FAILING_MAX, PayloadVersion, WhyDisabled};
+use crate::domain::endpoint::{
+    Endpoint, EndpointKind, EndpointState, FAILING_MAX, KindName, PayloadVersion, WhyDisabled,
+};
 use crate::domain::id::EndpointId;
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
@@ -334,8 +336,14 @@ fn facts(told: &EndpointTold, now: Timestamp) -> EndpointFacts {
             EndpointKind::LangGraph { assistant } => {
                 Line::new(format!("a run of {assistant} that resumes what waits for the decision"))
             }
+            EndpointKind::Resume { .. } => Line::new("by its template"),
         },
         signed: kind.is_signed(),
+        resumes: kind.name() != KindName::Webhook,
+        template: match kind {
+            EndpointKind::Resume { template } => template_lines(template),
+            EndpointKind::Webhook { .. } | EndpointKind::LangGraph { .. } => Vec::new(),
+        },
         headers: lines(headers.keys().map(String::as_str)),
         public_keys: told.public_keys.clone(),
         secret_made: moment(secrets.now.made_at, now),

@@ -10,21 +10,23 @@ use serde::Deserialize;
 use super::done::{Done, refusal};
 use super::failure::Failure;
 use super::inbox::WAITING_MAX;
-use super::parts::{html, moment, see_other};
+use super::parts::{html, lines, moment, see_other};
 use super::view::endpoints::{EndpointRow, EndpointsPage, Health, TypedEndpoint};
 use super::view::people::SecretPage;
 use super::view::shell::{Notice, Tone};
 use super::view::text::Line;
 use super::visitor::Visitor;
 use crate::domain::account::PersonRole;
+use crate::domain::endpoint::template::Template;
 use crate::domain::endpoint::{EndpointState, EventPattern, KindName};
 use crate::domain::event::EventType;
 use crate::domain::id::{EndpointId, FlowId};
+use crate::domain::json::parse::{Limits, parse};
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
 use crate::service::error::{Error, Result};
 use crate::service::sending::endpoints::{EndpointTold, NewEndpoint};
-use crate::service::sending::kinds::NewKind;
+use crate::service::sending::kinds::{NewKind, NewLook, NewTemplate};
 use crate::service::stops::Puller;
 use crate::web::app::App;
 
@@ -50,6 +52,10 @@ pub struct EndpointFields {
     pub(super) replace_headers: String,
     kind: String,
     assistant: String,
+    body: String,
+    look_url: String,
+    look_pointer: String,
+    look_waiting: String,
     ordered: String,
     begin: String,
 }
@@ -81,7 +87,19 @@ impl EndpointFields {
         Ok(match name.map_err(|error| Error::invalid("/kind", error.to_string()))? {
             KindName::Webhook => NewKind::Webhook,
             KindName::LangGraph => NewKind::LangGraph { assistant: self.assistant.trim().to_owned() },
+            KindName::Resume => NewKind::Resume(NewTemplate { body: json("/body", &self.body)?, look: self.look()? }),
         })
+    }
+
+    fn look(&self) -> Result<Option<NewLook>> {
+        if self.look_url.trim().is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(NewLook {
+            url: Secret::new(self.look_url.trim().to_owned()),
+            pointer: self.look_pointer.trim().to_owned(),
+            waiting: json("/look_waiting", &self.look_waiting)?,
+        }))
     }
 
     /// What the form is filled with when it comes again. Headers are not: they hold secrets.
@@ -91,6 +109,10 @@ impl EndpointFields {
             name: self.name,
             kind: self.kind,
             assistant: self.assistant,
+            body: self.body,
+            look_url: self.look_url,
+            look_pointer: self.look_pointer,
+            look_waiting: self.look_waiting,
             url: self.url,
             events: self.events,
             flows: self.flows,
@@ -98,6 +120,11 @@ impl EndpointFields {
             from_the_beginning,
         }
     }
+}
+
+fn json(pointer: &str, text: &str) -> Result<serde_json::Value> {
+    let value = parse(text.trim().as_bytes(), &Limits::default());
+    value.map_err(|error| Error::invalid(pointer, format!("this is no JSON value: {error}")))
 }
 
 fn names(text: &str) -> impl Iterator<Item = &str> {
@@ -242,5 +269,14 @@ const fn kind_words(kind: KindName) -> &'static str {
     match kind {
         KindName::Webhook => "Webhook",
         KindName::LangGraph => "LangGraph server",
+        KindName::Resume => "Resuming by a template",
     }
+}
+
+/// A template as people read it; of addresses it has none.
+pub(super) fn template_lines(template: &Template) -> Vec<Line> {
+    let body = serde_json::to_string_pretty(&template.body).unwrap_or_default();
+    let look = template.look.as_ref();
+    let look = look.map(|it| format!("sent only while {} of what is looked at is {}", it.pointer.as_str(), it.waiting));
+    lines(body.lines().chain(look.as_deref()))
 }

@@ -13,4 +13,5 @@ mod resuming;
 mod retries;
 mod secrets;
 mod signatures;
+mod templates;
 mod told;

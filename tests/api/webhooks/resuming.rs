@@ -30,7 +30,7 @@ pub fn digest() -> Value {
     json!("d".repeat(64))
 }
 
-fn asked() -> Value {
+pub fn asked() -> Value {
     json!({"kind": "state_transition_review", "transition_digest": digest(), "interrupt_id": INTERRUPT,
         "changed_keys": ["target_user_id"], "redacted_diff": {"target_user_id": {"before": 17, "after": 42}},
         "thread_ref": THREAD})

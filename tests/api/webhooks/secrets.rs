@@ -12,6 +12,9 @@ async fn whoever_reads_the_database_learns_no_secret_address_or_header() {
     let ask = json!({"name": "ops", "url": format!("{}?key=s3cret-in-url", receiver.url),
         "headers": {"authorization": "Bearer t0ken-in-header"}});
     let endpoint = s.g.post("/v1/endpoints", &s.g.admin, ask).await.expect(201);
+    let look = json!({"url": format!("{}?key=s3cret-in-look", receiver.url), "pointer": "", "waiting": 1});
+    let ask = json!({"name": "host", "kind": "resume", "url": receiver.url, "template": {"body": 1, "look": look}});
+    s.g.post("/v1/endpoints", &s.g.admin, ask).await.expect(201);
     s.g.thread().await;
     s.send().await;
     let got = receiver.got().pop().unwrap();
@@ -23,7 +26,7 @@ async fn whoever_reads_the_database_learns_no_secret_address_or_header() {
     let held = |text: &str| bytes.windows(text.len()).any(|it| it == text.as_bytes());
     assert!(held(endpoint["id"].as_str().unwrap()), "the rows are there");
     let secret = endpoint["secret"].as_str().unwrap().trim_start_matches("whsec_").trim_end_matches('=');
-    for text in ["s3cret-in-url", "t0ken-in-header", secret] {
+    for text in ["s3cret-in-url", "t0ken-in-header", "s3cret-in-look", secret] {
         assert!(!held(text), "{text}");
     }
     let told = s.g.get(&path(&endpoint, ""), &s.g.admin).await.expect(200).to_string();

@@ -32,6 +32,14 @@ pub struct TypedEndpoint {
     pub kind: String,
     /// Of a LangGraph server: what runs there.
     pub assistant: String,
+    /// Of a template: the body.
+    pub body: String,
+    /// Of a template: where is looked.
+    pub look_url: String,
+    /// The place in what is answered there.
+    pub look_pointer: String,
+    /// What stands there as long as it is waited for.
+    pub look_waiting: String,
     /// Where to.
     pub url: String,
     /// Which events, separated by commas.
@@ -119,6 +127,10 @@ pub struct EndpointFacts {
     pub payload: Line,
     /// Whether what is sent is signed.
     pub signed: bool,
+    /// Whether what is sent resumes something.
+    pub resumes: bool,
+    /// What an administrator wrote to be sent, by lines.
+    pub template: Vec<Line>,
     /// The names of its own headers.
     pub headers: Vec<Line>,
     /// What second signatures are checked with.

@@ -95,6 +95,8 @@ pub fn endpoint() -> EndpointPage {
             ordered: true,
             payload: line("1: type, timestamp and data"),
             signed: true,
+            resumes: false,
+            template: vec![],
             headers: vec![line("authorization")],
             public_keys: vec!["whpk_AAAA".to_owned()],
             secret_made: ago("20 days ago"),
@@ -113,7 +115,7 @@ pub fn endpoint() -> EndpointPage {
 }
 
 pub fn endpoint_resuming() -> EndpointPage {
-    let facts = EndpointFacts { signed: false, payload: line("a run of agent"), ..endpoint().facts };
+    let facts = EndpointFacts { signed: false, resumes: true, template: vec![line("{\"a\": 1}")], ..endpoint().facts };
     let looked = AttemptRow { words: "Looked first: 200".to_owned(), why: Some(Saw::Busy.sentence()), ..unanswered() };
     let row = EndpointRow { kind: "LangGraph", ..endpoint().row };
     EndpointPage { row, facts, test: Some(looked), ..endpoint() }

@@ -240,3 +240,50 @@ async fn auditors_look_at_endpoints_and_change_nothing_and_reviewers_do_not_look
     assert_eq!(receiver.got().len(), 1);
     assert!(gateway.service.endpoint(&told.endpoint.id).await.unwrap().endpoint.is_served());
 }
+
+/// Fills a field that has a name of its own in the page.
+async fn put(tab: &Tab, id: &str, value: &str) {
+    let code = format!("(document.querySelector('#{id}').value = {}) !== null", json!(value));
+    let _: bool = tab.js(&code).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_resumes_is_made_on_the_page_and_what_is_wrong_comes_back_as_it_was_typed() {
+    let (_gateway, receiver, browser, tab) = office().await;
+    tab.goto("/endpoints").await;
+    let wrong = "{\"go\": \"{nobody}\"}";
+    for (id, value) in [("name", "jobs"), ("kind", "resume"), ("url", &receiver.url), ("body", wrong)] {
+        put(&tab, id, value).await;
+    }
+    for (id, value) in
+        [("look_url", receiver.url.as_str()), ("look_pointer", "/state"), ("look_waiting", "\"waiting\"")]
+    {
+        put(&tab, id, value).await;
+    }
+    tab.press("Add endpoint").await;
+    assert!(tab.text().await.contains("`{nobody}` is no placeholder"), "{}", tab.text().await);
+    let typed: Vec<String> =
+        tab.js("['kind', 'body', 'look_pointer'].map(it => document.querySelector('#' + it).value)").await;
+    assert_eq!(typed, ["resume", wrong, "/state"]);
+    put(&tab, "body", "{\"go\": \"{approved}\"}").await;
+    tab.press("Add endpoint").await;
+    assert!(shown(&tab).await.starts_with("whsec_"), "it is signed");
+    tab.goto("/endpoints").await;
+    tab.follow(".list a").await;
+    let text = tab.text().await;
+    assert!(text.contains("Resuming by a template") && text.contains("Try it out"), "{text}");
+    assert!(tab.html().await.contains("sent only while /state of what is looked at is"), "{}", tab.html().await);
+
+    tab.goto("/endpoints").await;
+    for (id, value) in [("name", "agents"), ("kind", "langgraph"), ("url", &receiver.url), ("assistant", "agent")] {
+        put(&tab, id, value).await;
+    }
+    tab.press("Add endpoint").await;
+    let text = tab.text().await;
+    assert!(text.contains("there is no secret") && text.contains("LangGraph server"), "{text}");
+    assert!(!text.contains("Another secret") && !text.contains("whpk_"), "{text}");
+    tab.press("Try it out").await;
+    let text = tab.text().await;
+    assert!(text.contains("Tried out") && text.contains("Nothing was sent"), "{text}");
+    browser.close().await;
+}

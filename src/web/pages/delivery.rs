@@ -78,6 +78,7 @@ async fn page(app: &App, visitor: &Visitor, path: &(String, String), notice: Opt
         endpoint: Line::new(endpoint.name.as_str()),
         row: delivery_row(&told.delivery, now),
         event: told.delivery.event.to_string(),
+        signed: endpoint.kind.is_signed(),
         headers: lines(endpoint.headers.keys().map(String::as_str)),
         body: lines(told.body.lines()),
         attempts: told.delivery.attempts.iter().rev().map(|it| attempt_row(it, now)).collect(),

@@ -83,7 +83,7 @@ impl EndpointFields {
     }
 
     fn kind(&self) -> Result<NewKind> {
-        let name = KindName::try_from(self.kind.as_str());
+        let name = if self.kind.is_empty() { Ok(KindName::default()) } else { KindName::try_from(self.kind.as_str()) };
         Ok(match name.map_err(|error| Error::invalid("/kind", error.to_string()))? {
             KindName::Webhook => NewKind::Webhook,
             KindName::LangGraph => NewKind::LangGraph { assistant: self.assistant.trim().to_owned() },

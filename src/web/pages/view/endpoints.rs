@@ -214,6 +214,8 @@ pub struct DeliveryPage {
     pub row: DeliveryRow,
     /// The event's id, which is `webhook-id`.
     pub event: String,
+    /// Whether what is sent is signed, and has such headers.
+    pub signed: bool,
     /// The names of the endpoint's own headers.
     pub headers: Vec<Line>,
     /// The body, by lines.

@@ -140,6 +140,7 @@ pub fn delivery() -> DeliveryPage {
         endpoint: line("ops"),
         row: delivery_row(),
         event: "0192f0c1".to_owned(),
+        signed: true,
         headers: vec![line("authorization")],
         body: vec![line("{\"type\":\"transition.held\"}")],
         attempts: vec![answered(), unanswered()],

@@ -1,12 +1,13 @@
 //! Decisions that are told by a template: in an administrator's words, and with nothing else put into them.
 
-use countersign::domain::review::Verdict;
+use countersign::domain::review::{Ballot, Verdict};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::agents::{AgentServer, INTERRUPT, THREAD};
 use super::resuming::{asked, digest, posted, told, votes};
 use super::scene::{Scene, path};
+use crate::gateway::ballot;
 
 on_both! {
     a_decision_is_told_in_the_administrators_words_and_signed,
@@ -15,6 +16,7 @@ on_both! {
     what_is_no_template_is_refused_with_where_and_by_name,
     another_address_is_looked_through_again,
     trying_one_out_resumes_nothing,
+    what_the_policy_hides_is_put_into_no_gap,
 }
 
 fn template(url: String, template: Value) -> Value {
@@ -197,4 +199,26 @@ async fn trying_one_out_resumes_nothing(s: Scene) {
     let refused = s.g.post(&path(&plain, "/test"), &s.g.admin, json!({})).await;
     assert_eq!((refused.status, refused.code()), (409, "wrong_state"));
     assert_eq!(server.runs().len(), 0);
+}
+
+async fn what_the_policy_hides_is_put_into_no_gap(s: Scene) {
+    let server = AgentServer::start().await;
+    let body = json!({"thread": "{thread}", "answer": "{answer}", "digest": "{digest}"});
+    added(&s, template(format!("{}/x", server.url), json!({"body": body}))).await;
+    let card = "4111111111111111";
+    let mut ask = asked();
+    ask["redacted_diff"] = json!({"payment": {"card": {"before": null, "after": card}}});
+    ask["thread_ref"] = json!(format!("order-of-{card}"));
+    let taken = posted(&s, ask).await;
+    let ballot = Ballot {
+        comment: Some(format!("it is {card}")),
+        ..ballot(&json!({"transition": taken["digest"]}), Verdict::Approve)
+    };
+    let id = taken["id"].as_str().unwrap().try_into().unwrap();
+    s.g.service.vote_on_interrupt(&s.g.alice.id, &id, &ballot, None).await.unwrap();
+    s.send().await;
+    let run = server.runs().pop().unwrap();
+    assert_eq!((&run.json()["digest"], &run.json()["thread"]), (&digest(), &Value::Null));
+    assert!(run.json()["answer"]["comment"].as_str().unwrap().starts_with("it is "), "{}", run.body);
+    assert!(!run.body.contains(card), "{}", run.body);
 }

@@ -115,6 +115,11 @@ impl Sender {
         sent
     }
 
+    /// Whether it is the one that sends. It may not be yet: a connection that was closed keeps the duty for a moment.
+    pub async fn stands(&self) -> bool {
+        self.state.lock().await.duty.as_ref().is_some_and(|it| it.stands())
+    }
+
     /// Begins nothing any more, and waits a little for what is under way. What is not over by then is sent again later,
     /// under the same id.
     pub async fn end(&self, patience: Duration) {

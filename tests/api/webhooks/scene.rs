@@ -6,9 +6,10 @@ use countersign::clock::ClockOffset;
 use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::service::audit::audit;
-use countersign::store::Store;
 use countersign::store::postgres::{PostgresOptions, PostgresStore};
+use countersign::store::row::Table;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use countersign::store::{Filter, Store};
 use countersign::worker::{deliver, sequence};
 use serde_json::{Value, json};
 
@@ -88,9 +89,19 @@ impl Scene {
     }
 
     /// Gives events their places, and sends what is due.
+    /// Whoever did so before may be leaving still: a server frees what a closed connection held when it notices.
     pub async fn send(&self) -> usize {
-        sequence::run_once(&self.g.service).await.unwrap();
-        deliver::run_once(&self.g.service).await.unwrap()
+        while !self.store.list(Table::Outbox, Filter::All, None, 1).await.unwrap().is_empty() {
+            sequence::run_once(&self.g.service).await.unwrap();
+        }
+        loop {
+            let sender = deliver::Sender::new(&self.g.service);
+            sender.round().await.unwrap();
+            let sent = sender.rest().await.unwrap();
+            if sender.stands().await {
+                return sent;
+            }
+        }
     }
 
     /// Nothing that stands in the database was altered.

@@ -2,9 +2,9 @@
 //!
 //! Absolute numbers belong to a machine; ratios travel. The two sides of a ratio take turns, and the median of
 //! the turns counts. Beside it stands the processor's time per request of the serving process; the load comes
-//! from a process of its own. `-- verify` (or `sqlite` or `postgres` of it), `propose`, `json`, `rules`, `pages` or `chain` runs one part; `BENCH_REQUESTS`,
-//! `BENCH_VERSIONS`, `BENCH_OPEN` and `BENCH_PAST` make it shorter. `pages` keeps the file that it fills, some gigabytes, in the target
-//! folder.
+//! from a process of its own. `-- verify` (or `sqlite` or `postgres` of it), `propose`, `sending`, `json`, `rules`, `pages` or `chain` runs one part; `BENCH_REQUESTS`,
+//! `BENCH_EVENTS`, `BENCH_VERSIONS`, `BENCH_OPEN` and `BENCH_PAST` make it shorter. `pages` keeps the file that it
+//! fills, some gigabytes, in the target folder.
 
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a bench that cannot go on says where")]
 #![expect(clippy::print_stdout, reason = "the table is its output")]
@@ -23,6 +23,7 @@ mod load;
 mod memory;
 mod pages;
 mod rules;
+mod sending;
 mod speed;
 
 /// A number from the environment, for shorter runs.
@@ -45,6 +46,9 @@ fn main() {
     if std::env::var(load::ORDERS).is_ok() {
         return load::run();
     }
+    if std::env::var(sending::RECEIVES).is_ok() {
+        return sending::receive();
+    }
     let wanted: Vec<String> = std::env::args().skip(1).filter(|it| !it.starts_with("--")).collect();
     let wants = |part: &str| wanted.is_empty() || wanted.iter().any(|it| it == part);
     println!("| what | measured, median of {} turns | goal |\n|---|---|---|", speed::TURNS);
@@ -65,6 +69,10 @@ fn main() {
         }
         if wants("propose") {
             speed::propose().await;
+        }
+        if wants("sending") {
+            sending::measure(house::Kind::Sqlite, "SQLite").await;
+            sending::measure(house::Kind::Postgres, "PostgreSQL").await;
         }
         if wants("pages") {
             pages::measure().await;

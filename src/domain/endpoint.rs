@@ -1,5 +1,6 @@
 //! Endpoints: where events are sent, which of them, and how far each has been served.
 
+pub mod chat;
 pub mod decided;
 pub mod delivery;
 mod kind;

@@ -96,7 +96,7 @@ impl Service {
     }
 
     /// The accounts that are to be told that a review waits for them.
-    async fn asked_by_review(&self, keys: &Keys, review: &ReviewId, kind: EventType) -> Result<Vec<String>> {
+    pub(super) async fn asked_by_review(&self, keys: &Keys, review: &ReviewId, kind: EventType) -> Result<Vec<String>> {
         let hold: Option<Stored<Hold>> = self.fetch(keys, review.as_str()).await?;
         let Some(hold) = hold.filter(|it| it.record.is_open(self.now())) else { return Ok(Vec::new()) };
         let people = self.electorate(review).await?;
@@ -111,7 +111,7 @@ impl Service {
         Ok(can.map(|it| it.account.id.to_string()).collect())
     }
 
-    async fn asked_by_interrupt(&self, keys: &Keys, interrupt: &InterruptId) -> Result<Vec<String>> {
+    pub(super) async fn asked_by_interrupt(&self, keys: &Keys, interrupt: &InterruptId) -> Result<Vec<String>> {
         let interrupt = self.interrupt_row(keys, interrupt).await?.record;
         if !interrupt.is_open(self.now()) {
             return Ok(Vec::new());

@@ -4,6 +4,7 @@
 //! the log from the place that it has reached. That place moves in the same change that says how an attempt ended, so
 //! a crash between the two loses nothing and repeats at most what was under way.
 
+mod chats;
 pub mod deliveries;
 pub mod endpoints;
 pub mod errands;
@@ -86,7 +87,9 @@ impl Address {
         };
         let url = parsed(&url_place(&endpoint.id), &endpoint.url)?;
         let (gaps, look) = match &endpoint.kind {
-            EndpointKind::Webhook { .. } | EndpointKind::LangGraph { .. } => (Gaps::None, None),
+            EndpointKind::Webhook { .. } | EndpointKind::LangGraph { .. } | EndpointKind::Chat { .. } => {
+                (Gaps::None, None)
+            }
             EndpointKind::Resume { template } => (Gaps::InPath, template.look.as_ref()),
         };
         let look = look.map(|it| parsed(&look_place(&endpoint.id), &it.url)).transpose()?;

@@ -93,6 +93,9 @@ pub struct Attempt {
 /// Nothing was sent, because of what was seen.
 const LOOKED: &str = "looked";
 
+/// Nothing was sent, because there was nothing to tell any more.
+const WAS_OVER: &str = "over";
+
 /// How an attempt ended.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -113,6 +116,8 @@ pub enum Ended {
         /// What was seen.
         saw: Saw,
     },
+    /// Before anything was sent: what would have been told is over.
+    Over {},
     /// Without one.
     Failed {
         /// Why, as a code.
@@ -127,6 +132,7 @@ impl Ended {
         match self {
             Self::Answered { status, .. } => matches!(status, 200..=299),
             Self::Looked { saw, .. } => saw.settles(),
+            Self::Over {} => true,
             Self::Failed { .. } => false,
         }
     }
@@ -139,13 +145,19 @@ impl Ended {
             Self::Answered { status: 400..=499, .. } => "4xx",
             Self::Answered { .. } => "5xx",
             Self::Looked { .. } => LOOKED,
+            Self::Over {} => WAS_OVER,
             Self::Failed { why } => why.as_str(),
         }
     }
 
     /// Every outcome that is counted.
     pub fn outcomes() -> impl Iterator<Item = &'static str> {
-        ["2xx", "3xx", "4xx", "5xx", LOOKED].into_iter().chain(FailureCode::ALL.map(FailureCode::as_str))
+        ["2xx", "3xx", "4xx", "5xx", LOOKED, WAS_OVER].into_iter().chain(FailureCode::ALL.map(FailureCode::as_str))
+    }
+
+    /// Nothing was asked of its receiver, so nothing is known of them.
+    pub const fn is_over(&self) -> bool {
+        matches!(self, Self::Over {})
     }
 
     /// Nobody is there any more, and nobody will be.
@@ -153,6 +165,9 @@ impl Ended {
         matches!(self, Self::Answered { status: 410, .. })
     }
 }
+
+/// Why nothing was sent where it was over.
+pub const OVER: &str = "It was decided, or nobody can decide it any more. Nothing was sent.";
 
 /// Attempts that stay to be read: two rounds of the schedule.
 const ATTEMPTS_KEPT: usize = 20;

@@ -1,9 +1,12 @@
 //! Kinds of endpoints. Which events are of use to one is said here; what is sent for them, and what counts as their
 //! having arrived, in `service::sending::errands`.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use super::chat::{self, Chat};
 use super::decided::{Decided, ends_review};
 use super::langgraph;
 use super::template::{NoTemplate, Template};
@@ -29,6 +32,11 @@ pub enum EndpointKind {
         /// The request.
         template: Template,
     },
+    /// That something waits for people, to a chat.
+    Chat {
+        /// Whose.
+        chat: Chat,
+    },
 }
 
 /// The form of a body. Another comes beside it, never in its place.
@@ -50,6 +58,10 @@ pub enum KindName {
     LangGraph,
     /// How reviews ended, by a template.
     Resume,
+    /// That something waits, to Slack.
+    Slack,
+    /// The same, to Teams.
+    Teams,
 }
 
 /// No endpoint is of this kind.
@@ -70,7 +82,7 @@ pub enum NotThere {
 
 impl KindName {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Webhook, Self::LangGraph, Self::Resume];
+    pub const ALL: [Self; 5] = [Self::Webhook, Self::LangGraph, Self::Resume, Self::Slack, Self::Teams];
 
     /// The word on the wire.
     pub const fn as_str(self) -> &'static str {
@@ -78,6 +90,8 @@ impl KindName {
             Self::Webhook => "webhook",
             Self::LangGraph => "langgraph",
             Self::Resume => "resume",
+            Self::Slack => "slack",
+            Self::Teams => "teams",
         }
     }
 }
@@ -96,6 +110,8 @@ impl EndpointKind {
             Self::Webhook { .. } => KindName::Webhook,
             Self::LangGraph { .. } => KindName::LangGraph,
             Self::Resume { .. } => KindName::Resume,
+            Self::Chat { chat: Chat::Slack } => KindName::Slack,
+            Self::Chat { chat: Chat::Teams } => KindName::Teams,
         }
     }
 
@@ -104,6 +120,15 @@ impl EndpointKind {
         match self {
             Self::Webhook { .. } => true,
             Self::LangGraph { .. } | Self::Resume { .. } => ends_review(event),
+            Self::Chat { .. } => chat::tells(event),
+        }
+    }
+
+    /// For how long what happens is kept back, if it is.
+    pub const fn patience(&self) -> Option<Duration> {
+        match self {
+            Self::Webhook { .. } | Self::LangGraph { .. } | Self::Resume { .. } => None,
+            Self::Chat { .. } => Some(chat::patience()),
         }
     }
 
@@ -111,7 +136,15 @@ impl EndpointKind {
     pub const fn is_signed(&self) -> bool {
         match self {
             Self::Webhook { .. } | Self::Resume { .. } => true,
-            Self::LangGraph { .. } => false,
+            Self::LangGraph { .. } | Self::Chat { .. } => false,
+        }
+    }
+
+    /// Whether what is sent resumes something, so that it is not tried out by sending.
+    pub const fn resumes(&self) -> bool {
+        match self {
+            Self::Webhook { .. } | Self::Chat { .. } => false,
+            Self::LangGraph { .. } | Self::Resume { .. } => true,
         }
     }
 
@@ -119,6 +152,7 @@ impl EndpointKind {
     pub fn reaches(&self, decided: &Decided) -> bool {
         match self {
             Self::Webhook { .. } => true,
+            Self::Chat { .. } => false,
             Self::LangGraph { .. } => langgraph::thread_of(decided).is_some(),
             Self::Resume { template } => template.reaches(decided),
         }
@@ -127,7 +161,7 @@ impl EndpointKind {
     /// The same at this address, if it can be there.
     pub fn at(self, url: &Url) -> Result<Self, NotThere> {
         match self {
-            Self::Webhook { .. } => Ok(self),
+            Self::Webhook { .. } | Self::Chat { .. } => Ok(self),
             Self::LangGraph { .. } if url.query().is_some() => Err(NotThere::Query),
             Self::LangGraph { .. } => Ok(self),
             Self::Resume { template } => Ok(Self::Resume { template: template.at(url)? }),

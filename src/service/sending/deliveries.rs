@@ -174,7 +174,7 @@ impl Service {
         let (endpoint, _) = self.endpoint_and_lane(&keys, id).await?;
         let event = EventId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name");
         let address = Address::of(&keys, &endpoint.record)?;
-        let errand = errands::trial(&keys, (&endpoint.record, &address), (&event, now))?;
+        let errand = errands::trial(&keys, (&endpoint.record, &address), (&event, now), self.public_url())?;
         let attempt = address.masked(errand.run(self.outgoing()?).await.attempt(now));
         self.metrics.attempted(&attempt.ended);
         retrying!(self.note_test(id, &attempt))?;

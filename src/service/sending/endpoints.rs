@@ -314,7 +314,7 @@ impl Service {
         let beyond = length.saturating_sub(lane.reached);
         let template = match &endpoint.kind {
             EndpointKind::Resume { template } => Some(template),
-            EndpointKind::Webhook { .. } | EndpointKind::LangGraph { .. } => None,
+            EndpointKind::Webhook { .. } | EndpointKind::LangGraph { .. } | EndpointKind::Chat { .. } => None,
         };
         let as_typed = |it: Secret<String>| Secret::new(braced(it.expose()));
         let url = if template.is_some() { as_typed(url) } else { url };

@@ -7,6 +7,7 @@ use url::Url;
 
 use super::Address;
 use super::looks::LookFirst;
+use crate::domain::endpoint::chat::Note;
 use crate::domain::endpoint::decided::Decided;
 use crate::domain::endpoint::delivery::{Attempt, Ended};
 use crate::domain::endpoint::look::Saw;
@@ -37,6 +38,8 @@ pub enum Errand {
     Send(Parcel),
     /// One that is sent only where a look says that it is waited for.
     LookFirst(Box<LookFirst>),
+    /// Nothing: what would be told is over.
+    Over,
     /// One that asks a LangGraph server for its assistant, and resumes nothing.
     Search(Parcel),
 }
@@ -57,6 +60,7 @@ impl Errand {
         match self {
             Self::Send(parcel) => outgoing.post(&parcel).await.into(),
             Self::LookFirst(it) => it.run(outgoing).await,
+            Self::Over => Report { ended: Ended::Over {}, took: Duration::ZERO, retry_after: None },
             Self::Search(parcel) => match outgoing.post(&parcel).await {
                 Outcome::Answered(answer) => {
                     let saw = match answer.status {
@@ -99,7 +103,7 @@ impl Service {
     /// Whether an event that an endpoint wants can be told there. One that cannot be read is tried, and seen to fail.
     pub(super) async fn is_for(&self, endpoint: &Endpoint, event: &Event) -> Result<bool> {
         match &endpoint.kind {
-            EndpointKind::Webhook { .. } => Ok(true),
+            EndpointKind::Webhook { .. } | EndpointKind::Chat { .. } => Ok(true),
             EndpointKind::LangGraph { .. } | EndpointKind::Resume { .. } => match self.review_ended(event).await {
                 Ok(decided) => Ok(decided.is_some_and(|it| endpoint.kind.reaches(&it))),
                 Err(Error::Broken(_) | Error::NotFound(_)) => Ok(true),
@@ -140,6 +144,13 @@ impl Service {
                     }
                 }
             }
+            EndpointKind::Chat { chat } => match self.waits_for_people(&placed.event).await? {
+                true => {
+                    let note = self.note_of(&placed.event).await?;
+                    Ok(Errand::Send(plain(address, address.url.clone(), &chat.message(&note))))
+                }
+                false => Ok(Errand::Over),
+            },
         }
     }
 
@@ -155,6 +166,7 @@ impl Service {
             EndpointKind::Resume { template } => {
                 Ok(template.filled(&self.decided_of(placed).await?).ok_or(FILLED)?.to_string())
             }
+            EndpointKind::Chat { chat } => Ok(chat.message(&self.note_of(&placed.event).await?).to_string()),
         }
     }
 
@@ -168,6 +180,7 @@ pub(super) fn trial(
     keys: &Keys,
     (endpoint, address): (&Endpoint, &Address),
     (id, now): (&EventId, Timestamp),
+    gateway: &str,
 ) -> Result<Errand> {
     match &endpoint.kind {
         EndpointKind::Webhook { .. } => {
@@ -187,6 +200,11 @@ pub(super) fn trial(
             let decided = Decided::made_up(id);
             let look = LookFirst::template(address, look, (&decided, None)).ok_or(FILLED)?;
             Ok(Errand::LookFirst(Box::new(look)))
+        }
+        EndpointKind::Chat { chat } => {
+            let page = format!("{gateway}/endpoints/{}", endpoint.id);
+            let note = Note { title: "A test: reviews that wait are told here".to_owned(), facts: Vec::new(), page };
+            Ok(Errand::Send(plain(address, address.url.clone(), &chat.message(&note))))
         }
     }
 }

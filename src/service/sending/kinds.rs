@@ -6,6 +6,7 @@ use serde_json::Value;
 use url::Url;
 
 use super::{look_place, url_place};
+use crate::domain::endpoint::chat::Chat;
 use crate::domain::endpoint::template::{LookTemplate, Template, needs_of_address, needs_of_body};
 use crate::domain::endpoint::{EndpointKind, PayloadVersion};
 use crate::domain::id::EndpointId;
@@ -32,6 +33,8 @@ pub enum NewKind {
     },
     /// How reviews ended, by a template.
     Resume(NewTemplate),
+    /// That something waits for people, to a chat.
+    Chat(Chat),
 }
 
 /// A template that an administrator wrote.
@@ -74,6 +77,7 @@ impl Service {
                 let template = Template { body: body.clone(), needs: BTreeSet::new(), look };
                 Ok(EndpointKind::Resume { template })
             }
+            NewKind::Chat(chat) => Ok(EndpointKind::Chat { chat: *chat }),
         }
     }
 

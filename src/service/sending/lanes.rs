@@ -210,11 +210,9 @@ impl Service {
             }
             let thread = event.thread.clone();
             let waits = lane.endpoint.record.ordered && thread.as_ref().is_some_and(|it| lane.busy.contains_key(it));
-            let state = if waits {
-                DeliveryState::Behind {}
-            } else {
-                DeliveryState::Waiting { due: self.now(), by_hand: false }
-            };
+            let (now, patience) = (self.now(), lane.endpoint.record.kind.patience());
+            let due = patience.map_or(now, |it| event.at.plus(it).max(now));
+            let state = if waits { DeliveryState::Behind {} } else { DeliveryState::Waiting { due, by_hand: false } };
             let delivery = Delivery {
                 endpoint: lane.endpoint().clone(),
                 index,
@@ -225,12 +223,12 @@ impl Service {
                 tries: 0,
                 attempts: Vec::new(),
             };
-            if waits {
+            if lane.endpoint.record.ordered && !waits {
+                lane.busy.extend(delivery.thread.clone().map(|it| (it, index)));
+            }
+            if waits || due > now {
                 behind.push(delivery);
                 continue;
-            }
-            if lane.endpoint.record.ordered {
-                lane.busy.extend(delivery.thread.clone().map(|it| (it, index)));
             }
             lane.open.insert(index);
             lane.ready.push_back(Job { delivery, stored: None, event });
@@ -289,9 +287,11 @@ impl Service {
                 Some(stored) => draft.replace(stored, &next)?,
                 None => drop(draft.insert(&next)?),
             }
-            health.note(attempt.ended.arrived(), attempt.ended_at());
-            gone |= attempt.ended.is_gone();
-            arrived |= attempt.ended.arrived();
+            if !attempt.ended.is_over() {
+                health.note(attempt.ended.arrived(), attempt.ended_at());
+                gone |= attempt.ended.is_gone();
+                arrived |= attempt.ended.arrived();
+            }
             let ended =
                 next.thread.filter(|it| next.state.ended_at().is_some() && lane.busy.get(it) == Some(&next.index));
             if let Some(thread) = ended {

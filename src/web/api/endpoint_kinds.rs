@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 
 use super::endpoints::AddEndpoint;
 use crate::domain::endpoint::KindName;
+use crate::domain::endpoint::chat::Chat;
 use crate::domain::secret::Secret;
 use crate::service::error::{Error, Result};
 use crate::service::sending::kinds::{NewKind, NewLook, NewTemplate};
@@ -50,6 +51,8 @@ pub(super) fn kind(ask: &AddEndpoint) -> Result<NewKind> {
     }
     match name {
         KindName::Webhook => Ok(NewKind::Webhook),
+        KindName::Slack => Ok(NewKind::Chat(Chat::Slack)),
+        KindName::Teams => Ok(NewKind::Chat(Chat::Teams)),
         KindName::LangGraph => Ok(NewKind::LangGraph { assistant: ask.assistant.clone().unwrap_or_default() }),
         KindName::Resume => {
             let template = ask.template.clone();

@@ -31,7 +31,8 @@ pub struct AddEndpoint {
     /// What people call it.
     pub name: String,
     /// What is sent: `webhook`, which is meant where nothing is said: events. `langgraph`: how reviews ended, to the runs
-    /// of a LangGraph server that stopped for them. `resume`: the same, by a template.
+    /// of a LangGraph server that stopped for them. `resume`: the same, by a template. `slack` and `teams`: that something
+    /// waits for people, to a chat.
     pub kind: Option<String>,
     /// Of `langgraph`: which graph or assistant runs there.
     pub assistant: Option<String>,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::domain::endpoint::delivery::{Attempt, Delivery, DeliveryState, Ended};
+use crate::domain::endpoint::delivery::{Attempt, Delivery, DeliveryState, Ended, OVER};
 use crate::domain::endpoint::{EndpointKind, EndpointState};
 use crate::service::sending::endpoints::EndpointTold;
 
@@ -38,6 +38,7 @@ pub fn endpoint_json(told: &EndpointTold) -> Value {
                 answer["template"]["look"] = json!({"url": url.expose(), "pointer": it.pointer, "waiting": it.waiting});
             }
         }
+        EndpointKind::Chat { .. } => (),
     }
     answer
 }
@@ -69,6 +70,7 @@ pub fn attempt_json(attempt: &Attempt) -> Value {
             told["looked"] = json!(saw);
             told["detail"] = json!(saw.sentence());
         }
+        Ended::Over {} => told["detail"] = json!(OVER),
         Ended::Failed { why } => {
             told["failure"] = json!(why);
             told["detail"] = json!(why.sentence());

@@ -16,7 +16,7 @@ use super::view::endpoints::{AttemptRow, DeliveryPage, DeliveryRow, Health};
 use super::view::shell::{Notice, Tone};
 use super::view::text::Line;
 use super::visitor::Visitor;
-use crate::domain::endpoint::delivery::{Attempt, Delivery, DeliveryState, Ended};
+use crate::domain::endpoint::delivery::{Attempt, Delivery, DeliveryState, Ended, OVER};
 use crate::domain::time::Timestamp;
 use crate::service::error::{Error, Result};
 use crate::service::stops::Puller;
@@ -116,6 +116,7 @@ pub(super) fn attempt_row(attempt: &Attempt, now: Timestamp) -> AttemptRow {
             let words = if saw.settles() { "Nothing left to do".to_owned() } else { format!("Looked first: {status}") };
             (words, Some(saw.sentence()), Vec::new(), false)
         }
+        Ended::Over {} => ("Nothing left to do".to_owned(), Some(OVER), Vec::new(), false),
         Ended::Failed { why } => ("No answer".to_owned(), Some(why.sentence()), Vec::new(), false),
     };
     AttemptRow {

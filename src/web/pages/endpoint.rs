@@ -20,9 +20,7 @@ use super::view::shell::{Notice, Tone};
 use super::view::text::Line;
 use super::visitor::Visitor;
 use crate::domain::endpoint::delivery::Attempt;
-use crate::domain::endpoint::{
-    Endpoint, EndpointKind, EndpointState, FAILING_MAX, KindName, PayloadVersion, WhyDisabled,
-};
+use crate::domain::endpoint::{Endpoint, EndpointKind, EndpointState, FAILING_MAX, PayloadVersion, WhyDisabled};
 use crate::domain::id::EndpointId;
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
@@ -333,16 +331,17 @@ fn facts(told: &EndpointTold, now: Timestamp) -> EndpointFacts {
         ordered: *ordered,
         payload: match kind {
             EndpointKind::Webhook { payload: PayloadVersion::V1 } => Line::new("1: type, timestamp and data"),
+            EndpointKind::Chat { .. } => Line::new("a message that something waits, with a link to its page"),
             EndpointKind::LangGraph { assistant } => {
                 Line::new(format!("a run of {assistant} that resumes what waits for the decision"))
             }
             EndpointKind::Resume { .. } => Line::new("by its template"),
         },
         signed: kind.is_signed(),
-        resumes: kind.name() != KindName::Webhook,
+        resumes: kind.resumes(),
         template: match kind {
             EndpointKind::Resume { template } => template_lines(template),
-            EndpointKind::Webhook { .. } | EndpointKind::LangGraph { .. } => Vec::new(),
+            EndpointKind::Webhook { .. } | EndpointKind::LangGraph { .. } | EndpointKind::Chat { .. } => Vec::new(),
         },
         headers: lines(headers.keys().map(String::as_str)),
         public_keys: told.public_keys.clone(),

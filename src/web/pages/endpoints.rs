@@ -17,6 +17,7 @@ use super::view::shell::{Notice, Tone};
 use super::view::text::Line;
 use super::visitor::Visitor;
 use crate::domain::account::PersonRole;
+use crate::domain::endpoint::chat::Chat;
 use crate::domain::endpoint::template::Template;
 use crate::domain::endpoint::{EndpointState, EventPattern, KindName};
 use crate::domain::event::EventType;
@@ -88,6 +89,8 @@ impl EndpointFields {
             KindName::Webhook => NewKind::Webhook,
             KindName::LangGraph => NewKind::LangGraph { assistant: self.assistant.trim().to_owned() },
             KindName::Resume => NewKind::Resume(NewTemplate { body: json("/body", &self.body)?, look: self.look()? }),
+            KindName::Slack => NewKind::Chat(Chat::Slack),
+            KindName::Teams => NewKind::Chat(Chat::Teams),
         })
     }
 
@@ -270,6 +273,8 @@ const fn kind_words(kind: KindName) -> &'static str {
         KindName::Webhook => "Webhook",
         KindName::LangGraph => "LangGraph server",
         KindName::Resume => "Resuming by a template",
+        KindName::Slack => "Slack",
+        KindName::Teams => "Microsoft Teams",
     }
 }
 

@@ -4,6 +4,7 @@ mod agents;
 mod receiver;
 #[macro_use]
 mod scene;
+mod chats;
 mod counted;
 mod docs;
 mod langgraph;

@@ -1,0 +1,150 @@
+//! Slack and Teams: told that something waits, of nothing else, and only while somebody can decide it.
+
+use std::time::Duration;
+
+use countersign::domain::id::InterruptId;
+use countersign::domain::review::Verdict;
+use countersign::service::taking_back::Admission;
+use serde_json::{Value, json};
+
+use super::receiver::{BROKEN, FINE, Receiver, Reply};
+use super::scene::{Scene, path};
+use crate::gateway::ballot;
+use crate::interrupts::asked;
+use crate::mail::PATIENCE;
+
+on_both! {
+    a_chat_is_told_that_a_review_waits_and_nothing_of_what_is_proposed,
+    a_chat_is_told_of_an_interrupt_and_of_nothing_that_its_host_says,
+    what_nobody_can_decide_any_more_is_told_to_no_chat,
+    what_is_over_says_nothing_of_whether_a_chat_is_there,
+    a_chat_is_tried_out_by_a_message_and_has_no_secret,
+}
+
+async fn chat(s: &Scene, receiver: &Receiver, kind: &str) -> Value {
+    s.endpoint_with(receiver, json!({"kind": kind})).await
+}
+
+async fn a_chat_is_told_that_a_review_waits_and_nothing_of_what_is_proposed(s: Scene) {
+    for kind in ["slack", "teams"] {
+        let receiver = Receiver::start().await;
+        let endpoint = chat(&s, &receiver, kind).await;
+        let thread = s.g.thread().await;
+        let patch = json!({"target_user_id": 918_273_645, "requested_action": "update_email"});
+        let asker = (s.g.planner.as_str(), "planner");
+        let held = s.g.propose(&thread["thread"], &thread["transition"], asker, patch).await.expect(202);
+        s.send().await;
+        assert_eq!(receiver.got().len(), 0, "{kind}: somebody may be looking already");
+        s.g.pass(PATIENCE);
+        s.send().await;
+        s.send().await;
+        let got = receiver.got();
+        assert_eq!(got.len(), 1, "{kind}");
+        let review = held["review"]["id"].as_str().unwrap();
+        let (page, ends) = (format!("{}/reviews/{review}", s.g.url), held["review"]["expires_at"].as_str().unwrap());
+        for told in ["payments", "target_user_id", review, page.as_str(), ends] {
+            assert!(got[0].body.replace('\\', "").contains(told), "{told}: {}", got[0].body);
+        }
+        let body = got[0].body.replace(review, "");
+        let names = [thread["thread"].as_str().unwrap(), held["transition"].as_str().unwrap()];
+        for never in
+            ["918273645", "update_email", "4111111111111111", "approve", "/decision", "csrf", names[0], names[1]]
+        {
+            assert!(!body.contains(never), "{never}: {body}");
+        }
+        assert!(got[0].headers.keys().all(|it| !it.starts_with("webhook-")), "{:?}", got[0].headers);
+        let shown = s.deliveries(&endpoint).await[0]["delivery"].clone();
+        let shown = s.g.get(&path(&endpoint, &format!("/deliveries/{shown}")), &s.g.auditor).await.expect(200);
+        assert_eq!(shown["body"].as_str().unwrap(), got[0].body);
+        s.g.vote(&s.g.bob, &held, Verdict::Deny).await.unwrap();
+        s.g.pass(PATIENCE);
+        s.send().await;
+        assert_eq!(receiver.got().len(), 1, "{kind}: nor what people decided");
+    }
+    s.is_sound().await;
+}
+
+async fn a_chat_is_told_of_an_interrupt_and_of_nothing_that_its_host_says(s: Scene) {
+    let receiver = Receiver::start().await;
+    chat(&s, &receiver, "slack").await;
+    let taken = s.g.post("/v1/interrupts", &s.g.host, asked()).await.expect(202);
+    let mut other = asked();
+    other["transition_digest"] = json!("e".repeat(64));
+    let over = s.g.post("/v1/interrupts", &s.g.host, other).await.expect(202);
+    let denial = ballot(&json!({"transition": over["digest"]}), Verdict::Deny);
+    let id = InterruptId::try_from(over["id"].as_str().unwrap()).unwrap();
+    s.g.service.vote_on_interrupt(&s.g.bob.id, &id, &denial, None).await.unwrap();
+    s.send().await;
+    s.g.pass(PATIENCE);
+    s.send().await;
+    let got = receiver.got();
+    assert_eq!(got.len(), 1);
+    assert!(got[0].body.contains(&format!("{}/interrupts/{}", s.g.url, taken["id"].as_str().unwrap())));
+    for never in ["target_user_id", "order-8812", "Another user", "the customer wrote so", "7652e9dcf1db4576"] {
+        assert!(!got[0].body.contains(never), "{never}: {}", got[0].body);
+    }
+}
+
+async fn what_nobody_can_decide_any_more_is_told_to_no_chat(s: Scene) {
+    let receiver = Receiver::start().await;
+    let endpoint = chat(&s, &receiver, "teams").await;
+    let held = s.g.held(&s.g.thread().await).await;
+    s.send().await;
+    s.g.vote(&s.g.alice, &held, Verdict::Deny).await.unwrap();
+    s.g.held(&s.g.thread().await).await;
+    s.send().await;
+    for name in ["alice", "bob"] {
+        s.g.service.set_admission(name, Admission::Barred).await.unwrap();
+    }
+    s.g.pass(PATIENCE);
+    s.send().await;
+    assert_eq!(receiver.got().len(), 0);
+    let deliveries = s.deliveries(&endpoint).await;
+    assert_eq!(deliveries.len(), 2);
+    for delivery in deliveries {
+        assert_eq!(delivery["state"], "delivered");
+        assert!(delivery["attempts"][0]["detail"].as_str().unwrap().contains("Nothing was sent"), "{delivery}");
+    }
+    s.is_sound().await;
+}
+
+async fn what_is_over_says_nothing_of_whether_a_chat_is_there(s: Scene) {
+    let receiver = Receiver::start().await;
+    let endpoint = chat(&s, &receiver, "slack").await;
+    receiver.now(BROKEN);
+    let (first, other) = (s.g.held(&s.g.thread().await).await, s.g.held(&s.g.thread().await).await);
+    s.send().await;
+    s.g.pass(PATIENCE);
+    s.send().await;
+    assert_eq!(receiver.got().len(), 2);
+    let failing = s.now(&endpoint).await["failing_since"].clone();
+    assert!(failing.is_string());
+    s.g.vote(&s.g.alice, &first, Verdict::Deny).await.unwrap();
+    s.g.pass(Duration::from_secs(10));
+    receiver.now(Reply::Says("410 Gone"));
+    s.send().await;
+    assert_eq!(receiver.got().len(), 3, "what was decided meanwhile is not sent again");
+    let now = s.now(&endpoint).await;
+    assert_eq!((&now["state"], &now["failing_since"]), (&json!("disabled"), &failing));
+    // Nor does it bring one back: nobody was asked.
+    receiver.now(FINE);
+    s.g.vote(&s.g.alice, &other, Verdict::Deny).await.unwrap();
+    for delivery in s.deliveries(&endpoint).await {
+        let again = path(&endpoint, &format!("/deliveries/{}/redelivery", delivery["delivery"]));
+        s.g.post(&again, &s.g.admin, json!({})).await.expect(202);
+    }
+    assert_eq!(s.send().await, 2);
+    assert_eq!((receiver.got().len(), &s.now(&endpoint).await["state"]), (3, &json!("disabled")));
+    s.is_sound().await;
+}
+
+async fn a_chat_is_tried_out_by_a_message_and_has_no_secret(s: Scene) {
+    let receiver = Receiver::start().await;
+    let endpoint = chat(&s, &receiver, "slack").await;
+    assert!(endpoint.get("secret").is_none(), "{endpoint}");
+    let tried = s.g.post(&path(&endpoint, "/test"), &s.g.admin, json!({})).await.expect(200);
+    assert_eq!(tried["arrived"], true);
+    let body = &receiver.got()[0].body;
+    assert!(body.contains("A test") && body.contains(&path(&endpoint, "")[3..]), "{body}");
+    s.g.post(&path(&endpoint, "/secret"), &s.g.admin, json!({})).await.expect(409);
+}

@@ -11,8 +11,9 @@ use utoipa::ToSchema;
 
 use super::body::{self, Bytes};
 use super::endpoint_kinds::{TemplateBody, kind};
-use super::endpoints_told::{attempt_json, delivery_json, endpoint_json};
+use super::endpoints_told::{Address, attempt_json, delivery_json, endpoint_json};
 use super::problem::Problem;
+use crate::domain::account::MachineRole;
 use crate::domain::endpoint::EventPattern;
 use crate::domain::id::{EndpointId, FlowId};
 use crate::domain::secret::Secret;
@@ -137,7 +138,7 @@ pub async fn add(
             after: ask.after,
         };
         let (told, secret) = app.service.add_endpoint(Puller::Token(&machine.0), &new).await?;
-        let mut answer = endpoint_json(&told);
+        let mut answer = endpoint_json(&told, Address::Whole);
         if let Some(secret) = secret {
             answer["secret"] = json!(secret.expose());
         }
@@ -146,11 +147,19 @@ pub async fn add(
     done.await.map_err(|error| Problem::of(&request, error))
 }
 
-/// Every endpoint.
+fn shown_to(machine: &Machine) -> Address {
+    match machine.0.record.role {
+        MachineRole::Admin => Address::Whole,
+        _ => Address::Origin,
+    }
+}
+
+/// Every endpoint. Who does not manage them sees of addresses the origin only.
 #[utoipa::path(get, path = "/v1/endpoints", responses((status = 200, description = "Each as it stands")))]
-pub async fn list(request: HttpRequest, app: Data<App>, _machine: Machine) -> Result<HttpResponse, Problem> {
+pub async fn list(request: HttpRequest, app: Data<App>, machine: Machine) -> Result<HttpResponse, Problem> {
     let done = async {
-        let all: Vec<Value> = app.service.endpoints().await?.iter().map(endpoint_json).collect();
+        let address = shown_to(&machine);
+        let all: Vec<Value> = app.service.endpoints().await?.iter().map(|it| endpoint_json(it, address)).collect();
         Ok(HttpResponse::Ok().json(json!({"endpoints": all})))
     };
     done.await.map_err(|error: Error| Problem::of(&request, error))
@@ -161,12 +170,12 @@ pub async fn list(request: HttpRequest, app: Data<App>, _machine: Machine) -> Re
 pub async fn read(
     request: HttpRequest,
     app: Data<App>,
-    _machine: Machine,
+    machine: Machine,
     endpoint: Path<String>,
 ) -> Result<HttpResponse, Problem> {
     let done = async {
         let told = app.service.endpoint(&id(&endpoint)?).await?;
-        Ok(HttpResponse::Ok().json(endpoint_json(&told)))
+        Ok(HttpResponse::Ok().json(endpoint_json(&told, shown_to(&machine))))
     };
     done.await.map_err(|error: Error| Problem::of(&request, error))
 }
@@ -192,7 +201,7 @@ pub async fn change(
             serving,
         };
         let told = app.service.change_endpoint(Puller::Token(&machine.0), &id(&endpoint)?, &edit).await?;
-        Ok(HttpResponse::Ok().json(endpoint_json(&told)))
+        Ok(HttpResponse::Ok().json(endpoint_json(&told, Address::Whole)))
     };
     done.await.map_err(|error| Problem::of(&request, error))
 }

@@ -4,10 +4,21 @@ use serde_json::{Value, json};
 
 use crate::domain::endpoint::delivery::{Attempt, Delivery, DeliveryState, Ended, OVER};
 use crate::domain::endpoint::{EndpointKind, EndpointState};
+use crate::domain::secret::Secret;
 use crate::service::sending::endpoints::EndpointTold;
 
+/// How much of an address is told. Many an address is a secret: whoever has it may post to somebody's chat.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Address {
+    /// To who manages endpoints.
+    Whole,
+    /// To who only looks.
+    Origin,
+}
+
 /// An endpoint as machines are told it: no secret, and of its own headers the names.
-pub fn endpoint_json(told: &EndpointTold) -> Value {
+pub fn endpoint_json(told: &EndpointTold, address: Address) -> Value {
+    let shown = |it: &Secret<String>| (address == Address::Whole).then(|| it.expose().clone());
     let EndpointTold { endpoint, url, look, lane, beyond, public_keys } = told;
     let signed = endpoint.kind.is_signed();
     let (state, why, since) = match endpoint.state {
@@ -17,8 +28,8 @@ pub fn endpoint_json(told: &EndpointTold) -> Value {
     };
     let before_until = endpoint.secrets.before.as_ref().map(|it| it.until);
     let mut answer = json!({
-        "id": endpoint.id, "name": endpoint.name, "kind": endpoint.kind.name().as_str(), "url": url.expose(),
-        "events": endpoint.events, "flows": endpoint.flows, "ordered": endpoint.ordered,
+        "id": endpoint.id, "name": endpoint.name, "kind": endpoint.kind.name().as_str(), "url": shown(url),
+        "origin": endpoint.origin, "events": endpoint.events, "flows": endpoint.flows, "ordered": endpoint.ordered,
         "headers": endpoint.headers.keys().collect::<Vec<_>>(),
         "state": state, "why": why, "since": since, "reached": lane.reached, "beyond": beyond,
         "failing_since": lane.failing_since, "arrived_at": lane.arrived_at, "failed_at": lane.failed_at,
@@ -35,7 +46,7 @@ pub fn endpoint_json(told: &EndpointTold) -> Value {
         EndpointKind::Resume { template } => {
             answer["template"] = json!({"body": template.body});
             if let Some((it, url)) = template.look.as_ref().zip(look.as_ref()) {
-                answer["template"]["look"] = json!({"url": url.expose(), "pointer": it.pointer, "waiting": it.waiting});
+                answer["template"]["look"] = json!({"url": shown(url), "pointer": it.pointer, "waiting": it.waiting});
             }
         }
         EndpointKind::Chat { .. } => (),

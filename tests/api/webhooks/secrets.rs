@@ -15,6 +15,13 @@ async fn whoever_reads_the_database_learns_no_secret_address_or_header() {
     let look = json!({"url": format!("{}?key=s3cret-in-look", receiver.url), "pointer": "", "waiting": 1});
     let ask = json!({"name": "host", "kind": "resume", "url": receiver.url, "template": {"body": 1, "look": look}});
     s.g.post("/v1/endpoints", &s.g.admin, ask).await.expect(201);
+    for (token, is_told) in [(&s.g.admin, true), (&s.g.auditor, false)] {
+        let all = s.g.get("/v1/endpoints", token).await.expect(200).to_string();
+        let one = s.g.get(&path(&endpoint, ""), token).await.expect(200).to_string();
+        let told = [all.contains("s3cret-in-url"), all.contains("s3cret-in-look"), one.contains("s3cret-in-url")];
+        assert_eq!(told, [is_told; 3], "{all} {one}");
+        assert!(one.contains("\"origin\":\"http://127.0.0.1:"), "{one}");
+    }
     s.g.thread().await;
     s.send().await;
     let got = receiver.got().pop().unwrap();

@@ -29,19 +29,19 @@ const WRITTEN_AT_ONCE: usize = 500;
 impl Service {
     /// Writes a letter to everybody who can decide what the next events of the log ask, where they want to be told, and
     /// to administrators of endpoints that come to rest.
-    /// Returns how many events were looked at. It begins at the end of the log: what was asked before anybody was told by
+    /// Returns how many events were looked at; nothing where another has the duty. It begins at the end of the log: what was asked before anybody was told by
     /// mail stands in the inbox.
-    pub async fn write_letters(&self, digests: Duration) -> Result<usize> {
-        let Some(_duty) = self.store.take(Duty::Mailing).await? else { return Ok(0) };
+    pub async fn write_letters(&self, digests: Duration) -> Result<Option<usize>> {
+        let Some(_duty) = self.store.take(Duty::Mailing).await? else { return Ok(None) };
         let keys = self.keys()?;
         let Some(mark) = self.fetch::<LogMark>(&keys, Follower::Mail.name()).await? else {
             let mut draft = Draft::new(keys.row(), self.now());
             draft.insert(&LogMark { of: Follower::Mail, reached: self.log_length().await? })?;
-            return self.commit(draft.finish()).await.map(|()| 0);
+            return self.commit(draft.finish()).await.map(|()| Some(0));
         };
         let (events, last) = self.events_after(mark.record.reached, None, LOOKED_AT_ONCE).await?;
         if last == mark.record.reached {
-            return Ok(0);
+            return Ok(Some(0));
         }
         let mut draft = Draft::new(keys.row(), self.now());
         let (mut written, mut reached) = (BTreeSet::new(), last);
@@ -60,7 +60,7 @@ impl Service {
         }
         draft.replace(&mark, &LogMark { of: Follower::Mail, reached })?;
         self.commit(draft.finish()).await?;
-        Ok(usize::try_from(reached - mark.record.reached).unwrap_or(usize::MAX))
+        Ok(Some(usize::try_from(reached - mark.record.reached).unwrap_or(usize::MAX)))
     }
 
     /// What one event gives people to be told.

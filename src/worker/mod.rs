@@ -95,7 +95,7 @@ impl Workers {
         let round = Round { name: "letters", interval, wakes: Wakes::AtIntervals, stopping };
         self.loops.push(tokio::spawn(round.repeat(Arc::clone(service), move |it| {
             let mailer = mailer.clone();
-            async move { letters::run_once(&it, &mailer, digests).await }
+            async move { Ok(letters::run_once(&it, &mailer, digests).await?.unwrap_or_default()) }
         })));
         self
     }

@@ -111,11 +111,16 @@ async fn ready(g: &Gateway) {
 /// Every event has its place, and it is written down who is to be told.
 pub async fn write(service: &Service) {
     while service.sequence().await.unwrap() > 0 {}
-    while service.write_letters(HOUR).await.unwrap() > 0 {}
+    // A server frees what a closed connection held when it notices: whoever wrote before may be leaving still.
+    while service.write_letters(HOUR).await.unwrap() != Some(0) {}
 }
 
 pub async fn tell(service: &Service, post: &Post) -> usize {
-    letters::run_once(service, &post.mailer(), HOUR).await.unwrap()
+    loop {
+        if let Some(told) = letters::run_once(service, &post.mailer(), HOUR).await.unwrap() {
+            return told;
+        }
+    }
 }
 
 async fn who_can_decide_is_told_once_and_nobody_else(scene: Scene) {
@@ -259,7 +264,7 @@ async fn of_several_gateways_one_tells(scene: Scene) {
     let sent: usize = futures_util::future::join_all(all.map(|it| letters::run_once(it, &mailer, HOUR)))
         .await
         .into_iter()
-        .map(Result::unwrap)
+        .map(|it| it.unwrap().unwrap_or_default())
         .sum();
     assert_eq!(sent + tell(&g.service, &post).await, 2);
     assert_ne!(post.mail()["to"], post.mail()["to"]);

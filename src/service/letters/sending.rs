@@ -35,13 +35,13 @@ enum Fate {
 }
 
 impl Service {
-    /// Sends what is due, each person's together if they want it so. Returns how many letters were done with. If the
+    /// Sends what is due, each person's together if they want it so. Returns how many letters were done with; nothing where another has the duty. If the
     /// server cannot be used, the run ends and says so.
     pub async fn send_letters<F: Future<Output = std::result::Result<(), MailError>>>(
         &self,
         send: impl Fn(Mail) -> F,
-    ) -> Result<usize> {
-        let Some(duty) = self.store.take(Duty::Mailing).await? else { return Ok(0) };
+    ) -> Result<Option<usize>> {
+        let Some(duty) = self.store.take(Duty::Mailing).await? else { return Ok(None) };
         let keys = self.keys()?;
         let (now, until) = (self.now(), self.instant() + RUN_MAX);
         let due = self.reader(&keys).list::<Letter>(Filter::DueBy(OPEN, now), None, SENT_AT_ONCE).await?;
@@ -56,13 +56,13 @@ impl Service {
             let at_once = if together { letters.len() } else { 1 };
             for letters in letters.chunks(at_once) {
                 if !duty.stands() || self.instant() >= until {
-                    return Ok(done);
+                    return Ok(Some(done));
                 }
                 done += letters.len();
                 self.send_together(&keys, contact.as_ref(), letters, &send).await?;
             }
         }
-        Ok(done)
+        Ok(Some(done))
     }
 
     /// One mail for some letters to one person, as far as there is something to tell; then what becomes of them.

@@ -107,7 +107,7 @@ impl Service {
         let lanes = self.lanes().await?;
         let first =
             lanes.iter().map(|it| it.1.record.reached).min().unwrap_or(log).max(log.saturating_sub(UNWRITTEN_MAX));
-        let (last, _) = self.events_after(first, None, LIST_ROWS_MAX).await?;
+        let last = if first < log { self.events_after(first, None, LIST_ROWS_MAX).await?.0 } else { Vec::new() };
         let mut told = BTreeMap::new();
         for (endpoint, lane) in lanes {
             let (endpoint, lane) = (endpoint.record, lane.record);

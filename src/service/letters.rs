@@ -29,8 +29,8 @@ const WRITTEN_AT_ONCE: usize = 500;
 impl Service {
     /// Writes a letter to everybody who can decide what the next events of the log ask, where they want to be told, and
     /// to administrators of endpoints that come to rest.
-    /// Returns how many events were looked at; nothing where another has the duty. It begins at the end of the log: what was asked before anybody was told by
-    /// mail stands in the inbox.
+    /// Returns how many events were looked at; nothing where another has the duty. It begins at the end of the log: what
+    /// was asked before anybody was told by mail stands in the inbox.
     pub async fn write_letters(&self, digests: Duration) -> Result<Option<usize>> {
         let Some(_duty) = self.store.take(Duty::Mailing).await? else { return Ok(None) };
         let keys = self.keys()?;

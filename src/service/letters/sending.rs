@@ -35,8 +35,8 @@ enum Fate {
 }
 
 impl Service {
-    /// Sends what is due, each person's together if they want it so. Returns how many letters were done with; nothing where another has the duty. If the
-    /// server cannot be used, the run ends and says so.
+    /// Sends what is due, each person's together if they want it so. Returns how many letters were done with; nothing
+    /// where another has the duty. If the server cannot be used, the run ends and says so.
     pub async fn send_letters<F: Future<Output = std::result::Result<(), MailError>>>(
         &self,
         send: impl Fn(Mail) -> F,

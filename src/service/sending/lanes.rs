@@ -102,6 +102,9 @@ impl Service {
     pub async fn lanes(&self) -> Result<Vec<(Stored<Endpoint>, Stored<Lane>)>> {
         let keys = self.keys()?;
         let endpoints = self.standing_endpoints(&keys).await?;
+        if endpoints.is_empty() {
+            return Ok(Vec::new());
+        }
         let ids: Vec<String> = endpoints.iter().map(|it| it.record.id.to_string()).collect();
         let mut lanes = self.reader(&keys).get_many::<Lane>(&ids).await?;
         let lane_of = |endpoint: Stored<Endpoint>| {

@@ -144,5 +144,7 @@ fn standard_output_has_the_log_and_goes_on_after_the_gateway_was_killed() {
     let second = indexes(&told_until(folder.path(), 2));
     assert!(second == [2] || second == [1, 2], "{second:?}");
     let third = indexes(&told_until(folder.path(), 3));
-    assert!(third == [3] || third == [2, 3], "{third:?}");
+    // So may what the second one told.
+    let twice = second == [1, 2] && third == [1, 2, 3];
+    assert!(third == [3] || third == [2, 3] || twice, "{third:?} after {second:?}");
 }

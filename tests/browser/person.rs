@@ -29,6 +29,10 @@ const ASKS_MAX: usize = 200;
 const LOOKS_MAX: usize = 1000;
 const LOOK_PAUSE: Duration = Duration::from_millis(10);
 
+/// How often somebody tries to open the menu, and how often they look whether it opened before they try again.
+const CLICKS_MAX: usize = 3;
+const LOOKS_BETWEEN_CLICKS: usize = 200;
+
 /// A browser with nothing in it yet.
 pub struct Chromium {
     browser: Browser,
@@ -120,11 +124,24 @@ impl Tab {
     pub async fn press_in(&self, part: &str, label: &str) {
         let mut loads = self.page.event_listener::<EventLoadEventFired>().await.unwrap();
         if part == "header" {
-            self.click("document.querySelector('.menu > summary')").await;
-            self.until("document.querySelector('.menu').open").await;
+            self.open_menu().await;
         }
         self.click(&labelled(part, label)).await;
         tokio::time::timeout(PATIENCE, loads.next()).await.expect("a page follows").unwrap();
+    }
+
+    /// Opens the menu, as people do: whoever clicked beside it, because the page moved, clicks once more.
+    async fn open_menu(&self) {
+        for _ in 0..CLICKS_MAX {
+            self.click("document.querySelector('.menu > summary')").await;
+            for _ in 0..LOOKS_BETWEEN_CLICKS {
+                if self.js("document.querySelector('.menu').open").await {
+                    return;
+                }
+                tokio::time::sleep(LOOK_PAUSE).await;
+            }
+        }
+        panic!("the menu never opened on {}", self.path().await);
     }
 
     /// Follows the first such link.

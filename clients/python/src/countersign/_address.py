@@ -1,0 +1,46 @@
+"""Where the gateway is. A token goes over plain http to this machine alone, unless somebody says otherwise."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from ._names import Invalid
+
+
+@dataclass(frozen=True)
+class Address:
+    """Scheme, host and port of a gateway."""
+
+    url: str
+    is_encrypted: bool
+
+
+def address(url: str, *, allow_plain_http: bool = False) -> Address:
+    """`url` as the address of a gateway: https, or http on this machine."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise Invalid("url", "is no address") from None
+    if parts.scheme not in ("https", "http") or not host:
+        raise Invalid("url", "begins with https:// and a host")
+    if parts.username is not None or parts.password is not None:
+        # It is not repeated: it may have a password in it.
+        raise Invalid("url", "has a user or a password in it; give the token as `token`")
+    if parts.path not in ("", "/") or parts.query or parts.fragment:
+        raise Invalid("url", "has more than scheme, host and port")
+    if parts.scheme == "http" and not (allow_plain_http or _is_this_machine(host)):
+        raise Invalid("url", "plain http would show the token to everybody on the way; use https")
+    named = f"[{host}]" if ":" in host else host
+    return Address(f"{parts.scheme}://{named}" + (f":{port}" if port else ""), parts.scheme == "https")
+
+
+def _is_this_machine(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

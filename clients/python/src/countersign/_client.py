@@ -1,0 +1,143 @@
+"""`Client` and `AsyncClient`: the same calls, one blocking, one awaited."""
+
+from __future__ import annotations
+
+import ssl
+from types import TracebackType
+
+import httpx
+
+from . import _calls, _verifying, _waiting
+from ._driving import Awaiting, AwaitingWalk, Awaits, Blocking, BlockingWalk, Blocks
+from ._plans import Retries
+from ._settings import Settings, of_environment
+
+TIMEOUT_SECS = 10.0
+
+
+class Client(Blocks):
+    """A gateway, asked with one token. May be shared by threads; is to be closed, or used by `with`."""
+
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        *,
+        timeout_secs: float = TIMEOUT_SECS,
+        retries: Retries | None = None,
+        allow_plain_http: bool = False,
+        tls: ssl.SSLContext | None = None,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        self._settings = Settings.of(
+            url, token, timeout_secs=timeout_secs, retries=retries, allow_plain_http=allow_plain_http, tls=tls
+        )
+        self._http = httpx.Client(**self._settings.httpx(), transport=transport)
+
+    @classmethod
+    def from_env(cls) -> Client:
+        """By COUNTERSIGN_URL and COUNTERSIGN_TOKEN."""
+        return cls(*of_environment())
+
+    create_thread = Blocking(_calls.create_thread)
+    thread = Blocking(_calls.thread)
+    state = Blocking(_calls.state)
+    chain = BlockingWalk(_calls.chain)
+    chain_page = Blocking(_calls.chain_page)
+    propose = Blocking(_calls.propose)
+    reaffirm = Blocking(_calls.reaffirm)
+    rollback = Blocking(_calls.rollback)
+    transition = Blocking(_calls.transition)
+    decision = Blocking(_waiting.decision)
+    wait_for_decision = Blocking(_waiting.wait_for_decision)
+    cancel = Blocking(_calls.cancel)
+    verify = Blocking(_verifying.verify)
+    confirm = Blocking(_calls.confirm)
+    abort = Blocking(_calls.abort)
+    events = BlockingWalk(_calls.events)
+    events_page = Blocking(_calls.events_page)
+    jwks = Blocking(_calls.jwks)
+
+    @property
+    def url(self) -> str:
+        """Where the gateway is."""
+        return self._settings.address.url
+
+    def close(self) -> None:
+        """Gives its connections back."""
+        self._http.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Client({self.url!r})"
+
+
+class AsyncClient(Awaits):
+    """The same, awaited. Is to be closed by `aclose`, or used by `async with`."""
+
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        *,
+        timeout_secs: float = TIMEOUT_SECS,
+        retries: Retries | None = None,
+        allow_plain_http: bool = False,
+        tls: ssl.SSLContext | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._settings = Settings.of(
+            url, token, timeout_secs=timeout_secs, retries=retries, allow_plain_http=allow_plain_http, tls=tls
+        )
+        self._http = httpx.AsyncClient(**self._settings.httpx(), transport=transport)
+
+    @classmethod
+    def from_env(cls) -> AsyncClient:
+        """By COUNTERSIGN_URL and COUNTERSIGN_TOKEN."""
+        return cls(*of_environment())
+
+    create_thread = Awaiting(_calls.create_thread)
+    thread = Awaiting(_calls.thread)
+    state = Awaiting(_calls.state)
+    chain = AwaitingWalk(_calls.chain)
+    chain_page = Awaiting(_calls.chain_page)
+    propose = Awaiting(_calls.propose)
+    reaffirm = Awaiting(_calls.reaffirm)
+    rollback = Awaiting(_calls.rollback)
+    transition = Awaiting(_calls.transition)
+    decision = Awaiting(_waiting.decision)
+    wait_for_decision = Awaiting(_waiting.wait_for_decision)
+    cancel = Awaiting(_calls.cancel)
+    verify = Awaiting(_verifying.verify)
+    confirm = Awaiting(_calls.confirm)
+    abort = Awaiting(_calls.abort)
+    events = AwaitingWalk(_calls.events)
+    events_page = Awaiting(_calls.events_page)
+    jwks = Awaiting(_calls.jwks)
+
+    @property
+    def url(self) -> str:
+        """Where the gateway is."""
+        return self._settings.address.url
+
+    async def aclose(self) -> None:
+        """Gives its connections back."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        return f"AsyncClient({self.url!r})"

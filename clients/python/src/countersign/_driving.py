@@ -1,0 +1,182 @@
+"""The two drivers: one blocks, one awaits. They send what a plan yields, and know nothing of what it is about."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Concatenate, Generic, ParamSpec, TypeVar, overload
+
+import anyio
+import httpx
+
+from ._plans import Came, Core, Item, Pause, Plan, Step, Walk
+from ._settings import Settings, lost, reply
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Blocks:
+    """What carries plans out by blocking."""
+
+    _settings: Settings
+    _http: httpx.Client
+
+    def _do(self, step: Step) -> Came:
+        if isinstance(step, Pause):
+            time.sleep(step.secs)
+            return None
+        try:
+            return reply(self._http.request(**self._settings.sent(step)))
+        except httpx.HTTPError as error:
+            return lost(error)
+
+    def _run(self, plan: Plan[T]) -> T:
+        came: Came = None
+        try:
+            while True:
+                came = self._do(plan.send(came))
+        except StopIteration as done:
+            found: T = done.value
+            return found
+
+    def _walk(self, walk: Walk[T]) -> Iterator[T]:
+        came: Came = None
+        try:
+            while True:
+                step = walk.send(came)
+                if isinstance(step, Item):
+                    came = None
+                    yield step.value
+                else:
+                    came = self._do(step)
+        except StopIteration:
+            return
+
+
+class Awaits:
+    """What carries plans out by awaiting, on asyncio or trio."""
+
+    _settings: Settings
+    _http: httpx.AsyncClient
+
+    async def _do(self, step: Step) -> Came:
+        if isinstance(step, Pause):
+            await anyio.sleep(step.secs)
+            return None
+        try:
+            return reply(await self._http.request(**self._settings.sent(step)))
+        except httpx.HTTPError as error:
+            return lost(error)
+
+    async def _run(self, plan: Plan[T]) -> T:
+        came: Came = None
+        while True:
+            try:
+                step = plan.send(came)
+            except StopIteration as done:
+                found: T = done.value
+                return found
+            came = await self._do(step)
+
+    async def _walk(self, walk: Walk[T]) -> AsyncIterator[T]:
+        came: Came = None
+        while True:
+            try:
+                step = walk.send(came)
+            except StopIteration:
+                return
+            if isinstance(step, Item):
+                came = None
+                yield step.value
+            else:
+                came = await self._do(step)
+
+
+class Blocking(Generic[P, T]):
+    """A plan as a method that blocks."""
+
+    def __init__(self, plan: Callable[Concatenate[Core, P], Plan[T]]) -> None:
+        self._plan = plan
+        self.__doc__ = self._plan.__doc__
+
+    @overload
+    def __get__(self, client: None, owner: type) -> Callable[Concatenate[Core, P], Plan[T]]: ...
+    @overload
+    def __get__(self, client: Blocks, owner: type) -> Callable[P, T]: ...
+    def __get__(self, client: Blocks | None, owner: type) -> Callable[..., T] | Callable[..., Plan[T]]:
+        if client is None:
+            return self._plan
+
+        @functools.wraps(self._plan)
+        def call(*args: P.args, **kwargs: P.kwargs) -> T:
+            return client._run(self._plan(client._settings.core, *args, **kwargs))
+
+        return call
+
+
+class Awaiting(Generic[P, T]):
+    """A plan as a method that is awaited."""
+
+    def __init__(self, plan: Callable[Concatenate[Core, P], Plan[T]]) -> None:
+        self._plan = plan
+        self.__doc__ = self._plan.__doc__
+
+    @overload
+    def __get__(self, client: None, owner: type) -> Callable[Concatenate[Core, P], Plan[T]]: ...
+    @overload
+    def __get__(self, client: Awaits, owner: type) -> Callable[P, Awaitable[T]]: ...
+    def __get__(self, client: Awaits | None, owner: type) -> Callable[..., Awaitable[T]] | Callable[..., Plan[T]]:
+        if client is None:
+            return self._plan
+
+        @functools.wraps(self._plan)
+        def call(*args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
+            return client._run(self._plan(client._settings.core, *args, **kwargs))
+
+        return call
+
+
+class BlockingWalk(Generic[P, T]):
+    """A walk as a method that gives an iterator."""
+
+    def __init__(self, walk: Callable[Concatenate[Core, P], Walk[T]]) -> None:
+        self._plan = walk
+        self.__doc__ = self._plan.__doc__
+
+    @overload
+    def __get__(self, client: None, owner: type) -> Callable[Concatenate[Core, P], Walk[T]]: ...
+    @overload
+    def __get__(self, client: Blocks, owner: type) -> Callable[P, Iterator[T]]: ...
+    def __get__(self, client: Blocks | None, owner: type) -> Callable[..., Iterator[T]] | Callable[..., Walk[T]]:
+        if client is None:
+            return self._plan
+
+        @functools.wraps(self._plan)
+        def call(*args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
+            return client._walk(self._plan(client._settings.core, *args, **kwargs))
+
+        return call
+
+
+class AwaitingWalk(Generic[P, T]):
+    """A walk as a method that gives an asynchronous iterator."""
+
+    def __init__(self, walk: Callable[Concatenate[Core, P], Walk[T]]) -> None:
+        self._plan = walk
+        self.__doc__ = self._plan.__doc__
+
+    @overload
+    def __get__(self, client: None, owner: type) -> Callable[Concatenate[Core, P], Walk[T]]: ...
+    @overload
+    def __get__(self, client: Awaits, owner: type) -> Callable[P, AsyncIterator[T]]: ...
+    def __get__(self, client: Awaits | None, owner: type) -> Callable[..., AsyncIterator[T]] | Callable[..., Walk[T]]:
+        if client is None:
+            return self._plan
+
+        @functools.wraps(self._plan)
+        def call(*args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
+            return client._walk(self._plan(client._settings.core, *args, **kwargs))
+
+        return call

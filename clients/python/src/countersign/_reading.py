@@ -1,0 +1,126 @@
+"""JSON into frozen dataclasses: what is missing or of another kind is an error, what is new is passed over."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import types
+import typing
+from collections.abc import Callable
+from datetime import datetime, timezone
+from typing import Any, TypeVar
+
+from .errors import Json, UnexpectedAnswer
+
+T = TypeVar("T")
+Read = Callable[[Json, str], Any]
+MISSING = dataclasses.MISSING
+
+
+def parse(text: bytes) -> Json:
+    """JSON that is read in one way only: no key stands twice, no number is none."""
+    try:
+        return json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
+    except (ValueError, RecursionError) as bad:
+        raise UnexpectedAnswer(f"not JSON: {type(bad).__name__}") from None
+
+
+def read(kind: type[T], value: Json, at: str = "") -> T:
+    """`value` as a dataclass."""
+    reader: Read = _reader(typing.cast("Any", kind))
+    found: T = reader(value, at)
+    return found
+
+
+def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key stands twice")
+    return found
+
+
+def _constant(name: str) -> Json:
+    raise ValueError(name)
+
+
+def _wrong(at: str, wanted: str) -> UnexpectedAnswer:
+    """Says where and what; the value itself is somebody's data."""
+    return UnexpectedAnswer(f"the answer's {at or 'body'} is not {wanted}")
+
+
+@functools.cache
+def _reader(kind: Any) -> Read:
+    if kind is Any:
+        return lambda value, at: value
+    if kind in (str, bool, int):
+        return functools.partial(_scalar, kind)
+    if kind is datetime:
+        return moment
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        (inner,) = (it for it in arguments if it is not type(None))
+        return functools.partial(_or_null, _reader(inner))
+    if origin is tuple:
+        return functools.partial(_list, _reader(arguments[0]))
+    if origin is dict:
+        return functools.partial(_dict, _reader(arguments[1]))
+    if dataclasses.is_dataclass(kind):
+        return _dataclass(typing.cast("type[Any]", kind))
+    raise TypeError(f"nothing reads {kind}")
+
+
+def _scalar(kind: type, value: Json, at: str) -> Any:
+    # A bool is an int to Python, and is none in JSON.
+    if type(value) is not kind:
+        raise _wrong(at, f"a {kind.__name__}")
+    return value
+
+
+def moment(value: Json, at: str = "") -> datetime:
+    """RFC 3339 in UTC with three decimals and `Z`: the protocol has no other spelling."""
+    try:
+        return datetime.strptime(value, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=timezone.utc)
+    except (TypeError, ValueError):
+        raise _wrong(at, "a moment") from None
+
+
+def _or_null(inner: Read, value: Json, at: str) -> Any:
+    return None if value is None else inner(value, at)
+
+
+def _list(inner: Read, value: Json, at: str) -> tuple[Any, ...]:
+    if not isinstance(value, list):
+        raise _wrong(at, "a list")
+    return tuple(inner(it, f"{at}/{index}") for index, it in enumerate(value))
+
+
+def _dict(inner: Read, value: Json, at: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _wrong(at, "an object")
+    return {key: inner(it, f"{at}/…") for key, it in value.items()}
+
+
+def _dataclass(kind: type[Any]) -> Read:
+    hints = typing.get_type_hints(kind)
+    members = [
+        (it.name, str(it.metadata.get("wire", it.name)), _reader(hints[it.name]), _may_lack(it))
+        for it in dataclasses.fields(kind)
+    ]
+
+    def run(value: Json, at: str) -> Any:
+        if not isinstance(value, dict):
+            raise _wrong(at, "an object")
+        found = {}
+        for name, wire, inner, may_lack in members:
+            if wire in value:
+                found[name] = inner(value[wire], f"{at}/{wire}")
+            elif not may_lack:
+                raise UnexpectedAnswer(f"the answer's {at}/{wire} is missing")
+        return kind(**found)
+
+    return run
+
+
+def _may_lack(field: dataclasses.Field[Any]) -> bool:
+    return field.default is not MISSING or field.default_factory is not MISSING

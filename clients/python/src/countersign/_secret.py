@@ -1,0 +1,34 @@
+"""A token that does not print, and does not travel in a checkpoint."""
+
+from __future__ import annotations
+
+import re
+from typing import NoReturn
+
+from ._names import Invalid
+
+_FORM = re.compile(r"[A-Za-z0-9._~+/=-]{1,512}", re.ASCII)
+
+
+class Secret:
+    """What must not stand in a log, an error, a traceback's variables or a pickled state."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: object) -> None:
+        if not isinstance(text, str) or _FORM.fullmatch(text) is None:
+            # The text is not repeated: what was given by mistake may be another secret.
+            raise Invalid("token", "a token is 1 to 512 letters, digits and . _ ~ + / = -")
+        self._text = text
+
+    def reveal(self) -> str:
+        """The text itself, for the one header that carries it."""
+        return self._text
+
+    def __repr__(self) -> str:
+        return "Secret(…)"
+
+    __str__ = __repr__
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a token is not pickled: make the client where it is used")

@@ -1,0 +1,89 @@
+"""What both clients are made of, checked once."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from ._address import Address, address
+from ._names import Invalid
+from ._plans import Core, Lost, Reply, Request, Retries
+from ._secret import Secret
+
+URL, TOKEN = "COUNTERSIGN_URL", "COUNTERSIGN_TOKEN"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Where, as whom, and how patiently."""
+
+    address: Address
+    token: Secret
+    timeout_secs: float
+    core: Core = field(repr=False)
+    tls: ssl.SSLContext | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        url: str,
+        token: str,
+        *,
+        timeout_secs: float,
+        retries: Retries | None,
+        allow_plain_http: bool,
+        tls: ssl.SSLContext | None,
+    ) -> Settings:
+        if not timeout_secs > 0:
+            raise Invalid("timeout_secs", "is more than nothing")
+        core = Core(retries=retries or Retries())
+        where = address(url, allow_plain_http=allow_plain_http)
+        return cls(where, Secret(token), timeout_secs, core, tls)
+
+    def httpx(self) -> Mapping[str, Any]:
+        """How httpx is set up: no redirects; over plain http no proxy of the environment, which would see the token."""
+        return {
+            "base_url": self.address.url,
+            "headers": {"Authorization": f"Bearer {self.token.reveal()}", "Accept": "application/json"},
+            "follow_redirects": False,
+            "trust_env": self.address.is_encrypted,
+            "verify": self.tls or True,
+        }
+
+    def sent(self, request: Request) -> Mapping[str, Any]:
+        """A request as httpx takes it."""
+        headers = dict(request.headers)
+        if request.body is not None:
+            headers["Content-Type"] = "application/json"
+        return {
+            "method": request.method,
+            "url": request.path,
+            "params": dict(request.query) or None,
+            "content": request.body,
+            "headers": headers,
+            "timeout": httpx.Timeout(self.timeout_secs, read=self.timeout_secs + request.waits_secs),
+        }
+
+
+def of_environment() -> tuple[str, str]:
+    """Address and token from COUNTERSIGN_URL and COUNTERSIGN_TOKEN."""
+    url, token = os.environ.get(URL), os.environ.get(TOKEN)
+    if not url or not token:
+        raise Invalid("environment", f"{URL} and {TOKEN} are to be set")
+    return url, token
+
+
+def reply(response: httpx.Response) -> Reply:
+    """What came back."""
+    return Reply(response.status_code, response.content, response.headers.get("retry-after"))
+
+
+def lost(error: httpx.HTTPError) -> Lost:
+    """What did not. Its text is the class alone: httpx's own may have an address with a proxy's password in it."""
+    unsent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
+    return Lost(type(error).__name__, sent=not unsent)

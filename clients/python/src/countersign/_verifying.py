@@ -1,0 +1,65 @@
+"""The writer's question. Only one answer is a yes; everything else raises."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from . import _names as names
+from ._plans import Call, Core, Plan, Request, asked, text
+from ._problems import problem
+from ._reading import read
+from .answers import Verified
+from .errors import Denied, Forbidden, Json, Problem, UnexpectedAnswer
+
+
+def verify(
+    core: Core,
+    *,
+    thread: str,
+    transition: str,
+    write_id: str,
+    receipt: str | None = None,
+    expect: Mapping[str, Json] | None = None,
+) -> Plan[Verified]:
+    """Asks whether to write, right before writing. Returns only if the gateway says yes to exactly this.
+
+    Take `thread` and `transition` from your own job, never from what an agent sent along, and store `write_id` with
+    the job before you ask: the same one again gives the same answer while its lease lives.
+    """
+    body: dict[str, Json] = {
+        "thread": names.name("thread", thread),
+        "transition": names.digest("transition", transition),
+        "write_id": names.name("write_id", write_id),
+    }
+    if receipt is not None:
+        body["receipt"] = receipt
+    if expect:
+        body["expect"] = dict(expect)
+    request = Request("POST", "/v1/verify", body=text(body))
+    call = Call(request, {200: lambda answer: _yes(answer, write_id)}, refusals=_no)
+    return (yield from asked(core, call))
+
+
+def _yes(answer: Json, write_id: str) -> Verified:
+    found = read(Verified, answer)
+    if found.allow is not True:
+        raise UnexpectedAnswer("verify did not allow")
+    if found.write_id != write_id:
+        raise UnexpectedAnswer("verify answered about another write")
+    return found
+
+
+def _no(status: int, body: Json) -> Problem:
+    """In verify, `forbidden` is one of the reasons for which one does not write."""
+    said = problem(status, body)
+    if not isinstance(said, Forbidden):
+        return said
+    return Denied(
+        status=said.status,
+        code=said.code,
+        title=said.title,
+        detail=said.detail,
+        request_id=said.request_id,
+        errors=said.errors,
+        facts=said.facts,
+    )

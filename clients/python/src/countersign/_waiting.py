@@ -1,0 +1,98 @@
+"""Waiting for people: a long poll that goes on over disconnects, restarts and 5xx until its deadline."""
+
+from __future__ import annotations
+
+from . import _names as names
+from ._plans import (
+    Call,
+    Came,
+    Core,
+    Pause,
+    Plan,
+    Request,
+    asked,
+    is_passing,
+    pause_secs,
+    understood,
+    wait_secs,
+)
+from ._reading import read
+from .answers import Decision
+from .errors import CountersignError, Json, StillHeld, UnexpectedAnswer
+
+# Proxies cut connections that say nothing for a minute.
+POLL_SECS = 25
+# A gateway that answers "not yet" at once (it is being stopped, or waits for nobody) is not asked in a loop.
+SOON_SECS = 1.0
+# Five edits in a row, and each policy that was activated meanwhile.
+FOLLOWED_MAX = 64
+
+
+def decision(core: Core, transition: str) -> Plan[Decision | None]:
+    """How a transition ended; `None` while people are asked."""
+    return (yield from asked(core, _call(transition, 0)))
+
+
+def wait_for_decision(core: Core, transition: str, *, within_secs: float, follow: bool = False) -> Plan[Decision]:
+    """Waits until people have decided, `within_secs` at most; then raises `StillHeld`, and the proposal stands.
+
+    With `follow`, a decision that was superseded by another transition (a reviewer's rewrite, or the same under a new
+    policy) is waited for there: look at `transition_digest` before you act on it.
+    """
+    ends = core.clock() + within_secs
+    for _ in range(FOLLOWED_MAX):
+        found = yield from _until(core, transition, ends, within_secs)
+        if not follow or found.superseded_by is None:
+            return found
+        transition = found.superseded_by
+    raise UnexpectedAnswer("superseded more often than can be")
+
+
+def _until(core: Core, transition: str, ends: float, within_secs: float) -> Plan[Decision]:
+    failures, trouble = 0, None
+    while True:
+        asked_at = core.clock()
+        if asked_at >= ends:
+            # Whether it is still held is said only by an answer.
+            raise trouble or StillHeld(transition, within_secs)
+        call = _call(transition, wait_secs(ends - asked_at, POLL_SECS))
+        came = yield call.request
+        try:
+            found = understood(call, came)
+        except CountersignError as error:
+            if not is_passing(error):
+                raise
+            failures, trouble = failures + 1, error
+            pause = _after_trouble(core, failures, came)
+        else:
+            if found is not None:
+                return found
+            failures, trouble = 0, None
+            pause = _after_not_yet(core, core.clock() - asked_at)
+        if pause > 0:
+            yield Pause(max(0.0, min(pause, ends - core.clock())))
+
+
+def _after_trouble(core: Core, failures: int, came: Came) -> float:
+    pause = pause_secs(core, core.retries, failures, came)
+    return core.retries.retry_after_most_secs if pause is None else pause
+
+
+def _after_not_yet(core: Core, waited: float) -> float:
+    return SOON_SECS * (0.5 + 0.5 * core.chance()) if waited < SOON_SECS else 0.0
+
+
+def _call(transition: str, wait: int) -> Call[Decision | None]:
+    digest = names.digest("transition", transition)
+    headers = {"Prefer": f"wait={wait}"} if wait else {}
+    request = Request("GET", f"/v1/transitions/{digest}/decision", headers=headers, waits_secs=float(wait))
+    return Call(request, {200: lambda body: _of(digest, body), 202: lambda body: None})
+
+
+def _of(digest: str, body: Json) -> Decision:
+    found = read(Decision, body)
+    if found.transition_digest != digest:
+        raise UnexpectedAnswer("the decision is about another transition")
+    if found.approved != (found.decision in ("approved", "committed")):
+        raise UnexpectedAnswer("the decision contradicts itself")
+    return found

@@ -1,0 +1,200 @@
+"""What the gateway answers, as frozen dataclasses. A member that a later gateway adds is passed over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from .errors import Json
+
+
+@dataclass(frozen=True)
+class Created:
+    """A thread that was made, at version 0."""
+
+    thread: str
+    flow: str
+    version: int
+    transition: str
+    state_root: str
+    entry: str
+
+
+@dataclass(frozen=True)
+class ReviewLink:
+    """Where people are asked."""
+
+    id: str
+    url: str
+
+
+@dataclass(frozen=True)
+class ThreadStatus:
+    """A thread as it stands. `status` is `open`, `held`, `writing` or `closed`."""
+
+    thread: str
+    flow: str
+    status: str
+    version: int
+    transition: str
+    owes: bool
+    review: ReviewLink | None = None
+    spent: dict[str, Json] | None = None
+
+
+@dataclass(frozen=True)
+class View:
+    """What a node may read of a version, and nothing else."""
+
+    thread: str
+    version: int
+    transition: str
+    state: dict[str, Json]
+
+
+@dataclass(frozen=True)
+class ChainEntry:
+    """A committed transition with its signed entry; auditors are given the opening as well."""
+
+    version: int
+    transition: str
+    statement: dict[str, Json]
+    entry: str
+    opening: dict[str, Json] | None = None
+
+
+@dataclass(frozen=True)
+class ChainPage:
+    """Some entries, and where the next ones begin."""
+
+    entries: tuple[ChainEntry, ...]
+    next_page_token: int | None
+
+
+@dataclass(frozen=True)
+class Warned:
+    """What a rule of the policy warns of."""
+
+    rule: str
+    pointer: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class Committed:
+    """The policy let it pass: it is in the chain."""
+
+    version: int
+    transition: str
+    entry: str
+    changed: tuple[str, ...]
+    would_hold: tuple[Json, ...] | None = None
+    warnings: tuple[Warned, ...] = ()
+    outcome: str = "committed"
+
+
+@dataclass(frozen=True)
+class Review:
+    """Where people are asked, until when, and how many of whom."""
+
+    id: str
+    url: str
+    expires_at: datetime
+    needed: tuple[dict[str, Json], ...]
+
+
+@dataclass(frozen=True)
+class Held:
+    """People are asked. `diff` has what this node may see of the change."""
+
+    transition: str
+    review: Review
+    reasons: tuple[Json, ...]
+    diff: tuple[dict[str, Json], ...]
+    warnings: tuple[Warned, ...] = ()
+    outcome: str = "held"
+
+
+@dataclass(frozen=True)
+class Transition:
+    """A transition and what the caller may see of its effect."""
+
+    transition: str
+    thread: str
+    status: str
+    statement: dict[str, Json]
+    entry: str | None
+    diff: tuple[dict[str, Json], ...]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """How a transition ended: `committed`, `approved`, `denied`, `expired`, `cancelled` or `superseded`.
+
+    `expired` is nobody's refusal. `superseded_by` names what people are asked about instead, if anything.
+    """
+
+    approved: bool
+    decision: str
+    transition_digest: str
+    reviewer_id: str | None
+    reviewers: tuple[str, ...]
+    nonce: str | None
+    expires_at: datetime | None
+    receipt: str | None
+    version: int | None
+    comment: str | None
+    superseded_by: str | None
+    absent: dict[str, str] = field(default_factory=dict, metadata={"wire": "for"})
+
+
+@dataclass(frozen=True)
+class Verified:
+    """A yes, once. Write by `view` and by nothing else, before `lease_expires_at`, and keep `fence`."""
+
+    allow: bool
+    write_id: str
+    fence: int
+    lease_expires_at: datetime
+    view: dict[str, Json]
+    verification: str
+    enforced: bool
+    replayed: bool
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a write ended: `confirmed`, `aborted` or `late`."""
+
+    write_id: str
+    outcome: str
+    version: int | None
+    transition: str | None
+    result_refused: bool = False
+    errors: tuple[dict[str, Json], ...] = ()
+
+
+@dataclass(frozen=True)
+class Event:
+    """A line of the log."""
+
+    index: int
+    id: str
+    type: str
+    timestamp: datetime
+    flow: str | None
+    thread: str | None
+    seq: int | None
+    data: dict[str, Json]
+
+
+@dataclass(frozen=True)
+class EventsPage:
+    """Some events, and what to pass as `after` the next time."""
+
+    events: tuple[Event, ...]
+    next: int
+
+
+Patch = Mapping[str, Json] | list[dict[str, Json]]

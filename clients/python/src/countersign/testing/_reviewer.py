@@ -1,0 +1,103 @@
+"""A person who reads and decides, through the pages that people use: no way around a form, a nonce or a digest."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Literal
+
+import httpx
+
+from countersign.answers import Held, Review, ReviewLink
+
+from ._forms import Form, forms
+
+Verdict = Literal["approve", "deny"]
+# How many digits of a digest are typed where a stage asks for that.
+TYPED_DIGITS = 6
+
+
+class NotCounted(Exception):
+    """The gateway did not take the vote, or did not let the person in; its page says why."""
+
+
+class Reviewer:
+    """Somebody who is signed in at a gateway. For tests: in earnest, people decide."""
+
+    def __init__(self, site: str, name: str, password: str) -> None:
+        self.name = name
+        self._http = httpx.Client(base_url=site, headers={"Origin": site}, trust_env=False, timeout=30.0)
+        try:
+            self._sign_in(password)
+        except BaseException:
+            self._http.close()
+            raise
+
+    def approve(self, held: Held | Review | ReviewLink | str, *, comment: str = "") -> None:
+        """Approves what is held, or the review of that id or address."""
+        self.vote(held, "approve", comment=comment)
+
+    def deny(self, held: Held | Review | ReviewLink | str, *, comment: str = "") -> None:
+        """Denies it."""
+        self.vote(held, "deny", comment=comment)
+
+    def vote(
+        self,
+        held: Held | Review | ReviewLink | str,
+        verdict: Verdict,
+        *,
+        comment: str = "",
+        knows_outcome: bool = False,
+    ) -> None:
+        """Reads the page, votes, looks a second time, and confirms.
+
+        `knows_outcome` ticks that one knows what became of an earlier write of which nobody said.
+        """
+        path = f"/reviews/{_review(held)}"
+        first = self._form(path, self._http.get(path), "/decision")
+        if isinstance(held, Held) and first.fields.get("digest") != held.transition:
+            raise NotCounted("the page shows another digest")
+        ticked = {"outcome_unknown": "yes"} if knows_outcome else {}
+        sent = {**first.fields, **ticked, "verdict": verdict, "comment": comment}
+        again = self._form(path, self._http.post(first.action, data=sent), "/decision")
+        if "typed" in again.fields:
+            again.fields["typed"] = again.fields["digest"][-TYPED_DIGITS:]
+        self._see_other(self._http.post(again.action, data=again.fields))
+
+    def _sign_in(self, password: str) -> None:
+        form = self._form("/sign-in", self._http.get("/sign-in"), "/sign-in")
+        self._see_other(self._http.post(form.action, data={**form.fields, "username": self.name, "password": password}))
+
+    def _form(self, path: str, page: httpx.Response, action: str) -> Form:
+        found = next((it for it in forms(page.text) if it.action.endswith(action)), None)
+        if page.status_code != httpx.codes.OK or found is None:
+            raise NotCounted(f"{path}: {page.status_code} and no form for {self.name}{_said(page)}")
+        return found
+
+    def _see_other(self, page: httpx.Response) -> None:
+        if page.status_code != httpx.codes.SEE_OTHER:
+            raise NotCounted(f"{page.request.url.path}: {page.status_code} for {self.name}{_said(page)}")
+
+    def close(self) -> None:
+        """Gives its connection back."""
+        self._http.close()
+
+    def __enter__(self) -> Reviewer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _review(held: Held | Review | ReviewLink | str) -> str:
+    if isinstance(held, Held):
+        return held.review.id
+    return held.rsplit("/", 1)[-1] if isinstance(held, str) else held.id
+
+
+def _said(page: httpx.Response) -> str:
+    """What the page says of the trouble, if it says it where people are told of such."""
+    mark = 'role="alert"'
+    after = page.text.partition(mark)[2].partition(">")[2].partition("<")[0].strip()
+    return f": {after}" if after else ""

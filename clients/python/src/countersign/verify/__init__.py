@@ -1,0 +1,66 @@
+"""What the gateway signed, checked without asking it: by the published keys, and by nothing that it says meanwhile.
+
+    keys = Keys.read(client.jwks())
+    receipt = check_receipt(decision.receipt, keys, thread="order-17", transition=digest, at=now)
+
+Each check returns what was signed, as a frozen dataclass, or raises `Refused` (it is not as it says) or
+`CouldNotTell` (what would settle it is not in what was given). Needs the extra `verify`.
+"""
+
+from ._chain import Chain, Link, check_chain
+from ._claims import (
+    Answer,
+    Approval,
+    ApprovedGate,
+    AutoGate,
+    Denial,
+    Entry,
+    ObservedGate,
+    Receipt,
+    Verification,
+    Vote,
+    WrittenGate,
+)
+from ._hashes import patch_digest, policy_digest, transition_digest
+from ._json import canonical, read_json
+from ._keys import Key, Keys
+from ._openings import Change, Difference, check_opening, commitment
+from ._refused import CouldNotTell, Refused
+from ._statement import Statement
+from ._tokens import check_answer, check_denial, check_entry, check_receipt, check_verification
+
+__all__ = [
+    "Answer",
+    "Approval",
+    "ApprovedGate",
+    "AutoGate",
+    "Chain",
+    "Change",
+    "CouldNotTell",
+    "Denial",
+    "Difference",
+    "Entry",
+    "Key",
+    "Keys",
+    "Link",
+    "ObservedGate",
+    "Receipt",
+    "Refused",
+    "Statement",
+    "Verification",
+    "Vote",
+    "WrittenGate",
+    "canonical",
+    "check_answer",
+    "check_chain",
+    "check_denial",
+    "check_entry",
+    "check_opening",
+    "check_receipt",
+    "check_verification",
+    "commitment",
+    "patch_digest",
+    "policy_digest",
+    "read_json",
+    "transition_digest",
+]

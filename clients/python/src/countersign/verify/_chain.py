@@ -1,0 +1,126 @@
+"""A thread's chain from version 0 on: every link, every signature, every gate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, is_dataclass
+
+from ._claims import ApprovedGate, Entry, Receipt, WrittenGate
+from ._hashes import transition_digest
+from ._json import Json
+from ._keys import Keys
+from ._openings import Difference, check_opening
+from ._refused import Refused, must
+from ._statement import Statement, statement
+from ._tokens import check_entry, check_receipt
+
+SETS_AGAIN = ("propose", "edit", "confirm")
+ALWAYS_HELD = ("edit", "reaffirm", "rollback")
+
+
+@dataclass(frozen=True)
+class Link:
+    """One version: what was stated, what was signed, and, if there was an opening, what changed."""
+
+    transition: str
+    statement: Statement
+    entry: Entry
+    difference: Difference | None
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A chain that holds. That no later version was held back, nothing here can say."""
+
+    issuer: str
+    thread: str
+    links: tuple[Link, ...]
+
+    def link(self, transition: str) -> Link:
+        """The version that a transition became."""
+        found = next((it for it in self.links if it.transition == transition), None)
+        if found is None:
+            raise Refused("unknown_transition", "not a transition of this chain")
+        return found
+
+    def receipt(self, token: object, keys: Keys) -> Receipt:
+        """That a receipt is the one by which a transition of this chain was approved."""
+        found = check_receipt(token, keys, issuer=self.issuer, thread=self.thread)
+        link = self.link(found.transition)
+        said = link.statement
+        for name, of_receipt, stated in (
+            ("flow", found.flow, said.flow),
+            ("policy", found.policy, said.policy),
+            ("version", found.version, said.version),
+            ("parent", found.parent, said.parent),
+            ("to", found.to, said.after),
+        ):
+            must(of_receipt == stated, f"{name}_mismatch", f"receipt and statement differ in {name}")
+        gate = link.entry.gate
+        approved = isinstance(gate, ApprovedGate) and gate.receipt == found.jti
+        must(approved, "receipt_mismatch", "the entry was not approved by this receipt")
+        return found
+
+
+def check_chain(entries: Sequence[Json], keys: Keys) -> Chain:
+    """A whole chain, as `Client.chain` gives it or as its JSON was kept: `{version, transition, statement, entry}` of
+    each version, with `opening` where the reader may see it."""
+    must(isinstance(entries, list | tuple) and len(entries) > 0, "chain", "no entries")
+    links: list[Link] = []
+    for version, item in enumerate(entries):
+        links.append(_link(asdict(item) if is_dataclass(item) and not isinstance(item, type) else item, version, keys))
+        _follows(links)
+    return Chain(links[0].entry.iss, links[0].statement.thread, tuple(links))
+
+
+def _link(item: Json, version: int, keys: Keys) -> Link:
+    whole = isinstance(item, dict) and {"version", "transition", "statement", "entry"} <= set(item)
+    must(whole, "chain", f"version {version} lacks something")
+    number = item["version"]
+    must(type(number) is int and number == version, "chain", f"version {version} is missing or moved")
+    said = statement(item["statement"])
+    must(transition_digest(item["statement"]) == item["transition"], "digest_mismatch", "another digest")
+    entry = check_entry(item["entry"], keys, transition=item["transition"])
+    must(said.version == version, "version_mismatch", "the statement is of another version")
+    for name in ("version", "thread", "parent", "policy"):
+        must(getattr(entry, name) == getattr(said, name), f"{name}_mismatch", f"entry and statement differ in {name}")
+    return Link(item["transition"], said, entry, _difference(item.get("opening"), said))
+
+
+def _difference(opening: Json, said: Statement) -> Difference | None:
+    if opening is None:
+        return None
+    found = check_opening(opening, said.before, said.after)
+    may = said.type in SETS_AGAIN or not found.set_again
+    must(may, "resalted", f"a {said.type} sets nothing to the value it has")
+    return found
+
+
+def _follows(links: list[Link]) -> None:
+    """What the last link is to those before it."""
+    link, before = links[-1], links[-2] if len(links) > 1 else None
+    said, gate = link.statement, link.entry.gate
+    if before is not None:
+        last = before.statement
+        must(said.parent == before.transition, "parent_mismatch", "not made on the version before")
+        must(said.before == last.after, "root_mismatch", "does not begin with the state before")
+        must(said.thread == last.thread, "thread_mismatch", "another thread")
+        must(said.flow == last.flow, "flow_mismatch", "another flow")
+        must(link.entry.iss == before.entry.iss, "issuer_mismatch", "another issuer")
+        settled = not before.entry.owes or gate.kind == "approved"
+        must(link.entry.owes or settled, "owes", "forgot what it owed")
+    if said.type == "rollback":
+        restored = any(it.transition == said.restores for it in links[:-1])
+        must(restored, "unknown_transition", "restores what was never there")
+    must((gate.kind == "written") == (said.type == "confirm"), "gate", "exactly a confirm is written")
+    must(said.type not in ALWAYS_HELD or gate.kind != "auto", "gate", f"a {said.type} is always held")
+    if isinstance(gate, WrittenGate):
+        _written(gate, said, before)
+
+
+def _written(gate: WrittenGate, said: Statement, before: Link | None) -> None:
+    must(gate.write_id == said.write_id, "gate", "another write")
+    if gate.receipt is not None:
+        approved = before.entry.gate if before else None
+        used = isinstance(approved, ApprovedGate) and approved.receipt == gate.receipt
+        must(used, "gate", "written under another receipt")

@@ -1,0 +1,183 @@
+"""What tokens say, each kind with exactly its claims."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ._forms import Count, Digest, Jti, Malformed, Moment, Name, Text
+
+
+def _fits(holds: bool, detail: str) -> None:
+    if not holds:
+        raise Malformed(detail)
+
+
+@dataclass(frozen=True)
+class Vote:
+    """What one person said, in which stage and when; `absent` is in whose place."""
+
+    reviewer: Name
+    stage: Count
+    at: Moment
+    absent: Name | None = field(default=None, metadata={"wire": "for"})
+
+
+@dataclass(frozen=True)
+class Approval:
+    """An approval, and how the gateway knew who it was."""
+
+    reviewer: Name
+    stage: Count
+    at: Moment
+    method: Literal["password", "oidc", "passkey_session", "passkey"]
+    evidence: Digest | None = None
+    absent: Name | None = field(default=None, metadata={"wire": "for"})
+
+
+@dataclass(frozen=True)
+class AutoGate:
+    """The policy alone let it pass."""
+
+    kind: Literal["auto"]
+
+
+@dataclass(frozen=True)
+class ObservedGate:
+    """The flow only observed."""
+
+    kind: Literal["observed"]
+
+
+@dataclass(frozen=True)
+class ApprovedGate:
+    """People approved it."""
+
+    kind: Literal["approved"]
+    review: Name
+    receipt: Jti
+
+
+@dataclass(frozen=True)
+class WrittenGate:
+    """A writer confirmed it."""
+
+    kind: Literal["written"]
+    write_id: Name
+    receipt: Jti | None = None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """That a transition is in the chain."""
+
+    iss: Text
+    thread: Name
+    version: Count
+    transition: Digest
+    parent: Digest | None
+    gate: AutoGate | ObservedGate | ApprovedGate | WrittenGate
+    owes: bool
+    policy: Digest
+    committed_at: Moment
+
+    def __post_init__(self) -> None:
+        _fits((self.version == 0) == (self.parent is None), "exactly version 0 has no parent")
+        _fits(self.version > 0 or self.gate.kind in ("auto", "observed"), "nobody approves or writes version 0")
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """That people approved a transition; good from `nbf` until before `exp`, for the writers in `aud`."""
+
+    iss: Text
+    sub: Name
+    aud: tuple[Name, ...]
+    jti: Jti
+    iat: Count
+    nbf: Count
+    exp: Count
+    flow: Name
+    policy: Digest
+    transition: Digest
+    parent: Digest
+    version: Count
+    to: Digest
+    approvals: tuple[Approval, ...]
+
+    def __post_init__(self) -> None:
+        _fits(self.iat <= self.exp, "exp is before iat")
+        _fits(self.version > 0, "nobody approves version 0")
+        _fits(self.approvals != (), "nobody approved it")
+
+
+@dataclass(frozen=True)
+class Denial:
+    """That people refused a transition."""
+
+    iss: Text
+    sub: Name
+    jti: Jti
+    iat: Count
+    flow: Name
+    policy: Digest
+    transition: Digest
+    parent: Digest
+    review: Name
+    outcome: Literal["denied"]
+    reviewers: tuple[Vote, ...]
+
+    def __post_init__(self) -> None:
+        _fits(self.reviewers != (), "nobody refused it")
+
+
+@dataclass(frozen=True)
+class Verification:
+    """That a writer was let through; `exp` is its lease's end."""
+
+    iss: Text
+    sub: Name
+    aud: Name
+    iat: Count
+    exp: Count
+    write_id: Name
+    fence: Count
+    flow: Name
+    policy: Digest
+    transition: Digest
+    version: Count
+    to: Digest
+    receipt: Jti | None
+    enforced: bool
+
+    def __post_init__(self) -> None:
+        _fits(self.iat <= self.exp, "exp is before iat")
+        _fits(self.fence > 0, "fences count from 1")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What became of something that a host asserted. It lets no writer through."""
+
+    iss: Text
+    sub: Name
+    aud: Name
+    jti: Jti
+    iat: Count
+    flow: Name
+    policy: Digest
+    asserted: Digest
+    decision: Literal["approved", "denied", "expired", "superseded"]
+    approved: bool
+    interrupt_id: Text
+    transition_digest: Text
+    approvals: tuple[Approval, ...]
+    refusals: tuple[Vote, ...]
+    exp: Count | None = None
+
+    def __post_init__(self) -> None:
+        _fits(self.approved == (self.decision == "approved"), "approved is not what was decided")
+        _fits((self.approvals != ()) == self.approved, "approvals are those of an approval")
+        _fits((self.refusals != ()) == (self.decision == "denied"), "refusals are those of a denial")
+        _fits((self.exp is not None) == self.approved, "exactly an approval ends")
+        _fits(self.exp is None or self.iat <= self.exp, "exp is before iat")

@@ -1,0 +1,58 @@
+"""A statement: what a transition is, with every member, and null where one does not apply."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ._forms import Count, Digest, Malformed, Moment, Name, exactly
+from ._json import Json
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What is hashed to a transition's digest. `before` and `after` are the roots `from` and `to`."""
+
+    type: Literal["create", "propose", "edit", "reaffirm", "rollback", "confirm"]
+    flow: Name
+    thread: Name
+    policy: Digest
+    version: Count
+    parent: Digest | None
+    node: Name | None
+    principal: Name
+    proposal: Name
+    attempt: Count | None
+    before: Digest = field(metadata={"wire": "from"})
+    after: Digest = field(metadata={"wire": "to"})
+    tool: Any
+    usage: Any
+    rationale: Digest | None
+    supersedes: Digest | None
+    restores: Digest | None
+    write_id: Name | None
+    proposed_at: Moment
+
+    def __post_init__(self) -> None:
+        first = self.type == "create"
+        alone = {
+            "version 0": (self.version == 0, first),
+            "no parent": (self.parent is None, first),
+            "no node": (self.node is None, first),
+            "no attempt": (self.attempt is None, self.type in ("create", "confirm")),
+            "supersedes": (self.supersedes is not None, self.type == "edit"),
+            "restores": (self.restores is not None, self.type == "rollback"),
+            "write_id": (self.write_id is not None, self.type == "confirm"),
+        }
+        for what, (has, should) in alone.items():
+            if has != should:
+                raise Malformed(f"{what} does not fit a {self.type}")
+        if self.attempt == 0:
+            raise Malformed("attempts count from 1")
+        if self.type == "reaffirm" and self.before != self.after:
+            raise Malformed("a reaffirmation moves no root")
+
+
+def statement(said: Json) -> Statement:
+    """A statement as it was sent, or `Refused`."""
+    return exactly(Statement, said, "statement")

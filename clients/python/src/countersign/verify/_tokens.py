@@ -1,0 +1,174 @@
+"""Tokens: compact JWS by EdDSA with exactly `alg`, `kid` and `typ`, one `typ` for each meaning."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TypeVar
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from ._claims import Answer, Denial, Entry, Receipt, Verification
+from ._curve import is_strict_point, is_strict_scalar
+from ._forms import exactly, unbase64url
+from ._json import Json, canonical, read_json
+from ._keys import Key, Keys
+from ._refused import CouldNotTell, Refused, must
+
+TOKEN_CHARS_MAX = 64 * 1024
+TYPES: dict[type, str] = {
+    Entry: "countersign-entry+jwt",
+    Receipt: "countersign-receipt+jwt",
+    Denial: "countersign-denial+jwt",
+    Verification: "countersign-verification+jwt",
+    Answer: "countersign-interrupt-answer+jwt",
+}
+MALFORMED = "receipt_malformed"
+T = TypeVar("T", Entry, Receipt, Denial, Verification, Answer)
+
+
+def check_receipt(
+    token: object,
+    keys: Keys,
+    *,
+    issuer: str | None = None,
+    thread: str | None = None,
+    transition: str | None = None,
+    audience: str | None = None,
+    at: datetime | None = None,
+) -> Receipt:
+    """That people approved a transition. Say what you expect: which thread, which transition, for which writer's node,
+    at which time. That nobody has revoked it since, only the gateway can say: a writer asks it in any case."""
+    found = claims(token, Receipt, keys)
+    if keys_status(token, keys) == "retired":
+        raise CouldNotTell("a retired key vouches only for receipts that the gateway has stored")
+    _expects(issuer, found.iss, "issuer_mismatch")
+    must(audience is None or audience in found.aud, "audience_mismatch", "it is for other writers")
+    if at is not None:
+        must(found.nbf <= at.timestamp(), "not_yet_valid", "its time has not come")
+        must(at.timestamp() < found.exp, "expired", "its time is over")
+    _expects(thread, found.sub, "thread_mismatch")
+    _expects(transition, found.transition, "digest_mismatch")
+    return found
+
+
+def check_entry(token: object, keys: Keys, *, issuer: str | None = None, transition: str | None = None) -> Entry:
+    """That a transition is in its thread's chain."""
+    found = claims(token, Entry, keys)
+    _expects(issuer, found.iss, "issuer_mismatch")
+    _expects(transition, found.transition, "digest_mismatch")
+    return found
+
+
+def check_denial(token: object, keys: Keys, *, issuer: str | None = None, transition: str | None = None) -> Denial:
+    """That people refused a transition."""
+    found = claims(token, Denial, keys)
+    _expects(issuer, found.iss, "issuer_mismatch")
+    _expects(transition, found.transition, "digest_mismatch")
+    return found
+
+
+def check_verification(
+    token: object,
+    keys: Keys,
+    *,
+    issuer: str | None = None,
+    thread: str | None = None,
+    transition: str | None = None,
+    write_id: str | None = None,
+    at: datetime | None = None,
+) -> Verification:
+    """That a writer was let through, and until when."""
+    found = claims(token, Verification, keys)
+    _expects(issuer, found.iss, "issuer_mismatch")
+    _expects(thread, found.sub, "thread_mismatch")
+    _expects(transition, found.transition, "digest_mismatch")
+    _expects(write_id, found.write_id, "write_mismatch")
+    must(at is None or at.timestamp() < found.exp, "expired", "the lease is over")
+    return found
+
+
+def check_answer(
+    token: object,
+    keys: Keys,
+    *,
+    issuer: str | None = None,
+    audience: str | None = None,
+    transition: str | None = None,
+    at: datetime | None = None,
+) -> Answer:
+    """What became of something that a host asserted; `transition` is the host's own digest, `audience` its token's id.
+
+    Remember `jti`: an answer is acted on once.
+    """
+    found = claims(token, Answer, keys)
+    _expects(issuer, found.iss, "issuer_mismatch")
+    _expects(audience, found.aud, "audience_mismatch")
+    _expects(transition, found.transition_digest, "digest_mismatch")
+    must(at is None or found.exp is None or at.timestamp() < found.exp, "expired", "its time is over")
+    return found
+
+
+def claims(token: object, kind: type[T], keys: Keys) -> T:
+    """What a genuine token of that kind says, and no more: times, audience and the rest are the caller's."""
+    kid, signed, payload, signature = _parts(token, TYPES[kind])
+    key = _key(keys, kid)
+    _check_signature(key, signature, signed)
+    said = _canonical_json(payload)
+    return exactly(kind, said, MALFORMED)
+
+
+def keys_status(token: object, keys: Keys) -> str:
+    """The status of the key that a token, whose form was checked, names."""
+    said = read_json(unbase64url(str(token).partition(".")[0]) or b"")
+    return _key(keys, said["kid"]).status
+
+
+def _expects(expected: str | None, found: str, code: str) -> None:
+    must(expected is None or expected == found, code, "it says another")
+
+
+def _key(keys: Keys, kid: str) -> Key:
+    key = keys.named(kid)
+    if key is None or key.status in ("next", "revoked"):
+        raise Refused("unknown_key", "no key of that name signs, or signed, tokens")
+    return key
+
+
+def _parts(token: object, typ: str) -> tuple[str, bytes, bytes, bytes]:
+    """kid, signed bytes, payload and signature of a token in its one spelling."""
+    if not isinstance(token, str) or len(token) > TOKEN_CHARS_MAX or not token.isascii():
+        raise Refused(MALFORMED, "not a token")
+    raws = [unbase64url(part) for part in token.split(".")]
+    if len(raws) != 3:
+        raise Refused(MALFORMED, "a token has three parts")
+    header, payload, signature = raws
+    if not header or not payload or signature is None or len(signature) != 64:
+        raise Refused(MALFORMED, "not base64url in its one spelling")
+    said = _read(header)
+    kid = said.get("kid") if isinstance(said, dict) else None
+    if not isinstance(kid, str) or header != canonical({"alg": "EdDSA", "kid": kid, "typ": typ}):
+        raise Refused(MALFORMED, f"its header is not exactly alg, kid and {typ}")
+    return kid, token.rpartition(".")[0].encode("ascii"), payload, signature
+
+
+def _check_signature(key: Key, signature: bytes, signed: bytes) -> None:
+    strict = is_strict_point(key.raw) and is_strict_point(signature[:32]) and is_strict_scalar(signature[32:])
+    must(strict, "signature_invalid", "a weak key, or a second spelling of a signature")
+    try:
+        Ed25519PublicKey.from_public_bytes(key.raw).verify(signature, signed)
+    except (InvalidSignature, ValueError):
+        raise Refused("signature_invalid", "not signed by that key") from None
+
+
+def _canonical_json(payload: bytes) -> Json:
+    said = _read(payload)
+    must(canonical(said) == payload, MALFORMED, "its claims are not in canonical form")
+    return said
+
+
+def _read(raw: bytes) -> Json:
+    try:
+        return read_json(raw)
+    except Refused as bad:
+        raise Refused(MALFORMED, f"no JSON of the protocol ({bad.code})") from None

@@ -1,0 +1,211 @@
+"""The protocol's vectors, by this package's own reading of it."""
+
+from __future__ import annotations
+
+import base64
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from conftest import REPOSITORY
+from countersign import verify
+from countersign.verify import CouldNotTell, Keys, Refused
+from countersign.verify._claims import Answer, Denial, Entry, Receipt, Verification
+from countersign.verify._forms import exactly
+from countersign.verify._hashes import tagged
+from countersign.verify._keys import thumbprint
+from countersign.verify._openings import ABSENT
+from countersign.verify._tokens import TYPES
+
+VECTORS = REPOSITORY / "tests" / "vectors"
+KINDS: dict[str, Any] = {typ: kind for kind, typ in TYPES.items()}
+CHECKS: dict[str, Callable[..., Any]] = {
+    TYPES[Entry]: verify.check_entry,
+    TYPES[Receipt]: verify.check_receipt,
+    TYPES[Denial]: verify.check_denial,
+    TYPES[Verification]: verify.check_verification,
+    TYPES[Answer]: verify.check_answer,
+}
+
+
+def load(name: str) -> Any:
+    """A file of vectors, by the reader that is tested; what is deep or long is deeper than any state."""
+    return verify.read_json((VECTORS / name).read_bytes(), bytes_max=1 << 24, depth_max=256)
+
+
+@pytest.mark.parametrize("case", load("json.json")["cases"], ids=lambda it: it["name"])
+def test_json(case: Any) -> None:
+    raw = base64.b64decode(case["base64"]) if "base64" in case else case["text"].encode()
+    if "code" not in case:
+        assert verify.canonical(verify.read_json(raw, **case.get("limits", {}))).decode() == case["canonical"]
+        return
+    with pytest.raises(Refused) as refused:
+        verify.read_json(raw, **case.get("limits", {}))
+    assert refused.value.code == case["code"]
+
+
+@pytest.mark.parametrize("case", load("statements.json")["cases"], ids=lambda it: it["name"])
+def test_a_statement_has_its_digest(case: Any) -> None:
+    assert verify.canonical(case["statement"]).decode() == case["jcs"]
+    assert verify.transition_digest(case["statement"]) == case["digest"]
+
+
+@pytest.mark.parametrize("case", load("statements.json")["refused"], ids=lambda it: it["name"])
+def test_a_statement_that_is_not_whole_has_none(case: Any) -> None:
+    with pytest.raises(Refused):
+        verify.transition_digest(case["statement"])
+
+
+@pytest.mark.parametrize("case", load("policies.json")["cases"], ids=lambda it: it["name"])
+def test_a_policy_has_its_digest(case: Any) -> None:
+    assert verify.policy_digest(case["policy"], case["schemas"]) == case["digest"]
+
+
+def test_hashes_and_thumbprints_and_patches() -> None:
+    document = load("hashes.json")
+    for case in document["cases"]:
+        assert tagged(case["tag"], case["text"].encode()) == case["hash"]
+    for case in document["thumbprints"]:
+        assert thumbprint(base64.urlsafe_b64decode(case["x"] + "=")) == case["thumbprint"]
+    for case in load("proposals.json")["cases"]:
+        for text in case["patch_texts"]:
+            assert verify.patch_digest(verify.read_json(text.encode())) == case["patch_hash"]
+
+
+def test_a_leaf_has_its_commitment() -> None:
+    for case in load("commitments.json")["cases"]:
+        for leaf in case["leaves"]:
+            assert verify.commitment({"value": leaf["value"], "salt": leaf["salt"]}) == leaf["commitment"]
+
+
+def listed(change: verify.Change) -> dict[str, Any]:
+    sides = {"before": change.before, "after": change.after}
+    return {"pointer": change.pointer, **{name: side for name, side in sides.items() if side is not ABSENT}}
+
+
+def in_order(found: list[Any]) -> list[Any]:
+    return sorted(found, key=verify.canonical)
+
+
+@pytest.mark.parametrize("case", load("openings.json")["cases"], ids=lambda it: it["name"])
+def test_an_opening_shows_all_that_differs(case: Any) -> None:
+    found = verify.check_opening(case["opening"], case["from_root"], case["to_root"])
+    assert in_order([listed(it) for it in found.changed]) == in_order(case["changed"])
+    again = [{"pointer": pointer, "value": value} for pointer, value in found.set_again]
+    assert in_order(again) == in_order(case["set_again"])
+    assert sorted(found.hidden) == sorted(case["hidden"])
+
+
+@pytest.mark.parametrize("case", load("openings.json")["spoiled"], ids=lambda it: f"{it['of']}: {it['name']}")
+def test_a_spoiled_opening_is_refused(case: Any) -> None:
+    with pytest.raises(Refused):
+        verify.check_opening(case["opening"], case["from_root"], case["to_root"])
+
+
+@pytest.mark.parametrize("case", load("openings.json")["inconsistent"], ids=lambda it: it["name"])
+def test_an_opening_with_the_right_roots_is_refused_where_a_salt_was_kept(case: Any) -> None:
+    assert verify.commitment(case["opening"]["from"]) == case["from_root"]
+    assert verify.commitment(case["opening"]["to"]) == case["to_root"]
+    with pytest.raises(Refused, match="salt_kept"):
+        verify.check_opening(case["opening"], case["from_root"], case["to_root"])
+
+
+TOKENS = load("tokens.json")
+
+
+@pytest.mark.parametrize("case", TOKENS["genuine"], ids=lambda it: it["name"])
+def test_a_genuine_token_says_what_it_says(case: Any) -> None:
+    found = CHECKS[case["typ"]](case["token"], Keys.read(TOKENS["jwks"]))
+    assert found == exactly(KINDS[case["typ"]], case["claims"], "claims")
+
+
+@pytest.mark.parametrize("case", TOKENS["refused"], ids=lambda it: it["name"])
+def test_a_token_that_is_not_genuine_is_refused(case: Any) -> None:
+    with pytest.raises(Refused) as refused:
+        CHECKS[case["accept_as"]](case["token"], Keys.read(case.get("jwks", TOKENS["jwks"])))
+    assert refused.value.code == case["code"]
+
+
+@pytest.mark.parametrize("case", TOKENS["could_not_tell"], ids=lambda it: it["name"])
+def test_a_receipt_of_a_retired_key_is_neither(case: Any) -> None:
+    with pytest.raises(CouldNotTell):
+        CHECKS[case["accept_as"]](case["token"], Keys.read(TOKENS["jwks"]))
+
+
+CLAIMS = load("claims.json")
+
+
+@pytest.mark.parametrize(("typ", "claims"), CLAIMS["whole"].items())
+def test_whole_claims_are_read(typ: str, claims: Any) -> None:
+    assert exactly(KINDS[typ], claims, "claims").iss == claims["iss"]
+
+
+@pytest.mark.parametrize("index", range(len(CLAIMS["refused"])))
+def test_claims_that_are_not_whole_are_refused(index: int) -> None:
+    case = CLAIMS["refused"][index]
+    claims = {**CLAIMS["whole"][case["typ"]], **case.get("with", {})}
+    claims.pop(case.get("without"), None)
+    with pytest.raises(Refused):
+        exactly(KINDS[case["typ"]], verify.read_json(verify.canonical(claims)), "claims")
+
+
+def export() -> dict[str, Any]:
+    receipt = (VECTORS / "export" / "receipt.jwt").read_text().removesuffix("\n")
+    return {"chain": load("export/chain.json"), "jwks": load("export/jwks.json"), "receipt": receipt}
+
+
+def checked(held: Any) -> verify.Chain:
+    keys = Keys.read(held["jwks"])
+    chain = verify.check_chain(held["chain"]["entries"], keys)
+    chain.receipt(held["receipt"], keys)
+    return chain
+
+
+def patched(document: Any, patch: list[Any]) -> Any:
+    """A JSON Patch, of the operations that the vectors use."""
+    document = copy.deepcopy(document)
+    for step in patch:
+        value = copy.deepcopy(step.get("value"))
+        if step["op"] in ("move", "copy"):
+            at, last = place(document, step["from"])
+            value = copy.deepcopy(at[last])
+        if step["op"] in ("move", "remove"):
+            at, last = place(document, step["path" if step["op"] == "remove" else "from"])
+            del at[last]
+        if step["op"] != "remove":
+            at, last = place(document, step["path"])
+            if isinstance(at, list) and step["op"] != "replace":
+                at.insert(last, value)
+            else:
+                at[last] = value
+    return document
+
+
+def place(document: Any, pointer: str) -> tuple[Any, Any]:
+    """What a pointer's last token is looked up in, and that token."""
+    *above, last = [it.replace("~1", "/").replace("~0", "~") for it in pointer.split("/")[1:]]
+    for token in above:
+        document = document[int(token)] if isinstance(document, list) else document[token]
+    if isinstance(document, list):
+        return document, len(document) if last == "-" else int(last)
+    return document, last
+
+
+def test_the_export_holds() -> None:
+    chain = checked(export())
+    assert len(chain.links) == len(load("export/chain.json")["entries"])
+    assert all(link.difference is not None for link in chain.links)
+
+
+@pytest.mark.parametrize("case", load("exports.json")["cases"], ids=lambda it: it["name"])
+def test_a_spoiled_export_is_refused(case: Any) -> None:
+    with pytest.raises(Refused) as refused:
+        checked(patched(export(), case["patch"]))
+    assert refused.value.code == case["code"]
+
+
+@pytest.mark.parametrize("case", load("exports.json")["accepted"], ids=lambda it: it["name"])
+def test_an_export_that_may_differ_holds(case: Any) -> None:
+    checked(patched(export(), case["patch"]))

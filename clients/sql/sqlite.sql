@@ -1,0 +1,89 @@
+-- The guard that a SQLite database keeps itself, so that what people approved once is written at most once, even if
+-- the writer dies after it was let through, or comes back late. README.md says how it is used.
+--
+--     sqlite3 DATABASE < sqlite.sql
+--
+-- SQLite 3.37 or later. It may be run again. SQLite knows no logins: who can open the file can undo all of this.
+BEGIN IMMEDIATE;
+
+-- Nothing is ever in here.
+CREATE TABLE IF NOT EXISTS countersign_guard_nothing (it INTEGER PRIMARY KEY) STRICT;
+
+-- Every pass that was ever given. A pass is open from when it is taken until the writer ends it, at the end of the same
+-- transaction: while it is open it refers to what is not there, and SQLite commits nothing in which such a reference
+-- is left. So no pass is open in two transactions. `wrote` is 0 for what was settled before anybody wrote by it: a fence
+-- that is ended, or, where the fence was lost, an id that is.
+CREATE TABLE IF NOT EXISTS countersign_guard (
+    id TEXT NOT NULL,
+    thread TEXT NOT NULL,
+    fence INTEGER CHECK (fence > 0),
+    lease_expires_at TEXT,
+    wrote INTEGER NOT NULL DEFAULT 1 CHECK (wrote IN (0, 1)),
+    passed_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')),
+    result TEXT,
+    open INTEGER DEFAULT 1 REFERENCES countersign_guard_nothing (it) DEFERRABLE INITIALLY DEFERRED
+) STRICT;
+CREATE UNIQUE INDEX IF NOT EXISTS countersign_guard_by_id ON countersign_guard (id) WHERE wrote = 1;
+CREATE INDEX IF NOT EXISTS countersign_guard_by_thread ON countersign_guard (thread, fence);
+CREATE INDEX IF NOT EXISTS countersign_guard_open ON countersign_guard (open) WHERE open IS NOT NULL;
+
+-- A pass is taken by inserting id, thread, fence and lease. The lease is as verify answered it, and compared with the
+-- clock of whoever has the file open. All that is refused says so here and not by a constraint, which an INSERT OR
+-- IGNORE would pass over.
+DROP TRIGGER IF EXISTS countersign_guard_insert;
+CREATE TRIGGER countersign_guard_insert BEFORE INSERT ON countersign_guard BEGIN
+    SELECT RAISE(ABORT, 'countersign guard: PRAGMA foreign_keys = ON is needed, or a pass would outlive its transaction')
+    WHERE (SELECT foreign_keys FROM pragma_foreign_keys) IS NOT 1;
+    SELECT RAISE(ABORT, 'countersign guard: PRAGMA recursive_triggers = ON is needed, or REPLACE would take rows unseen')
+    WHERE (SELECT recursive_triggers FROM pragma_recursive_triggers) IS NOT 1;
+    SELECT RAISE(ABORT, 'countersign guard: the id is neither a jti nor a digest')
+    WHERE NOT (
+        length(NEW.id) = 22 AND NEW.id NOT GLOB '*[^A-Za-z0-9_-]*'
+        OR length(NEW.id) = 71 AND NEW.id GLOB 'sha256:*' AND substr(NEW.id, 8) NOT GLOB '*[^0-9a-f]*'
+    );
+    SELECT RAISE(ABORT, 'countersign guard: the thread is not a name')
+    WHERE length(NEW.thread) NOT BETWEEN 1 AND 128 OR NEW.thread GLOB '*[^A-Za-z0-9._:-]*'
+        OR NEW.thread NOT GLOB '[A-Za-z0-9]*';
+    SELECT RAISE(ABORT, 'countersign guard: the id was used before')
+    WHERE NEW.wrote = 1
+        AND EXISTS (SELECT 1 FROM countersign_guard WHERE id = NEW.id AND (wrote = 1 OR fence IS NULL));
+    SELECT RAISE(ABORT, 'countersign guard: what is settled is not open')
+    WHERE NEW.wrote = 0 AND NEW.open IS NOT NULL;
+    SELECT RAISE(ABORT, 'countersign guard: a pass is made open and without a result')
+    WHERE NEW.wrote = 1 AND (NEW.open IS NOT 1 OR NEW.result IS NOT NULL);
+    SELECT RAISE(ABORT, 'countersign guard: id, thread, fence and lease must all be given')
+    WHERE NEW.wrote = 1 AND (typeof(NEW.fence) IS NOT 'integer' OR NEW.lease_expires_at IS NULL);
+    SELECT RAISE(ABORT, 'countersign guard: the fence is not newer than the last one of its thread')
+    WHERE NEW.wrote = 1 AND NEW.fence <= (SELECT max(fence) FROM countersign_guard WHERE thread = NEW.thread);
+    SELECT RAISE(ABORT, 'countersign guard: the lease is not a moment like 2026-11-21T04:03:42.391Z')
+    WHERE NEW.wrote = 1 AND NEW.lease_expires_at IS NOT strftime('%Y-%m-%dT%H:%M:%fZ', NEW.lease_expires_at);
+    SELECT RAISE(ABORT, 'countersign guard: the lease is past')
+    WHERE NEW.wrote = 1 AND NEW.lease_expires_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now');
+    -- No gateway gives more than an hour. A lease that seems longer says that one of the clocks is wrong.
+    SELECT RAISE(ABORT, 'countersign guard: the lease is longer than any that is given: is the clock right?')
+    WHERE NEW.wrote = 1 AND NEW.lease_expires_at > strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '+61 minutes');
+END;
+
+-- A pass is ended by setting `open` to NULL, right before the transaction is committed, with what is to be confirmed
+-- to the gateway as `result`. Nothing else of it is ever changed.
+DROP TRIGGER IF EXISTS countersign_guard_update;
+CREATE TRIGGER countersign_guard_update BEFORE UPDATE ON countersign_guard BEGIN
+    SELECT RAISE(ABORT, 'countersign guard: a pass can only be ended')
+    WHERE OLD.open IS NOT 1 OR NEW.open IS NOT NULL OR NEW.id IS NOT OLD.id OR NEW.thread IS NOT OLD.thread
+        OR NEW.fence IS NOT OLD.fence OR NEW.lease_expires_at IS NOT OLD.lease_expires_at OR NEW.wrote IS NOT OLD.wrote
+        OR NEW.passed_at IS NOT OLD.passed_at;
+    SELECT RAISE(ABORT, 'countersign guard: the lease was past before the transaction was committed')
+    WHERE OLD.lease_expires_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now');
+END;
+
+DROP TRIGGER IF EXISTS countersign_guard_delete;
+CREATE TRIGGER countersign_guard_delete BEFORE DELETE ON countersign_guard BEGIN
+    SELECT RAISE(ABORT, 'countersign guard: no pass is ever forgotten');
+END;
+
+-- Or else a reference to it would let an open pass be committed.
+DROP TRIGGER IF EXISTS countersign_guard_nothing_insert;
+CREATE TRIGGER countersign_guard_nothing_insert BEFORE INSERT ON countersign_guard_nothing BEGIN
+    SELECT RAISE(ABORT, 'countersign guard: nothing is ever put in here');
+END;
+COMMIT;

@@ -1,0 +1,38 @@
+-- A template: put the table's name for PROTECTED, and the column that names the row's thread for THREAD.
+--
+--     sed -e s/PROTECTED/payments/g -e s/THREAD/order_name/g sqlite_protect.sql | sqlite3 DATABASE
+--
+-- What changes the table is refused unless its transaction has passed the guard for the row's thread. If rows have no
+-- such column, leave out the lines that say so: any open pass then opens the table.
+BEGIN IMMEDIATE;
+
+DROP TRIGGER IF EXISTS "PROTECTED_guarded_insert";
+CREATE TRIGGER "PROTECTED_guarded_insert" BEFORE INSERT ON "PROTECTED" BEGIN
+    SELECT RAISE(ABORT, 'countersign guard: PROTECTED is written only by a transaction that has passed the guard')
+    WHERE NOT EXISTS (
+        SELECT 1 FROM countersign_guard
+        WHERE open = 1 AND lease_expires_at > strftime('%Y-%m-%dT%H:%M:%fZ', 'now')
+            AND thread IS NEW."THREAD" -- leave out where rows have no thread
+    );
+END;
+
+DROP TRIGGER IF EXISTS "PROTECTED_guarded_update";
+CREATE TRIGGER "PROTECTED_guarded_update" BEFORE UPDATE ON "PROTECTED" BEGIN
+    SELECT RAISE(ABORT, 'countersign guard: PROTECTED is written only by a transaction that has passed the guard')
+    WHERE NOT EXISTS (
+        SELECT 1 FROM countersign_guard
+        WHERE open = 1 AND lease_expires_at > strftime('%Y-%m-%dT%H:%M:%fZ', 'now')
+            AND thread IS OLD."THREAD" AND thread IS NEW."THREAD" -- leave out where rows have no thread
+    );
+END;
+
+DROP TRIGGER IF EXISTS "PROTECTED_guarded_delete";
+CREATE TRIGGER "PROTECTED_guarded_delete" BEFORE DELETE ON "PROTECTED" BEGIN
+    SELECT RAISE(ABORT, 'countersign guard: PROTECTED is written only by a transaction that has passed the guard')
+    WHERE NOT EXISTS (
+        SELECT 1 FROM countersign_guard
+        WHERE open = 1 AND lease_expires_at > strftime('%Y-%m-%dT%H:%M:%fZ', 'now')
+            AND thread IS OLD."THREAD" -- leave out where rows have no thread
+    );
+END;
+COMMIT;

@@ -1,0 +1,402 @@
+"""The guard of SQLite. A file has no logins, so this is about writers that are late, repeated or mistaken."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import SQL
+from ids import digest, jti, lease
+
+PASS = "INSERT INTO countersign_guard (id, thread, fence, lease_expires_at) VALUES (?, ?, ?, ?)"
+END = "UPDATE countersign_guard SET open = NULL, result = ? WHERE id = ? AND open = 1"
+WRITE = "INSERT INTO payments (thread, amount) VALUES ('order-17', 40)"
+
+
+@contextlib.contextmanager
+def opened(file: Path) -> Iterator[sqlite3.Connection]:
+    with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA recursive_triggers = ON")
+        yield connection
+
+
+@pytest.fixture
+def connection(file: Path) -> Iterator[sqlite3.Connection]:
+    with opened(file) as it:
+        yield it
+
+
+def refused(message: str) -> pytest.RaisesExc:
+    return pytest.raises(sqlite3.IntegrityError, match=message)
+
+
+def rows(file: Path) -> int:
+    with opened(file) as connection:
+        return connection.execute("SELECT count(*) FROM payments").fetchone()[0]
+
+
+def write(
+    connection: sqlite3.Connection, fence: object = 1, *, id: str = "", thread: str = "order-17", until: str = ""
+) -> None:
+    """A whole write. What is refused is rolled back."""
+    id = id or jti()
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        connection.execute(PASS, (id, thread, fence, until or lease()))
+        connection.execute("INSERT INTO payments (thread, amount) VALUES (?, 40)", (thread,))
+        connection.execute(END, (None, id))
+        connection.execute("COMMIT")
+    except sqlite3.Error:
+        connection.execute("ROLLBACK")
+        raise
+
+
+# ── Once ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("id", [jti(), digest("no receipt was needed")])
+def test_a_pass_lets_its_transaction_write_as_often_as_it_likes(
+    file: Path, connection: sqlite3.Connection, id: str
+) -> None:
+    connection.execute("BEGIN")
+    connection.execute(PASS, (id, "order-17", 1, lease()))
+    for _ in range(3):
+        connection.execute(WRITE)
+    connection.execute("UPDATE payments SET amount = 41")
+    connection.execute("DELETE FROM payments WHERE id = 1")
+    connection.execute(END, (None, id))
+    connection.execute("COMMIT")
+    assert rows(file) == 2
+
+
+@pytest.mark.parametrize("fence", [3, 2, "3", "2", 3.0])
+def test_a_repeated_and_an_older_fence_is_refused(file: Path, connection: sqlite3.Connection, fence: object) -> None:
+    write(connection, 3)
+    with refused("fence is not newer"):
+        write(connection, fence)
+    write(connection, 1, thread="another")
+    assert rows(file) == 2
+
+
+@pytest.mark.parametrize("thread", ["order-17", "another"])
+def test_a_used_id_is_refused_under_any_fence_and_thread(
+    file: Path, connection: sqlite3.Connection, thread: str
+) -> None:
+    id = jti()
+    write(connection, 1, id=id)
+    write(connection, 2)
+    with refused("id was used before"):
+        write(connection, 3, id=id, thread=thread)
+    assert rows(file) == 2
+
+
+@pytest.mark.parametrize("policy", ["OR IGNORE", "OR REPLACE", "OR FAIL", "OR ABORT"])
+def test_no_conflict_policy_passes_over_a_refusal(file: Path, connection: sqlite3.Connection, policy: str) -> None:
+    id = jti()
+    write(connection, 1, id=id)
+    for again in ((id, "order-17", 2), (jti(), "order-17", 1)):
+        with refused("countersign guard"):
+            connection.execute(PASS.replace("INSERT", f"INSERT {policy}"), (*again, lease()))
+    with refused("only by a transaction that has passed"):
+        connection.execute(WRITE.replace("INSERT", f"INSERT {policy}"))
+    assert rows(file) == 1
+
+
+@pytest.mark.parametrize(
+    ("message", "arguments"),
+    [
+        ("must all be given", (jti(), "order-17", None, lease())),
+        ("must all be given", (jti(), "order-17", 1, None)),
+        ("neither a jti nor a digest", ("short", "order-17", 1, lease())),
+        ("neither a jti nor a digest", ("sha256:" + "A" * 64, "order-17", 1, lease())),
+        ("neither a jti nor a digest", (jti()[:-1] + "\n", "order-17", 1, lease())),
+        ("thread is not a name", (jti(), "", 1, lease())),
+        ("thread is not a name", (jti(), "order 17", 1, lease())),
+        ("thread is not a name", (jti(), "-order", 1, lease())),
+        ("thread is not a name", (jti(), "a" * 129, 1, lease())),
+        ("CHECK constraint", (jti(), "order-17", 0, lease())),
+        ("must all be given|cannot store", (jti(), "order-17", 1.5, lease())),
+        ("not a moment", (jti(), "order-17", 1, "tomorrow")),
+        ("not a moment", (jti(), "order-17", 1, "9999-12-31")),
+        ("not a moment", (jti(), "order-17", 1, "now")),
+        ("not a moment", (jti(), "order-17", 1, "2999-01-01T00:00:00.000+00:00")),
+        ("not a moment", (jti(), "order-17", 1, "3000000.5")),
+        ("lease is past", (jti(), "order-17", 1, lease(-1))),
+        ("longer than any", (jti(), "order-17", 1, lease(3700))),
+        ("NOT NULL|not a name|neither", (None, "order-17", 1, lease())),
+        ("NOT NULL", (jti(), None, 1, lease())),
+    ],
+)
+def test_what_no_gateway_answers_is_refused(connection: sqlite3.Connection, message: str, arguments: tuple) -> None:
+    with refused(message):
+        connection.execute(PASS, arguments)
+    assert connection.execute("SELECT count(*) FROM countersign_guard").fetchone() == (0,)
+
+
+# ── Late ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def until(moment: float) -> None:
+    """Waits for the clock, which no database lets be moved."""
+    while time.time() < moment:
+        time.sleep(0.01)
+
+
+def test_what_comes_after_the_lease_is_refused_although_the_guard_was_passed_in_time(
+    file: Path, connection: sqlite3.Connection
+) -> None:
+    id, over = jti(), time.time() + 0.25
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute(PASS, (id, "order-17", 1, lease(0.2)))
+    connection.execute(WRITE)
+    until(over)
+    with refused("only by a transaction that has passed"):
+        connection.execute(WRITE)
+    with refused("before the transaction was committed"):
+        connection.execute(END, (None, id))
+    with refused("FOREIGN KEY"):
+        connection.execute("COMMIT")
+    connection.execute("ROLLBACK")
+    assert rows(file) == 0
+
+
+def test_who_waited_for_another_is_looked_at_after_the_wait(file: Path, connection: sqlite3.Connection) -> None:
+    told: list[str] = []
+    ready, soon = threading.Event(), lease(0.2)
+
+    def late() -> None:
+        with opened(file) as other:
+            ready.set()
+            try:
+                write(other, 2, until=soon)
+            except sqlite3.IntegrityError as error:
+                told.append(str(error))
+
+    connection.execute("BEGIN IMMEDIATE")
+    thread = threading.Thread(target=late)
+    thread.start()
+    ready.wait(10)
+    until(time.time() + 0.25)
+    connection.execute("ROLLBACK")
+    thread.join(10)
+    assert told == ["countersign guard: the lease is past"]
+
+
+# ── Two at once ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("journal", ["WAL", "DELETE"])
+def test_of_eight_at_once_with_one_fence_one_writes(file: Path, connection: sqlite3.Connection, journal: str) -> None:
+    connection.execute(f"PRAGMA journal_mode = {journal}")
+    begin, codes = threading.Barrier(8), []
+
+    def run() -> None:
+        with opened(file) as it:
+            begin.wait(10)
+            try:
+                write(it, 1)
+                codes.append("written")
+            except sqlite3.Error as error:
+                codes.append(str(error))
+
+    threads = [threading.Thread(target=run) for _ in range(8)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(30)
+    assert codes.count("written") == 1 and rows(file) == 1
+
+
+def test_who_decided_by_what_it_saw_before_cannot_write(file: Path, connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA journal_mode = WAL")
+    with opened(file) as stale:
+        stale.execute("BEGIN")
+        stale.execute("SELECT count(*) FROM payments").fetchone()
+        write(connection, 1)
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            stale.execute(PASS, (jti(), "order-17", 1, lease()))
+
+
+# ── Without a pass of its own ────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        WRITE,
+        "REPLACE INTO payments VALUES (1, 'order-17', 2)",
+        "INSERT INTO payments VALUES (1, 'x', 1) ON CONFLICT (id) DO UPDATE SET amount = 0",
+        "UPDATE payments SET amount = 0",
+        "UPDATE OR REPLACE payments SET id = 1",
+        "DELETE FROM payments",
+        "DELETE FROM payments WHERE id = 1",
+    ],
+)
+def test_nobody_changes_a_protected_table_without_a_pass(
+    file: Path, connection: sqlite3.Connection, change: str
+) -> None:
+    write(connection)
+    with refused("only by a transaction that has passed"):
+        connection.execute(change)
+    assert rows(file) == 1
+
+
+def test_a_pass_that_is_left_open_is_not_committed(file: Path, connection: sqlite3.Connection) -> None:
+    connection.execute("BEGIN")
+    connection.execute(PASS, (jti(), "order-17", 1, lease()))
+    connection.execute(WRITE)
+    with refused("FOREIGN KEY"):
+        connection.execute("COMMIT")
+    connection.execute("ROLLBACK")
+    with refused("only by a transaction that has passed"):
+        connection.execute(WRITE)
+    with refused("FOREIGN KEY"):
+        connection.execute(PASS, (jti(), "order-17", 1, lease()))  # without a transaction around it
+    assert rows(file) == 0
+
+
+def test_a_pass_that_was_ended_opens_nothing_more(file: Path, connection: sqlite3.Connection) -> None:
+    id = jti()
+    connection.execute("BEGIN")
+    connection.execute(PASS, (id, "order-17", 1, lease()))
+    connection.execute(END, (None, id))
+    with refused("only by a transaction that has passed"):
+        connection.execute(WRITE)
+    with refused("can only be ended"):
+        connection.execute("UPDATE countersign_guard SET open = 1 WHERE id = ?", (id,))
+    connection.execute("COMMIT")
+    with refused("only by a transaction that has passed"):
+        connection.execute(WRITE)
+
+
+def test_a_pass_that_a_savepoint_took_back_opens_nothing(file: Path, connection: sqlite3.Connection) -> None:
+    connection.execute("BEGIN")
+    connection.execute("SAVEPOINT before")
+    connection.execute(PASS, (jti(), "order-17", 1, lease()))
+    connection.execute(WRITE)
+    connection.execute("ROLLBACK TO before")
+    with refused("only by a transaction that has passed"):
+        connection.execute(WRITE)
+    connection.execute("COMMIT")
+    assert rows(file) == 0
+
+
+@pytest.mark.parametrize("pragma", ["foreign_keys", "recursive_triggers"])
+def test_a_connection_that_lacks_what_the_guard_rests_on_gets_no_pass(
+    connection: sqlite3.Connection, pragma: str
+) -> None:
+    connection.execute(f"PRAGMA {pragma} = OFF")
+    with refused(f"PRAGMA {pragma} = ON is needed"):
+        connection.execute(PASS, (jti(), "order-17", 1, lease()))
+
+
+def test_a_connection_that_trusts_no_schema_gets_no_pass(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA trusted_schema = OFF")
+    with pytest.raises(sqlite3.OperationalError, match="unsafe use"):
+        connection.execute(PASS, (jti(), "order-17", 1, lease()))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "INSERT INTO payments (thread, amount) VALUES ('b', 1)",
+        "INSERT INTO payments (thread, amount) VALUES (NULL, 1)",
+        "REPLACE INTO payments SELECT id, 'a', 9 FROM payments WHERE thread = 'b'",
+        "UPDATE payments SET amount = 2",
+        "UPDATE payments SET thread = 'a' WHERE thread = 'b'",
+        "UPDATE payments SET thread = 'b' WHERE thread = 'a'",
+        "UPDATE OR REPLACE payments SET id = (SELECT id FROM payments WHERE thread = 'b') WHERE thread = 'a'",
+        "DELETE FROM payments",
+    ],
+)
+def test_a_pass_for_one_thread_does_not_touch_rows_of_another(connection: sqlite3.Connection, change: str) -> None:
+    for thread in ("a", "b"):
+        write(connection, thread=thread)
+    connection.execute("BEGIN")
+    connection.execute(PASS, (jti(), "a", 2, lease()))
+    with refused("only by a transaction that has passed"):
+        connection.execute(change)
+    connection.execute("ROLLBACK")
+    found = connection.execute("SELECT thread, amount FROM payments ORDER BY 1").fetchall()
+    assert found == [("a", 40), ("b", 40)]
+
+
+def test_the_template_without_threads_lets_any_pass_write(file: Path, connection: sqlite3.Connection) -> None:
+    template = "".join(
+        line for line in (SQL / "sqlite_protect.sql").read_text().splitlines(True) if "leave out where" not in line
+    )
+    connection.execute("CREATE TABLE refunds (amount INTEGER)")
+    connection.executescript(template.replace("PROTECTED", "refunds"))
+    with refused("refunds is written only"):
+        connection.execute("INSERT INTO refunds VALUES (1)")
+    id = jti()
+    connection.execute("BEGIN")
+    connection.execute(PASS, (id, "anything", 1, lease()))
+    connection.execute("INSERT INTO refunds VALUES (1)")
+    connection.execute(END, (None, id))
+    connection.execute("COMMIT")
+    for change in ("INSERT INTO refunds VALUES (1)", "UPDATE refunds SET amount = 2", "DELETE FROM refunds"):
+        with refused("refunds is written only"):
+            connection.execute(change)
+
+
+# ── The guard's own rows ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DELETE FROM countersign_guard",
+        "UPDATE countersign_guard SET open = 1",
+        "UPDATE countersign_guard SET fence = 0",
+        "UPDATE countersign_guard SET wrote = 0",
+        "UPDATE countersign_guard SET result = 'another'",
+        "UPDATE OR REPLACE countersign_guard SET id = 'x'",
+        "REPLACE INTO countersign_guard SELECT * FROM countersign_guard",
+        "INSERT INTO countersign_guard_nothing VALUES (1)",
+        "INSERT OR IGNORE INTO countersign_guard_nothing VALUES (1)",
+        f"INSERT INTO countersign_guard (id, thread, fence, lease_expires_at, open) VALUES ('{jti()}', 'x', 1, '{lease()}', 2)",
+        f"INSERT INTO countersign_guard (id, thread, fence, lease_expires_at, open) VALUES ('{jti()}', 'x', 1, '{lease()}', NULL)",
+        f"INSERT INTO countersign_guard (id, thread, wrote) VALUES ('{jti()}', 'x', 0)",
+    ],
+)
+def test_rows_of_the_guard_are_not_edited(connection: sqlite3.Connection, change: str) -> None:
+    write(connection)
+    before = connection.execute("SELECT * FROM countersign_guard").fetchall()
+    with refused("countersign guard"):
+        connection.execute(change)
+    assert connection.execute("SELECT * FROM countersign_guard").fetchall() == before
+
+
+SETTLE = """
+    INSERT INTO countersign_guard (id, thread, fence, wrote, open) SELECT :id, :thread, :fence, 0, NULL
+    WHERE NOT EXISTS (SELECT 1 FROM countersign_guard WHERE id = :id AND (wrote = 1 OR fence IS :fence))
+"""
+
+
+@pytest.mark.parametrize(("fence", "message"), [(4, "fence is not newer"), (None, "id was used before")])
+def test_what_was_settled_as_not_written_is_never_written(
+    file: Path, connection: sqlite3.Connection, fence: int | None, message: str
+) -> None:
+    id = jti()
+    for _ in range(2):
+        connection.execute(SETTLE, {"id": id, "thread": "order-17", "fence": fence})
+    with refused(message):
+        write(connection, 4, id=id)
+    if fence:
+        write(connection, 5, id=id)
+    assert rows(file) == (1 if fence else 0)
+    assert len(connection.execute("SELECT * FROM countersign_guard WHERE wrote = 0").fetchall()) == 1
+
+
+def test_it_can_be_put_there_again_and_forgets_nothing(file: Path, connection: sqlite3.Connection) -> None:
+    write(connection, 7)
+    connection.executescript((SQL / "sqlite.sql").read_text())
+    with refused("fence is not newer"):
+        write(connection, 7)

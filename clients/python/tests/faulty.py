@@ -1,0 +1,95 @@
+"""What stands between a client and the gateway, and misbehaves: it loses answers, or gives others."""
+
+from __future__ import annotations
+
+import socket
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+import httpx
+
+
+@dataclass
+class Instead:
+    """An answer that the gateway never gave; it is not asked."""
+
+    status: int
+    body: bytes = b""
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+class Lose:
+    """The gateway is asked, and its answer is lost."""
+
+
+@dataclass
+class Between:
+    """What was asked, and what is to be done with the next requests; beyond that they are passed on."""
+
+    url: str = ""
+    asked: list[tuple[str, str]] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    todo: deque[Instead | Lose] = field(default_factory=deque)
+
+
+@contextmanager
+def between(gateway: str) -> Iterator[Between]:
+    """A proxy in front of a gateway, on a port of its own."""
+    state = Between()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def handle_one_request(self) -> None:
+            try:
+                super().handle_one_request()
+            except ConnectionError:
+                self.close_connection = True
+
+        def do_GET(self) -> None:
+            self.answer()
+
+        do_POST = do_GET
+
+        def answer(self) -> None:
+            body = self.rfile.read(int(self.headers.get("content-length", 0)))
+            state.asked.append((self.command, self.path))
+            state.headers.append({key.lower(): value for key, value in self.headers.items()})
+            step = state.todo.popleft() if state.todo else None
+            if isinstance(step, Instead):
+                return self.say(step.status, step.body, step.headers)
+            kept = {key: value for key, value in self.headers.items() if key.lower() not in ("host", "connection")}
+            with httpx.Client(trust_env=False, timeout=60) as http:
+                found = http.request(self.command, gateway + self.path, headers=kept, content=body)
+            if isinstance(step, Lose):
+                self.close_connection = True
+                self.connection.shutdown(socket.SHUT_RDWR)
+                return None
+            return self.say(found.status_code, found.content, {"content-type": found.headers["content-type"]})
+
+        def say(self, status: int, body: bytes, headers: dict[str, str]) -> None:
+            self.send_response(status)
+            for key, value in {**headers, "content-length": str(len(body))}.items():
+                self.send_header(key, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    state.url = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield state
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -1,0 +1,81 @@
+"""What a real gateway signed, checked offline."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+from conftest import STATE, Flow
+from countersign import Held, verify
+from countersign.verify import Keys, Refused
+
+
+def test_everything_that_a_write_left_behind_holds_offline(flow: Flow) -> None:
+    made = flow.thread()
+    held = flow.planner.propose(made.thread, node="planner", parent=made.transition, patch={"target_user_id": 42})
+    assert isinstance(held, Held)
+    flow.ada.approve(held)
+    decision = flow.planner.wait_for_decision(held.transition, within_secs=30)
+    allowed = flow.writer.verify(
+        thread=made.thread, transition=held.transition, receipt=decision.receipt, write_id="signed-1"
+    )
+    flow.writer.confirm("signed-1")
+    keys, now = Keys.read(flow.host.jwks()), datetime.now(timezone.utc)
+
+    receipt = verify.check_receipt(
+        decision.receipt,
+        keys,
+        thread=made.thread,
+        transition=held.transition,
+        audience="database_writer",
+        at=now,
+    )
+    assert (receipt.jti, receipt.approvals[0].reviewer) == (decision.nonce, decision.reviewer_id)
+    let_through = verify.check_verification(
+        allowed.verification, keys, thread=made.thread, transition=held.transition, write_id="signed-1", at=now
+    )
+    assert let_through.fence == allowed.fence
+    entry = verify.check_entry(made.entry, keys, issuer=receipt.iss, transition=made.transition)
+    assert entry.version == 0
+
+    chain = verify.check_chain(list(flow.auditor.chain(made.thread)), keys)
+    assert [link.statement.type for link in chain.links] == ["create", "propose", "confirm"]
+    assert chain.receipt(decision.receipt, keys) == receipt
+    difference = chain.links[1].difference
+    assert difference is not None
+    assert difference.changed == (verify.Change("/target_user_id", 17, 42),)
+    statement = flow.host.transition(held.transition).statement
+    assert verify.transition_digest(statement) == held.transition
+    # Whoever is no auditor is given no openings, and the chain links all the same.
+    assert [
+        it.difference for it in verify.check_chain(list(flow.host.chain(made.thread, page_size=1)), keys).links
+    ] == [
+        None,
+        None,
+        None,
+    ]
+
+
+def test_a_receipt_is_not_for_another_thread_transition_writer_or_time(flow: Flow) -> None:
+    made = flow.host.create_thread("payments", STATE)
+    held = flow.planner.propose(made.thread, node="planner", parent=made.transition, patch={"target_user_id": 43})
+    assert isinstance(held, Held)
+    flow.ada.approve(held)
+    token = flow.planner.wait_for_decision(held.transition, within_secs=30).receipt
+    keys, now = Keys.read(flow.host.jwks()), datetime.now(timezone.utc)
+    refusals = {
+        "thread_mismatch": {"thread": "another"},
+        "digest_mismatch": {"transition": made.transition},
+        "audience_mismatch": {"audience": "planner"},
+        "issuer_mismatch": {"issuer": "urn:another"},
+        "expired": {"at": now + timedelta(minutes=11)},
+        "not_yet_valid": {"at": now - timedelta(minutes=11)},
+    }
+    for code, expects in refusals.items():
+        with pytest.raises(Refused) as refused:
+            verify.check_receipt(token, keys, **expects)  # type: ignore[arg-type]
+        assert refused.value.code == code
+    with pytest.raises(Refused) as refused:
+        verify.check_entry(token, keys)
+    assert refused.value.code == "receipt_malformed"

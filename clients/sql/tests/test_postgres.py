@@ -474,7 +474,10 @@ def parts(request: pytest.FixtureRequest, cluster: Cluster, database: str) -> st
             "CREATE TABLE refunds_3 () INHERITS (refunds_2)",
         ],
     }[request.param]
-    protect = ["SELECT countersign_guard.protect('refunds', 'thread')", "GRANT ALL ON ALL TABLES IN SCHEMA public TO ledger"]
+    protect = [
+        "SELECT countersign_guard.protect('refunds', 'thread')",
+        "GRANT ALL ON ALL TABLES IN SCHEMA public TO ledger",
+    ]
     cluster.execute(database, *how, *protect)
     return request.param
 
@@ -628,7 +631,9 @@ def test_no_setting_of_the_writers_changes_what_the_guard_says(connect: Connect,
     assert rows(connect) == 1
 
 
-def test_a_login_without_the_role_reaches_nothing_of_the_guard(cluster: Cluster, database: str, connect: Connect) -> None:
+def test_a_login_without_the_role_reaches_nothing_of_the_guard(
+    cluster: Cluster, database: str, connect: Connect
+) -> None:
     cluster.execute("postgres", "DROP ROLE IF EXISTS stranger", "CREATE ROLE stranger LOGIN")
     cluster.execute(database, "GRANT ALL ON payments TO stranger")
     for change in (
@@ -693,7 +698,11 @@ def test_what_was_written_is_told_with_what_was_noted(connect: Connect) -> None:
         connection.execute("SELECT countersign_guard.note(%s, %s)", (id, '{"result_ref": "payments:1"}'))
     for fence in (4, None):
         with connect() as connection:
-            assert connection.execute(SETTLE, (id, "order-17", fence)).fetchone() == (True, 4, {"result_ref": "payments:1"})
+            assert connection.execute(SETTLE, (id, "order-17", fence)).fetchone() == (
+                True,
+                4,
+                {"result_ref": "payments:1"},
+            )
 
 
 @pytest.mark.parametrize("fence", [4, None], ids=["by its fence", "by its id"])

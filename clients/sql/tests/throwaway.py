@@ -31,7 +31,9 @@ def binaries() -> Path:
     for folder in [*folders, *on_path]:
         if (folder / "initdb").exists():
             return folder
-    raise RuntimeError("PostgreSQL is not installed: no initdb. `./test` installs it (Debian: apt-get install postgresql)")
+    raise RuntimeError(
+        "PostgreSQL is not installed: no initdb. `./test` installs it (Debian: apt-get install postgresql)"
+    )
 
 
 def unprivileged() -> list[str]:
@@ -58,9 +60,8 @@ class Cluster:
         return self
 
     def __exit__(self, *_: object) -> None:
-        assert self._keeper.stdin is not None
-        self._keeper.stdin.close()
-        self._keeper.wait(60)
+        with self._keeper:  # which closes its input, and waits
+            pass
 
     def address(self, database: str, user: str = "countersign") -> str:
         return f"host={self.socket} dbname={database} user={user}"

@@ -1,0 +1,37 @@
+"""What the guard says, and what one must do about it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from countersign.errors import CountersignError
+
+Code = Literal["fence_not_newer", "id_used", "lease_past", "arguments", "no_pass", "other_thread"]
+
+
+class GuardRefused(CountersignError):
+    """The database's own guard said no, and nothing was written. `code` says why.
+
+    `fence_not_newer` and `id_used`: somebody wrote already, or the thread went on. `lease_past`: it took too long.
+    `no_pass` and `other_thread`: the body left the transaction, or wrote rows of another thread. `arguments`: what
+    the gateway answered does not fit this database, its clock above all.
+    """
+
+    def __init__(self, code: Code, detail: str) -> None:
+        super().__init__(f"{code}: {detail}")
+        self.code = code
+
+
+class OutcomeUnknown(CountersignError):
+    """The connection broke, and whether it was written is not known. The gateway was told nothing.
+
+    Call `settle` with a new connection, and with what `guarded_write` was given.
+    """
+
+    def __init__(self, write_id: str) -> None:
+        super().__init__(f"whether {write_id} was written is not known: settle it by a new connection")
+        self.write_id = write_id
+
+
+class GaveWay(CountersignError):
+    """The database let another transaction go first, each time that it was tried. Nothing was written."""

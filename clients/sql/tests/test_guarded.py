@@ -1,0 +1,415 @@
+"""`guarded_write` with a real gateway on real databases: in the right order, once, and killed at every step."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from conftest import Connect
+from scene import Job, Scene
+from throwaway import Cluster
+
+from countersign import Client, Denied, Invalid, NotFound, Verified
+from countersign.guarded import GuardRefused, OutcomeUnknown, guarded_write, settle
+from countersign.testing import Gateway
+
+STEPS = [
+    "before verify",
+    "after verify",
+    "in the guard",
+    "before the row",
+    "after the row",
+    "before commit",
+    "in commit",
+    "after commit",
+    "after confirm",
+]
+
+
+@pytest.fixture(scope="session")
+def scenes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Scene]]:
+    with Gateway.start() as gateway:
+        ada, folder = gateway.reviewer("ada", groups=["finance"]), tmp_path_factory.mktemp("flows")
+        yield {lease: Scene.on(gateway, ada, folder, f"payments-{lease}", lease) for lease in ("30s", "1s")}
+
+
+@pytest.fixture
+def scene(scenes: dict[str, Scene]) -> Scene:
+    return scenes["30s"]
+
+
+@pytest.fixture
+def short(scenes: dict[str, Scene]) -> Scene:
+    """The same with leases of a second."""
+    return scenes["1s"]
+
+
+class Target:
+    """A target database: how to reach it, and what is in it."""
+
+    def __init__(self, kind: str, address: str) -> None:
+        self.kind, self.address = kind, address
+        self.mark = "?" if kind == "sqlite" else "%s"
+
+    def connect(self) -> Any:
+        return sqlite3.connect(self.address) if self.kind == "sqlite" else psycopg.connect(self.address)
+
+    def rows(self, job: Job) -> int:
+        with closing(self.connect()) as connection:
+            query = f"SELECT count(*) FROM payments WHERE thread = {self.mark}"
+            return connection.execute(query, (job.thread,)).fetchone()[0]
+
+    def body(self, job: Job) -> Any:
+        def write(connection: Any, verified: Verified) -> dict[str, str]:
+            row = (job.thread, verified.view["payment"]["amount"])
+            connection.execute(f"INSERT INTO payments (thread, amount) VALUES ({self.mark}, {self.mark})", row)
+            return {"result_ref": f"payments:{job.thread}"}
+
+        return write
+
+
+@pytest.fixture(params=["postgres", "sqlite"])
+def target(request: pytest.FixtureRequest) -> Target:
+    if request.param == "sqlite":
+        return Target("sqlite", str(request.getfixturevalue("file")))
+    request.getfixturevalue("connect")
+    cluster = request.getfixturevalue("cluster")
+    return Target("postgres", cluster.address("guarded", "ledger"))
+
+
+class Writers:
+    """Writers that are killed, each a process of its own."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+
+    def killed(self, target: Target, scene: Scene, job: Job, step: str) -> None:
+        order = {"url": scene.gateway.url, "token": scene.tokens["writer"], "database": target.address, "step": step}
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.write(json.dumps({**order, "job": job.told()}) + "\n")
+        self.process.stdin.flush()
+        assert int(self.process.stdout.readline()) == -signal.SIGKILL, step
+
+
+@pytest.fixture(scope="session")
+def writers() -> Iterator[Writers]:
+    command = [sys.executable, str(Path(__file__).with_name("writer.py"))]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield Writers(process)
+
+
+# ── In the right order ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("work", ["approved", "unasked"])
+def test_a_write_is_committed_and_confirmed_and_not_done_again(scene: Scene, target: Target, work: str) -> None:
+    job, client = getattr(scene, work)(), scene.client("writer")
+    for again in range(3):
+        with closing(target.connect()) as connection:
+            written = guarded_write(connection, client, target.body(job), **job.told())
+        assert (written.ended.outcome, written.by_this_call) == ("confirmed", again == 0)
+        assert written.result == {"result_ref": f"payments:{job.thread}"}
+        assert (target.rows(job), scene.stands(job)) == (1, ("open", True))
+
+
+def test_what_verify_denies_never_reaches_the_database(scene: Scene, target: Target) -> None:
+    job = replace(scene.approved(), receipt=None)
+    ran = []
+    with closing(target.connect()) as connection, pytest.raises(Denied, match="receipt_missing"):
+        guarded_write(connection, scene.client("writer"), lambda *_: ran.append(1), **job.told())
+    assert (ran, target.rows(job)) == ([], 0)
+
+
+def test_what_the_body_raises_is_raised_and_nothing_is_written(scene: Scene, target: Target) -> None:
+    job, client = scene.approved(), scene.client("writer")
+
+    def body(connection: Any, verified: Verified) -> None:
+        target.body(job)(connection, verified)
+        raise LookupError("no such customer")
+
+    with closing(target.connect()) as connection, pytest.raises(LookupError, match="no such customer"):
+        guarded_write(connection, client, body, **job.told())
+    assert target.rows(job) == 0
+    assert client.abort(job.write_id, reason="again").outcome == "aborted"
+    with closing(target.connect()) as connection, pytest.raises(Denied, match="already_used"):
+        guarded_write(connection, client, target.body(job), **job.told())
+    assert target.rows(job) == 0
+
+
+def test_a_head_without_receipt_may_be_tried_again_after_an_abort(scene: Scene, target: Target) -> None:
+    job, client = scene.unasked(), scene.client("writer")
+
+    def body(connection: Any, verified: Verified) -> None:
+        raise LookupError
+
+    with closing(target.connect()) as connection:
+        with pytest.raises(LookupError):
+            guarded_write(connection, client, body, **job.told())
+        again = replace(job, write_id=f"{job.write_id}-again")
+        assert guarded_write(connection, client, target.body(job), **again.told()).by_this_call
+    assert target.rows(job) == 1
+
+
+def test_a_failure_that_the_body_swallowed_is_not_confirmed(scene: Scene, target: Target) -> None:
+    job, client = scene.approved(), scene.client("writer")
+
+    def body(connection: Any, verified: Verified) -> None:
+        target.body(job)(connection, verified)
+        try:
+            connection.execute("SELECT * FROM no_such_table")
+        except (psycopg.Error, sqlite3.Error):
+            pass
+
+    with closing(target.connect()) as connection:
+        if target.kind == "sqlite":  # there a statement that fails takes nothing else along
+            assert guarded_write(connection, client, body, **job.told()).by_this_call
+        else:
+            with pytest.raises(psycopg.errors.InFailedSqlTransaction):
+                guarded_write(connection, client, body, **job.told())
+    stood = target.kind == "sqlite"
+    assert (target.rows(job), scene.stands(job)[1]) == (int(stood), stood)
+
+
+@pytest.mark.parametrize("how", ["COMMIT", "ROLLBACK"])
+def test_a_body_that_ends_the_transaction_itself_is_told_and_the_truth_confirmed(
+    scene: Scene, target: Target, how: str
+) -> None:
+    job, client = scene.approved(), scene.client("writer")
+
+    def body(connection: Any, verified: Verified) -> None:
+        target.body(job)(connection, verified)
+        connection.execute(how)
+
+    with closing(target.connect()) as connection, pytest.raises((GuardRefused, psycopg.Error, sqlite3.Error)):
+        guarded_write(connection, client, body, **job.told())
+    # SQLite commits nothing while a pass is open. PostgreSQL does, and then the gateway is told so.
+    stood = target.kind == "postgres" and how == "COMMIT"
+    assert (target.rows(job), scene.stands(job)[1]) == (int(stood), stood)
+
+
+def test_who_is_stopped_until_the_lease_is_over_writes_nothing(short: Scene, target: Target) -> None:
+    job, client = short.approved(), short.client("writer")
+
+    def body(connection: Any, verified: Verified) -> None:
+        target.body(job)(connection, verified)
+        wait_for(verified.lease_expires_at.timestamp())
+
+    with closing(target.connect()) as connection, pytest.raises(GuardRefused) as refused:
+        guarded_write(connection, client, body, **job.told())
+    assert (refused.value.code, target.rows(job), short.stands(job)[1]) == ("lease_past", 0, False)
+
+
+def test_two_processes_with_one_job_write_once_and_both_know(scene: Scene, target: Target) -> None:
+    """The second one has the same yes from the gateway, and comes to the guard while the first is in it."""
+    job, client = scene.approved(), scene.client("writer")
+    asked, inside, outcomes = threading.Event(), threading.Event(), []
+
+    class Asking(Client):
+        def verify(self, **how: Any) -> Verified:  # type: ignore[override]
+            verified = super().verify(**how)
+            asked.set()
+            return verified
+
+    def slow(connection: Any, verified: Verified) -> dict[str, str]:
+        inside.set()
+        asked.wait(20)
+        return target.body(job)(connection, verified)
+
+    def first() -> None:
+        with closing(target.connect()) as connection:
+            outcomes.append(guarded_write(connection, client, slow, **job.told()).by_this_call)
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    inside.wait(20)
+    with closing(target.connect()) as connection, Asking(scene.gateway.url, scene.tokens["writer"]) as second:
+        outcomes.append(guarded_write(connection, second, target.body(job), **job.told()).by_this_call)
+    thread.join(20)
+    assert (sorted(outcomes), target.rows(job), scene.stands(job)) == ([False, True], 1, ("open", True))
+
+
+@pytest.mark.parametrize("level", ["REPEATABLE_READ", "SERIALIZABLE"])
+def test_a_transaction_that_gives_way_is_begun_anew(
+    scene: Scene, cluster: Cluster, connect: Connect, level: str
+) -> None:
+    job, client = scene.approved(), scene.client("writer")
+    target, tries = Target("postgres", cluster.address("guarded", "ledger")), []
+
+    def body(connection: Any, verified: Verified) -> dict[str, str]:
+        tries.append(1)
+        if len(tries) == 1:
+            connection.execute("SELECT 1")
+            raise psycopg.errors.SerializationFailure("as if")
+        return target.body(job)(connection, verified)
+
+    with closing(target.connect()) as connection:
+        connection.isolation_level = psycopg.IsolationLevel[level]
+        # Only what the server says counts, with its SQLSTATE: this is what psycopg makes of it.
+        assert guarded_write(connection, client, body, **job.told()).by_this_call
+    assert (len(tries), target.rows(job)) == (2, 1)
+
+
+@pytest.mark.parametrize("moment", ["in the body", "in commit"])
+def test_a_connection_that_breaks_leaves_it_to_be_settled(
+    scene: Scene, cluster: Cluster, connect: Connect, moment: str
+) -> None:
+    job, client = scene.approved(), scene.client("writer")
+    target = Target("postgres", cluster.address("guarded", "ledger"))
+    if moment == "in commit":
+        connect("countersign", autocommit=True).execute(
+            "CREATE OR REPLACE FUNCTION break_it() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS "
+            "$$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(5); RETURN NULL; END $$;"
+            "CREATE CONSTRAINT TRIGGER break_it AFTER INSERT ON payments DEFERRABLE INITIALLY DEFERRED "
+            "FOR EACH ROW EXECUTE FUNCTION break_it()"
+        )
+
+    def body(connection: Any, verified: Verified) -> None:
+        target.body(job)(connection, verified)
+        if moment == "in the body":
+            pid = connection.info.backend_pid
+            connect("countersign", autocommit=True).execute("SELECT pg_terminate_backend(%s, 5000)", (pid,))
+
+    try:
+        with closing(target.connect()) as connection, pytest.raises(OutcomeUnknown):
+            guarded_write(connection, client, body, **job.told())
+    finally:
+        connect("countersign", autocommit=True).execute("DROP FUNCTION IF EXISTS break_it() CASCADE")
+    with closing(target.connect()) as connection:
+        assert settle(connection, client, **job.told()).outcome == "aborted"
+    assert (target.rows(job), scene.stands(job)) == (0, ("open", False))
+
+
+def test_a_connection_that_breaks_after_the_commit_is_settled_as_written(
+    scene: Scene, cluster: Cluster, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from countersign.guarded._postgres import Postgres
+
+    job, client = scene.approved(), scene.client("writer")
+    target = Target("postgres", cluster.address("guarded", "ledger"))
+    leave = Postgres.leave
+
+    def leaving(self: Postgres, it: Any, result: Any) -> None:
+        leave(self, it, result)
+        self.connection.pgconn.send_query(b"COMMIT")
+        while self.connection.pgconn.flush():
+            pass
+        self.connection.close()
+
+    monkeypatch.setattr(Postgres, "leave", leaving)
+    with closing(target.connect()) as connection, pytest.raises(OutcomeUnknown):
+        guarded_write(connection, client, target.body(job), **job.told())
+    monkeypatch.undo()
+    with closing(target.connect()) as connection:
+        assert settle(connection, client, **job.told()).outcome == "confirmed"
+    assert (target.rows(job), scene.stands(job)) == (1, ("open", True))
+
+
+def test_a_connection_in_a_transaction_is_refused(scene: Scene, target: Target) -> None:
+    job = Job("any", "sha256:" + "0" * 64, None, "any")
+    with closing(target.connect()) as connection:
+        connection.execute("BEGIN")
+        with pytest.raises(Invalid, match="in no transaction"):
+            guarded_write(connection, scene.client("writer"), target.body(job), **job.told())
+    with pytest.raises(Invalid, match="connection"):
+        guarded_write(object(), scene.client("writer"), lambda *_: None, **job.told())
+
+
+@pytest.mark.parametrize("receipt", ["", "a.b.c", "a.e30.c", "a.!!!.c", "x" * 100])
+def test_what_is_no_receipt_is_refused_before_anything(scene: Scene, target: Target, receipt: str) -> None:
+    job = Job("any", "sha256:" + "0" * 64, receipt, "any")
+    with closing(target.connect()) as connection, pytest.raises(Invalid, match="receipt"):
+        guarded_write(connection, scene.client("writer"), target.body(job), **job.told())
+
+
+# ── Killed at every step ─────────────────────────────────────────────────────────────────────────────────────────
+
+# Whether it is in the database then. Whoever dies while it commits does not know.
+WRITTEN = {step: (1,) if step in ("after commit", "after confirm") else (0,) for step in STEPS} | {"in commit": (0, 1)}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_who_was_killed_and_begins_again_at_once_writes_once(
+    scene: Scene, target: Target, writers: Writers, step: str
+) -> None:
+    job = scene.approved()
+    writers.killed(target, scene, job, step)
+    with closing(target.connect()) as connection:
+        again = guarded_write(connection, scene.client("writer"), target.body(job), **job.told())
+    assert again.ended.outcome == "confirmed"
+    assert int(not again.by_this_call) in WRITTEN[step]
+    assert (target.rows(job), scene.stands(job)) == (1, ("open", True))
+
+
+def test_who_was_killed_and_comes_back_too_late_says_what_became_of_it(
+    short: Scene, target: Target, writers: Writers
+) -> None:
+    jobs, client = {}, short.client("writer")
+    for step in STEPS:
+        jobs[step] = short.approved()
+        writers.killed(target, short, jobs[step], step)
+    wait_for(time.time() + 1.05)
+
+    # The gateway never heard of the first, and nothing is lost.
+    early = jobs.pop("before verify")
+    with closing(target.connect()) as connection:
+        guarded_write(connection, client, target.body(early), **early.told())
+    assert (target.rows(early), short.stands(early)) == (1, ("open", True))
+
+    for step, job in jobs.items():
+        before = target.rows(job)
+        assert before in WRITTEN[step], step
+        with closing(target.connect()) as connection:
+            ended = settle(connection, client, **job.told())
+            assert (step, ended.outcome) == (step, "confirmed" if before else "aborted")
+            assert (step, *short.stands(job)) == (step, "open", bool(before))
+            if before:
+                again = guarded_write(connection, client, target.body(job), **job.told())
+                assert not again.by_this_call, step
+                continue
+            with pytest.raises(Denied, match="already_used"):
+                guarded_write(connection, client, target.body(job), **job.told())
+            # People give a receipt for the head as it stands. Nobody has to say that they know what became of the last.
+            new = short.approved(thread=job.thread, parent=job.transition)
+            guarded_write(connection, client, target.body(new), **new.told())
+        assert (step, target.rows(job), *short.stands(new)) == (step, 1, "open", True)
+
+
+def test_who_comes_back_after_it_was_settled_writes_nothing(scene: Scene, target: Target) -> None:
+    """It was let through and then stopped, while somebody else settled it; its lease still lives."""
+    job, client = scene.approved(), scene.client("writer")
+
+    class Stopped(Client):
+        def verify(self, **how: Any) -> Verified:  # type: ignore[override]
+            verified = super().verify(**how)
+            with closing(target.connect()) as connection:
+                assert settle(connection, client, **job.told()).outcome == "aborted"
+            return verified
+
+    with closing(target.connect()) as connection, Stopped(scene.gateway.url, scene.tokens["writer"]) as stopped:
+        with pytest.raises(GuardRefused) as refused:
+            guarded_write(connection, stopped, target.body(job), **job.told())
+    assert (refused.value.code, target.rows(job), scene.stands(job)) == ("id_used", 0, ("open", False))
+
+
+def test_settling_what_the_gateway_never_heard_of_is_no_success(scene: Scene, target: Target) -> None:
+    job = scene.approved()
+    with closing(target.connect()) as connection, pytest.raises(NotFound):
+        settle(connection, scene.client("writer"), **job.told())
+
+
+def wait_for(moment: float) -> None:
+    """Leases are by the clocks of gateway and database, which nothing here can move."""
+    while time.time() < moment:
+        time.sleep(0.01)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+
 from throwaway import Cluster
 
 SQL = Path(__file__).resolve().parent.parent

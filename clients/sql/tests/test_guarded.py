@@ -10,20 +10,21 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from conftest import Connect
-from scene import Job, Scene
-from throwaway import Cluster
 
 from countersign import Client, Denied, Invalid, NotFound, Verified
 from countersign.guarded import GuardRefused, OutcomeUnknown, guarded_write, settle
 from countersign.testing import Gateway
+
+from conftest import Connect
+from scene import Job, Scene
+from throwaway import Cluster
 
 STEPS = [
     "before verify",
@@ -97,7 +98,8 @@ class Writers:
 
     def killed(self, target: Target, scene: Scene, job: Job, step: str) -> None:
         order = {"url": scene.gateway.url, "token": scene.tokens["writer"], "database": target.address, "step": step}
-        assert self.process.stdin is not None and self.process.stdout is not None
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
         self.process.stdin.write(json.dumps({**order, "job": job.told()}) + "\n")
         self.process.stdin.flush()
         assert int(self.process.stdout.readline()) == -signal.SIGKILL, step
@@ -167,10 +169,8 @@ def test_a_failure_that_the_body_swallowed_is_not_confirmed(scene: Scene, target
 
     def body(connection: Any, verified: Verified) -> None:
         target.body(job)(connection, verified)
-        try:
+        with suppress(psycopg.Error, sqlite3.Error):
             connection.execute("SELECT * FROM no_such_table")
-        except (psycopg.Error, sqlite3.Error):
-            pass
 
     with closing(target.connect()) as connection:
         if target.kind == "sqlite":  # there a statement that fails takes nothing else along

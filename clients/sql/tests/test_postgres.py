@@ -8,9 +8,10 @@ from collections.abc import Callable
 
 import psycopg
 import pytest
-from conftest import SQL
-from ids import digest, jti, lease
 from psycopg import IsolationLevel, errors
+
+from conftest import SQL
+from ids import LEASE, LONG, at_once, digest, jti, lease
 from throwaway import Cluster
 
 PASS = "SELECT countersign_guard.pass(%s, %s, %s, %s)"
@@ -88,27 +89,27 @@ def test_a_transaction_that_is_rolled_back_uses_nothing_up(connect: Connect) -> 
 @pytest.mark.parametrize(
     ("code", "arguments"),
     [
-        ("ZG004", (None, "order-17", 1, lease())),
-        ("ZG004", (jti(), None, 1, lease())),
-        ("ZG004", (jti(), "order-17", None, lease())),
+        ("ZG004", (None, "order-17", 1, LEASE)),
+        ("ZG004", (jti(), None, 1, LEASE)),
+        ("ZG004", (jti(), "order-17", None, LEASE)),
         ("ZG004", (jti(), "order-17", 1, None)),
         ("ZG004", (jti(), "order-17", 1, "infinity")),
-        ("ZG004", (jti(), "order-17", 1, lease(3700))),
+        ("ZG004", (jti(), "order-17", 1, LONG)),
         ("ZG003", (jti(), "order-17", 1, "-infinity")),
         ("ZG003", (jti(), "order-17", 1, lease(-1))),
-        ("23514", (jti(), "order-17", 0, lease())),
-        ("23514", (jti(), "order-17", -1, lease())),
-        ("23514", ("short", "order-17", 1, lease())),
-        ("23514", ("sha256:" + "A" * 64, "order-17", 1, lease())),
-        ("23514", (jti() + "\n", "order-17", 1, lease())),
-        ("23514", (jti(), "", 1, lease())),
-        ("23514", (jti(), "order 17", 1, lease())),
-        ("23514", (jti(), "a" * 129, 1, lease())),
+        ("23514", (jti(), "order-17", 0, LEASE)),
+        ("23514", (jti(), "order-17", -1, LEASE)),
+        ("23514", ("short", "order-17", 1, LEASE)),
+        ("23514", ("sha256:" + "A" * 64, "order-17", 1, LEASE)),
+        ("23514", (jti() + "\n", "order-17", 1, LEASE)),
+        ("23514", (jti(), "", 1, LEASE)),
+        ("23514", (jti(), "order 17", 1, LEASE)),
+        ("23514", (jti(), "a" * 129, 1, LEASE)),
     ],
 )
 def test_what_no_gateway_answers_is_refused(connect: Connect, code: str, arguments: tuple) -> None:
     with refused(code), connect() as connection:
-        connection.execute(PASS, arguments)
+        connection.execute(PASS, at_once(arguments))
 
 
 # ── Late ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -737,7 +738,8 @@ def test_settling_waits_for_whoever_is_about_to_commit(connect: Connect, fence: 
     waiting = Waiting(connect, other, lambda: told.append(other.execute(SETTLE, (id, "order-17", fence)).fetchone()[0]))
     getattr(writer, ends)()
     assert waiting.outcome() is None
-    assert told == [ends == "commit"] and rows(connect) == (ends == "commit")
+    assert told == [ends == "commit"]
+    assert rows(connect) == (ends == "commit")
 
 
 def test_nobody_settles_what_they_are_about_to_write(connect: Connect) -> None:

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from conftest import SQL
-from ids import digest, jti, lease
+from ids import LEASE, LONG, at_once, digest, jti, lease
 
 PASS = "INSERT INTO countersign_guard (id, thread, fence, lease_expires_at) VALUES (?, ?, ?, ?)"
 END = "UPDATE countersign_guard SET open = NULL, result = ? WHERE id = ? AND open = 1"
@@ -111,31 +112,31 @@ def test_no_conflict_policy_passes_over_a_refusal(file: Path, connection: sqlite
 @pytest.mark.parametrize(
     ("message", "arguments"),
     [
-        ("must all be given", (jti(), "order-17", None, lease())),
+        ("must all be given", (jti(), "order-17", None, LEASE)),
         ("must all be given", (jti(), "order-17", 1, None)),
-        ("neither a jti nor a digest", ("short", "order-17", 1, lease())),
-        ("neither a jti nor a digest", ("sha256:" + "A" * 64, "order-17", 1, lease())),
-        ("neither a jti nor a digest", (jti()[:-1] + "\n", "order-17", 1, lease())),
-        ("thread is not a name", (jti(), "", 1, lease())),
-        ("thread is not a name", (jti(), "order 17", 1, lease())),
-        ("thread is not a name", (jti(), "-order", 1, lease())),
-        ("thread is not a name", (jti(), "a" * 129, 1, lease())),
-        ("CHECK constraint", (jti(), "order-17", 0, lease())),
-        ("must all be given|cannot store", (jti(), "order-17", 1.5, lease())),
+        ("neither a jti nor a digest", ("short", "order-17", 1, LEASE)),
+        ("neither a jti nor a digest", ("sha256:" + "A" * 64, "order-17", 1, LEASE)),
+        ("neither a jti nor a digest", (jti()[:-1] + "\n", "order-17", 1, LEASE)),
+        ("thread is not a name", (jti(), "", 1, LEASE)),
+        ("thread is not a name", (jti(), "order 17", 1, LEASE)),
+        ("thread is not a name", (jti(), "-order", 1, LEASE)),
+        ("thread is not a name", (jti(), "a" * 129, 1, LEASE)),
+        ("CHECK constraint", (jti(), "order-17", 0, LEASE)),
+        ("must all be given|cannot store", (jti(), "order-17", 1.5, LEASE)),
         ("not a moment", (jti(), "order-17", 1, "tomorrow")),
         ("not a moment", (jti(), "order-17", 1, "9999-12-31")),
         ("not a moment", (jti(), "order-17", 1, "now")),
         ("not a moment", (jti(), "order-17", 1, "2999-01-01T00:00:00.000+00:00")),
         ("not a moment", (jti(), "order-17", 1, "3000000.5")),
         ("lease is past", (jti(), "order-17", 1, lease(-1))),
-        ("longer than any", (jti(), "order-17", 1, lease(3700))),
-        ("NOT NULL|not a name|neither", (None, "order-17", 1, lease())),
-        ("NOT NULL", (jti(), None, 1, lease())),
+        ("longer than any", (jti(), "order-17", 1, LONG)),
+        ("NOT NULL|not a name|neither", (None, "order-17", 1, LEASE)),
+        ("NOT NULL", (jti(), None, 1, LEASE)),
     ],
 )
 def test_what_no_gateway_answers_is_refused(connection: sqlite3.Connection, message: str, arguments: tuple) -> None:
     with refused(message):
-        connection.execute(PASS, arguments)
+        connection.execute(PASS, at_once(arguments))
     assert connection.execute("SELECT count(*) FROM countersign_guard").fetchone() == (0,)
 
 
@@ -210,7 +211,8 @@ def test_of_eight_at_once_with_one_fence_one_writes(file: Path, connection: sqli
         each.start()
     for each in threads:
         each.join(30)
-    assert codes.count("written") == 1 and rows(file) == 1
+    assert codes.count("written") == 1
+    assert rows(file) == 1
 
 
 def test_who_decided_by_what_it_saw_before_cannot_write(file: Path, connection: sqlite3.Connection) -> None:

@@ -85,12 +85,12 @@ def write(url: str, token: str, database: str, job: dict[str, Any]) -> int:
         return 0 if guarded_write(connection, client, body, **job).by_this_call else 1
 
 
+found = _writing.database_of
 for line in sys.stdin:
     order = json.loads(line)
     child = os.fork()
     if child == 0:
         DIES_AT, THREAD = order.pop("step"), order["job"]["thread"]
-        found = _writing.database_of
         _writing.database_of = lambda connection: in_steps(found(connection))
         os._exit(write(**order))
     status = os.waitpid(child, 0)[1]

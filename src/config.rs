@@ -118,6 +118,8 @@ pub struct Limits {
     pub sign_in_window: Duration,
     /// The longest wait for a decision.
     pub wait: Duration,
+    /// How long answers are kept for whoever sends a request again under its key.
+    pub idempotency: Duration,
 }
 
 /// How long people stay signed in.
@@ -320,6 +322,7 @@ impl Limits {
             sign_in_attempts: settings.number("limits.sign_in_attempts", 1..=1_000)?,
             sign_in_window: settings.secs("limits.sign_in_window_secs", 1..=86_400)?,
             wait: settings.secs("limits.wait_secs", 0..=600)?,
+            idempotency: settings.secs("limits.idempotency_secs", 60..=2_592_000)?,
         })
     }
 }

@@ -61,7 +61,8 @@ pub async fn open(config: &Config, public_url: String) -> Result<Arc<Service>, G
         timeout: SENDING_MAX,
     })?;
     let service = Service::open(store, keyring, Arc::new(SystemClock), settings).await?;
-    Ok(Arc::new(service.letting_in(ways).sending_by(outgoing)))
+    let service = service.letting_in(ways).sending_by(outgoing).keeping_answers(config.limits.idempotency);
+    Ok(Arc::new(service))
 }
 
 /// A receiver that takes longer works before it answers; it should answer first.

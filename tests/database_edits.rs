@@ -80,6 +80,11 @@ const TABLES: &[(Table, Outcome, AtVerify)] = &[
     (Table::Letters, Outcome::Harmless("then they look for themselves"), AtVerify::NotAsked("it decides nothing")),
     (Table::Marks, Outcome::Harmless("then the log is copied out once more"), AtVerify::NotAsked("it decides nothing")),
     (Table::Delegations, Outcome::Found, AtVerify::NotAsked("people were asked before the receipt was signed")),
+    (
+        Table::Answers,
+        Outcome::Harmless("then a request that is sent again is carried out again"),
+        AtVerify::NotAsked("a key means nothing there"),
+    ),
     (Table::Events, Outcome::Found, AtVerify::Refused),
     (Table::Outbox, Outcome::Found, AtVerify::NotAsked("what waits for the log is not what was signed")),
     (Table::Endpoints, Outcome::Found, AtVerify::NotAsked("what is sent lets nobody write")),

@@ -119,6 +119,7 @@ fn exit_of(error: &Error) -> Exit {
         | Error::Denied(_)
         | Error::Passkey(_)
         | Error::NotTaken(_)
+        | Error::NotRepeated(_)
         | Error::Vote(_) => Exit::No,
         Error::TooMany
         | Error::Busy

@@ -22,6 +22,7 @@ pub mod kept;
 pub mod keys;
 pub mod passkey;
 pub mod policy;
+pub mod repeat;
 pub mod review;
 mod schema;
 pub mod secret;

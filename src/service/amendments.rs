@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::error::{Error, Result};
 use super::passkeys::{Signature, Subject};
-use super::policies::{activated_flow, activation_data};
+use super::policies::{Activation, activated_flow, activation_data};
 use super::votes::{Voted, with_passkey};
 use super::{Service, recorder, retrying};
 use crate::domain::account::Token;
@@ -46,13 +46,13 @@ impl Service {
         (flow, by): (&Stored<Flow>, &PrincipalId),
         (policy, accepts): (&Policy, &BTreeSet<Digest>),
         terms: &Amending,
-    ) -> Result<Amendment> {
+    ) -> Result<Activation> {
         let now = self.now();
         let over = over(&flow.record);
         let change = Change { flow: flow.record.id.clone(), policy: policy.digest(), accepts: accepts.clone(), over };
         let open = self.open_amendments(keys, &flow.record.id).await?;
         if let Some(same) = open.iter().find(|it| it.record.change == change && it.record.is_open(now)) {
-            return Ok(same.record.clone());
+            return Ok(Activation::Waiting(Box::new(same.record.clone())));
         }
         if open.len() >= OPEN_MAX {
             return Err(Error::WrongState(TOO_MANY));
@@ -71,8 +71,10 @@ impl Service {
         draft.insert(&amendment)?;
         let kind = EventType::PolicyProposed;
         recorder::outside(&mut draft, Some(&flow.record.id), now, kind, proposal_data(&amendment))?;
+        let waiting = Activation::Waiting(Box::new(amendment));
+        self.put_answer(&mut draft, keys, &waiting)?;
         self.commit(draft.finish()).await?;
-        Ok(amendment)
+        Ok(waiting)
     }
 
     /// An amendment as it stands.
@@ -215,31 +217,34 @@ impl Service {
         draft: &mut Draft<'_>,
         stored: &Stored<Amendment>,
         end: impl FnOnce(Timestamp) -> AmendmentState,
-    ) -> Result<()> {
+    ) -> Result<Amendment> {
         let now = self.now();
         let ended = stored.record.clone().ended(end(now))?;
         draft.replace(stored, &ended)?;
         let flow = ended.change.flow.clone();
-        recorder::outside(draft, Some(&flow), now, EventType::PolicyEnded, end_data(&ended))
+        recorder::outside(draft, Some(&flow), now, EventType::PolicyEnded, end_data(&ended))?;
+        Ok(ended)
     }
 
-    /// Takes an amendment back.
-    pub async fn cancel_amendment(&self, by: &PrincipalId, id: &AmendmentId, reason: &str) -> Result<()> {
+    /// Takes an amendment back. Gives it as it ended.
+    pub async fn cancel_amendment(&self, by: &PrincipalId, id: &AmendmentId, reason: &str) -> Result<Amendment> {
         retrying!(self.cancel_amendment_once(by, id, reason))
     }
 
-    async fn cancel_amendment_once(&self, by: &PrincipalId, id: &AmendmentId, reason: &str) -> Result<()> {
+    async fn cancel_amendment_once(&self, by: &PrincipalId, id: &AmendmentId, reason: &str) -> Result<Amendment> {
         let keys = self.keys()?;
         let stored = self.amendment_row(&keys, id).await?;
         match &stored.record.state {
             AmendmentState::Open {} => {}
-            AmendmentState::Cancelled { .. } => return Ok(()),
+            AmendmentState::Cancelled { .. } => return Ok(stored.record.clone()),
             _ => return Err(Error::WrongState("the amendment has ended")),
         }
         let mut draft = Draft::new(keys.row(), self.now());
         let (by, reason) = (by.clone(), reason.chars().take(REASON_CHARS_MAX).collect());
-        self.put_amendment_end(&mut draft, &stored, |at| AmendmentState::Cancelled { at, by, reason })?;
-        self.commit(draft.finish()).await
+        let ended = self.put_amendment_end(&mut draft, &stored, |at| AmendmentState::Cancelled { at, by, reason })?;
+        self.put_answer(&mut draft, &keys, &ended)?;
+        self.commit(draft.finish()).await?;
+        Ok(ended)
     }
 
     /// Amendments whose deadline has passed.

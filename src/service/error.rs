@@ -10,6 +10,7 @@ use crate::domain::interrupt::NotTaken;
 use crate::domain::json::parse::JsonError;
 use crate::domain::passkey::Refused;
 use crate::domain::policy::PolicyError;
+use crate::domain::repeat::NotRepeated;
 use crate::domain::review::VoteRefused;
 use crate::keyring::KeyringError;
 use crate::store::StoreError;
@@ -77,6 +78,9 @@ pub enum Error {
     /// What a host posted is not taken.
     #[error(transparent)]
     NotTaken(#[from] NotTaken),
+    /// A request that has a key is neither carried out nor answered as before.
+    #[error(transparent)]
+    NotRepeated(#[from] NotRepeated),
     /// A vote is not counted.
     #[error(transparent)]
     Vote(#[from] VoteRefused),
@@ -158,6 +162,11 @@ impl Error {
     /// By the database's clock, a deadline passed between deciding and committing.
     pub(super) fn is_too_late(&self) -> bool {
         matches!(self, Self::Store(StoreError::TooLate))
+    }
+
+    /// Whoever decides only once has been too slow, and may come again.
+    pub(super) fn busy_if_conflict(self) -> Self {
+        if self.is_conflict() { Self::Busy } else { self }
     }
 
     /// Whether deciding again on fresh facts may succeed.

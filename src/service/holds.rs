@@ -43,8 +43,10 @@ impl Service {
         let changes = diff(&asking.head.state, &step.after.state);
         let (transition, hold) = put_hold(&mut draft, &mut thread, asking, step, (reasons, excluded, now))?;
         draft.replace(&asking.standing.thread, &thread)?;
+        let answer = Answer::held(asking.policy, &transition, &changes, hold);
+        self.put_answer(&mut draft, asking.keys, &answer)?;
         self.commit(draft.finish()).await?;
-        Ok(Answer::held(asking.policy, &transition, &changes, hold))
+        Ok(answer)
     }
 
     /// Whether anybody is left who could approve: otherwise a hold would only ever expire.
@@ -129,6 +131,7 @@ impl Service {
         let thread = self.thread(&keys, &hold.record.thread).await?;
         let mut draft = Draft::new(keys.row(), now);
         draft.before(hold.record.expires_at);
+        self.put_answer(&mut draft, &keys, &())?;
         let end = HoldState::Cancelled { at: now, reason: reason.to_owned() };
         self.end_hold(draft, &keys, &thread, &hold, (end, EndWord::Cancelled, now)).await
     }

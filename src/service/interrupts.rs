@@ -115,6 +115,7 @@ impl Service {
         if let Some(post) = post {
             put_post(&mut draft, (&interrupt, post), now)?;
         }
+        self.put_answer(&mut draft, &keys, &interrupt)?;
         self.commit(draft.finish()).await?;
         Ok(interrupt)
     }

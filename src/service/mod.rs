@@ -48,6 +48,7 @@ pub mod receipts;
 pub mod recorder;
 pub mod refusals;
 pub mod rejections;
+pub mod repeats;
 pub mod replays;
 pub mod revealing;
 pub mod review_page;
@@ -98,6 +99,7 @@ use heads::HeadCache;
 use judging_again::KeptHolds;
 use memory::{IssuedReceipts, Memory};
 use policies::PolicyCache;
+use repeats::{ANSWERS_KEPT, Running};
 use sightings::Sightings;
 
 /// How often a decision is made again when others were faster; after that the asker is told to try again.
@@ -121,6 +123,8 @@ pub struct Service {
     metrics: Metrics,
     last_facts: LastFacts,
     outgoing: Option<Outgoing>,
+    running: Running,
+    answers_kept: Duration,
 }
 
 /// What a deployment decides.
@@ -197,6 +201,8 @@ impl Service {
             metrics,
             last_facts,
             outgoing: None,
+            running: Running::default(),
+            answers_kept: ANSWERS_KEPT,
         };
         service.settle_identity().await?;
         service.settle_labels().await?;

@@ -122,8 +122,10 @@ impl Service {
             draft.insert(&flow)?;
             let data = activation_data(&flow, 1);
             recorder::outside(&mut draft, Some(&id), now, EventType::PolicyActivated, data)?;
+            let active = active(flow);
+            self.put_answer(&mut draft, &keys, &active)?;
             self.commit(draft.finish()).await?;
-            return Ok(active(flow));
+            return Ok(active);
         };
         if old.record.policy == digest && old.record.accepts == *accepts {
             return Ok(active(old.record));
@@ -131,15 +133,16 @@ impl Service {
         // Whom to ask is said by the policy that judges until now: no other can lift it.
         let judging = self.policy(&keys, old.record.policy).await?;
         if let Some(terms) = judging.approval().amending() {
-            let asked = self.amend(draft, &keys, (&old, by), (policy, accepts), terms).await?;
-            return Ok(Activation::Waiting(Box::new(asked)));
+            return self.amend(draft, &keys, (&old, by), (policy, accepts), terms).await;
         }
         let flow = activated_flow(&old, (digest, accepts), (by, None, now));
         draft.replace(&old, &flow)?;
         let data = activation_data(&flow, old.revision + 1);
         recorder::outside(&mut draft, Some(&id), now, EventType::PolicyActivated, data)?;
+        let active = active(flow);
+        self.put_answer(&mut draft, &keys, &active)?;
         self.commit(draft.finish()).await?;
-        Ok(active(flow))
+        Ok(active)
     }
 
     /// A flow comes into being once. Where there is something of it, its row was taken away, and with it perhaps a

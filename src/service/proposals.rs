@@ -280,9 +280,11 @@ impl Service {
         let transition = Transition { outcome, ..effect.transition.clone() };
         draft.insert(&transition)?;
         draft.replace(&asking.standing.thread, &thread)?;
+        let answer = Answer::committed(asking.policy, &transition, &effect);
+        self.put_answer(&mut draft, asking.keys, &answer)?;
         self.commit(draft.finish()).await?;
         self.heads.put(Arc::new(advanced));
-        Ok(Answer::committed(asking.policy, &transition, &effect))
+        Ok(answer)
     }
 
     pub(super) async fn hold_or_reject(

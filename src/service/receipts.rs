@@ -49,6 +49,7 @@ impl Service {
         recorder::in_thread(&mut draft, &mut thread, now, EventType::ReceiptRevoked, data)?;
         draft.replace(&receipt, &record)?;
         draft.replace(&stored, &thread)?;
+        self.put_answer(&mut draft, &keys, &())?;
         self.commit(draft.finish()).await
     }
 }

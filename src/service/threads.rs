@@ -120,13 +120,14 @@ impl Service {
         recorder::in_thread(&mut draft, &mut thread, now, EventType::ThreadCreated, data)?;
         draft.insert(&Transition { outcome: Outcome::Committed { entry: first.token.clone() }, ..transition })?;
         draft.insert(&thread)?;
+        let made = created(&first, new.flow.clone());
+        self.put_answer(&mut draft, &keys, &made)?;
         match self.commit(draft.finish()).await {
             Err(error) if error.is_conflict() => {
                 Err(Error::Exists("a thread of that name was made at the same moment"))
             }
             Err(error) => Err(error),
             Ok(()) => {
-                let made = created(&first, new.flow.clone());
                 self.heads.put(Arc::new(first));
                 Ok(made)
             }
@@ -271,20 +272,21 @@ impl Service {
             json!({"by": by, "reason": reason}),
         )?;
         draft.replace(&stored, &record)?;
+        self.put_answer(&mut draft, &keys, &())?;
         self.commit(draft.finish()).await
     }
 
-    /// Reopens a closed thread.
-    pub async fn reopen_thread(&self, by: &PrincipalId, thread: &ThreadId, reason: &str) -> Result<()> {
+    /// Reopens a closed thread. Says what it does then.
+    pub async fn reopen_thread(&self, by: &PrincipalId, thread: &ThreadId, reason: &str) -> Result<Status> {
         retrying!(self.reopen_once(by, thread, reason))
     }
 
-    async fn reopen_once(&self, by: &PrincipalId, thread: &ThreadId, reason: &str) -> Result<()> {
+    async fn reopen_once(&self, by: &PrincipalId, thread: &ThreadId, reason: &str) -> Result<Status> {
         let (keys, now) = (self.keys()?, self.now());
         let stored = self.thread(&keys, thread).await?;
         let mut record = stored.record.clone();
         if record.closed.take().is_none() {
-            return Ok(());
+            return Ok(record.status(now));
         }
         let mut draft = Draft::new(keys.row(), now);
         recorder::in_thread(
@@ -295,7 +297,10 @@ impl Service {
             json!({"by": by, "reason": reason}),
         )?;
         draft.replace(&stored, &record)?;
-        self.commit(draft.finish()).await
+        let status = record.status(now);
+        self.put_answer(&mut draft, &keys, &status)?;
+        self.commit(draft.finish()).await?;
+        Ok(status)
     }
 }
 

@@ -261,6 +261,7 @@ impl Service {
         recorder::in_thread(&mut draft, &mut thread, now, EventType::WriteResolved, data)?;
         draft.replace(&write, &resolved)?;
         draft.replace(&stored, &thread)?;
+        self.put_answer(&mut draft, &keys, &resolved)?;
         self.commit(draft.finish()).await?;
         Ok(resolved)
     }

@@ -1,6 +1,7 @@
 //! Which content is kept where, and what each is found by.
 
 mod amendments;
+mod answers;
 mod contacts;
 mod delegations;
 mod endpoints;
@@ -8,6 +9,7 @@ mod figures;
 mod interrupts;
 mod marks;
 
+pub use answers::KEPT;
 pub use delegations::{delegation_alias, delegations_from};
 pub use endpoints::{behind_in, deliveries_of, delivery_id, ended_of, waiting_of};
 pub use figures::{COUNTED, InsightRow};

@@ -77,6 +77,8 @@ tables! {
     Contacts = "contacts",
     /// Who is still to be told of what.
     Letters = "letters",
+    /// What was answered to requests that have a key of their sender's, by key.
+    Answers = "answers",
     /// Events; alias: thread and number.
     Events = "events",
     /// Events that have no place in the log yet.
@@ -110,7 +112,8 @@ impl Table {
             | Self::Links
             | Self::Passkeys
             | Self::Delegations
-            | Self::Letters => true,
+            | Self::Letters
+            | Self::Answers => true,
             Self::Transitions | Self::Rejections | Self::Entries | Self::States => false,
             Self::Receipts | Self::Writes | Self::Events | Self::Outbox => false,
             Self::Posts | Self::Tries | Self::Sightings | Self::Figures | Self::Marks | Self::Contacts => false,

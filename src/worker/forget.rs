@@ -1,4 +1,4 @@
-//! Forgets deliveries that are old. The log forgets nothing.
+//! Forgets deliveries and kept answers that are old. The log forgets nothing.
 
 use crate::service::Service;
 use crate::service::error::Result;
@@ -10,7 +10,7 @@ const BATCHES_MAX: usize = 100;
 pub async fn run_once(service: &Service) -> Result<usize> {
     let mut forgotten = 0;
     for _ in 0..BATCHES_MAX {
-        match service.forget_deliveries(service.deliveries_kept()).await? {
+        match service.forget_deliveries(service.deliveries_kept()).await? + service.forget_answers().await? {
             0 => break,
             more => forgotten += more,
         }

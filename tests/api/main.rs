@@ -44,6 +44,7 @@ mod notices;
 mod passkeys;
 mod posts;
 mod redaction;
+mod repeats;
 mod replays;
 mod second_thoughts;
 mod several;

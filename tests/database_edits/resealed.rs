@@ -26,6 +26,7 @@ use countersign::domain::flow::{Flow, Gateway as GatewayRow, PolicyRow, ReceiptR
 use countersign::domain::interrupt::{Interrupt, Posted};
 use countersign::domain::keys::{KeyUse, Keys, RowKey};
 use countersign::domain::passkey::Passkey;
+use countersign::domain::repeat::KeptAnswer;
 use countersign::domain::review::Hold;
 use countersign::domain::thread::Thread;
 use countersign::domain::transition::{ChainRow, Rejection, StateRow, Transition};
@@ -87,6 +88,7 @@ const KINDS: &[(Table, Seal)] = &[
     (Table::Contacts, sealed::<Contact>),
     (Table::Letters, sealed::<Letter>),
     (Table::Delegations, sealed::<Delegation>),
+    (Table::Answers, sealed::<KeptAnswer>),
     (Table::Events, sealed::<Event>),
     (Table::Outbox, sealed::<Pending>),
     (Table::Log, sealed::<LogRow>),
@@ -169,6 +171,7 @@ const UNSEEN: &[(&str, &str)] = &[
 
 /// Rows whose revision counts changes that not every event tells; what they say is held against the events instead.
 const UNCOUNTED: &[&str] = &[
+    "answers",
     "contacts",
     "deliveries",
     "figures",
@@ -183,9 +186,9 @@ const UNCOUNTED: &[&str] = &[
 ];
 
 /// Rows that may be forgotten: how often somebody tried, when something was seen, how far something was copied, where people
-/// are told, and what was sent.
+/// are told, what was sent, and what was answered.
 const FORGOTTEN: &[Table] =
-    &[Table::Tries, Table::Sightings, Table::Marks, Table::Contacts, Table::Letters, Table::Deliveries];
+    &[Table::Tries, Table::Sightings, Table::Marks, Table::Contacts, Table::Letters, Table::Deliveries, Table::Answers];
 
 /// Words of enums, for where no made-up text is read.
 const WORDS: &[&str] = &[

@@ -11,6 +11,7 @@ mod delegations;
 mod interrupts;
 #[path = "../support/passkeys.rs"]
 mod passkeys;
+mod repeats;
 pub mod sending;
 mod ways_in;
 
@@ -283,6 +284,7 @@ pub async fn live_through(service: &Service) -> (Cast, Ready) {
     lifts_in_pairs(service, &cast).await;
     looks_after_people(service, &cast).await;
     sending::tells_others(service, &cast).await;
+    repeats::sends_again(service, &cast).await;
     let ready = leave_work_open(service, &cast).await;
     (cast, ready)
 }

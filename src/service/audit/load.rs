@@ -14,6 +14,7 @@ use crate::domain::flow::{Flow, Gateway, PolicyRow, ReceiptRow};
 use crate::domain::interrupt::{Interrupt, Posted};
 use crate::domain::keys::RowKey;
 use crate::domain::passkey::Passkey;
+use crate::domain::repeat::KeptAnswer;
 use crate::domain::review::Hold;
 use crate::domain::thread::Thread;
 use crate::domain::transition::{ChainRow, Rejection, StateRow, Transition};
@@ -31,6 +32,7 @@ pub(super) type Kept<R> = BTreeMap<String, Stored<R>>;
 pub(super) struct Everything {
     pub(super) figures: Kept<InsightRow>,
     pub(super) marks: Kept<LogMark>,
+    pub(super) answers: Kept<KeptAnswer>,
     pub(super) deliveries: Kept<Delivery>,
     pub(super) lanes: Kept<Lane>,
     pub(super) endpoints: Kept<Endpoint>,
@@ -89,6 +91,7 @@ impl Everything {
         Ok(Self {
             figures: loader.table().await?,
             marks: loader.table().await?,
+            answers: loader.table().await?,
             deliveries: loader.table().await?,
             lanes: loader.table().await?,
             endpoints: loader.table().await?,

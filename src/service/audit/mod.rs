@@ -7,6 +7,7 @@
 
 mod access;
 mod amendments;
+mod answers;
 mod chain;
 mod contacts;
 mod deadlines;
@@ -103,6 +104,7 @@ async fn look(
     audit.check_passkeys();
     audit.check_figures();
     audit.check_marks();
+    audit.check_answers();
     audit.check_contacts();
     let mut belongings = all.by_thread();
     for thread in all.threads.values().map(|it| &it.record) {

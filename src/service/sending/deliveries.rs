@@ -117,6 +117,7 @@ impl Service {
         let mut draft = Draft::new(keys.row(), now);
         by.rely(&mut draft);
         draft.replace(&stored, &next)?;
+        self.put_answer(&mut draft, &keys, &next)?;
         self.commit(draft.finish()).await?;
         Ok(next)
     }
@@ -128,7 +129,7 @@ impl Service {
             Again::FailedSince(since) => {
                 let mut sent = 0;
                 loop {
-                    match retrying!(self.redeliver_failed(by, endpoint, since))? {
+                    match retrying!(self.redeliver_failed(by, endpoint, (since, sent)))? {
                         0 => return Ok(sent),
                         more => sent += more,
                     }
@@ -137,7 +138,14 @@ impl Service {
         }
     }
 
-    async fn redeliver_failed(&self, by: Puller<'_>, endpoint: &EndpointId, since: Timestamp) -> Result<u64> {
+    /// One batch. What a crash leaves over is still failed: whoever asks again has that sent, too. So the answer
+    /// belongs to the last batch.
+    async fn redeliver_failed(
+        &self,
+        by: Puller<'_>,
+        endpoint: &EndpointId,
+        (since, sent): (Timestamp, u64),
+    ) -> Result<u64> {
         let (keys, now) = (self.keys()?, self.now());
         self.endpoint_and_lane(&keys, endpoint).await?;
         let word = ended_of(endpoint, false);
@@ -147,6 +155,9 @@ impl Service {
         by.rely(&mut draft);
         for stored in &failed {
             draft.replace(stored, &stored.record.again(now))?;
+        }
+        if failed.len() < AT_ONCE as usize {
+            self.put_answer(&mut draft, &keys, &(sent + failed.len() as u64))?;
         }
         if !failed.is_empty() {
             self.commit(draft.finish()).await?;
@@ -163,8 +174,10 @@ impl Service {
         let mut draft = Draft::new(keys.row(), now);
         by.rely(&mut draft);
         draft.replace(&lane, &Lane { reached: after, ..lane.record.clone() })?;
+        let places = lane.record.reached - after;
+        self.put_answer(&mut draft, &keys, &places)?;
         self.commit(draft.finish()).await?;
-        Ok(lane.record.reached - after)
+        Ok(places)
     }
 
     /// Sends an endpoint something that is no event, and says how it went. One that was disabled and takes it is
@@ -189,6 +202,7 @@ impl Service {
         let mut draft = Draft::new(keys.row(), now);
         verdict_of(&mut draft, &endpoint, &health, (attempt.ended.is_gone(), attempt.ended.arrived()), now)?;
         draft.replace(&lane, &health)?;
+        self.put_answer(&mut draft, &keys, attempt)?;
         self.commit(draft.finish()).await
     }
 

@@ -142,9 +142,11 @@ impl Service {
         let facts = json!({"kind": endpoint.kind.name().as_str(), "origin": endpoint.origin, "events": endpoint.events,
             "flows": endpoint.flows, "ordered": endpoint.ordered, "after": lane.reached});
         note(&mut draft, by, &endpoint, now, (EventType::EndpointAdded, facts))?;
-        self.commit(draft.finish()).await?;
         let secret = endpoint.kind.is_signed().then(|| endpoint.secrets.now.shown(keys.row(), &endpoint.id));
-        Ok((self.endpoint_told(&keys, endpoint, lane, length)?, secret))
+        let added = (self.endpoint_told(&keys, endpoint, lane, length)?, secret);
+        self.put_answer(&mut draft, &keys, &added)?;
+        self.commit(draft.finish()).await?;
+        Ok(added)
     }
 
     /// Every endpoint that was not removed, the first made first.
@@ -254,8 +256,10 @@ impl Service {
         by.rely(&mut draft);
         draft.replace(&stored, &next)?;
         note(&mut draft, by, &next, now, (EventType::EndpointSecretMade, json!({"before_until": until})))?;
+        let made = (next.secrets.now.shown(keys.row(), id), until);
+        self.put_answer(&mut draft, &keys, &made)?;
         self.commit(draft.finish()).await?;
-        Ok((next.secrets.now.shown(keys.row(), id), until))
+        Ok(made)
     }
 
     /// Nothing is sent there any more. What was sent stays to be read for as long as deliveries do.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use serde::Deserialize;
@@ -11,6 +12,7 @@ use utoipa::ToSchema;
 use super::amendments;
 use super::body::{self, Bytes};
 use super::problem::Problem;
+use super::repeat::{Post, told};
 use super::threads::Reason;
 use crate::domain::chain::hash::Digest;
 use crate::domain::flow::Halt;
@@ -63,13 +65,19 @@ pub async fn activate(
         let ask: Activate = body::read(&app, &bytes)?;
         let source = PolicySource { text: ask.policy, schemas: ask.schemas };
         let by = machine.0.record.principal();
-        Ok(match app.service.activate_policy(&by, Some(&flow), source, ask.accepts).await? {
-            Activation::Active(active) => HttpResponse::Ok()
-                .json(json!({"flow": active.flow, "policy": active.policy, "accepts": active.accepts})),
-            Activation::Waiting(amendment) => {
-                HttpResponse::Accepted().json(amendments::told(&amendment, app.service.public_url(), app.service.now()))
-            }
+        let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
+        let work = app.service.activate_policy(&by, Some(&flow), source, ask.accepts);
+        post.once(work, |app, activation: &Activation| {
+            Ok(match activation {
+                Activation::Active(it) => {
+                    told(StatusCode::OK, &json!({"flow": it.flow, "policy": it.policy, "accepts": it.accepts}))
+                }
+                Activation::Waiting(it) => {
+                    told(StatusCode::ACCEPTED, &amendments::told(it, app.service.public_url(), app.service.now()))
+                }
+            })
         })
+        .await
     };
     done.await.map_err(|error| Problem::of(&request, error))
 }
@@ -116,8 +124,9 @@ pub async fn revoke(
         let jti: Jti = body::name("/jti", &jti)?;
         let ask: Reason = body::read(&app, &bytes)?;
         let by = Revoker::Admin(machine.0.record.principal());
-        app.service.revoke_receipt(&by, &jti, &ask.reason).await?;
-        Ok(HttpResponse::Ok().json(json!({"jti": jti, "revoked": true})))
+        let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
+        let (work, body) = (app.service.revoke_receipt(&by, &jti, &ask.reason), json!({"jti": jti, "revoked": true}));
+        post.once(work, move |_, ()| Ok(told(StatusCode::OK, &body))).await
     };
     done.await.map_err(|error| Problem::of(&request, error))
 }

@@ -1,11 +1,13 @@
 //! Amendments: policies that people are asked about before they judge a flow.
 
+use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use serde_json::{Value, json};
 
 use super::body::{self, Bytes};
 use super::problem::Problem;
+use super::repeat::{Post, told as telling};
 use super::threads::Reason;
 use crate::domain::amendment::{Amendment, AmendmentState};
 use crate::domain::id::{AmendmentId, FlowId};
@@ -63,9 +65,12 @@ pub async fn cancel(
 ) -> Result<HttpResponse, Problem> {
     let done = async {
         let (id, ask) = (id(&amendment)?, body::read::<Reason>(&app, &bytes)?);
-        app.service.cancel_amendment(&machine.0.record.principal(), &id, &ask.reason).await?;
-        let amendment = app.service.amendment(&id).await?;
-        Ok(HttpResponse::Ok().json(told(&amendment, app.service.public_url(), app.service.now())))
+        let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
+        let by = machine.0.record.principal();
+        post.once(app.service.cancel_amendment(&by, &id, &ask.reason), |app, ended: &Amendment| {
+            Ok(telling(StatusCode::OK, &told(ended, app.service.public_url(), app.service.now())))
+        })
+        .await
     };
     done.await.map_err(|error: Error| Problem::of(&request, error))
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path, Query};
 use actix_web::{HttpRequest, HttpResponse};
 use serde::Deserialize;
@@ -13,14 +14,16 @@ use super::body::{self, Bytes};
 use super::endpoint_kinds::{TemplateBody, kind};
 use super::endpoints_told::{Address, attempt_json, delivery_json, endpoint_json};
 use super::problem::Problem;
+use super::repeat::{Post, told};
 use crate::domain::account::MachineRole;
 use crate::domain::endpoint::EventPattern;
+use crate::domain::endpoint::delivery::{Attempt, Delivery};
 use crate::domain::id::{EndpointId, FlowId};
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
 use crate::service::error::{Error, Result as Answered};
 use crate::service::sending::deliveries::{Again, Place, Which};
-use crate::service::sending::endpoints::{EndpointEdit, NewEndpoint, OVERLAP_MAX, Serving};
+use crate::service::sending::endpoints::{EndpointEdit, EndpointTold, NewEndpoint, OVERLAP_MAX, Serving};
 use crate::service::stops::Puller;
 use crate::web::app::App;
 use crate::web::auth::Machine;
@@ -101,6 +104,11 @@ pub struct RedeliverMany {
     pub after: Option<u64>,
 }
 
+/// A call that is told nothing but its address.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Nothing {}
+
 /// Which deliveries.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -137,12 +145,16 @@ pub async fn add(
             headers: hidden(ask.headers),
             after: ask.after,
         };
-        let (told, secret) = app.service.add_endpoint(Puller::Token(&machine.0), &new).await?;
-        let mut answer = endpoint_json(&told, Address::Whole);
-        if let Some(secret) = secret {
-            answer["secret"] = json!(secret.expose());
-        }
-        Ok(HttpResponse::Created().json(answer))
+        let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
+        let work = app.service.add_endpoint(Puller::Token(&machine.0), &new);
+        post.once(work, |_, (added, secret): &(EndpointTold, Option<Secret<String>>)| {
+            let mut answer = endpoint_json(added, Address::Whole);
+            if let Some(secret) = secret {
+                answer["secret"] = json!(secret.expose());
+            }
+            Ok(told(StatusCode::CREATED, &answer))
+        })
+        .await
     };
     done.await.map_err(|error| Problem::of(&request, error))
 }
@@ -174,8 +186,8 @@ pub async fn read(
     endpoint: Path<String>,
 ) -> Result<HttpResponse, Problem> {
     let done = async {
-        let told = app.service.endpoint(&id(&endpoint)?).await?;
-        Ok(HttpResponse::Ok().json(endpoint_json(&told, shown_to(&machine))))
+        let endpoint = app.service.endpoint(&id(&endpoint)?).await?;
+        Ok(HttpResponse::Ok().json(endpoint_json(&endpoint, shown_to(&machine))))
     };
     done.await.map_err(|error: Error| Problem::of(&request, error))
 }
@@ -200,8 +212,8 @@ pub async fn change(
             headers: ask.headers.map(hidden),
             serving,
         };
-        let told = app.service.change_endpoint(Puller::Token(&machine.0), &id(&endpoint)?, &edit).await?;
-        Ok(HttpResponse::Ok().json(endpoint_json(&told, Address::Whole)))
+        let changed = app.service.change_endpoint(Puller::Token(&machine.0), &id(&endpoint)?, &edit).await?;
+        Ok(HttpResponse::Ok().json(endpoint_json(&changed, Address::Whole)))
     };
     done.await.map_err(|error| Problem::of(&request, error))
 }
@@ -244,23 +256,31 @@ pub async fn secret(
         let ask: RotateSecret = body::read(&app, &bytes)?;
         let overlap = ask.overlap_secs.map_or(OVERLAP, Duration::from_secs).min(OVERLAP_MAX + Duration::from_secs(1));
         let by = Puller::Token(&machine.0);
-        let (secret, until) = app.service.rotate_endpoint_secret(by, &id(&endpoint)?, overlap).await?;
-        Ok(HttpResponse::Ok().json(json!({"secret": secret.expose(), "before_until": until})))
+        let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
+        let id = id(&endpoint)?;
+        let work = app.service.rotate_endpoint_secret(by, &id, overlap);
+        post.once(work, |_, (secret, until): &(Secret<String>, Timestamp)| {
+            Ok(told(StatusCode::OK, &json!({"secret": secret.expose(), "before_until": until})))
+        })
+        .await
     };
     done.await.map_err(|error| Problem::of(&request, error))
 }
 
 /// Sends an endpoint something that is no event, and says how it went.
-#[utoipa::path(post, path = "/v1/endpoints/{endpoint}/test", params(("endpoint" = String, Path)), responses((status = 200, description = "How the attempt ended"), (status = 404, body = super::problem::ProblemBody)))]
+#[utoipa::path(post, path = "/v1/endpoints/{endpoint}/test", request_body = Nothing, params(("endpoint" = String, Path)), responses((status = 200, description = "How the attempt ended"), (status = 404, body = super::problem::ProblemBody)))]
 pub async fn test(
     request: HttpRequest,
     app: Data<App>,
-    _machine: Machine,
+    machine: Machine,
     endpoint: Path<String>,
+    bytes: Bytes,
 ) -> Result<HttpResponse, Problem> {
     let done = async {
-        let attempt = app.service.test_endpoint(&id(&endpoint)?).await?;
-        Ok(HttpResponse::Ok().json(attempt_json(&attempt)))
+        let (id, Nothing {}) = (id(&endpoint)?, body::read(&app, &bytes)?);
+        let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
+        let tell = |_: &App, attempt: &Attempt| Ok(told(StatusCode::OK, &attempt_json(attempt)));
+        post.once(app.service.test_endpoint(&id), tell).await
     };
     done.await.map_err(|error: Error| Problem::of(&request, error))
 }
@@ -308,26 +328,28 @@ pub async fn delivery(
     path: Path<(String, String)>,
 ) -> Result<HttpResponse, Problem> {
     let done = async {
-        let told = app.service.delivery(&id(&path.0)?, index(&path.1)?).await?;
-        let mut answer = delivery_json(&told.delivery);
-        answer["body"] = json!(told.body);
+        let found = app.service.delivery(&id(&path.0)?, index(&path.1)?).await?;
+        let mut answer = delivery_json(&found.delivery);
+        answer["body"] = json!(found.body);
         Ok(HttpResponse::Ok().json(answer))
     };
     done.await.map_err(|error: Error| Problem::of(&request, error))
 }
 
 /// Sends one again, whatever became of it before.
-#[utoipa::path(post, path = "/v1/endpoints/{endpoint}/deliveries/{delivery}/redelivery", params(("endpoint" = String, Path), ("delivery" = u64, Path)), responses((status = 202, description = "It is sent as soon as may be"), (status = 404, body = super::problem::ProblemBody)))]
+#[utoipa::path(post, path = "/v1/endpoints/{endpoint}/deliveries/{delivery}/redelivery", request_body = Nothing, params(("endpoint" = String, Path), ("delivery" = u64, Path)), responses((status = 202, description = "It is sent as soon as may be"), (status = 404, body = super::problem::ProblemBody)))]
 pub async fn redeliver(
     request: HttpRequest,
     app: Data<App>,
     machine: Machine,
     path: Path<(String, String)>,
+    bytes: Bytes,
 ) -> Result<HttpResponse, Problem> {
     let done = async {
-        let by = Puller::Token(&machine.0);
-        let delivery = app.service.redeliver(by, &id(&path.0)?, index(&path.1)?).await?;
-        Ok(HttpResponse::Accepted().json(delivery_json(&delivery)))
+        let (id, index, Nothing {}) = (id(&path.0)?, index(&path.1)?, body::read(&app, &bytes)?);
+        let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
+        let work = app.service.redeliver(Puller::Token(&machine.0), &id, index);
+        post.once(work, |_, delivery: &Delivery| Ok(told(StatusCode::ACCEPTED, &delivery_json(delivery)))).await
     };
     done.await.map_err(|error: Error| Problem::of(&request, error))
 }
@@ -352,9 +374,10 @@ pub async fn redeliver_many(
             (None, Some(after)) => Again::LogAfter(after),
             _ => return Err(Error::invalid("", "either `failed_since` or `after`")),
         };
-        let by = Puller::Token(&machine.0);
-        let count = app.service.redeliver_many(by, &id(&endpoint)?, again).await?;
-        Ok(HttpResponse::Accepted().json(json!({"count": count})))
+        let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
+        let id = id(&endpoint)?;
+        let work = app.service.redeliver_many(Puller::Token(&machine.0), &id, again);
+        post.once(work, |_, count: &u64| Ok(told(StatusCode::ACCEPTED, &json!({"count": count})))).await
     };
     done.await.map_err(|error| Problem::of(&request, error))
 }

@@ -1,5 +1,6 @@
 //! Interrupts: what hosts that keep their own state ask people about.
 
+use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use serde::Deserialize;
@@ -8,6 +9,7 @@ use utoipa::ToSchema;
 
 use super::body;
 use super::problem::Problem;
+use super::repeat::{Post, told};
 use super::{of_own_flow, waiting};
 use crate::domain::account::MachineRole;
 use crate::domain::id::InterruptId;
@@ -73,8 +75,10 @@ pub async fn post(request: HttpRequest, app: Data<App>, sender: Sender) -> Resul
     let done = async {
         let Sender { token, body, post } = &sender;
         let asserted = Asserted::from(body::read::<Interrupted>(&app, body)?);
-        let interrupt = app.service.receive_interrupt(token, &asserted, post.as_ref()).await?;
-        Ok(HttpResponse::Accepted().json(reference(&interrupt, app.service.public_url())))
+        let work = app.service.receive_interrupt(token, &asserted, post.as_ref());
+        let post = Post { request: &request, app: &app, token, body };
+        post.once(work, |app, it: &Interrupt| Ok(told(StatusCode::ACCEPTED, &reference(it, app.service.public_url()))))
+            .await
     };
     done.await.map_err(|error: Error| Problem::of(&request, error))
 }

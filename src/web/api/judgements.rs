@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use serde::Deserialize;
@@ -10,9 +11,10 @@ use utoipa::ToSchema;
 
 use super::body::{self, Bytes};
 use super::problem::Problem;
+use super::repeat::{Post, told};
 use crate::domain::id::{FlowId, NodeId};
 use crate::domain::json::patch::Format;
-use crate::domain::policy::{Around, PolicySource, Supposed};
+use crate::domain::policy::{Around, PolicySource, Supposed, WhatIf};
 use crate::service::error::Error;
 use crate::web::app::App;
 use crate::web::auth::Machine;
@@ -67,7 +69,7 @@ pub struct Suppose {
 pub async fn judge(
     request: HttpRequest,
     app: Data<App>,
-    _machine: Machine,
+    machine: Machine,
     flow: Path<String>,
     bytes: Bytes,
 ) -> Result<HttpResponse, Problem> {
@@ -86,7 +88,9 @@ pub async fn judge(
         let mut said = around.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
         let around = Around::take(&mut said).map_err(|it| Error::invalid(it.pointer.as_str(), it.detail))?;
         let supposed = Supposed { state: &ask.state, node: &ask.node, format, patch: &ask.patch, around: &around };
-        Ok(HttpResponse::Ok().json(app.service.what_if(&flow, candidate.as_ref(), &supposed).await?))
+        let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
+        let work = app.service.what_if(&flow, candidate.as_ref(), &supposed);
+        post.once(work, |_, judged: &WhatIf| Ok(told(StatusCode::OK, judged))).await
     };
     done.await.map_err(|error| Problem::of(&request, error))
 }

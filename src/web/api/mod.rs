@@ -14,6 +14,7 @@ pub mod open;
 pub mod passkeys;
 pub mod problem;
 pub mod rejections;
+pub mod repeat;
 pub mod replays;
 pub mod threads;
 pub mod transitions;

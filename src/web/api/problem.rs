@@ -14,6 +14,7 @@ use crate::domain::chain::verify::DenialCode;
 use crate::domain::enrolment::NotLetIn;
 use crate::domain::interrupt::NotTaken;
 use crate::domain::json::parse::JsonCode;
+use crate::domain::repeat::NotRepeated;
 use crate::domain::review::VoteRefused;
 use crate::domain::write::ResultError;
 use crate::service::error::Error;
@@ -200,6 +201,7 @@ fn shape_of(error: &Error) -> Shape {
         Error::WrongState(_) => shape(StatusCode::CONFLICT, "wrong_state", "Not in this state"),
         Error::Denied(code) => shape(StatusCode::FORBIDDEN, code.as_str(), "The write is denied"),
         Error::NotTaken(why) => shape(not_taken_status(*why), why.code(), "The interrupt is not taken"),
+        Error::NotRepeated(why) => shape(not_repeated_status(*why), why.code(), "The request is not repeated"),
         Error::Vote(refused) => shape(StatusCode::CONFLICT, vote_code(refused), "The vote is not counted"),
         Error::Passkey(_) => shape(StatusCode::CONFLICT, "passkey_refused", "The passkey does not count"),
         Error::Misdirected => shape(StatusCode::MISDIRECTED_REQUEST, "misdirected", "Not through the proxy"),
@@ -229,6 +231,13 @@ const fn not_taken_status(why: NotTaken) -> StatusCode {
         NotTaken::PostDiffers | NotTaken::AttemptsExhausted | NotTaken::NobodyAsked | NotTaken::NobodyCanApprove => {
             StatusCode::UNPROCESSABLE_ENTITY
         }
+    }
+}
+
+const fn not_repeated_status(why: NotRepeated) -> StatusCode {
+    match why {
+        NotRepeated::Differs => StatusCode::UNPROCESSABLE_ENTITY,
+        NotRepeated::Running | NotRepeated::TooLong => StatusCode::CONFLICT,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use serde::Deserialize;
@@ -10,10 +11,11 @@ use utoipa::ToSchema;
 
 use super::body::{self, Bytes};
 use super::problem::Problem;
+use super::repeat::{Post, told};
 use crate::domain::id::FlowId;
 use crate::domain::policy::PolicySource;
 use crate::service::error::Error;
-use crate::service::replays::ReplayFrom;
+use crate::service::replays::{Replay, ReplayFrom};
 use crate::web::app::App;
 use crate::web::auth::Machine;
 
@@ -42,7 +44,7 @@ const ROWS: (u32, u32) = (50, 200);
 pub async fn replay(
     request: HttpRequest,
     app: Data<App>,
-    _machine: Machine,
+    machine: Machine,
     flow: Path<String>,
     bytes: Bytes,
 ) -> Result<HttpResponse, Problem> {
@@ -53,9 +55,13 @@ pub async fn replay(
         let after = ask.after.map(|it| ReplayFrom::read(&it).ok_or_else(wrong)).transpose()?;
         let source = PolicySource { text: ask.policy, schemas: ask.schemas };
         let limit = ask.limit.unwrap_or(ROWS.0).clamp(1, ROWS.1);
-        let replay = app.service.replay(&flow, &source, after.as_ref(), limit).await?;
-        let next = replay.next.map(|it| it.token());
-        Ok(HttpResponse::Ok().json(json!({"policy": replay.policy, "proposals": replay.rows, "next": next})))
+        let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
+        let work = app.service.replay(&flow, &source, after.as_ref(), limit);
+        post.once(work, |_, replay: &Replay| {
+            let next = replay.next.as_ref().map(ReplayFrom::token);
+            Ok(told(StatusCode::OK, &json!({"policy": replay.policy, "proposals": replay.rows, "next": next})))
+        })
+        .await
     };
     done.await.map_err(|error| Problem::of(&request, error))
 }

@@ -1,5 +1,6 @@
 //! `/v1/threads`: making, reading, closing.
 
+use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path, Query};
 use actix_web::{HttpRequest, HttpResponse};
 use serde::{Deserialize, Serialize};
@@ -9,11 +10,12 @@ use utoipa::ToSchema;
 use super::body::{self, Bytes};
 use super::of_own_flow;
 use super::problem::Problem;
+use super::repeat::{Post, told};
 use crate::domain::account::MachineRole;
 use crate::domain::id::{FlowId, NodeId, ThreadId};
-use crate::domain::thread::Context;
+use crate::domain::thread::{Context, Status};
 use crate::service::error::Error;
-use crate::service::threads::NewThread;
+use crate::service::threads::{Created, NewThread};
 use crate::web::app::App;
 use crate::web::auth::Machine;
 
@@ -74,11 +76,15 @@ pub async fn create(
     let done = async {
         let ask: CreateThread = body::read(&app, &bytes)?;
         let new = NewThread { flow: ask.flow, thread: ask.thread, state: ask.state, context: ask.context };
-        let made = app.service.create_thread(&machine.0, &new).await?;
-        Ok(HttpResponse::Created().json(json!({
-            "thread": made.thread, "flow": made.flow, "version": 0, "transition": made.transition,
-            "state_root": made.state_root, "entry": made.entry,
-        })))
+        let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
+        post.once(app.service.create_thread(&machine.0, &new), |_, made: &Created| {
+            let body = json!({
+                "thread": made.thread, "flow": made.flow, "version": 0, "transition": made.transition,
+                "state_root": made.state_root, "entry": made.entry,
+            });
+            Ok(told(StatusCode::CREATED, &body))
+        })
+        .await
     };
     done.await.map_err(|error| Problem::of(&request, error))
 }
@@ -183,8 +189,10 @@ pub async fn close(
     let done = async {
         let thread: ThreadId = body::name("/thread", &thread)?;
         let ask: Reason = body::read(&app, &bytes)?;
-        app.service.close_thread(&machine.0.record.principal(), &thread, &ask.reason).await?;
-        Ok(HttpResponse::Ok().json(json!({"thread": thread, "status": "closed"})))
+        let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
+        let (by, body) = (machine.0.record.principal(), json!({"thread": thread, "status": "closed"}));
+        let work = app.service.close_thread(&by, &thread, &ask.reason);
+        post.once(work, move |_, ()| Ok(told(StatusCode::OK, &body))).await
     };
     done.await.map_err(|error| Problem::of(&request, error))
 }
@@ -201,9 +209,11 @@ pub async fn reopen(
     let done = async {
         let thread: ThreadId = body::name("/thread", &thread)?;
         let ask: Reason = body::read(&app, &bytes)?;
-        app.service.reopen_thread(&machine.0.record.principal(), &thread, &ask.reason).await?;
-        let status = app.service.overview(&thread).await?.status;
-        Ok(HttpResponse::Ok().json(json!({"thread": thread, "status": status})))
+        let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
+        let (by, name) = (machine.0.record.principal(), thread.clone());
+        let work = app.service.reopen_thread(&by, &thread, &ask.reason);
+        let tell = move |_: &App, status: &Status| Ok(told(StatusCode::OK, &json!({"thread": name, "status": status})));
+        post.once(work, tell).await
     };
     done.await.map_err(|error| Problem::of(&request, error))
 }

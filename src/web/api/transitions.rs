@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use serde::Deserialize;
@@ -10,6 +11,7 @@ use utoipa::ToSchema;
 
 use super::body::{self, Bytes};
 use super::problem::Problem;
+use super::repeat::{Post, told};
 use super::threads::Reason;
 use super::{of_own_flow, waiting};
 use crate::domain::account::MachineRole;
@@ -19,6 +21,7 @@ use crate::domain::id::{NodeId, ReviewId, ThreadId};
 use crate::domain::json::diff::Change;
 use crate::domain::json::patch::Format;
 use crate::domain::policy::{Kind, RedactedLeaf, Warning};
+use crate::domain::repeat::Told;
 use crate::domain::review::{CannotDecide, Hold, Place};
 use crate::domain::tool::Tool;
 use crate::domain::usage::{Malformed, Usage};
@@ -96,7 +99,8 @@ pub async fn propose(
         let thread: ThreadId = body::name("/thread", &thread)?;
         let ask: Propose = body::read(&app, &bytes)?;
         let proposal = read_proposal(thread, ask)?;
-        answer(&app, app.service.propose(&machine.0, &proposal).await?)
+        let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
+        post.once(app.service.propose(&machine.0, &proposal), answer).await
     };
     done.await.map_err(|error| Problem::of(&request, error))
 }
@@ -155,33 +159,34 @@ pub async fn roll_back(
             tool: None,
             usage: Usage::default(),
         };
-        answer(&app, app.service.propose(&machine.0, &proposal).await?)
+        let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
+        post.once(app.service.propose(&machine.0, &proposal), answer).await
     };
     done.await.map_err(|error| Problem::of(&request, error))
 }
 
-fn answer(app: &App, answer: Answer) -> Done<HttpResponse> {
+fn answer(app: &App, answer: &Answer) -> Done<Told> {
     match answer {
         Answer::Committed { version, transition, entry, changed, would_hold, warnings } => {
-            let mut told = json!({
+            let mut body = json!({
                 "outcome": "committed", "version": version, "transition": transition, "entry": entry,
                 "changed": changed,
             });
             if let Some(reasons) = would_hold {
-                told["would_hold"] = json!(reasons);
+                body["would_hold"] = json!(reasons);
             }
-            put_warnings(&mut told, &warnings);
-            Ok(HttpResponse::Created().json(told))
+            put_warnings(&mut body, warnings);
+            Ok(told(StatusCode::CREATED, &body))
         }
         Answer::Held { transition, hold, reasons, warnings, diff } => {
-            let mut told = json!({
-                "outcome": "held", "transition": transition, "review": review_of(app, &hold),
-                "reasons": reasons, "diff": diff_json(&diff),
+            let mut body = json!({
+                "outcome": "held", "transition": transition, "review": review_of(app, hold),
+                "reasons": reasons, "diff": diff_json(diff),
             });
-            put_warnings(&mut told, &warnings);
-            Ok(HttpResponse::Accepted().json(told))
+            put_warnings(&mut body, warnings);
+            Ok(told(StatusCode::ACCEPTED, &body))
         }
-        Answer::Rejected(refusal) => Err(Error::Rejected(refusal)),
+        Answer::Rejected(refusal) => Err(Error::Rejected(refusal.clone())),
     }
 }
 
@@ -363,8 +368,10 @@ pub async fn cancel(
     let done = async {
         let digest: Digest = body::name("/digest", &digest)?;
         let ask: Reason = body::read(&app, &bytes)?;
-        app.service.cancel(&machine.0, digest, &ask.reason).await?;
-        Ok(HttpResponse::Ok().json(json!({"transition": digest, "status": "cancelled"})))
+        let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
+        let work = app.service.cancel(&machine.0, digest, &ask.reason);
+        let body = json!({"transition": digest, "status": "cancelled"});
+        post.once(work, move |_, ()| Ok(told(StatusCode::OK, &body))).await
     };
     done.await.map_err(|error| Problem::of(&request, error))
 }

@@ -1,5 +1,6 @@
 //! Verify, and how writes end.
 
+use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use serde::{Deserialize, Serialize};
@@ -8,6 +9,7 @@ use utoipa::ToSchema;
 
 use super::body::{self, Bytes};
 use super::problem::Problem;
+use super::repeat::{Post, told};
 use super::threads::Reason;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::verify::DenialCode;
@@ -198,9 +200,13 @@ pub async fn resolve(
             (body::name("/thread", &path.0)?, body::name("/write_id", &path.1)?);
         let ask: Resolve = body::read(&app, &bytes)?;
         let key = WriteKey { principal: ask.principal, write_id };
-        let by = machine.0.record.principal();
-        let write = app.service.resolve_write(&by, &thread, &key, (ask.outcome, &ask.reason)).await?;
-        Ok(HttpResponse::Ok().json(json!({"write_id": write.key.write_id, "outcome": ask.outcome})))
+        let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
+        let (by, outcome) = (machine.0.record.principal(), ask.outcome);
+        let work = app.service.resolve_write(&by, &thread, &key, (outcome, &ask.reason));
+        post.once(work, move |_, write: &Write| {
+            Ok(told(StatusCode::OK, &json!({"write_id": write.key.write_id, "outcome": outcome})))
+        })
+        .await
     };
     done.await.map_err(|error| Problem::of(&request, error))
 }

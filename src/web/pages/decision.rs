@@ -325,6 +325,7 @@ pub fn words(error: &Error) -> Option<String> {
         | Error::Misdirected
         | Error::NotLetIn(_)
         | Error::NotTaken(_)
+        | Error::NotRepeated(_)
         | Error::TooMany
         | Error::Broken(_)
         | Error::Store(_)

@@ -1,0 +1,170 @@
+//! A store that notes what each change writes, and that can fail or tarry at the next one.
+
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use countersign::clock::ClockOffset;
+use countersign::domain::time::Timestamp;
+use countersign::keyring::Keyring;
+use countersign::service::Service;
+use countersign::store::change::{Change, RowWrite};
+use countersign::store::label::{Label, Labelled};
+use countersign::store::postgres::{PostgresOptions, PostgresStore};
+use countersign::store::row::{Row, Table};
+use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use countersign::store::{Cursor, Direction, Duty, Filter, OnDuty, Store, StoreError};
+use countersign::web::app::{App, serve};
+use countersign::web::peers::Peers;
+use tokio::sync::Notify;
+
+use crate::gateway::{Gateway, MovedClock, edge, settings, spawn_on};
+
+/// What goes wrong with the next change that keeps an answer.
+pub enum Mishap {
+    /// The process ends, or its connection, before anything is written.
+    Before,
+    /// It ends once all is written, and learns nothing of that.
+    After,
+    /// It takes until it is told to go on; what is told first is that it came here.
+    Tarries(Arc<Notify>, Arc<Notify>),
+}
+
+pub struct Watched {
+    inner: Arc<dyn Store>,
+    changes: Mutex<Vec<Vec<Table>>>,
+    mishap: Mutex<Option<Mishap>>,
+}
+
+/// A gateway on a store that is watched.
+pub struct Scene {
+    pub gateway: Gateway,
+    pub store: Arc<Watched>,
+}
+
+impl Scene {
+    pub async fn on_sqlite(policy: &str) -> Self {
+        let (folder, clock) = (tempfile::tempdir().unwrap(), ClockOffset::default());
+        let options = SqliteOptions { clock_offset: clock.clone(), ..SqliteOptions::default() };
+        let store = SqliteStore::open(folder.path().join("countersign.db"), options).unwrap();
+        Self::on(folder, clock, Arc::new(store), policy).await
+    }
+
+    pub async fn on_postgres(policy: &str) -> Self {
+        let clock = ClockOffset::default();
+        let options = PostgresOptions { clock_offset: clock.clone(), ..PostgresOptions::default() };
+        let store = PostgresStore::open(&crate::postgres::new_database().await, options).await.unwrap();
+        Self::on(tempfile::tempdir().unwrap(), clock, Arc::new(store), policy).await
+    }
+
+    async fn on(folder: tempfile::TempDir, clock: ClockOffset, inner: Arc<dyn Store>, policy: &str) -> Self {
+        let store = Arc::new(Watched { inner, changes: Mutex::default(), mishap: Mutex::default() });
+        let kept: Arc<dyn Store> = Arc::<Watched>::clone(&store);
+        Self { gateway: spawn_on(folder, clock, kept, policy).await, store }
+    }
+}
+
+impl Scene {
+    /// Where another gateway on the same database is reached.
+    pub async fn another(&self) -> String {
+        let g = &self.gateway;
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://localhost:{}", listener.local_addr().unwrap().port());
+        let keyring = Keyring::open(&g.folder.path().join("keyring.json"), None).unwrap();
+        let kept: Arc<dyn Store> = Arc::<Watched>::clone(&self.store);
+        let clock = Arc::new(MovedClock(g.clock.clone()));
+        let service = Arc::new(Service::open(kept, keyring, clock, settings(&g.url)).await.unwrap());
+        let app = App { service, edge: Arc::new(edge(&url, Peers::default())) };
+        tokio::spawn(serve(app, listener, 1, Duration::from_secs(1)).unwrap());
+        url
+    }
+}
+
+impl Watched {
+    pub fn expect(&self, mishap: Mishap) {
+        *self.mishap.lock().unwrap() = Some(mishap);
+    }
+
+    /// The tables that each change wrote to since this was asked last.
+    pub fn changes(&self) -> Vec<Vec<Table>> {
+        std::mem::take(&mut self.changes.lock().unwrap())
+    }
+
+    fn note(&self, change: &Change) -> Option<Mishap> {
+        let table = |write: &RowWrite| match write {
+            RowWrite::Insert(row) | RowWrite::Replace { row, .. } => row.table,
+            RowWrite::Remove { table, .. } => *table,
+        };
+        let tables: Vec<Table> = change.writes.iter().map(table).collect();
+        let keeps = tables.contains(&Table::Answers);
+        self.changes.lock().unwrap().push(tables);
+        if keeps { self.mishap.lock().unwrap().take() } else { None }
+    }
+}
+
+#[async_trait]
+impl Store for Watched {
+    async fn commit(&self, change: Change) -> Result<(), StoreError> {
+        let lost = || StoreError::Database("the connection is gone".to_owned());
+        match self.note(&change) {
+            Some(Mishap::Before) => return Err(lost()),
+            Some(Mishap::After) => return self.inner.commit(change).await.and(Err(lost())),
+            Some(Mishap::Tarries(here, go_on)) => {
+                here.notify_one();
+                go_on.notified().await;
+            }
+            None => {}
+        }
+        self.inner.commit(change).await
+    }
+    async fn get(&self, table: Table, id: &str) -> Result<Option<Row>, StoreError> {
+        self.inner.get(table, id).await
+    }
+    async fn get_by_alias(&self, table: Table, alias: &str) -> Result<Option<Row>, StoreError> {
+        self.inner.get_by_alias(table, alias).await
+    }
+    async fn get_many(&self, table: Table, ids: &[String]) -> Result<Vec<Row>, StoreError> {
+        self.inner.get_many(table, ids).await
+    }
+    async fn list(
+        &self,
+        table: Table,
+        filter: Filter<'_>,
+        after: Option<&Cursor>,
+        limit: u32,
+    ) -> Result<Vec<Row>, StoreError> {
+        self.inner.list(table, filter, after, limit).await
+    }
+    async fn labelled(
+        &self,
+        table: Table,
+        word: &str,
+        direction: Direction,
+        after: Option<&Cursor>,
+        limit: u32,
+    ) -> Result<Vec<Labelled>, StoreError> {
+        self.inner.labelled(table, word, direction, after, limit).await
+    }
+    async fn labels(&self, after: Option<&Label>, limit: u32) -> Result<Vec<Label>, StoreError> {
+        self.inner.labels(after, limit).await
+    }
+    async fn by_alias_prefix(&self, table: Table, prefix: &str, limit: u32) -> Result<Vec<Row>, StoreError> {
+        self.inner.by_alias_prefix(table, prefix, limit).await
+    }
+    async fn last_of(&self, table: Table, owner: &str) -> Result<Option<Row>, StoreError> {
+        self.inner.last_of(table, owner).await
+    }
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        self.inner.now().await
+    }
+    async fn take(&self, duty: Duty) -> Result<Option<Box<dyn OnDuty>>, StoreError> {
+        self.inner.take(duty).await
+    }
+    fn queued(&self) -> usize {
+        self.inner.queued()
+    }
+    async fn changed(&self, patience: Duration) {
+        self.inner.changed(patience).await;
+    }
+}

@@ -1,0 +1,133 @@
+"""The gate: a node that proposes, stops, and goes on only if the gateway says that people approved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, overload
+
+from countersign import AsyncClient, Client, _calls
+from countersign._plans import Core, Plan
+from countersign.answers import Committed, Decision, Patch
+from countersign.errors import CountersignError, UnexpectedAnswer
+
+from ._asking import Question, decided, question_about
+from ._nodes import AsyncNode, Node, Update
+from ._pointer import CHANNEL, Pointer, State, ThreadOf, approved, of_run, pointer_of
+
+PatchOf = Callable[[State], Patch]
+
+
+class NotApproved(CountersignError):
+    """People did not approve: `decision` says whether they refused, or nobody decided in time."""
+
+    def __init__(self, decision: Decision) -> None:
+        super().__init__(f"{decision.transition_digest}: {decision.decision}")
+        self.decision = decision
+
+
+@dataclass(frozen=True)
+class _Gate:
+    node: str
+    patch: PatchOf | None
+    format: _calls.Format | None
+    rationale: Callable[[State], str] | None
+    thread: ThreadOf
+    channel: str
+    denied: Literal["raise", "continue"]
+
+    def plan(self, core: Core, state: State, thread: str) -> Plan[Update]:
+        """The whole node. Run again from its top it asks for the very same, and so finds what became of it."""
+        pointer = pointer_of(state, self.channel)
+        if self.patch is not None:
+            found = yield from self._propose(core, state, thread, pointer)
+            if isinstance(found, Committed):
+                return {self.channel: {"version": found.version, "transition": found.transition}}
+            question = Question.of_held(thread, found)
+        elif pointer.get("pending"):
+            question = yield from question_about(core, thread, str(pointer["pending"]))
+        else:
+            return {}
+        decision = yield from decided(core, question)
+        if decision.approved:
+            return {self.channel: approved(decision, _version(decision))}
+        if self.denied == "raise":
+            raise NotApproved(decision)
+        return {self.channel: {"version": pointer["version"], "transition": pointer["transition"]}}
+
+    def _propose(self, core: Core, state: State, thread: str, pointer: Pointer) -> Plan[Any]:
+        assert self.patch is not None
+        return (
+            yield from _calls.propose(
+                core,
+                thread,
+                node=self.node,
+                parent=pointer["transition"],
+                patch=self.patch(state),
+                format=self.format,
+                rationale=self.rationale(state) if self.rationale else None,
+            )
+        )
+
+
+def _version(decision: Decision) -> int:
+    if decision.version is None:
+        raise UnexpectedAnswer("an approval without a version")
+    return decision.version
+
+
+@overload
+def approval_gate(
+    client: Client,
+    *,
+    node: str,
+    patch: PatchOf | None = None,
+    format: _calls.Format | None = None,
+    rationale: Callable[[State], str] | None = None,
+    thread: ThreadOf = of_run,
+    channel: str = CHANNEL,
+    denied: Literal["raise", "continue"] = "raise",
+) -> Node: ...
+@overload
+def approval_gate(
+    client: AsyncClient,
+    *,
+    node: str,
+    patch: PatchOf | None = None,
+    format: _calls.Format | None = None,
+    rationale: Callable[[State], str] | None = None,
+    thread: ThreadOf = of_run,
+    channel: str = CHANNEL,
+    denied: Literal["raise", "continue"] = "raise",
+) -> AsyncNode: ...
+def approval_gate(
+    client: Client | AsyncClient,
+    *,
+    node: str,
+    patch: PatchOf | None = None,
+    format: _calls.Format | None = None,  # noqa: A002 - the protocol's word
+    rationale: Callable[[State], str] | None = None,
+    thread: ThreadOf = of_run,
+    channel: str = CHANNEL,
+    denied: Literal["raise", "continue"] = "raise",
+) -> Node | AsyncNode:
+    """A node that goes on only with what people approved.
+
+    With `patch` it proposes that on the version that the run points to, as the policy's `node`; without, it waits for
+    what a governed node before it proposed. What commits by itself goes on at once. What is held stops the run with
+    the digest and the diff; resume it with anything that has this `transition_digest`, such as the decision. Whether
+    people approved is then asked of the gateway. If they did not, `NotApproved` is raised, or with
+    `denied="continue"` the run goes on with the pointer as it was, and without a receipt.
+    """
+    gate = _Gate(node, patch, format, rationale, thread, channel, denied)
+    if isinstance(client, AsyncClient):
+
+        async def agate(state: Any) -> Update:
+            return await client._run(gate.plan(client._settings.core, state, thread(state)))
+
+        return agate
+
+    def run(state: Any) -> Update:
+        return client._run(gate.plan(client._settings.core, state, thread(state)))
+
+    return run

@@ -1,0 +1,166 @@
+"""The writer: a function that runs only after the gateway let it through, on what the gateway gives it."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import inspect
+import json
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, overload
+
+from countersign import AsyncClient, Client, _calls
+from countersign._names import Invalid
+from countersign._plans import Core, Plan
+from countersign._verifying import verify
+from countersign.answers import Ended, Verified
+from countersign.errors import CountersignError, Denied, Json, UnexpectedAnswer
+
+from ._nodes import AsyncNode, Node, Update, named_as
+from ._pointer import CHANNEL, State, ThreadOf, of_run, pointer_of
+
+Result = Mapping[str, Json] | None
+Body = Callable[[dict[str, Json], "Write"], Result]
+AsyncBody = Callable[[dict[str, Json], "Write"], Awaitable[Result]]
+
+
+@dataclass(frozen=True)
+class Write:
+    """What a write is let through as. Store `fence` for the thread with what you write, and commit before the end."""
+
+    thread: str
+    transition: str
+    write_id: str
+    fence: int
+    lease_expires_at: datetime
+
+
+class NotConfirmed(CountersignError):
+    """It was written, and the gateway could not be told. Confirm `write_id` until there is an answer."""
+
+    def __init__(self, write_id: str) -> None:
+        super().__init__(f"the write {write_id} happened and is not confirmed")
+        self.write_id = write_id
+
+
+@dataclass(frozen=True)
+class _Writer:
+    thread: ThreadOf
+    channel: str
+    approved_only: bool
+
+    def begin(self, core: Core, state: State, thread: str) -> Plan[tuple[Write, Verified]]:
+        """Asks right before the body runs. Everything but a clear yes raises."""
+        pointer = pointer_of(state, self.channel)
+        receipt = pointer.get("receipt")
+        if self.approved_only and receipt is None:
+            raise Denied(status=403, code="receipt_missing", detail="the run carries no approval, and this writes none")
+        # A name of its own each time the node runs: a second run, in whatever process, is not this write.
+        write_id = str(uuid.uuid4())
+        yes = yield from verify(
+            core, thread=thread, transition=pointer["transition"], write_id=write_id, receipt=receipt
+        )
+        if self.approved_only and _receipt_of(yes) is None:
+            yield from _calls.abort(core, write_id, reason="this writer writes only what people approved")
+            raise Denied(
+                status=403, code="receipt_missing", detail="nobody approved the version that the run points to"
+            )
+        return Write(thread, pointer["transition"], write_id, yes.fence, yes.lease_expires_at), yes
+
+    def update(self, ended: Ended) -> Update:
+        """Where the thread stands after the write."""
+        if ended.version is None or ended.transition is None:
+            raise UnexpectedAnswer("a write that ended nowhere")
+        return {
+            self.channel: {"version": ended.version, "transition": ended.transition, "outcome": ended.outcome},
+        }
+
+
+def _receipt_of(yes: Verified) -> object:
+    """Whether the gateway looked at a receipt. It is its own word, over the connection that was asked."""
+    try:
+        payload = yes.verification.split(".")[1]
+        claims = json.loads(_unbase64url(payload))
+        return claims["receipt"]
+    except (IndexError, KeyError, TypeError, ValueError):
+        raise UnexpectedAnswer("a verification that says nothing of a receipt") from None
+
+
+def _unbase64url(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+def _said(error: BaseException) -> str:
+    """The kind of trouble alone: its text may have what was to be written."""
+    return f"the body raised {type(error).__name__}"
+
+
+@overload
+def guarded_writer(
+    client: Client, *, thread: ThreadOf = of_run, channel: str = CHANNEL, approved_only: bool = True
+) -> Callable[[Body], Node]: ...
+@overload
+def guarded_writer(
+    client: AsyncClient, *, thread: ThreadOf = of_run, channel: str = CHANNEL, approved_only: bool = True
+) -> Callable[[AsyncBody], AsyncNode]: ...
+def guarded_writer(
+    client: Client | AsyncClient, *, thread: ThreadOf = of_run, channel: str = CHANNEL, approved_only: bool = True
+) -> Callable[[Any], Any]:
+    """Makes `body(view, write)` a node that writes at most once what people approved.
+
+    The gateway is asked right before the body runs. The body is given the gateway's view of the approved version, and
+    not the graph's state. What it returns is what its node says of the write, and is confirmed; if it raises, the
+    write is aborted, so let it raise only where nothing was written. An interpreter that dies, or a task that is
+    cancelled, says neither.
+
+    With `approved_only=False` it also writes versions that need no receipt.
+    """
+    writer = _Writer(thread, channel, approved_only)
+
+    def decorate(body: Any) -> Any:
+        if inspect.iscoroutinefunction(body) != isinstance(client, AsyncClient):
+            raise Invalid("client", "a Client goes with a function, an AsyncClient with an async one")
+        node = _awaiting(client, writer, body) if isinstance(client, AsyncClient) else _blocking(client, writer, body)
+        return named_as(body, node)
+
+    return decorate
+
+
+def _blocking(client: Client, writer: _Writer, body: Body) -> Node:
+    def node(state: Any) -> Update:
+        core = client._settings.core
+        write, yes = client._run(writer.begin(core, state, writer.thread(state)))
+        try:
+            result = body(yes.view, write)
+        except Exception as error:
+            # Unheard, the lease passes; what went wrong in the body is what is told.
+            with contextlib.suppress(CountersignError):
+                client._run(_calls.abort(core, write.write_id, reason=_said(error)))
+            raise
+        try:
+            return writer.update(client._run(_calls.confirm(core, write.write_id, result=result)))
+        except CountersignError as error:
+            raise NotConfirmed(write.write_id) from error
+
+    return node
+
+
+def _awaiting(client: AsyncClient, writer: _Writer, body: AsyncBody) -> AsyncNode:
+    async def node(state: Any) -> Update:
+        core = client._settings.core
+        write, yes = await client._run(writer.begin(core, state, writer.thread(state)))
+        try:
+            result = await body(yes.view, write)
+        except Exception as error:
+            with contextlib.suppress(CountersignError):
+                await client._run(_calls.abort(core, write.write_id, reason=_said(error)))
+            raise
+        try:
+            return writer.update(await client._run(_calls.confirm(core, write.write_id, result=result)))
+        except CountersignError as error:
+            raise NotConfirmed(write.write_id) from error
+
+    return node

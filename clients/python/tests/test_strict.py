@@ -1,0 +1,80 @@
+"""What no vector has: tokens by a key of the test's own, and points and scalars in their second spelling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from countersign import verify
+from countersign.verify import Keys, Refused
+from countersign.verify._curve import ORDER, P, is_strict_point, is_strict_scalar
+from countersign.verify._forms import base64url
+from countersign.verify._keys import SIGNS_TOKENS, thumbprint
+
+SIGNING = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
+RAW = SIGNING.public_key().public_bytes_raw()
+KEYS = Keys.read({"keys": [{**SIGNS_TOKENS, "x": base64url(RAW), "kid": thumbprint(RAW), "status": "signing"}]})
+DIGEST = "sha256:" + "a" * 64
+CLAIMS: dict[str, Any] = {
+    "iss": "urn:test",
+    "thread": "order-1",
+    "version": 0,
+    "transition": DIGEST,
+    "parent": None,
+    "gate": {"kind": "auto"},
+    "owes": False,
+    "policy": DIGEST,
+    "committed_at": "2026-11-21T04:03:42.391Z",
+}
+
+
+def signed(payload: bytes) -> str:
+    header = verify.canonical({"alg": "EdDSA", "kid": thumbprint(RAW), "typ": "countersign-entry+jwt"})
+    text = f"{base64url(header)}.{base64url(payload)}"
+    return f"{text}.{base64url(SIGNING.sign(text.encode()))}"
+
+
+def test_a_token_in_canonical_form_is_good() -> None:
+    assert verify.check_entry(signed(verify.canonical(CLAIMS)), KEYS).thread == "order-1"
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        verify.canonical(CLAIMS) + b" ",
+        verify.canonical(CLAIMS).replace(b'"version":0', b'"version":0.0'),
+        verify.canonical(CLAIMS).replace(b"order-1", b"order-\\u0031"),
+        b"{"
+        + verify.canonical(CLAIMS)[1:]
+        .replace(b',"version":0}', b"}")
+        .replace(b'"committed', b'"version":0,"committed'),
+    ],
+    ids=["a blank", "a number", "an escape", "the order"],
+)
+def test_one_that_says_the_same_in_another_spelling_is_not(payload: bytes) -> None:
+    assert verify.read_json(payload) == CLAIMS
+    with pytest.raises(Refused, match="canonical"):
+        verify.check_entry(signed(payload), KEYS)
+
+
+def test_one_that_is_longer_than_any_is_not_read() -> None:
+    with pytest.raises(Refused) as refused:
+        verify.check_entry(signed(verify.canonical({**CLAIMS, "iss": "x" * 50_000})), KEYS)
+    assert refused.value.code == "receipt_malformed"
+
+
+def test_points_and_scalars_have_one_spelling() -> None:
+    def raw(number: int) -> bytes:
+        return number.to_bytes(32, "little")
+
+    assert is_strict_point(RAW)
+    assert is_strict_point(raw(3))
+    # Seven is the second coordinate of a point, and so is P + 7 to whoever reduces it.
+    for number in (P + 3, P + 7, P, P + 1, 0, 1, P - 1, 2**255 + 1, 2**255):
+        assert not is_strict_point(raw(number)), number
+    assert not is_strict_point(RAW[:31])
+    assert is_strict_scalar(raw(ORDER - 1))
+    assert not is_strict_scalar(raw(ORDER))
+    assert not is_strict_scalar(raw(ORDER + 5))

@@ -70,6 +70,16 @@ def test_a_thread_with_a_name_is_made_once_though_the_answer_was_lost(flow: Flow
     assert "idempotency-key" not in proxy.headers[0]
 
 
+def test_a_thread_without_a_name_is_made_once_by_its_key(flow: Flow, proxy: Between) -> None:
+    proxy.todo.append(Lose())
+    made = client(proxy.url, flow, "host").create_thread("payments", STATE)
+    first, second = (it["idempotency-key"] for it in proxy.headers)
+    assert first == second
+    # The same key gives the same thread as long as the gateway keeps it, to whoever has the token.
+    again = flow.host.create_thread("payments", STATE, idempotency_key=first)
+    assert (again, again.thread) == (made, made.thread)
+
+
 def test_what_was_refused_before_anything_was_done_is_asked_again(flow: Flow, proxy: Between) -> None:
     proxy.todo.extend([Instead(429, headers={"Retry-After": "0"}), Instead(429)])
     made = client(proxy.url, flow, "host").create_thread("payments", STATE)
@@ -139,6 +149,9 @@ def steps(came: list[Came], *, repeatable: bool) -> list[Any]:
         ([Reply(429, b"", "7"), Reply(200, b"1")], False, ["ask", "wait 7.2", "ask", 1]),
         ([Reply(429, b"", "61")], True, ["ask", "TooManyRequests"]),
         ([Reply(404, b"")], True, ["ask", "NotFound"]),
+        ([Reply(409, b'{"code":"request_in_progress"}'), Reply(200, b"1")], True, ["ask", "wait 0.2", "ask", 1]),
+        ([Reply(409, b'{"code":"request_in_progress"}')], False, ["ask", "Conflict"]),
+        ([Reply(409, b'{"code":"head_moved"}')], True, ["ask", "HeadMoved"]),
         ([Reply(200, b"{")], True, ["ask", "UnexpectedAnswer"]),
         ([Reply(302, b"")], True, ["ask", "UnexpectedAnswer"]),
     ],

@@ -61,8 +61,8 @@ def create_thread(
 ) -> Plan[Created]:
     """Begins a piece of work. Name the thread after your own job: then the same request is the same thread.
 
-    Without a name the gateway gives one, and an `Idempotency-Key` goes along: yours, if you mean to send the request
-    again in another process.
+    Without a name the gateway gives one, and an `Idempotency-Key` goes along, so that the same request is one thread
+    all the same: yours, if you mean to send it again in another process.
     """
     body: dict[str, Json] = {"flow": names.name("flow", flow), "state": dict(state)}
     if context is not None:
@@ -73,7 +73,7 @@ def create_thread(
     if thread is None or idempotency_key is not None:
         headers["Idempotency-Key"] = names.name("idempotency_key", idempotency_key or str(uuid.uuid4()))
     request = Request("POST", "/v1/threads", body=text(body), headers=headers)
-    call = Call(request, {201: lambda it: read(Created, it)}, repeatable=thread is not None)
+    call = Call(request, {201: lambda it: read(Created, it)})
     return (yield from asked(core, call))
 
 

@@ -143,16 +143,19 @@ def _may_ask_again(came: Came, repeatable: bool) -> bool:
     if not isinstance(came, Reply):
         return False
     # 429 is said before anything is done. What a 5xx left behind nobody knows, so it takes a call that is safe.
-    return came.status == 429 or (came.status >= 500 and repeatable and not _is_final(came))
+    if came.status == 429:
+        return True
+    code = _code(came) if repeatable and (came.status == 409 or came.status >= 500) else None
+    # Our own request, which is still being carried out: its answer is about to be there.
+    if came.status == 409:
+        return code == "request_in_progress"
+    # A broken chain does not mend itself while one asks.
+    return repeatable and came.status >= 500 and code != "chain_broken"
 
 
-def _is_final(came: Reply) -> bool:
-    """A broken chain does not mend itself while one asks."""
-    try:
-        body = parse(came.body)
-    except UnexpectedAnswer:
-        return False
-    return isinstance(body, dict) and body.get("code") == "chain_broken"
+def _code(came: Reply) -> object:
+    body = _said(came.body)
+    return body.get("code") if isinstance(body, dict) else None
 
 
 def pause_secs(core: Core, retries: Retries, tried: int, came: Came) -> float | None:

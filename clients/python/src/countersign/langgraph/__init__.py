@@ -6,6 +6,7 @@ updates are taken for what anybody may have put there; what counts is asked of t
 """
 
 from ._gate import NotApproved, approval_gate
+from ._governed import governed
 from ._pointer import Pointer, head, latest, of_run
 from ._writer import NotConfirmed, Write, guarded_writer
 
@@ -15,6 +16,7 @@ __all__ = [
     "Pointer",
     "Write",
     "approval_gate",
+    "governed",
     "guarded_writer",
     "head",
     "latest",

@@ -12,6 +12,7 @@ from countersign.answers import Committed, Decision, Patch
 from countersign.errors import CountersignError, UnexpectedAnswer
 
 from ._asking import Question, decided, question_about
+from ._channels import Channels
 from ._nodes import AsyncNode, Node, Update
 from ._pointer import CHANNEL, Pointer, State, ThreadOf, approved, of_run, pointer_of
 
@@ -35,6 +36,7 @@ class _Gate:
     thread: ThreadOf
     channel: str
     denied: Literal["raise", "continue"]
+    channels: Channels | None
 
     def plan(self, core: Core, state: State, thread: str) -> Plan[Update]:
         """The whole node. Run again from its top it asks for the very same, and so finds what became of it."""
@@ -50,10 +52,19 @@ class _Gate:
             return {}
         decision = yield from decided(core, question)
         if decision.approved:
-            return {self.channel: approved(decision, _version(decision))}
+            version = _version(decision)
+            values = yield from self._values(core, state, thread, version)
+            return {**values, self.channel: approved(decision, version)}
         if self.denied == "raise":
             raise NotApproved(decision)
-        return {self.channel: {"version": pointer["version"], "transition": pointer["transition"]}}
+        return {self.channel: {**pointer, "pending": None, "receipt": None}}
+
+    def _values(self, core: Core, state: State, thread: str, version: int) -> Plan[Update]:
+        """What people approved, for the graph's own channels: a reviewer may have rewritten it."""
+        if self.channels is None:
+            return {}
+        view = yield from _calls.state(core, thread, self.node, version=version)
+        return self.channels.refreshed(view.state, state)
 
     def _propose(self, core: Core, state: State, thread: str, pointer: Pointer) -> Plan[Any]:
         assert self.patch is not None
@@ -87,6 +98,7 @@ def approval_gate(
     thread: ThreadOf = of_run,
     channel: str = CHANNEL,
     denied: Literal["raise", "continue"] = "raise",
+    state: type | None = None,
 ) -> Node: ...
 @overload
 def approval_gate(
@@ -99,6 +111,7 @@ def approval_gate(
     thread: ThreadOf = of_run,
     channel: str = CHANNEL,
     denied: Literal["raise", "continue"] = "raise",
+    state: type | None = None,
 ) -> AsyncNode: ...
 def approval_gate(
     client: Client | AsyncClient,
@@ -110,6 +123,7 @@ def approval_gate(
     thread: ThreadOf = of_run,
     channel: str = CHANNEL,
     denied: Literal["raise", "continue"] = "raise",
+    state: type | None = None,
 ) -> Node | AsyncNode:
     """A node that goes on only with what people approved.
 
@@ -117,17 +131,25 @@ def approval_gate(
     what a governed node before it proposed. What commits by itself goes on at once. What is held stops the run with
     the digest and the diff; resume it with anything that has this `transition_digest`, such as the decision. Whether
     people approved is then asked of the gateway. If they did not, `NotApproved` is raised, or with
-    `denied="continue"` the run goes on with the pointer as it was, and without a receipt.
+    `denied="continue"` the run goes on with the pointer as it was, and without a receipt. With the graph's `state`,
+    its channels are brought to what was approved, as far as the node may read it.
     """
-    gate = _Gate(node, patch, format, rationale, thread, channel, denied)
+    channels = Channels(state, channel) if state is not None else None
+    gate = _Gate(node, patch, format, rationale, thread, channel, denied, channels)
     if isinstance(client, AsyncClient):
+        return _awaiting(client, gate)
+    return _blocking(client, gate)
 
-        async def agate(state: Any) -> Update:
-            return await client._run(gate.plan(client._settings.core, state, thread(state)))
 
-        return agate
+def _blocking(client: Client, gate: _Gate) -> Node:
+    def node(state: Any) -> Update:
+        return client._run(gate.plan(client._settings.core, state, gate.thread(state)))
 
-    def run(state: Any) -> Update:
-        return client._run(gate.plan(client._settings.core, state, thread(state)))
+    return node
 
-    return run
+
+def _awaiting(client: AsyncClient, gate: _Gate) -> AsyncNode:
+    async def node(state: Any) -> Update:
+        return await client._run(gate.plan(client._settings.core, state, gate.thread(state)))
+
+    return node

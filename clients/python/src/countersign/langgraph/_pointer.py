@@ -31,10 +31,13 @@ class Pointer(TypedDict, total=False):
 
 
 def latest(old: Pointer | None, new: Pointer | None) -> Pointer:
-    """The reducer of the channel: of two branches that went on, the later version stands."""
+    """The reducer of the channel: of two branches that went on, the later version stands; what both say of the same
+    version is put together."""
     if not old or not new:
         return new or old or {}
-    return old if old.get("version", 0) > new.get("version", 0) else new
+    if old.get("version", 0) == new.get("version", 0):
+        return {**old, **new}
+    return max(old, new, key=lambda it: it.get("version", 0))
 
 
 def head(at: Created | Committed | View) -> Pointer:

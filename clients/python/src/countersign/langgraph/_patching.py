@@ -1,0 +1,51 @@
+"""The smallest JSON Patch from one value to another: it names what differs, and so asks about nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from countersign.errors import Json
+
+Operation = dict[str, Any]
+
+
+def patch(before: dict[str, Json], after: dict[str, Json]) -> list[Operation]:
+    """What makes `after` of `before`."""
+    return list(_object("", before, after))
+
+
+def _object(at: str, before: dict[str, Json], after: dict[str, Json]) -> Iterator[Operation]:
+    for key in sorted(before.keys() - after.keys()):
+        yield {"op": "remove", "path": _below(at, key)}
+    for key, value in after.items():
+        if key not in before:
+            yield {"op": "add", "path": _below(at, key), "value": value}
+        else:
+            yield from _value(_below(at, key), before[key], value)
+
+
+def _value(at: str, before: Json, after: Json) -> Iterator[Operation]:
+    if _same(before, after):
+        return
+    if isinstance(before, dict) and isinstance(after, dict):
+        yield from _object(at, before, after)
+    elif isinstance(before, list) and isinstance(after, list) and _same(after[: len(before)], before):
+        # What was appended, item by item: the others are not named.
+        for item in after[len(before) :]:
+            yield {"op": "add", "path": f"{at}/-", "value": item}
+    else:
+        yield {"op": "replace", "path": at, "value": after}
+
+
+def _same(a: Json, b: Json) -> bool:
+    """Equal as JSON: to Python, true is 1."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(_same, a, b))
+    return isinstance(a, bool) == isinstance(b, bool) and bool(a == b)
+
+
+def _below(at: str, key: str) -> str:
+    return f"{at}/{key.replace('~', '~0').replace('/', '~1')}"

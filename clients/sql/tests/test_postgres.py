@@ -116,10 +116,11 @@ def test_what_no_gateway_answers_is_refused(connect: Connect, code: str, argumen
 
 
 def test_the_lease_counts_by_the_clock_and_not_by_when_the_transaction_began(connect: Connect) -> None:
-    with refused("ZG003"), connect() as connection:
-        connection.execute("SELECT 1")
-        soon = lease(0.1)
-        connection.execute("SELECT pg_sleep(0.2)")
+    connection = connect()
+    connection.execute("SELECT 1")
+    soon = lease(0.1)
+    connection.execute("SELECT pg_sleep(0.2)")
+    with refused("ZG003"):
         connection.execute(PASS, (jti(), "order-17", 1, soon))
 
 
@@ -150,7 +151,7 @@ def test_who_waited_for_another_is_looked_at_after_the_wait(connect: Connect) ->
     waiting = Waiting(connect, second, lambda: second.execute(PASS, (jti(), "order-17", 2, soon)))
     connect("countersign").execute("SELECT pg_sleep(0.4)")
     first.commit()
-    assert waiting.outcome() == "ZG003"
+    assert (waiting.outcome(), waiting.said) == ("ZG003", "countersign guard: the lease is past")
 
 
 # ── Two at once ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -161,6 +162,7 @@ class Waiting:
 
     def __init__(self, connect: Connect, connection: psycopg.Connection, run: Callable[[], object]) -> None:
         self.code: str | None = None
+        self.said: str | None = None
         pid = connection.info.backend_pid
 
         def body() -> None:
@@ -168,7 +170,7 @@ class Waiting:
                 run()
                 connection.commit()
             except psycopg.Error as error:
-                self.code = error.sqlstate
+                self.code, self.said = error.sqlstate, error.diag.message_primary
                 connection.rollback()
 
         self._thread = threading.Thread(target=body)
@@ -434,9 +436,10 @@ def bound(cluster: Cluster, database: str, connect: Connect) -> Connect:
     ],
 )
 def test_a_pass_for_one_thread_does_not_touch_rows_of_another(bound: Connect, change: str) -> None:
-    with refused("ZG006"), bound() as connection:
+    with refused("ZG006") as refusal, bound() as connection:
         connection.execute(PASS, (jti(), "a", 2, lease()))
         connection.execute(change)
+    assert ("has rows of other threads" in str(refusal.value)) == change.startswith("TRUNCATE")
     found = bound("countersign").execute("SELECT thread, amount FROM payments ORDER BY 1").fetchall()
     assert found == [("a", 1), ("b", 1)]
 

@@ -1,7 +1,7 @@
 # What every example stands on: a gateway of its own with the payments flow, tokens, and ada, who is asked. Sourced by
 # their run.sh; needs curl and jq.
 #
-# `node NAME COMMAND…` runs one node as a process that has its own token, the gateway's address, what it is told on its
+# `as_node NAME COMMAND…` runs one node as a process that has its own token, the gateway's address, what it is told on its
 # command line, and nothing else of ours: no other token, no login to a database.
 
 examples=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -48,12 +48,22 @@ token() { # NAME HOW…: kept in a file that no node is told of
 }
 
 # Nothing secret stands on a command line, which everybody on a machine can read.
-node() ( # NAME COMMAND…
-  token=$(cat "$folder/$1.token")
-  for name in $(compgen -e); do [ "$name" = PATH ] || unset "$name"; done
-  export HOME=$folder COUNTERSIGN_URL=$url COUNTERSIGN_TOKEN=$token
-  exec "${@:2}"
+as_node() ( # NAME COMMAND…, with the variables too that `also` names
+  COUNTERSIGN_URL=$url
+  COUNTERSIGN_TOKEN=$(cat "$folder/$1.token")
+  also="COUNTERSIGN_URL COUNTERSIGN_TOKEN ${also:-}" alone "${@:2}"
 )
+
+# Takes the place of the shell that calls it: call it within ( ).
+alone() { # COMMAND…, with PATH, HOME, and the variables that `also` names
+  kept="PATH HOME ${also:-}"
+  HOME=$folder
+  for name in $(compgen -e); do
+    case " $kept " in *" $name "*) ;; *) unset "$name" ;; esac
+  done
+  export $kept
+  exec "$@"
+}
 
 # Somebody decides: whoever runs the example, in a browser, or, with APPROVE=1, ada by the same form.
 somebody_decides() { # REVIEW DIGEST

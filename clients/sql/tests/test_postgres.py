@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable
@@ -588,23 +589,40 @@ def test_the_writers_login_cannot_tamper_with_the_guard(connect: Connect, change
 
 
 SHADOWS = [
-    "CREATE TEMP TABLE passes AS SELECT * FROM countersign_guard.passes",
-    "CREATE FUNCTION pg_temp.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS $$ SELECT timestamptz '2000-01-01' $$",
-    "CREATE FUNCTION pg_temp.later(timestamptz, timestamptz) RETURNS boolean LANGUAGE sql AS $$ SELECT true $$",
-    "CREATE OPERATOR pg_temp.< (LEFTARG = timestamptz, RIGHTARG = timestamptz, FUNCTION = pg_temp.later)",
-    "CREATE FUNCTION pg_temp.pg_current_xact_id() RETURNS xid8 LANGUAGE sql AS $$ SELECT '3'::xid8 $$",
-    "SET search_path = pg_temp, pg_catalog, public",
+    "CREATE TABLE mine.passes AS SELECT * FROM countersign_guard.passes",
+    "CREATE FUNCTION mine.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS $$ SELECT timestamptz '2000-01-01' $$",
+    "CREATE FUNCTION mine.bool_and(boolean) RETURNS boolean LANGUAGE sql AS $$ SELECT true $$",
+    "CREATE FUNCTION mine.yes(timestamptz, timestamptz) RETURNS boolean LANGUAGE sql AS $$ SELECT true $$",
+    "CREATE FUNCTION mine.no(timestamptz, timestamptz) RETURNS boolean LANGUAGE sql AS $$ SELECT false $$",
+    "CREATE FUNCTION mine.same(xid8, xid8) RETURNS boolean LANGUAGE sql AS $$ SELECT true $$",
+    "CREATE OPERATOR mine.< (LEFTARG = timestamptz, RIGHTARG = timestamptz, FUNCTION = mine.yes)",
+    "CREATE OPERATOR mine.<= (LEFTARG = timestamptz, RIGHTARG = timestamptz, FUNCTION = mine.no)",
+    "CREATE OPERATOR mine.= (LEFTARG = xid8, RIGHTARG = xid8, FUNCTION = mine.same)",
+    "SET search_path = mine, pg_catalog, public",
 ]
 
 
-def test_names_in_the_writers_own_schema_do_not_shadow_the_guards(connect: Connect) -> None:
+def test_names_in_the_writers_own_schema_do_not_shadow_the_guards(
+    cluster: Cluster, database: str, connect: Connect
+) -> None:
+    cluster.execute(database, "CREATE SCHEMA mine AUTHORIZATION ledger")
     connection = connect(autocommit=True)
+    id = jti()
+    with connection.transaction():
+        write(connection, id=id)
     for shadow in SHADOWS:
         connection.execute(shadow)
     with refused("ZG005"):
         connection.execute("INSERT INTO public.payments (thread, amount) VALUES ('order-17', 40)")
     with refused("ZG003"):
-        connection.execute(PASS, (jti(), "order-17", 1, lease(-1)))
+        connection.execute(PASS, (jti(), "order-17", 2, lease(-1)))
+    with refused("ZG005"):
+        connection.execute("SELECT countersign_guard.note(%s, '{}')", (id,))
+    with refused("ZG003"), connection.transaction():
+        connection.execute(PASS, (jti(), "order-17", 2, lease(0.1)))
+        connection.execute("SELECT pg_sleep(0.2)")
+    with connection.transaction():
+        assert connection.execute(SETTLE, (id, "order-17", None)).fetchone()[0] is True
 
 
 SETTINGS = [
@@ -719,6 +737,19 @@ def test_what_was_settled_as_not_written_is_never_written(connect: Connect, fenc
     with connect() as connection:
         assert connection.execute(SETTLE, (id, "order-17", fence)).fetchone()[0] is False
     assert rows(connect) == 0
+
+
+@pytest.mark.parametrize(("settled", "then", "code"), [(4, 4, "ZG001"), (2, 3, "ZG001"), (4, 5, None), (2, 4, None)])
+def test_settling_ends_its_fence_and_brings_none_back(
+    connect: Connect, settled: int, then: int, code: str | None
+) -> None:
+    with connect() as connection:
+        write(connection, 3)
+    with connect() as connection:
+        connection.execute(SETTLE, (jti(), "order-17", settled))
+    with refused(code) if code else contextlib.nullcontext(), connect() as connection:
+        write(connection, then)
+    assert rows(connect) == (1 if code else 2)
 
 
 def test_a_fence_that_was_settled_leaves_its_transition_to_the_next_one(connect: Connect) -> None:

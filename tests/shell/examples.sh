@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Each example by its one command, with ada approving by the form; what it shows is looked at. The last line counts.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 2
+target=${CARGO_TARGET_DIR:-$PWD/target}
+export PROGRAM=$target/debug/countersign LISTEN=127.0.0.1:0 APPROVE=1
+# What no node may be given, whatever whoever runs an example has lying about.
+export DATABASE_URL=canary PGPASSWORD=canary COUNTERSIGN_DATABASE=postgres://canary AWS_SECRET_ACCESS_KEY=canary
+
+passed=0
+failed=0
+holds() { # CLAIM COMMAND…
+  if "${@:2}"; then passed=$((passed + 1)); else failed=$((failed + 1)) && printf 'failed: %s\n' "$1"; fi
+}
+says() { grep -qF -- "$1" <<<"$said"; }
+ends() { [ "$(tail -n 1 <<<"$said")" = "$1" ]; }
+
+run() { # NAME: shows all of it only if it fails
+  said=$(timeout 120 "examples/$1/run.sh" 2>&1)
+  status=$?
+  [ "$status" = 0 ] || echo "$said"
+  holds "examples/$1 succeeds" [ "$status" = 0 ]
+  # Between the step's title and the next empty line.
+  given=$(sed -n "/What the parser's process is given/,/^\$/p" <<<"$said" | tail -n +2 | tr -d ' ' | paste -sd ' ')
+  holds "examples/$1: the parser has its token and no other, and no login to a database" \
+    [ "$(tr ' ' '\n' <<<"$given" | grep -v '^_\?$' | paste -sd ' ')" = "COUNTERSIGN_TOKEN COUNTERSIGN_URL HOME PATH" ]
+  holds "examples/$1: what was injected is rejected" says 'write_not_allowed /is_admin'
+  holds "examples/$1: nothing was given away" [ -z "$(grep -oE 'canary|cs_[A-Za-z0-9_-]{8}' <<<"$said")" ]
+}
+
+# Packages of npm for checking types, exactly those of the committed lock file.
+tsc() {
+  local home=$target/example-typescript
+  if ! cmp -s examples/typescript/package-lock.json "$home/package-lock.json"; then
+    rm -rf "$home" && mkdir -p "$home" && cp examples/typescript/package{,-lock}.json "$home" &&
+      (cd "$home" && npm ci --ignore-scripts --no-audit --no-fund --silent) || rm -f "$home/package-lock.json"
+  fi
+  echo "$home/node_modules/.bin/tsc"
+}
+
+run shell
+holds "examples/shell: the row is there once" ends "order-17 42 40"
+holds "examples/shell: who has the file and no yes is refused" says 'only by a transaction that has passed the guard'
+
+TSC=$(tsc) run typescript
+holds "examples/typescript: the money moved once" ends '{"transfer":"transfer-1","order":"{\"user\":42,\"amount\":40}"}'
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]

@@ -161,7 +161,7 @@ def test_what_is_held_waits_at_the_gate_and_comes_with_what_was_approved(office:
         return {"target": 42, "log": ["planned"]}
 
     graph = graph_of(planner, approval_gate(office.agent, node="planner", state=State))
-    stopped = run(graph, made)
+    stopped = run(graph, made, log=["begun"])
     assert "target" not in stopped
     (waiting,) = stopped["__interrupt__"]
     assert waiting.value["changed_keys"] == ["log", "target"]

@@ -160,7 +160,7 @@ def test_both_clients_have_the_same_calls() -> None:
         return {
             name: inspect.signature(it)
             for name, it in public.items()
-            if callable(it) and name not in ("close", "aclose", "from_env")
+            if callable(it) and name not in ("close", "aclose")
         }
 
     assert calls(Client) == calls(AsyncClient)

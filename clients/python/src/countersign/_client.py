@@ -10,7 +10,7 @@ import httpx
 from . import _calls, _verifying, _waiting
 from ._driving import Awaiting, AwaitingWalk, Awaits, Blocking, BlockingWalk, Blocks
 from ._plans import Retries
-from ._settings import Settings, of_environment
+from ._settings import Settings
 
 TIMEOUT_SECS = 10.0
 
@@ -33,11 +33,6 @@ class Client(Blocks):
             url, token, timeout_secs=timeout_secs, retries=retries, allow_plain_http=allow_plain_http, tls=tls
         )
         self._http = httpx.Client(**self._settings.httpx(), transport=transport)
-
-    @classmethod
-    def from_env(cls) -> Client:
-        """By COUNTERSIGN_URL and COUNTERSIGN_TOKEN."""
-        return cls(*of_environment())
 
     create_thread = Blocking(_calls.create_thread)
     thread = Blocking(_calls.thread)
@@ -97,11 +92,6 @@ class AsyncClient(Awaits):
             url, token, timeout_secs=timeout_secs, retries=retries, allow_plain_http=allow_plain_http, tls=tls
         )
         self._http = httpx.AsyncClient(**self._settings.httpx(), transport=transport)
-
-    @classmethod
-    def from_env(cls) -> AsyncClient:
-        """By COUNTERSIGN_URL and COUNTERSIGN_TOKEN."""
-        return cls(*of_environment())
 
     create_thread = Awaiting(_calls.create_thread)
     thread = Awaiting(_calls.thread)

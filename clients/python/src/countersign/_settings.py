@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,8 +13,6 @@ from ._address import Address, address
 from ._names import Invalid
 from ._plans import Core, Lost, Reply, Request, Retries
 from ._secret import Secret
-
-URL, TOKEN = "COUNTERSIGN_URL", "COUNTERSIGN_TOKEN"
 
 
 @dataclass(frozen=True)
@@ -68,14 +65,6 @@ class Settings:
             "headers": headers,
             "timeout": httpx.Timeout(self.timeout_secs, read=self.timeout_secs + request.waits_secs),
         }
-
-
-def of_environment() -> tuple[str, str]:
-    """Address and token from COUNTERSIGN_URL and COUNTERSIGN_TOKEN."""
-    url, token = os.environ.get(URL), os.environ.get(TOKEN)
-    if not url or not token:
-        raise Invalid("environment", f"{URL} and {TOKEN} are to be set")
-    return url, token
 
 
 def reply(response: httpx.Response) -> Reply:

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -15,10 +16,12 @@ from typing import Any
 import pytest
 
 from conftest import REPOSITORY
+from countersign import Client
 from countersign.testing import Gateway, Reviewer
 from countersign.testing._program import BIN, program
 
 README = Path(__file__).parent.parent / "README.md"
+GUIDE = REPOSITORY / "docs" / "integrating.md"
 
 
 def blocks(page: Path, kind: str) -> list[str]:
@@ -67,6 +70,40 @@ def test_the_readme_leads_from_nothing_to_a_guarded_graph(terminal: Gateway, mon
     assert told[0].startswith("Held. Somebody of the group finance decides at http://localhost:")
     assert told[1:4] == ["confirmed [(42, 10)]", "['was refund']", "not_head → look"]
     assert told[4].endswith("['create', 'propose', 'confirm']")
+
+
+def test_the_guides_snippets_do_what_they_say(terminal: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    (begin,) = blocks(README, "bash")
+    typed(begin, monkeypatch)
+    names: dict[str, Any] = {name: os.environ[name] for name in ("GATE", "HOST", "AGENT", "WRITER")}
+    said = io.StringIO()
+    for role in ("host", "agent", "writer"):
+        (block,) = blocks(GUIDE, f"python {role}")
+        with contextlib.ExitStack() as here:
+            here.enter_context(contextlib.redirect_stdout(said))
+            if role == "agent":
+                ada = here.enter_context(Reviewer(terminal.site, "ada", "correct horse battery staple"))
+                here.enter_context(deciding(ada, names["made"].thread, names["HOST"], terminal))
+            exec(compile(block, f"integrating.md, {role}", "exec", dont_inherit=True), names)  # noqa: S102 - ours
+    assert said.getvalue().startswith("0 create\n")
+    with terminal.client(names["HOST"]) as host:
+        assert host.thread("order-17").version == 2
+
+
+@contextlib.contextmanager
+def deciding(ada: Reviewer, thread: str, token: str, gateway: Gateway) -> Iterator[None]:
+    """Somebody who approves as soon as there is something to approve."""
+
+    def approve() -> None:
+        with Client(gateway.url, token) as host:
+            while (review := host.thread(thread).review) is None:
+                pass
+            ada.approve(review)
+
+    approving = Thread(target=approve)
+    approving.start()
+    yield
+    approving.join()
 
 
 def test_the_readmes_test_is_one(tmp_path: Path) -> None:

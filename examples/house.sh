@@ -49,15 +49,20 @@ token() { # NAME HOW…: kept in a file that no node is told of
 
 # Nothing secret stands on a command line, which everybody on a machine can read.
 as_node() ( # NAME COMMAND…, with the variables too that `also` names
+  as_node_here "$@"
+)
+
+# These two take the place of the shell that calls them: call them within ( ).
+as_node_here() { # NAME COMMAND…
   COUNTERSIGN_URL=$url
   COUNTERSIGN_TOKEN=$(cat "$folder/$1.token")
   also="COUNTERSIGN_URL COUNTERSIGN_TOKEN ${also:-}" alone "${@:2}"
-)
+}
 
-# Takes the place of the shell that calls it: call it within ( ).
 alone() { # COMMAND…, with PATH, HOME, and the variables that `also` names
   kept="PATH HOME ${also:-}"
   HOME=$folder
+  while [ -n "${also+set}" ]; do unset also; done # each caller has one of its own
   for name in $(compgen -e); do
     case " $kept " in *" $name "*) ;; *) unset "$name" ;; esac
   done

@@ -1,6 +1,6 @@
 """Stands in for a SQLite shell: the statements run in one transaction, with named parameters, or not at all.
 
-    python3 sql.py FILE 'STATEMENT; STATEMENT' name=value …
+python3 sql.py FILE 'STATEMENT; STATEMENT' name=value …
 """
 
 import sqlite3

@@ -376,6 +376,26 @@ def test_rows_of_the_guard_are_not_edited(connection: sqlite3.Connection, change
     assert connection.execute("SELECT * FROM countersign_guard").fetchall() == before
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "open = 2",
+        f"open = NULL, lease_expires_at = '{lease(3000)}'",
+        "open = NULL, fence = fence + 1",
+        "open = NULL, thread = 'another'",
+        f"open = NULL, id = '{jti()}'",
+        "open = NULL, wrote = 0",
+        "open = NULL, passed_at = ''",
+    ],
+)
+def test_of_an_open_pass_nothing_but_its_end_is_changed(connection: sqlite3.Connection, change: str) -> None:
+    connection.execute("BEGIN")
+    connection.execute(PASS, (jti(), "order-17", 1, lease()))
+    with refused("can only be ended"):
+        connection.execute(f"UPDATE countersign_guard SET {change}")
+    connection.execute("ROLLBACK")
+
+
 SETTLE = """
     INSERT INTO countersign_guard (id, thread, fence, wrote, open) SELECT :id, :thread, :fence, 0, NULL
     WHERE NOT EXISTS (SELECT 1 FROM countersign_guard WHERE id = :id AND (wrote = 1 OR fence IS :fence))

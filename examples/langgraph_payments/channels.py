@@ -1,4 +1,4 @@
-"""The graph's state. `is_admin` is in it, since graphs grow such things; what agents may set of it is the policy's to say."""
+"""The graph's state. `is_admin` is in it, since graphs grow such things; what agents may set is the policy's to say."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from countersign.langgraph import approval_gate, head, of_run
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command
-from serving import NodeFailed, remote
+from serving import NodeFailed, own, remote
 
 WAITS_SECS = 900
 
@@ -62,7 +62,7 @@ def given(client: Client, step: str, thread: str, rest: list[str]) -> Any:
 def main(step: str, thread: str, *rest: str) -> None:
     config: Any = {"configurable": {"thread_id": thread}}
     checkpoints = os.path.join(os.environ["HOME"], "checkpoints.db")
-    with Client.from_env() as client, SqliteSaver.from_conn_string(checkpoints) as saver:
+    with Client(*own()) as client, SqliteSaver.from_conn_string(checkpoints) as saver:
         graph = graph_of(client).compile(checkpointer=saver)
         try:
             found = graph.invoke(given(client, step, thread, list(rest)), config)

@@ -8,9 +8,9 @@ from typing import Any
 from channels import State
 from countersign import Client
 from countersign.langgraph import governed
-from serving import serve, thread_of
+from serving import own, serve, thread_of
 
-with Client.from_env() as client:
+with Client(*own()) as client:
 
     @governed(client, node="input_parser", state=State, thread=thread_of)
     def parser(state: dict[str, Any]) -> dict[str, Any]:

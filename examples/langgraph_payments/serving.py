@@ -1,7 +1,7 @@
 """A node as a process of its own: it has its token, and is asked over a socket. One connection is one turn.
 
-What goes over the socket is the thread, and where the run stands in it. The graph's state stays where it is: a node is given what
-it may read by the gateway.
+What goes over the socket is the thread, and where the run stands in it. The graph's state stays where it is: a node is
+given what it may read by the gateway.
 """
 
 from __future__ import annotations
@@ -22,6 +22,11 @@ TURN_SECS = 120
 
 class NodeFailed(Exception):
     """The node said no, or is not there; the graph stops here, and may be gone on with."""
+
+
+def own() -> tuple[str, str]:
+    """Where the gateway is, and this process's own token."""
+    return os.environ["COUNTERSIGN_URL"], os.environ["COUNTERSIGN_TOKEN"]
 
 
 def thread_of(state: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ import psycopg
 
 from countersign import Client, Ended, Verified
 from countersign.guarded import guarded_write
-from serving import serve, thread_of
+from serving import own, serve, thread_of
 
 
 def dies(moment: str) -> None:
@@ -47,5 +47,5 @@ def writer(state: dict[str, Any]) -> dict[str, Any]:
     return {"countersign": {"version": ended.version, "transition": ended.transition, "outcome": ended.outcome}}
 
 
-with Asking.from_env() as client:
+with Asking(*own()) as client:
     serve(writer)

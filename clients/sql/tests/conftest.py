@@ -11,6 +11,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from countersign.testing import Gateway
+
+from scene import Scene
 from throwaway import Cluster
 
 SQL = Path(__file__).resolve().parent.parent
@@ -93,3 +96,10 @@ def file(tmp_path: Path) -> Path:
         connection.executescript("CREATE TABLE payments (id INTEGER PRIMARY KEY, thread TEXT NOT NULL, amount INTEGER)")
         connection.executescript(template.replace("PROTECTED", "payments").replace("THREAD", "thread"))
     return path
+
+
+@pytest.fixture(scope="session")
+def scenes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Scene]]:
+    with Gateway.start() as gateway:
+        ada, folder = gateway.reviewer("ada", groups=["finance"]), tmp_path_factory.mktemp("flows")
+        yield {lease: Scene.on(gateway, ada, folder, f"payments-{lease}", lease) for lease in ("30s", "1s")}

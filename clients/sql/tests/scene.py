@@ -67,12 +67,12 @@ class Scene:
         return self._clients[role]
 
     def approved(self, *, thread: str = "", parent: str = "") -> Job:
-        """Somebody asked for another user and was let; or for the head as it stands, if there is one."""
+        """Somebody asked for another user and was let, in a new thread; or for the head `parent` as it stands."""
         planner, number = self.client("planner"), self.numbers()
         if parent:
             held = planner.reaffirm(thread, node="planner", parent=parent)
         else:
-            made = self.client("host").create_thread(self.flow, STATE, thread=f"{self.flow}-{number}")
+            made = self.client("host").create_thread(self.flow, STATE, thread=thread or f"{self.flow}-{number}")
             thread = made.thread
             held = planner.propose(thread, node="planner", parent=made.transition, patch={"target_user_id": 42})
         assert isinstance(held, Held)

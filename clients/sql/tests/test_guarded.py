@@ -20,7 +20,6 @@ import pytest
 
 from countersign import Client, Denied, Invalid, NotFound, Verified
 from countersign.guarded import GuardRefused, OutcomeUnknown, guarded_write, settle
-from countersign.testing import Gateway
 
 from conftest import Connect
 from scene import Job, Scene
@@ -37,13 +36,6 @@ STEPS = [
     "after commit",
     "after confirm",
 ]
-
-
-@pytest.fixture(scope="session")
-def scenes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Scene]]:
-    with Gateway.start() as gateway:
-        ada, folder = gateway.reviewer("ada", groups=["finance"]), tmp_path_factory.mktemp("flows")
-        yield {lease: Scene.on(gateway, ada, folder, f"payments-{lease}", lease) for lease in ("30s", "1s")}
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from conftest import REPOSITORY
 from countersign import Client
 from countersign.testing import Gateway, Reviewer
 from countersign.testing._program import BIN, program
+from test_agents import Scripted
 
 README = Path(__file__).parent.parent / "README.md"
 GUIDE = REPOSITORY / "docs" / "integrating.md"
@@ -63,7 +64,12 @@ def test_the_readme_leads_from_nothing_to_a_guarded_graph(terminal: Gateway, mon
                 approving = Thread(target=ada.approve, args=(names["question"]["review"]["url"],))
                 approving.start()
             exec(compile(block, f"README.md, block {index + 1}", "exec", dont_inherit=True), names)  # noqa: S102 - ours
+        names.update(model=Scripted(turns=[]), tools=[])
+        (block,) = blocks(README, "python agents")
+        exec(compile(block, "README.md, agents", "exec", dont_inherit=True), names)  # noqa: S102 - ours
     approving.join()
+    said_last = names["assistant"].invoke({"messages": []}, {"configurable": {"thread_id": "order-19"}})["messages"][-1]
+    assert said_last.content == "done"
     for it in ("host", "agent", "writer", "ledger"):
         names[it].close()
     told = said.getvalue().splitlines()

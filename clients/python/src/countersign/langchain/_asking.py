@@ -1,0 +1,175 @@
+"""One tool call before the gateway: proposed, held, decided. Asked again from the top it finds what became of it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from countersign import _calls, _waiting
+from countersign._names import Invalid
+from countersign._plans import Core, Plan
+from countersign.answers import Committed, Decision, Held
+from countersign.errors import Conflict, HeadMoved, Rejected, ThreadHeld, UnexpectedAnswer
+from countersign.langgraph import Pointer
+from countersign.langgraph._asking import ANSWERS_MAX, AnsweredTooOften
+from countersign.langgraph._pointer import approved
+
+from ._answers import Answer, Change, Stop
+
+# How many versions others may have committed since the one that a run points to.
+REBASED_MAX = 200
+# The model's name for the call goes along, so that no approval is for two calls that look alike.
+CALL_ID = "tool_call_id"
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """What the model wants called, or what somebody made of it."""
+
+    id: str
+    name: str
+    args: dict[str, Any]
+    edited: bool = False
+
+    @classmethod
+    def of(cls, call: Any) -> ToolCall:
+        """A model's call, which must have an id, and arguments that leave room for it."""
+        if not isinstance(call.get("id"), str) or not call["id"]:
+            raise Invalid("tool_call", f"a call of {call.get('name')} has no id")
+        if CALL_ID in call["args"]:
+            raise Invalid("tool_call", f"an argument of {call.get('name')} is called {CALL_ID}")
+        return cls(call["id"], call["name"], dict(call["args"]))
+
+    def tool(self) -> dict[str, Any]:
+        """As the gateway is told it."""
+        return {"name": self.name, "arguments": {**self.args, CALL_ID: self.id}}
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The call runs, with those arguments."""
+
+    call: ToolCall
+    pointer: Pointer
+
+
+@dataclass(frozen=True)
+class Told:
+    """The call does not run; the model is told this in its place."""
+
+    call: ToolCall
+    said: str
+    status: Literal["error", "success"]
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A call that people are asked about. Without a transition they are asked about something else in this thread."""
+
+    call: ToolCall
+    transition: str | None
+    review: dict[str, Any]
+
+
+Ask = Callable[[Waiting], Answer | None]
+
+
+def settled(core: Core, thread: str, node: str, pointer: Pointer, call: ToolCall, ask: Ask) -> Plan[Runs | Told]:
+    """Whether a call runs that was asked about before: it is looked up, and asked about only if it is open."""
+    try:
+        found = yield from _proposed(core, thread, node, pointer, call)
+    except Rejected as no:
+        return _refused(no, call)
+    if isinstance(found, Held):
+        ended = yield from _ended(core, found.transition)
+        if ended is not None:
+            return _outcome(ended, call)
+    return (yield from let_through(core, thread, node, pointer, call, ask))
+
+
+def let_through(core: Core, thread: str, node: str, pointer: Pointer, call: ToolCall, ask: Ask) -> Plan[Runs | Told]:
+    """Whether a call runs. `ask` stops the run until it is resumed, and says what was answered.
+
+    What was answered before is gone through again first, in its order: what it was about is found as it was left.
+    """
+    for _ in range(ANSWERS_MAX):
+        try:
+            found = yield from _proposed(core, thread, node, pointer, call)
+        except Rejected as no:
+            return _refused(no, call)
+        if isinstance(found, Committed):
+            return Runs(call, {"version": found.version, "transition": found.transition})
+        answer = ask(_waiting_for(call, found))
+        if answer is None:
+            continue
+        if isinstance(answer, Change) and answer.args != call.args:
+            yield from _taken_back(core, found, "somebody asked for other arguments")
+            call = replace(call, args=answer.args, edited=True)
+        elif isinstance(answer, Stop):
+            yield from _taken_back(core, found, "somebody does not want it called")
+            return Told(call, answer.said, answer.status)
+        elif isinstance(found, Held):
+            ended = yield from _ended(core, found.transition)
+            if ended is not None:
+                return _outcome(ended, call)
+    raise AnsweredTooOften(f"more than {ANSWERS_MAX} answers decided nothing")
+
+
+def _proposed(
+    core: Core, thread: str, node: str, pointer: Pointer, call: ToolCall
+) -> Plan[Committed | Held | ThreadHeld]:
+    """Proposes the call on the version that the run points to, or on the first one after it that takes it."""
+    version, parent = pointer["version"], pointer["transition"]
+    for _ in range(REBASED_MAX):
+        try:
+            return (yield from _calls.propose(core, thread, node=node, parent=parent, patch={}, tool=call.tool()))
+        except ThreadHeld as held:
+            return held
+        except HeadMoved as moved:
+            if moved.head.version <= version:
+                raise
+        version += 1
+        view = yield from _calls.state(core, thread, node, version=version)
+        parent = view.transition
+    raise UnexpectedAnswer(f"more than {REBASED_MAX} versions were committed meanwhile")
+
+
+def _waiting_for(call: ToolCall, found: Held | ThreadHeld) -> Waiting:
+    if isinstance(found, ThreadHeld):
+        return Waiting(call, None, {"id": found.review})
+    review = found.review
+    told = {"id": review.id, "url": review.url, "expires_at": review.expires_at.isoformat()}
+    return Waiting(call, found.transition, told)
+
+
+def _taken_back(core: Core, found: Held | ThreadHeld, reason: str) -> Plan[None]:
+    """Nobody is asked any more about what will not run. That it was decided meanwhile changes nothing."""
+    if isinstance(found, Held):
+        with contextlib.suppress(Conflict):
+            yield from _calls.cancel(core, found.transition, reason=reason)
+
+
+def _ended(core: Core, transition: str) -> Plan[Decision | None]:
+    found = yield from _waiting.decision(core, transition)
+    while found is not None and found.superseded_by is not None:
+        found = yield from _waiting.decision(core, found.superseded_by)
+    return found
+
+
+def _outcome(decision: Decision, call: ToolCall) -> Runs | Told:
+    if decision.approved:
+        if decision.version is None:
+            raise UnexpectedAnswer("an approval without a version")
+        return Runs(call, approved(decision, decision.version))
+    why = f": {decision.comment}" if decision.comment else "."
+    return Told(call, f"The call of `{call.name}` did not run, for it was {decision.decision}{why}", "error")
+
+
+def _refused(no: Rejected, call: ToolCall) -> Told:
+    """The model is told what the policy says, where the policy lets it go on."""
+    if no.action not in ("retry_once", "skip_node"):
+        raise no
+    told = "; ".join(f"{it.code}: {it.detail}" for it in no.errors)
+    return Told(call, f"The policy does not let `{call.name}` be called so: {told}", "error")

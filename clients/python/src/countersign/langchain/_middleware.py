@@ -1,0 +1,208 @@
+"""The middleware: where an agent's graph stops, with what, and what it goes on with."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection
+from typing import Annotated, Any, Literal, TypeVar
+
+import anyio.to_thread
+from langchain.agents.middleware import AgentMiddleware, AgentState, ToolCallRequest
+from langchain.agents.middleware.types import PrivateStateAttr
+from langchain_core.messages import AIMessage, ToolMessage
+from langgraph.types import Command, interrupt
+from typing_extensions import NotRequired
+
+from countersign import AsyncClient, Client
+from countersign._names import Invalid
+from countersign._plans import Plan
+from countersign.langgraph import Pointer, latest, of_run
+from countersign.langgraph._pointer import CHANNEL, ThreadOf, pointer_of
+
+from ._answers import EVERY, Answer, DecisionType, each_answer, read_answer
+from ._asking import Runs, Told, ToolCall, Waiting, let_through, settled
+
+T = TypeVar("T")
+EDITS = "countersign_edits"
+Result = ToolMessage | Command[Any]
+NOTICE = "Note: a person changed this call before it ran. Do not repeat your own. It ran with "
+
+
+class GateState(AgentState[Any]):
+    """An agent's state, with where it stands in its thread."""
+
+    countersign: NotRequired[Annotated[Pointer, latest]]
+    countersign_edits: NotRequired[Annotated[dict[str, dict[str, Any]], PrivateStateAttr]]
+
+
+class ToolGate(AgentMiddleware[Any, Any, Any]):
+    """Lets a tool call run only if the gateway's policy does, or people there.
+
+    Each call of `tools` (of every tool, unless they are named) is proposed as the policy's `node`, under the tool's
+    own name. What commits runs. What is held stops the agent, with one interrupt for all calls of a turn (`batched`),
+    or with one for each as it would run (`per_call`), in the shape of LangChain's `HITLRequest` or
+    `ToolApprovalRequest` and with the digest that people decide on. An answer of `approve`, or the decision itself,
+    makes the gate ask the gateway; `edit` has the other arguments proposed in turn; `reject` and `respond` take the
+    proposal back. What the policy refuses is told to the model, or ends the run, as its `on_violation` says.
+    """
+
+    state_schema = GateState
+
+    def __init__(
+        self,
+        client: Client | AsyncClient,
+        *,
+        node: str,
+        tools: Collection[str] | None = None,
+        interrupt_mode: Literal["batched", "per_call"] = "batched",
+        allowed_decisions: Collection[DecisionType] = EVERY,
+        thread: ThreadOf = of_run,
+    ) -> None:
+        super().__init__()
+        if interrupt_mode not in ("batched", "per_call") or not set(allowed_decisions) <= set(EVERY):
+            raise Invalid("ToolGate", "interrupt_mode is batched or per_call; decisions are those of LangChain")
+        self._client, self._node, self._thread = client, node, thread
+        self._tools = None if tools is None else frozenset(tools)
+        self._batched = interrupt_mode == "batched"
+        self._allowed = tuple(it for it in EVERY if it in allowed_decisions)
+
+    # ── what LangChain calls ─────────────────────────────────────────────────────────────────────────────────────
+
+    def after_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        """Asks about the calls of a turn before any of them runs."""
+        calls = self._calls_of(state) if self._batched else []
+        return self._run(self._batch(state, calls)) if calls else None
+
+    async def aafter_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        """The same, awaited."""
+        calls = self._calls_of(state) if self._batched else []
+        return await self._arun(self._batch(state, calls)) if calls else None
+
+    def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Result]) -> Result:
+        """Asks about a call as it would run; where that was asked before, hears the same again."""
+        if not self._is_gated(request.tool_call):
+            return handler(request)
+        found = self._run(self._single(request))
+        return _message(found) if isinstance(found, Told) else _after(found, handler(_with_args(request, found)))
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Result]]
+    ) -> Result:
+        """The same, awaited."""
+        if not self._is_gated(request.tool_call):
+            return await handler(request)
+        found = await self._arun(self._single(request))
+        return _message(found) if isinstance(found, Told) else _after(found, await handler(_with_args(request, found)))
+
+    # ── what is asked ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _batch(self, state: Any, calls: list[ToolCall]) -> Plan[dict[str, Any]]:
+        """One call after the other, for a thread has one hold at a time; answers to all are kept for their turn."""
+        thread, pointer = self._thread(state), pointer_of(state, CHANNEL)
+        answers: deque[object] = deque()
+        told: list[ToolMessage] = []
+        edits: dict[str, dict[str, Any]] = {}
+        for index, call in enumerate(calls):
+            ask = self._asks_with_all(calls[index:], answers)
+            found = yield from let_through(self._core, thread, self._node, pointer, call, ask)
+            if isinstance(found, Told):
+                told.append(_message(found))
+            elif found.call.edited:
+                edits[call.id] = found.call.args
+        # The run goes on pointing to where its turn began: from there each call finds what became of it.
+        return {"messages": told, EDITS: edits}
+
+    def _single(self, request: ToolCallRequest) -> Plan[Runs | Told]:
+        state = request.state
+        call = ToolCall.of(request.tool_call)
+        # Whatever stands there, the gateway is asked about exactly that.
+        edited = (state.get(EDITS) or {}).get(call.id)
+        if edited is not None:
+            call = dataclasses.replace(call, args=dict(edited), edited=True)
+        pointer = pointer_of(state, CHANNEL)
+        plan = settled if self._batched else let_through
+        return (yield from plan(self._core, self._thread(state), self._node, pointer, call, self._asks_alone))
+
+    def _asks_with_all(self, calls: list[ToolCall], answers: deque[object]) -> Callable[[Waiting], Answer | None]:
+        def ask(waiting: Waiting) -> Answer | None:
+            if not answers:
+                remaining = [waiting.call, *calls[1:]]
+                said = interrupt(self._request(remaining, waiting))
+                several = each_answer(said, len(remaining))
+                answers.extend(several if several is not None else [said])
+            return read_answer(answers.popleft(), waiting.call.name, waiting.transition, self._allowed)
+
+        return ask
+
+    def _asks_alone(self, waiting: Waiting) -> Answer | None:
+        call = waiting.call
+        value = {
+            "type": "tool_approval",
+            "tool_call_id": call.id,
+            "name": call.name,
+            "args": call.args,
+            "description": _described(call),
+            **_asked_about(waiting),
+        }
+        return read_answer(interrupt(value), call.name, waiting.transition, self._allowed)
+
+    def _request(self, calls: list[ToolCall], waiting: Waiting) -> dict[str, Any]:
+        return {
+            "action_requests": [{"name": it.name, "args": it.args, "description": _described(it)} for it in calls],
+            "review_configs": [{"action_name": it.name, "allowed_decisions": list(self._allowed)} for it in calls],
+            **_asked_about(waiting),
+        }
+
+    def _calls_of(self, state: Any) -> list[ToolCall]:
+        last = next((it for it in reversed(state["messages"]) if isinstance(it, AIMessage)), None)
+        return [ToolCall.of(it) for it in (last.tool_calls if last else []) if self._is_gated(it)]
+
+    def _is_gated(self, call: Any) -> bool:
+        return self._tools is None or call["name"] in self._tools
+
+    # ── how it is asked ──────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _core(self) -> Any:
+        return self._client._settings.core
+
+    def _run(self, plan: Plan[T]) -> T:
+        if isinstance(self._client, AsyncClient):
+            raise Invalid("client", "an AsyncClient goes with ainvoke and astream")
+        return self._client._run(plan)
+
+    async def _arun(self, plan: Plan[T]) -> T:
+        if isinstance(self._client, AsyncClient):
+            return await self._client._run(plan)
+        return await anyio.to_thread.run_sync(self._client._run, plan)
+
+
+def _asked_about(waiting: Waiting) -> dict[str, Any]:
+    return {"kind": "state_transition_review", "transition_digest": waiting.transition, "review": waiting.review}
+
+
+def _described(call: ToolCall) -> str:
+    return f"The gateway asks people whether `{call.name}` is called. Decide there; an answer here lets nothing run."
+
+
+def _message(told: Told) -> ToolMessage:
+    return ToolMessage(content=told.said, name=told.call.name, tool_call_id=told.call.id, status=told.status)
+
+
+def _with_args(request: ToolCallRequest, found: Runs) -> ToolCallRequest:
+    return request.override(tool_call={**request.tool_call, "args": found.call.args})
+
+
+def _after(found: Runs, result: Result) -> Result:
+    """The tool's result, with where the thread stands, and what the model is to know of an edit."""
+    if isinstance(result, Command):
+        update = result.update
+        if not isinstance(update, dict):
+            raise Invalid("tool", "a tool that returns a Command updates by the names of channels")
+        return dataclasses.replace(result, update={**update, CHANNEL: found.pointer})
+    if found.call.edited:
+        notice = f"{NOTICE}{json.dumps(found.call.args)}.\n\n"
+        result = result.model_copy(update={"content": notice + str(result.content)})
+    return Command(update={"messages": [result], CHANNEL: found.pointer})

@@ -18,7 +18,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from countersign import Client, Denied, Invalid, NotFound, Verified
+from countersign import Client, Denied, Invalid, NotFound, UnexpectedAnswer, Verified
 from countersign.guarded import GuardRefused, OutcomeUnknown, guarded_write, settle
 
 from conftest import Connect
@@ -230,6 +230,46 @@ def test_two_processes_with_one_job_write_once_and_both_know(scene: Scene, targe
         outcomes.append(guarded_write(connection, second, target.body(job), **job.told()).by_this_call)
     thread.join(20)
     assert (sorted(outcomes), target.rows(job), scene.stands(job)) == ([False, True], 1, ("open", True))
+
+
+def test_what_another_write_did_is_not_taken_for_ones_own(scene: Scene, target: Target) -> None:
+    """A head that needs no receipt is free after an abort, and the next write of it has the same id."""
+    job, client = scene.unasked(), scene.client("writer")
+    other = replace(job, write_id=f"{job.write_id}-other")
+
+    class Late(Client):
+        def verify(self, **how: Any) -> Verified:  # type: ignore[override]
+            verified = super().verify(**how)
+            client.abort(job.write_id, reason="somebody thought that it was dead")
+            with closing(target.connect()) as connection:
+                assert guarded_write(connection, client, target.body(job), **other.told()).by_this_call
+            return verified
+
+    with closing(target.connect()) as connection, Late(scene.gateway.url, scene.tokens["writer"]) as late:
+        with pytest.raises(GuardRefused) as refused:
+            guarded_write(connection, late, target.body(job), **job.told())
+    assert (refused.value.code, target.rows(job), scene.stands(other)) == ("fence_not_newer", 1, ("open", True))
+
+
+def test_a_row_that_the_gateway_has_as_aborted_is_told_loudly(scene: Scene, target: Target) -> None:
+    job, client = scene.approved(), scene.client("writer")
+
+    def body(connection: Any, verified: Verified) -> dict[str, str]:
+        client.abort(job.write_id, reason="somebody thought that it was dead")
+        return target.body(job)(connection, verified)
+
+    with closing(target.connect()) as connection, pytest.raises(UnexpectedAnswer, match="aborted: call somebody"):
+        guarded_write(connection, client, body, **job.told())
+    assert target.rows(job) == 1
+
+
+def test_a_receipt_that_the_gateway_did_not_ask_for_is_not_what_a_write_is_known_by(
+    scene: Scene, target: Target
+) -> None:
+    job, client = replace(scene.unasked(), receipt=scene.approved().receipt), scene.client("writer")
+    with closing(target.connect()) as connection, pytest.raises((UnexpectedAnswer, Denied)):
+        guarded_write(connection, client, target.body(job), **job.told())
+    assert target.rows(job) == 0
 
 
 @pytest.mark.parametrize("level", ["REPEATABLE_READ", "SERIALIZABLE"])

@@ -38,6 +38,8 @@ def test_a_client_is_not_pickled_into_a_checkpoint() -> None:
         for travel in (pickle.dumps, copy.deepcopy):
             with pytest.raises(TypeError):
                 travel(client._settings)
+            with pytest.raises(TypeError):
+                travel(client)
 
 
 def test_no_error_and_no_log_has_the_token(flow: Flow, caplog: pytest.LogCaptureFixture) -> None:
@@ -163,6 +165,7 @@ def test_both_clients_have_the_same_calls() -> None:
             if callable(it) and name not in ("close", "aclose")
         }
 
-    assert calls(Client) == calls(AsyncClient)
-    assert len(calls(Client)) == 18
+    theirs = {name: it.replace(return_annotation="") for name, it in calls(AsyncClient).items()}
+    assert {name: it.replace(return_annotation="") for name, it in calls(Client).items()} == theirs
+    assert len(theirs) == 19
     assert all(inspect.getdoc(getattr(Client, name)) for name in calls(Client))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from conftest import POLICY, Flow
-from countersign import Client, Forbidden, Held, NotFound, Retries, StillHeld, UnexpectedAnswer, Unreachable
+from countersign import Client, Forbidden, Held, Invalid, NotFound, Retries, StillHeld, UnexpectedAnswer, Unreachable
 from countersign._plans import Came, Core, Lost, Pause, Reply, Request
 from countersign._waiting import wait_for_decision
 from faulty import Instead, between
@@ -145,6 +145,12 @@ def test_trouble_is_met_with_longer_and_longer_pauses_until_the_deadline() -> No
         "1.4 ask wait=2",
         "3 Unreachable",
     ]
+
+
+@pytest.mark.parametrize("within_secs", [float("nan"), -1.0])
+def test_what_is_no_time_is_not_waited_for(flow: Flow, within_secs: float) -> None:
+    with pytest.raises(Invalid):
+        flow.planner.wait_for_decision(DIGEST, within_secs=within_secs)
 
 
 def test_threads_share_a_client(flow: Flow) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import AsyncIterator, Iterator
 from types import TracebackType
 
 import httpx
 
 from . import _calls, _verifying, _waiting
 from ._driving import Awaiting, AwaitingWalk, Awaits, Blocking, BlockingWalk, Blocks
+from ._following import afollow, follow
 from ._plans import Retries
 from ._settings import Settings
+from .answers import Event
 
 TIMEOUT_SECS = 10.0
 
@@ -52,6 +55,11 @@ class Client(Blocks):
     events = BlockingWalk(_calls.events)
     events_page = Blocking(_calls.events_page)
     jwks = Blocking(_calls.jwks)
+
+    def follow_events(self, *, after: int = 0) -> Iterator[Event]:
+        """Every event after a place in the log, as it happens, for as long as you go through them. Lost connections and
+        restarts are gone over; a token that is revoked ends it."""
+        return follow(self, after)
 
     @property
     def url(self) -> str:
@@ -111,6 +119,11 @@ class AsyncClient(Awaits):
     events = AwaitingWalk(_calls.events)
     events_page = Awaiting(_calls.events_page)
     jwks = Awaiting(_calls.jwks)
+
+    def follow_events(self, *, after: int = 0) -> AsyncIterator[Event]:
+        """Every event after a place in the log, as it happens, for as long as you go through them. Lost connections and
+        restarts are gone over; a token that is revoked ends it."""
+        return afollow(self, after)
 
     @property
     def url(self) -> str:

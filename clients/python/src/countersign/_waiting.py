@@ -39,6 +39,8 @@ def wait_for_decision(core: Core, transition: str, *, within_secs: float, follow
     With `follow`, a decision that was superseded by another transition (a reviewer's rewrite, or the same under a new
     policy) is waited for there: look at `transition_digest` before you act on it.
     """
+    if not within_secs >= 0:
+        raise names.Invalid("within_secs", "a number of seconds")
     ends = core.clock() + within_secs
     for _ in range(FOLLOWED_MAX):
         found = yield from _until(core, transition, ends, within_secs)

@@ -1,0 +1,113 @@
+"""The log as a stream that goes on: after a break from the last place that was told, so that nothing is missed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+import httpx
+
+from . import _names as names
+from ._driving import Awaits, Blocks
+from ._plans import Call, Came, Core, Pause, Reply, Request, is_passing, pause_secs, understood
+from ._reading import parse, read
+from ._settings import lost, reply
+from .answers import Event
+from .errors import CountersignError, UnexpectedAnswer
+
+# The gateway gives a sign of life every 15 seconds. Who hears nothing for three of them asks again.
+SILENCE_SECS = 45.0
+
+
+@dataclass
+class Feed:
+    """What was heard of a stream, line by line (`text/event-stream`), and from where to go on."""
+
+    core: Core
+    place: int
+    failures: int = 0
+    _data: list[str] = field(default_factory=list)
+    _id: int | None = None
+
+    def request(self) -> Request:
+        """The stream from here on."""
+        headers = {"Accept": "text/event-stream", "Last-Event-ID": str(self.place)}
+        return Request("GET", "/v1/events", headers=headers, waits_secs=SILENCE_SECS)
+
+    def line(self, line: str) -> Event | None:
+        """The event that a line ends, if it ends one."""
+        if line:
+            self._heard(*line.partition(":")[::2])
+            return None
+        data, self._data = self._data, []
+        place, self._id = self._id, None
+        found = read(Event, parse("\n".join(data).encode())) if data else None
+        if found is not None and found.index != place:
+            raise UnexpectedAnswer("an event that stands at another place than it says")
+        # A message without an event says that nothing happened up to there.
+        self.place = self.place if place is None else place
+        self.failures = 0
+        return found
+
+    def _heard(self, name: str, value: str) -> None:
+        value = value.removeprefix(" ")
+        if name == "data":
+            self._data.append(value)
+        elif name == "id" and value.isascii() and value.isdigit():
+            self._id = int(value)
+
+    def broken(self, came: Came) -> Pause:
+        """How long to wait before asking again; what will not pass by waiting is raised."""
+        self._data, self._id = [], None
+        self.failures += 1
+        if not (isinstance(came, Reply) and came.status == 200):
+            call: Call[Any] = Call(self.request(), {})
+            try:
+                understood(call, came)
+            except CountersignError as error:
+                if not is_passing(error):
+                    raise
+        secs = pause_secs(self.core, self.core.retries, self.failures, came)
+        return Pause(self.core.retries.retry_after_most_secs if secs is None else secs)
+
+
+def follow(client: Blocks, after: int) -> Iterator[Event]:
+    """The stream, blocking."""
+    feed = Feed(client._settings.core, names.whole("after", after, 0))
+    while True:
+        try:
+            with client._http.stream(**client._settings.sent(feed.request())) as response:
+                came: Came = Reply(200, b"")
+                if response.status_code == httpx.codes.OK:
+                    for line in response.iter_lines():
+                        event = feed.line(line)
+                        if event is not None:
+                            yield event
+                else:
+                    response.read()
+                    came = reply(response)
+        except httpx.HTTPError as error:
+            came = lost(error)
+        client._do(feed.broken(came))
+
+
+async def afollow(client: Awaits, after: int) -> AsyncIterator[Event]:
+    """The stream, awaited."""
+    feed = Feed(client._settings.core, names.whole("after", after, 0))
+    while True:
+        try:
+            async with client._http.stream(**client._settings.sent(feed.request())) as response:
+                came: Came = Reply(200, b"")
+                if response.status_code == httpx.codes.OK:
+                    async for line in response.aiter_lines():
+                        event = feed.line(line)
+                        if event is not None:
+                            yield event
+                else:
+                    await response.aread()
+                    came = reply(response)
+        except httpx.HTTPError as error:
+            came = lost(error)
+        await anyio.sleep(feed.broken(came).secs)

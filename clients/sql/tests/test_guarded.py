@@ -23,6 +23,7 @@ from countersign.guarded import GuardRefused, OutcomeUnknown, guarded_write, set
 
 from conftest import Connect
 from scene import Job, Scene
+from test_postgres import Waiting
 from throwaway import Cluster
 
 STEPS = [
@@ -347,6 +348,24 @@ def test_a_connection_that_breaks_after_the_commit_is_settled_as_written(
     with closing(target.connect()) as connection:
         assert settle(connection, client, **job.told()).outcome == "confirmed"
     assert (target.rows(job), scene.stands(job)) == (1, ("open", True))
+
+
+@pytest.mark.parametrize("level", ["REPEATABLE_READ", "SERIALIZABLE"])
+def test_settling_waits_and_then_knows_whatever_the_connections_level(
+    scene: Scene, cluster: Cluster, connect: Connect, level: str
+) -> None:
+    job, client, told = scene.approved(), scene.client("writer"), []
+    target = Target("postgres", cluster.address("guarded", "ledger"))
+
+    def body(connection: Any, verified: Verified) -> dict[str, str]:
+        settling.isolation_level = psycopg.IsolationLevel[level]
+        told.append(Waiting(connect, settling, lambda: told.append(settle(settling, client, **job.told()).outcome)))
+        return target.body(job)(connection, verified)
+
+    with closing(target.connect()) as connection, closing(target.connect()) as settling:
+        assert guarded_write(connection, client, body, **job.told()).by_this_call
+        assert told[0].outcome() is None
+    assert told[1] == "confirmed"
 
 
 def test_a_connection_in_a_transaction_is_refused(scene: Scene, target: Target) -> None:

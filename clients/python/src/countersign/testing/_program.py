@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 BIN = "COUNTERSIGN_BIN"
+PREFIX = "COUNTERSIGN_"
 COMMAND_SECS = 60
 
 
@@ -25,19 +26,20 @@ def program() -> str:
     return found
 
 
-def environment() -> dict[str, str]:
-    """The environment without what would configure another gateway (its database, say)."""
-    return {key: value for key, value in os.environ.items() if not key.startswith("COUNTERSIGN_")}
+def environment(settings: Mapping[str, str]) -> dict[str, str]:
+    """The environment without what would configure another gateway (its database, say), and with what configures this
+    one."""
+    return {**{key: value for key, value in os.environ.items() if not key.startswith(PREFIX)}, **settings}
 
 
-def run(data: Path, arguments: Sequence[str], typed: str | None = None) -> str:
+def run(data: Path, settings: Mapping[str, str], arguments: Sequence[str], typed: str | None = None) -> str:
     """What a command beside the gateway answers."""
     done = subprocess.run(  # noqa: S603 - the program is the one that is tested
         [program(), "--data", str(data), *arguments],
         input=typed,
         capture_output=True,
         text=True,
-        env=environment(),
+        env=environment(settings),
         timeout=COMMAND_SECS,
         check=False,
     )

@@ -9,7 +9,7 @@ import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
@@ -32,8 +32,8 @@ MachineRole = Literal["host", "agent", "writer", "auditor", "admin", "monitor"]
 class Gateway:
     """A gateway with a folder of its own. Made by `start`; to be closed, or used by `with`."""
 
-    def __init__(self, folder: tempfile.TemporaryDirectory[str]) -> None:
-        self._folder = folder
+    def __init__(self, folder: tempfile.TemporaryDirectory[str], settings: Mapping[str, str]) -> None:
+        self._folder, self._settings = folder, dict(settings)
         self._resources = contextlib.ExitStack()
         self._names = itertools.count(1)
         self._process: subprocess.Popen[bytes] | None = None
@@ -41,9 +41,10 @@ class Gateway:
         self.site = ""
 
     @classmethod
-    def start(cls) -> Gateway:
-        """Runs a gateway on a free port, and returns once it answers."""
-        gateway = cls(tempfile.TemporaryDirectory(prefix="countersign-"))
+    def start(cls, settings: Mapping[str, str] | None = None) -> Gateway:
+        """Runs a gateway on a free port, and returns once it answers. `settings` are keys of its configuration as its
+        environment says them: `{"COUNTERSIGN_LIMITS_WAIT_SECS": "5"}`."""
+        gateway = cls(tempfile.TemporaryDirectory(prefix="countersign-"), settings or {})
         try:
             gateway.up("127.0.0.1:0")
         except BaseException:
@@ -75,7 +76,7 @@ class Gateway:
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=log,
-                env=_program.environment(),
+                env=_program.environment(self._settings),
             )
         self.site = self._listening(folder / "said", self._process)
 
@@ -135,7 +136,7 @@ class Gateway:
 
     def run(self, *arguments: str, typed: str | None = None) -> str:
         """A command of the gateway's command line, on its data."""
-        return _program.run(self.data, arguments, typed)
+        return _program.run(self.data, self._settings, arguments, typed)
 
     def activate(self, policy: str | os.PathLike[str]) -> None:
         """Activates a policy's file, whose schemas lie beside it."""

@@ -683,6 +683,7 @@ OPENED = {
     "can be pg_write_all_data": "GRANT pg_write_all_data TO {}",
     "can be the owner of public.payments": "GRANT keeper TO {}",
     "or of its schema": "ALTER SCHEMA public OWNER TO {}",
+    "and drop it": "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I OWNER TO {}', current_database()); END $$",
     "may make triggers on public.payments": "GRANT TRIGGER ON payments TO {}",
     "may write to countersign_guard.threads": "GRANT UPDATE ON countersign_guard.threads TO {}",
     "may write to countersign_guard.passes": "GRANT INSERT ON countersign_guard.passes TO {}",
@@ -706,6 +707,7 @@ def test_a_way_past_is_told(cluster: Cluster, database: str, connect: Connect, s
         cluster.execute(
             database,
             "ALTER SCHEMA public OWNER TO pg_database_owner",
+            "REASSIGN OWNED BY clerk TO countersign",
             "DROP OWNED BY clerk",
             "DROP ROLE clerk",
         )

@@ -17,7 +17,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command
 
 import graphs
-from conftest import STATE, Flow
+from conftest import POLICY, STATE, Flow
 from countersign import Created, Denied, HeadMoved, Held, Invalid, ThreadHeld, UnexpectedAnswer
 from countersign.langgraph import (
     NotApproved,
@@ -162,6 +162,26 @@ def test_a_node_that_is_run_twice_asks_people_once(run: Run) -> None:
     before = next(it for it in run.graph.get_state_history(run.config) if it.next == ("pay",))
     with pytest.raises(Denied):
         run.graph.invoke(None, before.config)
+    assert run.rows() == [42]
+
+
+def test_what_takes_the_questions_place_is_a_question_of_its_own(own_flow: Flow, tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.db")
+    graph: Graph = graphs.builder(own_flow.planner, own_flow.writer, ledger).compile(checkpointer=InMemorySaver())
+    run = Run(own_flow, own_flow.thread(), graph, ledger, tmp_path)
+    question = run.begin()
+    for file in POLICY.parent.iterdir():
+        (tmp_path / file.name).write_text(file.read_text().replace('ttl = "15m"', 'ttl = "14m"'))
+    own_flow.gateway.activate(tmp_path / POLICY.name)
+    ended = own_flow.planner.wait_for_decision(question["transition_digest"], within_secs=30)
+    (waiting,) = run.resume(run.decision(question))["__interrupt__"]
+    assert (waiting.value["transition_digest"], run.rows()) == (ended.superseded_by, [])
+    review = own_flow.host.thread(run.made.thread).review
+    assert review is not None
+    assert run.resume({"approved": True})["__interrupt__"][0].value == waiting.value
+    assert run.rows() == []
+    own_flow.ada.approve(review)
+    run.resume(waiting.value["transition_digest"])
     assert run.rows() == [42]
 
 

@@ -33,6 +33,16 @@ def decision(core: Core, transition: str) -> Plan[Decision | None]:
     return (yield from asked(core, _call(transition, 0)))
 
 
+def followed(core: Core, transition: str) -> Plan[tuple[str, Decision | None]]:
+    """How a transition ended, or what took its place: the one that people are asked about, or were asked last."""
+    for _ in range(FOLLOWED_MAX):
+        found = yield from decision(core, transition)
+        if found is None or found.superseded_by is None:
+            return transition, found
+        transition = found.superseded_by
+    raise UnexpectedAnswer("superseded more often than can be")
+
+
 def wait_for_decision(core: Core, transition: str, *, within_secs: float, follow: bool = False) -> Plan[Decision]:
     """Waits until people have decided, `within_secs` at most; then raises `StillHeld`, and the proposal stands.
 

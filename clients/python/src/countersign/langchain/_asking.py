@@ -83,7 +83,7 @@ def settled(core: Core, thread: str, node: str, pointer: Pointer, call: ToolCall
     except Rejected as no:
         return _refused(no, call)
     if isinstance(found, Held):
-        ended = yield from _ended(core, found.transition)
+        _, ended = yield from _waiting.followed(core, found.transition)
         if ended is not None:
             return _outcome(ended, call)
     return (yield from let_through(core, thread, node, pointer, call, ask))
@@ -111,7 +111,7 @@ def let_through(core: Core, thread: str, node: str, pointer: Pointer, call: Tool
             yield from _taken_back(core, found, "somebody does not want it called")
             return Told(call, answer.said, answer.status)
         elif isinstance(found, Held):
-            ended = yield from _ended(core, found.transition)
+            _, ended = yield from _waiting.followed(core, found.transition)
             if ended is not None:
                 return _outcome(ended, call)
     raise AnsweredTooOften(f"more than {ANSWERS_MAX} answers decided nothing")
@@ -149,13 +149,6 @@ def _taken_back(core: Core, found: Held | ThreadHeld, reason: str) -> Plan[None]
     if isinstance(found, Held):
         with contextlib.suppress(Conflict):
             yield from _calls.cancel(core, found.transition, reason=reason)
-
-
-def _ended(core: Core, transition: str) -> Plan[Decision | None]:
-    found = yield from _waiting.decision(core, transition)
-    while found is not None and found.superseded_by is not None:
-        found = yield from _waiting.decision(core, found.superseded_by)
-    return found
 
 
 def _outcome(decision: Decision, call: ToolCall) -> Runs | Told:

@@ -72,12 +72,11 @@ def decided(core: Core, question: Question) -> Plan[Decision]:
     for _ in range(ANSWERS_MAX):
         if digest_in(interrupt(question.value())) != question.transition:
             continue
-        found = yield from _waiting.decision(core, question.transition)
-        while found is not None and found.superseded_by is not None:
-            question = yield from question_about(core, question.thread, found.superseded_by)
-            found = yield from _waiting.decision(core, question.transition)
+        transition, found = yield from _waiting.followed(core, question.transition)
         if found is not None:
             return found
+        if transition != question.transition:
+            question = yield from question_about(core, question.thread, transition)
     raise AnsweredTooOften(f"more than {ANSWERS_MAX} answers were about something else")
 
 

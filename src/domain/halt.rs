@@ -59,7 +59,7 @@ pub struct Stop {
 }
 
 /// What one person asked for, and a second has not confirmed yet.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Lifting {
     /// Who asked: an account, or the token of one.

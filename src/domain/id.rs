@@ -7,6 +7,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use serde::{Deserialize, Serialize, Serializer};
 
+use super::described::{Form, has_form};
+
 /// Why a text is not a name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} must be 1 to {ID_CHARS_MAX} characters from A-Z a-z 0-9 . _ : - and start with a letter or digit")]
@@ -39,12 +41,34 @@ fn is_credential(text: &str) -> bool {
     URL_SAFE_NO_PAD.decode(text).is_ok_and(|it| (16..=1023).contains(&it.len()))
 }
 
+/// What a name looks like.
+const fn name(what: &'static str) -> Form {
+    Form { what, pattern: "^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$", chars: (1, ID_CHARS_MAX), example: "order-17" }
+}
+
+/// What a fingerprint looks like.
+const fn fingerprint(what: &'static str) -> Form {
+    Form { what, pattern: "^[A-Za-z0-9_-]{1,128}$", chars: (1, ID_CHARS_MAX), example: "Zm9v" }
+}
+
+/// What 16 random bytes look like: of the last character only two bits count.
+const fn random(what: &'static str) -> Form {
+    Form { what, pattern: "^[A-Za-z0-9_-]{21}[AQgw]$", chars: (22, 22), example: "Y4VS9rTdkmAx2ZFv0b5w3Q" }
+}
+
+/// What an authenticator's own name looks like.
+const fn credential(what: &'static str) -> Form {
+    Form { what, pattern: "^[A-Za-z0-9_-]{22,1364}$", chars: (22, 1364), example: "Y4VS9rTdkmAx2ZFv0b5w3Q" }
+}
+
 macro_rules! ids {
-    ($($(#[$doc:meta])* $name:ident, $kind:literal, $check:ident;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident, $kind:literal, $check:ident, $form:ident;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Deserialize)]
         #[serde(try_from = "String")]
         pub struct $name(String);
+
+        has_form!($name, $form($kind));
 
         impl $name {
             /// The name as text.
@@ -96,43 +120,43 @@ macro_rules! ids {
 
 ids! {
     /// A flow: a policy and the threads under it.
-    FlowId, "a flow", is_name;
+    FlowId, "a flow", is_name, name;
     /// A thread: one state and its chain. The host may name it.
-    ThreadId, "a thread", is_name;
+    ThreadId, "a thread", is_name, name;
     /// A node of the agent graph.
-    NodeId, "a node", is_name;
+    NodeId, "a node", is_name, name;
     /// A tool that agents call.
-    ToolName, "a tool", is_name;
+    ToolName, "a tool", is_name, name;
     /// Who did something: the immutable id of a token or an account.
-    PrincipalId, "a principal", is_name;
+    PrincipalId, "a principal", is_name, name;
     /// A person's account.
-    AccountId, "an account", is_name;
+    AccountId, "an account", is_name, name;
     /// A machine's token (its public part).
-    TokenId, "a token", is_name;
+    TokenId, "a token", is_name, name;
     /// A group of people.
-    GroupName, "a group", is_name;
+    GroupName, "a group", is_name, name;
     /// A proposal: the random id that salts the leaves it sets.
-    ProposalId, "a proposal", is_name;
+    ProposalId, "a proposal", is_name, name;
     /// A review: the page of a hold.
-    ReviewId, "a review", is_name;
+    ReviewId, "a review", is_name, name;
     /// A policy that waits for people.
-    AmendmentId, "an amendment", is_name;
+    AmendmentId, "an amendment", is_name, name;
     /// What a host that keeps its own state asks people about.
-    InterruptId, "an interrupt", is_name;
+    InterruptId, "an interrupt", is_name, name;
     /// That one person votes in another's place.
-    DelegationId, "a delegation", is_name;
+    DelegationId, "a delegation", is_name, name;
     /// A write, as its writer names it.
-    WriteId, "a write", is_name;
+    WriteId, "a write", is_name, name;
     /// An event.
-    EventId, "an event", is_name;
+    EventId, "an event", is_name, name;
     /// Where events are sent.
-    EndpointId, "an endpoint", is_name;
+    EndpointId, "an endpoint", is_name, name;
     /// A browser session.
-    SessionId, "a session", is_token_text;
+    SessionId, "a session", is_token_text, fingerprint;
     /// A passkey, as its authenticator names it.
-    PasskeyId, "a passkey", is_credential;
+    PasskeyId, "a passkey", is_credential, credential;
     /// A receipt: 128 random bits.
-    Jti, "a receipt id", is_128_bits;
+    Jti, "a receipt id", is_128_bits, random;
 }
 
 impl From<&TokenId> for PrincipalId {

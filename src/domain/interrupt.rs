@@ -39,8 +39,9 @@ pub struct Source {
 }
 
 /// How it was decided. A time-out is never a person's refusal.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = InterruptDecision)]
 pub enum Decision {
     /// Every stage has its quorum.
     Approved,
@@ -155,6 +156,17 @@ pub enum NotTaken {
 }
 
 impl NotTaken {
+    /// Every one.
+    pub const ALL: &'static [Self] = &[
+        Self::Differs,
+        Self::PostDiffers,
+        Self::Stale,
+        Self::EarlierAttempt,
+        Self::AttemptsExhausted,
+        Self::NobodyAsked,
+        Self::NobodyCanApprove,
+    ];
+
     /// The reason's code.
     pub const fn code(self) -> &'static str {
         match self {

@@ -5,6 +5,7 @@ pub mod amendment;
 pub mod chain;
 pub mod contact;
 pub mod delegation;
+pub mod described;
 pub mod edit;
 pub mod endpoint;
 pub mod enrolment;

@@ -57,8 +57,9 @@ pub struct Stage {
 }
 
 /// What a person says.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
+#[schema(as = VoteVerdict)]
 pub enum Verdict {
     /// It may happen.
     Approve,

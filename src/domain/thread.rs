@@ -11,7 +11,7 @@ use super::time::Timestamp;
 use super::usage::Totals;
 
 /// What the host says a thread is about. Shown to reviewers as the host's words.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Context {
     /// One line.

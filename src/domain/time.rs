@@ -6,6 +6,8 @@ use std::time::Duration;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::domain::described::{Form, has_form};
+
 /// A moment in milliseconds since 1970, UTC.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Timestamp(i64);
@@ -60,6 +62,16 @@ impl fmt::Display for Timestamp {
         f.write_str(&moment.to_rfc3339_opts(SecondsFormat::Millis, true))
     }
 }
+
+has_form!(
+    Timestamp,
+    Form {
+        what: "a moment in UTC with milliseconds (RFC 3339)",
+        pattern: r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$",
+        chars: (24, 24),
+        example: "2026-11-21T10:00:00.000Z",
+    }
+);
 
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -30,23 +30,18 @@ pub struct Decision {
     /// `committed`, `approved`, `denied`, `expired`, `cancelled` or `superseded`.
     pub decision: String,
     /// Of exactly what.
-    #[schema(value_type = String)]
     pub transition_digest: Digest,
     /// Who decided last; null where no person did.
-    #[schema(value_type = Option<String>)]
     pub reviewer_id: Option<AccountId>,
     /// Everyone who voted for the decision.
-    #[schema(value_type = Vec<String>)]
     pub reviewers: Vec<AccountId>,
     /// Of those who voted in another's place: whose, by who voted. Left out where nobody did.
     #[serde(rename = "for", default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schema(value_type = std::collections::BTreeMap<String, String>)]
     pub absent: BTreeMap<AccountId, AccountId>,
     /// The receipt's id.
-    #[schema(value_type = Option<String>)]
     pub nonce: Option<Jti>,
     /// When the receipt expires.
-    #[schema(value_type = Option<String>)]
     pub expires_at: Option<Timestamp>,
     /// The receipt.
     pub receipt: Option<String>,
@@ -55,7 +50,6 @@ pub struct Decision {
     /// What the last decider said.
     pub comment: Option<String>,
     /// What took its place.
-    #[schema(value_type = Option<String>)]
     pub superseded_by: Option<Digest>,
 }
 

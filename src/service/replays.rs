@@ -46,7 +46,7 @@ impl ReplayFrom {
 }
 
 /// One recorded proposal, and what the candidate would have made of it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, utoipa::ToSchema)]
 pub struct Replayed {
     /// In which thread.
     pub thread: ThreadId,

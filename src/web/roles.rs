@@ -176,12 +176,22 @@ pub fn may(caller: Caller, method: &Method, route: &str) -> bool {
 
 /// Whether people open a page of that path.
 pub fn is_page(path: &str) -> bool {
-    let fits = |route: &str| {
-        let (mut named, mut given) = (route.split('/'), path.split('/'));
-        let same = named.by_ref().zip(given.by_ref()).all(|(name, it)| name.starts_with('{') || name == it);
-        same && route.split('/').count() == path.split('/').count()
-    };
-    TABLE.iter().any(|it| it.method == "GET" && !it.people.is_empty() && fits(it.route))
+    TABLE.iter().any(|it| it.method == "GET" && !it.people.is_empty() && fits(it.route, path))
+}
+
+/// What anybody may read, without being asked who they are.
+pub const OPEN: &[&str] = &["/.well-known/jwks.json", "/openapi.json", "/docs", "/livez", "/readyz"];
+
+/// By which methods machines call that path.
+pub fn methods_of(path: &str) -> Vec<&'static str> {
+    let open = OPEN.contains(&path).then_some("GET");
+    let machines = TABLE.iter().filter(|it| !it.machines.is_empty() && fits(it.route, path)).map(|it| it.method);
+    open.into_iter().chain(machines).collect()
+}
+
+fn fits(route: &str, path: &str) -> bool {
+    let same = route.split('/').zip(path.split('/')).all(|(name, it)| name.starts_with('{') || name == it);
+    same && route.split('/').count() == path.split('/').count()
 }
 
 /// What a caller is told who may not: verify has its own word for it.

@@ -2,6 +2,8 @@
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod attacks;
+#[path = "../support/description.rs"]
+mod description;
 mod doorkeeping;
 mod edits;
 #[path = "../support/gateway.rs"]

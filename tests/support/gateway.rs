@@ -248,12 +248,16 @@ impl Answer {
 
 impl Gateway {
     pub async fn send(&self, method: Method, path: &str, token: &str, body: Option<Value>) -> Answer {
-        let request = self.http.request(method, format!("{}{path}", self.url)).bearer_auth(token);
+        let request = self.http.request(method.clone(), format!("{}{path}", self.url)).bearer_auth(token);
         let request = match body {
             Some(body) => request.json(&body),
             None => request,
         };
-        Answer::of(request.send().await.unwrap()).await
+        let response = request.send().await.unwrap();
+        let kind = response.headers().get("content-type").map(|it| it.to_str().unwrap().to_owned());
+        let answer = Answer::of(response).await;
+        crate::description::check(method.as_str(), path, (answer.status, &kind.unwrap_or_default(), &answer.body));
+        answer
     }
 
     pub async fn post(&self, path: &str, token: &str, body: Value) -> Answer {

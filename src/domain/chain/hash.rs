@@ -5,6 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
+use crate::domain::described::{Form, has_form};
+
 /// What a hash is of. The text goes into the hash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tag {
@@ -115,6 +117,16 @@ impl Digest {
         out.extend_from_slice(&self.text());
     }
 }
+
+has_form!(
+    Digest,
+    Form {
+        what: "a SHA-256 digest",
+        pattern: "^sha256:[0-9a-f]{64}$",
+        chars: (Digest::TEXT_LEN, Digest::TEXT_LEN),
+        example: "sha256:90a0cfd9a2a9d7e5bb0a7a8e6e3b1c1b2f6b8d2a3c4e5f60718293a4b5c6d7e8",
+    }
+);
 
 impl Serialize for Digest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

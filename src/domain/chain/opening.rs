@@ -14,7 +14,7 @@ use crate::domain::json::canonical::canonical;
 use crate::domain::json::pointer::{Pointer, array_index};
 
 /// One tree, opened in places.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(untagged)]
 pub enum Opened {
     /// Hidden or unchanged: its commitment alone.
@@ -28,34 +28,37 @@ pub enum Opened {
 }
 
 /// An opened leaf.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OpenedLeaf {
     /// The value; a scalar, `{}` or `[]`.
     pub value: Value,
     /// Its salt.
     #[serde(serialize_with = "salt_to_text", deserialize_with = "salt_from_text")]
+    #[schema(value_type = String)]
     pub salt: Salt,
 }
 
 /// An opened object.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OpenedObject {
     /// Every member.
+    #[schema(no_recursion)]
     pub object: BTreeMap<String, Opened>,
 }
 
 /// An opened array.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OpenedArray {
     /// Every item.
+    #[schema(no_recursion)]
     pub array: Vec<Opened>,
 }
 
 /// Both trees of a transition.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Opening {
     /// The tree before.

@@ -16,7 +16,7 @@ use crate::domain::time::Timestamp;
 pub const SIGNATURE_TTL: Duration = Duration::from_secs(300);
 
 /// What is signed: this person says this, of exactly this, on this page, until then.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
 pub struct VoteStatement {
@@ -32,7 +32,7 @@ pub struct VoteStatement {
 }
 
 /// The same of a vote on a policy.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
 pub struct PolicyVoteStatement {
@@ -48,7 +48,7 @@ pub struct PolicyVoteStatement {
 }
 
 /// The same of a vote on an interrupt.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
 pub struct InterruptVoteStatement {
@@ -107,7 +107,7 @@ pub fn comment_hash(comment: Option<&str>) -> Option<Digest> {
 }
 
 /// A statement with the signature over it: what a receipt names by its digest.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
 pub struct Evidence<S = VoteStatement> {

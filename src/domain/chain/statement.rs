@@ -9,8 +9,9 @@ use crate::domain::json::canonical::canonical;
 use crate::domain::time::Timestamp;
 
 /// What kind of step a transition is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
+#[schema(as = TransitionType)]
 pub enum Kind {
     /// Version 0, by the host.
     Create,
@@ -41,7 +42,7 @@ impl Kind {
 }
 
 /// Made once, stored, and never made again from the same facts. What does not apply is null.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
 pub struct Statement {
@@ -58,7 +59,9 @@ pub struct Statement {
     pub attempt: Option<u32>,
     pub from: Digest,
     pub to: Digest,
+    #[schema(value_type = Option<Object>)]
     pub tool: Option<Value>,
+    #[schema(value_type = Option<Object>)]
     pub usage: Option<Value>,
     pub rationale: Option<Digest>,
     pub supersedes: Option<Digest>,

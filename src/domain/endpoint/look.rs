@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 pub const LOOK_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// What was seen. Nothing of the state itself is kept: it is others' and may hold what is hidden here.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Saw {
     /// Nothing waits there for this any more: it went on before, or was stopped.

@@ -57,19 +57,14 @@ pub struct Answered {
     /// Whether people let it pass.
     pub approved: bool,
     /// `approved`, `denied`, `expired` or `superseded`.
-    #[schema(value_type = String)]
     pub decision: Decision,
     /// Who decided last; null where no person did.
-    #[schema(value_type = Option<String>)]
     pub reviewer_id: Option<AccountId>,
     /// Everyone who voted for the decision.
-    #[schema(value_type = Vec<String>)]
     pub reviewers: Vec<AccountId>,
     /// The answer's one-time name.
-    #[schema(value_type = String)]
     pub nonce: Jti,
     /// Until when an approval is good; null otherwise.
-    #[schema(value_type = Option<String>)]
     pub expires_at: Option<Timestamp>,
     /// What the last decider said.
     pub comment: Option<String>,

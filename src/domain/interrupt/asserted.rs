@@ -9,8 +9,9 @@ use crate::domain::json::pointer::Pointer;
 use crate::domain::usage::Malformed;
 
 /// What it is about.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = InterruptKind)]
 pub enum Kind {
     /// A step of a graph that its host wants people to look at first.
     StateTransitionReview,

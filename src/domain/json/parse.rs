@@ -69,6 +69,18 @@ pub enum JsonCode {
 }
 
 impl JsonCode {
+    /// Every code.
+    pub const ALL: &'static [Self] = &[
+        Self::Empty,
+        Self::Syntax,
+        Self::DuplicateKey,
+        Self::NotANumber,
+        Self::NumberNotExact,
+        Self::TooDeep,
+        Self::TooLarge,
+        Self::Encoding,
+    ];
+
     /// The code, as answers carry it.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -27,8 +27,9 @@ mod tests;
 pub const OPERATIONS_MAX: usize = 1_000;
 
 /// How a patch is written.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schema(as = PatchFormat)]
 pub enum Format {
     /// Top-level keys to new values, as graph nodes return them; null sets null.
     #[default]

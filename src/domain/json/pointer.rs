@@ -6,6 +6,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::domain::described::{Form, has_form};
+
 #[cfg(test)]
 mod tests;
 
@@ -24,6 +26,16 @@ pub enum PointerError {
     #[error("in a JSON Pointer, ~ is written ~0 and only ~0 and ~1 are escapes")]
     Escape,
 }
+
+has_form!(
+    Pointer,
+    Form {
+        what: "a JSON Pointer (RFC 6901); empty for the whole value",
+        pattern: "^(/([^~/]|~[01])*)*$",
+        chars: (0, usize::MAX),
+        example: "/payment/amount",
+    }
+);
 
 impl Pointer {
     /// The whole value.

@@ -17,7 +17,7 @@ use super::{Passkey, RelyingParty};
 use crate::domain::id::PasskeyId;
 
 /// What an authenticator signed of a challenge, each part in base64url as the browser gave it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Assertion {
     /// Whom it is by: host, flags, counter.

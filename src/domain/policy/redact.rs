@@ -12,7 +12,7 @@ use crate::domain::tool::Tool;
 use super::view::project;
 
 /// A change as strangers may see it.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(untagged, deny_unknown_fields)]
 pub enum RedactedChange {
     /// Something hidden differs at or below the pointer.
@@ -20,6 +20,7 @@ pub enum RedactedChange {
         /// Where the hidden part begins; names below it are not shown.
         pointer: Pointer,
         /// Always true: what tells the two forms apart on the wire.
+        #[schema(value_type = bool)]
         hidden: True,
         /// What happened to the leaves below.
         effect: Effect,
@@ -60,7 +61,7 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<V
 }
 
 /// What happened to the changed leaves of something hidden.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
     /// All of them are new.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde::{Serialize, Serializer};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::hiding::Hiding;
 use super::model::Policy;
@@ -12,7 +12,7 @@ use crate::domain::flow::Mode;
 use crate::domain::kept::KeptRequest;
 
 /// What became of a request, or would.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Became {
     /// It committed by itself.
@@ -26,7 +26,7 @@ pub enum Became {
 }
 
 /// What became of a request, as far as a policy decides it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
 pub struct Was {
     /// What.
     pub outcome: Became,
@@ -35,7 +35,7 @@ pub struct Was {
 }
 
 /// What another policy would have made of it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
 pub struct WouldBe {
     /// What.
     pub outcome: Became,
@@ -50,7 +50,7 @@ pub struct WouldBe {
 }
 
 /// Both together.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
 #[serde(tag = "comparison", rename_all = "snake_case")]
 pub enum Compared {
     /// The same would become of it, with the same codes.
@@ -66,6 +66,7 @@ pub enum Compared {
     /// It cannot be told.
     Unknown {
         /// Why not.
+        #[schema(value_type = Why)]
         why: Untold,
     },
 }
@@ -83,6 +84,15 @@ pub enum Untold {
     NobodyThen,
     /// Its thread is longer than is looked back.
     TooFar,
+}
+
+/// The same as it is told.
+#[derive(Serialize, utoipa::ToSchema)]
+struct Why {
+    /// What programs look at.
+    code: &'static str,
+    /// In words.
+    detail: &'static str,
 }
 
 impl Became {
@@ -127,7 +137,7 @@ impl Untold {
 
 impl Serialize for Untold {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        json!({"code": self.as_str(), "detail": self.detail()}).serialize(serializer)
+        Why { code: self.as_str(), detail: self.detail() }.serialize(serializer)
     }
 }
 

@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::domain::described::words;
 use crate::domain::json::diff::Change;
 use crate::domain::json::pattern::Pattern;
 use crate::domain::json::pointer::Pointer;
@@ -46,7 +47,7 @@ pub enum Judgement {
 }
 
 /// One thing that is wrong with a request. Nothing in it depends on what the node may not read.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Violation {
     /// What kind of thing.
     pub code: RejectCode,
@@ -60,12 +61,14 @@ pub struct Violation {
 }
 
 /// One reason for a hold.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[schema(as = JudgedReason)]
 pub struct Reason {
     /// What kind of reason.
     pub code: ReasonCode,
     /// The protected pattern that was touched.
     #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(value_type = Option<String>)]
     pub pattern: Option<Pattern>,
     /// A sentence made of the policy's words only.
     pub text: String,
@@ -74,8 +77,9 @@ pub struct Reason {
 }
 
 /// What a rule warns of. Nothing follows from it but that it is told.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = JudgedWarning)]
 pub struct Warning {
     /// Which rule.
     pub rule: String,
@@ -88,7 +92,7 @@ pub struct Warning {
 }
 
 /// Who may be told a reason.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Audience {
     /// The asker too: it follows from what it asked and may read.
@@ -104,6 +108,14 @@ macro_rules! codes {
         pub enum $name {
             $($(#[$variant_doc])* #[serde(rename = $text)] $variant,)*
         }
+
+        impl utoipa::PartialSchema for $name {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
+                words(Self::ALL.iter().map(|it| it.as_str()))
+            }
+        }
+
+        impl utoipa::ToSchema for $name {}
 
         impl $name {
             /// Every code, in the order in which checks run.

@@ -32,8 +32,9 @@ pub struct Supposed<'a> {
 }
 
 /// What would become of it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = JudgedOutcome)]
 pub enum Verdict {
     /// It would commit by itself.
     Commit,
@@ -44,7 +45,7 @@ pub enum Verdict {
 }
 
 /// A judgement as it is told.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, utoipa::ToSchema)]
 pub struct WhatIf {
     /// What would become of the request.
     pub outcome: Verdict,

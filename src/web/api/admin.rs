@@ -35,7 +35,6 @@ pub struct Activate {
     pub schemas: BTreeMap<String, String>,
     /// Older policies whose heads may still be written.
     #[serde(default)]
-    #[schema(value_type = Vec<String>)]
     pub accepts: BTreeSet<Digest>,
 }
 
@@ -52,7 +51,13 @@ pub struct SetHalt {
 }
 
 /// Activates a policy for its flow; or asks people first, if the active one says so in `[approval.policy]`.
-#[utoipa::path(post, path = "/v1/flows/{flow}/policies", request_body = Activate, params(("flow" = String, Path)), responses((status = 200, description = "Active"), (status = 202, description = "People are asked; the amendment as it stands"), (status = 422, body = super::problem::ProblemBody)))]
+#[utoipa::path(
+    post, path = "/v1/flows/{flow}/policies", tag = "policies", request_body = Activate,
+    params(
+        ("flow" = FlowId, Path, description = "The flow"),
+    ),
+    responses((status = 200, description = "It judges its flow", body = super::answers::PolicyActive), (status = 202, description = "People are asked first", body = super::answers::AmendmentTold))
+)]
 pub async fn activate(
     request: HttpRequest,
     app: Data<App>,
@@ -83,7 +88,13 @@ pub async fn activate(
 }
 
 /// Sets the stops of a flow, or of all. Where two people must lift a halt, the first one's wish waits for another's.
-#[utoipa::path(put, path = "/v1/halts/{scope}", request_body = SetHalt, params(("scope" = String, Path, description = "a flow, or `all`")), responses((status = 200, description = "Set"), (status = 202, description = "A second person must ask for the same; how it stands until then"), (status = 409, body = super::problem::ProblemBody)))]
+#[utoipa::path(
+    put, path = "/v1/halts/{scope}", tag = "administration", request_body = SetHalt,
+    params(
+        ("scope" = FlowId, Path, description = "A flow, or `all`"),
+    ),
+    responses((status = 200, description = "Set", body = super::answers::HaltStanding), (status = 202, description = "A second person must ask for the same; how it stands until then", body = super::answers::HaltStanding))
+)]
 pub async fn halt(
     request: HttpRequest,
     app: Data<App>,
@@ -112,7 +123,13 @@ pub async fn halt(
 }
 
 /// Takes a receipt back.
-#[utoipa::path(post, path = "/v1/receipts/{jti}/revocation", request_body = Reason, params(("jti" = String, Path)), responses((status = 200, description = "Revoked"), (status = 404, body = super::problem::ProblemBody)))]
+#[utoipa::path(
+    post, path = "/v1/receipts/{jti}/revocation", tag = "administration", request_body = Reason,
+    params(
+        ("jti" = Jti, Path, description = "The receipt's id"),
+    ),
+    responses((status = 200, description = "Taken back", body = super::answers::ReceiptRevoked))
+)]
 pub async fn revoke(
     request: HttpRequest,
     app: Data<App>,

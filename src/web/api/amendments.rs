@@ -18,7 +18,13 @@ use crate::web::app::App;
 use crate::web::auth::Machine;
 
 /// An amendment as it stands.
-#[utoipa::path(get, path = "/v1/amendments/{amendment}", params(("amendment" = String, Path)), responses((status = 200, description = "What is asked for, who has voted, and how it stands"), (status = 404, body = super::problem::ProblemBody)))]
+#[utoipa::path(
+    get, path = "/v1/amendments/{amendment}", tag = "policies",
+    params(
+        ("amendment" = AmendmentId, Path, description = "The amendment's name"),
+    ),
+    responses((status = 200, description = "As it stands", body = super::answers::AmendmentTold))
+)]
 pub async fn read(
     request: HttpRequest,
     app: Data<App>,
@@ -38,7 +44,13 @@ pub async fn read(
 }
 
 /// The amendments of a flow, the latest first.
-#[utoipa::path(get, path = "/v1/flows/{flow}/amendments", params(("flow" = String, Path)), responses((status = 200, description = "Each as it stands")))]
+#[utoipa::path(
+    get, path = "/v1/flows/{flow}/amendments", tag = "policies",
+    params(
+        ("flow" = FlowId, Path, description = "The flow"),
+    ),
+    responses((status = 200, description = "Each as it stands", body = super::answers::AmendmentList))
+)]
 pub async fn list(
     request: HttpRequest,
     app: Data<App>,
@@ -55,7 +67,13 @@ pub async fn list(
 }
 
 /// Takes an open amendment back.
-#[utoipa::path(post, path = "/v1/amendments/{amendment}/cancellation", request_body = Reason, params(("amendment" = String, Path)), responses((status = 200, description = "Cancelled"), (status = 409, body = super::problem::ProblemBody)))]
+#[utoipa::path(
+    post, path = "/v1/amendments/{amendment}/cancellation", tag = "policies", request_body = Reason,
+    params(
+        ("amendment" = AmendmentId, Path, description = "The amendment's name"),
+    ),
+    responses((status = 200, description = "As it ended", body = super::answers::AmendmentTold))
+)]
 pub async fn cancel(
     request: HttpRequest,
     app: Data<App>,

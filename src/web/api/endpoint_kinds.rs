@@ -16,7 +16,6 @@ use crate::service::sending::kinds::{NewKind, NewLook, NewTemplate};
 #[serde(deny_unknown_fields)]
 pub struct TemplateBody {
     /// The body, any JSON.
-    #[schema(value_type = Object)]
     pub body: Value,
     /// What is looked at before, so that it is only sent while it is waited for.
     pub look: Option<LookBody>,
@@ -31,7 +30,6 @@ pub struct LookBody {
     /// The place in the answer, as a JSON Pointer.
     pub pointer: String,
     /// What stands there as long as the decision is waited for.
-    #[schema(value_type = Object)]
     pub waiting: Value,
 }
 

@@ -31,7 +31,16 @@ const BATCH: u32 = 100;
 
 /// The log after a place in it. With `Accept: text/event-stream` a stream that goes on: each event with its place as
 /// `id` and its type as `event`; after a break it goes on from `Last-Event-ID`.
-#[utoipa::path(get, path = "/v1/events", params(("after" = Option<u64>, Query), ("limit" = Option<u32>, Query, description = "Of a page; a stream has none"), ("Last-Event-ID" = Option<u64>, Header, description = "Of a stream; counts more than `after`")), responses((status = 200, description = "Events in the log's order: `{events, next}`, or a stream of them"), (status = 429, description = "Too many streams")))]
+#[utoipa::path(
+    get, path = "/v1/events", tag = "events",
+    params(
+        ("after" = Option<u64>, Query, description = "After which place; from the beginning unless said"),
+        ("limit" = Option<u32>, Query, description = "How many; 100 unless said, and never more than 500. A stream has none"),
+        ("Last-Event-ID" = Option<u64>, Header, description = "Of a stream: the last `id` that arrived; counts more than `after`"),
+    ),
+    responses((status = 200, description = "A page; or, to who accepts `text/event-stream`, a stream", content(
+        (super::answers::EventPage = "application/json"), (String = "text/event-stream"))))
+)]
 pub async fn events(
     request: HttpRequest,
     app: Data<App>,

@@ -23,14 +23,12 @@ use crate::web::auth::{Machine, Sender};
 #[serde(deny_unknown_fields)]
 pub struct Interrupted {
     /// `state_transition_review`.
-    #[schema(value_type = String)]
     pub kind: Kind,
     /// The host's own digest of the step, 16 to 200 characters; answered as it came.
     pub transition_digest: String,
     /// The keys that the step changes.
     pub changed_keys: Vec<String>,
     /// What the step changes, for people to read: any JSON of at most 64 KiB and 500 values.
-    #[schema(value_type = Object)]
     pub redacted_diff: Value,
     /// What the host's framework calls the interrupt; answered as it came.
     pub interrupt_id: String,
@@ -70,7 +68,16 @@ impl From<Interrupted> for Asserted {
 
 /// Asks people about a step of the host's own graph. The same digest asked again is the same interrupt, with the same
 /// answer; beside other members it is refused. By the host's token; or signed by Standard Webhooks, with `?source=` the token's id.
-#[utoipa::path(post, path = "/v1/interrupts", request_body = Interrupted, responses((status = 202, description = "People are asked, or were: `{id, interrupt_id, transition_digest, attempt, digest, url, expires_at, needed: [{groups, need}]}`; the same bytes each time"), (status = 409, body = super::problem::ProblemBody), (status = 422, body = super::problem::ProblemBody)))]
+#[utoipa::path(
+    post, path = "/v1/interrupts", tag = "interrupts", request_body = Interrupted,
+    params(
+        ("source" = Option<crate::domain::id::TokenId>, Query, description = "Of a signed post: whose token signed it"),
+        ("webhook-id" = Option<String>, Header, description = "Of a signed post (Standard Webhooks): its name"),
+        ("webhook-timestamp" = Option<String>, Header, description = "Of a signed post: when, in seconds"),
+        ("webhook-signature" = Option<String>, Header, description = "Of a signed post: `v1,` and an HMAC-SHA-256"),
+    ),
+    responses((status = 202, description = "People are asked, or were", body = super::answers::InterruptTaken))
+)]
 pub async fn post(request: HttpRequest, app: Data<App>, sender: Sender) -> Result<HttpResponse, Problem> {
     let done = async {
         let Sender { token, body, post } = &sender;
@@ -95,7 +102,14 @@ fn reference(interrupt: &Interrupt, url: &str) -> Value {
 }
 
 /// What people decided; waits for it if asked to by `Prefer: wait=N`.
-#[utoipa::path(get, path = "/v1/interrupts/{interrupt}", params(("interrupt" = String, Path), ("Prefer" = Option<String>, Header)), responses((status = 200, body = crate::domain::interrupt::Answered, description = "What people decided, the same bytes each time; for auditors also `evidence`: what passkeys signed of the votes"), (status = 202, description = "People are still asked: `{status: \"open\"}`"), (status = 404, body = super::problem::ProblemBody)))]
+#[utoipa::path(
+    get, path = "/v1/interrupts/{interrupt}", tag = "interrupts",
+    params(
+        ("interrupt" = InterruptId, Path, description = "The interrupt's name here"),
+        ("Prefer" = Option<String>, Header, description = "`wait=N` waits up to so many seconds for the end", example = "wait=30"),
+    ),
+    responses((status = 200, description = "What people decided: the same bytes each time; for auditors also `evidence`, what passkeys signed of the votes", body = crate::domain::interrupt::Answered), (status = 202, description = "Still asked: ask again", body = super::answers::StillOpen))
+)]
 pub async fn read(
     request: HttpRequest,
     app: Data<App>,

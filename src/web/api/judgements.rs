@@ -27,14 +27,11 @@ pub struct Suppose {
     #[schema(value_type = Object)]
     pub state: Value,
     /// As which node.
-    #[schema(value_type = String)]
     pub node: NodeId,
     /// For what.
-    #[schema(value_type = Object)]
     pub patch: Value,
     /// In which form: `merge` (the default), `merge-patch` or `json-patch`.
     #[serde(default)]
-    #[schema(value_type = Option<String>)]
     pub format: Option<Format>,
     /// Who would ask: `{id, owner}`. If left out, a rule that asks about it has no answer.
     #[serde(default)]
@@ -42,7 +39,7 @@ pub struct Suppose {
     pub principal: Option<Value>,
     /// The nodes of which something was committed in the thread before. If left out, as above.
     #[serde(default)]
-    #[schema(value_type = Option<Vec<String>>)]
+    #[schema(value_type = Option<Vec<NodeId>>)]
     pub committed_nodes: Option<Value>,
     /// What each node has used in the thread before: `{node: {calls, tokens, cost}}`; nothing, if left out.
     #[serde(default)]
@@ -65,7 +62,13 @@ pub struct Suppose {
 }
 
 /// Says what would become of a proposal. Nothing comes of it.
-#[utoipa::path(post, path = "/v1/flows/{flow}/judgements", request_body = Suppose, params(("flow" = String, Path)), responses((status = 200, description = "What would become of it, and why"), (status = 404, body = super::problem::ProblemBody), (status = 422, body = super::problem::ProblemBody)))]
+#[utoipa::path(
+    post, path = "/v1/flows/{flow}/judgements", tag = "policies", request_body = Suppose,
+    params(
+        ("flow" = FlowId, Path, description = "The flow"),
+    ),
+    responses((status = 200, description = "What would become of it, and why", body = WhatIf))
+)]
 pub async fn judge(
     request: HttpRequest,
     app: Data<App>,

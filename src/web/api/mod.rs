@@ -2,7 +2,12 @@
 
 pub mod admin;
 pub mod amendments;
+pub mod answers;
 pub mod body;
+pub mod codes;
+pub mod deliveries;
+pub mod description;
+pub mod endpoint_answers;
 pub mod endpoint_kinds;
 pub mod endpoints;
 mod endpoints_told;
@@ -29,11 +34,19 @@ use problem::Problem;
 use crate::domain::id::FlowId;
 use crate::service::error::{Error, Result};
 use crate::web::auth::Machine;
+use crate::web::roles;
 
 /// This surface, described from its own types.
 #[derive(utoipa::OpenApi)]
 #[openapi(
-    info(title = "Countersign", description = "What agents propose is held until people have signed exactly that."),
+    info(
+        title = "Countersign",
+        description = "What agents propose is held until people have signed exactly that. docs/integrating.md says how the \
+            calls belong together. JSON is read strictly: duplicate keys, inexact numbers and members that a call does not \
+            take are refused. Answers may have more members than are described here.",
+        license(name = "Apache-2.0", identifier = "Apache-2.0"),
+    ),
+    components(schemas(problem::ProblemBody, crate::domain::id::TokenId)),
     paths(
         threads::create,
         threads::read,
@@ -75,10 +88,10 @@ use crate::web::auth::Machine;
         endpoints::remove,
         endpoints::secret,
         endpoints::test,
-        endpoints::deliveries,
-        endpoints::delivery,
-        endpoints::redeliver,
-        endpoints::redeliver_many,
+        deliveries::deliveries,
+        deliveries::delivery,
+        deliveries::redeliver,
+        deliveries::redeliver_many,
     )
 )]
 pub struct Description;
@@ -111,10 +124,10 @@ pub fn routes(config: &mut ServiceConfig) {
         .route("/v1/endpoints/{endpoint}", delete().to(endpoints::remove))
         .route("/v1/endpoints/{endpoint}/secret", post().to(endpoints::secret))
         .route("/v1/endpoints/{endpoint}/test", post().to(endpoints::test))
-        .route("/v1/endpoints/{endpoint}/redeliveries", post().to(endpoints::redeliver_many))
-        .route("/v1/endpoints/{endpoint}/deliveries", get().to(endpoints::deliveries))
-        .route("/v1/endpoints/{endpoint}/deliveries/{delivery}", get().to(endpoints::delivery))
-        .route("/v1/endpoints/{endpoint}/deliveries/{delivery}/redelivery", post().to(endpoints::redeliver))
+        .route("/v1/endpoints/{endpoint}/redeliveries", post().to(deliveries::redeliver_many))
+        .route("/v1/endpoints/{endpoint}/deliveries", get().to(deliveries::deliveries))
+        .route("/v1/endpoints/{endpoint}/deliveries/{delivery}", get().to(deliveries::delivery))
+        .route("/v1/endpoints/{endpoint}/deliveries/{delivery}/redelivery", post().to(deliveries::redeliver))
         .route("/v1/rejections", get().to(rejections::list))
         .route("/v1/passkeys", get().to(passkeys::list))
         .route("/v1/receipts/{jti}/evidence", get().to(passkeys::evidence))
@@ -134,9 +147,12 @@ pub fn routes(config: &mut ServiceConfig) {
         .route("/readyz", get().to(open::readyz));
 }
 
-/// No such route.
+/// No such route; or not by this method.
 pub async fn not_found(request: HttpRequest) -> HttpResponse {
-    Problem::of(&request, Error::NotFound("route")).error_response()
+    match roles::methods_of(request.path()) {
+        methods if methods.is_empty() => Problem::of(&request, Error::NotFound("route")).error_response(),
+        methods => problem::wrong_method(&request, &methods),
+    }
 }
 
 /// Whether a machine that is bound to a flow reads of its own flow. Others are told, in the very words, what they

@@ -1,30 +1,36 @@
 //! What anybody may read: keys, health, the description of this surface.
 
+use std::sync::LazyLock;
+
 use actix_web::http::header;
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 use serde_json::json;
-use utoipa::OpenApi as _;
 
-use super::Description;
+use super::description::description;
 use super::problem::Problem;
 use crate::web::app::App;
 
+/// The description as it is served and committed, made once.
+pub static DESCRIPTION: LazyLock<String> =
+    LazyLock::new(|| serde_json::to_string_pretty(&description()).expect("a description is made of texts and lists"));
+
 /// The published keys, with their states.
-#[utoipa::path(get, path = "/.well-known/jwks.json", responses((status = 200, description = "Every key that ever signed, with its status")))]
+#[utoipa::path(get, path = "/.well-known/jwks.json", tag = "open",
+    responses((status = 200, description = "Every key that ever signed, with its status", body = super::answers::KeySet)))]
 pub async fn jwks(request: HttpRequest, app: Data<App>) -> Result<HttpResponse, Problem> {
     let keys = app.service.keys().map_err(|error| Problem::of(&request, error))?;
     Ok(HttpResponse::Ok().insert_header((header::CACHE_CONTROL, "max-age=60")).json(keys.trusted().jwks()))
 }
 
 /// The process runs.
-#[utoipa::path(get, path = "/livez", responses((status = 200, description = "Alive")))]
+#[utoipa::path(get, path = "/livez", tag = "open", responses((status = 200, description = "Alive", body = super::answers::Health)))]
 pub async fn livez() -> HttpResponse {
     HttpResponse::Ok().json(json!({"status": "alive"}))
 }
 
 /// It can do its work: keys are there and the store answers.
-#[utoipa::path(get, path = "/readyz", responses((status = 200, description = "Ready"), (status = 500, description = "Not ready")))]
+#[utoipa::path(get, path = "/readyz", tag = "open", responses((status = 200, description = "Ready", body = super::answers::Health)))]
 pub async fn readyz(request: HttpRequest, app: Data<App>) -> Result<HttpResponse, Problem> {
     app.service.ready_to_work().await.map_err(|error| Problem::of(&request, error))?;
     Ok(HttpResponse::Ok().json(json!({"status": "ready"})))
@@ -32,5 +38,5 @@ pub async fn readyz(request: HttpRequest, app: Data<App>) -> Result<HttpResponse
 
 /// This surface, described from its own types.
 pub async fn openapi() -> HttpResponse {
-    HttpResponse::Ok().json(Description::openapi())
+    HttpResponse::Ok().insert_header((header::CONTENT_TYPE, "application/json")).body(DESCRIPTION.as_str())
 }

@@ -12,7 +12,10 @@ use crate::web::app::App;
 use crate::web::auth::Machine;
 
 /// Every passkey that was ever enrolled, with its public key: what an auditor pins.
-#[utoipa::path(get, path = "/v1/passkeys", responses((status = 200, description = "Enrolments, those that count no more with `removed_at`")))]
+#[utoipa::path(
+    get, path = "/v1/passkeys", tag = "audit",
+    responses((status = 200, description = "Each with its public key", body = super::answers::PasskeyList))
+)]
 pub async fn list(request: HttpRequest, app: Data<App>, _machine: Machine) -> Result<HttpResponse, Problem> {
     let done = async {
         let all: Vec<Pinned> = app.service.passkeys().await?.into_iter().map(Pinned::from).collect();
@@ -22,7 +25,13 @@ pub async fn list(request: HttpRequest, app: Data<App>, _machine: Machine) -> Re
 }
 
 /// What passkeys signed for a receipt's approvals: statements and assertions, by whose digests the receipt names them.
-#[utoipa::path(get, path = "/v1/receipts/{jti}/evidence", params(("jti" = String, Path)), responses((status = 200, description = "One for each approval that a passkey signed"), (status = 404, body = super::problem::ProblemBody)))]
+#[utoipa::path(
+    get, path = "/v1/receipts/{jti}/evidence", tag = "audit",
+    params(
+        ("jti" = Jti, Path, description = "The receipt's id"),
+    ),
+    responses((status = 200, description = "Statements and assertions", body = super::answers::EvidenceList))
+)]
 pub async fn evidence(
     request: HttpRequest,
     app: Data<App>,

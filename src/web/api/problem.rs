@@ -37,6 +37,7 @@ pub struct ProblemBody {
     /// The path that was asked.
     pub instance: String,
     /// What programs look at.
+    #[schema(value_type = ProblemCode)]
     pub code: String,
     /// What to name when asking an administrator.
     pub request_id: String,
@@ -44,9 +45,17 @@ pub struct ProblemBody {
     pub errors: Vec<Fault>,
     /// Facts that help to go on: the head, the review.
     #[serde(flatten)]
-    #[schema(value_type = Object)]
+    #[schema(value_type = super::answers::Facts)]
     pub facts: Map<String, Value>,
 }
+
+/// What programs look at; which there are is said in `codes`.
+#[derive(Debug, ToSchema)]
+pub struct ProblemCode(pub String);
+
+/// What is wrong; which there are is said in `codes`.
+#[derive(Debug, ToSchema)]
+pub struct FaultCode(pub String);
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -54,6 +63,7 @@ pub struct Fault {
     /// Where, as a JSON Pointer.
     pub pointer: String,
     /// What kind.
+    #[schema(value_type = FaultCode)]
     pub code: String,
     /// In words.
     pub detail: String,
@@ -65,7 +75,6 @@ pub struct Fault {
     pub rule: Option<String>,
     /// What the asker itself sent there.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Object)]
     pub value: Option<Value>,
 }
 
@@ -119,6 +128,26 @@ impl Problem {
     pub fn request_id(&self) -> &str {
         &self.body.request_id
     }
+}
+
+/// A path that is called by other methods.
+pub fn wrong_method(request: &HttpRequest, methods: &[&str]) -> HttpResponse {
+    let shape = shape(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "Not by this method");
+    let body = ProblemBody {
+        kind: format!("urn:countersign:problem:{}", shape.code),
+        title: shape.title.to_owned(),
+        status: shape.status.as_u16(),
+        detail: "this is called by another method; Allow says by which".to_owned(),
+        instance: request.path().to_owned(),
+        code: shape.code.to_owned(),
+        request_id: RequestId::of(request).as_str().to_owned(),
+        errors: Vec::new(),
+        facts: Map::new(),
+    };
+    let mut answer = HttpResponse::build(shape.status);
+    answer.insert_header((header::CONTENT_TYPE, "application/problem+json"));
+    answer.insert_header((header::ALLOW, methods.join(", ")));
+    answer.json(&body)
 }
 
 /// Counts what watchers want to hear of.

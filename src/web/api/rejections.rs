@@ -25,7 +25,14 @@ pub struct Page {
 const PAGE: (u32, u32) = (50, 200);
 
 /// Attempts that the policy turned away, the latest first; what it hides is hidden here too.
-#[utoipa::path(get, path = "/v1/rejections", params(("page_size" = Option<u32>, Query), ("page_token" = Option<String>, Query)), responses((status = 200, description = "Who tried what, and the codes it was turned away with")))]
+#[utoipa::path(
+    get, path = "/v1/rejections", tag = "audit",
+    params(
+        ("page_size" = Option<u32>, Query, description = "How many; 50 unless said, and never more than 200"),
+        ("page_token" = Option<String>, Query, description = "The `next_page_token` of the page before"),
+    ),
+    responses((status = 200, description = "Who tried what, and why it was turned away", body = super::answers::RejectionPage))
+)]
 pub async fn list(
     request: HttpRequest,
     app: Data<App>,

@@ -40,7 +40,13 @@ pub struct AskReplay {
 const ROWS: (u32, u32) = (50, 200);
 
 /// Judges a flow's recorded proposals by a candidate, and says what would have become of each. Nothing comes of it.
-#[utoipa::path(post, path = "/v1/flows/{flow}/replays", request_body = AskReplay, params(("flow" = String, Path)), responses((status = 200, description = "What became of each proposal, and what would have; `next` says where to go on"), (status = 404, body = super::problem::ProblemBody), (status = 422, body = super::problem::ProblemBody)))]
+#[utoipa::path(
+    post, path = "/v1/flows/{flow}/replays", tag = "policies", request_body = AskReplay,
+    params(
+        ("flow" = FlowId, Path, description = "The flow"),
+    ),
+    responses((status = 200, description = "What became of each, and what would have", body = super::answers::ReplayPage))
+)]
 pub async fn replay(
     request: HttpRequest,
     app: Data<App>,

@@ -24,17 +24,14 @@ use crate::web::auth::Machine;
 #[serde(deny_unknown_fields)]
 pub struct CreateThread {
     /// Under which flow.
-    #[schema(value_type = String)]
     pub flow: FlowId,
     /// Under which name, if the host has one.
-    #[schema(value_type = Option<String>)]
     pub thread: Option<ThreadId>,
     /// The initial state.
     #[schema(value_type = Object)]
     pub state: Value,
     /// What it is about.
     #[serde(default)]
-    #[schema(value_type = Option<Object>)]
     pub context: Context,
 }
 
@@ -66,7 +63,10 @@ pub struct Reason {
 const PAGE: (u32, u32) = (50, 200);
 
 /// Makes a thread.
-#[utoipa::path(post, path = "/v1/threads", request_body = CreateThread, responses((status = 201, description = "The thread and its signed version 0"), (status = 409, body = super::problem::ProblemBody), (status = 422, body = super::problem::ProblemBody)))]
+#[utoipa::path(
+    post, path = "/v1/threads", tag = "threads", request_body = CreateThread,
+    responses((status = 201, description = "The thread, and its signed version 0", body = super::answers::ThreadMade))
+)]
 pub async fn create(
     request: HttpRequest,
     app: Data<App>,
@@ -90,7 +90,13 @@ pub async fn create(
 }
 
 /// A thread as it stands.
-#[utoipa::path(get, path = "/v1/threads/{thread}", params(("thread" = String, Path)), responses((status = 200, description = "Status, version and head"), (status = 404, body = super::problem::ProblemBody)))]
+#[utoipa::path(
+    get, path = "/v1/threads/{thread}", tag = "threads",
+    params(
+        ("thread" = ThreadId, Path, description = "The thread's name"),
+    ),
+    responses((status = 200, description = "As it stands", body = super::answers::ThreadNow))
+)]
 pub async fn read(
     request: HttpRequest,
     app: Data<App>,
@@ -121,7 +127,15 @@ pub async fn read(
 }
 
 /// What a node may read of a version.
-#[utoipa::path(get, path = "/v1/threads/{thread}/state", params(("thread" = String, Path), ("node" = String, Query), ("version" = Option<u64>, Query)), responses((status = 200, description = "The node's view"), (status = 403, body = super::problem::ProblemBody)))]
+#[utoipa::path(
+    get, path = "/v1/threads/{thread}/state", tag = "threads",
+    params(
+        ("thread" = ThreadId, Path, description = "The thread's name"),
+        ("node" = NodeId, Query, description = "Whose view"),
+        ("version" = Option<u64>, Query, description = "Of which version; of the head unless said"),
+    ),
+    responses((status = 200, description = "What the node may read", body = super::answers::StateSeen))
+)]
 pub async fn state(
     request: HttpRequest,
     app: Data<App>,
@@ -145,7 +159,15 @@ pub async fn state(
 }
 
 /// A page of a thread's chain.
-#[utoipa::path(get, path = "/v1/threads/{thread}/chain", params(("thread" = String, Path), ("page_size" = Option<u32>, Query), ("page_token" = Option<u64>, Query)), responses((status = 200, description = "Signed entries with their statements")))]
+#[utoipa::path(
+    get, path = "/v1/threads/{thread}/chain", tag = "threads",
+    params(
+        ("thread" = ThreadId, Path, description = "The thread's name"),
+        ("page_size" = Option<u32>, Query, description = "How many; 50 unless said, and never more than 200"),
+        ("page_token" = Option<u64>, Query, description = "The `next_page_token` of the page before"),
+    ),
+    responses((status = 200, description = "Signed entries with their statements", body = super::answers::ChainPage))
+)]
 pub async fn chain(
     request: HttpRequest,
     app: Data<App>,
@@ -178,7 +200,13 @@ pub async fn chain(
 }
 
 /// Closes a thread.
-#[utoipa::path(post, path = "/v1/threads/{thread}/closing", request_body = Reason, params(("thread" = String, Path)), responses((status = 200, description = "Closed")))]
+#[utoipa::path(
+    post, path = "/v1/threads/{thread}/closing", tag = "administration", request_body = Reason,
+    params(
+        ("thread" = ThreadId, Path, description = "The thread's name"),
+    ),
+    responses((status = 200, description = "Closed", body = super::answers::ThreadStatus))
+)]
 pub async fn close(
     request: HttpRequest,
     app: Data<App>,
@@ -198,7 +226,13 @@ pub async fn close(
 }
 
 /// Reopens a closed thread.
-#[utoipa::path(post, path = "/v1/threads/{thread}/reopening", request_body = Reason, params(("thread" = String, Path)), responses((status = 200, description = "Open again")))]
+#[utoipa::path(
+    post, path = "/v1/threads/{thread}/reopening", tag = "administration", request_body = Reason,
+    params(
+        ("thread" = ThreadId, Path, description = "The thread's name"),
+    ),
+    responses((status = 200, description = "Open again", body = super::answers::ThreadStatus))
+)]
 pub async fn reopen(
     request: HttpRequest,
     app: Data<App>,

@@ -38,17 +38,13 @@ use crate::web::auth::Machine;
 #[serde(deny_unknown_fields)]
 pub struct Propose {
     /// As which node.
-    #[schema(value_type = String)]
     pub node: NodeId,
     /// On which head.
-    #[schema(value_type = String)]
     pub parent: Digest,
     /// For what.
-    #[schema(value_type = Object)]
     pub patch: Value,
     /// In which form: `merge` (the default), `merge-patch` or `json-patch`.
     #[serde(default)]
-    #[schema(value_type = Option<String>)]
     pub format: Option<Format>,
     /// Ask for a receipt for the head as it stands; `patch` must be `{}`.
     #[serde(default)]
@@ -76,10 +72,8 @@ pub struct RollBack {
     /// Which version's state.
     pub to_version: u64,
     /// As which node.
-    #[schema(value_type = String)]
     pub node: NodeId,
     /// On which head.
-    #[schema(value_type = String)]
     pub parent: Digest,
     /// Which try, from 1.
     #[serde(default)]
@@ -87,7 +81,13 @@ pub struct RollBack {
 }
 
 /// Takes a proposal.
-#[utoipa::path(post, path = "/v1/threads/{thread}/transitions", request_body = Propose, params(("thread" = String, Path)), responses((status = 201, description = "Committed; with `warnings: [{rule, pointer, detail}]` if rules warn"), (status = 202, description = "Held; with `warnings` likewise"), (status = 409, body = super::problem::ProblemBody), (status = 422, body = super::problem::ProblemBody)))]
+#[utoipa::path(
+    post, path = "/v1/threads/{thread}/transitions", tag = "proposals", request_body = Propose,
+    params(
+        ("thread" = ThreadId, Path, description = "The thread's name"),
+    ),
+    responses((status = 201, description = "It is in the chain", body = super::answers::Committed), (status = 202, description = "People are asked", body = super::answers::Held))
+)]
 pub async fn propose(
     request: HttpRequest,
     app: Data<App>,
@@ -137,7 +137,13 @@ fn read_along(tool: Option<&Value>, usage: Option<&Value>) -> Done<(Option<Tool>
 }
 
 /// Asks for an ancestor's state again.
-#[utoipa::path(post, path = "/v1/threads/{thread}/rollbacks", request_body = RollBack, params(("thread" = String, Path)), responses((status = 202, description = "Held"), (status = 409, body = super::problem::ProblemBody), (status = 422, body = super::problem::ProblemBody)))]
+#[utoipa::path(
+    post, path = "/v1/threads/{thread}/rollbacks", tag = "proposals", request_body = RollBack,
+    params(
+        ("thread" = ThreadId, Path, description = "The thread's name"),
+    ),
+    responses((status = 201, description = "It is in the chain, in a flow that only observes", body = super::answers::Committed), (status = 202, description = "People are asked", body = super::answers::Held))
+)]
 pub async fn roll_back(
     request: HttpRequest,
     app: Data<App>,
@@ -148,13 +154,12 @@ pub async fn roll_back(
     let done = async {
         let thread: ThreadId = body::name("/thread", &thread)?;
         let ask: RollBack = body::read(&app, &bytes)?;
-        let (asked, attempt) = (Asked::Rollback { to_version: ask.to_version }, ask.attempt.unwrap_or(1));
         let proposal = Proposal {
             thread,
             node: ask.node,
             parent: ask.parent,
-            ask: asked,
-            attempt,
+            ask: Asked::Rollback { to_version: ask.to_version },
+            attempt: ask.attempt.unwrap_or(1),
             rationale: None,
             tool: None,
             usage: Usage::default(),
@@ -211,7 +216,8 @@ fn review_of(app: &App, hold: &Hold) -> Value {
     if let Some(escalation) = hold.notices.escalation.as_ref().filter(|it| it.from <= app.service.now()) {
         review["escalated"] = json!({"at": escalation.from, "to": escalation.to});
     }
-    let why = if hold.is_open(app.service.now()) { MACHINE } else { (CannotDecide::Ended.code(), REVIEW_OVER) };
+    let why =
+        if hold.is_open(app.service.now()) { MACHINE } else { (CannotDecide::Ended.code(), "this review is over") };
     review["can_decide"] = json!(false);
     review["why_not"] = json!({"code": why.0, "detail": why.1});
     review
@@ -219,8 +225,6 @@ fn review_of(app: &App, hold: &Hold) -> Value {
 
 /// Why no token decides.
 const MACHINE: (&str, &str) = ("machine", "people decide, signed in and in a browser; no token does");
-
-const REVIEW_OVER: &str = "this review is over";
 
 /// People and whether each can decide now: `[{reviewer, name, can_decide, stages}]`, or `why_not` for `stages`.
 fn people_json(people: &[Elector]) -> Value {
@@ -290,7 +294,13 @@ fn diff_json(diff: &[Change]) -> Value {
 }
 
 /// A transition with its statement and what the caller may see of its effect.
-#[utoipa::path(get, path = "/v1/transitions/{digest}", params(("digest" = String, Path)), responses((status = 200, description = "Status, statement and redacted diff; for auditors also `opening`, and `hidden`: of each hidden line of the diff the pointer and, for each side that is there, type, length class and commitment; `warnings` if rules warn, of which agents are told only of their own proposals; `review` with `can_decide` (of a token always false) and `why_not: {code, detail}`, for auditors also `people: [{reviewer, name, can_decide, stages | why_not, for?: [{reviewer, name, stage}]}]`: who is asked, whether each can decide now, and in whose place"), (status = 404, body = super::problem::ProblemBody)))]
+#[utoipa::path(
+    get, path = "/v1/transitions/{digest}", tag = "proposals",
+    params(
+        ("digest" = Digest, Path, description = "The transition's digest"),
+    ),
+    responses((status = 200, description = "As far as the asker may see it", body = super::answers::TransitionTold))
+)]
 pub async fn read(
     request: HttpRequest,
     app: Data<App>,
@@ -337,7 +347,14 @@ pub async fn read(
 }
 
 /// What became of a transition; waits for it if asked to by `Prefer: wait=N`.
-#[utoipa::path(get, path = "/v1/transitions/{digest}/decision", params(("digest" = String, Path), ("Prefer" = Option<String>, Header)), responses((status = 200, body = crate::service::decision::Decision), (status = 202, description = "Still held")))]
+#[utoipa::path(
+    get, path = "/v1/transitions/{digest}/decision", tag = "proposals",
+    params(
+        ("digest" = Digest, Path, description = "The transition's digest"),
+        ("Prefer" = Option<String>, Header, description = "`wait=N` waits up to so many seconds for the end", example = "wait=30"),
+    ),
+    responses((status = 200, description = "What became of it: the same bytes each time", body = crate::service::decision::Decision), (status = 202, description = "Still held: ask again", body = super::answers::StillHeld))
+)]
 pub async fn decision(
     request: HttpRequest,
     app: Data<App>,
@@ -357,7 +374,13 @@ pub async fn decision(
 }
 
 /// Takes a held proposal back.
-#[utoipa::path(post, path = "/v1/transitions/{digest}/cancellation", request_body = Reason, params(("digest" = String, Path)), responses((status = 200, description = "Cancelled"), (status = 409, body = super::problem::ProblemBody)))]
+#[utoipa::path(
+    post, path = "/v1/transitions/{digest}/cancellation", tag = "proposals", request_body = Reason,
+    params(
+        ("digest" = Digest, Path, description = "The transition's digest"),
+    ),
+    responses((status = 200, description = "Taken back", body = super::answers::Cancelled))
+)]
 pub async fn cancel(
     request: HttpRequest,
     app: Data<App>,

@@ -27,16 +27,13 @@ use crate::web::auth::{Machine, Presumed};
 #[serde(deny_unknown_fields)]
 pub struct Verify {
     /// In which thread; bound to the writer's own job, never to what an agent routed to it.
-    #[schema(value_type = String)]
     pub thread: ThreadId,
     /// Which transition it means to write.
-    #[schema(value_type = String)]
     pub transition: Digest,
     /// The receipt, if it has one.
     #[serde(default)]
     pub receipt: Option<String>,
     /// What it calls the write; the same name again gives the same answer while the lease lives.
-    #[schema(value_type = String)]
     pub write_id: WriteId,
     /// What it expects to read: pointers to values.
     #[serde(default)]
@@ -50,12 +47,10 @@ pub struct Verified {
     /// Always true.
     pub allow: bool,
     /// What the writer called the write.
-    #[schema(value_type = String)]
     pub write_id: WriteId,
     /// Larger than that of any write of this thread before: a database that keeps the largest refuses latecomers.
     pub fence: u64,
     /// Until when the writer may write.
-    #[schema(value_type = String)]
     pub lease_expires_at: Timestamp,
     /// The state as the writer may read it: from here, and from nowhere else, come the values to write.
     #[schema(value_type = Object)]
@@ -82,7 +77,6 @@ pub struct Confirm {
 #[serde(deny_unknown_fields)]
 pub struct Resolve {
     /// Whose write.
-    #[schema(value_type = String)]
     pub principal: PrincipalId,
     /// What became of it.
     pub outcome: Resolution,
@@ -91,7 +85,10 @@ pub struct Resolve {
 }
 
 /// The writer's question before any write. Whatever is not a 200 with `allow: true` is a no.
-#[utoipa::path(post, path = "/v1/verify", request_body = Verify, responses((status = 200, description = "Let through, once", body = Verified), (status = 403, body = super::problem::ProblemBody)))]
+#[utoipa::path(
+    post, path = "/v1/verify", tag = "writes", request_body = Verify,
+    responses((status = 200, description = "Let through, once", body = Verified))
+)]
 pub async fn verify(
     request: HttpRequest,
     app: Data<App>,
@@ -131,7 +128,13 @@ fn malformed(error: Error) -> Error {
 }
 
 /// The writer says that it wrote.
-#[utoipa::path(post, path = "/v1/writes/{write_id}/confirm", request_body = Confirm, params(("write_id" = String, Path)), responses((status = 200, description = "How the write ended"), (status = 404, body = super::problem::ProblemBody)))]
+#[utoipa::path(
+    post, path = "/v1/writes/{write_id}/confirm", tag = "writes", request_body = Confirm,
+    params(
+        ("write_id" = WriteId, Path, description = "What the writer called the write"),
+    ),
+    responses((status = 200, description = "How the write ended", body = super::answers::WriteEnded))
+)]
 pub async fn confirm(
     request: HttpRequest,
     app: Data<App>,
@@ -148,7 +151,13 @@ pub async fn confirm(
 }
 
 /// The writer says that it wrote nothing.
-#[utoipa::path(post, path = "/v1/writes/{write_id}/abort", request_body = Reason, params(("write_id" = String, Path)), responses((status = 200, description = "How the write ended"), (status = 404, body = super::problem::ProblemBody)))]
+#[utoipa::path(
+    post, path = "/v1/writes/{write_id}/abort", tag = "writes", request_body = Reason,
+    params(
+        ("write_id" = WriteId, Path, description = "What the writer called the write"),
+    ),
+    responses((status = 200, description = "How the write ended", body = super::answers::WriteEnded))
+)]
 pub async fn abort(
     request: HttpRequest,
     app: Data<App>,
@@ -187,7 +196,14 @@ fn ended(write: &Write) -> Done<HttpResponse> {
 }
 
 /// An administrator says what became of a lapsed write.
-#[utoipa::path(post, path = "/v1/threads/{thread}/lapses/{write_id}/resolution", request_body = Resolve, params(("thread" = String, Path), ("write_id" = String, Path)), responses((status = 200, description = "Resolved"), (status = 409, body = super::problem::ProblemBody)))]
+#[utoipa::path(
+    post, path = "/v1/threads/{thread}/lapses/{write_id}/resolution", tag = "administration", request_body = Resolve,
+    params(
+        ("thread" = ThreadId, Path, description = "The thread's name"),
+        ("write_id" = WriteId, Path, description = "What the writer called the write"),
+    ),
+    responses((status = 200, description = "Written down", body = super::answers::WriteResolved))
+)]
 pub async fn resolve(
     request: HttpRequest,
     app: Data<App>,

@@ -12,7 +12,7 @@ use crate::domain::review::Verdict;
 use crate::domain::time::Timestamp;
 
 /// An enrolment that an auditor believes, as `GET /v1/passkeys` lists it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
 pub struct Pinned {
@@ -23,6 +23,7 @@ pub struct Pinned {
     pub name: String,
     pub origin: String,
     pub passkey: PasskeyId,
+    #[schema(value_type = Object)]
     pub public_key: PublicKey,
     #[serde(default)]
     pub removed_at: Option<Timestamp>,

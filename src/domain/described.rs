@@ -1,0 +1,54 @@
+//! How texts of one form describe themselves to programs: a pattern, a length, an example.
+
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
+
+/// A text of that form.
+#[derive(Clone, Copy, Debug)]
+pub struct Form {
+    /// What it is.
+    pub what: &'static str,
+    /// What it looks like, as ECMA 262 has it.
+    pub pattern: &'static str,
+    /// At least, and at most so many characters.
+    pub chars: (usize, usize),
+    /// One of them.
+    pub example: &'static str,
+}
+
+impl Form {
+    /// Its schema.
+    pub fn schema(self) -> RefOr<Schema> {
+        let text = ObjectBuilder::new()
+            .schema_type(SchemaType::new(Type::String))
+            .description(Some(self.what))
+            .pattern(Some(self.pattern))
+            .min_length(Some(self.chars.0))
+            .max_length(Some(self.chars.1))
+            .examples([self.example]);
+        RefOr::T(Schema::Object(text.build()))
+    }
+}
+
+/// One of these words.
+pub fn words(all: impl IntoIterator<Item = &'static str>) -> RefOr<Schema> {
+    let text = ObjectBuilder::new().schema_type(SchemaType::new(Type::String)).enum_values(Some(all));
+    RefOr::T(Schema::Object(text.build()))
+}
+
+/// Gives a type the schema of a form, under its own name.
+macro_rules! has_form {
+    ($type:ident, $form:expr) => {
+        impl utoipa::PartialSchema for $type {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
+                $form.schema()
+            }
+        }
+        impl utoipa::ToSchema for $type {
+            fn name() -> std::borrow::Cow<'static, str> {
+                stringify!($type).into()
+            }
+        }
+    };
+}
+pub(crate) use has_form;

@@ -1,0 +1,111 @@
+//! Threads, as they are told.
+
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::reviews::ReviewLink;
+use crate::domain::chain::hash::Digest;
+use crate::domain::chain::opening::Opening;
+use crate::domain::chain::statement::Statement;
+use crate::domain::id::{FlowId, ThreadId};
+use crate::domain::thread::Status;
+
+/// A thread that was made.
+#[derive(Debug, ToSchema)]
+pub struct ThreadMade {
+    /// Its name.
+    pub thread: ThreadId,
+    /// Its flow.
+    pub flow: FlowId,
+    /// Always 0.
+    pub version: u64,
+    /// Version 0's digest: what the first proposal names as its parent.
+    pub transition: Digest,
+    /// Version 0's root.
+    pub state_root: Digest,
+    /// Version 0's signed entry, a JWS.
+    pub entry: String,
+}
+
+/// A thread as it stands.
+#[derive(Debug, ToSchema)]
+pub struct ThreadNow {
+    /// Its name.
+    pub thread: ThreadId,
+    /// Its flow.
+    pub flow: FlowId,
+    /// What it is doing.
+    pub status: Status,
+    /// The head's version.
+    pub version: u64,
+    /// The head.
+    pub transition: Digest,
+    /// Whether the head needs a receipt of its own before it is written.
+    pub owes: bool,
+    /// What its calls have used; not told to agents.
+    #[schema(nullable = false)]
+    pub spent: Option<Spent>,
+    /// The review that holds it.
+    #[schema(nullable = false)]
+    pub review: Option<ReviewLink>,
+}
+
+/// What calls have used.
+#[derive(Debug, ToSchema)]
+pub struct Spent {
+    /// How many calls of tools.
+    pub calls: u64,
+    /// How many tokens.
+    pub tokens: u64,
+    /// In the policy's currency.
+    pub cost: f64,
+}
+
+/// What a node may read of a version, and nothing else.
+#[derive(Debug, ToSchema)]
+pub struct StateSeen {
+    /// The thread.
+    pub thread: ThreadId,
+    /// Which version.
+    pub version: u64,
+    /// Its transition.
+    pub transition: Digest,
+    /// The view.
+    #[schema(value_type = Object)]
+    pub state: Value,
+}
+
+/// A page of a chain.
+#[derive(Debug, ToSchema)]
+pub struct ChainPage {
+    /// Signed entries with their statements, version by version.
+    pub entries: Vec<ChainEntry>,
+    /// Where the next page begins; null at the end.
+    #[schema(required)]
+    pub next_page_token: Option<u64>,
+}
+
+/// One version of a chain.
+#[derive(Debug, ToSchema)]
+pub struct ChainEntry {
+    /// Which.
+    pub version: u64,
+    /// Its digest.
+    pub transition: Digest,
+    /// What was stated.
+    pub statement: Statement,
+    /// The signed entry, a JWS.
+    pub entry: String,
+    /// Both trees, opened; to auditors.
+    #[schema(nullable = false)]
+    pub opening: Option<Opening>,
+}
+
+/// What a thread does after an administrator's word.
+#[derive(Debug, ToSchema)]
+pub struct ThreadStatus {
+    /// The thread.
+    pub thread: ThreadId,
+    /// What it does.
+    pub status: Status,
+}

@@ -1,0 +1,175 @@
+//! What was sent to endpoints, and sending it again.
+
+use actix_web::http::StatusCode;
+use actix_web::web::{Data, Path, Query};
+use actix_web::{HttpRequest, HttpResponse};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use super::body::{self, Bytes};
+use super::endpoints::{Nothing, id};
+use super::endpoints_told::delivery_json;
+use super::problem::Problem;
+use super::repeat::{Post, told};
+use crate::domain::endpoint::delivery::Delivery;
+use crate::domain::id::EndpointId;
+use crate::domain::time::Timestamp;
+use crate::service::error::{Error, Result as Answered};
+use crate::service::sending::deliveries::{Again, Place, Which};
+use crate::service::stops::Puller;
+use crate::web::app::App;
+use crate::web::auth::Machine;
+
+/// `POST /v1/endpoints/{endpoint}/redeliveries`. One of the two.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RedeliverMany {
+    /// What was given up since then.
+    #[schema(value_type = Option<String>)]
+    pub failed_since: Option<String>,
+    /// What lies after this place in the log and has not arrived.
+    pub after: Option<u64>,
+}
+
+/// Which deliveries.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeliveriesQuery {
+    state: Option<String>,
+    page_size: Option<u32>,
+    page_token: Option<String>,
+}
+
+/// Deliveries on a page, unless told otherwise, and at most.
+const PAGE: (u32, u32) = (50, 200);
+
+/// A page of what was sent to an endpoint, or is about to be.
+#[utoipa::path(
+    get, path = "/v1/endpoints/{endpoint}/deliveries", tag = "endpoints",
+    params(
+        ("endpoint" = EndpointId, Path, description = "The endpoint's name"),
+        ("state" = Option<String>, Query, description = "`waiting` or `failed`; all unless said, the last event's first", pattern = "^(waiting|failed)$"),
+        ("page_size" = Option<u32>, Query, description = "How many; 50 unless said, and never more than 200"),
+        ("page_token" = Option<String>, Query, description = "The `next_page_token` of the page before"),
+    ),
+    responses((status = 200, description = "What was sent, or is about to be", body = super::endpoint_answers::DeliveryPage))
+)]
+pub async fn deliveries(
+    request: HttpRequest,
+    app: Data<App>,
+    _machine: Machine,
+    endpoint: Path<String>,
+    query: Query<DeliveriesQuery>,
+) -> Result<HttpResponse, Problem> {
+    let done = async {
+        let which = match query.state.as_deref() {
+            None => Which::All,
+            Some("waiting") => Which::Waiting,
+            Some("failed") => Which::Failed,
+            Some(_) => return Err(Error::invalid("/state", "`waiting`, `failed`, or nothing for all")),
+        };
+        let size = query.page_size.unwrap_or(PAGE.0).clamp(1, PAGE.1);
+        let after = query.page_token.as_deref().map(place).transpose()?;
+        let (deliveries, next) = app.service.deliveries(&id(&endpoint)?, which, after, size).await?;
+        let deliveries: Vec<Value> = deliveries.iter().map(delivery_json).collect();
+        let next = next.map(|it| format!("{}.{}", it.moment, it.index));
+        Ok(HttpResponse::Ok().json(json!({"deliveries": deliveries, "next_page_token": next})))
+    };
+    done.await.map_err(|error| Problem::of(&request, error))
+}
+
+fn place(token: &str) -> Answered<Place> {
+    let read = || {
+        let (moment, index) = token.split_once('.')?;
+        Some(Place { moment: moment.parse().ok()?, index: index.parse().ok()? })
+    };
+    read().ok_or_else(|| Error::invalid("/page_token", "give `next_page_token` of the page before"))
+}
+
+/// One delivery, with the body that is sent.
+#[utoipa::path(
+    get, path = "/v1/endpoints/{endpoint}/deliveries/{delivery}", tag = "endpoints",
+    params(
+        ("endpoint" = EndpointId, Path, description = "The endpoint's name"),
+        ("delivery" = u64, Path, description = "The event's place in the log"),
+    ),
+    responses((status = 200, description = "With `body`, what is sent", body = super::endpoint_answers::DeliveryTold))
+)]
+pub async fn delivery(
+    request: HttpRequest,
+    app: Data<App>,
+    _machine: Machine,
+    path: Path<(String, String)>,
+) -> Result<HttpResponse, Problem> {
+    let done = async {
+        let found = app.service.delivery(&id(&path.0)?, index(&path.1)?).await?;
+        let mut answer = delivery_json(&found.delivery);
+        answer["body"] = json!(found.body);
+        Ok(HttpResponse::Ok().json(answer))
+    };
+    done.await.map_err(|error: Error| Problem::of(&request, error))
+}
+
+/// Sends one again, whatever became of it before.
+#[utoipa::path(
+    post, path = "/v1/endpoints/{endpoint}/deliveries/{delivery}/redelivery", tag = "endpoints", request_body = Nothing,
+    params(
+        ("endpoint" = EndpointId, Path, description = "The endpoint's name"),
+        ("delivery" = u64, Path, description = "The event's place in the log"),
+    ),
+    responses((status = 202, description = "It is sent as soon as may be", body = super::endpoint_answers::DeliveryTold))
+)]
+pub async fn redeliver(
+    request: HttpRequest,
+    app: Data<App>,
+    machine: Machine,
+    path: Path<(String, String)>,
+    bytes: Bytes,
+) -> Result<HttpResponse, Problem> {
+    let done = async {
+        let (id, index, Nothing {}) = (id(&path.0)?, index(&path.1)?, body::read(&app, &bytes)?);
+        let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
+        let work = app.service.redeliver(Puller::Token(&machine.0), &id, index);
+        post.once(work, |_, delivery: &Delivery| Ok(told(StatusCode::ACCEPTED, &delivery_json(delivery)))).await
+    };
+    done.await.map_err(|error: Error| Problem::of(&request, error))
+}
+
+/// Sends many again.
+#[utoipa::path(
+    post, path = "/v1/endpoints/{endpoint}/redeliveries", tag = "endpoints", request_body = RedeliverMany,
+    params(
+        ("endpoint" = EndpointId, Path, description = "The endpoint's name"),
+    ),
+    responses((status = 202, description = "How many", body = super::endpoint_answers::Count))
+)]
+pub async fn redeliver_many(
+    request: HttpRequest,
+    app: Data<App>,
+    machine: Machine,
+    endpoint: Path<String>,
+    bytes: Bytes,
+) -> Result<HttpResponse, Problem> {
+    let done = async {
+        let ask: RedeliverMany = body::read(&app, &bytes)?;
+        let since = |text: &str| {
+            Timestamp::parse(text)
+                .ok_or_else(|| Error::invalid("/failed_since", "a moment like 2026-11-21T10:00:00.000Z"))
+        };
+        let again = match (ask.failed_since.as_deref(), ask.after) {
+            (Some(text), None) => Again::FailedSince(since(text)?),
+            (None, Some(after)) => Again::LogAfter(after),
+            _ => return Err(Error::invalid("", "either `failed_since` or `after`")),
+        };
+        let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
+        let id = id(&endpoint)?;
+        let work = app.service.redeliver_many(Puller::Token(&machine.0), &id, again);
+        post.once(work, |_, count: &u64| Ok(told(StatusCode::ACCEPTED, &json!({"count": count})))).await
+    };
+    done.await.map_err(|error| Problem::of(&request, error))
+}
+
+fn index(text: &str) -> Answered<u64> {
+    text.parse().map_err(|_| Error::NotFound("delivery"))
+}

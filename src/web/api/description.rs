@@ -1,0 +1,150 @@
+//! The description of this surface for programs, OpenAPI 3.1: from the handlers and their types, with what holds for
+//! all of them added here: who may call, what may go wrong, and with which codes.
+
+use actix_web::http::Method;
+use serde_json::{Value, json};
+use utoipa::OpenApi as _;
+
+use super::{Description, codes};
+use crate::domain::account::MachineRole;
+use crate::web::roles::{Rule, TABLE};
+
+/// Calls on which an `Idempotency-Key` means nothing: `write_id` does.
+pub const KEYLESS: &[&str] = &["/v1/verify", "/v1/writes/{write_id}/confirm", "/v1/writes/{write_id}/abort"];
+
+/// Parts of the surface, in the order in which one meets them.
+const TAGS: &[(&str, &str)] = &[
+    ("threads", "One piece of work, its state and its chain."),
+    ("proposals", "What agents ask for, and what became of it."),
+    ("writes", "What writers ask before they write, and say afterwards."),
+    ("interrupts", "What hosts that keep their own state ask people about."),
+    ("events", "Everything that happened."),
+    ("audit", "For those who read everything."),
+    ("policies", "What judges, and what it would do."),
+    ("administration", "Stopping, closing, revoking."),
+    ("endpoints", "Where events are sent."),
+    ("open", "What anybody may read."),
+];
+
+/// The whole description.
+pub fn description() -> Value {
+    let mut told = serde_json::to_value(Description::openapi()).expect("a description is made of texts and lists");
+    told["tags"] = TAGS.iter().map(|(name, what)| json!({"name": name, "description": what})).collect();
+    told["servers"] = json!([{"url": "/", "description": "This gateway"}]);
+    for (path, item) in told["paths"].as_object_mut().into_iter().flatten() {
+        for (method, call) in item.as_object_mut().into_iter().flatten() {
+            complete(path, method, call);
+        }
+    }
+    let parts = &mut told["components"];
+    parts["securitySchemes"] = json!({"token": {
+        "type": "http", "scheme": "bearer", "bearerFormat": "cs_…",
+        "description": "A token of one role: `countersign token add`.",
+    }});
+    parts["schemas"]["ProblemCode"] = json!({
+        "type": "string", "description": "What programs look at.", "enum": all_codes(),
+    });
+    parts["schemas"]["FaultCode"] = json!({"type": "string", "description": "What is wrong.", "enum": codes::faults()});
+    parts["schemas"]["DenialCode"] = json!({
+        "type": "string", "enum": codes::denials(),
+        "description": "Why a writer is not let through, in the order of the checks.",
+    });
+    parts["responses"] =
+        codes::BY_STATUS.iter().map(|(status, what, codes)| (name_of(*status), problem(what, codes))).collect();
+    // Its two forms differ in what they have, so neither has more.
+    for form in parts["schemas"]["RedactedChange"]["oneOf"].as_array_mut().into_iter().flatten() {
+        form["additionalProperties"] = json!(false);
+    }
+    parts["responses"]["Denied"] = problem("Do not write", &codes::denials());
+    told
+}
+
+fn all_codes() -> Vec<&'static str> {
+    let mut all: Vec<_> = codes::BY_STATUS.iter().flat_map(|it| it.2).copied().chain(codes::denials()).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+fn name_of(status: u16) -> String {
+    format!("Problem{status}")
+}
+
+fn problem(what: &str, codes: &[&str]) -> Value {
+    let only = json!({"properties": {"code": {"enum": codes}}});
+    let schema = json!({"allOf": [{"$ref": "#/components/schemas/ProblemBody"}, only]});
+    json!({"description": what, "content": {"application/problem+json": {"schema": schema}}})
+}
+
+/// Adds to a call what follows from where it stands.
+fn complete(path: &str, method: &str, call: &mut Value) {
+    let name = call["operationId"].as_str().unwrap_or_default().to_owned();
+    let of = path.trim_start_matches("/v1").split('/').find(|it| !it.is_empty()).unwrap_or_default();
+    call["operationId"] = json!(if of == name { name } else { format!("{name}_{of}") });
+    let rule = TABLE.iter().find(|it| it.route == path && it.method.eq_ignore_ascii_case(method));
+    let machines = rule.filter(|it| !it.machines.is_empty());
+    if let Some(rule) = machines {
+        say_who(rule, call);
+    }
+    let post = method == Method::POST.as_str().to_lowercase() && machines.is_some();
+    if post && !KEYLESS.contains(&path) {
+        push(
+            &mut call["parameters"],
+            json!({
+                "name": "Idempotency-Key", "in": "header", "required": false,
+                "description": "The sender's name for the request: sent again under it, it is answered as before and not done again.",
+                "schema": {"type": "string", "pattern": "^[!-~]{1,255}$", "minLength": 1, "maxLength": 255},
+                "example": "8e03978e-40d5-43dd-bc93-6894a57f9324",
+            }),
+        );
+    }
+    for status in failures(path, method, call, machines.is_some()) {
+        call["responses"][status.to_string()] = json!({"$ref": format!("#/components/responses/{}", name_of(status))});
+    }
+    if path == "/v1/verify" {
+        call["responses"]["403"] = json!({"$ref": "#/components/responses/Denied"});
+    }
+    if path == "/v1/interrupts" && post {
+        // A post that is signed shows no token.
+        call["security"] = json!([{"token": []}, {}]);
+    }
+}
+
+fn say_who(rule: &Rule, call: &mut Value) {
+    let roles: Vec<&str> = rule.machines.iter().copied().map(MachineRole::as_str).collect();
+    let said = call["description"].as_str().or(call["summary"].as_str()).unwrap_or_default();
+    call["description"] = json!(format!("{said}\n\nRoles: {}.", roles.join(", ")).trim_start());
+    call["x-roles"] = json!(roles);
+    call["security"] = json!([{"token": []}]);
+}
+
+/// The statuses of what may go wrong with a call.
+fn failures(path: &str, method: &str, call: &Value, asks_who: bool) -> Vec<u16> {
+    let mut all = vec![421, 500];
+    if asks_who {
+        all.extend([401, 403, 429, 503]);
+    }
+    let parameters = call["parameters"].as_array().into_iter().flatten();
+    let reads = parameters.clone().any(|it| it["in"] == "path" || it["in"] == "query");
+    let (body, verify) = (!call["requestBody"].is_null(), path == "/v1/verify");
+    if body {
+        all.push(413);
+    }
+    if (reads || body) && !verify {
+        all.push(400);
+    }
+    if (path.contains('{') || path == "/v1/threads" || path == "/metrics") && !verify {
+        all.push(404);
+    }
+    if !matches!(method, "get") && !verify {
+        all.extend([409, 422]);
+    }
+    all
+}
+
+fn push(list: &mut Value, item: Value) {
+    match list {
+        Value::Array(list) => list.push(item),
+        list => *list = json!([item]),
+    }
+}

@@ -1,0 +1,155 @@
+//! The description of the API: whole, current, and nothing beside it.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test says by its failure what could not be")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use countersign::domain::chain::verify::DenialCode;
+use countersign::domain::interrupt::NotTaken;
+use countersign::domain::json::parse::JsonCode;
+use countersign::domain::policy::RejectCode;
+use countersign::domain::repeat::NotRepeated;
+use countersign::web::api::description::KEYLESS;
+use countersign::web::api::open::DESCRIPTION;
+use countersign::web::roles::TABLE;
+use serde_json::{Value, json};
+
+/// What anybody may call.
+const OPEN: &[&str] = &["/.well-known/jwks.json", "/livez", "/readyz"];
+
+/// What leads to the description itself.
+fn described() -> Value {
+    serde_json::from_str(&DESCRIPTION).unwrap()
+}
+
+/// Every call: path, method, what is said of it.
+fn calls(told: &Value) -> Vec<(&str, &str, &Value)> {
+    let paths = told["paths"].as_object().unwrap().iter();
+    let of = |(path, item)| {
+        let item: &Value = item;
+        let path: &String = path;
+        item.as_object().unwrap().iter().map(move |(method, call)| (path.as_str(), method.as_str(), call))
+    };
+    paths.flat_map(of).collect()
+}
+
+#[test]
+fn the_committed_copy_is_what_is_served() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/openapi.json");
+    let current = format!("{}\n", DESCRIPTION.as_str());
+    if std::env::var_os("RENEW").is_some() {
+        std::fs::write(&file, current).unwrap();
+        return;
+    }
+    let committed = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(committed == current, "docs/openapi.json is not current: RENEW=1 cargo test --test openapi");
+}
+
+#[test]
+fn every_call_of_a_machine_is_described_and_nothing_else() {
+    let told = described();
+    let described: BTreeSet<_> = calls(&told).iter().map(|(path, method, _)| (method.to_uppercase(), *path)).collect();
+    let machines = TABLE.iter().filter(|it| !it.machines.is_empty()).map(|it| (it.method.to_owned(), it.route));
+    let open = OPEN.iter().map(|it| ("GET".to_owned(), *it));
+    assert_eq!(described, machines.chain(open).collect());
+}
+
+#[test]
+fn every_call_says_what_it_is_who_may_call_it_and_what_it_answers() {
+    let told = described();
+    assert_eq!(told["openapi"], "3.1.0");
+    let tags: Vec<_> = told["tags"].as_array().unwrap().iter().map(|it| it["name"].clone()).collect();
+    let mut names = BTreeSet::new();
+    for (path, method, call) in calls(&told) {
+        let at = format!("{method} {path}");
+        assert!(names.insert(call["operationId"].as_str().unwrap().to_owned()), "{at}");
+        assert!(!call["summary"].as_str().unwrap().is_empty(), "{at}");
+        assert!(tags.contains(&call["tags"][0]), "{at}");
+        let rule = TABLE.iter().find(|it| it.route == path && it.method.eq_ignore_ascii_case(method));
+        if let Some(rule) = rule {
+            let roles: Vec<_> = rule.machines.iter().map(|it| it.as_str()).collect();
+            assert_eq!(call["x-roles"], json!(roles), "{at}");
+            assert_eq!(call["security"][0], json!({"token": []}), "{at}");
+        } else {
+            assert!(call["security"].is_null(), "{at}");
+        }
+        let takes_key = call["parameters"].as_array().into_iter().flatten().any(|it| it["name"] == "Idempotency-Key");
+        assert_eq!(takes_key, method == "post" && !KEYLESS.contains(&path), "{at}");
+        for (status, answer) in call["responses"].as_object().unwrap() {
+            let content = &answer["content"];
+            let said = !answer["$ref"].is_null() || !content.is_null() || status == "204";
+            assert!(said, "{at} says nothing of what a {status} has in it");
+            let untyped = content.as_object().into_iter().flatten().any(|(_, it)| it["schema"].is_null());
+            assert!(!untyped, "{at} {status}");
+        }
+        for parameter in call["parameters"].as_array().into_iter().flatten() {
+            let words = parameter["description"].as_str().unwrap_or_default();
+            assert!(!words.is_empty(), "{at}: nothing is said of {}", parameter["name"]);
+        }
+    }
+}
+
+#[test]
+fn every_member_has_a_type_and_a_word_on_it() {
+    let told = described();
+    let mut bare = Vec::new();
+    for (name, schema) in told["components"]["schemas"].as_object().unwrap() {
+        let mut all = vec![schema];
+        all.extend(["oneOf", "anyOf", "allOf"].iter().flat_map(|it| schema[*it].as_array()).flatten());
+        for (member, it) in all.iter().filter_map(|it| it["properties"].as_object()).flatten() {
+            // Any JSON has no type; it has a word on it all the same.
+            // Which of several forms it is, is said by one word.
+            let is_mark = it["enum"].as_array().is_some_and(|it| it.len() == 1);
+            let of_one = it["oneOf"].as_array().into_iter().flatten().any(|it| !it["description"].is_null());
+            if it["description"].is_null() && !of_one && !is_mark && it["$ref"].is_null() {
+                bare.push(format!("{name}.{member}"));
+            }
+        }
+    }
+    // The members of what is signed are the protocol's own words, and explained there.
+    let signed = ["Statement", "VoteStatement", "PolicyVoteStatement", "InterruptVoteStatement", "Pinned", "Evidence"];
+    bare.retain(|it| !signed.contains(&it.split_once('.').unwrap().0));
+    assert!(bare.is_empty(), "{bare:?}");
+}
+
+#[test]
+fn every_code_occurs() {
+    let told = described();
+    let schemas = &told["components"]["schemas"];
+    let has = |name: &str, code: &str| schemas[name]["enum"].as_array().unwrap().contains(&json!(code));
+    let problems = DenialCode::ALL.iter().map(|it| it.as_str());
+    let problems = problems.chain(JsonCode::ALL.iter().map(|it| it.as_str()));
+    let problems = problems.chain(NotTaken::ALL.iter().map(|it| it.code()));
+    for code in problems.chain(NotRepeated::ALL.iter().map(|it| it.code())) {
+        assert!(has("ProblemCode", code), "{code}");
+    }
+    for code in RejectCode::ALL.iter().map(|it| it.as_str()) {
+        assert!(has("FaultCode", code), "{code}");
+    }
+    let denied = &told["components"]["responses"]["Denied"];
+    let codes = &denied["content"]["application/problem+json"]["schema"]["allOf"][1]["properties"]["code"]["enum"];
+    assert_eq!(*codes, DenialCode::ALL.iter().map(|it| json!(it.as_str())).collect::<Value>());
+}
+
+#[test]
+fn every_reference_leads_somewhere() {
+    let told = described();
+    let mut open = vec![&told];
+    let mut seen = BTreeMap::new();
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Object(members) => {
+                if let Some(Value::String(to)) = members.get("$ref") {
+                    let place = to.strip_prefix('#').unwrap_or_else(|| panic!("{to}"));
+                    seen.insert(to.clone(), told.pointer(place).is_some());
+                }
+                open.extend(members.values());
+            }
+            Value::Array(items) => open.extend(items),
+            _ => {}
+        }
+    }
+    let lost: Vec<_> = seen.iter().filter(|(_, there)| !**there).collect();
+    assert!(lost.is_empty() && seen.len() > 50, "{lost:?}");
+}

@@ -11,8 +11,8 @@ import traceback
 
 import pytest
 
-from conftest import Flow
-from countersign import AsyncClient, Client, CountersignError, Invalid, Problem
+from conftest import STATE, Flow
+from countersign import AsyncClient, Client, CountersignError, Invalid, Problem, Retries, Unreachable
 from countersign._secret import Secret
 
 TOKEN = "cs_this-is-the-token"
@@ -142,6 +142,21 @@ def test_what_is_no_name_goes_into_no_path(flow: Flow, thread: str) -> None:
 def test_what_is_no_digest_goes_into_no_path(flow: Flow, digest: str) -> None:
     with pytest.raises(Invalid):
         flow.planner.decision(digest)
+
+
+@pytest.mark.parametrize("key", ["", "a b", "a\r\nX: y", "ü", "a" * 256])
+def test_what_is_no_key_goes_into_no_header(flow: Flow, key: str) -> None:
+    with pytest.raises(Invalid):
+        flow.host.create_thread("payments", STATE, idempotency_key=key)
+
+
+def test_why_nobody_was_reached_is_told(flow: Flow) -> None:
+    with (
+        Client("https://127.0.0.1:" + flow.gateway.url.rpartition(":")[2], TOKEN, retries=Retries(tries=1)) as client,
+        pytest.raises(Unreachable) as no,
+    ):
+        client.thread("order-1")
+    assert "ssl" in repr(no.value.__cause__).lower()
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), {1, 2}, b"x", "\ud800", object()])

@@ -71,7 +71,9 @@ def create_thread(
     if thread is not None:
         body["thread"] = names.name("thread", thread)
     if thread is None or idempotency_key is not None:
-        headers["Idempotency-Key"] = names.name("idempotency_key", idempotency_key or str(uuid.uuid4()))
+        headers["Idempotency-Key"] = names.key(
+            "idempotency_key", str(uuid.uuid4()) if idempotency_key is None else idempotency_key
+        )
     request = Request("POST", "/v1/threads", body=text(body), headers=headers)
     call = Call(request, {201: lambda it: read(Created, it)})
     return (yield from asked(core, call))

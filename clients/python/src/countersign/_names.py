@@ -9,6 +9,8 @@ from .errors import CountersignError
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}", re.ASCII)
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 
+_KEY = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
+
 
 class Invalid(CountersignError, ValueError):
     """An argument that cannot be sent; nothing was."""
@@ -29,6 +31,13 @@ def digest(argument: str, text: object) -> str:
     """A transition's digest."""
     if not isinstance(text, str) or _DIGEST.fullmatch(text) is None:
         raise Invalid(argument, "a digest is sha256: and 64 digits of lower-case hex")
+    return text
+
+
+def key(argument: str, text: object) -> str:
+    """An idempotency key: anything that can be seen in ASCII, as a header takes it."""
+    if not isinstance(text, str) or _KEY.fullmatch(text) is None:
+        raise Invalid(argument, "a key is 1 to 255 characters of ASCII that can be seen")
     return text
 
 

@@ -59,6 +59,7 @@ class Lost:
 
     why: str
     sent: bool
+    cause: Exception | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,7 @@ def understood(call: Call[T], came: Came) -> T:
     """What came back as an answer, or as the exception that says why there is none."""
     where = f"{call.request.method} {call.request.path}"
     if isinstance(came, Lost):
-        raise Unreachable(f"{where}: {came.why}")
+        raise Unreachable(f"{where}: {came.why}") from came.cause
     if came is None:
         raise Unreachable(f"{where}: nothing was sent")
     accepted = call.accepts.get(came.status)

@@ -73,6 +73,6 @@ def reply(response: httpx.Response) -> Reply:
 
 
 def lost(error: httpx.HTTPError) -> Lost:
-    """What did not. Its text is the class alone: httpx's own may have an address with a proxy's password in it."""
+    """What did not."""
     unsent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
-    return Lost(type(error).__name__, sent=not unsent)
+    return Lost(type(error).__name__, sent=not unsent, cause=error)

@@ -6,12 +6,11 @@ Run as a program it is one process of a run that others begin or resume: `graphs
 from __future__ import annotations
 
 import json
-import sqlite3
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Any
 
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import END, START, StateGraph
@@ -19,44 +18,10 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
 
 from countersign import Client
-from countersign.langgraph import Pointer, Write, approval_gate, guarded_writer, latest
+from countersign.langgraph import Write, approval_gate, guarded_writer
+from state import Ledger, State
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
-
-
-class State(TypedDict, total=False):
-    target_user_id: int
-    countersign: Annotated[Pointer, latest]
-
-
-class Ledger:
-    """A table of payments, with nothing that would keep a second row out but the gateway."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        with self._open() as db:
-            db.execute("CREATE TABLE IF NOT EXISTS payments (target_user_id INTEGER, fence INTEGER)")
-
-    @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
-        db = sqlite3.connect(self.path)
-        try:
-            with db:
-                yield db
-        finally:
-            db.close()
-
-    def pay(self, target_user_id: int, fence: int) -> None:
-        with self._open() as db:
-            db.execute("INSERT INTO payments VALUES (?, ?)", (target_user_id, fence))
-
-    def rows(self) -> list[int]:
-        with self._open() as db:
-            return [row[0] for row in db.execute("SELECT target_user_id FROM payments ORDER BY fence")]
-
-    def fences(self) -> list[int]:
-        with self._open() as db:
-            return [row[0] for row in db.execute("SELECT fence FROM payments ORDER BY fence")]
 
 
 def builder(planner: Client, writer: Client, ledger: Ledger, **settings: Any) -> StateGraph[Any, Any, Any, Any]:

@@ -29,7 +29,8 @@ from countersign.langgraph import (
     head,
     latest,
 )
-from graphs import Graph, Ledger
+from graphs import Graph
+from state import Ledger, State
 
 
 @dataclass(frozen=True)
@@ -366,7 +367,7 @@ def test_two_parallel_gates_do_not_share_an_approval(flow: Flow) -> None:
 
 
 def one_node(node: Any, saver: Any = None) -> Graph:
-    builder = StateGraph(graphs.State)
+    builder = StateGraph(State)
     builder.add_node("node", node)
     builder.add_edge(START, "node")
     builder.add_edge("node", END)
@@ -497,7 +498,7 @@ async def test_the_same_awaited(flow: Flow) -> None:
                 return {"result_ref": "row 1"}
             raise AssertionError("let through twice")
 
-        builder = StateGraph(graphs.State)
+        builder = StateGraph(State)
         builder.add_node("gate", approval_gate(planner, node="planner", patch=lambda _: {"target_user_id": 42}))
         builder.add_node("pay", pay)
         builder.add_edge(START, "gate")

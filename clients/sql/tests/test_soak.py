@@ -209,7 +209,9 @@ def test_every_approved_row_is_written_once_and_no_other_ever(house: House) -> N
         now = time.monotonic()
         assert now < begun + SECS + SETTLES_SECS, f"seed {SEED}: stuck: {sorted(set(house.threads) - set(ended))}"
         if next_kill < now < begun + SECS:
-            name = chance.choice(sorted(house.running))
+            # Of each kind one at first: a slow machine gets to no more than a few.
+            names = [it for it in sorted(house.running) if it.split()[0] not in killed] or sorted(house.running)
+            name = chance.choice(names)
             house.kill(name)
             house.begin(name)
             killed[name.split()[0]] += 1
@@ -231,7 +233,7 @@ def test_every_approved_row_is_written_once_and_no_other_ever(house: House) -> N
     assert set(left.values()) == {"open"}, f"seed {SEED}: {left}"
     for thread, _ in approved:
         assert list(people.host.chain(thread))[-1].statement["type"] == "confirm", f"seed {SEED}"
-    assert killed.keys() >= {"agent", "writer", "gateway"} or SECS < 20
+    assert killed.keys() == {"agent", "writer", "gateway"}
     people.close()
     house.command("audit")
 

@@ -89,6 +89,7 @@ pub use crate::store::record::Stored;
 use crate::store::record::{Known, Reader, Record};
 use crate::store::records::GATEWAY_ID;
 use crate::store::{Filter, Store};
+use sending::tail::Tail;
 
 use doorkeeping::Telling;
 use elsewhere::Ways;
@@ -125,6 +126,7 @@ pub struct Service {
     outgoing: Option<Outgoing>,
     running: Running,
     answers_kept: Duration,
+    tail: Tail,
 }
 
 /// What a deployment decides.
@@ -203,6 +205,7 @@ impl Service {
             outgoing: None,
             running: Running::default(),
             answers_kept: ANSWERS_KEPT,
+            tail: Tail::default(),
         };
         service.settle_identity().await?;
         service.settle_labels().await?;

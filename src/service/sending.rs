@@ -14,7 +14,9 @@ pub mod lanes;
 mod looks;
 mod payload;
 mod reviews;
+pub(super) mod tail;
 mod verdicts;
+pub mod writing;
 
 use std::time::Duration;
 

@@ -152,13 +152,24 @@ impl<'k> Draft<'k> {
 
     /// A record in place of the one that was read.
     pub fn replace<R: Record>(&mut self, stored: &Stored<R>, record: &R) -> Result<(), StoreError> {
+        self.put_over(stored, record).map(drop)
+    }
+
+    fn put_over<R: Record>(&mut self, stored: &Stored<R>, record: &R) -> Result<Seal, StoreError> {
         debug_assert_eq!(stored.record.id(), record.id(), "a record keeps its id");
         let row = record.seal(self.key, stored.revision + 1)?;
+        let seal = row.mac.clone();
         let moves = Moves::between(&stored.record.facets(), &row.facets);
         self.drafted.known.extend(Known::of(&row, record));
         self.drafted.change.labels.extend(label::between(&labels_of(&stored.record), &labels_of(record)));
         self.drafted.change.writes.push(RowWrite::Replace { row, over: stored.seal.clone(), moves });
-        Ok(())
+        Ok(seal)
+    }
+
+    /// The same, and the record as it is read once the change is committed.
+    pub fn replaced<R: Record>(&mut self, stored: &Stored<R>, record: R) -> Result<Stored<R>, StoreError> {
+        let seal = self.put_over(stored, &record)?;
+        Ok(Stored { record, revision: stored.revision + 1, seal })
     }
 
     /// The record as it was read bears its labels, whatever was put on it before.

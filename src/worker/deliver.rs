@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Mutex, Semaphore, watch};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{self, JoinError, JoinSet};
 
 use crate::domain::id::EndpointId;
@@ -17,6 +17,9 @@ use crate::service::sending::lanes::OpenLane;
 
 /// Requests to one endpoint at a time, while they arrive. One that fails gets one at a time.
 pub const LANE_WIDTH_MAX: usize = 8;
+
+/// Requests to one endpoint that are under way, or over and not written down yet.
+pub const LANE_UNWRITTEN_MAX: usize = 32;
 
 /// Requests to all endpoints beyond the one that each may always have: an endpoint that hangs keeps none of these, so
 /// that the others never wait for it.
@@ -177,13 +180,28 @@ impl Serving {
     /// Sends until nothing is due; says how much.
     async fn serve(&self, lane: &mut OpenLane) -> Result<usize> {
         let mut under_way = JoinSet::new();
+        let mut ended = Ended::default();
+        // One at a time, while the lane goes on.
+        let mut writing = None;
+        let mut ahead = true;
         let mut sent = 0;
         loop {
-            while self.has_room(lane, under_way.len()) {
+            if writing.is_none() && (lane.has_news() || !ended.done.is_empty()) {
+                // A leave lasts until it is written down how it went: no more than these is repeated after a crash.
+                let Ended { done, leaves } = std::mem::take(&mut ended);
+                ahead = lane.looks_ahead() && done.iter().all(Done::arrived);
+                let planned = self.service.plan(lane, done).await?;
+                writing = Some(Box::pin(async { (planned.put(&self.service).await, leaves) }));
+            }
+            // What failed may be the reason to send nothing more.
+            while (writing.is_none() || ahead)
+                && ended.done.iter().all(Done::arrived)
+                && self.has_room(lane, under_way.len())
+            {
                 // The first one needs nobody's leave.
-                let leave = match under_way.is_empty() {
-                    true => None,
-                    false => match Arc::clone(&self.shared).try_acquire_owned() {
+                let leave = match lane.unwritten() {
+                    0 => None,
+                    _ => match Arc::clone(&self.shared).try_acquire_owned() {
                         Ok(leave) => Some(leave),
                         Err(_) => break,
                     },
@@ -192,22 +210,29 @@ impl Serving {
                 let sending = self.send(lane, job).await?;
                 under_way.spawn(async move { (sending.await, leave) });
             }
-            let Some(first) = under_way.join_next().await else { return Ok(sent) };
-            let mut ended = vec![first.map_err(|_| Error::Busy)?];
-            while let Some(more) = under_way.try_join_next() {
-                ended.push(more.map_err(|_| Error::Busy)?);
+            if lane.has_news() && under_way.is_empty() && writing.is_none() {
+                continue;
             }
-            sent += ended.len();
-            // A leave lasts until it is written down how it went: no more than these is repeated after a crash.
-            let (done, leaves): (Vec<_>, Vec<_>) = ended.into_iter().unzip();
-            self.service.record(lane, done).await?;
-            drop(leaves);
+            tokio::select! {
+                Some(first) = under_way.join_next() => {
+                    ended.add(first)?;
+                    while let Some(more) = under_way.try_join_next() {
+                        ended.add(more)?;
+                    }
+                }
+                Some((put, leaves)) = async { Some(writing.as_mut()?.await) } => {
+                    writing = None;
+                    sent += leaves.len();
+                    self.service.settle(lane, put).await?;
+                }
+                else => return Ok(sent),
+            }
         }
     }
 
     fn has_room(&self, lane: &OpenLane, under_way: usize) -> bool {
         let width = if lane.is_failing() { 1 } else { LANE_WIDTH_MAX };
-        !*self.stopping.borrow() && under_way < width
+        !*self.stopping.borrow() && under_way < width && lane.unwritten() < LANE_UNWRITTEN_MAX
     }
 
     async fn send(&self, lane: &OpenLane, job: Job) -> Result<impl Future<Output = Done> + Send + 'static> {
@@ -225,5 +250,21 @@ impl Serving {
                 None => job.unsendable(now),
             }
         })
+    }
+}
+
+/// What is over, and not written down yet.
+#[derive(Default)]
+struct Ended {
+    done: Vec<Done>,
+    leaves: Vec<Option<OwnedSemaphorePermit>>,
+}
+
+impl Ended {
+    fn add(&mut self, one: std::result::Result<(Done, Option<OwnedSemaphorePermit>), JoinError>) -> Result<()> {
+        let (done, leave) = one.map_err(|_| Error::Busy)?;
+        self.done.push(done);
+        self.leaves.push(leave);
+        Ok(())
     }
 }

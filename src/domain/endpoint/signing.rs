@@ -82,25 +82,48 @@ pub fn public_keys(keys: &Keys) -> Vec<String> {
     [now, keys.next(KeyUse::Webhook)].into_iter().map(shown).collect()
 }
 
-/// The headers of one delivery: its id, which is the event's on every attempt, its moment, and every signature.
-pub fn headers(
-    keys: &Keys,
-    endpoint: &EndpointId,
-    secrets: &Secrets,
-    (id, at): (&EventId, Timestamp),
-    body: &str,
-) -> [(&'static str, String); 3] {
-    let seconds = at.millis().div_euclid(1000);
-    let symmetric = secrets.signing(at).filter_map(|it| {
-        let secret = it.secret(keys.row(), endpoint).expose().clone();
-        Webhook::from_bytes(secret).ok()?.sign(id.as_str(), seconds, body.as_bytes()).ok()
-    });
-    let message = format!("{id}.{seconds}.{body}");
-    let signed = keys.signing(KeyUse::Webhook).sign(message.as_bytes());
-    let signatures: Vec<String> = symmetric.chain([format!("v1a,{}", STANDARD.encode(signed))]).collect();
-    [
-        (standardwebhooks::HEADER_WEBHOOK_ID, id.to_string()),
-        (standardwebhooks::HEADER_WEBHOOK_TIMESTAMP, seconds.to_string()),
-        (standardwebhooks::HEADER_WEBHOOK_SIGNATURE, signatures.join(" ")),
-    ]
+/// A body under the gateway's own signature: the same for all who are sent it in the same second.
+pub struct Stamped {
+    id: EventId,
+    seconds: i64,
+    body: String,
+    signature: String,
+}
+
+/// The second that a moment is in, as signatures name it.
+pub fn second_of(at: Timestamp) -> i64 {
+    at.millis().div_euclid(1000)
+}
+
+impl Stamped {
+    /// Signed now. The id is the event's on every attempt.
+    pub fn new(keys: &Keys, (id, at): (&EventId, Timestamp), body: String) -> Self {
+        let seconds = second_of(at);
+        let signature = keys.signing(KeyUse::Webhook).sign(format!("{id}.{seconds}.{body}").as_bytes());
+        Self { id: id.clone(), seconds, body, signature: format!("v1a,{}", STANDARD.encode(signature)) }
+    }
+
+    /// The second that it was signed in.
+    pub const fn second(&self) -> i64 {
+        self.seconds
+    }
+
+    /// What was signed.
+    pub fn body(&self) -> &str {
+        &self.body
+    }
+
+    /// The headers of one delivery: its id, its moment, and every signature, those under the endpoint's secrets first.
+    pub fn headers(&self, key: &RowKey, endpoint: &EndpointId, secrets: &Secrets) -> [(&'static str, String); 3] {
+        let symmetric = secrets.signing(Timestamp::from_millis(self.seconds * 1000)).filter_map(|it| {
+            let secret = it.secret(key, endpoint).expose().clone();
+            Webhook::from_bytes(secret).ok()?.sign(self.id.as_str(), self.seconds, self.body.as_bytes()).ok()
+        });
+        let signatures: Vec<String> = symmetric.chain([self.signature.clone()]).collect();
+        [
+            (standardwebhooks::HEADER_WEBHOOK_ID, self.id.to_string()),
+            (standardwebhooks::HEADER_WEBHOOK_TIMESTAMP, self.seconds.to_string()),
+            (standardwebhooks::HEADER_WEBHOOK_SIGNATURE, signatures.join(" ")),
+        ]
+    }
 }

@@ -7,12 +7,14 @@ use url::Url;
 
 use super::Address;
 use super::looks::LookFirst;
+use super::tail::Line;
 use crate::domain::endpoint::chat::Note;
 use crate::domain::endpoint::decided::Decided;
 use crate::domain::endpoint::delivery::{Attempt, Ended};
 use crate::domain::endpoint::look::Saw;
+use crate::domain::endpoint::signing::Stamped;
 use crate::domain::endpoint::template::filled_address;
-use crate::domain::endpoint::{Endpoint, EndpointKind, langgraph, signing};
+use crate::domain::endpoint::{Endpoint, EndpointKind, langgraph};
 use crate::domain::event::Event;
 use crate::domain::id::EventId;
 use crate::domain::inert;
@@ -116,13 +118,14 @@ impl Service {
     pub(super) async fn errand(
         &self,
         (endpoint, address): (&Endpoint, &Address),
-        placed: &Placed,
+        line: &Line,
         now: Timestamp,
     ) -> Result<Errand> {
+        let placed = &line.placed;
         match &endpoint.kind {
             EndpointKind::Webhook { payload } => {
-                let body = self.payload_of(*payload, placed).await?;
-                Ok(Errand::Send(signed(&*self.keys()?, (endpoint, address), (&placed.event.id, now), body)))
+                let said = self.said(*payload, line, now).await?;
+                Ok(Errand::Send(signed(&*self.keys()?, (endpoint, address), &said)))
             }
             EndpointKind::LangGraph { assistant } => {
                 let decided = self.decided_of(placed).await?;
@@ -133,9 +136,10 @@ impl Service {
                 let decided = self.decided_of(placed).await?;
                 let url = filled_address(&address.url, &decided).ok_or(FILLED)?;
                 let body = template.filled(&decided).ok_or(FILLED)?.to_string();
-                let as_event = (&placed.event.id, now);
-                let headers = signing::headers(&*self.keys()?, &endpoint.id, &endpoint.secrets, as_event, &body);
-                let parcel = address.parcel(url, headers.into(), body);
+                let keys = self.keys()?;
+                let stamped = Stamped::new(&keys, (&placed.event.id, now), body);
+                let headers = stamped.headers(keys.row(), &endpoint.id, &endpoint.secrets);
+                let parcel = address.parcel(url, headers.into(), stamped.body().to_owned());
                 match &template.look {
                     None => Ok(Errand::Send(parcel)),
                     Some(look) => {
@@ -186,7 +190,7 @@ pub(super) fn trial(
         EndpointKind::Webhook { .. } => {
             let data = json!({"endpoint": endpoint.id, "name": endpoint.name});
             let body = json!({"type": TEST, "timestamp": now, "data": data}).to_string();
-            Ok(Errand::Send(signed(keys, (endpoint, address), (id, now), body)))
+            Ok(Errand::Send(signed(keys, (endpoint, address), &Stamped::new(keys, (id, now), body))))
         }
         EndpointKind::LangGraph { assistant } => {
             let url = langgraph::below(&address.url, &["assistants", "search"]);
@@ -214,12 +218,7 @@ pub(super) fn plain(address: &Address, url: Url, body: &Value) -> Parcel {
     address.parcel(url, Vec::new(), body.to_string())
 }
 
-fn signed(
-    keys: &Keys,
-    (endpoint, address): (&Endpoint, &Address),
-    signed_as: (&EventId, Timestamp),
-    body: String,
-) -> Parcel {
-    let headers = signing::headers(keys, &endpoint.id, &endpoint.secrets, signed_as, &body);
-    address.parcel(address.url.clone(), headers.into(), body)
+fn signed(keys: &Keys, (endpoint, address): (&Endpoint, &Address), said: &Stamped) -> Parcel {
+    let headers = said.headers(keys.row(), &endpoint.id, &endpoint.secrets);
+    address.parcel(address.url.clone(), headers.into(), said.body().to_owned())
 }

@@ -1,10 +1,11 @@
 //! What is sent next, and how that went.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::errands::Report;
+use super::tail::Line;
 use crate::domain::endpoint::delivery::{Attempt, Delivery, DeliveryState, Ended};
-use crate::domain::event::Event;
 use crate::domain::failure::FailureCode;
 use crate::domain::time::Timestamp;
 use crate::store::record::Stored;
@@ -13,7 +14,7 @@ use crate::store::record::Stored;
 pub struct Job {
     pub(super) delivery: Delivery,
     pub(super) stored: Option<Stored<Delivery>>,
-    pub(super) event: Event,
+    pub(super) line: Arc<Line>,
 }
 
 /// A job that was done.
@@ -21,6 +22,13 @@ pub struct Done {
     pub(super) job: Job,
     pub(super) attempt: Attempt,
     pub(super) retry_after: Option<Duration>,
+}
+
+impl Done {
+    /// Whether it arrived.
+    pub const fn arrived(&self) -> bool {
+        self.attempt.ended.arrived()
+    }
 }
 
 impl Job {

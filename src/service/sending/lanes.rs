@@ -1,27 +1,26 @@
-//! Lanes: what an endpoint gets next, and writing down how it went.
+//! Lanes: what an endpoint gets next.
 //!
 //! One gateway serves all lanes at a time, so what it knows of a lane stays true while it does. Should another have
 //! taken over without its knowing, their changes meet in the lane's row: one of them is refused and looks again.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::sync::Arc;
 
 use super::Address;
 use super::errands::Errand;
-use super::jobs::{Done, Job};
-use super::verdicts::verdict_of;
+use super::jobs::Job;
+use super::tail::Line;
 use crate::domain::endpoint::delivery::{Delivery, DeliveryState};
 use crate::domain::endpoint::{Endpoint, Lane};
 use crate::domain::event::Event;
 use crate::domain::id::{EndpointId, ThreadId};
 use crate::domain::keys::Keys;
 use crate::domain::time::Timestamp;
-use crate::random;
+use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::events::Placed;
-use crate::service::{ATTEMPTS_MAX, Service};
-use crate::store::change::Draft;
 use crate::store::record::Stored;
-use crate::store::records::{behind_in, deliveries_of, delivery_id, waiting_of};
+use crate::store::records::{deliveries_of, delivery_id, waiting_of};
 use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
 
 /// So much of the log, or of what waits, is looked at together.
@@ -33,19 +32,21 @@ pub const UNWRITTEN_MAX: u64 = 1_000;
 
 /// A lane while it is served.
 pub struct OpenLane {
-    endpoint: Stored<Endpoint>,
-    address: Address,
-    lane: Stored<Lane>,
+    pub(super) endpoint: Stored<Endpoint>,
+    pub(super) address: Address,
+    pub(super) lane: Stored<Lane>,
     /// Looked at up to here.
     looked: u64,
     /// Up to here there may be rows of events beyond what was reached: before a crash they were sent out of turn.
     written: u64,
     /// Places that were looked at and whose deliveries have no row yet.
     open: BTreeSet<u64>,
-    /// Places of deliveries that are under way.
+    /// Deliveries that are not sent yet and get a row, so that what is behind them is not kept.
+    pub(super) put_off: Vec<Delivery>,
+    /// Places of deliveries that were begun, and of which it is not written down yet how they went.
     under_way: HashSet<u64>,
     /// Where order counts: threads of which a delivery has not ended, and its place in the log.
-    busy: BTreeMap<ThreadId, u64>,
+    pub(super) busy: BTreeMap<ThreadId, u64>,
     ready: VecDeque<Job>,
 }
 
@@ -65,13 +66,35 @@ impl OpenLane {
         self.endpoint.seal == endpoint.seal && self.lane.seal == lane.seal
     }
 
-    /// Everything up to here needs no looking at.
-    fn reached(&self) -> u64 {
-        self.open.first().map_or(self.looked, |it| self.looked.min(it - 1))
+    /// How many were begun, and not written down yet.
+    pub fn unwritten(&self) -> usize {
+        self.under_way.len()
+    }
+
+    /// Whether something is to be written down although nothing has ended.
+    pub fn has_news(&self) -> bool {
+        let far = self.looked.saturating_sub(self.lane.record.reached) >= UNWRITTEN_MAX;
+        !self.put_off.is_empty() || (far && self.open.is_empty())
+    }
+
+    /// Whether it looks for more while something is written down. In order, what is written may be what lets the next one go.
+    pub const fn looks_ahead(&self) -> bool {
+        !self.endpoint.record.ordered
+    }
+
+    /// Everything up to here needs no looking at, once these places have their rows.
+    pub(super) fn reached_with(&self, written: &BTreeSet<u64>) -> u64 {
+        self.open.difference(written).next().map_or(self.looked, |it| self.looked.min(it - 1))
+    }
+
+    /// These places have their rows.
+    pub(super) fn have_rows(&mut self, written: &BTreeSet<u64>) {
+        self.open.retain(|it| !written.contains(it));
+        self.under_way.retain(|it| !written.contains(it));
     }
 
     /// Looks at the log from there on, whatever was looked at before: what is ready and has no row is found again.
-    fn look_from(&mut self, place: u64) {
+    pub(super) fn look_from(&mut self, place: u64) {
         self.written = self.written.max(self.looked);
         self.looked = place;
         let (stored, fresh) = std::mem::take(&mut self.ready).into_iter().partition(|it| it.stored.is_some());
@@ -81,19 +104,49 @@ impl OpenLane {
             self.open.remove(&index);
             self.busy.retain(|it, _| Some(it) != thread.as_ref());
         }
+        for Delivery { index, .. } in self.put_off.extract_if(.., |it| it.index > place) {
+            self.open.remove(&index);
+        }
     }
 
     /// An endpoint that is not served gets nothing more of what was ready.
-    fn rest(&mut self) {
+    pub(super) fn rest(&mut self) {
         let fresh = self.ready.iter().filter(|it| it.stored.is_none()).map(|it| it.delivery.index).min();
         self.look_from(fresh.map_or(self.looked, |it| it - 1));
         self.ready.retain(|it| it.is_by_hand());
     }
 
+    /// A line of the log that its endpoint is to be told: now, later, or after the one before in its thread.
+    fn take_up(&mut self, line: Arc<Line>, now: Timestamp) {
+        let Placed { index, event } = &line.placed;
+        let (index, thread, ordered) = (*index, event.thread.clone(), self.endpoint.record.ordered);
+        let waits = ordered && thread.as_ref().is_some_and(|it| self.busy.contains_key(it));
+        let due = self.endpoint.record.kind.patience().map_or(now, |it| event.at.plus(it).max(now));
+        let state = if waits { DeliveryState::Behind {} } else { DeliveryState::Waiting { due, by_hand: false } };
+        if ordered && !waits {
+            self.busy.extend(thread.clone().map(|it| (it, index)));
+        }
+        let delivery = Delivery {
+            endpoint: self.endpoint().clone(),
+            index,
+            event: event.id.clone(),
+            kind: event.kind,
+            thread,
+            state,
+            tries: 0,
+            attempts: Vec::new(),
+        };
+        self.open.insert(index);
+        if waits || due > now {
+            self.put_off.push(delivery);
+        } else {
+            self.ready.push_back(Job { delivery, stored: None, line });
+        }
+    }
+
     /// What is done for a job, signed now.
     pub async fn errand(&self, service: &Service, job: &Job, now: Timestamp) -> Result<Errand> {
-        let placed = Placed { index: job.delivery.index, event: job.event.clone() };
-        service.errand((&self.endpoint.record, &self.address), &placed, now).await
+        service.errand((&self.endpoint.record, &self.address), &job.line, now).await
     }
 }
 
@@ -134,6 +187,7 @@ impl Service {
             lane,
             written,
             open: BTreeSet::new(),
+            put_off: Vec::new(),
             under_way: HashSet::new(),
             busy,
             ready: VecDeque::new(),
@@ -177,7 +231,7 @@ impl Service {
         self.look_at_waiting(&keys, lane, true).await?;
         if lane.endpoint.record.is_served() {
             self.look_at_waiting(&keys, lane, false).await?;
-            while lane.ready.is_empty() && self.look_at_log(&keys, lane).await? {}
+            while lane.ready.is_empty() && !lane.has_news() && self.look_at_log(&keys, lane).await? {}
         }
         Ok(())
     }
@@ -191,55 +245,30 @@ impl Service {
         for stored in due {
             let event = events.iter().find(|it| it.record.id == stored.record.event);
             let event = event.ok_or(Error::Broken("an event that a delivery names"))?.record.clone();
-            lane.ready.push_back(Job { delivery: stored.record.clone(), stored: Some(stored), event });
+            let line = Line::new(Placed { index: stored.record.index, event });
+            lane.ready.push_back(Job { delivery: stored.record.clone(), stored: Some(stored), line });
         }
         Ok(())
     }
 
     /// Looks at the next events. Whether there were any.
     async fn look_at_log(&self, keys: &Keys, lane: &mut OpenLane) -> Result<bool> {
-        let (events, next) = self.events_after(lane.looked, None, LOOKED_AT).await?;
+        let (lines, next) = self.lines_after(lane.looked, LOOKED_AT).await?;
         if next == lane.looked {
             return Ok(false);
         }
         let had = self.had_before(keys, lane, next).await?;
-        let mut behind = Vec::new();
-        for Placed { index, event } in events {
-            if had.contains(&index) || lane.under_way.contains(&index) || !lane.endpoint.record.wants(&event) {
+        for line in lines {
+            let Placed { index, event } = &line.placed;
+            if had.contains(index) || lane.under_way.contains(index) || !lane.endpoint.record.wants(event) {
                 continue;
             }
-            if !self.is_for(&lane.endpoint.record, &event).await? {
+            if !self.is_for(&lane.endpoint.record, event).await? {
                 continue;
             }
-            let thread = event.thread.clone();
-            let waits = lane.endpoint.record.ordered && thread.as_ref().is_some_and(|it| lane.busy.contains_key(it));
-            let (now, patience) = (self.now(), lane.endpoint.record.kind.patience());
-            let due = patience.map_or(now, |it| event.at.plus(it).max(now));
-            let state = if waits { DeliveryState::Behind {} } else { DeliveryState::Waiting { due, by_hand: false } };
-            let delivery = Delivery {
-                endpoint: lane.endpoint().clone(),
-                index,
-                event: event.id.clone(),
-                kind: event.kind,
-                thread,
-                state,
-                tries: 0,
-                attempts: Vec::new(),
-            };
-            if lane.endpoint.record.ordered && !waits {
-                lane.busy.extend(delivery.thread.clone().map(|it| (it, index)));
-            }
-            if waits || due > now {
-                behind.push(delivery);
-                continue;
-            }
-            lane.open.insert(index);
-            lane.ready.push_back(Job { delivery, stored: None, event });
+            lane.take_up(line, self.now());
         }
         lane.looked = next;
-        if !behind.is_empty() || (lane.open.is_empty() && next - lane.lane.record.reached >= UNWRITTEN_MAX) {
-            self.write(lane, Written { behind, ..Written::default() }).await?;
-        }
         Ok(true)
     }
 
@@ -253,124 +282,4 @@ impl Service {
         let rows = self.reader(keys).get_many::<Delivery>(&ids).await?;
         Ok(rows.into_iter().map(|it| it.record.index).collect())
     }
-
-    /// Writes down how jobs went, and with it how far the lane has come.
-    pub async fn record(&self, lane: &mut OpenLane, done: Vec<Done>) -> Result<()> {
-        let masked = |it: Done| Done { attempt: lane.address.masked(it.attempt), ..it };
-        let done: Vec<Done> = done.into_iter().map(masked).collect();
-        for it in &done {
-            self.metrics.attempted(&it.attempt.ended);
-            lane.under_way.remove(&it.job.delivery.index);
-            lane.open.remove(&it.job.delivery.index);
-        }
-        self.write(lane, Written { done, behind: Vec::new() }).await
-    }
-
-    async fn write(&self, lane: &mut OpenLane, written: Written) -> Result<()> {
-        let mut written = written;
-        for _ in 1..ATTEMPTS_MAX {
-            match self.write_once(lane, &written).await {
-                Err(error) if error.is_conflict() => self.look_again(lane, &mut written).await?,
-                done => return done,
-            }
-        }
-        self.write_once(lane, &written).await
-    }
-
-    async fn write_once(&self, lane: &mut OpenLane, written: &Written) -> Result<()> {
-        let (keys, now) = (self.keys()?, self.now());
-        let mut draft = Draft::new(keys.row(), now);
-        let mut health = lane.lane.record.clone();
-        let mut freed: Vec<(ThreadId, Option<u64>)> = Vec::new();
-        let (mut arrived, mut gone) = (false, false);
-        for Done { job, attempt, retry_after } in &written.done {
-            let chance = u32::from_be_bytes(random::bytes());
-            let next = job.delivery.tried(attempt.clone(), chance, *retry_after);
-            match &job.stored {
-                Some(stored) => draft.replace(stored, &next)?,
-                None => drop(draft.insert(&next)?),
-            }
-            if !attempt.ended.is_over() {
-                health.note(attempt.ended.arrived(), attempt.ended_at());
-                gone |= attempt.ended.is_gone();
-                arrived |= attempt.ended.arrived();
-            }
-            let ended =
-                next.thread.filter(|it| next.state.ended_at().is_some() && lane.busy.get(it) == Some(&next.index));
-            if let Some(thread) = ended {
-                let next = self.let_next_go(&keys, &mut draft, lane, &thread, now).await?;
-                freed.push((thread, next));
-            }
-        }
-        for delivery in &written.behind {
-            draft.insert(delivery)?;
-        }
-        health.reached = health.reached.max(lane.reached());
-        verdict_of(&mut draft, &lane.endpoint, &health, (gone, arrived), now)?;
-        draft.replace(&lane.lane, &health)?;
-        self.commit(draft.finish()).await?;
-        for (thread, next) in freed {
-            lane.busy.remove(&thread);
-            lane.busy.extend(next.map(|it| (thread, it)));
-        }
-        (lane.endpoint, lane.lane) = self.endpoint_and_lane(&keys, &lane.endpoint.record.id.clone()).await?;
-        if lane.lane.record.reached != health.reached {
-            lane.look_from(lane.lane.record.reached);
-        }
-        if !lane.endpoint.record.is_served() {
-            lane.rest();
-        }
-        Ok(())
-    }
-
-    /// The thread's next delivery that waited for the one before: its place, if there is one.
-    async fn let_next_go(
-        &self,
-        keys: &Keys,
-        draft: &mut Draft<'_>,
-        lane: &OpenLane,
-        thread: &ThreadId,
-        now: Timestamp,
-    ) -> Result<Option<u64>> {
-        let word = behind_in(lane.endpoint(), thread);
-        let Some(next) = self.reader(keys).list::<Delivery>(Filter::State(&word), None, 1).await?.pop() else {
-            return Ok(None);
-        };
-        let state = DeliveryState::Waiting { due: now, by_hand: false };
-        draft.replace(&next, &Delivery { state, ..next.record.clone() })?;
-        Ok(Some(next.record.index))
-    }
-
-    /// Somebody else changed one of the rows: what is known of the lane is read again, and what went out stays done.
-    async fn look_again(&self, lane: &mut OpenLane, written: &mut Written) -> Result<()> {
-        let keys = self.keys()?;
-        let (endpoint, row) = self.endpoint_and_lane(&keys, lane.endpoint()).await?;
-        if row.record.reached != lane.lane.record.reached {
-            lane.look_from(row.record.reached);
-        }
-        (lane.endpoint, lane.lane) = (endpoint, row);
-        for done in &mut written.done {
-            let id = delivery_id(lane.endpoint(), done.job.delivery.index);
-            let stored = self.reader(&keys).get::<Delivery>(&id).await?;
-            if let Some(stored) = stored {
-                done.job.delivery = stored.record.clone();
-                done.job.stored = Some(stored);
-            }
-        }
-        let mut unwritten = Vec::new();
-        for delivery in written.behind.drain(..) {
-            if self.reader(&keys).get::<Delivery>(&delivery_id(lane.endpoint(), delivery.index)).await?.is_none() {
-                unwritten.push(delivery);
-            }
-        }
-        written.behind = unwritten;
-        Ok(())
-    }
-}
-
-/// What a lane has to write down.
-#[derive(Default)]
-struct Written {
-    done: Vec<Done>,
-    behind: Vec<Delivery>,
 }

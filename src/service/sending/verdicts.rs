@@ -10,21 +10,21 @@ use crate::service::recorder;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
-/// What attempts make of an endpoint: whether it is disabled, or recovers.
+/// What attempts make of an endpoint: whether it is disabled, or recovers. As it stands then, if that is otherwise.
 pub(super) fn verdict_of(
     draft: &mut Draft<'_>,
     endpoint: &Stored<Endpoint>,
     health: &Lane,
     (gone, arrived): (bool, bool),
     now: Timestamp,
-) -> Result<()> {
+) -> Result<Option<Stored<Endpoint>>> {
     let why = match endpoint.record.state {
         // Whoever switched it off switches it on.
-        EndpointState::Disabled { why: WhyDisabled::ByHand, .. } => return Ok(()),
+        EndpointState::Disabled { why: WhyDisabled::ByHand, .. } => return Ok(None),
         EndpointState::Enabled {} if gone => Some(WhyDisabled::Gone),
         EndpointState::Enabled {} if health.is_given_up(now) => Some(WhyDisabled::Failing),
         EndpointState::Disabled { .. } if arrived && !gone => None,
-        EndpointState::Enabled {} | EndpointState::Disabled { .. } | EndpointState::Removed { .. } => return Ok(()),
+        EndpointState::Enabled {} | EndpointState::Disabled { .. } | EndpointState::Removed { .. } => return Ok(None),
     };
     let (kind, state) = match why {
         Some(why) => (EventType::EndpointDisabled, EndpointState::Disabled { at: now, why }),
@@ -36,6 +36,7 @@ pub(super) fn verdict_of(
         facts["why"] = json!(why);
         facts["failing_since"] = json!(health.failing_since);
     }
-    draft.replace(endpoint, &next)?;
-    recorder::outside(draft, None, now, kind, facts)
+    let next = draft.replaced(endpoint, next)?;
+    recorder::outside(draft, None, now, kind, facts)?;
+    Ok(Some(next))
 }

@@ -1,16 +1,27 @@
 //! The trace that a request belongs to, as W3C's Trace Context writes it.
 
-/// The name of a trace: 32 hexadecimal digits, not all of them 0.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct TraceId(String);
+use serde::{Deserialize, Serialize};
+
+/// Where in which trace whoever asked stood: a `traceparent`, without what a later version says behind it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct TraceParent(String);
+
+/// This is no `traceparent`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("not a traceparent")]
+pub struct NoTraceParent;
 
 /// Version, trace, parent and flags, with what parts them.
 const CHARS: usize = 55;
 
-impl TraceId {
-    /// Of a `traceparent`. What is not written as the standard says belongs to no trace; a later version may say more
-    /// behind what this one says.
-    pub fn of_traceparent(text: &str) -> Option<Self> {
+/// Where the trace's own name stands.
+const TRACE: std::ops::Range<usize> = 3..35;
+
+impl TraceParent {
+    /// What is not written as the standard says belongs to no trace; a later version may say more behind what this one
+    /// says, and is told on as this one.
+    pub fn read(text: &str) -> Option<Self> {
         let said = text.get(..CHARS)?;
         let mut parts = said.split('-');
         let (version, trace, parent, flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
@@ -21,12 +32,31 @@ impl TraceId {
         let shaped = hex(version, 2) && hex(trace, 32) && hex(parent, 16) && hex(flags, 2) && parts.next().is_none();
         let more = text.get(CHARS..).unwrap_or_default();
         let ends = more.is_empty() || (version != "00" && more.starts_with('-'));
-        (shaped && ends && version != "ff" && named(trace) && named(parent)).then(|| Self(trace.to_owned()))
+        let good = shaped && ends && version != "ff" && named(trace) && named(parent);
+        good.then(|| Self(format!("00-{trace}-{parent}-{flags}")))
     }
 
-    /// As text.
+    /// As it is told on.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// The name of the trace: 32 hexadecimal digits.
+    pub fn trace_id(&self) -> &str {
+        &self.0[TRACE]
+    }
+}
+
+impl From<TraceParent> for String {
+    fn from(it: TraceParent) -> Self {
+        it.0
+    }
+}
+
+impl TryFrom<String> for TraceParent {
+    type Error = NoTraceParent;
+    fn try_from(text: String) -> Result<Self, NoTraceParent> {
+        Self::read(&text).ok_or(NoTraceParent)
     }
 }
 
@@ -38,8 +68,9 @@ mod tests {
     fn a_trace_is_read_as_the_standard_writes_it_and_nothing_else_is_one() {
         let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
         for good in ["00-T-00f067aa0ba902b7-01", "00-T-00f067aa0ba902b7-00", "cc-T-00f067aa0ba902b7-01-what-will-be"] {
-            let read = TraceId::of_traceparent(&good.replace('T', trace));
-            assert_eq!(read.as_ref().map(TraceId::as_str), Some(trace), "{good}");
+            let read = TraceParent::read(&good.replace('T', trace)).unwrap();
+            assert_eq!(read.trace_id(), trace, "{good}");
+            assert!(read.as_str().starts_with("00-") && read.as_str().len() == CHARS, "{good}: {read:?}");
         }
         for bad in [
             "",
@@ -57,7 +88,7 @@ mod tests {
             "00-T-00f067aa0ba902b7-01\n",
             "é0-T-00f067aa0ba902b7-01",
         ] {
-            assert_eq!(TraceId::of_traceparent(&bad.replace('T', trace)), None, "{bad:?}");
+            assert_eq!(TraceParent::read(&bad.replace('T', trace)), None, "{bad:?}");
         }
     }
 }

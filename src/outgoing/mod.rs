@@ -21,6 +21,7 @@ use crate::clock::{Clock as _, SystemClock};
 use crate::config::Network;
 pub use crate::domain::failure::FailureCode;
 use crate::domain::secret::Secret;
+use crate::domain::trace::TraceParent;
 use crate::tls;
 use addresses::{Guarded, LookUp, Reach};
 use spelling::{Reaches, Way};
@@ -94,6 +95,18 @@ pub struct Parcel {
     pub headers: Vec<(String, Secret<String>)>,
     /// With this in it.
     pub body: Vec<u8>,
+}
+
+/// How W3C's Trace Context calls where in a trace a request stands.
+pub const TRACEPARENT: &str = "traceparent";
+
+impl Parcel {
+    /// In the trace of what it tells, if that has one.
+    #[must_use]
+    pub fn traced(mut self, trace: Option<&TraceParent>) -> Self {
+        self.headers.extend(trace.map(|it| (TRACEPARENT.to_owned(), Secret::new(it.as_str().to_owned()))));
+        self
+    }
 }
 
 /// What became of it.

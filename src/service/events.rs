@@ -6,6 +6,7 @@ use super::Service;
 use super::error::Result;
 use crate::domain::event::Event;
 use crate::domain::id::FlowId;
+use crate::domain::trace::TraceParent;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::{LOG, LogRow, Pending, log_id};
@@ -18,12 +19,19 @@ pub struct Placed {
     pub index: u64,
     /// The event.
     pub event: Event,
+    /// The trace that it is told in.
+    pub trace: Option<TraceParent>,
 }
 
 /// How many events get their place in one change.
 const SEQUENCED_AT_ONCE: u32 = 250;
 
 impl Placed {
+    /// One that is looked at, and told nobody.
+    pub const fn untraced(index: u64, event: Event) -> Self {
+        Self { index, event, trace: None }
+    }
+
     /// As machines are told it.
     pub fn told(&self) -> Value {
         let event = &self.event;
@@ -52,9 +60,10 @@ impl Service {
         let mut next = self.log_length().await? + 1;
         let mut draft = Draft::new(keys.row(), self.now());
         for event in &ready {
-            draft.insert(&LogRow { index: next, event: event.id.clone(), hash: event.hash() })?;
-            next += 1;
             let pending = waiting.iter().find(|it| it.record.event == event.id);
+            let trace = pending.and_then(|it| it.record.trace.clone());
+            draft.insert(&LogRow { index: next, event: event.id.clone(), hash: event.hash(), trace })?;
+            next += 1;
             if let Some(pending) = pending {
                 draft.remove(pending);
             }
@@ -115,7 +124,7 @@ impl Service {
         events.retain(|event| flow.is_none_or(|it| event.flow.as_ref() == Some(it)));
         let place = |event: Event| {
             let row = rows.iter().find(|it| it.record.event == event.id)?;
-            Some(Placed { index: row.record.index, event })
+            Some(Placed { index: row.record.index, event, trace: row.record.trace.clone() })
         };
         let mut placed: Vec<Placed> = events.into_iter().filter_map(place).collect();
         placed.sort_by_key(|it| it.index);

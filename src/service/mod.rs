@@ -62,6 +62,7 @@ pub mod stops;
 pub mod taking_back;
 pub mod thread_list;
 pub mod threads;
+pub mod traced;
 pub mod transitions;
 pub mod verify;
 mod versions;

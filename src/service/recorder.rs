@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::error::Result;
+use super::traced;
 use crate::domain::event::{Event, EventType};
 use crate::domain::id::{EventId, FlowId};
 use crate::domain::thread::Thread;
@@ -52,6 +53,6 @@ pub(super) fn outside(
 
 fn put(draft: &mut Draft<'_>, event: &Event) -> Result<()> {
     draft.insert(event)?;
-    draft.insert(&Pending { event: event.id.clone() })?;
+    draft.insert(&Pending { event: event.id.clone(), trace: traced::trace() })?;
     Ok(())
 }

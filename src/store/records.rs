@@ -30,6 +30,7 @@ use crate::domain::passkey::Passkey;
 use crate::domain::review::{Hold, HoldState};
 use crate::domain::thread::{HeadUse, Thread, WriteKey};
 use crate::domain::time::Timestamp;
+use crate::domain::trace::TraceParent;
 use crate::domain::transition::{ChainRow, Rejection, StateRow, Transition};
 use crate::domain::tries::Tries;
 use crate::domain::write::{Write, WriteState};
@@ -40,6 +41,9 @@ use crate::domain::write::{Write, WriteState};
 pub struct Pending {
     /// The event.
     pub event: EventId,
+    /// The trace of the request that made it true, if it had one: told on with the event, and no part of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceParent>,
 }
 
 /// An event's place in the log.
@@ -52,6 +56,9 @@ pub struct LogRow {
     pub event: EventId,
     /// Its hash.
     pub hash: Digest,
+    /// The trace of the request that made it true, if it had one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceParent>,
 }
 
 /// Numbers in ids have this many digits, so that the order of texts is the order of numbers.

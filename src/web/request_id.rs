@@ -9,9 +9,10 @@ use actix_web::middleware::Next;
 use actix_web::{HttpMessage as _, HttpRequest, web};
 
 use super::app::App;
-use crate::domain::trace::TraceId;
+use crate::domain::trace::TraceParent;
 use crate::metrics::Answered;
 use crate::random;
+use crate::service::traced;
 
 /// A request's name.
 #[derive(Clone, Debug)]
@@ -43,7 +44,7 @@ pub async fn tag(
     let client = app.edge.peers.client_of(request.request());
     let (service, begun) = (Arc::clone(&app.service), app.service.instant());
     let trace = trace_of(request.request());
-    let mut response = next.call(request).await?;
+    let mut response = traced::within(trace.clone(), next.call(request)).await?;
     let pattern = response.request().match_pattern().unwrap_or_else(|| "unmatched".to_owned());
     service.metrics().answered(&Answered {
         method: response.request().method().as_str(),
@@ -52,8 +53,13 @@ pub async fn tag(
         took: service.instant().saturating_duration_since(begun),
     });
     tracing::info!(
-        request_id = id.as_str(), trace_id = trace.as_ref().map(TraceId::as_str), client, method = %response.request().method(), route = pattern,
-        status = response.status().as_u16(), "request"
+        request_id = id.as_str(),
+        trace_id = trace.as_ref().map(TraceParent::trace_id),
+        client,
+        method = %response.request().method(),
+        route = pattern,
+        status = response.status().as_u16(),
+        "request"
     );
     let headers = response.headers_mut();
     if let Ok(value) = HeaderValue::from_str(id.as_str()) {
@@ -75,10 +81,10 @@ pub async fn tag(
 }
 
 /// The trace that whoever asks says it belongs to: one word, or none is taken.
-fn trace_of(request: &HttpRequest) -> Option<TraceId> {
+fn trace_of(request: &HttpRequest) -> Option<TraceParent> {
     let mut said = request.headers().get_all("traceparent");
     let only = said.next().filter(|_| said.next().is_none())?;
-    TraceId::of_traceparent(only.to_str().ok()?)
+    TraceParent::read(only.to_str().ok()?)
 }
 
 /// Nothing from elsewhere, nothing inline, nobody's frame.

@@ -97,7 +97,7 @@ impl Service {
         let (row, _) = self.endpoint_and_lane(&keys, endpoint).await?;
         let delivery = self.need::<Delivery>(&keys, &delivery_id(endpoint, index), "delivery").await?.record;
         let event = self.need::<Event>(&keys, delivery.event.as_str(), "event").await?.record;
-        let body = self.body_of(&row.record, &Placed { index, event }).await?;
+        let body = self.body_of(&row.record, &Placed::untraced(index, event)).await?;
         Ok(DeliveryTold { delivery, body })
     }
 

@@ -15,7 +15,7 @@ use crate::domain::id::{EndpointId, FlowId};
 use crate::domain::keys::{Hidden, Keys};
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
-use crate::outgoing::admits_header;
+use crate::outgoing::{TRACEPARENT, admits_header};
 use crate::random;
 use crate::service::error::{Error, Result};
 use crate::service::stops::Puller;
@@ -380,7 +380,7 @@ fn hidden_headers(
     }
     let hide = |(name, value): (&String, &Secret<String>)| {
         let name = name.to_ascii_lowercase();
-        let ours = name.starts_with("webhook-") || name == super::CONTENT_TYPE.0;
+        let ours = name.starts_with("webhook-") || [super::CONTENT_TYPE.0, TRACEPARENT].contains(&name.as_str());
         if ours || value.expose().len() > HEADER_BYTES_MAX || !admits_header(&name, value.expose()) {
             return Err(Error::invalid("/headers", "one of these headers cannot be sent, or is the gateway's own"));
         }

@@ -125,7 +125,7 @@ impl Service {
         match &endpoint.kind {
             EndpointKind::Webhook { payload } => {
                 let said = self.said(*payload, line, now).await?;
-                Ok(Errand::Send(signed(&*self.keys()?, (endpoint, address), &said)))
+                Ok(Errand::Send(signed(&*self.keys()?, (endpoint, address), &said).traced(placed.trace.as_ref())))
             }
             EndpointKind::LangGraph { assistant } => {
                 let decided = self.decided_of(placed).await?;
@@ -140,6 +140,7 @@ impl Service {
                 let stamped = Stamped::new(&keys, (&placed.event.id, now), body);
                 let headers = stamped.headers(keys.row(), &endpoint.id, &endpoint.secrets);
                 let parcel = address.parcel(url, headers.into(), stamped.body().to_owned());
+                let parcel = parcel.traced(placed.trace.as_ref());
                 match &template.look {
                     None => Ok(Errand::Send(parcel)),
                     Some(look) => {

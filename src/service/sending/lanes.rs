@@ -20,7 +20,7 @@ use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::events::Placed;
 use crate::store::record::Stored;
-use crate::store::records::{deliveries_of, delivery_id, waiting_of};
+use crate::store::records::{LogRow, deliveries_of, delivery_id, log_id, waiting_of};
 use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
 
 /// So much of the log, or of what waits, is looked at together.
@@ -118,7 +118,7 @@ impl OpenLane {
 
     /// A line of the log that its endpoint is to be told: now, later, or after the one before in its thread.
     fn take_up(&mut self, line: Arc<Line>, now: Timestamp) {
-        let Placed { index, event } = &line.placed;
+        let Placed { index, event, .. } = &line.placed;
         let (index, thread, ordered) = (*index, event.thread.clone(), self.endpoint.record.ordered);
         let waits = ordered && thread.as_ref().is_some_and(|it| self.busy.contains_key(it));
         let due = self.endpoint.record.kind.patience().map_or(now, |it| event.at.plus(it).max(now));
@@ -242,10 +242,14 @@ impl Service {
         let due: Vec<_> = due.into_iter().filter(|it| !lane.under_way.contains(&it.record.index)).collect();
         let ids: Vec<String> = due.iter().map(|it| it.record.event.to_string()).collect();
         let events = self.reader(keys).get_many::<Event>(&ids).await?;
+        let places: Vec<String> = due.iter().map(|it| log_id(it.record.index)).collect();
+        let places = self.reader(keys).get_many::<LogRow>(&places).await?;
         for stored in due {
             let event = events.iter().find(|it| it.record.id == stored.record.event);
             let event = event.ok_or(Error::Broken("an event that a delivery names"))?.record.clone();
-            let line = Line::new(Placed { index: stored.record.index, event });
+            let index = stored.record.index;
+            let trace = places.iter().find(|it| it.record.index == index).and_then(|it| it.record.trace.clone());
+            let line = Line::new(Placed { index, event, trace });
             lane.ready.push_back(Job { delivery: stored.record.clone(), stored: Some(stored), line });
         }
         Ok(())
@@ -259,7 +263,7 @@ impl Service {
         }
         let had = self.had_before(keys, lane, next).await?;
         for line in lines {
-            let Placed { index, event } = &line.placed;
+            let Placed { index, event, .. } = &line.placed;
             if had.contains(index) || lane.under_way.contains(index) || !lane.endpoint.record.wants(event) {
                 continue;
             }

@@ -28,7 +28,7 @@ impl Service {
         match version {
             PayloadVersion::V1 => {}
         }
-        let Placed { index, event } = placed;
+        let Placed { index, event, .. } = placed;
         let keys = self.keys()?;
         let told = match &event.thread {
             Some(thread) => self.masked_event(&keys, thread, event.clone()).await?,

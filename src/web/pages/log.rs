@@ -267,7 +267,7 @@ impl Sending {
         self.pages += 1;
         let mut text = String::new();
         for line in page.lines {
-            let placed = Placed { index: line.index.unwrap_or_default(), event: line.event };
+            let placed = Placed::untraced(line.index.unwrap_or_default(), line.event);
             let mut told = event_json(&placed);
             if line.index.is_none() {
                 told["index"] = Value::Null;

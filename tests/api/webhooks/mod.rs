@@ -16,3 +16,4 @@ mod secrets;
 mod signatures;
 mod templates;
 mod told;
+mod traces;

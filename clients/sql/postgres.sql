@@ -87,6 +87,12 @@ BEGIN
         RAISE EXCEPTION 'countersign guard: the lease is longer than any that is given: is the clock right?'
             USING ERRCODE = 'ZG004';
     END IF;
+    -- Whoever falls silent must not keep the thread, and those who would settle it, waiting for longer than its lease.
+    PERFORM set_config(name, ends_ms::text, true)
+    FROM pg_settings, LATERAL (
+        SELECT ceil(extract(epoch FROM pass.lease_expires_at - clock_timestamp()) * 1000)::bigint + 2000
+    ) AS silence (ends_ms)
+    WHERE name = 'idle_in_transaction_session_timeout' AND setting::bigint NOT BETWEEN 1 AND ends_ms;
     -- A transaction that was prepared could be committed at any time later. One that notifies cannot be prepared.
     IF current_setting('max_prepared_transactions')::integer > 0 THEN
         PERFORM pg_notify('countersign_guard', '');

@@ -781,6 +781,35 @@ def test_settling_waits_for_whoever_is_about_to_commit(connect: Connect, fence: 
     assert rows(connect) == (ends == "commit")
 
 
+def test_who_falls_silent_keeps_nobody_waiting_for_longer_than_its_lease(connect: Connect) -> None:
+    """As a machine that lost its power does: the server does not hear of that."""
+    id = jti()
+    silent, other = connect(), connect()
+    silent.execute(PASS, (id, "order-17", 1, lease(0.2)))
+    silent.execute(WRITE)
+    other.execute("SET statement_timeout = '20s'")
+    assert other.execute(SETTLE, (id, "order-17", 1)).fetchone()[0] is False
+    other.commit()
+    with pytest.raises(errors.IdleInTransactionSessionTimeout):
+        silent.commit()
+    silent.close()
+    assert rows(connect) == 0
+
+
+@pytest.mark.parametrize(("own", "then"), [("0", "32s"), ("1h", "32s"), ("5s", "5s")])
+def test_a_login_that_is_more_impatient_stays_so(connect: Connect, own: str, then: str) -> None:
+    connection = connect(autocommit=True)
+    connection.execute(f"SET idle_in_transaction_session_timeout = '{own}'")
+    with connection.transaction():
+        connection.execute(PASS, (jti(), "order-17", 1, lease(29.9)))
+        within = connection.execute(
+            "SELECT current_setting('idle_in_transaction_session_timeout')::interval"
+        ).fetchone()[0]
+    after = connection.execute("SELECT current_setting('idle_in_transaction_session_timeout')").fetchone()[0]
+    assert after == own
+    assert 0 <= float(then[:-1]) - within.total_seconds() < (5 if then == "32s" else 1e-9)
+
+
 def test_nobody_settles_what_they_are_about_to_write(connect: Connect) -> None:
     id = jti()
     with refused("ZG004"), connect() as connection:

@@ -76,6 +76,8 @@ pub struct Config {
     pub sign_in: SignIn,
     /// Who reads what the gateway counts of itself.
     pub metrics: MetricsAccess,
+    /// Whether the reference of the API is shown.
+    pub docs: bool,
     /// What may be sent to addresses that people name.
     pub webhooks: Webhooks,
     /// Where the log is copied to, for whoever collects what happens.
@@ -271,6 +273,7 @@ impl Config {
             sessions: Sessions { lifetime: settings.secs("sessions.lifetime_secs", 60..=31_536_000)? },
             sign_in: SignIn::read(settings)?,
             metrics: MetricsAccess::read(settings)?,
+            docs: settings.flag("docs")?,
             webhooks: Webhooks::read(settings)?,
             copy_to: CopyTo::read(settings)?,
             mail: Mail::read(settings)?,

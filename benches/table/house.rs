@@ -166,6 +166,7 @@ pub fn listen(service: &Arc<Service>) -> u16 {
         elsewhere: countersign::web::pages::oidc::throttle(),
         reveals: countersign::web::pages::reveal::throttle(),
         metrics: countersign::config::MetricsAccess::Token,
+        docs: true,
         streams: Default::default(),
     };
     let app = App { service: Arc::clone(service), edge: Arc::new(edge) };

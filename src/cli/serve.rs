@@ -158,6 +158,7 @@ fn edge(config: &Config, url: &PublicUrl) -> Edge {
         elsewhere: oidc::throttle(),
         reveals: reveal::throttle(),
         metrics: config.metrics,
+        docs: config.docs,
         streams: Streams::default(),
     }
 }

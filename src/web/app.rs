@@ -48,6 +48,8 @@ pub struct Edge {
     pub reveals: Throttle,
     /// Who reads what the gateway counts of itself.
     pub metrics: MetricsAccess,
+    /// Whether the reference of the API is shown at `/docs`.
+    pub docs: bool,
     /// Every stream that is open.
     pub streams: Streams,
 }

@@ -158,6 +158,7 @@ fn edge(url: &str) -> Edge {
         elsewhere: countersign::web::pages::oidc::throttle(),
         reveals: countersign::web::pages::reveal::throttle(),
         metrics: countersign::config::MetricsAccess::Token,
+        docs: true,
         streams: Default::default(),
     }
 }

@@ -193,6 +193,7 @@ pub fn edge(url: &str, peers: Peers) -> Edge {
         elsewhere: countersign::web::pages::oidc::throttle(),
         reveals: countersign::web::pages::reveal::throttle(),
         metrics: MetricsAccess::Token,
+        docs: true,
         streams: Default::default(),
     }
 }

@@ -26,6 +26,9 @@ const TAGS: &[(&str, &str)] = &[
     ("open", "What anybody may read."),
 ];
 
+/// A number in JSON that is larger is not exact, and refused.
+const INTEGER_MAX: u64 = (1 << 53) - 1;
+
 /// The whole description.
 pub fn description() -> Value {
     let mut told = serde_json::to_value(Description::openapi()).expect("a description is made of texts and lists");
@@ -34,9 +37,21 @@ pub fn description() -> Value {
     for (path, item) in told["paths"].as_object_mut().into_iter().flatten() {
         for (method, call) in item.as_object_mut().into_iter().flatten() {
             complete(path, method, call);
+            for parameter in call.get_mut("parameters").and_then(Value::as_array_mut).into_iter().flatten() {
+                // A place in the log comes back as a number in JSON; other numbers of addresses do not.
+                let most = if parameter["name"] == "after" { INTEGER_MAX } else { u64::MAX };
+                bound(&mut parameter["schema"], most);
+                // What is optional there is left out; nothing in an address is null.
+                if let Some(kind) = parameter["schema"]["type"].as_array().and_then(|it| it.first()).cloned() {
+                    parameter["schema"]["type"] = kind;
+                }
+            }
         }
     }
     let parts = &mut told["components"];
+    for (_, schema) in parts["schemas"].as_object_mut().into_iter().flatten() {
+        bound(schema, INTEGER_MAX);
+    }
     parts["securitySchemes"] = json!({"token": {
         "type": "http", "scheme": "bearer", "bearerFormat": "cs_…",
         "description": "A token of one role: `countersign token add`.",
@@ -57,6 +72,23 @@ pub fn description() -> Value {
     }
     parts["responses"]["Denied"] = problem("Do not write", &codes::denials());
     told
+}
+
+/// Says how large numbers may be that are none below zero: Rust's types are not those of the formats.
+fn bound(value: &mut Value, integer_max: u64) {
+    if value["minimum"] == 0 && value["format"].is_string() {
+        let most = if value["format"] == "int32" { u64::from(u32::MAX) } else { integer_max };
+        let members = value.as_object_mut().into_iter();
+        members.for_each(|it| drop(it.remove("format")));
+        if value["maximum"].is_null() {
+            value["maximum"] = json!(most);
+        }
+    }
+    match value {
+        Value::Object(members) => members.values_mut().for_each(|it| bound(it, integer_max)),
+        Value::Array(items) => items.iter_mut().for_each(|it| bound(it, integer_max)),
+        _ => {}
+    }
 }
 
 fn all_codes() -> Vec<&'static str> {

@@ -32,10 +32,12 @@ use crate::web::auth::Machine;
 #[serde(deny_unknown_fields)]
 pub struct AddEndpoint {
     /// What people call it.
+    #[schema(min_length = 1, max_length = 64)]
     pub name: String,
     /// What is sent: `webhook`, which is meant where nothing is said: events. `langgraph`: how reviews ended, to the runs
     /// of a LangGraph server that stopped for them. `resume`: the same, by a template. `slack` and `teams`: that something
     /// waits for people, to a chat.
+    #[schema(pattern = "^(webhook|langgraph|resume|slack|teams)$")]
     pub kind: Option<String>,
     /// Of `langgraph`: which graph or assistant runs there.
     pub assistant: Option<String>,
@@ -53,6 +55,7 @@ pub struct AddEndpoint {
     #[serde(default)]
     pub ordered: bool,
     /// The form of the body; there is one.
+    #[schema(minimum = 1, maximum = 1)]
     pub payload: Option<u32>,
     /// Headers of its own, as for a receiver that asks for a token.
     #[serde(default)]
@@ -79,6 +82,7 @@ pub struct ChangeEndpoint {
     /// Whether it is served.
     pub enabled: Option<bool>,
     /// Where one that is enabled goes on: `where_it_stopped`, which is meant where nothing is said, or `now`.
+    #[schema(pattern = "^(where_it_stopped|now)$")]
     pub from: Option<String>,
 }
 
@@ -87,6 +91,7 @@ pub struct ChangeEndpoint {
 #[serde(deny_unknown_fields)]
 pub struct RotateSecret {
     /// For how long the old secret signs beside the new one; nothing: a day.
+    #[schema(maximum = 604800)]
     pub overlap_secs: Option<u64>,
 }
 

@@ -26,6 +26,9 @@ pub struct EventsQuery {
 /// Events on a page, unless told otherwise, and at most.
 const PAGE: (u32, u32) = (100, 500);
 
+/// A place in the log is answered as a number in JSON, which is exact as far as this.
+const PLACE_MAX: u64 = (1 << 53) - 1;
+
 /// Events that a stream tells at once.
 const BATCH: u32 = 100;
 
@@ -50,14 +53,19 @@ pub async fn events(
     let told = if streams::is_wanted(&request) {
         stream(&request, app, machine, &query).await
     } else {
-        page(&app, &machine, &query).await
+        page(&request, &app, &machine, &query).await
     };
     told.map_err(|error| Problem::of(&request, error))
 }
 
-async fn page(app: &App, machine: &Machine, query: &EventsQuery) -> Done<HttpResponse> {
+async fn page(request: &HttpRequest, app: &App, machine: &Machine, query: &EventsQuery) -> Done<HttpResponse> {
+    // It counts for a stream; what is none is refused wherever it is said.
+    streams::last_seen(request)?;
     let limit = query.limit.unwrap_or(PAGE.0).clamp(1, PAGE.1);
     let after = query.after.unwrap_or(0);
+    if after > PLACE_MAX {
+        return Err(Error::invalid("/after", "no log reaches that far, and no number in JSON"));
+    }
     let (events, next) = app.service.events_after(after, flow_of(&machine.0.record), limit).await?;
     let events: Vec<Value> = events.iter().map(event_json).collect();
     Ok(HttpResponse::Ok().json(json!({"events": events, "next": next})))

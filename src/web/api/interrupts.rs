@@ -25,27 +25,35 @@ pub struct Interrupted {
     /// `state_transition_review`.
     pub kind: Kind,
     /// The host's own digest of the step, 16 to 200 characters; answered as it came.
+    #[schema(min_length = 16, max_length = 200, pattern = "^[A-Za-z0-9:_+/=-]{16,200}$")]
     pub transition_digest: String,
     /// The keys that the step changes.
+    #[schema(max_items = 200)]
     pub changed_keys: Vec<String>,
     /// What the step changes, for people to read: any JSON of at most 64 KiB and 500 values.
     pub redacted_diff: Value,
     /// What the host's framework calls the interrupt; answered as it came.
+    #[schema(min_length = 1, max_length = 200, pattern = "^[A-Za-z0-9:_+/=-]{1,200}$")]
     pub interrupt_id: String,
     /// The host's own thread.
     #[serde(default)]
+    #[schema(min_length = 1, max_length = 200)]
     pub thread_ref: Option<String>,
     /// In a line.
     #[serde(default)]
+    #[schema(min_length = 1, max_length = 200)]
     pub title: Option<String>,
     /// Why people are asked.
     #[serde(default)]
+    #[schema(min_length = 1, max_length = 2000)]
     pub reason: Option<String>,
     /// How long people are asked, in seconds; at most, and if left out, as long as the flow's policy says.
     #[serde(default)]
+    #[schema(minimum = 60)]
     pub expires_in: Option<u64>,
     /// Which try, from 1.
     #[serde(default)]
+    #[schema(minimum = 1)]
     pub attempt: Option<u32>,
 }
 

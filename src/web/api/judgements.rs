@@ -47,11 +47,11 @@ pub struct Suppose {
     pub totals: Option<Value>,
     /// The tool that would be called along with it: `{name, arguments}`.
     #[serde(default)]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<super::answers::ToolCall>)]
     pub tool: Option<Value>,
     /// What it would have taken: `{tokens, cost}`, both optional.
     #[serde(default)]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<super::answers::Used>)]
     pub usage: Option<Value>,
     /// A policy to judge by instead of the active one, in TOML.
     #[serde(default)]

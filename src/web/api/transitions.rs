@@ -44,24 +44,21 @@ pub struct Propose {
     /// For what.
     pub patch: Value,
     /// In which form: `merge` (the default), `merge-patch` or `json-patch`.
-    #[serde(default)]
     pub format: Option<Format>,
     /// Ask for a receipt for the head as it stands; `patch` must be `{}`.
     #[serde(default)]
     pub reaffirm: bool,
     /// Which try, from 1.
-    #[serde(default)]
+    #[schema(minimum = 1)]
     pub attempt: Option<u32>,
     /// The tool that is called along with it: `{name, arguments}`.
-    #[serde(default)]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<super::answers::ToolCall>)]
     pub tool: Option<Value>,
     /// What it took: `{tokens, cost}`, both optional.
-    #[serde(default)]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<super::answers::Used>)]
     pub usage: Option<Value>,
     /// Why, in the agent's words; shown to people as untrusted.
-    #[serde(default)]
+    #[schema(max_length = 8000)]
     pub rationale: Option<String>,
 }
 
@@ -76,7 +73,7 @@ pub struct RollBack {
     /// On which head.
     pub parent: Digest,
     /// Which try, from 1.
-    #[serde(default)]
+    #[schema(minimum = 1)]
     pub attempt: Option<u32>,
 }
 

@@ -33,6 +33,7 @@ pub mod password;
 pub mod people;
 pub mod person;
 pub mod policies;
+pub mod reference;
 pub mod rejections;
 pub mod replays;
 pub mod reveal;
@@ -243,6 +244,7 @@ fn people_routes(cfg: &mut ServiceConfig) {
 
 /// What is seen without a session, and the way out.
 fn ways_in(cfg: &mut ServiceConfig) {
+    cfg.service(web::resource("/docs").route(web::get().to(reference::show)));
     cfg.service(web::resource("/sign-in").route(web::get().to(sign_in::show)).route(web::post().to(sign_in::submit)))
         .service(web::resource("/sign-in/oidc").route(web::get().to(sign_in::show)).route(web::post().to(oidc::submit)))
         .service(web::resource("/sign-in/oidc/return").route(web::get().to(oidc::come_back)))

@@ -7,7 +7,7 @@ use super::reviews::ReviewLink;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::opening::Opening;
 use crate::domain::chain::statement::Statement;
-use crate::domain::id::{FlowId, ThreadId};
+use crate::domain::id::{FlowId, ThreadId, ToolName};
 use crate::domain::thread::Status;
 
 /// A thread that was made.
@@ -108,4 +108,26 @@ pub struct ThreadStatus {
     pub thread: ThreadId,
     /// What it does.
     pub status: Status,
+}
+
+/// A tool that an agent calls.
+#[derive(Debug, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ToolCall {
+    /// Which.
+    pub name: ToolName,
+    /// With what: 16 KiB at most.
+    #[schema(value_type = Object)]
+    pub arguments: Value,
+}
+
+/// What a proposal took.
+#[derive(Debug, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Used {
+    /// How many tokens.
+    pub tokens: Option<u64>,
+    /// In the policy's currency.
+    #[schema(minimum = 0)]
+    pub cost: Option<f64>,
 }

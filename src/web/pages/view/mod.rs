@@ -26,6 +26,7 @@ pub mod people;
 pub mod places;
 pub mod policies;
 pub mod receipt;
+pub mod reference;
 pub mod rejections;
 pub mod replays;
 pub mod reveal;

@@ -1,0 +1,37 @@
+//! `/docs`: the description as a page.
+
+use countersign::web::peers::Peers;
+use countersign::web::roles::TABLE;
+
+use crate::gateway::{edge, spawn_gateway};
+
+#[tokio::test]
+async fn the_reference_has_every_call_and_type_and_nothing_from_elsewhere() {
+    let g = spawn_gateway().await;
+    let response = g.http.get(format!("{}/docs", g.url)).header("accept", "text/html").send().await.unwrap();
+    assert_eq!(response.status().as_u16(), 200);
+    let page = response.text().await.unwrap();
+    for rule in TABLE.iter().filter(|it| !it.machines.is_empty()) {
+        assert!(page.contains(&format!("<code>{}</code>", rule.route)), "{}", rule.route);
+    }
+    for word in ["head_moved", "idempotency_key_reused", "receipt_missing", "Idempotency-Key", "Last-Event-ID"] {
+        assert!(page.contains(word), "{word}");
+    }
+    assert!(!page.contains("<script") && !page.contains("<style") && !page.contains("//cdn"));
+    let anchors: Vec<_> = page.split("href=\"#").skip(1).filter_map(|it| it.split('"').next()).collect();
+    assert!(anchors.len() > 300);
+    for anchor in anchors {
+        assert!(page.contains(&format!("id=\"{anchor}\"")), "{anchor} leads nowhere");
+    }
+}
+
+#[tokio::test]
+async fn a_gateway_that_is_told_to_shows_no_reference() {
+    let g = spawn_gateway().await;
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let edge = countersign::web::app::Edge { docs: false, ..edge(&url, Peers::default()) };
+    let app = countersign::web::app::App { service: g.service.clone(), edge: std::sync::Arc::new(edge) };
+    tokio::spawn(countersign::web::app::serve(app, listener, 1, std::time::Duration::from_secs(1)).unwrap());
+    assert_eq!(g.http.get(format!("{url}/docs")).send().await.unwrap().status().as_u16(), 404);
+}

@@ -394,3 +394,23 @@ async def test_the_same_awaited(desk: Desk, mode: Mode) -> None:
             assert desk.ran == [("refund", 500)]
         with pytest.raises(Invalid):
             desk.run(mode, [call("refund", amount=500)], client=client).begin()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_two_calls_of_one_id_are_not_let_through_by_one_approval(desk: Desk, mode: Mode) -> None:
+    twice = call("refund", amount=70)
+    run = desk.run(mode, [twice, dict(twice)])
+    with pytest.raises(Invalid, match="the same id"):
+        run.begin()
+    assert desk.ran == []
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_edit_does_not_put_another_id_where_the_calls_own_is_asked_about(desk: Desk, mode: Mode) -> None:
+    """People would be shown the call's id, and the tool given the other one."""
+    run = desk.run(mode, [call("refund", amount=71)])
+    asked = waiting(run.begin())
+    args = {"amount": 71, "tool_call_id": "another"}
+    again = waiting(run.resume(answer_of(mode, {"type": "edit", "edited_action": {"name": "refund", "args": args}})))
+    assert again == asked
+    assert desk.ran == []

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 DecisionType = Literal["approve", "edit", "reject", "respond"]
+# The model's name for the call goes along, so that no approval is for two calls that look alike.
+CALL_ID = "tool_call_id"
 EVERY: tuple[DecisionType, ...] = ("approve", "edit", "reject", "respond")
 
 
@@ -56,7 +58,7 @@ def _change(action: object, name: str) -> Change | None:
     if not isinstance(action, Mapping) or action.get("name") != name:
         return None
     args = action.get("args")
-    return Change(dict(args)) if isinstance(args, Mapping) else None
+    return Change(dict(args)) if isinstance(args, Mapping) and CALL_ID not in args else None
 
 
 def _stop(responds: bool, message: object, name: str) -> Stop | None:

@@ -16,12 +16,10 @@ from countersign.langgraph import Pointer
 from countersign.langgraph._asking import ANSWERS_MAX, AnsweredTooOften
 from countersign.langgraph._pointer import approved
 
-from ._answers import Answer, Change, Stop
+from ._answers import CALL_ID, Answer, Change, Stop
 
 # How many versions others may have committed since the one that a run points to.
 REBASED_MAX = 200
-# The model's name for the call goes along, so that no approval is for two calls that look alike.
-CALL_ID = "tool_call_id"
 
 
 @dataclass(frozen=True)
@@ -33,13 +31,16 @@ class ToolCall:
     args: dict[str, Any]
     edited: bool = False
 
+    def __post_init__(self) -> None:
+        # What is asked about and what runs would differ in it.
+        if CALL_ID in self.args:
+            raise Invalid("tool_call", f"an argument of {self.name} is called {CALL_ID}")
+
     @classmethod
     def of(cls, call: Any) -> ToolCall:
         """A model's call, which must have an id, and arguments that leave room for it."""
         if not isinstance(call.get("id"), str) or not call["id"]:
             raise Invalid("tool_call", f"a call of {call.get('name')} has no id")
-        if CALL_ID in call["args"]:
-            raise Invalid("tool_call", f"an argument of {call.get('name')} is called {CALL_ID}")
         return cls(call["id"], call["name"], dict(call["args"]))
 
     def tool(self) -> dict[str, Any]:

@@ -116,6 +116,7 @@ class ToolGate(AgentMiddleware[Any, Any, Any]):
 
     def _single(self, request: ToolCallRequest) -> Plan[Runs | Told]:
         state = request.state
+        _turn_of(state)
         call = ToolCall.of(request.tool_call)
         # Whatever stands there, the gateway is asked about exactly that.
         edited = (state.get(EDITS) or {}).get(call.id)
@@ -156,8 +157,7 @@ class ToolGate(AgentMiddleware[Any, Any, Any]):
         }
 
     def _calls_of(self, state: Any) -> list[ToolCall]:
-        last = next((it for it in reversed(state["messages"]) if isinstance(it, AIMessage)), None)
-        return [ToolCall.of(it) for it in (last.tool_calls if last else []) if self._is_gated(it)]
+        return [ToolCall.of(it) for it in _turn_of(state) if self._is_gated(it)]
 
     def _is_gated(self, call: Any) -> bool:
         return self._tools is None or call["name"] in self._tools
@@ -177,6 +177,15 @@ class ToolGate(AgentMiddleware[Any, Any, Any]):
         if isinstance(self._client, AsyncClient):
             return await self._client._run(plan)
         return await anyio.to_thread.run_sync(self._client._run, plan)
+
+
+def _turn_of(state: Any) -> list[Any]:
+    """The calls of the model's last turn. Of two that have one id, an approval of one would be found by the other."""
+    last = next((it for it in reversed(state["messages"]) if isinstance(it, AIMessage)), None)
+    calls: list[Any] = list(last.tool_calls) if last else []
+    if len({it["id"] for it in calls}) != len(calls):
+        raise Invalid("tool_call", "two calls of a turn have the same id")
+    return calls
 
 
 def _asked_about(waiting: Waiting) -> dict[str, Any]:

@@ -60,6 +60,21 @@ def test_no_error_and_no_log_has_the_token(flow: Flow, caplog: pytest.LogCapture
     assert "127.0.0.1" in caplog.text
 
 
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+@pytest.mark.parametrize(("url", "token"), [("http://gate.example", TOKEN), ("https://gate.example", f"{TOKEN} ")])
+def test_no_variable_in_a_report_of_an_error_has_the_token(kind: type[Client], url: str, token: str) -> None:
+    """As reporters of errors go through the frames of a client that could not be made."""
+    with pytest.raises(Invalid) as no:
+        kind(url, token)
+    inner = no.value.__traceback__.tb_next if no.value.__traceback__ else None
+    assert inner is not None
+    shown = "".join(
+        f"{name} = {value!r}" for frame, _ in traceback.walk_tb(inner) for name, value in frame.f_locals.items()
+    )
+    assert "url = " in shown
+    assert TOKEN not in shown
+
+
 @pytest.mark.parametrize(
     "text", ["", "cs_a b", "cs_a\r\nX: y", "cs_ü", "a" * 513, None, b"cs_a", 7], ids=lambda it: repr(it)[:12]
 )

@@ -12,6 +12,7 @@ from . import _calls, _verifying, _waiting
 from ._driving import Awaiting, AwaitingWalk, Awaits, Blocking, BlockingWalk, Blocks
 from ._following import afollow, follow
 from ._plans import Retries
+from ._secret import Secret
 from ._settings import Settings
 from .answers import Event
 
@@ -32,8 +33,11 @@ class Client(Blocks):
         tls: ssl.SSLContext | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
+        secret = Secret(token)
+        # Reports of errors show variables: from here on the token is none.
+        del token
         self._settings = Settings.of(
-            url, token, timeout_secs=timeout_secs, retries=retries, allow_plain_http=allow_plain_http, tls=tls
+            url, secret, timeout_secs=timeout_secs, retries=retries, allow_plain_http=allow_plain_http, tls=tls
         )
         self._http = httpx.Client(**self._settings.httpx(), transport=transport)
 
@@ -79,7 +83,7 @@ class Client(Blocks):
         self.close()
 
     def __repr__(self) -> str:
-        return f"Client({self.url!r})"
+        return _shown(self)
 
 
 class AsyncClient(Awaits):
@@ -96,8 +100,11 @@ class AsyncClient(Awaits):
         tls: ssl.SSLContext | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
+        secret = Secret(token)
+        # Reports of errors show variables: from here on the token is none.
+        del token
         self._settings = Settings.of(
-            url, token, timeout_secs=timeout_secs, retries=retries, allow_plain_http=allow_plain_http, tls=tls
+            url, secret, timeout_secs=timeout_secs, retries=retries, allow_plain_http=allow_plain_http, tls=tls
         )
         self._http = httpx.AsyncClient(**self._settings.httpx(), transport=transport)
 
@@ -143,4 +150,10 @@ class AsyncClient(Awaits):
         await self.aclose()
 
     def __repr__(self) -> str:
-        return f"AsyncClient({self.url!r})"
+        return _shown(self)
+
+
+def _shown(client: Blocks | Awaits) -> str:
+    """A client in a report, also of the error for which it was never finished."""
+    settings = getattr(client, "_settings", None)
+    return f"{type(client).__name__}({settings.address.url if settings else None!r})"

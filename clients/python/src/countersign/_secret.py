@@ -16,14 +16,19 @@ class Secret:
     __slots__ = ("_text",)
 
     def __init__(self, text: object) -> None:
-        if not isinstance(text, str) or _FORM.fullmatch(text) is None:
+        # Nothing is refused here, where the text is a variable that a report of the error would show.
+        self._text = text
+
+    def checked(self) -> Secret:
+        """This one, if a header can carry it."""
+        if not isinstance(self._text, str) or _FORM.fullmatch(self._text) is None:
             # The text is not repeated: what was given by mistake may be another secret.
             raise Invalid("token", "a token is 1 to 512 letters, digits and . _ ~ + / = -")
-        self._text = text
+        return self
 
     def reveal(self) -> str:
         """The text itself, for the one header that carries it."""
-        return self._text
+        return str(self._text)
 
     def __repr__(self) -> str:
         return "Secret(…)"

@@ -29,7 +29,7 @@ class Settings:
     def of(
         cls,
         url: str,
-        token: str,
+        token: Secret,
         *,
         timeout_secs: float,
         retries: Retries | None,
@@ -40,7 +40,7 @@ class Settings:
             raise Invalid("timeout_secs", "is more than nothing")
         core = Core(retries=retries or Retries())
         where = address(url, allow_plain_http=allow_plain_http)
-        return cls(where, Secret(token), timeout_secs, core, tls)
+        return cls(where, token.checked(), timeout_secs, core, tls)
 
     def httpx(self) -> Mapping[str, Any]:
         """How httpx is set up: no redirects; over plain http no proxy of the environment, which would see the token."""

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from conftest import STATE, Flow
-from countersign import Held, verify
+from countersign import Held, Invalid, verify
 from countersign.verify import Keys, Refused
 
 
@@ -79,3 +79,31 @@ def test_a_receipt_is_not_for_another_thread_transition_writer_or_time(flow: Flo
     with pytest.raises(Refused) as refused:
         verify.check_entry(token, keys)
     assert refused.value.code == "receipt_malformed"
+
+
+def test_a_moment_without_its_zone_is_not_guessed_at(flow: Flow) -> None:
+    """East of Greenwich it would be hours ago, and what is over would still be good."""
+    made = flow.thread()
+    held = flow.planner.propose(made.thread, node="planner", parent=made.transition, patch={"target_user_id": 44})
+    assert isinstance(held, Held)
+    flow.ada.approve(held)
+    token = flow.planner.wait_for_decision(held.transition, within_secs=30).receipt
+    keys = Keys.read(flow.host.jwks())
+    allowed = flow.writer.verify(thread=made.thread, transition=held.transition, receipt=token, write_id="signed-2")
+    flow.writer.abort("signed-2", reason="only looked at")
+    naive = datetime.now(timezone.utc).replace(tzinfo=None)
+    with pytest.raises(Invalid, match="time zone"):
+        verify.check_receipt(token, keys, at=naive)
+    with pytest.raises(Invalid, match="time zone"):
+        verify.check_verification(allowed.verification, keys, at=naive)
+
+
+def test_the_chain_of_another_thread_or_gateway_is_not_taken_for_the_one_asked_for(flow: Flow) -> None:
+    """Whoever stands between can give the one for the other, and every signature of it holds."""
+    mine, other = flow.thread(), flow.thread()
+    keys, entries = Keys.read(flow.host.jwks()), list(flow.host.chain(other.thread))
+    assert verify.check_chain(entries, keys, thread=other.thread).thread == other.thread
+    for code, expects in {"thread_mismatch": {"thread": mine.thread}, "issuer_mismatch": {"issuer": "urn:x"}}.items():
+        with pytest.raises(Refused) as refused:
+            verify.check_chain(entries, keys, **expects)
+        assert refused.value.code == code

@@ -12,7 +12,7 @@ from ._keys import Keys
 from ._openings import Difference, check_opening
 from ._refused import Refused, must
 from ._statement import Statement, statement
-from ._tokens import check_entry, check_receipt
+from ._tokens import check_entry, check_receipt, expects
 
 SETS_AGAIN = ("propose", "edit", "confirm")
 ALWAYS_HELD = ("edit", "reaffirm", "rollback")
@@ -62,15 +62,19 @@ class Chain:
         return found
 
 
-def check_chain(entries: Sequence[Json], keys: Keys) -> Chain:
+def check_chain(entries: Sequence[Json], keys: Keys, *, issuer: str | None = None, thread: str | None = None) -> Chain:
     """A whole chain, as `Client.chain` gives it or as its JSON was kept: `{version, transition, statement, entry}` of
-    each version, with `opening` where the reader may see it."""
+    each version, with `opening` where the reader may see it. Say which thread you asked for: another one's chain holds
+    as well."""
     must(isinstance(entries, list | tuple) and len(entries) > 0, "chain", "no entries")
     links: list[Link] = []
     for version, item in enumerate(entries):
         links.append(_link(asdict(item) if is_dataclass(item) and not isinstance(item, type) else item, version, keys))
         _follows(links)
-    return Chain(links[0].entry.iss, links[0].statement.thread, tuple(links))
+    chain = Chain(links[0].entry.iss, links[0].statement.thread, tuple(links))
+    expects(issuer, chain.issuer, "issuer_mismatch")
+    expects(thread, chain.thread, "thread_mismatch")
+    return chain
 
 
 def _link(item: Json, version: int, keys: Keys) -> Link:

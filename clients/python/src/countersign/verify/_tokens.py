@@ -8,6 +8,8 @@ from typing import TypeVar
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from countersign._names import Invalid
+
 from ._claims import Answer, Denial, Entry, Receipt, Verification
 from ._curve import is_strict_point, is_strict_scalar
 from ._forms import exactly, unbase64url
@@ -42,29 +44,29 @@ def check_receipt(
     found = claims(token, Receipt, keys)
     if keys_status(token, keys) == "retired":
         raise CouldNotTell("a retired key vouches only for receipts that the gateway has stored")
-    _expects(issuer, found.iss, "issuer_mismatch")
+    expects(issuer, found.iss, "issuer_mismatch")
     must(audience is None or audience in found.aud, "audience_mismatch", "it is for other writers")
     if at is not None:
-        must(found.nbf <= at.timestamp(), "not_yet_valid", "its time has not come")
-        must(at.timestamp() < found.exp, "expired", "its time is over")
-    _expects(thread, found.sub, "thread_mismatch")
-    _expects(transition, found.transition, "digest_mismatch")
+        must(found.nbf <= _secs(at), "not_yet_valid", "its time has not come")
+        must(_secs(at) < found.exp, "expired", "its time is over")
+    expects(thread, found.sub, "thread_mismatch")
+    expects(transition, found.transition, "digest_mismatch")
     return found
 
 
 def check_entry(token: object, keys: Keys, *, issuer: str | None = None, transition: str | None = None) -> Entry:
     """That a transition is in its thread's chain."""
     found = claims(token, Entry, keys)
-    _expects(issuer, found.iss, "issuer_mismatch")
-    _expects(transition, found.transition, "digest_mismatch")
+    expects(issuer, found.iss, "issuer_mismatch")
+    expects(transition, found.transition, "digest_mismatch")
     return found
 
 
 def check_denial(token: object, keys: Keys, *, issuer: str | None = None, transition: str | None = None) -> Denial:
     """That people refused a transition."""
     found = claims(token, Denial, keys)
-    _expects(issuer, found.iss, "issuer_mismatch")
-    _expects(transition, found.transition, "digest_mismatch")
+    expects(issuer, found.iss, "issuer_mismatch")
+    expects(transition, found.transition, "digest_mismatch")
     return found
 
 
@@ -80,11 +82,11 @@ def check_verification(
 ) -> Verification:
     """That a writer was let through, and until when."""
     found = claims(token, Verification, keys)
-    _expects(issuer, found.iss, "issuer_mismatch")
-    _expects(thread, found.sub, "thread_mismatch")
-    _expects(transition, found.transition, "digest_mismatch")
-    _expects(write_id, found.write_id, "write_mismatch")
-    must(at is None or at.timestamp() < found.exp, "expired", "the lease is over")
+    expects(issuer, found.iss, "issuer_mismatch")
+    expects(thread, found.sub, "thread_mismatch")
+    expects(transition, found.transition, "digest_mismatch")
+    expects(write_id, found.write_id, "write_mismatch")
+    must(at is None or _secs(at) < found.exp, "expired", "the lease is over")
     return found
 
 
@@ -102,10 +104,10 @@ def check_answer(
     Remember `jti`: an answer is acted on once.
     """
     found = claims(token, Answer, keys)
-    _expects(issuer, found.iss, "issuer_mismatch")
-    _expects(audience, found.aud, "audience_mismatch")
-    _expects(transition, found.transition_digest, "digest_mismatch")
-    must(at is None or found.exp is None or at.timestamp() < found.exp, "expired", "its time is over")
+    expects(issuer, found.iss, "issuer_mismatch")
+    expects(audience, found.aud, "audience_mismatch")
+    expects(transition, found.transition_digest, "digest_mismatch")
+    must(at is None or found.exp is None or _secs(at) < found.exp, "expired", "its time is over")
     return found
 
 
@@ -124,7 +126,14 @@ def keys_status(token: object, keys: Keys) -> str:
     return _key(keys, said["kid"]).status
 
 
-def _expects(expected: str | None, found: str, code: str) -> None:
+def _secs(at: datetime) -> float:
+    if at.utcoffset() is None:
+        # Python would take it for the local time, which is hours from what was meant.
+        raise Invalid("at", "a moment with its time zone: datetime.now(timezone.utc)")
+    return at.timestamp()
+
+
+def expects(expected: str | None, found: str, code: str) -> None:
     must(expected is None or expected == found, code, "it says another")
 
 

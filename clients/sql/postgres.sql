@@ -273,7 +273,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     UNION ALL
     SELECT format('%s may write to %s itself', login, it)
     FROM unnest(ARRAY['countersign_guard.threads', 'countersign_guard.passes']) AS it
-    WHERE has_table_privilege(login, it, 'INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER')
+    WHERE has_table_privilege(login, it, 'DELETE, TRUNCATE, TRIGGER') OR has_any_column_privilege(login, it, 'INSERT, UPDATE')
     UNION ALL
     SELECT format('%s may make things in the schema countersign_guard', login)
     WHERE has_schema_privilege(login, 'countersign_guard', 'CREATE')

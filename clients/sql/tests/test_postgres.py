@@ -687,6 +687,7 @@ OPENED = {
     "may make triggers on public.payments": "GRANT TRIGGER ON payments TO {}",
     "may write to countersign_guard.threads": "GRANT UPDATE ON countersign_guard.threads TO {}",
     "may write to countersign_guard.passes": "GRANT INSERT ON countersign_guard.passes TO {}",
+    "may write to countersign_guard.passes itself": "GRANT UPDATE (transaction) ON countersign_guard.passes TO {}",
     "may make things in the schema": "GRANT CREATE ON SCHEMA countersign_guard TO {}",
     "public.payments lacks its trigger countersign_guard_rows": "ALTER TABLE payments DISABLE TRIGGER countersign_guard_rows",
     "public.payments lacks its trigger countersign_guard_truncate": "DROP TRIGGER countersign_guard_truncate ON payments",

@@ -150,6 +150,10 @@ BEGIN
     IF found_pass.wrote AND found_pass.transaction = pg_current_xact_id() THEN
         RAISE EXCEPTION 'countersign guard: settle in a transaction of its own' USING ERRCODE = 'ZG004';
     END IF;
+    -- What another thread wrote by the id is not this write, which then never comes: the id is used up.
+    IF found_pass.thread <> settle.thread THEN
+        found_pass := NULL;
+    END IF;
     RETURN QUERY SELECT coalesce(found_pass.wrote, false), found_pass.fence, found_pass.result;
 END
 $$;

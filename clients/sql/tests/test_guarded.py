@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import signal
 import sqlite3
@@ -268,10 +269,35 @@ def test_a_row_that_the_gateway_has_as_aborted_is_told_loudly(scene: Scene, targ
 def test_a_receipt_that_the_gateway_did_not_ask_for_is_not_what_a_write_is_known_by(
     scene: Scene, target: Target
 ) -> None:
-    job, client = replace(scene.unasked(), receipt=scene.approved().receipt), scene.client("writer")
+    job, client = scene.unasked(), scene.client("writer")
+    job = replace(job, receipt=forged(scene.approved(), sub=job.thread, transition=job.transition))
     with closing(target.connect()) as connection, pytest.raises((UnexpectedAnswer, Denied)):
         guarded_write(connection, client, target.body(job), **job.told())
     assert target.rows(job) == 0
+
+
+def forged(job: Job, **claims: str) -> str:
+    """The job's receipt with other claims, under a signature that does not hold."""
+    assert job.receipt is not None
+    header, payload, signature = job.receipt.split(".")
+    said = {**json.loads(base64.urlsafe_b64decode(payload + "==")), **claims}
+    return ".".join((header, base64.urlsafe_b64encode(json.dumps(said).encode()).decode().rstrip("="), signature))
+
+
+@pytest.mark.parametrize("how", ["as it is", "forged"])
+def test_a_receipt_by_which_something_else_was_written_does_not_pass_for_this_write(
+    scene: Scene, target: Target, how: str
+) -> None:
+    """The writer died after verify; by when it begins again, an agent has put another receipt into its job."""
+    done, job, client = scene.approved(), scene.approved(), scene.client("writer")
+    other = done.receipt if how == "as it is" else forged(done, sub=job.thread, transition=job.transition)
+    with closing(target.connect()) as connection:
+        guarded_write(connection, client, target.body(done), **done.told())
+        client.verify(**job.told())
+        with pytest.raises((Invalid, UnexpectedAnswer)):
+            guarded_write(connection, client, target.body(job), **replace(job, receipt=other).told())
+    # It is not written, and nobody was told that it was.
+    assert (target.rows(job), scene.stands(job)[1]) == (0, False)
 
 
 @pytest.mark.parametrize("level", ["REPEATABLE_READ", "SERIALIZABLE"])

@@ -36,8 +36,8 @@ class Database(Protocol):
     # What the body is given.
     connection: Any
 
-    def look(self, id: str) -> Found | None:  # noqa: A002 - the guard's word
-        """Whether it was written by this id."""
+    def look(self, id: str, thread: str) -> Found | None:  # noqa: A002 - the guard's word
+        """Whether it was written by this id, for this thread."""
 
     def settle(self, id: str, thread: str, fence: int | None) -> Found | None:  # noqa: A002
         """The same, and from then on nobody writes by it. Waits for whoever is about to commit."""

@@ -41,9 +41,10 @@ class Postgres:
         with self.connection.cursor(row_factory=tuple_row) as cursor:
             return cursor.execute(query.encode(), arguments).fetchone()
 
-    def look(self, id: str) -> Found | None:  # noqa: A002 - the guard's word
+    def look(self, id: str, thread: str) -> Found | None:  # noqa: A002 - the guard's word
+        query = "SELECT wrote, fence, result::text FROM countersign_guard.passes WHERE id = %s AND thread = %s"
         with self.connection.transaction():
-            row = self._ask("SELECT wrote, fence, result::text FROM countersign_guard.passes WHERE id = %s", id)
+            row = self._ask(query, id, thread)
         return _found(row)
 
     def settle(self, id: str, thread: str, fence: int | None) -> Found | None:  # noqa: A002

@@ -23,7 +23,7 @@ _CODES: tuple[tuple[str, Code], ...] = (
     ("the lease was past", "lease_past"),
     ("", "arguments"),
 )
-_LOOK = "SELECT fence, result FROM countersign_guard WHERE id = ? AND wrote = 1 AND open IS NULL"
+_LOOK = "SELECT fence, result FROM countersign_guard WHERE id = ? AND thread = ? AND wrote = 1 AND open IS NULL"
 _SETTLE = """
     INSERT INTO countersign_guard (id, thread, fence, wrote, open) SELECT :id, :thread, :fence, 0, NULL
     WHERE NOT EXISTS (SELECT 1 FROM countersign_guard WHERE id = :id AND (wrote = 1 OR fence IS :fence))
@@ -47,14 +47,14 @@ class Sqlite:
         cursor.close()
         return row
 
-    def look(self, id: str) -> Found | None:  # noqa: A002 - the guard's word
-        row = self._ask(_LOOK, (id,))
+    def look(self, id: str, thread: str) -> Found | None:  # noqa: A002 - the guard's word
+        row = self._ask(_LOOK, (id, thread))
         return None if row is None else Found(row[0], json.loads(row[1]) if row[1] else {})
 
     def settle(self, id: str, thread: str, fence: int | None) -> Found | None:  # noqa: A002
         with self.transaction():
             self._ask(_SETTLE, {"id": id, "thread": thread, "fence": fence})
-            return self.look(id)
+            return self.look(id, thread)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

@@ -51,7 +51,13 @@ class _Job:
 
     @property
     def id(self) -> str:
-        return self.transition if self.receipt is None else str(_claim(self.receipt, "jti"))
+        """What the write is known by in the database. A receipt that says that it is for something else would have
+        another write taken for this one, before the gateway is asked."""
+        if self.receipt is None:
+            return self.transition
+        if (_claim(self.receipt, "sub"), _claim(self.receipt, "transition")) != (self.thread, self.transition):
+            raise names.Invalid("receipt", "it is for another thread or transition than the job")
+        return str(_claim(self.receipt, "jti"))
 
 
 def guarded_write(
@@ -77,7 +83,7 @@ def guarded_write(
     """
     job = _Job(names.name("thread", thread), names.digest("transition", transition), write_id, receipt)
     database = database_of(connection)
-    before = database.look(job.id)
+    before = database.look(job.id, job.thread)
     if before is not None:
         return _confirmed(client, job, before.result, by_this_call=False)
     verified = client.verify(thread=thread, transition=transition, write_id=write_id, receipt=receipt, expect=expect)

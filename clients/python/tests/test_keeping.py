@@ -12,8 +12,19 @@ import traceback
 import pytest
 
 from conftest import STATE, Flow
-from countersign import AsyncClient, Client, CountersignError, Invalid, Problem, Retries, Unreachable
+from countersign import (
+    AsyncClient,
+    Client,
+    CountersignError,
+    Invalid,
+    NotFound,
+    Problem,
+    Retries,
+    StillHeld,
+    Unreachable,
+)
 from countersign._secret import Secret
+from countersign.langgraph import NotConfirmed
 
 TOKEN = "cs_this-is-the-token"
 
@@ -199,3 +210,12 @@ def test_both_clients_have_the_same_calls() -> None:
     assert {name: it.replace(return_annotation="") for name, it in calls(Client).items()} == theirs
     assert len(theirs) == 19
     assert all(inspect.getdoc(getattr(Client, name)) for name in calls(Client))
+
+
+def test_an_error_arrives_from_another_process_as_it_was(flow: Flow) -> None:
+    """Pools of processes and task queues pickle what is raised, and one that cannot be read back breaks them."""
+    with pytest.raises(NotFound) as missing:
+        flow.host.thread("no-such-thread")
+    for error in (missing.value, Invalid("token", "is none"), StillHeld("sha256:0", 3), NotConfirmed("job-1")):
+        found = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
+        assert (type(found), str(found), vars(found)) == (type(error), str(error), vars(error))

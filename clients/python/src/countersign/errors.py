@@ -15,6 +15,17 @@ Json = Any
 class CountersignError(Exception):
     """Of this package. Whatever is raised, nothing was approved by it."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # By itself an exception is made again from its text, which for most of these is not what they are made of.
+        return _again, (type(self), self.args, self.__dict__)
+
+
+def _again(kind: type[CountersignError], args: tuple[Any, ...], facts: dict[str, Any]) -> CountersignError:
+    """An error that came from another process, as it was there."""
+    made = kind.__new__(kind, *args)
+    made.__dict__.update(facts)
+    return made
+
 
 class Unreachable(CountersignError):
     """No answer, after every try that was safe. What was asked may have happened; ask the same again."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -78,3 +80,10 @@ def test_points_and_scalars_have_one_spelling() -> None:
     assert is_strict_scalar(raw(ORDER - 1))
     assert not is_strict_scalar(raw(ORDER))
     assert not is_strict_scalar(raw(ORDER + 5))
+
+
+def test_whoever_lacks_the_extra_is_told_its_name() -> None:
+    script = "import sys; sys.modules['cryptography'] = None; import countersign.verify"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert "pip install 'countersign[verify]'" in done.stderr

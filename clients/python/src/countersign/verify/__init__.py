@@ -7,6 +7,13 @@ Each check returns what was signed, as a frozen dataclass, or raises `Refused` (
 `CouldNotTell` (what would settle it is not in what was given). Needs the extra `verify`.
 """
 
+try:
+    import cryptography  # noqa: F401 - only whether it is there
+except ModuleNotFoundError as missing:
+    raise ModuleNotFoundError(
+        "countersign.verify needs the extra `verify`: pip install 'countersign[verify]'", name=missing.name
+    ) from None
+
 from ._chain import Chain, Link, check_chain
 from ._claims import (
     Answer,

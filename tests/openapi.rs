@@ -1,6 +1,6 @@
 //! The description of the API: whole, current, and nothing beside it.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test says by its failure what could not be")]
+#![expect(clippy::unwrap_used, reason = "a test says by its failure what could not be")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

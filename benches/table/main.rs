@@ -9,6 +9,8 @@
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a bench that cannot go on says where")]
 #![expect(clippy::print_stdout, reason = "the table is its output")]
 
+#[path = "../../tests/support/description.rs"]
+mod description;
 #[expect(dead_code, reason = "a bench uses a part")]
 #[path = "../../tests/support/gateway.rs"]
 mod gateway;

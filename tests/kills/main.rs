@@ -7,9 +7,9 @@
 
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
-#[expect(dead_code, reason = "what has no HTTP uses a part")]
 #[path = "../support/description.rs"]
 mod description;
+#[expect(dead_code, reason = "what has no HTTP uses a part")]
 #[path = "../support/gateway.rs"]
 mod gateway;
 #[path = "../support/postgres.rs"]

@@ -9,6 +9,7 @@ mod oidc;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod traces;
 mod url;
 mod watching;
 mod webhooks;
@@ -27,6 +28,7 @@ pub use mail::{Mail, MailTls};
 pub use network::Network;
 pub use oidc::{Oidc, SignIn};
 use settings::Settings;
+pub use traces::Traces;
 pub use url::PublicUrl;
 pub use watching::{CopyTo, MetricsAccess};
 pub use webhooks::Webhooks;
@@ -84,6 +86,8 @@ pub struct Config {
     pub copy_to: Option<CopyTo>,
     /// Who takes mail for people, if anybody does.
     pub mail: Option<Mail>,
+    /// Who takes traces, if anybody does.
+    pub traces: Option<Traces>,
     /// How often the workers look.
     pub worker_interval: Duration,
     /// What is logged, and how.
@@ -277,6 +281,7 @@ impl Config {
             webhooks: Webhooks::read(settings)?,
             copy_to: CopyTo::read(settings)?,
             mail: Mail::read(settings)?,
+            traces: Traces::read(settings)?,
             worker_interval: Duration::from_millis(settings.number("workers.interval_ms", 10..=60_000)?),
             log: Log {
                 format: settings.text("log.format", "text or json", read_log_format)?,

@@ -17,6 +17,7 @@ use crate::service::{PeopleSettings, Service, Settings};
 use crate::store::Store;
 use crate::store::postgres::{PostgresOptions, PostgresStore};
 use crate::store::sqlite::{OpenError, SqliteOptions, SqliteStore};
+use crate::traces::{Traces, TracesError};
 
 /// Why a gateway does not open.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +37,9 @@ pub enum GatewayError {
     /// Nothing can be sent to others.
     #[error("HTTP to others cannot be prepared")]
     Outgoing(#[from] OutgoingError),
+    /// Traces cannot be sent.
+    #[error("traces cannot be exported")]
+    Traces(#[from] TracesError),
     /// Its identity does not agree.
     #[error("the gateway does not open")]
     Service(#[from] Error),
@@ -62,7 +66,8 @@ pub async fn open(config: &Config, public_url: String) -> Result<Arc<Service>, G
     })?;
     let service = Service::open(store, keyring, Arc::new(SystemClock), settings).await?;
     let service = service.letting_in(ways).sending_by(outgoing).keeping_answers(config.limits.idempotency);
-    Ok(Arc::new(service))
+    let traces = config.traces.as_ref().map(Traces::to).transpose()?.unwrap_or_default();
+    Ok(Arc::new(service.traced_by(traces)))
 }
 
 /// A receiver that takes longer works before it answers; it should answer first.

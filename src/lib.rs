@@ -16,5 +16,6 @@ pub mod service;
 pub mod state_file;
 pub mod store;
 pub mod tls;
+pub mod traces;
 pub mod web;
 pub mod worker;

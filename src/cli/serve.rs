@@ -113,6 +113,7 @@ impl Running {
         self.workers.stop().await;
         let ended = self.server.await;
         ended.map_err(io::Error::other).and_then(|it| it).map_err(CliError::Runtime)?;
+        self.service.traces().end().await;
         tracing::info!("stopped");
         Ok(())
     }

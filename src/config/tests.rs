@@ -354,3 +354,22 @@ fn mail_crosses_no_network_in_the_clear_and_has_a_sender() {
     let both = mail(&format!("{from}user = \"gate\"\npassword = \"sesame\"")).unwrap();
     assert!(!format!("{both:?}").contains("sesame"));
 }
+
+#[test]
+fn what_a_collector_knows_us_by_crosses_no_network_in_the_clear() {
+    let traces = |text: &str| load(&format!("[traces]\n{text}"), &[]);
+    assert!(traces("").unwrap().traces.is_none());
+    let far = "url = \"http://collector.example:4318/v1/traces\"\n";
+    assert_eq!(traces(far).unwrap().traces.unwrap().percent, 100);
+    let secret = "authorization = \"Bearer sesame\"\n";
+    let error = traces(&format!("{far}{secret}")).unwrap_err();
+    assert_eq!((error.key.as_str(), error.code), ("traces.url", ConfigCode::PlainHttp));
+    for fine in ["https://collector.example/v1/traces", "http://localhost:4318/v1/traces", "http://[::1]/"] {
+        let config = traces(&format!("url = \"{fine}\"\n{secret}")).unwrap();
+        assert!(!format!("{config:?}").contains("sesame"));
+    }
+    for bad in ["collector.example", "ftp://collector.example/", "https://me:pass@collector.example/"] {
+        assert!(traces(&format!("url = \"{bad}\"")).is_err(), "{bad}");
+    }
+    assert!(traces("percent = 101").is_err());
+}

@@ -1,5 +1,7 @@
 //! The trace that a request belongs to, as W3C's Trace Context writes it.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 /// Where in which trace whoever asked stood: a `traceparent`, without what a later version says behind it.
@@ -15,8 +17,10 @@ pub struct NoTraceParent;
 /// Version, trace, parent and flags, with what parts them.
 const CHARS: usize = 55;
 
-/// Where the trace's own name stands.
-const TRACE: std::ops::Range<usize> = 3..35;
+/// Where its parts stand.
+const TRACE: Range<usize> = 3..35;
+const PARENT: Range<usize> = 36..52;
+const FLAGS: Range<usize> = 53..CHARS;
 
 impl TraceParent {
     /// What is not written as the standard says belongs to no trace; a later version may say more behind what this one
@@ -39,6 +43,16 @@ impl TraceParent {
     /// As it is told on.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Whose part whoever asked is.
+    pub fn parent_id(&self) -> &str {
+        &self.0[PARENT]
+    }
+
+    /// Whether whoever began the trace keeps it.
+    pub fn is_sampled(&self) -> bool {
+        u8::from_str_radix(&self.0[FLAGS], 16).is_ok_and(|it| it & 1 == 1)
     }
 
     /// The name of the trace: 32 hexadecimal digits.

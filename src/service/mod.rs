@@ -90,6 +90,7 @@ pub use crate::store::record::Stored;
 use crate::store::record::{Known, Reader, Record};
 use crate::store::records::GATEWAY_ID;
 use crate::store::{Filter, Store};
+use crate::traces::Traces;
 use sending::tail::Tail;
 
 use doorkeeping::Telling;
@@ -128,6 +129,7 @@ pub struct Service {
     running: Running,
     answers_kept: Duration,
     tail: Tail,
+    traces: Traces,
 }
 
 /// What a deployment decides.
@@ -207,6 +209,7 @@ impl Service {
             running: Running::default(),
             answers_kept: ANSWERS_KEPT,
             tail: Tail::default(),
+            traces: Traces::default(),
         };
         service.settle_identity().await?;
         service.settle_labels().await?;
@@ -237,6 +240,17 @@ impl Service {
         } else {
             Err(Error::WrongState("this database belongs to a gateway with another keyring; give it that keyring"))
         }
+    }
+
+    /// The same service, its traces going there.
+    #[must_use]
+    pub fn traced_by(self, traces: Traces) -> Self {
+        Self { traces, ..self }
+    }
+
+    /// Where traces go.
+    pub const fn traces(&self) -> &Traces {
+        &self.traces
     }
 
     /// The time by the gateway's own clock.

@@ -44,7 +44,8 @@ pub async fn tag(
     let client = app.edge.peers.client_of(request.request());
     let (service, begun) = (Arc::clone(&app.service), app.service.instant());
     let trace = trace_of(request.request());
-    let mut response = traced::within(trace.clone(), next.call(request)).await?;
+    let piece = app.service.traces().request(trace.as_ref());
+    let mut response = traced::within(piece.place().cloned(), next.call(request)).await?;
     let pattern = response.request().match_pattern().unwrap_or_else(|| "unmatched".to_owned());
     service.metrics().answered(&Answered {
         method: response.request().method().as_str(),
@@ -52,15 +53,17 @@ pub async fn tag(
         status: response.status().as_u16(),
         took: service.instant().saturating_duration_since(begun),
     });
+    let trace = piece.place().map(|it| it.trace_id().to_owned());
     tracing::info!(
         request_id = id.as_str(),
-        trace_id = trace.as_ref().map(TraceParent::trace_id),
+        trace_id = trace.as_deref(),
         client,
         method = %response.request().method(),
         route = pattern,
         status = response.status().as_u16(),
         "request"
     );
+    piece.answered(response.request().method().as_str(), &pattern, response.status().as_u16());
     let headers = response.headers_mut();
     if let Ok(value) = HeaderValue::from_str(id.as_str()) {
         headers.insert(HEADER, value);

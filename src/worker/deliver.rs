@@ -237,7 +237,8 @@ impl Serving {
 
     async fn send(&self, lane: &OpenLane, job: Job) -> Result<impl Future<Output = Done> + Send + 'static> {
         let now = self.service.now();
-        let errand = match lane.errand(&self.service, &job, now).await {
+        let piece = job.traced(self.service.traces());
+        let errand = match lane.errand(&self.service, &job, (now, &piece)).await {
             Ok(errand) => Some(errand),
             // One event that cannot be told does not keep the others.
             Err(Error::Broken(_) | Error::NotFound(_)) => None,
@@ -245,10 +246,12 @@ impl Serving {
         };
         let outgoing = self.service.outgoing()?.clone();
         Ok(async move {
-            match errand {
+            let done = match errand {
                 Some(errand) => job.done(now, errand.run(&outgoing).await),
                 None => job.unsendable(now),
-            }
+            };
+            done.trace(piece);
+            done
         })
     }
 }

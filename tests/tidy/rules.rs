@@ -22,6 +22,8 @@ pub const ROOMS: &[(&str, &[&str])] = &[
     ("feed", &["config"]),
     // Mail to people, by one server.
     ("mail", &["domain", "config", "tls"]),
+    // Traces to a collector.
+    ("traces", &["domain", "config", "tls"]),
     // What a gateway counts of itself.
     ("metrics", &["domain"]),
     // TLS to others, chosen once.
@@ -32,12 +34,18 @@ pub const ROOMS: &[(&str, &[&str])] = &[
     ("outgoing", &["domain", "clock", "config", "tls"]),
     (
         "service",
-        &["domain", "store", "clock", "random", "keyring", "config", "provider", "metrics", "mail", "outgoing"],
+        &[
+            "domain", "store", "clock", "random", "keyring", "config", "provider", "metrics", "mail", "outgoing",
+            "traces",
+        ],
     ),
     ("worker", &["domain", "service", "clock", "random", "keyring", "config", "metrics", "mail", "outgoing", "feed"]),
     ("web", &["domain", "service", "clock", "random", "keyring", "config", "metrics"]),
     // Wiring: from a configuration to a service on its store.
-    ("gateway", &["domain", "store", "service", "clock", "random", "keyring", "config", "provider", "outgoing"]),
+    (
+        "gateway",
+        &["domain", "store", "service", "clock", "random", "keyring", "config", "provider", "outgoing", "traces"],
+    ),
     (
         "cli",
         &[

@@ -20,6 +20,7 @@ use crate::domain::id::EventId;
 use crate::domain::inert;
 use crate::domain::keys::Keys;
 use crate::domain::time::Timestamp;
+use crate::domain::trace::TraceParent;
 use crate::outgoing::{Outcome, Outgoing, Parcel};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
@@ -118,14 +119,14 @@ impl Service {
     pub(super) async fn errand(
         &self,
         (endpoint, address): (&Endpoint, &Address),
-        line: &Line,
+        (line, trace): (&Line, Option<&TraceParent>),
         now: Timestamp,
     ) -> Result<Errand> {
         let placed = &line.placed;
         match &endpoint.kind {
             EndpointKind::Webhook { payload } => {
                 let said = self.said(*payload, line, now).await?;
-                Ok(Errand::Send(signed(&*self.keys()?, (endpoint, address), &said).traced(placed.trace.as_ref())))
+                Ok(Errand::Send(signed(&*self.keys()?, (endpoint, address), &said).traced(trace)))
             }
             EndpointKind::LangGraph { assistant } => {
                 let decided = self.decided_of(placed).await?;
@@ -140,7 +141,7 @@ impl Service {
                 let stamped = Stamped::new(&keys, (&placed.event.id, now), body);
                 let headers = stamped.headers(keys.row(), &endpoint.id, &endpoint.secrets);
                 let parcel = address.parcel(url, headers.into(), stamped.body().to_owned());
-                let parcel = parcel.traced(placed.trace.as_ref());
+                let parcel = parcel.traced(trace);
                 match &template.look {
                     None => Ok(Errand::Send(parcel)),
                     Some(look) => {

@@ -9,6 +9,7 @@ use crate::domain::endpoint::delivery::{Attempt, Delivery, DeliveryState, Ended}
 use crate::domain::failure::FailureCode;
 use crate::domain::time::Timestamp;
 use crate::store::record::Stored;
+use crate::traces::{Piece, Traces};
 
 /// What is sent next, of one lane.
 pub struct Job {
@@ -25,6 +26,12 @@ pub struct Done {
 }
 
 impl Done {
+    /// Lets its trace know.
+    pub fn trace(&self, piece: Piece) {
+        let Delivery { endpoint, event, .. } = &self.job.delivery;
+        piece.delivered(endpoint.as_str(), event.as_str(), &self.attempt.ended);
+    }
+
     /// Whether it arrived.
     pub const fn arrived(&self) -> bool {
         self.attempt.ended.arrived()
@@ -34,6 +41,11 @@ impl Done {
 impl Job {
     pub(super) const fn is_by_hand(&self) -> bool {
         matches!(self.delivery.state, DeliveryState::Waiting { by_hand: true, .. })
+    }
+
+    /// An attempt at it, in the trace of what it tells.
+    pub fn traced(&self, traces: &Traces) -> Piece {
+        traces.delivery(self.delivery.kind, self.line.placed.trace.as_ref())
     }
 
     /// The job with how it went.

@@ -22,6 +22,7 @@ use crate::service::events::Placed;
 use crate::store::record::Stored;
 use crate::store::records::{LogRow, deliveries_of, delivery_id, log_id, waiting_of};
 use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
+use crate::traces::Piece;
 
 /// So much of the log, or of what waits, is looked at together.
 const LOOKED_AT: u32 = 100;
@@ -145,8 +146,8 @@ impl OpenLane {
     }
 
     /// What is done for a job, signed now.
-    pub async fn errand(&self, service: &Service, job: &Job, now: Timestamp) -> Result<Errand> {
-        service.errand((&self.endpoint.record, &self.address), &job.line, now).await
+    pub async fn errand(&self, service: &Service, job: &Job, (now, piece): (Timestamp, &Piece)) -> Result<Errand> {
+        service.errand((&self.endpoint.record, &self.address), (&job.line, piece.place()), now).await
     }
 }
 

@@ -7,6 +7,7 @@ mod scene;
 mod chats;
 mod counted;
 mod docs;
+mod exported;
 mod langgraph;
 mod managing;
 mod order;

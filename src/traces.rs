@@ -1,0 +1,143 @@
+//! Traces of what a gateway does, for a collector of OpenTelemetry's, if there is one: each request, and each attempt to
+//! deliver what became of it. Spans have routes, statuses and names of ours, and nothing that anybody sent.
+
+mod post;
+
+use opentelemetry::trace::{
+    Span as _, SpanContext, SpanId, SpanKind, Status, TraceContextExt as _, TraceFlags, TraceId, TraceState,
+    Tracer as _, TracerProvider as _,
+};
+use opentelemetry::{Context, KeyValue};
+use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig as _, WithHttpConfig as _};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::{Sampler, SdkTracer, SdkTracerProvider, Span};
+
+use crate::config;
+use crate::domain::endpoint::delivery::Ended;
+use crate::domain::event::EventType;
+use crate::domain::trace::TraceParent;
+use post::Post;
+
+/// Who says all this.
+const SERVICE: &str = "countersign";
+
+/// Why nothing can be exported.
+#[derive(Debug, thiserror::Error)]
+pub enum TracesError {
+    /// There is no client.
+    #[error("HTTP to a collector cannot be prepared")]
+    Client(#[from] reqwest::Error),
+    /// The header cannot be sent.
+    #[error("`traces.authorization` is no header's value")]
+    Authorization,
+    /// There is no exporter.
+    #[error("traces cannot be exported")]
+    Exporter(#[from] opentelemetry_otlp::ExporterBuildError),
+}
+
+/// Where traces go; by default nowhere.
+#[derive(Default)]
+pub struct Traces {
+    exported: Option<(SdkTracerProvider, SdkTracer)>,
+}
+
+/// A piece of work in a trace, while it is done. What is dropped has ended.
+pub struct Piece {
+    span: Option<Span>,
+    place: Option<TraceParent>,
+}
+
+impl Traces {
+    /// To a collector. What sends them runs where this is called.
+    pub fn to(settings: &config::Traces) -> Result<Self, TracesError> {
+        let exporter = SpanExporter::builder()
+            .with_http()
+            .with_protocol(Protocol::HttpBinary)
+            .with_endpoint(settings.url.as_str())
+            .with_http_client(Post::new(settings.authorization.as_ref())?)
+            .build()?;
+        let share = Sampler::TraceIdRatioBased(f64::from(settings.percent) / 100.0);
+        let provider = SdkTracerProvider::builder()
+            .with_batch_exporter(exporter)
+            .with_sampler(Sampler::ParentBased(Box::new(share)))
+            .with_resource(Resource::builder_empty().with_service_name(SERVICE).build())
+            .build();
+        let tracer = provider.tracer(SERVICE);
+        Ok(Self { exported: Some((provider, tracer)) })
+    }
+
+    /// A request that came in.
+    pub fn request(&self, parent: Option<&TraceParent>) -> Piece {
+        self.begin("request", SpanKind::Server, parent)
+    }
+
+    /// An attempt to deliver an event.
+    pub fn delivery(&self, kind: EventType, parent: Option<&TraceParent>) -> Piece {
+        self.begin(kind.name(), SpanKind::Client, parent)
+    }
+
+    fn begin(&self, name: &'static str, kind: SpanKind, parent: Option<&TraceParent>) -> Piece {
+        let Some((_, tracer)) = &self.exported else { return Piece { span: None, place: parent.cloned() } };
+        let context =
+            parent.and_then(context_of).map_or_else(Context::new, |it| Context::new().with_remote_span_context(it));
+        let span = tracer.build_with_context(tracer.span_builder(name).with_kind(kind), &context);
+        let place = place_of(span.span_context());
+        Piece { span: Some(span), place }
+    }
+
+    /// Sends what was not sent yet, and nothing more afterwards.
+    pub async fn end(&self) {
+        let Some((provider, _)) = self.exported.clone() else { return };
+        let ended = tokio::task::spawn_blocking(move || provider.shutdown()).await;
+        if let Ok(Err(error)) = ended {
+            tracing::warn!(%error, "the last traces were not taken");
+        }
+    }
+}
+
+impl Piece {
+    /// Where in which trace it stands: what comes of it stands below.
+    pub const fn place(&self) -> Option<&TraceParent> {
+        self.place.as_ref()
+    }
+
+    /// The request was answered.
+    pub fn answered(mut self, method: &str, route: &str, status: u16) {
+        let Some(span) = &mut self.span else { return };
+        span.update_name(format!("{method} {route}"));
+        span.set_attribute(KeyValue::new("http.request.method", method.to_owned()));
+        span.set_attribute(KeyValue::new("http.route", route.to_owned()));
+        span.set_attribute(KeyValue::new("http.response.status_code", i64::from(status)));
+        if status >= 500 {
+            span.set_status(Status::error(""));
+        }
+    }
+
+    /// The attempt has ended, at the endpoint of that name.
+    pub fn delivered(mut self, endpoint: &str, event: &str, ended: &Ended) {
+        let Some(span) = &mut self.span else { return };
+        span.set_attribute(KeyValue::new("countersign.endpoint", endpoint.to_owned()));
+        span.set_attribute(KeyValue::new("countersign.event", event.to_owned()));
+        match ended {
+            Ended::Answered { status, .. } | Ended::Looked { status, .. } => {
+                span.set_attribute(KeyValue::new("http.response.status_code", i64::from(*status)));
+            }
+            Ended::Failed { why } => span.set_attribute(KeyValue::new("error.type", why.as_str())),
+            Ended::Over {} => {}
+        }
+        if !ended.arrived() {
+            span.set_status(Status::error(ended.outcome()));
+        }
+    }
+}
+
+fn context_of(place: &TraceParent) -> Option<SpanContext> {
+    let (trace, span) = (TraceId::from_hex(place.trace_id()).ok()?, SpanId::from_hex(place.parent_id()).ok()?);
+    let flags = if place.is_sampled() { TraceFlags::SAMPLED } else { TraceFlags::default() };
+    Some(SpanContext::new(trace, span, flags, true, TraceState::NONE))
+}
+
+fn place_of(context: &SpanContext) -> Option<TraceParent> {
+    let flags = context.trace_flags().to_u8();
+    TraceParent::read(&format!("00-{}-{}-{flags:02x}", context.trace_id(), context.span_id()))
+}

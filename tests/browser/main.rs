@@ -34,6 +34,7 @@ mod provider;
 #[expect(dead_code, reason = "other suites use the rest")]
 #[path = "../api/webhooks/receiver.rs"]
 mod receiver;
+mod reference;
 mod replays;
 mod revealing;
 mod rollback;

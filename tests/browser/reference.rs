@@ -1,0 +1,26 @@
+//! The reference of the API, for whoever reaches the gateway: it fits, everybody can use it, and links lead to what they name.
+
+use crate::gateway::spawn_gateway;
+use crate::person::Chromium;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_reference_fits_a_phone_and_everybody_can_use_it() {
+    let gateway = spawn_gateway().await;
+    let browser = Chromium::open().await;
+    let tab = browser.tab(&gateway).await;
+    for (width, height) in [(1280, 900), (390, 844)] {
+        for scheme in ["light", "dark"] {
+            tab.resize(width, height).await;
+            tab.scheme(scheme).await;
+            tab.goto("/docs").await;
+            // As somebody has it who has looked at every call of a part.
+            let opened: usize = tab
+                .js("[...document.querySelectorAll('section:nth-of-type(2) details')].map(it => it.open = true).length")
+                .await;
+            assert!(opened > 3, "{opened} calls");
+            tab.is_accessible(&format!("the reference at {width} in {scheme}")).await;
+            let needed: i64 = tab.js("document.documentElement.scrollWidth").await;
+            assert!(needed <= width, "it needs {needed} of {width}");
+        }
+    }
+}

@@ -43,6 +43,11 @@ const DECISION_SECS: [f64; 14] = [
 /// The methods that are counted by name. Whoever asks may make up others.
 const METHODS: [&str; 7] = ["GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH"];
 
+/// A method by the name that it is counted and traced by.
+pub fn known_method(method: &str) -> &'static str {
+    METHODS.into_iter().find(|it| *it == method).unwrap_or("other")
+}
+
 /// How a worker's last run went.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Run {
@@ -148,7 +153,7 @@ impl Metrics {
 
     /// A request was answered.
     pub fn answered(&self, answer: &Answered<'_>) {
-        let method = METHODS.into_iter().find(|it| *it == answer.method).unwrap_or("other");
+        let method = known_method(answer.method);
         let class = match answer.status / 100 {
             1 => "1xx",
             2 => "2xx",

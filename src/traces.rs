@@ -102,10 +102,10 @@ impl Piece {
     }
 
     /// The request was answered.
-    pub fn answered(mut self, method: &str, route: &str, status: u16) {
+    pub fn answered(mut self, method: &'static str, route: &str, status: u16) {
         let Some(span) = &mut self.span else { return };
         span.update_name(format!("{method} {route}"));
-        span.set_attribute(KeyValue::new("http.request.method", method.to_owned()));
+        span.set_attribute(KeyValue::new("http.request.method", method));
         span.set_attribute(KeyValue::new("http.route", route.to_owned()));
         span.set_attribute(KeyValue::new("http.response.status_code", i64::from(status)));
         if status >= 500 {

@@ -10,7 +10,7 @@ use actix_web::{HttpMessage as _, HttpRequest, web};
 
 use super::app::App;
 use crate::domain::trace::TraceParent;
-use crate::metrics::Answered;
+use crate::metrics::{Answered, known_method};
 use crate::random;
 use crate::service::traced;
 
@@ -63,7 +63,8 @@ pub async fn tag(
         status = response.status().as_u16(),
         "request"
     );
-    piece.answered(response.request().method().as_str(), &pattern, response.status().as_u16());
+    let method = known_method(response.request().method().as_str());
+    piece.answered(method, &pattern, response.status().as_u16());
     let headers = response.headers_mut();
     if let Ok(value) = HeaderValue::from_str(id.as_str()) {
         headers.insert(HEADER, value);

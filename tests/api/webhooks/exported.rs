@@ -13,6 +13,7 @@ use crate::python;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_countersign");
 const KNOWN_BY: &str = "Bearer collector-s3cret";
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+const MADE_UP: &str = "WROTE-THIS";
 const PARENT: &str = "00f067aa0ba902b7";
 
 /// A process that ends with the test, and what it says.
@@ -82,6 +83,9 @@ async fn lived(gateway: &mut Talking, url: &str, (host, admin): (&str, &str), re
     while receiver.got().len() <= before {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
+    // Whoever asks may make up a method.
+    let made_up = reqwest::Method::from_bytes(MADE_UP.as_bytes()).unwrap();
+    client.request(made_up, format!("{url}/{MADE_UP}")).send().await.unwrap();
     let pid = gateway.process.id().to_string();
     assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
     assert!(gateway.process.wait().unwrap().success());
@@ -108,10 +112,13 @@ async fn a_collector_is_given_a_request_and_its_delivery_in_one_trace() {
     lived(&mut known, &url, (&host, &admin), &receiver).await;
 
     let mut spans: BTreeMap<String, Value> = BTreeMap::new();
-    while !["POST /v1/endpoints", "POST /v1/threads", "thread.created"].iter().all(|it| spans.contains_key(*it)) {
+    while !["POST /v1/endpoints", "POST /v1/threads", "thread.created", "other unmatched"]
+        .iter()
+        .all(|it| spans.contains_key(*it))
+    {
         let span = collector.line();
         let text = span.to_string();
-        assert!(![&host, &admin, "4111111111111111"].iter().any(|it| text.contains(*it)), "{text}");
+        assert!(![&host, &admin, "4111111111111111", MADE_UP].iter().any(|it| text.contains(*it)), "{text}");
         spans.insert(span["name"].as_str().unwrap().to_owned(), span);
     }
     let request = &spans["POST /v1/threads"];

@@ -4,6 +4,7 @@ pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod domain;
+pub mod episode_folder;
 pub mod feed;
 pub mod gateway;
 pub mod keyring;

@@ -1,6 +1,7 @@
 //! The whole command line, parsed to final types. What a later version brings is refused by name.
 
 mod access;
+mod episode;
 mod guard;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ use crate::domain::keys::KeyUse;
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
 pub use access::{Token, TokenAdd, TokenRevoke, User, UserAdd, UserName};
+pub use episode::{Episode, EpisodeShow, EpisodeVerify};
 pub use guard::{Guard, GuardCommit, GuardCreate, GuardPayload, GuardTransition};
 pub use values::{Halted, Input, Nodes, Scope};
 use values::{digest, format, input, key_use, label, moment, nodes, scope, secret};
@@ -94,6 +96,9 @@ pub enum Command {
     /// Judge a state, or a transition from one to another, without a gateway.
     #[command(subcommand)]
     Guard(Guard),
+    /// Folders with what remains of a run.
+    #[command(subcommand)]
+    Episode(Episode),
 }
 
 /// Where to listen.

@@ -99,6 +99,13 @@ pub fn printed(text: &str) -> String {
     })
 }
 
+/// The same on one line: a line feed is shown by its number, too, so that no text makes lines of its own.
+pub fn printed_line(text: &str) -> String {
+    written(inert_line(text), |out, it| {
+        let _ = write!(out, "⟨U+{:04X}⟩", u32::from(it));
+    })
+}
+
 /// JSON with everything in its texts by JSON's own escape that is not inert: the same value, that does nothing to who
 /// looks at it. JSON has none of these outside of texts, but for the line feeds of one that is set out.
 pub fn json(text: &str) -> String {

@@ -9,6 +9,7 @@ pub mod described;
 pub mod edit;
 pub mod endpoint;
 pub mod enrolment;
+pub mod episode;
 pub mod event;
 pub mod failure;
 pub mod flow;

@@ -18,6 +18,8 @@ pub const ROOMS: &[(&str, &[&str])] = &[
     ("config", &["domain", "keyring"]),
     // The guard's states in files; the gateway's own are in the store.
     ("state_file", &["domain"]),
+    // What remains of a run, in a folder.
+    ("episode_folder", &["domain"]),
     // Where the copy of the log goes.
     ("feed", &["config"]),
     // Mail to people, by one server.
@@ -60,6 +62,7 @@ pub const ROOMS: &[(&str, &[&str])] = &[
             "keyring",
             "config",
             "state_file",
+            "episode_folder",
             "tls",
             "mail",
         ],

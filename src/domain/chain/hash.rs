@@ -46,6 +46,8 @@ pub enum Tag {
     InterruptVote,
     /// A vote's statement with the assertion over it.
     Evidence,
+    /// The manifest of an episode, without its signature.
+    Episode,
 }
 
 impl Tag {
@@ -69,6 +71,7 @@ impl Tag {
             Self::PolicyVote => "countersign.policy_vote.v1",
             Self::InterruptVote => "countersign.interrupt_vote.v1",
             Self::Evidence => "countersign.evidence.v1",
+            Self::Episode => "countersign.episode.v1",
         }
     }
 }
@@ -94,6 +97,11 @@ impl Digest {
             hasher.update(part);
         }
         Self(hasher.finalize().into())
+    }
+
+    /// The plain SHA-256 of a file or a line of one, as every other program makes it. No hash with a tag is one of these.
+    pub fn of_file(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
     }
 
     /// The 32 bytes.

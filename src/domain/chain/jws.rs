@@ -29,6 +29,8 @@ pub enum Typ {
     Verification,
     /// What people decided of something that a host asserted; no writer is let through by it.
     InterruptAnswer,
+    /// The manifest of an episode's artefacts; no writer is let through by it.
+    Episode,
 }
 
 impl Typ {
@@ -40,6 +42,7 @@ impl Typ {
             Self::Denial => "countersign-denial+jwt",
             Self::Verification => "countersign-verification+jwt",
             Self::InterruptAnswer => "countersign-interrupt-answer+jwt",
+            Self::Episode => "countersign-episode+jwt",
         }
     }
 }

@@ -1,0 +1,33 @@
+//! `episode …`
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+
+/// `episode …`
+#[derive(Subcommand, Debug)]
+pub enum Episode {
+    /// Check a folder: its files against the manifest, its events, and what was projected from them.
+    Verify(EpisodeVerify),
+    /// Show what a folder says, and whether it can be believed.
+    Show(EpisodeShow),
+}
+
+/// `episode verify …`
+#[derive(clap::Args, Debug)]
+pub struct EpisodeVerify {
+    /// The folder.
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
+    /// A gateway's published keys: the manifest must then be signed by one of them.
+    #[arg(long, value_name = "FILE")]
+    pub jwks: Option<PathBuf>,
+}
+
+/// `episode show …`
+#[derive(clap::Args, Debug)]
+pub struct EpisodeShow {
+    /// The folder.
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
+}

@@ -1,0 +1,144 @@
+//! `episode`: what remains of a run, checked and shown. No gateway, no network, no database.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::args;
+use super::output::Output;
+use super::{CliError, Exit};
+use crate::domain::episode::finding::{Finding, Noted};
+use crate::domain::episode::record::Record;
+use crate::domain::episode::verify::{Report, Run, Signature, Verdict, verify};
+use crate::domain::inert::printed_line;
+use crate::domain::json::parse::{BYTES_MAX, Limits, parse};
+use crate::domain::keys::PublicKeys;
+use crate::episode_folder;
+
+/// What a line of a terminal has room for.
+const EXCERPT_CHARS: usize = 100;
+
+/// Runs `episode …`.
+pub fn run(command: &args::Episode, out: &mut Output<'_>) -> Result<Exit, CliError> {
+    match command {
+        args::Episode::Verify(it) => {
+            let keys = it.jwks.as_deref().map(keys).transpose()?;
+            let (_, report) = checked(&it.folder, keys.as_ref().map_or(Signature::Unchecked, Signature::By))?;
+            out.answer(told(&report), || report.json())?;
+            Ok(exit(&report))
+        }
+        args::Episode::Show(it) => {
+            let (run, report) = checked(&it.folder, Signature::Unchecked)?;
+            out.answer(shown(&run, &report), || {
+                let events: Vec<&Record> = run.lines.iter().map(|it| &it.record).collect();
+                json!({"verified": report.json(), "state": run.state, "events": events})
+            })?;
+            Ok(exit(&report))
+        }
+    }
+}
+
+fn checked(folder: &Path, signature: Signature<'_>) -> Result<(Run, Report), CliError> {
+    let read = episode_folder::read(folder);
+    let read = read.map_err(|source| CliError::Read { what: folder.display().to_string(), source })?;
+    Ok(verify(&read, signature))
+}
+
+fn exit(report: &Report) -> Exit {
+    match report.verdict() {
+        Verdict::Verified => Exit::Yes,
+        Verdict::Refused => Exit::No,
+        Verdict::CouldNotTell => Exit::CouldNotTell,
+    }
+}
+
+fn keys(path: &Path) -> Result<PublicKeys, CliError> {
+    let what = path.display().to_string();
+    let mut text = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(BYTES_MAX as u64 + 1).read_to_end(&mut text));
+    read.map_err(|source| CliError::Read { what: what.clone(), source })?;
+    let value = parse(&text, &Limits::default())
+        .map_err(|error| CliError::Given(format!("{what} is not strict JSON: {}", error.code.as_str())))?;
+    PublicKeys::from_jwks(&value)
+        .map_err(|error| CliError::Given(format!("{what} cannot be trusted as a whole: {error}")))
+}
+
+fn told(report: &Report) -> String {
+    let mut text = String::new();
+    for Finding { code, file, line, about } in &report.findings {
+        let place = place(file, *line, about.as_deref());
+        writeln!(text, "wrong  {place}: {} [{}]", code.detail(), code.as_str()).expect("text grows");
+    }
+    if report.omitted > 0 {
+        writeln!(text, "wrong  and {} more", report.omitted).expect("text grows");
+    }
+    for Noted { code, file, line, about } in &report.notes {
+        let place = place(file, *line, about.as_deref());
+        writeln!(text, "note   {place}: {} [{}]", code.detail(), code.as_str()).expect("text grows");
+    }
+    text.push_str(match report.verdict() {
+        Verdict::Verified => "verified: these are the run's files, and they belong together",
+        Verdict::Refused => "refused: this is not what the run left",
+        Verdict::CouldNotTell => "could not tell: nothing is wrong, and nothing says that it is whole",
+    });
+    text
+}
+
+fn place(file: &str, line: Option<usize>, about: Option<&str>) -> String {
+    let mut place = printed_line(file);
+    if let Some(line) = line {
+        write!(place, ":{line}").expect("text grows");
+    }
+    if let Some(about) = about {
+        write!(place, " ({})", printed_line(about)).expect("text grows");
+    }
+    place
+}
+
+fn shown(run: &Run, report: &Report) -> String {
+    let mut text = String::new();
+    if let Some(state) = &run.state {
+        text.push_str(&state_shown(state));
+    }
+    text.push_str("\ntimeline\n");
+    for line in &run.lines {
+        let Record { timestamp, phase, event_type, agent_id, .. } = &line.record;
+        let what = event_type.as_deref().unwrap_or(phase);
+        let (at, what, who) = (printed_line(timestamp), printed_line(what), printed_line(agent_id));
+        writeln!(text, "  {at}  {what:<24} {who:<20} {}", gist(&line.record)).expect("text grows");
+    }
+    text.push('\n');
+    text.push_str(&told(report));
+    text
+}
+
+fn state_shown(state: &Value) -> String {
+    let line = |value: &Value| printed_line(value.as_str().unwrap_or("-"));
+    let mut text = format!(
+        "episode  {}\ngoal     {}\nstarted  {}\nstatus   {}\n",
+        line(&state["episode"]["id"]),
+        line(&state["goal"]["task"]),
+        line(&state["episode"]["started_at"]),
+        line(&state["outcomes"]["status"]),
+    );
+    if let Some(summary) = state["outcomes"]["summary"].as_str() {
+        writeln!(text, "summary  {}", printed_line(summary)).expect("text grows");
+    }
+    text.push_str("\nplan\n");
+    for step in state["plan"]["steps"].as_array().into_iter().flatten() {
+        let (status, kind) = (line(&step["status"]), line(&step["kind"]));
+        writeln!(text, "  {status:<8} {kind:<8} {}", line(&step["description"])).expect("text grows");
+    }
+    text
+}
+
+/// What an event says, in the few words that fit: the first of the members that say most.
+fn gist(record: &Record) -> String {
+    const TELLING: [&str; 7] = ["message", "task", "input_excerpt", "rationale", "reason", "tool", "outcome"];
+    let said = TELLING.iter().find_map(|it| record.text(it)).unwrap_or_default();
+    let cut: String = said.chars().take(EXCERPT_CHARS).collect();
+    printed_line(&cut)
+}

@@ -1,0 +1,109 @@
+//! From what happened to the files: projections put in, lines linked, each file to its bytes.
+
+use serde_json::Value;
+
+use super::Artefact;
+use super::manifest;
+use super::record::{Record, phase};
+use super::state::{self, PROJECTOR, status};
+use crate::domain::chain::hash::Digest;
+use crate::domain::json::canonical::canonical;
+
+/// Events after which a run waits, and its state is written. What the gateway calls them.
+const PAUSES: [&str; 1] = ["transition.held"];
+
+/// A run whose events are complete: each with its link, and a projection wherever the state was written.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Timeline {
+    events: Vec<Record>,
+    lines: Vec<u8>,
+}
+
+impl Timeline {
+    /// The timeline of what happened. A projection follows each pause, the end, and what happened last, so that what is
+    /// exported at one pause is the beginning of what is exported later.
+    pub fn of(happened: Vec<Record>) -> Self {
+        let mut timeline = Self { events: Vec::with_capacity(happened.len() + 1), lines: Vec::new() };
+        let last = happened.len().saturating_sub(1);
+        let mut before = Value::Null;
+        for (at, event) in happened.into_iter().enumerate() {
+            let writes = at == last || is_pause(&event) || event.is(phase::TERMINATE);
+            timeline.push(event, &mut before);
+            if writes {
+                let projection = projection(&timeline.events);
+                timeline.push(projection, &mut before);
+            }
+        }
+        timeline
+    }
+
+    fn push(&mut self, mut event: Record, before: &mut Value) {
+        event.previous = Some(before.take());
+        let line = event.line();
+        *before = Digest::of_file(line.as_bytes()).to_string().into();
+        self.lines.extend_from_slice(line.as_bytes());
+        self.lines.push(b'\n');
+        self.events.push(event);
+    }
+
+    /// Its events.
+    pub fn events(&self) -> &[Record] {
+        &self.events
+    }
+
+    /// Whether the run is over.
+    pub fn is_finished(&self) -> bool {
+        status(&self.events).is_final()
+    }
+
+    /// The bytes of a file; none where the run has no such file yet. The manifest is made of all others, by
+    /// [`Self::manifest`].
+    pub fn bytes(&self, artefact: Artefact) -> Option<Vec<u8>> {
+        if artefact.is_of_finished_runs() && !self.is_finished() {
+            return None;
+        }
+        let one = |value: &Value| (canonical(value) + "\n").into_bytes();
+        match artefact {
+            Artefact::Events => Some(self.lines.clone()),
+            Artefact::Learn => Some(state::learn(&self.events).iter().flat_map(one).collect()),
+            Artefact::State => Some(one(&state::state(&self.events))),
+            Artefact::Summary => Some(one(&state::summary(&self.events))),
+            Artefact::Final => Some(one(&state::final_marker(&self.events))),
+            Artefact::Manifest => None,
+        }
+    }
+
+    /// Every file but the manifest that the run has by now.
+    pub fn files(&self) -> Vec<(Artefact, Vec<u8>)> {
+        Artefact::ALL.into_iter().filter_map(|it| Some((it, self.bytes(it)?))).collect()
+    }
+
+    /// The manifest over those files, of a finished run. Signed by `sign`, which is given it without a signature.
+    pub fn manifest(&self, sign: impl FnOnce(Value) -> Value) -> Option<Vec<u8>> {
+        let last = self.events.last().filter(|_| self.is_finished())?;
+        let files = self.files();
+        let named: Vec<(Artefact, &[u8])> = files.iter().map(|(it, bytes)| (*it, bytes.as_slice())).collect();
+        let made = manifest::make(&last.episode_id, &last.timestamp, &named);
+        Some((canonical(&sign(made)) + "\n").into_bytes())
+    }
+}
+
+fn is_pause(event: &Record) -> bool {
+    event.is(phase::RUNTIME) && event.event_type.as_deref().is_some_and(|it| PAUSES.contains(&it))
+}
+
+fn projection(events: &[Record]) -> Record {
+    let last = events.last().expect("a projection follows an event");
+    Record {
+        agent_id: PROJECTOR.to_owned(),
+        caused_by: last.id.clone(),
+        episode_id: last.episode_id.clone(),
+        event_type: Some(state::projection_type().to_owned()),
+        evidence_ids: Vec::new(),
+        id: last.id.as_ref().map(|it| format!("{it}.state")),
+        payload: state::projection(events),
+        phase: phase::RUNTIME.to_owned(),
+        timestamp: last.timestamp.clone(),
+        previous: None,
+    }
+}

@@ -1,0 +1,62 @@
+use super::*;
+use crate::domain::episode::samples::event;
+use serde_json::json;
+
+fn statuses(events: &[Record], before: &str) -> Vec<String> {
+    let projected = project(events.iter(), |_| Some(before.to_owned())).unwrap();
+    projected.plan.steps.iter().map(|it| it.status.clone()).collect()
+}
+
+#[test]
+fn the_latest_plan_counts_and_what_was_done_before_it_does_not() {
+    let steps = |word: &str| json!({"step_records": [{"id": "a", "kind": "act", "description": word}]});
+    let done = json!({"step_id": "a", "step_status": "done"});
+    let events = [event(1, "plan", steps("old")), event(2, "act", done), event(3, "plan", steps("new"))];
+    let projected = project(events.iter(), |_| None).unwrap();
+    assert_eq!(projected.plan.steps[0].description, "new");
+    assert_eq!(projected.plan.steps[0].status, "pending");
+    assert_eq!(projected.plan.updated_at, events[2].timestamp);
+    assert!(projected.evidence.is_empty());
+}
+
+#[test]
+fn step_records_count_before_labels_and_labels_are_read_without_them() {
+    let both =
+        json!({"steps": ["detect:label"], "step_records": [{"id": "a", "kind": "review", "description": "record"}]});
+    let projected = project([event(1, "plan", both)].iter(), |_| None).unwrap();
+    assert_eq!((projected.plan.steps[0].id.as_str(), projected.plan.steps[0].kind.as_str()), ("a", "review"));
+    let labels = json!({"steps": ["detect:Read: the mail", "no kind", "other:kind", 7]});
+    let projected = project([event(1, "plan", labels)].iter(), |_| None).unwrap();
+    let told: Vec<_> = projected.plan.steps.iter().map(|it| (&*it.id, &*it.kind, &*it.description)).collect();
+    let expected =
+        [("step-1", "detect", "Read: the mail"), ("step-2", "act", "no kind"), ("step-3", "act", "other:kind")];
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn later_acts_count_that_say_both_step_and_status_in_their_order() {
+    let plan = json!({"steps": ["detect:a", "act:b", "verify:c"]});
+    let act = |at, id: &str, status: &str| event(at, "act", json!({"step_id": id, "step_status": status}));
+    let mut events = vec![event(1, "plan", plan), act(2, "step-1", "running"), act(3, "step-1", "failed")];
+    assert_eq!(statuses(&events, "done"), ["failed", "done", "done"]);
+    // No status, a status that is none, a step that is none, and no act.
+    events.push(event(4, "act", json!({"step_id": "step-2"})));
+    events.push(act(5, "step-2", "splendid"));
+    events.push(act(6, "step-9", "done"));
+    events.push(event(7, "reflect", json!({"step_id": "step-2", "step_status": "failed"})));
+    assert_eq!(statuses(&events, "skipped"), ["failed", "skipped", "skipped"]);
+}
+
+#[test]
+fn a_status_that_nothing_says_stays_what_it_was() {
+    let plan = json!({"step_records": [{"id": "a", "status": "vetoed"}, {"id": "b"}]});
+    assert_eq!(statuses(&[event(1, "plan", plan)], "done"), ["vetoed", "done"]);
+}
+
+#[test]
+fn a_plan_is_from_who_it_says_or_else_from_whoever_said_it() {
+    let plan = |payload| project([event(1, "plan", payload)].iter(), |_| None).unwrap().plan.source;
+    assert_eq!(plan(json!({"source": "planner.resume", "steps": []})), "planner.resume");
+    assert_eq!(plan(json!({"steps": []})), "planner");
+    assert!(project([event(1, "act", json!({}))].iter(), |_| None).is_none());
+}

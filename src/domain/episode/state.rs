@@ -1,0 +1,242 @@
+//! What follows from the events: `state.json`, `learn.jsonl`, `summary.json` and `final.json`.
+
+mod numbers;
+mod outcomes;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::plan::{self, Plan};
+use super::record::{Record, STATE_PROJECTION, phase};
+use super::{Artefact, STATE_SCHEMA_VERSION, VERSION};
+use outcomes::Outcomes;
+
+pub use numbers::{final_marker, summary};
+
+/// Who projects. A folder whose projections say so can be made again from its events, and is.
+pub const PROJECTOR: &str = "countersign";
+/// Where a state has no plan yet.
+const NO_PLAN: &str = "none";
+/// What a goal is of, where nobody said.
+const TASK: &str = "task";
+/// What a learn record says of itself.
+const LEARN_SCHEMA: &str = "learn/1.0";
+
+/// How a run stands, in the published words.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// It did what it should.
+    Ok,
+    /// It failed.
+    Error,
+    /// It was not let do it.
+    Vetoed,
+    /// Somebody stopped it.
+    Aborted,
+    /// It did a part.
+    Partial,
+    /// It goes on.
+    Pending,
+}
+
+impl Status {
+    /// Every word.
+    pub const ALL: [Self; 6] = [Self::Ok, Self::Error, Self::Vetoed, Self::Aborted, Self::Partial, Self::Pending];
+
+    /// Its word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Error => "error",
+            Self::Vetoed => "vetoed",
+            Self::Aborted => "aborted",
+            Self::Partial => "partial",
+            Self::Pending => "pending",
+        }
+    }
+
+    /// The one of that word.
+    pub fn named(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.as_str() == text)
+    }
+
+    /// Whether the run is over.
+    pub const fn is_final(self) -> bool {
+        !matches!(self, Self::Pending)
+    }
+}
+
+/// How a run stands.
+pub fn status(events: &[Record]) -> Status {
+    Outcomes::of(events).status()
+}
+
+/// `state.json`, from the events.
+pub fn state(events: &[Record]) -> Value {
+    let start = events.iter().find(|it| it.is(phase::START));
+    let outcomes = Outcomes::of(events);
+    let mut state = json!({
+        "version": VERSION,
+        "state_schema_version": STATE_SCHEMA_VERSION,
+        "episode": episode(events, start),
+        "goal": goal(start),
+        "beliefs": beliefs(events),
+        "plan": plan_of(events, start),
+        "memory": memory(events),
+        "outcomes": outcomes.value(events),
+        "links": links(outcomes.status()),
+    });
+    if let Some(process) = start.and_then(|it| it.payload.get("process")).filter(|it| it.is_object()) {
+        state["process"] = process.clone();
+    }
+    state
+}
+
+/// The event that says what `state.json` says after these events.
+pub fn projection(events: &[Record]) -> Map<String, Value> {
+    let outcomes = Outcomes::of(events);
+    let said = json!({
+        "links": links(outcomes.status()), "outcomes": outcomes.value(events), "projector": PROJECTOR,
+        "state_path": Artefact::State.file(),
+    });
+    let Value::Object(said) = said else { unreachable!("it is written as an object") };
+    said
+}
+
+/// What the projection's event is called.
+pub const fn projection_type() -> &'static str {
+    STATE_PROJECTION
+}
+
+/// `learn.jsonl`, line by line.
+pub fn learn(events: &[Record]) -> Vec<Value> {
+    let learned = events.iter().filter(|it| it.is(phase::LEARN));
+    let line = |(at, it): (usize, &Record)| {
+        json!({
+            "schema_version": LEARN_SCHEMA,
+            "id": it.id.clone().unwrap_or_else(|| format!("learn-{}", at + 1)),
+            "episode_id": it.episode_id, "agent_id": it.agent_id, "timestamp": it.timestamp, "payload": it.payload,
+        })
+    };
+    learned.enumerate().map(line).collect()
+}
+
+/// Which files a run in this state links to.
+pub fn links(status: Status) -> Value {
+    let mut links = json!({"events": Artefact::Events.file(), "learn": Artefact::Learn.file()});
+    if status.is_final() {
+        links["summary"] = Artefact::Summary.file().into();
+        links["manifest"] = Artefact::Manifest.file().into();
+    }
+    links
+}
+
+/// The plan as it stands, if there is one.
+pub fn plan_as_it_stands(events: &[Record]) -> Option<Plan> {
+    plan::project(events.iter(), |_| None).map(|it| it.plan)
+}
+
+fn started_at(events: &[Record], start: Option<&Record>) -> String {
+    start.or(events.first()).map(|it| it.timestamp.clone()).unwrap_or_default()
+}
+
+fn episode(events: &[Record], start: Option<&Record>) -> Value {
+    let said = |name: &str| start.and_then(|it| it.payload.get(name)).cloned();
+    let mut episode = json!({
+        "id": events.first().map(|it| it.episode_id.clone()).unwrap_or_default(),
+        "seed": said("seed").filter(Value::is_i64).unwrap_or(json!(0)),
+        "started_at": started_at(events, start),
+        "tags": said("tags").filter(Value::is_object).unwrap_or(json!({})),
+    });
+    for name in ["using", "intuition_mode"] {
+        if let Some(text) = said(name).filter(Value::is_string) {
+            episode[name] = text;
+        }
+    }
+    episode
+}
+
+fn goal(start: Option<&Record>) -> Value {
+    let text = |name: &str| start.and_then(|it| it.text(name));
+    json!({"task": text("task").unwrap_or_default(), "type": text("type").unwrap_or(TASK)})
+}
+
+fn plan_of(events: &[Record], start: Option<&Record>) -> Value {
+    plan_as_it_stands(events).map_or_else(
+        || json!({"steps": [], "source": NO_PLAN, "updated_at": started_at(events, start)}),
+        |it| json!(it),
+    )
+}
+
+fn beliefs(events: &[Record]) -> Vec<Value> {
+    let said = events.iter().filter(|it| it.is(phase::INTERPRET)).flat_map(|event| {
+        let beliefs = event.payload.get("beliefs").and_then(Value::as_array).into_iter().flatten();
+        beliefs.filter_map(move |it| belief(event, it.as_object()?))
+    });
+    said.collect()
+}
+
+fn belief(event: &Record, said: &Map<String, Value>) -> Option<Value> {
+    let statement = said.get("statement")?.as_str()?;
+    let confidence = said.get("confidence")?.as_f64().filter(|it| (0.0..=1.0).contains(it))?;
+    Some(json!({
+        "statement": statement, "confidence": confidence, "timestamp": event.timestamp,
+        "provenance": provenance(event, said),
+    }))
+}
+
+/// Where something comes from. The text says a word, the schema an object: a word becomes the object's source.
+fn provenance(event: &Record, said: &Map<String, Value>) -> Value {
+    match said.get("provenance") {
+        Some(Value::String(source)) => json!({"source": source}),
+        Some(Value::Object(from)) if from.get("source").is_some_and(Value::is_string) => {
+            let text = |name: &&str| from.get(*name).is_some_and(Value::is_string);
+            let mut kept = Map::new();
+            for name in ["source", "policy_id", "adapter_id"].iter().filter(|it| text(it)) {
+                kept.insert((*name).to_owned(), from[*name].clone());
+            }
+            if let Some(Value::Array(ids)) = from.get("evidence_ids") {
+                kept.insert("evidence_ids".to_owned(), ids.iter().filter(|it| it.is_string()).cloned().collect());
+            }
+            Value::Object(kept)
+        }
+        _ => json!({"source": event.agent_id}),
+    }
+}
+
+const FACT_TYPES: [&str; 5] = ["metric", "alert", "doc", "note", "signal"];
+/// What a fact is, where nobody said.
+const NOTE: &str = "note";
+
+/// The facts by key, each as it was said last, in the order in which they were first said.
+fn memory(events: &[Record]) -> Value {
+    let mut facts: Vec<Value> = Vec::new();
+    let mut scratchpad = "";
+    for event in events.iter().filter(|it| it.is(phase::MEMORY)) {
+        let said = event.payload.get("facts").and_then(Value::as_array).into_iter().flatten();
+        for fact in said.filter_map(|it| fact(event, it.as_object()?)) {
+            match facts.iter_mut().find(|it| it["key"] == fact["key"]) {
+                Some(known) => *known = fact,
+                None => facts.push(fact),
+            }
+        }
+        scratchpad = event.text("scratchpad").unwrap_or(scratchpad);
+    }
+    json!({"facts": facts, "scratchpad": scratchpad})
+}
+
+fn fact(event: &Record, said: &Map<String, Value>) -> Option<Value> {
+    let (key, value) = (said.get("key")?.as_str()?, said.get("value")?);
+    let kind = said.get("type").and_then(Value::as_str).filter(|it| FACT_TYPES.contains(it)).unwrap_or(NOTE);
+    let mut fact = json!({
+        "type": kind, "key": key, "value": value, "timestamp": event.timestamp, "provenance": provenance(event, said),
+    });
+    if let Some(secs) = said.get("ttl_sec").filter(|it| it.as_u64().is_some()) {
+        fact["ttl_sec"] = secs.clone();
+    }
+    Some(fact)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! `outcomes`: how a run stands, what was done, and what it came to.
+
+use serde_json::{Map, Value, json};
+
+use super::{Status, plan_as_it_stands};
+use crate::domain::episode::record::{Record, millis_between, phase};
+
+/// What an act is of, where nobody said.
+const ACT: &str = "act";
+/// The thread of a gateway takes nothing any more; and takes it again.
+const CLOSED: &str = "thread.closed";
+const REOPENED: &str = "thread.reopened";
+
+/// What the events amount to.
+pub(super) struct Outcomes<'r> {
+    terminate: Option<&'r Record>,
+    closed: bool,
+}
+
+impl<'r> Outcomes<'r> {
+    pub(super) fn of(events: &'r [Record]) -> Self {
+        let terminate = events.iter().rev().find(|it| it.is(phase::TERMINATE));
+        let doors = events.iter().filter(|it| it.is(phase::RUNTIME));
+        let last = doors.filter_map(|it| it.event_type.as_deref()).rfind(|it| [CLOSED, REOPENED].contains(it));
+        Self { terminate, closed: last == Some(CLOSED) }
+    }
+
+    pub(super) fn status(&self) -> Status {
+        let said = self.terminate.and_then(|it| it.text("status")).and_then(Status::named);
+        match (said, self.closed) {
+            (Some(status), _) => status,
+            (None, true) => Status::Aborted,
+            (None, false) => Status::Pending,
+        }
+    }
+
+    pub(super) fn value(&self, events: &[Record]) -> Value {
+        let mut outcomes = json!({
+            "status": self.status(),
+            "actions": actions(events),
+            "metrics": self.metrics(events),
+            "artifacts": artifacts(events),
+        });
+        if let Some(message) = self.terminate.and_then(|it| it.text("message")) {
+            outcomes["summary"] = message.into();
+        }
+        let gateway = counted(events);
+        if !gateway.is_empty() {
+            outcomes["x-gateway"] = json!(gateway);
+        }
+        outcomes
+    }
+
+    /// What the run says of itself, with what its plan and its times say.
+    fn metrics(&self, events: &[Record]) -> Map<String, Value> {
+        let insights = events.iter().filter(|it| it.is(phase::INSIGHT));
+        let said = insights.filter_map(|it| it.payload.get("metrics")?.as_object());
+        let mut metrics: Map<String, Value> = said.flat_map(Clone::clone).collect();
+        if let Some(plan) = plan_as_it_stands(events) {
+            metrics.insert("steps_total".to_owned(), plan.steps.len().into());
+            metrics.insert("steps_completed".to_owned(), plan.done().into());
+        }
+        if let Some(millis) = self.terminate.and_then(|it| millis_between(&events.first()?.timestamp, &it.timestamp)) {
+            metrics.insert("duration_ms".to_owned(), millis.into());
+        }
+        metrics
+    }
+}
+
+/// How often the gateway did what, by its own names; only those that happened.
+pub(super) fn counted(events: &[Record]) -> std::collections::BTreeMap<&str, usize> {
+    let mut counted = std::collections::BTreeMap::new();
+    let told = events.iter().filter(|it| it.is(phase::RUNTIME) && !it.is_projection());
+    for name in told.filter_map(|it| it.event_type.as_deref()) {
+        *counted.entry(name).or_default() += 1;
+    }
+    counted
+}
+
+fn actions(events: &[Record]) -> Vec<Value> {
+    let done = events.iter().filter(|it| it.is(phase::ACT));
+    // An event that only repeats what others say is no action of its own.
+    let done = done.filter(|it| it.payload.get("synthetic") != Some(&json!(true)));
+    done.enumerate().map(|(at, it)| action(at, it)).collect()
+}
+
+fn action(at: usize, event: &Record) -> Value {
+    let result = event.text("result_status").or(event.text("outcome")).and_then(Status::named);
+    let mut action = json!({
+        "id": format!("act-{}", at + 1),
+        "kind": event.text("kind").unwrap_or(ACT),
+        "tool": event.text("tool").unwrap_or(&event.agent_id),
+        "input_excerpt": event.text("input_excerpt").unwrap_or_default(),
+        "result_status": result.unwrap_or(Status::Pending),
+        "timestamp": event.timestamp,
+    });
+    if let Some(step) = event.text("step_id") {
+        action["step_id"] = step.into();
+    }
+    let artifacts = result_artifacts(event);
+    if !artifacts.is_empty() {
+        action["result_artifacts"] = artifacts.into();
+    }
+    for (name, value) in event.payload.iter().filter(|(name, _)| name.starts_with("x-")) {
+        action[name] = value.clone();
+    }
+    action
+}
+
+/// What an act made, with the members that the schema knows.
+fn result_artifacts(event: &Record) -> Vec<Value> {
+    let said = event.payload.get("result_artifacts").and_then(Value::as_array).into_iter().flatten();
+    let read = said.filter_map(|it| {
+        let text = |name: &str| it.get(name).and_then(Value::as_str);
+        let mut artifact = json!({"type": text("type")?, "uri": text("uri")?});
+        if let Some(hash) = text("sha256") {
+            artifact["sha256"] = hash.into();
+        }
+        Some(artifact)
+    });
+    read.collect()
+}
+
+fn artifacts(events: &[Record]) -> Vec<Value> {
+    let mut all: Vec<Value> = Vec::new();
+    for artifact in events.iter().filter(|it| it.is(phase::ACT)).flat_map(result_artifacts) {
+        match all.iter_mut().find(|it| it["uri"] == artifact["uri"]) {
+            Some(known) => *known = artifact,
+            None => all.push(artifact),
+        }
+    }
+    all
+}

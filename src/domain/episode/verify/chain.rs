@@ -1,0 +1,43 @@
+//! Whether the events hang together: one run, names that stand once, causes that came before, links that hold.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::{Findings, Run};
+use crate::domain::episode::Artefact;
+use crate::domain::episode::finding::{Code, Finding, Note};
+use crate::domain::episode::record::phase;
+
+const FILE: &str = Artefact::Events.file();
+
+pub(super) fn check(run: &Run, found: &mut Findings) {
+    if run.lines.is_empty() {
+        return;
+    }
+    if !run.lines[0].record.is(phase::START) {
+        found.add(Finding::at(Code::EventStart, FILE, 1));
+    }
+    let mut ids = BTreeSet::new();
+    let linked = run.lines.iter().any(|it| it.record.previous.is_some());
+    let mut before = Value::Null;
+    for (at, line) in run.lines.iter().enumerate() {
+        let record = &line.record;
+        if run.episode_id.as_deref() != Some(record.episode_id.as_str()) {
+            found.add(Finding::at(Code::Episode, FILE, at + 1));
+        }
+        if record.caused_by.as_ref().is_some_and(|it| !ids.contains(it.as_str())) {
+            found.add(Finding::at(Code::EventCause, FILE, at + 1));
+        }
+        if record.id.as_ref().is_some_and(|it| !ids.insert(it.as_str())) {
+            found.add(Finding::at(Code::EventId, FILE, at + 1));
+        }
+        if linked && record.previous.as_ref() != Some(&before) {
+            found.add(Finding::at(Code::EventPrevious, FILE, at + 1));
+        }
+        before = line.hash.to_string().into();
+    }
+    if !linked {
+        found.note(Note::NoEventLinks, FILE);
+    }
+}

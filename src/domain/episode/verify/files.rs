@@ -1,0 +1,97 @@
+//! Whether these are the files that the manifest names, to the byte.
+
+use std::collections::BTreeSet;
+
+use super::{Content, Findings, Folder, Signature, read_manifest};
+use crate::domain::chain::hash::Digest;
+use crate::domain::episode::Artefact;
+use crate::domain::episode::finding::{Code, Finding, Note};
+use crate::domain::episode::manifest::{FileEntry, Manifest};
+
+/// A name in a folder; longer ones are none on some systems.
+const NAME_CHARS_MAX: usize = 128;
+
+/// What every finished run has.
+const ALWAYS: [Artefact; 2] = [Artefact::Events, Artefact::State];
+
+pub(super) fn check(folder: &Folder, signature: Signature<'_>, found: &mut Findings) -> Option<Manifest> {
+    let mut seen = BTreeSet::new();
+    for (name, content) in &folder.entries {
+        checked_name(name, &mut seen, found);
+        match content {
+            Content::NotAFile => found.add(Finding::of(Code::NotAFile, name)),
+            Content::TooLong => found.add(Finding::of(Code::TooLong, name)),
+            Content::Bytes(_) => {}
+        }
+    }
+    let manifest = folder.bytes(Artefact::Manifest).and_then(|it| read_manifest(it, found))?;
+    let mut named = BTreeSet::new();
+    for entry in &manifest.files {
+        checked_name(&entry.name, &mut named, found);
+        checked_kind(entry, found);
+        checked_bytes(folder, entry, found);
+    }
+    for artefact in ALWAYS.into_iter().filter(|it| !manifest.files.iter().any(|entry| entry.name == it.file())) {
+        found.add(Finding::of(Code::Missing, artefact.file()));
+    }
+    let listed = |name: &str| manifest.files.iter().any(|it| it.name == name);
+    for (name, _) in folder.entries.iter().filter(|it| it.0 != Artefact::Manifest.file() && !listed(&it.0)) {
+        found.add(Finding::of(Code::Unexpected, name));
+    }
+    checked_signature(&manifest, signature, found);
+    Some(manifest)
+}
+
+/// A name that leads nowhere but to one file of this folder, on every system that the folder may be copied to.
+fn checked_name(name: &str, seen: &mut BTreeSet<String>, found: &mut Findings) {
+    let plain = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'.' | b'_' | b'-');
+    let begins = name.bytes().next().is_some_and(|it| it.is_ascii_alphanumeric());
+    if !begins || !name.bytes().all(plain) || name.len() > NAME_CHARS_MAX || name.ends_with('.') {
+        found.add(Finding::of(Code::Name, name));
+    }
+    let lower = name.to_lowercase();
+    // Where capitals do not count, `Manifest.json` is the manifest.
+    let disguised = Artefact::of_file(&lower).is_some() && lower != name;
+    if !seen.insert(lower) || disguised {
+        found.add(Finding::of(Code::NameTwice, name));
+    }
+}
+
+fn checked_kind(entry: &FileEntry, found: &mut Findings) {
+    let by_name = Artefact::of_file(&entry.name).map(Artefact::kind);
+    let by_kind = Artefact::ALL.into_iter().find(|it| it.kind() == entry.kind).map(Artefact::file);
+    let fits = by_name.is_none_or(|kind| kind == entry.kind) && by_kind.is_none_or(|file| file == entry.name);
+    // A manifest cannot have its own hash.
+    if !fits || entry.name == Artefact::Manifest.file() {
+        found.add(Finding::of(Code::Kind, &entry.name));
+    }
+}
+
+fn checked_bytes(folder: &Folder, entry: &FileEntry, found: &mut Findings) {
+    match folder.entries.iter().find(|it| it.0 == entry.name).map(|it| &it.1) {
+        None => found.add(Finding::of(Code::Missing, &entry.name)),
+        Some(Content::Bytes(bytes)) => {
+            if bytes.len() as u64 != entry.size_bytes {
+                found.add(Finding::of(Code::Size, &entry.name));
+            }
+            if Digest::of_file(bytes) != entry.sha256 {
+                found.add(Finding::of(Code::Hash, &entry.name));
+            }
+        }
+        // Said already.
+        Some(Content::NotAFile | Content::TooLong) => {}
+    }
+}
+
+fn checked_signature(manifest: &Manifest, signature: Signature<'_>, found: &mut Findings) {
+    let file = Artefact::Manifest.file();
+    match (signature, &manifest.signer) {
+        (Signature::Unchecked, None) => found.note(Note::NotSigned, file),
+        (Signature::Unchecked, Some(_)) => found.note(Note::SignatureUnchecked, file),
+        (Signature::By(_), None) => found.add(Finding::of(Code::Unsigned, file)),
+        (Signature::By(keys), Some(_)) if !manifest.is_signed_by(keys) => {
+            found.add(Finding::of(Code::Signature, file));
+        }
+        (Signature::By(_), Some(_)) => {}
+    }
+}

@@ -1,0 +1,113 @@
+//! Whether the state, and what else is projected, follows from the events.
+
+use serde_json::Value;
+
+use super::{Findings, Folder, Run};
+use crate::domain::episode::Artefact;
+use crate::domain::episode::finding::{Code, Finding, Note, Noted};
+use crate::domain::episode::plan::{self, Plan, Step};
+use crate::domain::episode::record::{Record, phase};
+use crate::domain::episode::state::{self, PROJECTOR, Status, links};
+use crate::domain::json::canonical::canonical;
+
+const FILE: &str = Artefact::State.file();
+
+pub(super) fn check(folder: &Folder, run: &Run, found: &mut Findings) {
+    let Some(state) = &run.state else { return };
+    let events: Vec<Record> = run.lines.iter().map(|it| it.record.clone()).collect();
+    if state["episode"]["id"].as_str() != run.episode_id.as_deref() {
+        found.add(Finding::of(Code::Episode, FILE));
+    }
+    let last = events.iter().rfind(|it| it.is_projection());
+    checked_plan(state, &events, last.is_some(), found);
+    checked_links(state, run, last.is_some(), found);
+    let Some(last) = last else {
+        found.note(Note::NoProjection, Artefact::Events.file());
+        return;
+    };
+    if last.payload.get("outcomes") != Some(&state["outcomes"]) {
+        found.add(Finding::of(Code::Outcomes, FILE));
+    }
+    if last.payload.get("links") != Some(&state["links"]) {
+        found.add(Finding::of(Code::Links, FILE));
+    }
+    let start = events.iter().find(|it| it.is(phase::START));
+    if start.is_some_and(|it| state["episode"]["started_at"] != it.timestamp.as_str()) {
+        found.add(Finding::of(Code::StartedAt, FILE));
+    }
+    if last.text("projector") == Some(PROJECTOR) {
+        made_again(folder, state, &events, found);
+    }
+}
+
+/// Of our own runs everything is a projection, so everything is made again.
+fn made_again(folder: &Folder, told: &Value, events: &[Record], found: &mut Findings) {
+    if canonical(&state::state(events)) != canonical(told) {
+        found.add(Finding::of(Code::State, FILE));
+    }
+    let lines = |values: Vec<Value>| values.iter().map(|it| canonical(it) + "\n").collect::<String>();
+    let mut files = vec![(Artefact::Learn, lines(state::learn(events)))];
+    if state::status(events).is_final() {
+        files.push((Artefact::Summary, lines(vec![state::summary(events)])));
+        files.push((Artefact::Final, lines(vec![state::final_marker(events)])));
+    }
+    for (artefact, made) in files {
+        // What is not there is told where the manifest is looked at.
+        if folder.bytes(artefact).is_some_and(|it| it != made.as_bytes()) {
+            found.add(Finding::of(Code::Derived, artefact.file()));
+        }
+    }
+}
+
+/// The plan, by the published contract: whatever the events say must stand in the state.
+fn checked_plan(told: &Value, events: &[Record], projected: bool, found: &mut Findings) {
+    let steps = told["plan"]["steps"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let status = |id: &str| steps.iter().find(|it| it["id"] == id)?["status"].as_str().map(str::to_owned);
+    let Some(made) = plan::project(events.iter(), status) else {
+        if !steps.is_empty() {
+            found.note(Note::NoPlan, FILE);
+        }
+        return;
+    };
+    let Plan { steps: ours, source, rationale, updated_at } = &made.plan;
+    let same = ours.len() == steps.len()
+        && ours.iter().zip(steps).all(|(one, other)| is_same_step(one, other))
+        && told["plan"]["source"] == source.as_str()
+        && rationale.as_ref().is_none_or(|it| told["plan"]["rationale"] == it.as_str())
+        // Runs that say no projection wrote down when the state was written instead.
+        && (!projected || told["plan"]["updated_at"] == updated_at.as_str());
+    if !same {
+        found.add(Finding::of(Code::Plan, FILE));
+        return;
+    }
+    for (one, other) in ours.iter().zip(steps) {
+        if !made.evidence.contains(&one.id) {
+            found.untold.push(Noted::about(Note::NoStepStatus, FILE, &one.id));
+        } else if other["status"] != one.status.as_str() {
+            found.add(Finding::about(Code::StepStatus, FILE, &one.id));
+        }
+    }
+}
+
+fn is_same_step(one: &Step, other: &Value) -> bool {
+    other["id"] == one.id.as_str()
+        && other["kind"] == one.kind.as_str()
+        && other["description"] == one.description.as_str()
+}
+
+/// A finished run links to what only a finished run has, and no other does.
+fn checked_links(told: &Value, run: &Run, projected: bool, found: &mut Findings) {
+    let status = told["outcomes"]["status"].as_str().and_then(Status::named).unwrap_or(Status::Pending);
+    let Some(linked) = told["links"].as_object() else { return };
+    let expected = links(status);
+    let more = linked.keys().any(|it| expected.get(it).is_none());
+    let less = projected && expected.as_object().is_some_and(|it| it.keys().any(|it| !linked.contains_key(it)));
+    if more || less {
+        found.add(Finding::of(Code::Links, FILE));
+    }
+    let Some(manifest) = &run.manifest else { return };
+    let names = linked.values().filter_map(Value::as_str).filter(|it| *it != Artefact::Manifest.file());
+    for name in names.filter(|name| !manifest.files.iter().any(|it| it.name == *name)) {
+        found.untold.push(Noted::about(Note::LinkUnkept, FILE, name));
+    }
+}

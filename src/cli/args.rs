@@ -13,6 +13,7 @@ use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser, Subcommand};
+use url::Url;
 
 use crate::config::Flags;
 use crate::domain::id::{FlowId, Jti, NodeId, ThreadId};
@@ -99,6 +100,19 @@ pub enum Command {
     /// Folders with what remains of a run.
     #[command(subcommand)]
     Episode(Episode),
+    /// Speak the Model Context Protocol with the agent that starts this, for a gateway that is running.
+    Mcp(Mcp),
+}
+
+/// `mcp …`
+#[derive(clap::Args, Debug)]
+pub struct Mcp {
+    /// The gateway's public address.
+    #[arg(long, value_name = "URL", env = "COUNTERSIGN_URL", default_value = "http://localhost:8480")]
+    pub gateway: Url,
+    /// A file that holds the agent's token; else it is taken from COUNTERSIGN_TOKEN.
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
 }
 
 /// Where to listen.

@@ -11,6 +11,7 @@ pub mod halt;
 pub mod health;
 pub mod keys;
 pub mod logs;
+pub mod mcp;
 pub mod migrate;
 pub mod output;
 pub mod policy;
@@ -85,6 +86,7 @@ fn dispatch(args: &Args, out: &mut Output<'_>) -> Result<Exit, CliError> {
         Command::Demo(_) => demo::run(&config()?, out),
         Command::Guard(command) => guard::run(command, out),
         Command::Episode(command) => episode::run(command, out),
+        Command::Mcp(args) => mcp::run(args),
     }
 }
 

@@ -26,7 +26,7 @@ pub enum HttpError {
     TooLong,
     /// It says something that is no HTTP.
     #[error("the provider's answer is not HTTP")]
-    NotHttp(#[from] openidconnect::http::Error),
+    NotHttp(#[from] http::Error),
 }
 
 /// Asks.
@@ -51,7 +51,7 @@ impl Http {
 
     async fn ask(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let mut answer = self.0.execute(request.try_into()?).await?;
-        let mut response = openidconnect::http::Response::builder().status(answer.status());
+        let mut response = http::Response::builder().status(answer.status());
         for (name, value) in answer.headers() {
             response = response.header(name, value);
         }

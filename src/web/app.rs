@@ -12,7 +12,7 @@ use super::api::problem::Problem;
 use super::peers::Peers;
 use super::streams::Streams;
 use super::throttle::Throttle;
-use super::{api, assets, pages, peers, request_id};
+use super::{api, assets, mcp, pages, peers, request_id};
 use crate::config::MetricsAccess;
 use crate::service::Service;
 use crate::service::error::Error;
@@ -75,12 +75,14 @@ pub fn site(
     >,
 > {
     let body_bytes_max = app.edge.body_bytes_max;
+    let spoken = app.clone();
     ActixApp::new()
         .app_data(web::Data::new(app))
         .app_data(web::PayloadConfig::new(body_bytes_max))
         .wrap(from_fn(peers::guard))
         .wrap(from_fn(request_id::tag))
         .configure(api::routes)
+        .configure(|config| mcp::routes(config, &spoken))
         .service(
             web::scope("")
                 .wrap(Compress::default())

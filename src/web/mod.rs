@@ -4,6 +4,7 @@ pub mod api;
 pub mod app;
 pub mod assets;
 pub mod auth;
+pub mod mcp;
 pub mod pages;
 pub mod peers;
 pub mod request_id;

@@ -63,6 +63,7 @@ pub const TABLE: &[Rule] = &[
     machine("GET", "/v1/transitions/{digest}", &[Host, Agent, Auditor]),
     machine("GET", "/v1/transitions/{digest}/decision", &[Host, Agent, Auditor]),
     machine("POST", "/v1/transitions/{digest}/cancellation", &[Agent]),
+    machine("POST", "/mcp", &[Agent]),
     machine("POST", "/v1/verify", &[Writer]),
     machine("POST", "/v1/writes/{write_id}/confirm", &[Writer]),
     machine("POST", "/v1/writes/{write_id}/abort", &[Writer]),

@@ -42,6 +42,7 @@ mod inert;
 mod insight;
 mod interrupts;
 mod mail;
+mod mcp;
 mod metrics;
 mod notices;
 mod passkeys;

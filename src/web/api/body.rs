@@ -6,6 +6,7 @@ use std::pin::Pin;
 use actix_web::dev::Payload;
 use actix_web::{FromRequest, HttpRequest, web};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::problem::Problem;
 use crate::domain::json::parse::{JsonCode, JsonError, Limits, parse};
@@ -44,9 +45,16 @@ fn unread(error: &actix_web::Error) -> Error {
 
 /// A body as what a call takes. An empty body is `{}`, for calls that need nothing.
 pub fn read<T: DeserializeOwned>(app: &App, bytes: &Bytes) -> Result<T> {
-    let limits = Limits { bytes_max: app.edge.body_bytes_max, depth_max: app.edge.depth_max };
-    let text: &[u8] = if bytes.0.is_empty() { b"{}" } else { &bytes.0 };
-    let value = parse(text, &limits)?;
+    shaped(strict(app, if bytes.0.is_empty() { b"{}" } else { &bytes.0 })?)
+}
+
+/// JSON that two parties can agree on, within this gateway's bounds.
+pub fn strict(app: &App, text: &[u8]) -> Result<Value> {
+    Ok(parse(text, &Limits { bytes_max: app.edge.body_bytes_max, depth_max: app.edge.depth_max })?)
+}
+
+/// JSON as what a call takes.
+pub fn shaped<T: DeserializeOwned>(value: Value) -> Result<T> {
     serde_json::from_value(value).map_err(|error| Error::invalid("", shape_words(&error.to_string())))
 }
 

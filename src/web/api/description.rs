@@ -9,8 +9,8 @@ use super::{Description, codes};
 use crate::domain::account::MachineRole;
 use crate::web::roles::{Rule, TABLE};
 
-/// Calls on which an `Idempotency-Key` means nothing: `write_id` does.
-pub const KEYLESS: &[&str] = &["/v1/verify", "/v1/writes/{write_id}/confirm", "/v1/writes/{write_id}/abort"];
+/// Calls on which an `Idempotency-Key` means nothing: `write_id` does, or what a tool is asked is known by itself.
+pub const KEYLESS: &[&str] = &["/v1/verify", "/v1/writes/{write_id}/confirm", "/v1/writes/{write_id}/abort", "/mcp"];
 
 /// Parts of the surface, in the order in which one meets them.
 const TAGS: &[(&str, &str)] = &[
@@ -23,6 +23,7 @@ const TAGS: &[(&str, &str)] = &[
     ("policies", "What judges, and what it would do."),
     ("administration", "Stopping, closing, revoking."),
     ("endpoints", "Where events are sent."),
+    ("mcp", "The Model Context Protocol, for agents that are given tools."),
     ("open", "What anybody may read."),
 ];
 
@@ -136,6 +137,15 @@ fn complete(path: &str, method: &str, call: &mut Value) {
     if path == "/v1/verify" {
         call["responses"]["403"] = json!({"$ref": "#/components/responses/Denied"});
     }
+    if path == "/mcp" {
+        // What the protocol itself finds wrong is told in its own words.
+        let message = json!({"schema": {"type": "object"}});
+        let mut refused = problem("It cannot be understood", &["malformed"]);
+        refused["content"]["application/problem+json"]["schema"] = json!({"$ref": "#/components/schemas/ProblemBody"});
+        refused["content"]["application/json"] = message.clone();
+        call["responses"]["400"] = refused;
+        call["responses"]["404"] = json!({"description": "No such method", "content": {"application/json": message}});
+    }
     if path == "/v1/interrupts" && post {
         // A post that is signed shows no token.
         call["security"] = json!([{"token": []}, {}]);
@@ -168,7 +178,7 @@ fn failures(path: &str, method: &str, call: &Value, asks_who: bool) -> Vec<u16> 
     if (path.contains('{') || path == "/v1/threads" || path == "/metrics") && !verify {
         all.push(404);
     }
-    if !matches!(method, "get") && !verify {
+    if !matches!(method, "get") && !verify && path != "/mcp" {
         all.extend([409, 422]);
     }
     all

@@ -128,8 +128,8 @@ pub async fn read(
         let id = InterruptId::try_from(interrupt.as_str()).map_err(|_| Error::NotFound("interrupt"))?;
         let known = app.service.interrupt(&id).await?;
         of_own_flow(&machine, &known.flow, "interrupt")?;
-        let look = async || Ok(app.service.interrupt(&id).await?.answered());
-        let Some(answered) = waiting::until_there(&app, &request, look).await? else {
+        let look = || async { Ok(app.service.interrupt(&id).await?.answered()) };
+        let Some(answered) = waiting::until_there(&app, waiting::wished(&request), look).await? else {
             return Ok(HttpResponse::Accepted().json(json!({"status": "open"})));
         };
         if machine.0.record.role == MachineRole::Auditor {

@@ -23,6 +23,7 @@ pub mod repeat;
 pub mod replays;
 pub mod threads;
 pub mod transitions;
+pub mod transitions_told;
 pub mod waiting;
 pub mod writes;
 
@@ -92,6 +93,7 @@ use crate::web::roles;
         deliveries::delivery,
         deliveries::redeliver,
         deliveries::redeliver_many,
+        crate::web::mcp::answer,
     )
 )]
 pub struct Description;

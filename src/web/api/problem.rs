@@ -96,27 +96,37 @@ const fn shape(status: StatusCode, code: &'static str, title: &'static str) -> S
     Shape { status, code, title }
 }
 
-impl Problem {
-    /// The problem that an error is, logged here once if it is the gateway's own.
-    pub fn of(request: &HttpRequest, error: Error) -> Self {
-        let id = RequestId::of(request);
-        let shape = shape_of(&error);
+impl ProblemBody {
+    /// What is told of an error to whoever asked for `path`, logged here once if it is the gateway's own.
+    pub fn of(error: &Error, path: &str, id: &RequestId) -> Self {
+        let shape = shape_of(error);
         if shape.status.is_server_error() {
-            tracing::error!(request_id = id.as_str(), error = %Chain(&error), "request failed");
+            tracing::error!(request_id = id.as_str(), error = %Chain(error), "request failed");
         }
-        count(request, &error);
-        let body = ProblemBody {
+        let errors = faults_of(error);
+        Self { detail: detail_of(error), errors, facts: facts_of(error), ..Self::bare(&shape, path, id) }
+    }
+
+    fn bare(shape: &Shape, path: &str, id: &RequestId) -> Self {
+        Self {
             kind: format!("urn:countersign:problem:{}", shape.code),
             title: shape.title.to_owned(),
             status: shape.status.as_u16(),
-            detail: detail_of(&error),
-            instance: request.path().to_owned(),
+            detail: String::new(),
+            instance: path.to_owned(),
             code: shape.code.to_owned(),
             request_id: id.as_str().to_owned(),
-            errors: faults_of(&error),
-            facts: facts_of(&error),
-        };
-        Self { body, error }
+            errors: Vec::new(),
+            facts: Map::new(),
+        }
+    }
+}
+
+impl Problem {
+    /// The problem that an error is, logged here once if it is the gateway's own.
+    pub fn of(request: &HttpRequest, error: Error) -> Self {
+        count(request, &error);
+        Self { body: ProblemBody::of(&error, request.path(), &RequestId::of(request)), error }
     }
 
     /// The status it is answered with.
@@ -133,17 +143,8 @@ impl Problem {
 /// A path that is called by other methods.
 pub fn wrong_method(request: &HttpRequest, methods: &[&str]) -> HttpResponse {
     let shape = shape(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "Not by this method");
-    let body = ProblemBody {
-        kind: format!("urn:countersign:problem:{}", shape.code),
-        title: shape.title.to_owned(),
-        status: shape.status.as_u16(),
-        detail: "this is called by another method; Allow says by which".to_owned(),
-        instance: request.path().to_owned(),
-        code: shape.code.to_owned(),
-        request_id: RequestId::of(request).as_str().to_owned(),
-        errors: Vec::new(),
-        facts: Map::new(),
-    };
+    let detail = "this is called by another method; Allow says by which".to_owned();
+    let body = ProblemBody { detail, ..ProblemBody::bare(&shape, request.path(), &RequestId::of(request)) };
     let mut answer = HttpResponse::build(shape.status);
     answer.insert_header((header::CONTENT_TYPE, "application/problem+json"));
     answer.insert_header((header::ALLOW, methods.join(", ")));
@@ -159,8 +160,13 @@ fn count(request: &HttpRequest, error: &Error) {
     {
         metrics.denied(*code);
     }
+    count_broken(app, error);
+}
+
+/// Counts a chain that is not as it was signed.
+pub fn count_broken(app: &App, error: &Error) {
     if error.is_chain_failure() {
-        metrics.chain_failed();
+        app.service.metrics().chain_failed();
     }
 }
 

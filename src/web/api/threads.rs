@@ -14,7 +14,7 @@ use super::repeat::{Post, told};
 use crate::domain::account::MachineRole;
 use crate::domain::id::{FlowId, NodeId, ThreadId};
 use crate::domain::thread::{Context, Status};
-use crate::service::error::Error;
+use crate::service::error::{Error, Result as Done};
 use crate::service::threads::{Created, NewThread};
 use crate::web::app::App;
 use crate::web::auth::Machine;
@@ -119,7 +119,7 @@ pub async fn read(
             answer["spent"] = json!({"calls": spent.calls, "tokens": spent.tokens, "cost": cost});
         }
         if let Some(review) = &overview.review {
-            answer["review"] = super::transitions::review_link(&app, review);
+            answer["review"] = super::transitions_told::review_link(&app, review);
         }
         Ok(HttpResponse::Ok().json(answer))
     };
@@ -145,17 +145,26 @@ pub async fn state(
 ) -> Result<HttpResponse, Problem> {
     let done = async {
         let (thread, node): (ThreadId, NodeId) = (body::name("/thread", &thread)?, body::name("/node", &query.node)?);
-        let flow = app.service.flow_of(&thread).await?;
-        of_own_flow(&machine, &flow, "thread")?;
-        if machine.0.record.role == MachineRole::Agent && !machine.0.record.acts_as(&flow, &node) {
-            return Err(Error::Forbidden("this token may not act as this node of this thread's flow"));
-        }
-        let view = app.service.state_view(&thread, &node, query.version).await?;
-        Ok(HttpResponse::Ok().json(json!({
-            "thread": thread, "version": view.version, "transition": view.transition, "state": view.state,
-        })))
+        Ok(HttpResponse::Ok().json(seen_by(&app, &machine, &thread, &node, query.version).await?))
     };
     done.await.map_err(|error| Problem::of(&request, error))
+}
+
+/// What a node may read of a version, for a machine that may ask as it.
+pub async fn seen_by(
+    app: &App,
+    machine: &Machine,
+    thread: &ThreadId,
+    node: &NodeId,
+    version: Option<u64>,
+) -> Done<Value> {
+    let flow = app.service.flow_of(thread).await?;
+    of_own_flow(machine, &flow, "thread")?;
+    if machine.0.record.role == MachineRole::Agent && !machine.0.record.acts_as(&flow, node) {
+        return Err(Error::Forbidden("this token may not act as this node of this thread's flow"));
+    }
+    let view = app.service.state_view(thread, node, version).await?;
+    Ok(json!({"thread": thread, "version": view.version, "transition": view.transition, "state": view.state}))
 }
 
 /// A page of a thread's chain.

@@ -10,13 +10,12 @@ use crate::web::app::App;
 /// Whoever waits looks again at least this often, so that a deadline passes on time for them too.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
-/// What `look` finds, at once or within the time that the request wishes to wait; `None` if it is not there by then.
-pub async fn until_there<T>(
-    app: &App,
-    request: &HttpRequest,
-    look: impl AsyncFn() -> Result<Option<T>>,
-) -> Result<Option<T>> {
-    let until = app.service.now().plus(wait_wished(request).min(app.edge.wait_max));
+/// What `look` finds, at once or within the time that is wished for; `None` if it is not there by then.
+pub async fn until_there<T, Look>(app: &App, wished: Duration, look: impl Fn() -> Look) -> Result<Option<T>>
+where
+    Look: Future<Output = Result<Option<T>>>,
+{
+    let until = app.service.now().plus(wished.min(app.edge.wait_max));
     loop {
         if let Some(found) = look().await? {
             return Ok(Some(found));
@@ -33,7 +32,8 @@ pub async fn until_there<T>(
     }
 }
 
-fn wait_wished(request: &HttpRequest) -> Duration {
+/// How long a request wishes to wait.
+pub fn wished(request: &HttpRequest) -> Duration {
     let wishes = request.headers().get_all("prefer").filter_map(|it| it.to_str().ok());
     let wait = wishes.flat_map(|it| it.split(',')).find_map(|it| it.trim().strip_prefix("wait=")?.parse().ok());
     Duration::from_secs(wait.unwrap_or(0))

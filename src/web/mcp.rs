@@ -1,0 +1,130 @@
+//! `POST /mcp`: what agents may do here, as tools of the Model Context Protocol.
+//!
+//! Each message is a request of its own with its own token: there are no sessions, so any gateway answers any of them,
+//! and a token that is revoked is revoked at once. The SDK speaks the protocol; what is asked is read strictly before.
+
+mod asks;
+mod refused;
+mod tools;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::HeaderName;
+use actix_web::web::{Data, ServiceConfig, post};
+use actix_web::{HttpRequest, HttpResponse};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt as _, Full};
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::api::body::{self, Bytes};
+use super::api::problem::Problem;
+use super::app::App;
+use super::auth::Machine;
+use super::request_id::RequestId;
+use crate::service::error::Error;
+use tools::Tools;
+
+type Speaker = StreamableHttpService<Tools, NeverSessionManager>;
+
+/// Who asks, beside the message.
+#[derive(Clone)]
+struct Asker {
+    machine: Machine,
+    request: RequestId,
+}
+
+/// The one route.
+pub fn routes(config: &mut ServiceConfig, app: &App) {
+    config.app_data(Data::new(speaker(app.clone()))).route("/mcp", post().to(answer));
+}
+
+fn speaker(app: App) -> Speaker {
+    // Whoever asks shows a token that no browser adds of its own, so a name that was made to lead here gains nothing; and
+    // a body is bounded, like every other, before it gets this far.
+    let config = StreamableHttpServerConfig::default()
+        .with_legacy_session_mode(false)
+        .with_json_response(true)
+        .with_max_request_body_bytes(app.edge.body_bytes_max)
+        .disable_allowed_hosts();
+    let tools = Tools::new(app);
+    StreamableHttpService::new(move || Ok(tools.clone()), Arc::new(NeverSessionManager::default()), config)
+}
+
+/// A message of JSON-RPC 2.0.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+pub struct Message {
+    /// `2.0`
+    jsonrpc: String,
+    /// What is asked, as the protocol names it: `tools/list`, `tools/call`.
+    method: Option<String>,
+    /// What the answer is known by. Without it nothing is answered.
+    #[schema(value_type = Option<String>)]
+    id: Option<Value>,
+    /// With what.
+    #[schema(value_type = Option<Object>)]
+    params: Option<Value>,
+}
+
+/// Takes one message of the Model Context Protocol.
+#[utoipa::path(
+    post, path = "/mcp", tag = "mcp", request_body = Message,
+    responses(
+        (status = 200, description = "Its answer; what a tool refuses is in it as a result", body = Object),
+        (status = 202, description = "Taken: it asks for no answer", body = String, content_type = "text/plain"),
+    )
+)]
+pub async fn answer(
+    request: HttpRequest,
+    app: Data<App>,
+    speaker: Data<Speaker>,
+    machine: Machine,
+    bytes: Bytes,
+) -> Result<HttpResponse, Problem> {
+    let asker = Asker { machine, request: RequestId::of(&request) };
+    if let Err(error) = body::strict(&app, bytes.sent()) {
+        let told = refused::unread(&app, &asker, bytes.sent(), &error);
+        return match told {
+            Some(told) => Ok(HttpResponse::Ok().json(told)),
+            None => Err(Problem::of(&request, error)),
+        };
+    }
+    let asked = handed_over(&request, asker, &bytes).map_err(|error| Problem::of(&request, error))?;
+    let told = handed_back(speaker.handle(asked).await).await;
+    told.ok_or_else(|| Problem::of(&request, Error::invalid("", "this is no message of the Model Context Protocol")))
+}
+
+/// The request as the SDK takes it: without the token, and with who was let in by it.
+fn handed_over(request: &HttpRequest, asker: Asker, bytes: &Bytes) -> Result<http::Request<Full<bytes::Bytes>>, Error> {
+    // By whichever name it was reached, what can be sent in return is the same, and what came has been read as JSON.
+    let accepted = "application/json, text/event-stream";
+    let mut asked = http::Request::post("/mcp").header("host", "countersign").header("accept", accepted);
+    asked = asked.header("content-type", "application/json");
+    for (name, value) in request.headers().iter().filter(|(name, _)| is_of_the_protocol(name)) {
+        asked = asked.header(name.as_str(), value.as_bytes());
+    }
+    let body = Full::new(bytes::Bytes::copy_from_slice(bytes.sent()));
+    asked.extension(asker).body(body).map_err(|_| Error::invalid("", "its headers cannot be read"))
+}
+
+fn is_of_the_protocol(name: &HeaderName) -> bool {
+    name.as_str().starts_with("mcp-")
+}
+
+/// What the SDK answers: a message, or that none is due. It refuses in plain text what it cannot read.
+async fn handed_back(told: http::Response<BoxBody<bytes::Bytes, Infallible>>) -> Option<HttpResponse> {
+    let (parts, body) = told.into_parts();
+    let Ok(whole) = body.collect().await;
+    let mut answer = HttpResponse::build(StatusCode::from_u16(parts.status.as_u16()).ok()?);
+    let is_message = parts.headers.get("content-type").is_some_and(|it| it.as_bytes() == b"application/json");
+    match parts.status {
+        http::StatusCode::ACCEPTED => Some(answer.content_type("text/plain").finish()),
+        _ if is_message => Some(answer.content_type("application/json").body(whole.to_bytes())),
+        _ => None,
+    }
+}

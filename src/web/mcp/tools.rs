@@ -1,0 +1,161 @@
+//! The tools. Each asks what a route of the same effect asks, in the same words, for the same token.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::request::Parts;
+use rmcp::handler::server::ServerHandler;
+use rmcp::handler::server::common::schema_for_type;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, Implementation, ListToolsResult, PaginatedRequestParams,
+    ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+};
+use rmcp::schemars::JsonSchema;
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use super::Asker;
+use super::asks::{LookAtHold, Propose, ReadView, TakeBack, WaitForDecision};
+use super::refused;
+use crate::service::error::{Error, Result};
+use crate::web::api::{body, threads, transitions, transitions_told};
+use crate::web::app::App;
+
+/// How long is waited for a decision if nothing is said: shorter than clients wait for a tool.
+const WAIT_DEFAULT_SECS: u32 = 30;
+
+/// What a model is told of the whole.
+const INSTRUCTIONS: &str = "Countersign guards shared state. You read your view of a thread, propose a change to it, and the \
+    flow's policy commits it, rejects it, or holds it until people have decided. Nothing here approves: people do, in a \
+    browser. When a change is held, tell your user the review's address and call wait_for_decision until it ends. A \
+    refused tool call says in `next_step` what to do; do not try to get around a refusal by another change.";
+
+/// The tools of one gateway.
+#[derive(Clone)]
+pub struct Tools {
+    app: App,
+    listed: Arc<[Tool]>,
+}
+
+impl Tools {
+    /// For this gateway.
+    pub fn new(app: App) -> Self {
+        Self { app, listed: listed().into() }
+    }
+
+    async fn call(&self, asker: &Asker, name: &str, arguments: Map<String, Value>) -> Result<Value> {
+        match name {
+            "read_view" => self.read_view(asker, self.read(arguments)?).await,
+            "propose" => self.propose(asker, self.read(arguments)?).await,
+            "look_at_hold" => self.look_at_hold(asker, self.read(arguments)?).await,
+            "wait_for_decision" => self.wait_for_decision(asker, self.read(arguments)?).await,
+            "take_back" => self.take_back(asker, self.read(arguments)?).await,
+            _ => Err(Error::NotFound("tool")),
+        }
+    }
+
+    /// Arguments as what a tool takes, in the one normal form that values have here.
+    fn read<T: DeserializeOwned>(&self, arguments: Map<String, Value>) -> Result<T> {
+        body::shaped(body::strict(&self.app, Value::Object(arguments).to_string().as_bytes())?)
+    }
+
+    async fn read_view(&self, asker: &Asker, ask: ReadView) -> Result<Value> {
+        threads::seen_by(&self.app, &asker.machine, &ask.thread, &ask.node, ask.version).await
+    }
+
+    async fn propose(&self, asker: &Asker, ask: Propose) -> Result<Value> {
+        let Propose { thread, node, parent, patch, format, reaffirm, attempt, tool, usage, rationale } = ask;
+        let ask = transitions::Propose { node, parent, patch, format, reaffirm, attempt, tool, usage, rationale };
+        let proposal = transitions::read_proposal(thread, ask)?;
+        let answer = self.app.service.propose(&asker.machine.0, &proposal).await?;
+        let told = transitions_told::answer(&self.app, &answer)?;
+        Ok(serde_json::from_str(told.body.expose()).expect("an answer is JSON"))
+    }
+
+    async fn look_at_hold(&self, asker: &Asker, ask: LookAtHold) -> Result<Value> {
+        transitions_told::told_to(&self.app, &asker.machine, ask.transition).await
+    }
+
+    async fn wait_for_decision(&self, asker: &Asker, ask: WaitForDecision) -> Result<Value> {
+        let wished = Duration::from_secs(ask.seconds.unwrap_or(WAIT_DEFAULT_SECS).into());
+        let decided = transitions::decided(&self.app, &asker.machine, ask.transition, wished).await?;
+        Ok(decided.map_or_else(transitions::still_held, |it| json!(it)))
+    }
+
+    async fn take_back(&self, asker: &Asker, ask: TakeBack) -> Result<Value> {
+        self.app.service.cancel(&asker.machine.0, ask.transition, &ask.reason).await?;
+        Ok(json!({"transition": ask.transition, "status": "cancelled"}))
+    }
+}
+
+impl ServerHandler for Tools {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(Implementation::new("countersign", env!("CARGO_PKG_VERSION")))
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> std::result::Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(self.listed.to_vec()))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.listed.iter().find(|it| it.name == name).cloned()
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> std::result::Result<CallToolResponse, ErrorData> {
+        let asker = context.extensions.get::<Parts>().and_then(|it| it.extensions.get::<Asker>());
+        let asker = asker.ok_or_else(|| ErrorData::internal_error("nobody asks", None))?;
+        let done = self.call(asker, &request.name, request.arguments.unwrap_or_default()).await;
+        Ok(done.map_or_else(|error| refused::told(&self.app, asker, &error), CallToolResult::structured).into())
+    }
+}
+
+fn listed() -> Vec<Tool> {
+    vec![
+        tool::<ReadView>(
+            "read_view",
+            "Read what your node may see of a thread's state. Gives `state`, `version`, and `transition`, which a proposal \
+             names as its `parent`.",
+        )
+        .with_annotations(looks()),
+        tool::<Propose>(
+            "propose",
+            "Propose a change to a thread's state. `outcome` is `committed`, or `held` with the `review` that people decide \
+             on. Asking twice for the same gives the same answer and has no second effect.",
+        )
+        .with_annotations(ToolAnnotations::new().destructive(false).idempotent(true).open_world(false)),
+        tool::<LookAtHold>(
+            "look_at_hold",
+            "Look at a transition that you proposed: its `status`, what it changes as far as you may see it, and the review \
+             where people decide on it.",
+        )
+        .with_annotations(looks()),
+        tool::<WaitForDecision>(
+            "wait_for_decision",
+            "Wait until people have decided on a held transition. Gives the decision and, if they approved, the receipt that \
+             a writer needs; or `status: held` if nobody has decided in time: then call it again.",
+        )
+        .with_annotations(looks()),
+        tool::<TakeBack>("take_back", "Take back a held transition that you proposed, so that the thread goes on.")
+            .with_annotations(ToolAnnotations::new().destructive(true).idempotent(false).open_world(false)),
+    ]
+}
+
+fn tool<T: JsonSchema + 'static>(name: &'static str, description: &'static str) -> Tool {
+    Tool::new(name, description, schema_for_type::<T>())
+}
+
+fn looks() -> ToolAnnotations {
+    ToolAnnotations::new().read_only(true).open_world(false)
+}

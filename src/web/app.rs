@@ -75,14 +75,14 @@ pub fn site(
     >,
 > {
     let body_bytes_max = app.edge.body_bytes_max;
-    let spoken = app.clone();
+    let speaker = mcp::speaker(app.clone());
     ActixApp::new()
         .app_data(web::Data::new(app))
+        .app_data(web::Data::new(speaker))
         .app_data(web::PayloadConfig::new(body_bytes_max))
         .wrap(from_fn(peers::guard))
         .wrap(from_fn(request_id::tag))
         .configure(api::routes)
-        .configure(|config| mcp::routes(config, &spoken))
         .service(
             web::scope("")
                 .wrap(Compress::default())

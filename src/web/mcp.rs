@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::HeaderName;
-use actix_web::web::{Data, ServiceConfig, post};
+use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full};
@@ -29,7 +29,8 @@ use super::request_id::RequestId;
 use crate::service::error::Error;
 use tools::Tools;
 
-type Speaker = StreamableHttpService<Tools, NeverSessionManager>;
+/// The SDK's side of it.
+pub type Speaker = StreamableHttpService<Tools, NeverSessionManager>;
 
 /// Who asks, beside the message.
 #[derive(Clone)]
@@ -38,12 +39,8 @@ struct Asker {
     request: RequestId,
 }
 
-/// The one route.
-pub fn routes(config: &mut ServiceConfig, app: &App) {
-    config.app_data(Data::new(speaker(app.clone()))).route("/mcp", post().to(answer));
-}
-
-fn speaker(app: App) -> Speaker {
+/// Who speaks the protocol for this gateway.
+pub fn speaker(app: App) -> Speaker {
     // Whoever asks shows a token that no browser adds of its own, so a name that was made to lead here gains nothing; and
     // a body is bounded, like every other, before it gets this far.
     let config = StreamableHttpServerConfig::default()

@@ -33,6 +33,7 @@ const MAY: &[(&str, &str, &[&str])] = &[
     ("GET", "/v1/transitions/{digest}", &[HOST, AGENT, AUDITOR]),
     ("GET", "/v1/transitions/{digest}/decision", &[HOST, AGENT, AUDITOR]),
     ("POST", "/v1/transitions/{digest}/cancellation", &[AGENT]),
+    ("POST", "/mcp", &[AGENT]),
     ("POST", "/v1/verify", &[WRITER]),
     ("POST", "/v1/writes/{write_id}/confirm", &[WRITER]),
     ("POST", "/v1/writes/{write_id}/abort", &[WRITER]),

@@ -35,7 +35,7 @@ use problem::Problem;
 use crate::domain::id::FlowId;
 use crate::service::error::{Error, Result};
 use crate::web::auth::Machine;
-use crate::web::roles;
+use crate::web::{mcp, roles};
 
 /// This surface, described from its own types.
 #[derive(utoipa::OpenApi)]
@@ -93,7 +93,7 @@ use crate::web::roles;
         deliveries::delivery,
         deliveries::redeliver,
         deliveries::redeliver_many,
-        crate::web::mcp::answer,
+        mcp::answer,
     )
 )]
 pub struct Description;
@@ -144,6 +144,7 @@ pub fn routes(config: &mut ServiceConfig) {
         .route("/v1/flows/{flow}/replays", post().to(replays::replay))
         .route("/.well-known/jwks.json", get().to(open::jwks))
         .route("/openapi.json", get().to(open::openapi))
+        .route("/mcp", post().to(mcp::answer))
         .route("/metrics", get().to(metrics::metrics))
         .route("/livez", get().to(open::livez))
         .route("/readyz", get().to(open::readyz));

@@ -23,8 +23,8 @@ from countersign import Client, Denied, Invalid, NotFound, UnexpectedAnswer, Ver
 from countersign.guarded import GuardRefused, OutcomeUnknown, guarded_write, settle
 
 from conftest import Connect
+from passing import Waiting
 from scene import Job, Scene
-from test_postgres import Waiting
 from throwaway import Cluster
 
 STEPS = [

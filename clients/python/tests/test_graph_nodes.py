@@ -1,0 +1,171 @@
+"""What the nodes themselves hold to, whatever graph they stand in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import Command
+
+from conftest import STATE, Flow
+from countersign import Denied, Held, Invalid
+from countersign.langgraph import (
+    NotConfirmed,
+    Pointer,
+    Write,
+    approval_gate,
+    guarded_writer,
+    head,
+)
+from graphs import Graph
+from runs import another_approval
+from state import Ledger, State
+
+
+def one_node(node: Any, saver: Any = None) -> Graph:
+    builder = StateGraph(State)
+    builder.add_node("node", node)
+    builder.add_edge(START, "node")
+    builder.add_edge("node", END)
+    return builder.compile(checkpointer=saver)
+
+
+def approved_pointer(flow: Flow) -> tuple[str, Pointer]:
+    made = flow.thread()
+    held = flow.planner.propose(made.thread, node="planner", parent=made.transition, patch={"target_user_id": 42})
+    assert isinstance(held, Held)
+    flow.ada.approve(held)
+    decision = flow.planner.wait_for_decision(held.transition, within_secs=30)
+    return made.thread, {"version": 1, "transition": held.transition, "receipt": decision.receipt}
+
+
+def test_a_body_is_given_the_gateways_view_and_not_the_graphs_state(flow: Flow) -> None:
+    thread, pointer = approved_pointer(flow)
+    seen: list[Any] = []
+
+    @guarded_writer(flow.writer)
+    def pay(view: dict[str, Any], write: Write) -> None:
+        seen.append((view, write.thread, write.transition))
+
+    given: Any = {"target_user_id": 666, "countersign": pointer}
+    one_node(pay).invoke(given, {"configurable": {"thread_id": thread}})
+    assert seen == [
+        (
+            {"requested_action": "none", "target_user_id": 42, "payment": STATE["payment"]},
+            thread,
+            pointer["transition"],
+        )
+    ]
+
+
+def test_a_body_that_raises_is_aborted_and_what_it_raised_is_told(flow: Flow) -> None:
+    thread, pointer = approved_pointer(flow)
+
+    @guarded_writer(flow.writer)
+    def pay(view: dict[str, Any], write: Write) -> None:
+        raise RuntimeError(f"no account {view['target_user_id']}")
+
+    with pytest.raises(RuntimeError):
+        one_node(pay).invoke({"countersign": pointer}, {"configurable": {"thread_id": thread}})
+    with pytest.raises(Denied) as no:
+        one_node(pay).invoke({"countersign": pointer}, {"configurable": {"thread_id": thread}})
+    assert no.value.code == "already_used"
+    told: list[Any] = []
+    while not any(it.type == "write.aborted" for it in told):
+        told = [it for it in flow.host.events() if it.thread == thread]
+    assert "no account" not in str(told)
+
+
+def test_a_body_that_dies_says_nothing_and_keeps_its_lease(flow: Flow) -> None:
+    thread, pointer = approved_pointer(flow)
+
+    @guarded_writer(flow.writer)
+    def pay(view: dict[str, Any], write: Write) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        one_node(pay).invoke({"countersign": pointer}, {"configurable": {"thread_id": thread}})
+    assert flow.host.thread(thread).status == "writing"
+
+
+def test_a_write_that_cannot_be_confirmed_is_named(own_flow: Flow) -> None:
+    thread, pointer = approved_pointer(own_flow)
+    writer = own_flow.gateway.client(own_flow.tokens["writer"], retries=None)
+    ids: list[str] = []
+
+    @guarded_writer(writer)
+    def pay(view: dict[str, Any], write: Write) -> None:
+        ids.append(write.write_id)
+        own_flow.gateway.run("token", "revoke", own_flow.tokens["writer"].split("_")[1])
+
+    with pytest.raises(NotConfirmed) as no:
+        one_node(pay).invoke({"countersign": pointer}, {"configurable": {"thread_id": thread}})
+    assert [no.value.write_id] == ids
+
+
+def test_what_needs_no_approval_is_written_only_where_that_is_said(flow: Flow, tmp_path: Path) -> None:
+    made, ledger = flow.thread(), Ledger(tmp_path / "ledger.db")
+
+    def pay(view: dict[str, Any], write: Write) -> None:
+        ledger.pay(view["target_user_id"], write.fence)
+
+    config: Any = {"configurable": {"thread_id": made.thread}}
+    for receipt in (None, another_approval(flow)[1]):
+        given: Any = {"countersign": {**head(made), "receipt": receipt}}
+        with pytest.raises(Denied) as no:
+            one_node(guarded_writer(flow.writer)(pay)).invoke(given, config)
+        assert (no.value.code, ledger.rows()) == ("receipt_missing", [])
+    any_version = guarded_writer(flow.writer, approved_only=False)(pay)
+    one_node(any_version).invoke({"countersign": head(made)}, config)
+    assert ledger.rows() == [17]
+    # Without a receipt the gateway was not even asked, so that nothing was reserved.
+    assert ledger.fences() == [2]
+
+
+def test_a_run_without_a_thread_or_a_pointer_goes_nowhere(flow: Flow) -> None:
+    gate = approval_gate(flow.planner, node="planner", patch=lambda _: {"target_user_id": 42})
+    made = flow.thread()
+    for given, thread in (({"target_user_id": 1}, made.thread), ({"countersign": head(made)}, "../else")):
+        with pytest.raises(Invalid):
+            one_node(gate, InMemorySaver()).invoke(given, {"configurable": {"thread_id": thread}})
+
+
+def test_a_blocking_client_does_not_go_with_an_async_body(flow: Flow) -> None:
+    async def body(view: dict[str, Any], write: Write) -> None: ...
+
+    with pytest.raises(Invalid):
+        guarded_writer(flow.writer)(body)  # type: ignore[arg-type]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_the_same_awaited(flow: Flow) -> None:
+    made = flow.thread()
+    written: list[int] = []
+    async with (
+        flow.gateway.async_client(flow.tokens["planner"]) as planner,
+        flow.gateway.async_client(flow.tokens["writer"]) as writer,
+    ):
+
+        @guarded_writer(writer)
+        async def pay(view: dict[str, Any], write: Write) -> dict[str, Any]:
+            if not written:
+                written.append(view["target_user_id"])
+                return {"result_ref": "row 1"}
+            raise AssertionError("let through twice")
+
+        builder = StateGraph(State)
+        builder.add_node("gate", approval_gate(planner, node="planner", patch=lambda _: {"target_user_id": 42}))
+        builder.add_node("pay", pay)
+        builder.add_edge(START, "gate")
+        builder.add_edge("gate", "pay")
+        graph: Graph = builder.compile(checkpointer=InMemorySaver())
+        config: Any = {"configurable": {"thread_id": made.thread}}
+        question = (await graph.ainvoke({"countersign": head(made)}, config))["__interrupt__"][0].value
+        assert (await graph.ainvoke(Command(resume=True), config))["__interrupt__"][0].value == question
+        flow.ada.approve(question["review"]["url"])
+        found = await graph.ainvoke(Command(resume=question["transition_digest"]), config)
+    assert (written, found["countersign"]["outcome"]) == ([42], "confirmed")

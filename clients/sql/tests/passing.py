@@ -1,0 +1,62 @@
+"""What the tests of PostgreSQL's guard say to it, and how two of them wait for each other."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import psycopg
+import pytest
+from psycopg import IsolationLevel
+
+from conftest import Connect
+from ids import jti, lease
+
+PASS = "SELECT countersign_guard.pass(%s, %s, %s, %s)"
+WRITE = "INSERT INTO payments (thread, amount) VALUES ('order-17', 40)"
+SETTLE = "SELECT wrote, written_fence, result FROM countersign_guard.settle(%s, %s, %s)"
+LEVELS = [IsolationLevel.READ_COMMITTED, IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE]
+
+
+def refused(code: str) -> pytest.RaisesExc:
+    return pytest.raises(psycopg.Error, check=lambda error: error.sqlstate == code)
+
+
+def rows(connect: Connect) -> int:
+    return connect("countersign").execute("SELECT count(*) FROM payments").fetchone()[0]
+
+
+def write(connection: psycopg.Connection, fence: int = 1, *, id: str = "", thread: str = "order-17") -> None:
+    connection.execute(PASS, (id or jti(), thread, fence, lease()))
+    connection.execute(WRITE)
+
+
+class Waiting:
+    """A statement in a thread of its own, which by the time this is made waits for somebody's lock."""
+
+    def __init__(self, connect: Connect, connection: psycopg.Connection, run: Callable[[], object]) -> None:
+        self.code: str | None = None
+        self.said: str | None = None
+        pid = connection.info.backend_pid
+
+        def body() -> None:
+            try:
+                run()
+                connection.commit()
+            except psycopg.Error as error:
+                self.code, self.said = error.sqlstate, error.diag.message_primary
+                connection.rollback()
+
+        self._thread = threading.Thread(target=body)
+        self._thread.start()
+        watcher = connect("countersign", autocommit=True)
+        until = time.monotonic() + 20
+        asked = "SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = %s"
+        while not watcher.execute(asked, (pid,)).fetchone()[0]:
+            assert time.monotonic() < until, "it does not wait"
+
+    def outcome(self) -> str | None:
+        self._thread.join(20)
+        assert not self._thread.is_alive(), "it still waits"
+        return self.code

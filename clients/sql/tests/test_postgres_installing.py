@@ -1,0 +1,54 @@
+"""Putting the guard of PostgreSQL there: again, by whom, and beside what somebody else made first."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from psycopg import errors
+
+from conftest import SQL, Connect
+from passing import refused, write
+from throwaway import Cluster
+
+
+def test_it_can_be_put_there_again_and_forgets_nothing(cluster: Cluster, database: str, connect: Connect) -> None:
+    with connect() as connection:
+        write(connection, 7)
+    cluster.execute(database, (SQL / "postgres.sql").read_text(), "SELECT countersign_guard.protect('payments')")
+    with refused("ZG001"), connect() as connection:
+        write(connection, 7)
+
+
+def test_whoever_may_make_roles_can_put_it_there(cluster: Cluster) -> None:
+    cluster.execute(
+        "postgres",
+        "CREATE ROLE deployer LOGIN CREATEROLE CREATEDB",
+        "CREATE DATABASE theirs OWNER deployer",
+    )
+    cluster.execute(
+        "theirs",
+        (SQL / "postgres.sql").read_text(),
+        user="deployer",
+    )
+    told = "SELECT pg_has_role('deployer', 'countersign_guard', 'MEMBER')"
+    with psycopg.connect(cluster.address("theirs")) as connection:
+        assert connection.execute(told).fetchone() == (False,)
+        assert connection.execute("SELECT count(*) FROM countersign_guard.passes").fetchone() == (0,)
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "CREATE SCHEMA countersign_guard",
+        "DROP OWNED BY countersign_guard, countersign_writer CASCADE; ALTER ROLE countersign_guard LOGIN",
+    ],
+    ids=["a schema of somebody's", "a role that logs in"],
+)
+def test_what_somebody_else_made_first_is_refused(cluster: Cluster, first: str) -> None:
+    cluster.execute("postgres", "DROP DATABASE IF EXISTS prepared", "CREATE DATABASE prepared")
+    try:
+        cluster.execute("prepared", first)
+        with pytest.raises(errors.RaiseException):
+            cluster.execute("prepared", (SQL / "postgres.sql").read_text())
+    finally:
+        cluster.execute("postgres", "ALTER ROLE countersign_guard NOLOGIN")

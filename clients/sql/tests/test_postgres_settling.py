@@ -1,0 +1,90 @@
+"""Looking back at PostgreSQL: what was written, and what never will be."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+
+from conftest import Connect
+from ids import digest, jti
+from passing import SETTLE, Waiting, refused, rows, write
+
+
+def test_what_was_written_is_told_with_what_was_noted(connect: Connect) -> None:
+    id = jti()
+    with connect() as connection:
+        write(connection, 4, id=id)
+        connection.execute("SELECT countersign_guard.note(%s, %s)", (id, '{"result_ref": "payments:1"}'))
+    for fence in (4, None):
+        with connect() as connection:
+            assert connection.execute(SETTLE, (id, "order-17", fence)).fetchone() == (
+                True,
+                4,
+                {"result_ref": "payments:1"},
+            )
+
+
+@pytest.mark.parametrize("fence", [4, None], ids=["by its fence", "by its id"])
+def test_what_was_settled_as_not_written_is_never_written(connect: Connect, fence: int | None) -> None:
+    id = jti()
+    with connect() as connection:
+        assert connection.execute(SETTLE, (id, "order-17", fence)).fetchone()[0] is False
+    with refused("ZG001" if fence else "ZG002"), connect() as connection:
+        write(connection, 4, id=id)
+    with connect() as connection:
+        assert connection.execute(SETTLE, (id, "order-17", fence)).fetchone()[0] is False
+    assert rows(connect) == 0
+
+
+@pytest.mark.parametrize(("settled", "then", "code"), [(4, 4, "ZG001"), (2, 3, "ZG001"), (4, 5, None), (2, 4, None)])
+def test_settling_ends_its_fence_and_brings_none_back(
+    connect: Connect, settled: int, then: int, code: str | None
+) -> None:
+    with connect() as connection:
+        write(connection, 3)
+    with connect() as connection:
+        connection.execute(SETTLE, (jti(), "order-17", settled))
+    with refused(code) if code else contextlib.nullcontext(), connect() as connection:
+        write(connection, then)
+    assert rows(connect) == (1 if code else 2)
+
+
+def test_a_fence_that_was_settled_leaves_its_transition_to_the_next_one(connect: Connect) -> None:
+    """A head that needs no receipt is free again after an abort, and is then known by the same digest."""
+    id = digest("a head")
+    with connect() as connection:
+        connection.execute(SETTLE, (id, "order-17", 4))
+    with connect() as connection:
+        write(connection, 5, id=id)
+    with connect() as connection:
+        assert connection.execute(SETTLE, (id, "order-17", 4)).fetchone()[:2] == (True, 5)
+
+
+@pytest.mark.parametrize("fence", [1, None], ids=["by its fence", "by its id"])
+@pytest.mark.parametrize("ends", ["commit", "rollback"])
+def test_settling_waits_for_whoever_is_about_to_commit(connect: Connect, fence: int | None, ends: str) -> None:
+    id, told = jti(), []
+    writer, other = connect(), connect()
+    write(writer, 1, id=id)
+    waiting = Waiting(connect, other, lambda: told.append(other.execute(SETTLE, (id, "order-17", fence)).fetchone()[0]))
+    getattr(writer, ends)()
+    assert waiting.outcome() is None
+    assert told == [ends == "commit"]
+    assert rows(connect) == (ends == "commit")
+
+
+def test_nobody_settles_what_they_are_about_to_write(connect: Connect) -> None:
+    id = jti()
+    with refused("ZG004"), connect() as connection:
+        write(connection, 1, id=id)
+        connection.execute(SETTLE, (id, "order-17", 1))
+
+
+def test_only_the_transaction_that_passed_notes_what_it_did(connect: Connect) -> None:
+    id = jti()
+    with connect() as connection:
+        write(connection, 1, id=id)
+    for another in (id, jti()):
+        with refused("ZG005"), connect() as connection:
+            connection.execute("SELECT countersign_guard.note(%s, '{}')", (another,))

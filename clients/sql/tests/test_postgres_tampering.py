@@ -1,0 +1,188 @@
+"""The guard of PostgreSQL against the writer's own login, and what it tells of ways past it."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from conftest import Connect
+from ids import jti, lease
+from passing import PASS, SETTLE, WRITE, refused, rows, write
+from throwaway import Cluster
+
+# ── The writer's own login ───────────────────────────────────────────────────────────────────────────────────────
+
+TAMPERING = {
+    "make a pass": "INSERT INTO countersign_guard.passes (id, thread, fence, lease_expires_at, wrote) VALUES "
+    f"('{jti()}', 'order-17', 1, now() + interval '1 hour', true)",
+    "move a pass": "UPDATE countersign_guard.passes SET transaction = pg_current_xact_id()",
+    "prolong a lease": "UPDATE countersign_guard.passes SET lease_expires_at = now() + interval '1 hour'",
+    "forget a pass": "DELETE FROM countersign_guard.passes",
+    "forget all": "TRUNCATE countersign_guard.passes",
+    "turn a fence back": "UPDATE countersign_guard.threads SET fence = 1",
+    "forget a fence": "DELETE FROM countersign_guard.threads",
+    "drop a trigger": "DROP TRIGGER countersign_guard_rows ON payments",
+    "disable a trigger": "ALTER TABLE payments DISABLE TRIGGER ALL",
+    "disable user triggers": "ALTER TABLE payments DISABLE TRIGGER USER",
+    "rename a trigger": "ALTER TRIGGER countersign_guard_rows ON payments RENAME TO it",
+    "add a trigger": "CREATE TRIGGER it BEFORE INSERT ON payments FOR EACH ROW "
+    "EXECUTE FUNCTION suppress_redundant_updates_trigger()",
+    "add a rule": "CREATE RULE it AS ON INSERT TO payments DO INSTEAD NOTHING",
+    "drop the table": "DROP TABLE payments",
+    "own the table": "ALTER TABLE payments OWNER TO ledger",
+    "a child of the table": "CREATE TABLE mine () INHERITS (payments)",
+    "be the owner": "SET ROLE countersign_guard",
+    "be the keeper": "SET SESSION AUTHORIZATION keeper",
+    "join the owner": "GRANT countersign_guard TO ledger",
+    "replace the function": "CREATE OR REPLACE FUNCTION countersign_guard.require_pass() RETURNS trigger "
+    "LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$",
+    "overload the function": "CREATE FUNCTION countersign_guard.pass(text, text, int, text) RETURNS void "
+    "LANGUAGE sql AS $$ $$",
+    "alter the function": "ALTER FUNCTION countersign_guard.require_pass() SECURITY INVOKER",
+    "drop the function": "DROP FUNCTION countersign_guard.require_pass() CASCADE",
+    "drop the schema": "DROP SCHEMA countersign_guard CASCADE",
+    "rename the schema": "ALTER SCHEMA countersign_guard RENAME TO it",
+    "switch triggers off": "SET session_replication_role = 'replica'",
+    "protect otherwise": "SELECT countersign_guard.protect('payments', 'thread')",
+    "use the trigger elsewhere": "CREATE TEMP TABLE it (a int); CREATE TRIGGER it AFTER INSERT ON it "
+    "FOR EACH ROW EXECUTE FUNCTION countersign_guard.require_pass()",
+    "make an event trigger": "CREATE EVENT TRIGGER it ON ddl_command_start EXECUTE FUNCTION countersign_guard.require_pass()",
+    "edit the catalogue": "UPDATE pg_catalog.pg_trigger SET tgenabled = 'D'",
+}
+
+
+@pytest.mark.parametrize("change", TAMPERING.values(), ids=TAMPERING.keys())
+def test_the_writers_login_cannot_tamper_with_the_guard(connect: Connect, change: str) -> None:
+    with connect() as connection:
+        write(connection)
+    with pytest.raises(psycopg.Error) as refusal, connect() as connection:
+        connection.execute(change)
+    assert refusal.value.sqlstate in ("42501", "42883", "42809")
+    with refused("ZG005"), connect() as connection:
+        connection.execute(WRITE)
+
+
+SHADOWS = [
+    # Where the guard's owner may not look, nothing is found.
+    "GRANT USAGE ON SCHEMA mine TO PUBLIC",
+    "CREATE TABLE mine.passes AS SELECT * FROM countersign_guard.passes",
+    "CREATE FUNCTION mine.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS $$ SELECT timestamptz '2000-01-01' $$",
+    "CREATE FUNCTION mine.bool_and(boolean) RETURNS boolean LANGUAGE sql AS $$ SELECT true $$",
+    "CREATE FUNCTION mine.yes(timestamptz, timestamptz) RETURNS boolean LANGUAGE sql AS $$ SELECT true $$",
+    "CREATE FUNCTION mine.no(timestamptz, timestamptz) RETURNS boolean LANGUAGE sql AS $$ SELECT false $$",
+    "CREATE FUNCTION mine.same(xid8, xid8) RETURNS boolean LANGUAGE sql AS $$ SELECT true $$",
+    "CREATE OPERATOR mine.< (LEFTARG = timestamptz, RIGHTARG = timestamptz, FUNCTION = mine.yes)",
+    "CREATE OPERATOR mine.<= (LEFTARG = timestamptz, RIGHTARG = timestamptz, FUNCTION = mine.no)",
+    "CREATE OPERATOR mine.= (LEFTARG = xid8, RIGHTARG = xid8, FUNCTION = mine.same)",
+    "SET search_path = mine, pg_catalog, public",
+]
+
+
+def test_names_in_the_writers_own_schema_do_not_shadow_the_guards(
+    cluster: Cluster, database: str, connect: Connect
+) -> None:
+    cluster.execute(database, "CREATE SCHEMA mine AUTHORIZATION ledger")
+    connection = connect(autocommit=True)
+    id = jti()
+    with connection.transaction():
+        write(connection, id=id)
+    for shadow in SHADOWS:
+        connection.execute(shadow)
+    with refused("ZG005"):
+        connection.execute("INSERT INTO public.payments (thread, amount) VALUES ('order-17', 40)")
+    with refused("ZG003") as refusal:
+        connection.execute(PASS, (jti(), "order-17", 2, lease(-1)))
+    assert refusal.value.diag.message_primary == "countersign guard: the lease is past"
+    with refused("ZG005"):
+        connection.execute("SELECT countersign_guard.note(%s, '{}')", (id,))
+    with refused("ZG003"), connection.transaction():
+        connection.execute(PASS, (jti(), "order-17", 2, lease(0.1)))
+        connection.execute("SELECT pg_sleep(0.2)")
+    with connection.transaction():
+        assert connection.execute(SETTLE, (id, "order-17", None)).fetchone()[0] is True
+
+
+SETTINGS = [
+    "SET datestyle = 'German'",
+    "SET timezone = 'Pacific/Kiritimati'",
+    "SET transform_null_equals = on",
+    "SET row_security = off",
+    "SET standard_conforming_strings = off",
+    "SET array_nulls = off",
+    "SET check_function_bodies = off",
+    "SET default_transaction_deferrable = on",
+    "SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off",
+]
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_no_setting_of_the_writers_changes_what_the_guard_says(connect: Connect, setting: str) -> None:
+    connection = connect(autocommit=True)
+    connection.execute(setting)
+    with refused("ZG005"):
+        connection.execute(WRITE)
+    with refused("ZG003"):
+        connection.execute(PASS, (jti(), "order-17", 1, lease(-1)))
+    with connection.transaction():
+        write(connection)
+    with refused("ZG001"):
+        connection.execute(PASS, (jti(), "order-17", 1, lease()))
+    assert rows(connect) == 1
+
+
+def test_a_login_without_the_role_reaches_nothing_of_the_guard(
+    cluster: Cluster, database: str, connect: Connect
+) -> None:
+    cluster.execute("postgres", "DROP ROLE IF EXISTS stranger", "CREATE ROLE stranger LOGIN")
+    cluster.execute(database, "GRANT ALL ON payments TO stranger")
+    for change in (
+        "SELECT * FROM countersign_guard.passes",
+        f"SELECT countersign_guard.pass('{jti()}', 'order-17', 1, now() + interval '1 minute')",
+        f"SELECT countersign_guard.settle('{jti()}', 'order-17')",
+        WRITE,
+    ):
+        with pytest.raises(psycopg.Error) as refusal, connect("stranger") as connection:
+            connection.execute(change)
+        assert refusal.value.sqlstate in ("42501", "ZG005")
+    cluster.execute(database, "REVOKE ALL ON payments FROM stranger")
+    cluster.execute("postgres", "DROP ROLE stranger")
+
+
+# ── What is told of ways past ────────────────────────────────────────────────────────────────────────────────────
+
+OPENED = {
+    "is a superuser": "ALTER ROLE {} SUPERUSER",
+    "may create roles": "ALTER ROLE {} CREATEROLE",
+    "can be countersign_guard": "GRANT countersign_guard TO {}",
+    "can be pg_write_all_data": "GRANT pg_write_all_data TO {}",
+    "can be the owner of public.payments": "GRANT keeper TO {}",
+    "or of its schema": "ALTER SCHEMA public OWNER TO {}",
+    "and drop it": "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I OWNER TO {}', current_database()); END $$",
+    "may make triggers on public.payments": "GRANT TRIGGER ON payments TO {}",
+    "may write to countersign_guard.threads": "GRANT UPDATE ON countersign_guard.threads TO {}",
+    "may write to countersign_guard.passes": "GRANT INSERT ON countersign_guard.passes TO {}",
+    "may write to countersign_guard.passes itself": "GRANT UPDATE (transaction) ON countersign_guard.passes TO {}",
+    "may make things in the schema": "GRANT CREATE ON SCHEMA countersign_guard TO {}",
+    "public.payments lacks its trigger countersign_guard_rows": "ALTER TABLE payments DISABLE TRIGGER countersign_guard_rows",
+    "public.payments lacks its trigger countersign_guard_truncate": "DROP TRIGGER countersign_guard_truncate ON payments",
+    "or it does not fire always": "ALTER TABLE payments ENABLE TRIGGER countersign_guard_rows",
+}
+
+
+@pytest.mark.parametrize(("sentence", "opening"), OPENED.items(), ids=OPENED.keys())
+def test_a_way_past_is_told(cluster: Cluster, database: str, connect: Connect, sentence: str, opening: str) -> None:
+    asked = "SELECT countersign_guard.ways_past('clerk')"
+    cluster.execute(database, "CREATE ROLE clerk LOGIN", "GRANT countersign_writer TO clerk")
+    cluster.execute(database, "GRANT SELECT, INSERT, UPDATE, DELETE ON payments TO clerk")
+    try:
+        assert connect("countersign").execute(asked).fetchall() == []
+        cluster.execute(database, opening.format("clerk"))
+        assert any(sentence in it for (it,) in connect("countersign").execute(asked))
+    finally:
+        cluster.execute(
+            database,
+            "ALTER SCHEMA public OWNER TO pg_database_owner",
+            "REASSIGN OWNED BY clerk TO countersign",
+            "DROP OWNED BY clerk",
+            "DROP ROLE clerk",
+        )

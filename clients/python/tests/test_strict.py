@@ -10,7 +10,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from countersign import verify
-from countersign.verify import Keys, Refused
+from countersign.verify import ANY, Keys, Refused
 from countersign.verify._curve import ORDER, P, is_strict_point, is_strict_scalar
 from countersign.verify._forms import base64url
 from countersign.verify._keys import SIGNS_TOKENS, thumbprint
@@ -39,7 +39,7 @@ def signed(payload: bytes) -> str:
 
 
 def test_a_token_in_canonical_form_is_good() -> None:
-    assert verify.check_entry(signed(verify.canonical(CLAIMS)), KEYS).thread == "order-1"
+    assert verify.check_entry(signed(verify.canonical(CLAIMS)), KEYS, issuer=ANY, transition=ANY).thread == "order-1"
 
 
 @pytest.mark.parametrize(
@@ -58,12 +58,12 @@ def test_a_token_in_canonical_form_is_good() -> None:
 def test_one_that_says_the_same_in_another_spelling_is_not(payload: bytes) -> None:
     assert verify.read_json(payload) == CLAIMS
     with pytest.raises(Refused, match="canonical"):
-        verify.check_entry(signed(payload), KEYS)
+        verify.check_entry(signed(payload), KEYS, issuer=ANY, transition=ANY)
 
 
 def test_one_that_is_longer_than_any_is_not_read() -> None:
     with pytest.raises(Refused) as refused:
-        verify.check_entry(signed(verify.canonical({**CLAIMS, "iss": "x" * 50_000})), KEYS)
+        verify.check_entry(signed(verify.canonical({**CLAIMS, "iss": "x" * 50_000})), KEYS, issuer=ANY, transition=ANY)
     assert refused.value.code == "receipt_malformed"
 
 

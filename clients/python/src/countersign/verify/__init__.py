@@ -1,10 +1,11 @@
 """What the gateway signed, checked without asking it: by the published keys, and by nothing that it says meanwhile.
 
     keys = Keys.read(client.jwks())
-    receipt = check_receipt(decision.receipt, keys, thread="order-17", transition=digest, at=now)
+    entry = check_entry(made.entry, keys, issuer=ANY, transition=made.transition)
 
-Each check returns what was signed, as a frozen dataclass, or raises `Refused` (it is not as it says) or
-`CouldNotTell` (what would settle it is not in what was given). Needs the extra `verify`.
+Each check is told what is expected, and `ANY` where nothing is: `None` is refused. It returns what was signed, as a
+frozen dataclass, or raises `Refused` (it is not as it says) or `CouldNotTell` (what would settle it is not in what was
+given). Needs the extra `verify`.
 """
 
 try:
@@ -28,6 +29,7 @@ from ._claims import (
     Vote,
     WrittenGate,
 )
+from ._expected import ANY
 from ._hashes import patch_digest, policy_digest, transition_digest
 from ._json import canonical, read_json
 from ._keys import Key, Keys
@@ -37,6 +39,7 @@ from ._statement import Statement
 from ._tokens import check_answer, check_denial, check_entry, check_receipt, check_verification
 
 __all__ = [
+    "ANY",
     "Answer",
     "Approval",
     "ApprovedGate",

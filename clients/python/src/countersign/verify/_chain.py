@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 
 from ._claims import ApprovedGate, Entry, Receipt, WrittenGate
+from ._expected import ANY, Whatever, expects
 from ._hashes import transition_digest
 from ._json import Json
 from ._keys import Keys
 from ._openings import Difference, check_opening
 from ._refused import Refused, must
 from ._statement import Statement, statement
-from ._tokens import check_entry, check_receipt, expects
+from ._tokens import check_entry, check_receipt
 
 SETS_AGAIN = ("propose", "edit", "confirm")
 ALWAYS_HELD = ("edit", "reaffirm", "rollback")
@@ -45,7 +46,7 @@ class Chain:
 
     def receipt(self, token: object, keys: Keys) -> Receipt:
         """That a receipt is the one by which a transition of this chain was approved."""
-        found = check_receipt(token, keys, issuer=self.issuer, thread=self.thread)
+        found = check_receipt(token, keys, issuer=self.issuer, thread=self.thread, transition=ANY, audience=ANY, at=ANY)
         link = self.link(found.transition)
         said = link.statement
         for name, of_receipt, stated in (
@@ -62,18 +63,18 @@ class Chain:
         return found
 
 
-def check_chain(entries: Sequence[Json], keys: Keys, *, issuer: str | None = None, thread: str | None = None) -> Chain:
+def check_chain(entries: Sequence[Json], keys: Keys, *, issuer: str | Whatever, thread: str | Whatever) -> Chain:
     """A whole chain, as `Client.chain` gives it or as its JSON was kept: `{version, transition, statement, entry}` of
-    each version, with `opening` where the reader may see it. Say which thread you asked for: another one's chain holds
-    as well."""
+    each version, with `opening` where the reader may see it. Say which gateway and which thread you asked for: another
+    one's chain holds as well."""
     must(isinstance(entries, list | tuple) and len(entries) > 0, "chain", "no entries")
     links: list[Link] = []
     for version, item in enumerate(entries):
         links.append(_link(asdict(item) if is_dataclass(item) and not isinstance(item, type) else item, version, keys))
         _follows(links)
     chain = Chain(links[0].entry.iss, links[0].statement.thread, tuple(links))
-    expects(issuer, chain.issuer, "issuer_mismatch")
-    expects(thread, chain.thread, "thread_mismatch")
+    expects("issuer", issuer, chain.issuer, "issuer_mismatch")
+    expects("thread", thread, chain.thread, "thread_mismatch")
     return chain
 
 
@@ -84,7 +85,7 @@ def _link(item: Json, version: int, keys: Keys) -> Link:
     must(type(number) is int and number == version, "chain", f"version {version} is missing or moved")
     said = statement(item["statement"])
     must(transition_digest(item["statement"]) == item["transition"], "digest_mismatch", "another digest")
-    entry = check_entry(item["entry"], keys, transition=item["transition"])
+    entry = check_entry(item["entry"], keys, issuer=ANY, transition=item["transition"])
     must(said.version == version, "version_mismatch", "the statement is of another version")
     for name in ("version", "thread", "parent", "policy"):
         must(getattr(entry, name) == getattr(said, name), f"{name}_mismatch", f"entry and statement differ in {name}")

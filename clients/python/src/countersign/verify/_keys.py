@@ -28,8 +28,10 @@ class Key:
 class Keys:
     """Those of a set that sign tokens. Keep the set with what you check: a gateway's own word is not asked twice."""
 
-    def __init__(self, keys: Mapping[str, Key]) -> None:
+    def __init__(self, keys: Mapping[str, Key], issuer: str | None = None) -> None:
         self._keys = dict(keys)
+        # Whose they are, if the set says it.
+        self.issuer = issuer
 
     @classmethod
     def read(cls, jwks: Json) -> Keys:
@@ -46,7 +48,9 @@ class Keys:
             key = _key(said)
             must(key.kid not in found, "jwks", "a key stands twice")
             found[key.kid] = key
-        return cls(found)
+        issuer = jwks.get("issuer")
+        must(issuer is None or isinstance(issuer, str), "jwks", "an issuer is a text")
+        return cls(found, issuer)
 
     def named(self, kid: str) -> Key | None:
         """The key of that name."""

@@ -8,10 +8,9 @@ from typing import TypeVar
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from countersign._names import Invalid
-
 from ._claims import Answer, Denial, Entry, Receipt, Verification
 from ._curve import is_strict_point, is_strict_scalar
+from ._expected import Whatever, allows, expects, seconds
 from ._forms import exactly, unbase64url
 from ._json import Json, canonical, read_json
 from ._keys import Key, Keys
@@ -33,40 +32,42 @@ def check_receipt(
     token: object,
     keys: Keys,
     *,
-    issuer: str | None = None,
-    thread: str | None = None,
-    transition: str | None = None,
-    audience: str | None = None,
-    at: datetime | None = None,
+    issuer: str | Whatever,
+    thread: str | Whatever,
+    transition: str | Whatever,
+    audience: str | Whatever,
+    at: datetime | Whatever,
 ) -> Receipt:
-    """That people approved a transition. Say what you expect: which thread, which transition, for which writer's node,
-    at which time. That nobody has revoked it since, only the gateway can say: a writer asks it in any case."""
+    """That people approved a transition. Say what you expect: which gateway's, of which thread, which transition, for
+    which writer's node, at which time; or `ANY`, where you expect nothing. That nobody has revoked it since, only the
+    gateway can say: a writer asks it in any case."""
     found = claims(token, Receipt, keys)
     if keys_status(token, keys) == "retired":
         raise CouldNotTell("a retired key vouches only for receipts that the gateway has stored")
-    expects(issuer, found.iss, "issuer_mismatch")
-    must(audience is None or audience in found.aud, "audience_mismatch", "it is for other writers")
-    if at is not None:
-        must(found.nbf <= _secs(at), "not_yet_valid", "its time has not come")
-        must(_secs(at) < found.exp, "expired", "its time is over")
-    expects(thread, found.sub, "thread_mismatch")
-    expects(transition, found.transition, "digest_mismatch")
+    expects("issuer", issuer, found.iss, "issuer_mismatch")
+    must(allows("audience", audience, found.aud), "audience_mismatch", "it is for other writers")
+    now = seconds(at)
+    if now is not None:
+        must(found.nbf <= now, "not_yet_valid", "its time has not come")
+        must(now < found.exp, "expired", "its time is over")
+    expects("thread", thread, found.sub, "thread_mismatch")
+    expects("transition", transition, found.transition, "digest_mismatch")
     return found
 
 
-def check_entry(token: object, keys: Keys, *, issuer: str | None = None, transition: str | None = None) -> Entry:
+def check_entry(token: object, keys: Keys, *, issuer: str | Whatever, transition: str | Whatever) -> Entry:
     """That a transition is in its thread's chain."""
     found = claims(token, Entry, keys)
-    expects(issuer, found.iss, "issuer_mismatch")
-    expects(transition, found.transition, "digest_mismatch")
+    expects("issuer", issuer, found.iss, "issuer_mismatch")
+    expects("transition", transition, found.transition, "digest_mismatch")
     return found
 
 
-def check_denial(token: object, keys: Keys, *, issuer: str | None = None, transition: str | None = None) -> Denial:
+def check_denial(token: object, keys: Keys, *, issuer: str | Whatever, transition: str | Whatever) -> Denial:
     """That people refused a transition."""
     found = claims(token, Denial, keys)
-    expects(issuer, found.iss, "issuer_mismatch")
-    expects(transition, found.transition, "digest_mismatch")
+    expects("issuer", issuer, found.iss, "issuer_mismatch")
+    expects("transition", transition, found.transition, "digest_mismatch")
     return found
 
 
@@ -74,19 +75,20 @@ def check_verification(
     token: object,
     keys: Keys,
     *,
-    issuer: str | None = None,
-    thread: str | None = None,
-    transition: str | None = None,
-    write_id: str | None = None,
-    at: datetime | None = None,
+    issuer: str | Whatever,
+    thread: str | Whatever,
+    transition: str | Whatever,
+    write_id: str | Whatever,
+    at: datetime | Whatever,
 ) -> Verification:
     """That a writer was let through, and until when."""
     found = claims(token, Verification, keys)
-    expects(issuer, found.iss, "issuer_mismatch")
-    expects(thread, found.sub, "thread_mismatch")
-    expects(transition, found.transition, "digest_mismatch")
-    expects(write_id, found.write_id, "write_mismatch")
-    must(at is None or _secs(at) < found.exp, "expired", "the lease is over")
+    expects("issuer", issuer, found.iss, "issuer_mismatch")
+    expects("thread", thread, found.sub, "thread_mismatch")
+    expects("transition", transition, found.transition, "digest_mismatch")
+    expects("write_id", write_id, found.write_id, "write_mismatch")
+    now = seconds(at)
+    must(now is None or now < found.exp, "expired", "the lease is over")
     return found
 
 
@@ -94,20 +96,21 @@ def check_answer(
     token: object,
     keys: Keys,
     *,
-    issuer: str | None = None,
-    audience: str | None = None,
-    transition: str | None = None,
-    at: datetime | None = None,
+    issuer: str | Whatever,
+    audience: str | Whatever,
+    transition: str | Whatever,
+    at: datetime | Whatever,
 ) -> Answer:
     """What became of something that a host asserted; `transition` is the host's own digest, `audience` its token's id.
 
     Remember `jti`: an answer is acted on once.
     """
     found = claims(token, Answer, keys)
-    expects(issuer, found.iss, "issuer_mismatch")
-    expects(audience, found.aud, "audience_mismatch")
-    expects(transition, found.transition_digest, "digest_mismatch")
-    must(at is None or found.exp is None or _secs(at) < found.exp, "expired", "its time is over")
+    expects("issuer", issuer, found.iss, "issuer_mismatch")
+    expects("audience", audience, found.aud, "audience_mismatch")
+    expects("transition", transition, found.transition_digest, "digest_mismatch")
+    now = seconds(at)
+    must(now is None or found.exp is None or now < found.exp, "expired", "its time is over")
     return found
 
 
@@ -124,17 +127,6 @@ def keys_status(token: object, keys: Keys) -> str:
     """The status of the key that a token, whose form was checked, names."""
     said = read_json(unbase64url(str(token).partition(".")[0]) or b"")
     return _key(keys, said["kid"]).status
-
-
-def _secs(at: datetime) -> float:
-    if at.utcoffset() is None:
-        # Python would take it for the local time, which is hours from what was meant.
-        raise Invalid("at", "a moment with its time zone: datetime.now(timezone.utc)")
-    return at.timestamp()
-
-
-def expects(expected: str | None, found: str, code: str) -> None:
-    must(expected is None or expected == found, code, "it says another")
 
 
 def _key(keys: Keys, kid: str) -> Key:

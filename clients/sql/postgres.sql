@@ -27,6 +27,12 @@ BEGIN
                WHERE nspname = 'countersign_guard' AND nspowner <> 'countersign_guard'::pg_catalog.regrole) THEN
         RAISE EXCEPTION 'countersign guard: the schema countersign_guard is somebody else''s';
     END IF;
+    -- Of what such a guard let through nobody could say which write it was.
+    IF EXISTS (SELECT FROM pg_catalog.pg_class WHERE oid = pg_catalog.to_regclass('countersign_guard.passes'))
+        AND NOT EXISTS (SELECT FROM pg_catalog.pg_attribute
+                        WHERE attrelid = pg_catalog.to_regclass('countersign_guard.passes') AND attname = 'write_id') THEN
+        RAISE EXCEPTION 'countersign guard: there is one that keeps no write_id: see "An earlier guard" in README.md';
+    END IF;
 END
 $$;
 
@@ -41,10 +47,14 @@ CREATE TABLE IF NOT EXISTS countersign_guard.threads (
     fence bigint NOT NULL CHECK (fence > 0)
 );
 
--- Every pass that was ever given. `wrote` is false for an id that was settled before anybody wrote by it.
+-- Every pass that was ever given. What it was given for is thread, transition and write_id: by these, and not by the
+-- receipt, which anybody can put into a writer's job, is a write known to whoever looks for it. `wrote` is false for one
+-- that was settled before anybody wrote by it.
 CREATE TABLE IF NOT EXISTS countersign_guard.passes (
-    id text PRIMARY KEY CHECK (id ~ '^([A-Za-z0-9_-]{22}|sha256:[0-9a-f]{64})$'),
     thread text NOT NULL CHECK (thread ~ '^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$'),
+    transition text NOT NULL CHECK (transition ~ '^sha256:[0-9a-f]{64}$'),
+    write_id text NOT NULL CHECK (write_id ~ '^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$'),
+    id text UNIQUE CHECK (id ~ '^([A-Za-z0-9_-]{22}|sha256:[0-9a-f]{64})$'),
     fence bigint CHECK (fence > 0),
     lease_expires_at timestamptz,
     wrote boolean NOT NULL,
@@ -52,20 +62,23 @@ CREATE TABLE IF NOT EXISTS countersign_guard.passes (
     login text NOT NULL DEFAULT session_user,
     passed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     result jsonb CHECK (octet_length(result::text) <= 1048576),
-    CHECK (NOT wrote OR (fence IS NOT NULL AND lease_expires_at IS NOT NULL))
+    PRIMARY KEY (thread, transition, write_id),
+    CHECK (NOT wrote OR (id IS NOT NULL AND fence IS NOT NULL AND lease_expires_at IS NOT NULL))
 );
 CREATE INDEX IF NOT EXISTS passes_by_transaction ON countersign_guard.passes (transaction);
 
 -- Lets this transaction write, once: by the receipt's jti, or by the transition's digest where no receipt was needed,
--- with what verify answered. Raises ZG001 to ZG004 otherwise; nothing is written then.
+-- for the write that the writer's own job says, with what verify answered. Raises ZG001 to ZG004 otherwise; nothing is
+-- written then.
 CREATE OR REPLACE FUNCTION countersign_guard.pass(
-    id text, thread text, fence bigint, lease_expires_at timestamptz
+    id text, thread text, transition text, write_id text, fence bigint, lease_expires_at timestamptz
 ) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 BEGIN
-    IF pass.id IS NULL OR pass.thread IS NULL OR pass.fence IS NULL OR pass.lease_expires_at IS NULL THEN
-        RAISE EXCEPTION 'countersign guard: id, thread, fence and lease must all be given' USING ERRCODE = 'ZG004';
+    IF num_nulls(pass.id, pass.thread, pass.transition, pass.write_id, pass.fence, pass.lease_expires_at) > 0 THEN
+        RAISE EXCEPTION 'countersign guard: id, thread, transition, write_id, fence and lease must all be given'
+            USING ERRCODE = 'ZG004';
     END IF;
     INSERT INTO countersign_guard.threads AS last (thread, fence) VALUES (pass.thread, pass.fence)
     ON CONFLICT (thread) DO UPDATE SET fence = excluded.fence WHERE last.fence < excluded.fence;
@@ -73,10 +86,12 @@ BEGIN
         RAISE EXCEPTION 'countersign guard: fence % of thread % is not newer than the last one', pass.fence, pass.thread
             USING ERRCODE = 'ZG001';
     END IF;
-    INSERT INTO countersign_guard.passes (id, thread, fence, lease_expires_at, wrote)
-    VALUES (pass.id, pass.thread, pass.fence, pass.lease_expires_at, true) ON CONFLICT (id) DO NOTHING;
+    INSERT INTO countersign_guard.passes (id, thread, transition, write_id, fence, lease_expires_at, wrote)
+    VALUES (pass.id, pass.thread, pass.transition, pass.write_id, pass.fence, pass.lease_expires_at, true)
+    ON CONFLICT DO NOTHING;
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'countersign guard: % was used before', pass.id USING ERRCODE = 'ZG002';
+        RAISE EXCEPTION 'countersign guard: % or the write % was used before', pass.id, pass.write_id
+            USING ERRCODE = 'ZG002';
     END IF;
     -- Only now: both statements above may have waited for somebody.
     IF pass.lease_expires_at <= clock_timestamp() THEN
@@ -126,33 +141,31 @@ BEGIN
 END
 $$;
 
--- Says for good whether somebody wrote by this id, and sees to it that nobody does from then on: with the fence that
--- verify gave by ending that fence, and without one, where it was lost, by using the id up. It waits for whoever is
--- about to commit. Call it in a READ COMMITTED transaction of its own, and believe it once that is committed.
-CREATE OR REPLACE FUNCTION countersign_guard.settle(id text, thread text, fence bigint DEFAULT NULL)
-RETURNS TABLE (wrote boolean, written_fence bigint, result jsonb)
+-- Says for good whether this write is in the database, and sees to it that it never will be from then on: with the fence
+-- that verify gave by ending that fence, and without one, where it was lost, by using the write up. It waits for whoever
+-- is about to commit. Call it in a READ COMMITTED transaction of its own, and believe it once that is committed.
+CREATE OR REPLACE FUNCTION countersign_guard.settle(
+    thread text, transition text, write_id text, fence bigint DEFAULT NULL
+) RETURNS TABLE (wrote boolean, written_fence bigint, result jsonb)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
     found_pass countersign_guard.passes;
 BEGIN
-    IF settle.id IS NULL OR settle.thread IS NULL THEN
-        RAISE EXCEPTION 'countersign guard: id and thread must both be given' USING ERRCODE = 'ZG004';
+    IF num_nulls(settle.thread, settle.transition, settle.write_id) > 0 THEN
+        RAISE EXCEPTION 'countersign guard: thread, transition and write_id must all be given' USING ERRCODE = 'ZG004';
     END IF;
     IF settle.fence IS NOT NULL THEN
         INSERT INTO countersign_guard.threads AS last (thread, fence) VALUES (settle.thread, settle.fence)
         ON CONFLICT (thread) DO UPDATE SET fence = greatest(last.fence, excluded.fence);
     ELSE
-        INSERT INTO countersign_guard.passes (id, thread, wrote) VALUES (settle.id, settle.thread, false)
-        ON CONFLICT (id) DO NOTHING;
+        INSERT INTO countersign_guard.passes (thread, transition, write_id, wrote)
+        VALUES (settle.thread, settle.transition, settle.write_id, false) ON CONFLICT DO NOTHING;
     END IF;
-    SELECT * INTO found_pass FROM countersign_guard.passes AS it WHERE it.id = settle.id;
+    SELECT * INTO found_pass FROM countersign_guard.passes AS it
+    WHERE it.thread = settle.thread AND it.transition = settle.transition AND it.write_id = settle.write_id;
     IF found_pass.wrote AND found_pass.transaction = pg_current_xact_id() THEN
         RAISE EXCEPTION 'countersign guard: settle in a transaction of its own' USING ERRCODE = 'ZG004';
-    END IF;
-    -- What another thread wrote by the id is not this write, which then never comes: the id is used up.
-    IF found_pass.thread <> settle.thread THEN
-        found_pass := NULL;
     END IF;
     RETURN QUERY SELECT coalesce(found_pass.wrote, false), found_pass.fence, found_pass.result;
 END

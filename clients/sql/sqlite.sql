@@ -11,11 +11,14 @@ CREATE TABLE IF NOT EXISTS countersign_guard_nothing (it INTEGER PRIMARY KEY) ST
 
 -- Every pass that was ever given. A pass is open from when it is taken until the writer ends it, at the end of the same
 -- transaction: while it is open it refers to what is not there, and SQLite commits nothing in which such a reference
--- is left. So no pass is open in two transactions. `wrote` is 0 for what was settled before anybody wrote by it: a fence
--- that is ended, or, where the fence was lost, an id that is.
+-- is left. So no pass is open in two transactions. What it was given for is thread, transition and write_id: by these,
+-- and not by the receipt, which anybody can put into a writer's job, is a write known to whoever looks for it. `wrote`
+-- is 0 for what was settled before it was written: a fence that is ended, or, where the fence was lost, a write that is.
 CREATE TABLE IF NOT EXISTS countersign_guard (
-    id TEXT NOT NULL,
+    id TEXT,
     thread TEXT NOT NULL,
+    transition TEXT NOT NULL,
+    write_id TEXT NOT NULL,
     fence INTEGER CHECK (fence > 0),
     lease_expires_at TEXT,
     wrote INTEGER NOT NULL DEFAULT 1 CHECK (wrote IN (0, 1)),
@@ -24,12 +27,15 @@ CREATE TABLE IF NOT EXISTS countersign_guard (
     open INTEGER DEFAULT 1 REFERENCES countersign_guard_nothing (it) DEFERRABLE INITIALLY DEFERRED
 ) STRICT;
 CREATE UNIQUE INDEX IF NOT EXISTS countersign_guard_by_id ON countersign_guard (id) WHERE wrote = 1;
+-- An earlier guard has no such columns, and fails here: see "An earlier guard" in README.md.
+CREATE UNIQUE INDEX IF NOT EXISTS countersign_guard_by_write ON countersign_guard (thread, transition, write_id)
+    WHERE wrote = 1;
 CREATE INDEX IF NOT EXISTS countersign_guard_by_thread ON countersign_guard (thread, fence);
 CREATE INDEX IF NOT EXISTS countersign_guard_open ON countersign_guard (open) WHERE open IS NOT NULL;
 
--- A pass is taken by inserting id, thread, fence and lease. The lease is as verify answered it, and compared with the
--- clock of whoever has the file open. All that is refused says so here and not by a constraint, which an INSERT OR
--- IGNORE would pass over.
+-- A pass is taken by inserting id, thread, transition, write_id, fence and lease. The lease is as verify answered it, and
+-- compared with the clock of whoever has the file open. All that is refused says so here and not by a constraint, which
+-- an INSERT OR IGNORE would pass over.
 DROP TRIGGER IF EXISTS countersign_guard_insert;
 CREATE TRIGGER countersign_guard_insert BEFORE INSERT ON countersign_guard BEGIN
     SELECT RAISE(ABORT, 'countersign guard: PRAGMA foreign_keys = ON is needed, or a pass would outlive its transaction')
@@ -37,22 +43,32 @@ CREATE TRIGGER countersign_guard_insert BEFORE INSERT ON countersign_guard BEGIN
     SELECT RAISE(ABORT, 'countersign guard: PRAGMA recursive_triggers = ON is needed, or REPLACE would take rows unseen')
     WHERE (SELECT recursive_triggers FROM pragma_recursive_triggers) IS NOT 1;
     SELECT RAISE(ABORT, 'countersign guard: the id is neither a jti nor a digest')
-    WHERE NOT (
+    WHERE NEW.wrote = 1 AND NOT (
         length(NEW.id) = 22 AND NEW.id NOT GLOB '*[^A-Za-z0-9_-]*'
         OR length(NEW.id) = 71 AND NEW.id GLOB 'sha256:*' AND substr(NEW.id, 8) NOT GLOB '*[^0-9a-f]*'
     );
+    SELECT RAISE(ABORT, 'countersign guard: the transition is not a digest')
+    WHERE length(NEW.transition) IS NOT 71 OR NEW.transition NOT GLOB 'sha256:*'
+        OR substr(NEW.transition, 8) GLOB '*[^0-9a-f]*';
     SELECT RAISE(ABORT, 'countersign guard: the thread is not a name')
     WHERE length(NEW.thread) NOT BETWEEN 1 AND 128 OR NEW.thread GLOB '*[^A-Za-z0-9._:-]*'
         OR NEW.thread NOT GLOB '[A-Za-z0-9]*';
+    SELECT RAISE(ABORT, 'countersign guard: the write_id is not a name')
+    WHERE length(NEW.write_id) NOT BETWEEN 1 AND 128 OR NEW.write_id GLOB '*[^A-Za-z0-9._:-]*'
+        OR NEW.write_id NOT GLOB '[A-Za-z0-9]*';
     SELECT RAISE(ABORT, 'countersign guard: the id was used before')
-    WHERE NEW.wrote = 1
-        AND EXISTS (SELECT 1 FROM countersign_guard WHERE id = NEW.id AND (wrote = 1 OR fence IS NULL));
+    WHERE NEW.wrote = 1 AND EXISTS (SELECT 1 FROM countersign_guard WHERE id = NEW.id AND wrote = 1);
+    SELECT RAISE(ABORT, 'countersign guard: the write was used before')
+    WHERE NEW.wrote = 1 AND EXISTS (
+        SELECT 1 FROM countersign_guard WHERE thread = NEW.thread AND transition = NEW.transition
+            AND write_id = NEW.write_id AND (wrote = 1 OR fence IS NULL)
+    );
     SELECT RAISE(ABORT, 'countersign guard: what is settled is not open')
     WHERE NEW.wrote = 0 AND NEW.open IS NOT NULL;
     SELECT RAISE(ABORT, 'countersign guard: a pass is made open and without a result')
     WHERE NEW.wrote = 1 AND (NEW.open IS NOT 1 OR NEW.result IS NOT NULL);
-    SELECT RAISE(ABORT, 'countersign guard: id, thread, fence and lease must all be given')
-    WHERE NEW.wrote = 1 AND (typeof(NEW.fence) IS NOT 'integer' OR NEW.lease_expires_at IS NULL);
+    SELECT RAISE(ABORT, 'countersign guard: id, thread, transition, write_id, fence and lease must all be given')
+    WHERE NEW.wrote = 1 AND (NEW.id IS NULL OR typeof(NEW.fence) IS NOT 'integer' OR NEW.lease_expires_at IS NULL);
     SELECT RAISE(ABORT, 'countersign guard: the fence is not newer than the last one of its thread')
     WHERE NEW.wrote = 1 AND NEW.fence <= (SELECT max(fence) FROM countersign_guard WHERE thread = NEW.thread);
     SELECT RAISE(ABORT, 'countersign guard: the lease is not a moment like 2026-11-21T04:03:42.391Z')
@@ -70,6 +86,7 @@ DROP TRIGGER IF EXISTS countersign_guard_update;
 CREATE TRIGGER countersign_guard_update BEFORE UPDATE ON countersign_guard BEGIN
     SELECT RAISE(ABORT, 'countersign guard: a pass can only be ended')
     WHERE OLD.open IS NOT 1 OR NEW.open IS NOT NULL OR NEW.id IS NOT OLD.id OR NEW.thread IS NOT OLD.thread
+        OR NEW.transition IS NOT OLD.transition OR NEW.write_id IS NOT OLD.write_id
         OR NEW.fence IS NOT OLD.fence OR NEW.lease_expires_at IS NOT OLD.lease_expires_at OR NEW.wrote IS NOT OLD.wrote
         OR NEW.passed_at IS NOT OLD.passed_at;
     SELECT RAISE(ABORT, 'countersign guard: the lease was past before the transaction was committed')

@@ -7,9 +7,15 @@ set -euo pipefail
 here=$(dirname "$0")
 source "$here/call.sh"
 thread=$1 transition=$2 receipt=$3 write_id=$4
-# The guard's name for it: the receipt's jti.
+# What the receipt is used up by: its jti.
 id=$(cut -d. -f2 <<<"$receipt" | tr '_-' '/+' | awk '{ while (length($0) % 4) $0 = $0 "="; print }' | base64 -d | jq -er .jti)
 sql() { python3 "$here/sql.py" "$DATABASE" "$@"; }
+
+# By what the job itself says, and not by a receipt, which somebody else may have put there.
+is_written() {
+  [ "$(sql 'SELECT count(*) FROM countersign_guard WHERE thread = :thread AND transition = :transition
+      AND write_id = :write_id AND wrote = 1' thread="$thread" transition="$transition" write_id="$write_id")" = 1 ]
+}
 
 confirm() {
   call POST "/v1/writes/$write_id/confirm" "$(jq -n --arg ref "$write_id" '{result: {result_ref: $ref}}')"
@@ -17,7 +23,7 @@ confirm() {
   get '{outcome, version}' | jq -c .
 }
 
-if [ "$(sql 'SELECT count(*) FROM countersign_guard WHERE id = :id AND wrote = 1' id="$id")" = 1 ]; then
+if is_written; then
   confirm
   exit
 fi
@@ -25,13 +31,14 @@ call POST /v1/verify "$(jq -n --arg thread "$thread" --arg transition "$transiti
   --arg write_id "$write_id" '{$thread, $transition, $receipt, $write_id}')"
 # Only this is a yes.
 [ "$status" = 200 ] && [ "$(get .allow)" = true ] || stop "not let through"
-if sql 'INSERT INTO countersign_guard (id, thread, fence, lease_expires_at) VALUES (:id, :thread, :fence, :lease);
+if sql 'INSERT INTO countersign_guard (id, thread, transition, write_id, fence, lease_expires_at)
+       VALUES (:id, :thread, :transition, :write_id, :fence, :lease);
      INSERT INTO payments (thread, user_id, amount) VALUES (:thread, :user, :amount);
      UPDATE countersign_guard SET open = NULL WHERE id = :id AND open = 1' \
-  id="$id" thread="$thread" fence="$(get .fence)" lease="$(get .lease_expires_at)" \
+  id="$id" thread="$thread" transition="$transition" write_id="$write_id" fence="$(get .fence)" lease="$(get .lease_expires_at)" \
   user="$(get .view.target_user_id)" amount="$(get .view.payment.amount)"; then
   confirm
-elif [ "$(sql 'SELECT count(*) FROM countersign_guard WHERE id = :id AND wrote = 1' id="$id")" = 1 ]; then
+elif is_written; then
   confirm # another run of this very job was faster
 else
   call POST "/v1/writes/$write_id/abort" '{"reason": "the database refused it"}'

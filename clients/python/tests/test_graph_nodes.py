@@ -20,6 +20,7 @@ from countersign.langgraph import (
     guarded_writer,
     head,
 )
+from countersign.verify import Keys, Refused
 from graphs import Graph
 from runs import another_approval
 from state import Ledger, State
@@ -59,6 +60,24 @@ def test_a_body_is_given_the_gateways_view_and_not_the_graphs_state(flow: Flow) 
             pointer["transition"],
         )
     ]
+
+
+def test_a_writer_with_keys_writes_only_what_was_signed(flow: Flow, tmp_path: Path) -> None:
+    ledger, (thread, pointer) = Ledger(tmp_path / "ledger.db"), approved_pointer(flow)
+
+    def pay(view: dict[str, Any], write: Write) -> None:
+        ledger.pay(view["target_user_id"], write.fence)
+
+    config: Any = {"configurable": {"thread_id": thread}}
+    with pytest.raises(Refused, match="unknown_key"):
+        one_node(guarded_writer(flow.writer, keys=Keys({}))(pay)).invoke({"countersign": pointer}, config)
+    assert ledger.rows() == []
+    # What is not believed is not written, and its lease goes by; another approval is let through by the true keys.
+    thread, pointer = approved_pointer(flow)
+    keys = Keys.read(flow.host.jwks())
+    config = {"configurable": {"thread_id": thread}}
+    one_node(guarded_writer(flow.writer, keys=keys)(pay)).invoke({"countersign": pointer}, config)
+    assert ledger.rows() == [42]
 
 
 def test_a_body_that_raises_is_aborted_and_what_it_raised_is_told(flow: Flow) -> None:

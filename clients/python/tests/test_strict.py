@@ -32,8 +32,8 @@ CLAIMS: dict[str, Any] = {
 }
 
 
-def signed(payload: bytes) -> str:
-    header = verify.canonical({"alg": "EdDSA", "kid": thumbprint(RAW), "typ": "countersign-entry+jwt"})
+def signed(payload: bytes, typ: str = "countersign-entry+jwt") -> str:
+    header = verify.canonical({"alg": "EdDSA", "kid": thumbprint(RAW), "typ": typ})
     text = f"{base64url(header)}.{base64url(payload)}"
     return f"{text}.{base64url(SIGNING.sign(text.encode()))}"
 

@@ -14,6 +14,7 @@ import pytest
 from countersign.testing import Gateway
 
 from scene import Scene
+from targets import Target
 from throwaway import Cluster
 
 SQL = Path(__file__).resolve().parent.parent
@@ -103,3 +104,23 @@ def scenes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Scene
     with Gateway.start() as gateway:
         ada, folder = gateway.reviewer("ada", groups=["finance"]), tmp_path_factory.mktemp("flows")
         yield {lease: Scene.on(gateway, ada, folder, f"payments-{lease}", lease) for lease in ("30s", "1s")}
+
+
+@pytest.fixture
+def scene(scenes: dict[str, Scene]) -> Scene:
+    return scenes["30s"]
+
+
+@pytest.fixture
+def short(scenes: dict[str, Scene]) -> Scene:
+    """The same with leases of a second."""
+    return scenes["1s"]
+
+
+@pytest.fixture(params=["postgres", "sqlite"])
+def target(request: pytest.FixtureRequest) -> Target:
+    if request.param == "sqlite":
+        return Target("sqlite", str(request.getfixturevalue("file")))
+    request.getfixturevalue("connect")
+    cluster = request.getfixturevalue("cluster")
+    return Target("postgres", cluster.address("guarded", "ledger"))

@@ -11,11 +11,19 @@ import pytest
 from psycopg import IsolationLevel
 
 from conftest import Connect
-from ids import jti, lease
+from ids import digest, jti, lease
 
-PASS = "SELECT countersign_guard.pass(%s, %s, %s, %s)"
+# What a write is for, where a test does not care; it is named after the id, so that another id is another write.
+TRANSITION = digest("a head")
+PASS = f"""
+    SELECT countersign_guard.pass(it.id, it.thread, '{TRANSITION}', 'w' || md5(it.id), it.fence, it.lease)
+    FROM (VALUES (%s::text, %s::text, %s::bigint, %s::timestamptz)) AS it (id, thread, fence, lease)
+"""
 WRITE = "INSERT INTO payments (thread, amount) VALUES ('order-17', 40)"
-SETTLE = "SELECT wrote, written_fence, result FROM countersign_guard.settle(%s, %s, %s)"
+SETTLE = f"""
+    SELECT wrote, written_fence, result FROM (VALUES (%s::text, %s::text, %s::bigint)) AS it (id, thread, fence),
+        LATERAL countersign_guard.settle(it.thread, '{TRANSITION}', 'w' || md5(it.id), it.fence)
+"""
 LEVELS = [IsolationLevel.READ_COMMITTED, IsolationLevel.REPEATABLE_READ, IsolationLevel.SERIALIZABLE]
 
 

@@ -22,7 +22,7 @@ STATE = {
 
 @dataclass(frozen=True)
 class Job:
-    """What a writer's job says: everything that `guarded_write` and `settle` are told."""
+    """What a writer's job says: everything that `guarded_write` is told."""
 
     thread: str
     transition: str
@@ -31,6 +31,10 @@ class Job:
 
     def told(self) -> dict[str, Any]:
         return dict(vars(self))
+
+    def known(self) -> dict[str, str]:
+        """What its write is known by, which is all that `settle` is told."""
+        return {"thread": self.thread, "transition": self.transition, "write_id": self.write_id}
 
 
 @dataclass

@@ -173,7 +173,7 @@ class Writer:
             except Denied as denied:
                 if denied.code != "already_used":
                     raise
-                ended = settle(connection, client, **job)
+                ended = settle(connection, client, **{key: it for key, it in job.items() if key != "receipt"})
                 return "aborted" if ended.outcome == "aborted" else "confirmed"
             return "confirmed"
 

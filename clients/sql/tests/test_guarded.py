@@ -25,6 +25,7 @@ from countersign.guarded import GuardRefused, OutcomeUnknown, guarded_write, set
 from conftest import Connect
 from passing import Waiting
 from scene import Job, Scene
+from targets import Target, forged, wait_for
 from throwaway import Cluster
 
 STEPS = [
@@ -38,50 +39,6 @@ STEPS = [
     "after commit",
     "after confirm",
 ]
-
-
-@pytest.fixture
-def scene(scenes: dict[str, Scene]) -> Scene:
-    return scenes["30s"]
-
-
-@pytest.fixture
-def short(scenes: dict[str, Scene]) -> Scene:
-    """The same with leases of a second."""
-    return scenes["1s"]
-
-
-class Target:
-    """A target database: how to reach it, and what is in it."""
-
-    def __init__(self, kind: str, address: str) -> None:
-        self.kind, self.address = kind, address
-        self.mark = "?" if kind == "sqlite" else "%s"
-
-    def connect(self) -> Any:
-        return sqlite3.connect(self.address) if self.kind == "sqlite" else psycopg.connect(self.address)
-
-    def rows(self, job: Job) -> int:
-        with closing(self.connect()) as connection:
-            query = f"SELECT count(*) FROM payments WHERE thread = {self.mark}"
-            return connection.execute(query, (job.thread,)).fetchone()[0]
-
-    def body(self, job: Job) -> Any:
-        def write(connection: Any, verified: Verified) -> dict[str, str]:
-            row = (job.thread, verified.view["payment"]["amount"])
-            connection.execute(f"INSERT INTO payments (thread, amount) VALUES ({self.mark}, {self.mark})", row)
-            return {"result_ref": f"payments:{job.thread}"}
-
-        return write
-
-
-@pytest.fixture(params=["postgres", "sqlite"])
-def target(request: pytest.FixtureRequest) -> Target:
-    if request.param == "sqlite":
-        return Target("sqlite", str(request.getfixturevalue("file")))
-    request.getfixturevalue("connect")
-    cluster = request.getfixturevalue("cluster")
-    return Target("postgres", cluster.address("guarded", "ledger"))
 
 
 class Writers:
@@ -276,14 +233,6 @@ def test_a_receipt_that_the_gateway_did_not_ask_for_is_not_what_a_write_is_known
     assert target.rows(job) == 0
 
 
-def forged(job: Job, **claims: str) -> str:
-    """The job's receipt with other claims, under a signature that does not hold."""
-    assert job.receipt is not None
-    header, payload, signature = job.receipt.split(".")
-    said = {**json.loads(base64.urlsafe_b64decode(payload + "==")), **claims}
-    return ".".join((header, base64.urlsafe_b64encode(json.dumps(said).encode()).decode().rstrip("="), signature))
-
-
 @pytest.mark.parametrize("how", ["as it is", "forged"])
 def test_a_receipt_by_which_something_else_was_written_does_not_pass_for_this_write(
     scene: Scene, target: Target, how: str
@@ -298,6 +247,53 @@ def test_a_receipt_by_which_something_else_was_written_does_not_pass_for_this_wr
             guarded_write(connection, client, target.body(job), **replace(job, receipt=other).told())
     # It is not written, and nobody was told that it was.
     assert (target.rows(job), scene.stands(job)[1]) == (0, False)
+
+
+@pytest.mark.parametrize("again", ["at once", "when the lease is over"])
+def test_an_earlier_write_of_the_thread_is_not_taken_for_this_one(
+    scenes: dict[str, Scene], target: Target, again: str
+) -> None:
+    """The writer died between verify and commit. By when it begins again, its job has a receipt that nobody signed, which
+    says that it is the earlier write's: were the write known by that, it would be confirmed without having been done."""
+    scene = scenes["30s" if again == "at once" else "1s"]
+    done, client = scene.approved(), scene.client("writer")
+    with closing(target.connect()) as connection:
+        head = guarded_write(connection, client, target.body(done), **done.told()).ended.transition
+        assert head is not None
+        job = scene.approved(thread=done.thread, parent=head)
+        lease = client.verify(**job.told()).lease_expires_at
+        nonce = json.loads(base64.urlsafe_b64decode(done.receipt.split(".")[1] + "=="))["jti"]
+        mistaken = replace(job, receipt=forged(job, jti=nonce))
+        if again == "when the lease is over":
+            wait_for(lease.timestamp() + 0.05)
+        with pytest.raises((Denied, UnexpectedAnswer)):
+            guarded_write(connection, client, target.body(job), **mistaken.told())
+        assert (target.rows(job), scene.stands(job)[1]) == (1, False)
+        if again == "at once":  # with the right one it is the same yes
+            assert guarded_write(connection, client, target.body(job), **job.told()).by_this_call
+        else:  # nothing was written by it, and that is what the gateway is told
+            assert settle(connection, client, **job.known()).outcome == "aborted"
+    stood = again == "at once"
+    assert (target.rows(job), scene.stands(job)[1]) == (1 + stood, stood)
+
+
+def test_a_write_is_found_again_whatever_receipt_its_job_has_by_now(scene: Scene, target: Target) -> None:
+    """The row is there. Were it looked for by the receipt, it would be told to the gateway as not written."""
+    job, client = scene.approved(), scene.client("writer")
+    with closing(target.connect()) as connection:
+        with Gone(scene.gateway.url, scene.tokens["writer"]) as gone, pytest.raises(OSError, match="goes down"):
+            guarded_write(connection, gone, target.body(job), **job.told())
+        mistaken = replace(job, receipt=forged(job, jti="A" * 22))
+        again = guarded_write(connection, client, target.body(job), **mistaken.told())
+    assert (again.by_this_call, again.ended.outcome) == (False, "confirmed")
+    assert (target.rows(job), scene.stands(job)) == (1, ("open", True))
+
+
+class Gone(Client):
+    """Its process does not get to say that it wrote."""
+
+    def confirm(self, *what: Any, **how: Any) -> Any:  # type: ignore[override]
+        raise OSError("the machine goes down")
 
 
 @pytest.mark.parametrize("level", ["REPEATABLE_READ", "SERIALIZABLE"])
@@ -347,7 +343,7 @@ def test_a_connection_that_breaks_leaves_it_to_be_settled(
     finally:
         connect("countersign", autocommit=True).execute("DROP FUNCTION IF EXISTS break_it() CASCADE")
     with closing(target.connect()) as connection:
-        assert settle(connection, client, **job.told()).outcome == "aborted"
+        assert settle(connection, client, **job.known()).outcome == "aborted"
     assert (target.rows(job), scene.stands(job)) == (0, ("open", False))
 
 
@@ -372,7 +368,7 @@ def test_a_connection_that_breaks_after_the_commit_is_settled_as_written(
         guarded_write(connection, client, target.body(job), **job.told())
     monkeypatch.undo()
     with closing(target.connect()) as connection:
-        assert settle(connection, client, **job.told()).outcome == "confirmed"
+        assert settle(connection, client, **job.known()).outcome == "confirmed"
     assert (target.rows(job), scene.stands(job)) == (1, ("open", True))
 
 
@@ -385,7 +381,7 @@ def test_settling_waits_and_then_knows_whatever_the_connections_level(
 
     def body(connection: Any, verified: Verified) -> dict[str, str]:
         settling.isolation_level = psycopg.IsolationLevel[level]
-        told.append(Waiting(connect, settling, lambda: told.append(settle(settling, client, **job.told()).outcome)))
+        told.append(Waiting(connect, settling, lambda: told.append(settle(settling, client, **job.known()).outcome)))
         return target.body(job)(connection, verified)
 
     with closing(target.connect()) as connection, closing(target.connect()) as settling:
@@ -449,7 +445,7 @@ def test_who_was_killed_and_comes_back_too_late_says_what_became_of_it(
         before = target.rows(job)
         assert before in WRITTEN[step], step
         with closing(target.connect()) as connection:
-            ended = settle(connection, client, **job.told())
+            ended = settle(connection, client, **job.known())
             assert (step, ended.outcome) == (step, "confirmed" if before else "aborted")
             assert (step, *short.stands(job)) == (step, "open", bool(before))
             if before:
@@ -472,7 +468,7 @@ def test_who_comes_back_after_it_was_settled_writes_nothing(scene: Scene, target
         def verify(self, **how: Any) -> Verified:  # type: ignore[override]
             verified = super().verify(**how)
             with closing(target.connect()) as connection:
-                assert settle(connection, client, **job.told()).outcome == "aborted"
+                assert settle(connection, client, **job.known()).outcome == "aborted"
             return verified
 
     with closing(target.connect()) as connection, Stopped(scene.gateway.url, scene.tokens["writer"]) as stopped:
@@ -484,10 +480,4 @@ def test_who_comes_back_after_it_was_settled_writes_nothing(scene: Scene, target
 def test_settling_what_the_gateway_never_heard_of_is_no_success(scene: Scene, target: Target) -> None:
     job = scene.approved()
     with closing(target.connect()) as connection, pytest.raises(NotFound):
-        settle(connection, scene.client("writer"), **job.told())
-
-
-def wait_for(moment: float) -> None:
-    """Leases are by the clocks of gateway and database, which nothing here can move."""
-    while time.time() < moment:
-        time.sleep(0.01)
+        settle(connection, scene.client("writer"), **job.known())

@@ -11,11 +11,12 @@ import psycopg
 import pytest
 
 from conftest import SQL
-from ids import jti, lease
+from ids import digest, jti, lease
 from scene import Scene
 from throwaway import Cluster
 
 PAGE = (SQL / "README.md").read_text()
+HEAD = digest("a head")
 
 
 def blocks(kind: str) -> list[str]:
@@ -24,7 +25,7 @@ def blocks(kind: str) -> list[str]:
 
 def filled(script: str, id: str, row: str) -> str:
     """With an id, a lease, and a row for those that the page leaves out."""
-    script = script.replace("Y4VS…", id).replace("2026-11-21T04:03:42.391Z", lease())
+    script = script.replace("Y4VS…", id).replace("2026-11-21T04:03:42.391Z", lease()).replace("sha256:90a0…", HEAD)
     return script.replace("INSERT INTO payments …;", f"INSERT INTO payments (order_name, amount) VALUES ({row});")
 
 
@@ -42,7 +43,11 @@ def test_the_statements_for_postgresql_do_what_they_say(ledger: str) -> None:
     id = jti()
     with closing(psycopg.connect(ledger, autocommit=True)) as connection:
         connection.execute(filled(write, id, "'order-17', 40"))
-        assert connection.execute(settle.replace("Y4VS…", id)).fetchone() == (True, 1, {"result_ref": "payments:1"})
+        assert connection.execute(settle.replace("sha256:90a0…", HEAD)).fetchone() == (
+            True,
+            1,
+            {"result_ref": "payments:1"},
+        )
         assert connection.execute("SELECT * FROM payments").fetchall() == [("order-17", None, 40)]
 
 

@@ -52,3 +52,14 @@ def test_what_somebody_else_made_first_is_refused(cluster: Cluster, first: str) 
             cluster.execute("prepared", (SQL / "postgres.sql").read_text())
     finally:
         cluster.execute("postgres", "ALTER ROLE countersign_guard NOLOGIN")
+
+
+def test_a_guard_that_keeps_no_write_id_is_not_built_upon(cluster: Cluster) -> None:
+    """What it let through could not be told from another write of the thread."""
+    cluster.execute("postgres", "DROP DATABASE IF EXISTS prepared", "CREATE DATABASE prepared")
+    guard = (SQL / "postgres.sql").read_text()
+    cluster.execute("prepared", guard, "ALTER TABLE countersign_guard.passes DROP COLUMN write_id")
+    with pytest.raises(errors.RaiseException, match="An earlier guard"):
+        cluster.execute("prepared", guard)
+    # As the page says it.
+    cluster.execute("prepared", "DROP SCHEMA countersign_guard CASCADE", guard)

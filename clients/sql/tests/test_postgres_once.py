@@ -10,7 +10,7 @@ from psycopg import IsolationLevel
 
 from conftest import Connect
 from ids import LEASE, LONG, at_once, digest, jti, lease
-from passing import LEVELS, PASS, WRITE, Waiting, refused, rows, write
+from passing import LEVELS, PASS, TRANSITION, WRITE, Waiting, refused, rows, write
 
 # ── Once ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -159,3 +159,39 @@ def test_of_twenty_at_once_with_one_fence_one_writes(connect: Connect, level: Is
     for each in threads:
         each.join(60)
     assert rows(connect) == 1
+
+
+# ── What a write is known by ─────────────────────────────────────────────────────────────────────────────────────
+
+NAMED = "SELECT countersign_guard.pass(%s, %s, %s, %s, %s, %s)"
+
+
+@pytest.mark.parametrize("same", ["the write", "the id"])
+def test_neither_a_write_nor_an_id_is_passed_twice_beside_another_one(connect: Connect, same: str) -> None:
+    """Another receipt does not make a write another one, and another write does not make a receipt good again."""
+    id, write_id = jti(), "write-1"
+    with connect() as connection:
+        connection.execute(NAMED, (id, "order-17", TRANSITION, write_id, 1, lease()))
+        connection.execute(WRITE)
+    again = (jti(), write_id) if same == "the write" else (id, "write-2")
+    with refused("ZG002"), connect() as connection:
+        connection.execute(NAMED, (again[0], "order-17", TRANSITION, again[1], 2, lease()))
+        connection.execute(WRITE)
+    assert rows(connect) == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "transition", "write_id"),
+    [
+        ("ZG004", None, "write-1"),
+        ("ZG004", TRANSITION, None),
+        ("23514", "sha256:" + "A" * 64, "write-1"),
+        ("23514", TRANSITION + "\n", "write-1"),
+        ("23514", TRANSITION, ""),
+        ("23514", TRANSITION, "write 1"),
+        ("23514", TRANSITION, "w" * 129),
+    ],
+)
+def test_a_write_is_named_as_the_gateway_names_it(connect: Connect, code: str, transition: str, write_id: str) -> None:
+    with refused(code), connect() as connection:
+        connection.execute(NAMED, (jti(), "order-17", transition, write_id, 1, lease()))

@@ -8,7 +8,7 @@ from psycopg import errors
 
 from conftest import Connect
 from ids import jti, lease
-from passing import PASS, WRITE, refused, rows, write
+from passing import PASS, TRANSITION, WRITE, refused, rows, write
 from throwaway import Cluster
 
 # ── Without a pass ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -118,8 +118,8 @@ def test_a_pass_that_a_savepoint_took_back_opens_nothing(connect: Connect) -> No
 def test_a_pass_that_an_exception_took_back_opens_nothing(connect: Connect) -> None:
     with refused("ZG005"), connect() as connection:
         connection.execute(
-            f"DO $$ BEGIN PERFORM countersign_guard.pass('{jti()}', 'order-17', 1, '{lease()}'); RAISE division_by_zero;"
-            " EXCEPTION WHEN division_by_zero THEN NULL; END $$"
+            f"DO $$ BEGIN PERFORM countersign_guard.pass('{jti()}', 'order-17', '{TRANSITION}', 'write', 1, '{lease()}');"
+            " RAISE division_by_zero; EXCEPTION WHEN division_by_zero THEN NULL; END $$"
         )
         connection.execute(WRITE)
 
@@ -147,8 +147,9 @@ def test_a_pass_that_a_dump_brought_along_opens_nothing(connect: Connect) -> Non
     """Numbers of transactions begin anew in a database that was restored from a dump."""
     with refused("ZG003"), connect("countersign") as connection:
         connection.execute(
-            "INSERT INTO countersign_guard.passes (id, thread, fence, lease_expires_at, wrote, transaction) "
-            "SELECT %s, 'order-17', 1, clock_timestamp() - interval '1 day', true, pg_current_xact_id()",
+            "INSERT INTO countersign_guard.passes "
+            "(id, thread, transition, write_id, fence, lease_expires_at, wrote, transaction) "
+            f"SELECT %s, 'order-17', '{TRANSITION}', 'write', 1, clock_timestamp() - interval '1 day', true, pg_current_xact_id()",
             (jti(),),
         )
         connection.execute(WRITE)

@@ -7,8 +7,8 @@ import contextlib
 import pytest
 
 from conftest import Connect
-from ids import digest, jti
-from passing import SETTLE, Waiting, refused, rows, write
+from ids import digest, jti, lease
+from passing import SETTLE, TRANSITION, Waiting, refused, rows, write
 
 
 def test_what_was_written_is_told_with_what_was_noted(connect: Connect) -> None:
@@ -88,3 +88,54 @@ def test_only_the_transaction_that_passed_notes_what_it_did(connect: Connect) ->
     for another in (id, jti()):
         with refused("ZG005"), connect() as connection:
             connection.execute("SELECT countersign_guard.note(%s, '{}')", (another,))
+
+
+OTHERS = {
+    "thread": ("order-18", TRANSITION, "write-1"),
+    "transition": ("order-17", digest("another head"), "write-1"),
+    "write_id": ("order-17", TRANSITION, "write-2"),
+}
+
+
+@pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS.keys())
+def test_what_was_written_is_not_taken_for_another_write(connect: Connect, other: tuple[str, str, str]) -> None:
+    settle = "SELECT wrote FROM countersign_guard.settle(%s, %s, %s)"
+    with connect() as connection:
+        arguments = (jti(), "order-17", TRANSITION, "write-1", 1, lease())
+        connection.execute("SELECT countersign_guard.pass(%s, %s, %s, %s, %s, %s)", arguments)
+    with connect() as connection:
+        assert connection.execute(settle, other).fetchone() == (False,)
+        assert connection.execute(settle, ("order-17", TRANSITION, "write-1")).fetchone() == (True,)
+
+
+def test_settling_one_write_leaves_the_next_one_its_approval(connect: Connect) -> None:
+    """Of a head that needs no receipt the next write has the same id, and nobody knows its fence either."""
+    settled, id = ("order-17", TRANSITION, "write-1"), TRANSITION
+    with connect() as connection:
+        connection.execute("SELECT countersign_guard.settle(%s, %s, %s)", settled)
+    for write_id, code in (("write-1", "ZG002"), ("write-2", None)):
+        with refused(code) if code else contextlib.nullcontext(), connect() as connection:
+            arguments = (id, "order-17", TRANSITION, write_id, 1, lease())
+            connection.execute("SELECT countersign_guard.pass(%s, %s, %s, %s, %s, %s)", arguments)
+
+
+@pytest.mark.parametrize("missing", range(3))
+def test_what_is_settled_is_named_whole(connect: Connect, missing: int) -> None:
+    arguments = [None if index == missing else it for index, it in enumerate(("order-17", TRANSITION, "write-1"))]
+    with refused("ZG004"), connect() as connection:
+        connection.execute("SELECT countersign_guard.settle(%s, %s, %s)", arguments)
+
+
+def test_a_writers_login_can_block_a_thread_and_no_more(connect: Connect) -> None:
+    """A login that was taken over can settle fences that no gateway gave: then nothing is written there, by nobody."""
+    with connect() as connection:
+        connection.execute("SELECT countersign_guard.settle('order-17', %s, 'write-1', %s)", (TRANSITION, 2**63 - 1))
+    with refused("ZG001"), connect() as connection:
+        write(connection, 1)
+    with connect() as connection:
+        write(connection, 1, thread="order-18")
+    # Who owns the guard opens it again.
+    connect("countersign", autocommit=True).execute("UPDATE countersign_guard.threads SET fence = 1")
+    with connect() as connection:
+        write(connection, 2)
+    assert rows(connect) == 2

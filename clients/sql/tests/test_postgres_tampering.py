@@ -7,14 +7,14 @@ import pytest
 
 from conftest import Connect
 from ids import jti, lease
-from passing import PASS, SETTLE, WRITE, refused, rows, write
+from passing import PASS, SETTLE, TRANSITION, WRITE, refused, rows, write
 from throwaway import Cluster
 
 # ── The writer's own login ───────────────────────────────────────────────────────────────────────────────────────
 
 TAMPERING = {
-    "make a pass": "INSERT INTO countersign_guard.passes (id, thread, fence, lease_expires_at, wrote) VALUES "
-    f"('{jti()}', 'order-17', 1, now() + interval '1 hour', true)",
+    "make a pass": "INSERT INTO countersign_guard.passes (id, thread, transition, write_id, fence, lease_expires_at, wrote) "
+    f"VALUES ('{jti()}', 'order-17', '{TRANSITION}', 'write', 1, now() + interval '1 hour', true)",
     "move a pass": "UPDATE countersign_guard.passes SET transaction = pg_current_xact_id()",
     "prolong a lease": "UPDATE countersign_guard.passes SET lease_expires_at = now() + interval '1 hour'",
     "forget a pass": "DELETE FROM countersign_guard.passes",
@@ -36,7 +36,7 @@ TAMPERING = {
     "join the owner": "GRANT countersign_guard TO ledger",
     "replace the function": "CREATE OR REPLACE FUNCTION countersign_guard.require_pass() RETURNS trigger "
     "LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$",
-    "overload the function": "CREATE FUNCTION countersign_guard.pass(text, text, int, text) RETURNS void "
+    "overload the function": "CREATE FUNCTION countersign_guard.pass(text, text, text, text, int, text) RETURNS void "
     "LANGUAGE sql AS $$ $$",
     "alter the function": "ALTER FUNCTION countersign_guard.require_pass() SECURITY INVOKER",
     "drop the function": "DROP FUNCTION countersign_guard.require_pass() CASCADE",
@@ -137,8 +137,8 @@ def test_a_login_without_the_role_reaches_nothing_of_the_guard(
     cluster.execute(database, "GRANT ALL ON payments TO stranger")
     for change in (
         "SELECT * FROM countersign_guard.passes",
-        f"SELECT countersign_guard.pass('{jti()}', 'order-17', 1, now() + interval '1 minute')",
-        f"SELECT countersign_guard.settle('{jti()}', 'order-17')",
+        f"SELECT countersign_guard.pass('{jti()}', 'order-17', '{TRANSITION}', 'write', 1, now() + interval '1 minute')",
+        f"SELECT countersign_guard.settle('order-17', '{TRANSITION}', 'write')",
         WRITE,
     ):
         with pytest.raises(psycopg.Error) as refusal, connect("stranger") as connection:

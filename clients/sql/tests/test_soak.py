@@ -29,7 +29,7 @@ from countersign.testing._program import program
 from soaking import target_of
 
 from conftest import SQL
-from ids import jti, lease
+from ids import digest, jti, lease
 from throwaway import Cluster
 
 SECS = float(os.environ.get("SOAK_SECS", "20"))
@@ -243,5 +243,6 @@ def intrude(house: House) -> None:
     with psycopg.connect(house.cluster.address("soaked", "ledger"), autocommit=True) as connection:
         with pytest.raises(psycopg.Error, check=lambda it: it.sqlstate == "ZG005"):
             connection.execute("INSERT INTO payments VALUES ('order-0', 1)")
+        arguments = (jti(), digest("a head"), lease(-1))
         with pytest.raises(psycopg.Error, check=lambda it: it.sqlstate in ("ZG003", "ZG001")):
-            connection.execute("SELECT countersign_guard.pass(%s, 'order-0', 1, %s)", (jti(), lease(-1)))
+            connection.execute("SELECT countersign_guard.pass(%s, 'order-0', %s, 'write', 1, %s)", arguments)

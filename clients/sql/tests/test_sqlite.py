@@ -14,7 +14,12 @@ import pytest
 from conftest import SQL
 from ids import LEASE, LONG, at_once, digest, jti, lease
 
-PASS = "INSERT INTO countersign_guard (id, thread, fence, lease_expires_at) VALUES (?, ?, ?, ?)"
+# What a write is for, where a test does not care; it is named after the id, so that another id is another write.
+TRANSITION = digest("a head")
+PASS = f"""
+    INSERT INTO countersign_guard (id, thread, transition, write_id, fence, lease_expires_at)
+    VALUES (?1, ?2, '{TRANSITION}', 'w' || substr(hex(?1), 1, 100), ?3, ?4)
+"""
 END = "UPDATE countersign_guard SET open = NULL, result = ? WHERE id = ? AND open = 1"
 WRITE = "INSERT INTO payments (thread, amount) VALUES ('order-17', 40)"
 
@@ -130,7 +135,7 @@ def test_no_conflict_policy_passes_over_a_refusal(file: Path, connection: sqlite
         ("not a moment", (jti(), "order-17", 1, "3000000.5")),
         ("lease is past", (jti(), "order-17", 1, lease(-1))),
         ("longer than any", (jti(), "order-17", 1, LONG)),
-        ("NOT NULL|not a name|neither", (None, "order-17", 1, LEASE)),
+        ("must all be given", (None, "order-17", 1, LEASE)),
         ("NOT NULL", (jti(), None, 1, LEASE)),
     ],
 )
@@ -363,9 +368,11 @@ def test_the_template_without_threads_lets_any_pass_write(file: Path, connection
         "REPLACE INTO countersign_guard SELECT * FROM countersign_guard",
         "INSERT INTO countersign_guard_nothing VALUES (1)",
         "INSERT OR IGNORE INTO countersign_guard_nothing VALUES (1)",
-        f"INSERT INTO countersign_guard (id, thread, fence, lease_expires_at, open) VALUES ('{jti()}', 'x', 1, '{lease()}', 2)",
-        f"INSERT INTO countersign_guard (id, thread, fence, lease_expires_at, open) VALUES ('{jti()}', 'x', 1, '{lease()}', NULL)",
-        f"INSERT INTO countersign_guard (id, thread, wrote) VALUES ('{jti()}', 'x', 0)",
+        f"INSERT INTO countersign_guard (id, thread, transition, write_id, fence, lease_expires_at, open) "
+        f"VALUES ('{jti()}', 'x', '{TRANSITION}', 'write', 1, '{lease()}', 2)",
+        f"INSERT INTO countersign_guard (id, thread, transition, write_id, fence, lease_expires_at, open) "
+        f"VALUES ('{jti()}', 'x', '{TRANSITION}', 'write', 1, '{lease()}', NULL)",
+        f"INSERT INTO countersign_guard (thread, transition, write_id, wrote) VALUES ('x', '{TRANSITION}', 'write', 0)",
     ],
 )
 def test_rows_of_the_guard_are_not_edited(connection: sqlite3.Connection, change: str) -> None:
@@ -383,6 +390,8 @@ def test_rows_of_the_guard_are_not_edited(connection: sqlite3.Connection, change
         f"open = NULL, lease_expires_at = '{lease(3000)}'",
         "open = NULL, fence = fence + 1",
         "open = NULL, thread = 'another'",
+        f"open = NULL, transition = '{digest('another')}'",
+        "open = NULL, write_id = 'another'",
         f"open = NULL, id = '{jti()}'",
         "open = NULL, wrote = 0",
         "open = NULL, passed_at = ''",
@@ -396,19 +405,20 @@ def test_of_an_open_pass_nothing_but_its_end_is_changed(connection: sqlite3.Conn
     connection.execute("ROLLBACK")
 
 
-SETTLE = """
-    INSERT INTO countersign_guard (id, thread, fence, wrote, open) SELECT :id, :thread, :fence, 0, NULL
-    WHERE NOT EXISTS (SELECT 1 FROM countersign_guard WHERE id = :id AND (wrote = 1 OR fence IS :fence))
+SETTLE = f"""
+    INSERT INTO countersign_guard (thread, transition, write_id, fence, wrote, open)
+    SELECT :thread, '{TRANSITION}', :write_id, :fence, 0, NULL
+    WHERE NOT EXISTS (SELECT 1 FROM countersign_guard WHERE write_id = :write_id AND (wrote = 1 OR fence IS :fence))
 """
 
 
-@pytest.mark.parametrize(("fence", "message"), [(4, "fence is not newer"), (None, "id was used before")])
+@pytest.mark.parametrize(("fence", "message"), [(4, "fence is not newer"), (None, "write was used before")])
 def test_what_was_settled_as_not_written_is_never_written(
     file: Path, connection: sqlite3.Connection, fence: int | None, message: str
 ) -> None:
     id = jti()
     for _ in range(2):
-        connection.execute(SETTLE, {"id": id, "thread": "order-17", "fence": fence})
+        connection.execute(SETTLE, {"write_id": f"w{id.encode().hex().upper()}", "thread": "order-17", "fence": fence})
     with refused(message):
         write(connection, 4, id=id)
     if fence:
@@ -422,3 +432,56 @@ def test_it_can_be_put_there_again_and_forgets_nothing(file: Path, connection: s
     connection.executescript((SQL / "sqlite.sql").read_text())
     with refused("fence is not newer"):
         write(connection, 7)
+
+
+NAMED = """
+    INSERT INTO countersign_guard (id, thread, transition, write_id, fence, lease_expires_at) VALUES (?, ?, ?, ?, ?, ?)
+"""
+
+
+@pytest.mark.parametrize("same", ["the write", "the id"])
+def test_neither_a_write_nor_an_id_is_passed_twice_beside_another_one(
+    connection: sqlite3.Connection, same: str
+) -> None:
+    id, write_id = jti(), "write-1"
+    connection.execute("BEGIN")
+    connection.execute(NAMED, (id, "order-17", TRANSITION, write_id, 1, lease()))
+    connection.execute(END, (None, id))
+    connection.execute("COMMIT")
+    again = (jti(), write_id) if same == "the write" else (id, "write-2")
+    with refused(f"{same} was used before"):
+        connection.execute(NAMED, (again[0], "order-17", TRANSITION, again[1], 2, lease()))
+
+
+@pytest.mark.parametrize(
+    ("message", "transition", "write_id"),
+    [
+        ("transition is not a digest", None, "write-1"),
+        ("NOT NULL", TRANSITION, None),
+        ("transition is not a digest", "sha256:" + "A" * 64, "write-1"),
+        ("transition is not a digest", TRANSITION + "\n", "write-1"),
+        ("write_id is not a name", TRANSITION, ""),
+        ("write_id is not a name", TRANSITION, "write 1"),
+        ("write_id is not a name", TRANSITION, "w" * 129),
+    ],
+)
+def test_a_write_is_named_as_the_gateway_names_it(
+    connection: sqlite3.Connection, message: str, transition: str, write_id: str
+) -> None:
+    with refused(message):
+        connection.execute(NAMED, (jti(), "order-17", transition, write_id, 1, lease()))
+
+
+def test_a_guard_that_keeps_no_write_id_is_not_built_upon(tmp_path: Path) -> None:
+    """What it let through could not be told from another write of the thread."""
+    guard = (SQL / "sqlite.sql").read_text()
+    with contextlib.closing(sqlite3.connect(tmp_path / "old.db", isolation_level=None)) as connection:
+        connection.executescript(
+            "CREATE TABLE countersign_guard (id TEXT NOT NULL, thread TEXT NOT NULL, wrote INTEGER)"
+        )
+        with pytest.raises(sqlite3.OperationalError, match="no such column: transition"):
+            connection.executescript(guard)
+        connection.execute("ROLLBACK")
+        # As the page says it.
+        connection.executescript("DROP TABLE countersign_guard")
+        connection.executescript(guard)

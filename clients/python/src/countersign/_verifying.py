@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from . import _names as names
 from ._plans import Call, Core, Plan, Request, asked, text
@@ -10,6 +11,9 @@ from ._problems import problem
 from ._reading import read
 from .answers import Verified
 from .errors import Denied, Forbidden, Json, Problem, UnexpectedAnswer
+
+if TYPE_CHECKING:
+    from .verify import Keys
 
 
 def verify(
@@ -20,12 +24,17 @@ def verify(
     write_id: str,
     receipt: str | None = None,
     expect: Mapping[str, Json] | None = None,
+    keys: Keys | None = None,
 ) -> Plan[Verified]:
     """Asks whether to write, right before writing. Returns only if the gateway says yes to exactly this.
 
     Take `thread` and `transition` from your own job, never from what an agent sent along, and store `write_id` with
     the job before you ask: the same one again gives the same answer while its lease lives.
+
+    With `keys` (of `countersign.verify`) the answer must be what one of them signed, or it is `Refused`: whoever stands
+    between this and the gateway makes no yes then. Without them it is believed because of whom TLS says it comes from.
     """
+    check = None if keys is None else _checked_by(keys)
     body: dict[str, Json] = {
         "thread": names.name("thread", thread),
         "transition": names.digest("transition", transition),
@@ -37,7 +46,27 @@ def verify(
         body["expect"] = dict(expect)
     request = Request("POST", "/v1/verify", body=text(body))
     call = Call(request, {200: lambda answer: _yes(answer, write_id)}, refusals=_no)
-    return (yield from asked(core, call))
+    found = yield from asked(core, call)
+    if check is not None:
+        check(found, body, core.today())
+    return found
+
+
+def _checked_by(keys: Keys) -> Callable[[Verified, dict[str, Json], float], None]:
+    """The check of an answer. What it needs is an extra, which whoever has keys has."""
+    from .verify import Keys
+    from .verify._let_through import Asked, must_be_signed
+
+    if not isinstance(keys, Keys):
+        raise names.Invalid("keys", "Keys of countersign.verify: Keys.read(…)")
+
+    def check(found: Verified, body: dict[str, Json], now: float) -> None:
+        asked_about = Asked(
+            body["thread"], body["transition"], body["write_id"], body.get("receipt"), body.get("expect", {})
+        )
+        must_be_signed(found, asked_about, keys, now=now)
+
+    return check
 
 
 def _yes(answer: Json, write_id: str) -> Verified:

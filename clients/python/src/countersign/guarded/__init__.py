@@ -1,10 +1,20 @@
 """A write that happens at most once: verify, guard, body, commit and confirm, in this order.
 
-The target database has the guard of `clients/sql`. `guarded_write` is for `psycopg` and `sqlite3`; whoever finds a
-write of which nobody knows what became of it calls `settle`.
+The target database has the guard of `clients/sql`. `guarded_write` is for `psycopg` and `sqlite3`, `aguarded_write` for
+psycopg's `AsyncConnection`; whoever finds a write of which nobody knows what became of it calls `settle` or `asettle`.
 """
 
 from ._errors import GaveWay, GuardRefused, OutcomeUnknown
-from ._writing import Written, guarded_write, settle
+from ._order import Written
+from ._writing import aguarded_write, asettle, guarded_write, settle
 
-__all__ = ["GaveWay", "GuardRefused", "OutcomeUnknown", "Written", "guarded_write", "settle"]
+__all__ = [
+    "GaveWay",
+    "GuardRefused",
+    "OutcomeUnknown",
+    "Written",
+    "aguarded_write",
+    "asettle",
+    "guarded_write",
+    "settle",
+]

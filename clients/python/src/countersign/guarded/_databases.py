@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Awaitable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from countersign._names import Invalid
 from countersign.errors import Json
+
+from ._errors import GaveWay
+
+
+@dataclass(frozen=True)
+class Target:
+    """By what a write is known in the database: by what the writer's own job says of it, and not by a receipt, which
+    somebody else may have put there."""
+
+    thread: str
+    transition: str
+    write_id: str
 
 
 @dataclass(frozen=True)
@@ -17,7 +29,7 @@ class Pass:
     """What the guard is told: `id` is the receipt's jti, or the transition's digest where none was needed."""
 
     id: str
-    thread: str
+    target: Target
     fence: int
     lease_expires_at: str
 
@@ -30,17 +42,27 @@ class Found:
     result: dict[str, Json]
 
 
-class Database(Protocol):
+class Refusals(Protocol):
+    """What a database's errors mean."""
+
+    def read(self, error: Exception) -> Exception:
+        """The guard's refusal, if this is one."""
+
+    def gave_way(self, error: Exception) -> bool:
+        """Whether the database let another transaction go first, so that this one may succeed if tried again."""
+
+
+class Database(Refusals, Protocol):
     """A connection to a database that has the guard."""
 
     # What the body is given.
     connection: Any
 
-    def look(self, id: str, thread: str) -> Found | None:  # noqa: A002 - the guard's word
-        """Whether it was written by this id, for this thread."""
+    def look(self, target: Target) -> Found | None:
+        """Whether this very write is there."""
 
-    def settle(self, id: str, thread: str, fence: int | None) -> Found | None:  # noqa: A002
-        """The same, and from then on nobody writes by it. Waits for whoever is about to commit."""
+    def settle(self, target: Target, fence: int | None) -> Found | None:
+        """The same, and from then on it never will be. Waits for whoever is about to commit."""
 
     def transaction(self) -> contextlib.AbstractContextManager[None]:
         """Around one try: committed at its end, rolled back by whatever is raised in it."""
@@ -51,23 +73,57 @@ class Database(Protocol):
     def leave(self, it: Pass, result: Mapping[str, Json]) -> None:
         """Keeps what is to be confirmed, if the pass is still this transaction's."""
 
-    def read(self, error: Exception) -> Exception:
-        """The guard's refusal, if this is one."""
 
-    def gave_way(self, error: Exception) -> bool:
-        """Whether the database let another transaction go first, so that this one may succeed if tried again."""
+class AwaitedDatabase(Refusals, Protocol):
+    """The same, awaited."""
+
+    connection: Any
+
+    def look(self, target: Target) -> Awaitable[Found | None]: ...
+
+    def settle(self, target: Target, fence: int | None) -> Awaitable[Found | None]: ...
+
+    def transaction(self) -> contextlib.AbstractAsyncContextManager[None]: ...
+
+    def enter(self, it: Pass) -> Awaitable[None]: ...
+
+    def leave(self, it: Pass, result: Mapping[str, Json]) -> Awaitable[None]: ...
+
+
+@contextlib.contextmanager
+def told_as(database: Refusals) -> Iterator[None]:
+    """Around one try: what the database says in its own words is raised in ours."""
+    try:
+        yield
+    except Exception as error:
+        told = GaveWay() if database.gave_way(error) else database.read(error)
+        if told is error:
+            raise
+        raise told from error
 
 
 def database_of(connection: Any) -> Database:
     """By what it is. What has not been imported is not what was given."""
-    for module, name in (("psycopg", "Connection"), ("sqlite3", "Connection")):
-        found = sys.modules.get(module)
-        if found is not None and isinstance(connection, getattr(found, name)):
-            if module == "psycopg":
-                from ._postgres import Postgres
+    if _is(connection, "psycopg", "Connection"):
+        from ._postgres import Postgres
 
-                return Postgres(connection)
-            from ._sqlite import Sqlite
+        return Postgres(connection)
+    if _is(connection, "sqlite3", "Connection"):
+        from ._sqlite import Sqlite
 
-            return Sqlite(connection)
+        return Sqlite(connection)
     raise Invalid("connection", "a Connection of psycopg 3 or of sqlite3")
+
+
+def awaited_database_of(connection: Any) -> AwaitedDatabase:
+    """The same of those that are awaited."""
+    if _is(connection, "psycopg", "AsyncConnection"):
+        from ._postgres import AwaitedPostgres
+
+        return AwaitedPostgres(connection)
+    raise Invalid("connection", "an AsyncConnection of psycopg 3")
+
+
+def _is(connection: Any, module: str, name: str) -> bool:
+    found = sys.modules.get(module)
+    return found is not None and isinstance(connection, getattr(found, name))

@@ -25,7 +25,7 @@ class GuardRefused(CountersignError):
 class OutcomeUnknown(CountersignError):
     """The connection broke, and whether it was written is not known. The gateway was told nothing.
 
-    Call `settle` with a new connection, and with what `guarded_write` was given.
+    Call `settle` by a new connection, about the write that `guarded_write` was given.
     """
 
     def __init__(self, write_id: str) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import psycopg
@@ -14,7 +14,7 @@ from psycopg.rows import tuple_row
 from countersign._names import Invalid
 from countersign.errors import Json
 
-from ._databases import Found, Pass
+from ._databases import Found, Pass, Target
 from ._errors import Code, GuardRefused
 
 _CODES: dict[str, Code] = {
@@ -29,47 +29,32 @@ _CODES: dict[str, Code] = {
 _AGAIN = frozenset({"40001", "40P01"})
 
 
-class Postgres:
-    """One connection, in no transaction."""
+_LOOK = """
+    SELECT wrote, fence, result::text FROM countersign_guard.passes
+    WHERE thread = %s AND transition = %s AND write_id = %s
+"""
+# At any other level it would be told what stood there before it waited.
+_COMMITTED = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED READ WRITE"
+_SETTLE = "SELECT wrote, written_fence, result::text FROM countersign_guard.settle(%s, %s, %s, %s)"
+_ENTER = "SELECT countersign_guard.pass(%s, %s, %s, %s, %s, %s::timestamptz)"
+# Fails if the body swallowed a failure of the database: what is committed then is nothing at all.
+_NOTE = "SELECT countersign_guard.note(%s, %s::jsonb)"
 
-    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+Row = tuple[Any, ...] | None
+
+
+class _Postgres:
+    """What is the same whether it blocks or is awaited."""
+
+    def __init__(self, connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
         if connection.info.transaction_status != TransactionStatus.IDLE:
             raise Invalid("connection", "it must be open and in no transaction: the guard needs one of its own")
-        self.connection = connection
+        self._connection = connection
 
-    def _ask(self, query: str, *arguments: Any) -> tuple[Any, ...] | None:
-        with self.connection.cursor(row_factory=tuple_row) as cursor:
-            return cursor.execute(query.encode(), arguments).fetchone()
-
-    def look(self, id: str, thread: str) -> Found | None:  # noqa: A002 - the guard's word
-        query = "SELECT wrote, fence, result::text FROM countersign_guard.passes WHERE id = %s AND thread = %s"
-        with self.connection.transaction():
-            row = self._ask(query, id, thread)
-        return _found(row)
-
-    def settle(self, id: str, thread: str, fence: int | None) -> Found | None:  # noqa: A002
-        query = "SELECT wrote, written_fence, result::text FROM countersign_guard.settle(%s, %s, %s)"
-        with self.connection.transaction():
-            # At any other level it would be told what stood there before it waited.
-            self.connection.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED READ WRITE")
-            row = self._ask(query, id, thread, fence)
-        return _found(row)
-
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        with self.connection.transaction():
-            yield
-        # psycopg says nothing if there was no connection any more to commit by.
-        if self.connection.info.transaction_status != TransactionStatus.IDLE:
+    def _must_be_over(self) -> None:
+        """psycopg says nothing if there was no connection any more to commit by."""
+        if self._connection.info.transaction_status != TransactionStatus.IDLE:
             raise psycopg.OperationalError("the connection broke before the commit was answered")
-
-    def enter(self, it: Pass) -> None:
-        query = "SELECT countersign_guard.pass(%s, %s, %s, %s::timestamptz)"
-        self._ask(query, it.id, it.thread, it.fence, it.lease_expires_at)
-
-    def leave(self, it: Pass, result: Mapping[str, Json]) -> None:
-        # Fails if the body swallowed a failure of the database: what is committed then is nothing at all.
-        self._ask("SELECT countersign_guard.note(%s, %s::jsonb)", it.id, json.dumps(dict(result)))
 
     def read(self, error: Exception) -> Exception:
         state = error.sqlstate if isinstance(error, psycopg.Error) else None
@@ -78,10 +63,89 @@ class Postgres:
         return GuardRefused(_CODES[state], (error.diag.message_primary or "").removeprefix("countersign guard: "))
 
     def gave_way(self, error: Exception) -> bool:
-        return isinstance(error, psycopg.Error) and error.sqlstate in _AGAIN and not self.connection.closed
+        return isinstance(error, psycopg.Error) and error.sqlstate in _AGAIN and not self._connection.closed
 
 
-def _found(row: tuple[Any, ...] | None) -> Found | None:
+class Postgres(_Postgres):
+    """One connection, in no transaction."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        super().__init__(connection)
+        self.connection = connection
+
+    def _ask(self, query: str, *arguments: Any) -> Row:
+        with self.connection.cursor(row_factory=tuple_row) as cursor:
+            return cursor.execute(query.encode(), arguments).fetchone()
+
+    def look(self, target: Target) -> Found | None:
+        with self.connection.transaction():
+            row = self._ask(_LOOK, *_named(target))
+        return _found(row)
+
+    def settle(self, target: Target, fence: int | None) -> Found | None:
+        with self.connection.transaction():
+            self.connection.execute(_COMMITTED)
+            row = self._ask(_SETTLE, *_named(target), fence)
+        return _found(row)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        with self.connection.transaction():
+            yield
+        self._must_be_over()
+
+    def enter(self, it: Pass) -> None:
+        self._ask(_ENTER, *_told(it))
+
+    def leave(self, it: Pass, result: Mapping[str, Json]) -> None:
+        self._ask(_NOTE, it.id, json.dumps(dict(result)))
+
+
+class AwaitedPostgres(_Postgres):
+    """The same, awaited."""
+
+    def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        super().__init__(connection)
+        self.connection = connection
+
+    async def _ask(self, query: str, *arguments: Any) -> Row:
+        async with self.connection.cursor(row_factory=tuple_row) as cursor:
+            await cursor.execute(query.encode(), arguments)
+            return await cursor.fetchone()
+
+    async def look(self, target: Target) -> Found | None:
+        async with self.connection.transaction():
+            row = await self._ask(_LOOK, *_named(target))
+        return _found(row)
+
+    async def settle(self, target: Target, fence: int | None) -> Found | None:
+        async with self.connection.transaction():
+            await self.connection.execute(_COMMITTED)
+            row = await self._ask(_SETTLE, *_named(target), fence)
+        return _found(row)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[None]:
+        async with self.connection.transaction():
+            yield
+        self._must_be_over()
+
+    async def enter(self, it: Pass) -> None:
+        await self._ask(_ENTER, *_told(it))
+
+    async def leave(self, it: Pass, result: Mapping[str, Json]) -> None:
+        await self._ask(_NOTE, it.id, json.dumps(dict(result)))
+
+
+def _named(target: Target) -> tuple[str, str, str]:
+    return target.thread, target.transition, target.write_id
+
+
+def _told(it: Pass) -> tuple[Any, ...]:
+    return (it.id, *_named(it.target), it.fence, it.lease_expires_at)
+
+
+def _found(row: Row) -> Found | None:
     if row is None or not row[0]:
         return None
     return Found(row[1], json.loads(row[2]) if row[2] else {})

@@ -6,12 +6,13 @@ import json
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any
 
 from countersign._names import Invalid
 from countersign.errors import Json
 
-from ._databases import Found, Pass
+from ._databases import Found, Pass, Target
 from ._errors import Code, GuardRefused
 
 _SAYS = "countersign guard: "
@@ -19,14 +20,21 @@ _SAYS = "countersign guard: "
 _CODES: tuple[tuple[str, Code], ...] = (
     ("the fence is not newer", "fence_not_newer"),
     ("the id was used", "id_used"),
+    ("the write was used", "id_used"),
     ("the lease is past", "lease_past"),
     ("the lease was past", "lease_past"),
     ("", "arguments"),
 )
-_LOOK = "SELECT fence, result FROM countersign_guard WHERE id = ? AND thread = ? AND wrote = 1 AND open IS NULL"
-_SETTLE = """
-    INSERT INTO countersign_guard (id, thread, fence, wrote, open) SELECT :id, :thread, :fence, 0, NULL
-    WHERE NOT EXISTS (SELECT 1 FROM countersign_guard WHERE id = :id AND (wrote = 1 OR fence IS :fence))
+_WRITE = "thread = :thread AND transition = :transition AND write_id = :write_id"
+_LOOK = f"SELECT fence, result FROM countersign_guard WHERE {_WRITE} AND wrote = 1 AND open IS NULL"  # noqa: S608
+_SETTLE = f"""
+    INSERT INTO countersign_guard (thread, transition, write_id, fence, wrote, open)
+    SELECT :thread, :transition, :write_id, :fence, 0, NULL
+    WHERE NOT EXISTS (SELECT 1 FROM countersign_guard WHERE {_WRITE} AND (wrote = 1 OR fence IS :fence))
+"""  # noqa: S608
+_ENTER = """
+    INSERT INTO countersign_guard (id, thread, transition, write_id, fence, lease_expires_at)
+    VALUES (:id, :thread, :transition, :write_id, :fence, :lease_expires_at)
 """
 
 
@@ -47,14 +55,14 @@ class Sqlite:
         cursor.close()
         return row
 
-    def look(self, id: str, thread: str) -> Found | None:  # noqa: A002 - the guard's word
-        row = self._ask(_LOOK, (id, thread))
+    def look(self, target: Target) -> Found | None:
+        row = self._ask(_LOOK, asdict(target))
         return None if row is None else Found(row[0], json.loads(row[1]) if row[1] else {})
 
-    def settle(self, id: str, thread: str, fence: int | None) -> Found | None:  # noqa: A002
+    def settle(self, target: Target, fence: int | None) -> Found | None:
         with self.transaction():
-            self._ask(_SETTLE, {"id": id, "thread": thread, "fence": fence})
-            return self.look(id, thread)
+            self._ask(_SETTLE, {**asdict(target), "fence": fence})
+            return self.look(target)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -69,8 +77,8 @@ class Sqlite:
             raise
 
     def enter(self, it: Pass) -> None:
-        query = "INSERT INTO countersign_guard (id, thread, fence, lease_expires_at) VALUES (?, ?, ?, ?)"
-        self._ask(query, (it.id, it.thread, it.fence, it.lease_expires_at))
+        given = {"id": it.id, "fence": it.fence, "lease_expires_at": it.lease_expires_at}
+        self._ask(_ENTER, {**given, **asdict(it.target)})
 
     def leave(self, it: Pass, result: Mapping[str, Json]) -> None:
         ended = self.connection.execute(

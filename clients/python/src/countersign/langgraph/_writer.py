@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import inspect
-import json
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from countersign import AsyncClient, Client, _calls
 from countersign._names import Invalid
 from countersign._plans import Core, Plan
+from countersign._unchecked import NoToken, claim
 from countersign._verifying import verify
 from countersign.answers import Ended, Verified
 from countersign.errors import CountersignError, Denied, Json, UnexpectedAnswer
 
 from ._nodes import AsyncNode, Node, Update, named_as
 from ._pointer import CHANNEL, State, ThreadOf, of_run, pointer_of
+
+if TYPE_CHECKING:
+    from countersign.verify import Keys
 
 Result = Mapping[str, Json] | None
 Body = Callable[[dict[str, Json], "Write"], Result]
@@ -51,6 +53,7 @@ class _Writer:
     thread: ThreadOf
     channel: str
     approved_only: bool
+    keys: Keys | None
 
     def begin(self, core: Core, state: State, thread: str) -> Plan[tuple[Write, Verified]]:
         """Asks right before the body runs. Everything but a clear yes raises."""
@@ -61,7 +64,7 @@ class _Writer:
         # A name of its own each time the node runs: a second run, in whatever process, is not this write.
         write_id = str(uuid.uuid4())
         yes = yield from verify(
-            core, thread=thread, transition=pointer["transition"], write_id=write_id, receipt=receipt
+            core, thread=thread, transition=pointer["transition"], write_id=write_id, receipt=receipt, keys=self.keys
         )
         if self.approved_only and _receipt_of(yes) is None:
             yield from _calls.abort(core, write_id, reason="this writer writes only what people approved")
@@ -82,15 +85,9 @@ class _Writer:
 def _receipt_of(yes: Verified) -> object:
     """Whether the gateway looked at a receipt. It is its own word, over the connection that was asked."""
     try:
-        payload = yes.verification.split(".")[1]
-        claims = json.loads(_unbase64url(payload))
-        return claims["receipt"]
-    except (IndexError, KeyError, TypeError, ValueError):
+        return claim(yes.verification, "receipt")
+    except NoToken:
         raise UnexpectedAnswer("a verification that says nothing of a receipt") from None
-
-
-def _unbase64url(text: str) -> bytes:
-    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
 def _said(error: BaseException) -> str:
@@ -100,14 +97,29 @@ def _said(error: BaseException) -> str:
 
 @overload
 def guarded_writer(
-    client: Client, *, thread: ThreadOf = of_run, channel: str = CHANNEL, approved_only: bool = True
+    client: Client,
+    *,
+    thread: ThreadOf = of_run,
+    channel: str = CHANNEL,
+    approved_only: bool = True,
+    keys: Keys | None = None,
 ) -> Callable[[Body], Node]: ...
 @overload
 def guarded_writer(
-    client: AsyncClient, *, thread: ThreadOf = of_run, channel: str = CHANNEL, approved_only: bool = True
+    client: AsyncClient,
+    *,
+    thread: ThreadOf = of_run,
+    channel: str = CHANNEL,
+    approved_only: bool = True,
+    keys: Keys | None = None,
 ) -> Callable[[AsyncBody], AsyncNode]: ...
 def guarded_writer(
-    client: Client | AsyncClient, *, thread: ThreadOf = of_run, channel: str = CHANNEL, approved_only: bool = True
+    client: Client | AsyncClient,
+    *,
+    thread: ThreadOf = of_run,
+    channel: str = CHANNEL,
+    approved_only: bool = True,
+    keys: Keys | None = None,
 ) -> Callable[[Any], Any]:
     """Makes `body(view, write)` a node that writes at most once what people approved.
 
@@ -116,9 +128,10 @@ def guarded_writer(
     write is aborted, so let it raise only where nothing was written. An interpreter that dies, or a task that is
     cancelled, says neither.
 
-    With `approved_only=False` it also writes versions that need no receipt.
+    With `approved_only=False` it also writes versions that need no receipt. With `keys` (of `countersign.verify`) the
+    gateway's yes must be what one of them signed.
     """
-    writer = _Writer(thread, channel, approved_only)
+    writer = _Writer(thread, channel, approved_only, keys)
 
     def decorate(body: Any) -> Any:
         if inspect.iscoroutinefunction(body) != isinstance(client, AsyncClient):

@@ -1,0 +1,176 @@
+"""The order in which it is done, and what follows from each way in which it can fail.
+
+A `Doing` is a generator, like the plans of the client: it yields a `Step`, is given what came of it or has raised in it
+what went wrong, and returns the answer. So this is written once; whoever carries it out blocks or awaits.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from datetime import timezone
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from countersign import _names as names
+from countersign._unchecked import NoToken, claim
+from countersign.answers import Ended, Verified
+from countersign.errors import CountersignError, Json, UnexpectedAnswer
+
+from ._databases import Found, Pass, Target
+from ._errors import GaveWay, GuardRefused, OutcomeUnknown
+
+if TYPE_CHECKING:
+    from countersign.verify import Keys
+
+T = TypeVar("T")
+Result = Mapping[str, Json] | None
+# Whoever gives way to others this often in a row will not get through within a lease.
+TRIES = 5
+
+log = logging.getLogger("countersign")
+
+
+class Hands(Protocol):
+    """What a step is done with; each of it at once, or to be awaited."""
+
+    @property
+    def database(self) -> Any: ...
+
+    @property
+    def client(self) -> Any: ...
+
+    def once(self, it: Pass, verified: Verified) -> Any:
+        """One try: a transaction with the guard, the body and what is to be confirmed in it."""
+
+
+Step = Callable[[Hands], Any]
+Doing = Generator[Step, Any, T]
+
+
+@dataclass(frozen=True)
+class Written:
+    """It is in the database, once, and the gateway was told: `ended.outcome` is `confirmed` or `late`.
+
+    `by_this_call` is false if it stood there already: an earlier call died, or another process was faster.
+    """
+
+    ended: Ended
+    result: Mapping[str, Json]
+    by_this_call: bool
+
+
+@dataclass(frozen=True)
+class Job:
+    """One write, as the writer's own job has it, and what it is to be let through by."""
+
+    target: Target
+    receipt: str | None
+    expect: Mapping[str, Json] | None
+    keys: Keys | None
+
+    def __post_init__(self) -> None:
+        """A receipt that says that it is for something else is a mistake in the job, which is told before anything."""
+        if self.receipt is not None:
+            said = (_said(self.receipt, "sub"), _said(self.receipt, "transition"))
+            if said != (self.target.thread, self.target.transition):
+                raise names.Invalid("receipt", "it is for another thread or transition than the job")
+
+    @property
+    def id(self) -> str:
+        """What the gateway will have let it through by."""
+        return self.target.transition if self.receipt is None else str(_said(self.receipt, "jti"))
+
+
+def target(thread: str, transition: str, write_id: str) -> Target:
+    """What a job's write is known by."""
+    return Target(
+        names.name("thread", thread), names.digest("transition", transition), names.name("write_id", write_id)
+    )
+
+
+def write(job: Job) -> Doing[Written]:
+    """Looks, asks the gateway, passes the guard with the body, and confirms."""
+    before: Found | None = yield lambda it: it.database.look(job.target)
+    if before is not None:
+        return (yield from _confirmed(job.target, before.result, by_this_call=False))
+    asked = {**vars(job.target), "receipt": job.receipt, "expect": job.expect, "keys": job.keys}
+    verified: Verified = yield lambda it: it.client.verify(**asked)
+    # A receipt that is not the one raises here: nothing is told, and whoever comes with the right one goes on.
+    passing = Pass(_used(job, verified), job.target, verified.fence, _moment(verified))
+    try:
+        result = yield from _tried(passing, verified)
+    except Exception as error:  # also whatever the body raises
+        stood = yield from _after(job.target, verified, error)
+        return (yield from _confirmed(job.target, stood.result, by_this_call=False))
+    return (yield from _confirmed(job.target, result, by_this_call=True))
+
+
+def settle(it: Target, reason: str) -> Doing[Ended]:
+    """Finds out, and tells."""
+    found: Found | None = yield lambda by: by.database.settle(it, None)
+    if found is None:
+        aborted: Ended = yield lambda by: by.client.abort(it.write_id, reason=reason)
+        return aborted
+    confirmed: Ended = yield lambda by: by.client.confirm(it.write_id, result=found.result)
+    return confirmed
+
+
+def _tried(passing: Pass, verified: Verified) -> Doing[Result]:
+    left = TRIES
+    while True:
+        left -= 1
+        try:
+            result: Result = yield lambda it: it.once(passing, verified)
+        except GaveWay:
+            if left == 0:
+                raise
+        else:
+            return result
+
+
+def _after(it: Target, verified: Verified, error: Exception) -> Doing[Found]:
+    """What stands in the database under this very write. Otherwise it never will: that is told, and `error` raised."""
+    try:
+        stood: Found | None = yield lambda by: by.database.settle(it, verified.fence)
+    except Exception:  # whatever it was, nobody knows now
+        raise OutcomeUnknown(it.write_id) from error
+    if stood is not None and stood.fence == verified.fence:
+        if isinstance(error, GuardRefused) and error.code in ("fence_not_newer", "id_used"):
+            return stood
+        # The body committed by itself before it failed: what is there is there.
+        yield from _confirmed(it, stood.result, by_this_call=True)
+        raise error
+    try:
+        yield lambda by: by.client.abort(it.write_id, reason=f"nothing was written: {type(error).__name__}")
+    except CountersignError as unsaid:
+        log.warning("%s: nothing was written, and the gateway was not told (%s)", it.write_id, type(unsaid).__name__)
+    raise error
+
+
+def _confirmed(it: Target, result: Result, *, by_this_call: bool) -> Doing[Written]:
+    ended: Ended = yield lambda by: by.client.confirm(it.write_id, result=result or {})
+    if ended.outcome not in ("confirmed", "late"):
+        raise UnexpectedAnswer(f"{it.write_id} is written, and the gateway has it as {ended.outcome}: call somebody")
+    return Written(ended, dict(result or {}), by_this_call)
+
+
+def _used(job: Job, verified: Verified) -> str:
+    """The id by which the gateway let it through: of the receipt that was sent, and of no other."""
+    used = _said(verified.verification, "receipt") or job.target.transition
+    if used != job.id:
+        raise UnexpectedAnswer("verify used another receipt than the one that was sent, or none")
+    return str(used)
+
+
+def _said(token: str, name: str) -> Json:
+    """Unchecked: the gateway checks receipts, and its own answer came from it."""
+    try:
+        return claim(token, name)
+    except NoToken:
+        raise names.Invalid("receipt", f"not a token with {name}") from None
+
+
+def _moment(verified: Verified) -> str:
+    """As verify wrote it."""
+    return verified.lease_expires_at.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"

@@ -55,6 +55,11 @@ class Runs:
     call: ToolCall
     pointer: Pointer
 
+    @property
+    def transition(self) -> str:
+        """By what it was let through."""
+        return self.pointer["transition"]
+
 
 @dataclass(frozen=True)
 class Told:

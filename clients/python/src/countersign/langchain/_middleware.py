@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection
@@ -23,6 +24,7 @@ from countersign.langgraph._pointer import CHANNEL, ThreadOf, pointer_of
 
 from ._answers import EVERY, Answer, DecisionType, each_answer, read_answer
 from ._asking import Runs, Told, ToolCall, Waiting, let_through, settled
+from ._once import Once
 
 T = TypeVar("T")
 EDITS = "countersign_edits"
@@ -46,6 +48,9 @@ class ToolGate(AgentMiddleware[Any, Any, Any]):
     `ToolApprovalRequest` and with the digest that people decide on. An answer of `approve`, or the decision itself,
     makes the gate ask the gateway; `edit` has the other arguments proposed in turn; `reject` and `respond` take the
     proposal back. What the policy refuses is told to the model, or ends the run, as its `on_violation` says.
+
+    One approval lets a call run once in a process, failed or not: a middleware that retries, listed before this one, is
+    told so in the tool's place. One that is listed after it runs the tool by itself, and this does not see it.
     """
 
     state_schema = GateState
@@ -67,6 +72,7 @@ class ToolGate(AgentMiddleware[Any, Any, Any]):
         self._tools = None if tools is None else frozenset(tools)
         self._batched = interrupt_mode == "batched"
         self._allowed = tuple(it for it in EVERY if it in allowed_decisions)
+        self._once = Once()
 
     # ── what LangChain calls ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -84,8 +90,12 @@ class ToolGate(AgentMiddleware[Any, Any, Any]):
         """Asks about a call as it would run; where that was asked before, hears the same again."""
         if not self._is_gated(request.tool_call):
             return handler(request)
-        found = self._run(self._single(request))
-        return _message(found) if isinstance(found, Told) else _after(found, handler(_with_args(request, found)))
+        made = self._made(request)
+        found = _ran(request) if self._once.has(made) else self._run(self._single(request))
+        if isinstance(found, Told):
+            return _message(found)
+        with self._once.run(made, found.transition) as first:
+            return _after(found, handler(_with_args(request, found))) if first else _message(_ran(request))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Result]]
@@ -93,8 +103,12 @@ class ToolGate(AgentMiddleware[Any, Any, Any]):
         """The same, awaited."""
         if not self._is_gated(request.tool_call):
             return await handler(request)
-        found = await self._arun(self._single(request))
-        return _message(found) if isinstance(found, Told) else _after(found, await handler(_with_args(request, found)))
+        made = self._made(request)
+        found = _ran(request) if self._once.has(made) else await self._arun(self._single(request))
+        if isinstance(found, Told):
+            return _message(found)
+        with self._once.run(made, found.transition) as first:
+            return _after(found, await handler(_with_args(request, found))) if first else _message(_ran(request))
 
     # ── what is asked ────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -125,6 +139,12 @@ class ToolGate(AgentMiddleware[Any, Any, Any]):
         pointer = pointer_of(state, CHANNEL)
         plan = settled if self._batched else let_through
         return (yield from plan(self._core, self._thread(state), self._node, pointer, call, self._asks_alone))
+
+    def _made(self, request: ToolCallRequest) -> str:
+        """What tells a call from every other one: where in which thread it was made, and as what."""
+        state, call = request.state, ToolCall.of(request.tool_call)
+        told = [self._thread(state), pointer_of(state, CHANNEL)["transition"], call.tool()]
+        return hashlib.sha256(json.dumps(told, sort_keys=True, default=repr).encode()).hexdigest()
 
     def _asks_with_all(self, calls: list[ToolCall], answers: deque[object]) -> Callable[[Waiting], Answer | None]:
         def ask(waiting: Waiting) -> Answer | None:
@@ -157,7 +177,8 @@ class ToolGate(AgentMiddleware[Any, Any, Any]):
         }
 
     def _calls_of(self, state: Any) -> list[ToolCall]:
-        return [ToolCall.of(it) for it in _turn_of(state) if self._is_gated(it)]
+        answered = _answered(state)
+        return [ToolCall.of(it) for it in _turn_of(state) if it["id"] not in answered and self._is_gated(it)]
 
     def _is_gated(self, call: Any) -> bool:
         return self._tools is None or call["name"] in self._tools
@@ -188,6 +209,14 @@ def _turn_of(state: Any) -> list[Any]:
     return calls
 
 
+def _answered(state: Any) -> set[str]:
+    """The calls of that turn that have their answer already, and will not run: what a `ToolStrategy` has the model say
+    is such a call, and no tool."""
+    messages = state["messages"]
+    last = max((index for index, it in enumerate(messages) if isinstance(it, AIMessage)), default=len(messages))
+    return {it.tool_call_id for it in messages[last + 1 :] if isinstance(it, ToolMessage)}
+
+
 def _asked_about(waiting: Waiting) -> dict[str, Any]:
     return {"kind": "state_transition_review", "transition_digest": waiting.transition, "review": waiting.review}
 
@@ -198,6 +227,13 @@ def _described(call: ToolCall) -> str:
 
 def _message(told: Told) -> ToolMessage:
     return ToolMessage(content=told.said, name=told.call.name, tool_call_id=told.call.id, status=told.status)
+
+
+def _ran(request: ToolCallRequest) -> Told:
+    """To a second run by one approval: of a retry, of a run that is resumed after it failed, of an old checkpoint."""
+    call = ToolCall.of(request.tool_call)
+    said = f"`{call.name}` ran before by this approval, and is not run again by it. Make another call to try again."
+    return Told(call, said, "error")
 
 
 def _with_args(request: ToolCallRequest, found: Runs) -> ToolCallRequest:

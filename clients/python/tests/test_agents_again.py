@@ -1,0 +1,167 @@
+"""One approval and a tool that is run again; and what an agent answers by a tool that is none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain.agents.middleware import ToolRetryMiddleware
+from langchain.agents.structured_output import ToolStrategy
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command, interrupt
+from pydantic import BaseModel
+
+from conftest import Flow
+from countersign.langchain import ToolGate
+from countersign.langchain._once import Once
+from test_agents import MODES, POLICY, Desk, Mode, Run, Scripted, approve_of, call, told, waiting
+
+
+@pytest.fixture(scope="module")
+def desk(flow: Flow, tmp_path_factory: pytest.TempPathFactory) -> Desk:
+    folder = tmp_path_factory.mktemp("again")
+    (folder / "policy.toml").write_text(POLICY.replace('flow = "agents"', 'flow = "again"'))
+    flow.gateway.activate(folder / "policy.toml")
+    host = flow.gateway.client(flow.gateway.add_token("host", flow="again"))
+    agent = flow.gateway.client(flow.gateway.add_token("agent", flow="again", nodes=["planner"]))
+    return Desk(flow, host, agent, "again")
+
+
+@pytest.fixture
+def failing(desk: Desk) -> list[Any]:
+    """What a tool is told to do, run by run: to fail, to ask, or to succeed."""
+    desk.ran.clear()
+    return []
+
+
+def run_of(desk: Desk, mode: Mode, todo: list[Any], *turns: Any, before: Any = (), **how: Any) -> Run:
+    @tool
+    def refund(amount: int) -> str:
+        """Refunds, if it does not fail."""
+        desk.ran.append(("refund", amount))
+        step = todo.pop(0) if todo else "succeed"
+        if step == "fail":
+            raise ConnectionError("the bank did not answer")
+        return f"refunded {amount}" if step == "succeed" else f"asked: {interrupt('which account?')}"
+
+    gate = ToolGate(desk.agent, node="planner", interrupt_mode=mode)
+    agent: Any = create_agent(
+        Scripted(turns=list(turns)), [refund], middleware=[*before, gate], checkpointer=InMemorySaver(), **how
+    )
+    return Run(desk, agent, desk.host.create_thread(desk.name, {"note": ""}))
+
+
+def retrying() -> ToolRetryMiddleware:
+    return ToolRetryMiddleware(max_retries=3, initial_delay=0.0, jitter=False)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_retry_does_not_run_a_tool_again_by_the_same_approval(desk: Desk, failing: list[Any], mode: Mode) -> None:
+    """The bank may have paid, and only its answer been lost."""
+    failing.append("fail")
+    run = run_of(desk, mode, failing, [call("refund", amount=500)], before=[retrying()])
+    run.begin()
+    run.approve()
+    ((status, said),) = told(run.resume(approve_of(mode)))
+    assert (desk.ran, status) == ([("refund", 500)], "error")
+    assert "not run again by it" in said
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_nor_does_it_run_what_the_policy_let_through_once(desk: Desk, failing: list[Any], mode: Mode) -> None:
+    failing.append("fail")
+    run = run_of(desk, mode, failing, [call("refund", amount=5)], [call("refund", amount=5)], before=[retrying()])
+    # The model calls it anew, which is a call of its own.
+    assert [it for it, _ in told(run.begin())] == ["error", "success"]
+    assert desk.ran == [("refund", 5), ("refund", 5)]
+    assert desk.host.thread(run.made.thread).version == 2
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("mode", MODES)
+async def test_the_same_awaited(desk: Desk, failing: list[Any], mode: Mode) -> None:
+    from countersign.langgraph import head
+
+    failing.append("fail")
+    run = run_of(desk, mode, failing, [call("refund", amount=500)], before=[retrying()])
+    await run.agent.ainvoke({"messages": [("user", "go")], "countersign": head(run.made)}, run.config)
+    run.approve()
+    ((status, _),) = told(await run.agent.ainvoke(Command(resume=approve_of(mode)), run.config))
+    assert (desk.ran, status) == ([("refund", 500)], "error")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_run_that_failed_and_is_resumed_does_not_run_the_tool_again(
+    desk: Desk, failing: list[Any], mode: Mode
+) -> None:
+    failing.append("fail")
+    run = run_of(desk, mode, failing, [call("refund", amount=500)])
+    run.begin()
+    run.approve()
+    with pytest.raises(ConnectionError):
+        run.resume(approve_of(mode))
+    ((status, _),) = told(run.agent.invoke(None, run.config))
+    assert (desk.ran, status) == ([("refund", 500)], "error")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_tool_that_stops_to_ask_goes_on_by_its_approval(desk: Desk, failing: list[Any], mode: Mode) -> None:
+    failing.extend(["ask", "ask"])
+    run = run_of(desk, mode, failing, [call("refund", amount=500)], before=[retrying()])
+    run.begin()
+    run.approve()
+    assert waiting(run.resume(approve_of(mode))) == ["which account?"]
+    assert told(run.resume("42")) == [("success", "asked: 42")]
+
+
+def test_only_so_many_runs_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("countersign.langchain._once.KEPT_MAX", 2)
+    once = Once()
+    for name, first in (("a", True), ("b", True), ("a", False), ("c", True), ("b", False), ("a", True)):
+        with once.run(f"made {name}", f"approved {name}") as found:
+            assert found == first, name
+
+
+def test_an_approval_is_used_up_by_whichever_call_ran_by_it() -> None:
+    """As it was made, edited by somebody, or written into a checkpoint in its edited form."""
+    once = Once()
+    for made, approval, first in (("a", "x", True), ("b", "x", False), ("a", "y", False), ("b", "y", True)):
+        with once.run(made, approval) as found:
+            assert found == first
+
+
+class Outcome(BaseModel):
+    """What the agent is to answer."""
+
+    refunded: int
+
+
+def answers(refunded: Any) -> dict[str, Any]:
+    return call("Outcome", refunded=refunded)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_an_agent_answers_by_a_tool_strategy_is_not_asked_about(
+    desk: Desk, failing: list[Any], mode: Mode
+) -> None:
+    turns = [[call("refund", amount=5)], [answers("not a number")], [answers(5)]]
+    found = run_of(desk, mode, failing, *turns, response_format=ToolStrategy(Outcome)).begin()
+    assert (found["structured_response"], desk.ran) == (Outcome(refunded=5), [("refund", 5)])
+    # Each call has one answer, and none of them is the policy's.
+    assert len(told(found)) == 3
+    assert not [said for _, said in told(found) if "tool_not_allowed" in said]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_call_beside_such_an_answer_is_asked_about_all_the_same(desk: Desk, failing: list[Any], mode: Mode) -> None:
+    turn = [answers(500), call("refund", amount=500)]
+    run = run_of(desk, mode, failing, turn, response_format=ToolStrategy(Outcome))
+    (value,) = waiting(run.begin())
+    shown = value["action_requests"] if mode == "batched" else [value]
+    assert ([it["name"] for it in shown], desk.ran) == (["refund"], [])
+    run.approve()
+    found = run.resume(approve_of(mode))
+    assert (desk.ran, len(told(found))) == ([("refund", 500)], 2)

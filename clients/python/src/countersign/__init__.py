@@ -26,6 +26,7 @@ from .answers import (
     Warned,
 )
 from .errors import (
+    AnswerTooLarge,
     ChainBroken,
     Closed,
     Conflict,
@@ -56,6 +57,7 @@ from .errors import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "AnswerTooLarge",
     "AsyncClient",
     "ChainBroken",
     "ChainEntry",

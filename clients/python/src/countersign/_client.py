@@ -9,6 +9,7 @@ from types import TracebackType
 import httpx
 
 from . import _calls, _verifying, _waiting
+from ._bounded import ANSWER_BYTES_MAX
 from ._driving import Awaiting, AwaitingWalk, Awaits, Blocking, BlockingWalk, Blocks
 from ._following import afollow, follow
 from ._plans import Retries
@@ -31,13 +32,20 @@ class Client(Blocks):
         retries: Retries | None = None,
         allow_plain_http: bool = False,
         tls: ssl.SSLContext | None = None,
+        answer_bytes_max: int = ANSWER_BYTES_MAX,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         secret = Secret(token)
         # Reports of errors show variables: from here on the token is none.
         del token
         self._settings = Settings.of(
-            url, secret, timeout_secs=timeout_secs, retries=retries, allow_plain_http=allow_plain_http, tls=tls
+            url,
+            secret,
+            timeout_secs=timeout_secs,
+            retries=retries,
+            allow_plain_http=allow_plain_http,
+            tls=tls,
+            answer_bytes_max=answer_bytes_max,
         )
         self._http = httpx.Client(**self._settings.httpx(), transport=transport)
 
@@ -98,13 +106,20 @@ class AsyncClient(Awaits):
         retries: Retries | None = None,
         allow_plain_http: bool = False,
         tls: ssl.SSLContext | None = None,
+        answer_bytes_max: int = ANSWER_BYTES_MAX,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         secret = Secret(token)
         # Reports of errors show variables: from here on the token is none.
         del token
         self._settings = Settings.of(
-            url, secret, timeout_secs=timeout_secs, retries=retries, allow_plain_http=allow_plain_http, tls=tls
+            url,
+            secret,
+            timeout_secs=timeout_secs,
+            retries=retries,
+            allow_plain_http=allow_plain_http,
+            tls=tls,
+            answer_bytes_max=answer_bytes_max,
         )
         self._http = httpx.AsyncClient(**self._settings.httpx(), transport=transport)
 

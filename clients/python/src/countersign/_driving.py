@@ -10,6 +10,7 @@ from typing import Concatenate, Generic, ParamSpec, TypeVar, overload
 import anyio
 import httpx
 
+from ._bounded import Body
 from ._plans import Came, Core, Item, Pause, Plan, Step, Walk
 from ._settings import Settings, lost, reply
 
@@ -27,8 +28,12 @@ class Blocks:
         if isinstance(step, Pause):
             time.sleep(step.secs)
             return None
+        body = Body(self._settings.answer_bytes_max)
         try:
-            return reply(self._http.request(**self._settings.sent(step)))
+            with self._http.stream(**self._settings.sent(step)) as response:
+                for chunk in response.iter_raw():
+                    body.add(chunk)
+                return reply(response, body)
         except httpx.HTTPError as error:
             return lost(error)
 
@@ -65,8 +70,12 @@ class Awaits:
         if isinstance(step, Pause):
             await anyio.sleep(step.secs)
             return None
+        body = Body(self._settings.answer_bytes_max)
         try:
-            return reply(await self._http.request(**self._settings.sent(step)))
+            async with self._http.stream(**self._settings.sent(step)) as response:
+                async for chunk in response.aiter_raw():
+                    body.add(chunk)
+                return reply(response, body)
         except httpx.HTTPError as error:
             return lost(error)
 

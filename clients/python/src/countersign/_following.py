@@ -10,6 +10,7 @@ import anyio
 import httpx
 
 from . import _names as names
+from ._bounded import ANSWER_BYTES_MAX, Body, Lines
 from ._driving import Awaits, Blocks
 from ._plans import Call, Came, Core, Pause, Reply, Request, is_passing, pause_secs, understood
 from ._reading import parse, read
@@ -27,14 +28,35 @@ class Feed:
 
     core: Core
     place: int
+    bytes_max: int = ANSWER_BYTES_MAX
     failures: int = 0
     _data: list[str] = field(default_factory=list)
     _id: int | None = None
+    _lines: Lines = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._lines = Lines(self.bytes_max)
+
+    @classmethod
+    def of(cls, client: Blocks | Awaits, after: int) -> Feed:
+        """The log after a place, as a client reads it."""
+        settings = client._settings
+        return cls(settings.core, names.whole("after", after, 0), settings.answer_bytes_max)
 
     def request(self) -> Request:
         """The stream from here on."""
         headers = {"Accept": "text/event-stream", "Last-Event-ID": str(self.place)}
         return Request("GET", "/v1/events", headers=headers, waits_secs=SILENCE_SECS)
+
+    def chunk(self, chunk: bytes) -> Iterator[Event]:
+        """The events that some more of the stream ends."""
+        for raw in self._lines.add(chunk):
+            try:
+                event = self.line(raw.decode())
+            except UnicodeDecodeError:
+                raise UnexpectedAnswer("the stream is not UTF-8") from None
+            if event is not None:
+                yield event
 
     def line(self, line: str) -> Event | None:
         """The event that a line ends, if it ends one."""
@@ -60,7 +82,7 @@ class Feed:
 
     def broken(self, came: Came) -> Pause:
         """How long to wait before asking again; what will not pass by waiting is raised."""
-        self._data, self._id = [], None
+        self._data, self._id, self._lines = [], None, Lines(self.bytes_max)
         self.failures += 1
         if not (isinstance(came, Reply) and came.status == 200):
             call: Call[Any] = Call(self.request(), {})
@@ -75,19 +97,17 @@ class Feed:
 
 def follow(client: Blocks, after: int) -> Iterator[Event]:
     """The stream, blocking."""
-    feed = Feed(client._settings.core, names.whole("after", after, 0))
+    feed = Feed.of(client, after)
     while True:
         try:
             with client._http.stream(**client._settings.sent(feed.request())) as response:
-                came: Came = Reply(200, b"")
-                if response.status_code == httpx.codes.OK:
-                    for line in response.iter_lines():
-                        event = feed.line(line)
-                        if event is not None:
-                            yield event
-                else:
-                    response.read()
-                    came = reply(response)
+                body = Body(feed.bytes_max)
+                for chunk in response.iter_raw():
+                    if response.status_code == httpx.codes.OK:
+                        yield from feed.chunk(chunk)
+                    else:
+                        body.add(chunk)
+                came: Came = reply(response, body)
         except httpx.HTTPError as error:
             came = lost(error)
         client._do(feed.broken(came))
@@ -95,19 +115,18 @@ def follow(client: Blocks, after: int) -> Iterator[Event]:
 
 async def afollow(client: Awaits, after: int) -> AsyncIterator[Event]:
     """The stream, awaited."""
-    feed = Feed(client._settings.core, names.whole("after", after, 0))
+    feed = Feed.of(client, after)
     while True:
         try:
             async with client._http.stream(**client._settings.sent(feed.request())) as response:
-                came: Came = Reply(200, b"")
-                if response.status_code == httpx.codes.OK:
-                    async for line in response.aiter_lines():
-                        event = feed.line(line)
-                        if event is not None:
+                body = Body(feed.bytes_max)
+                async for chunk in response.aiter_raw():
+                    if response.status_code == httpx.codes.OK:
+                        for event in feed.chunk(chunk):
                             yield event
-                else:
-                    await response.aread()
-                    came = reply(response)
+                    else:
+                        body.add(chunk)
+                came: Came = reply(response, body)
         except httpx.HTTPError as error:
             came = lost(error)
         await anyio.sleep(feed.broken(came).secs)

@@ -10,7 +10,8 @@ from typing import Any
 import httpx
 
 from ._address import Address, address
-from ._names import Invalid
+from ._bounded import Body
+from ._names import Invalid, whole
 from ._plans import Core, Lost, Reply, Request, Retries
 from ._secret import Secret
 
@@ -23,6 +24,7 @@ class Settings:
     token: Secret
     timeout_secs: float
     core: Core = field(repr=False)
+    answer_bytes_max: int
     tls: ssl.SSLContext | None = field(default=None, repr=False)
 
     @classmethod
@@ -35,18 +37,25 @@ class Settings:
         retries: Retries | None,
         allow_plain_http: bool,
         tls: ssl.SSLContext | None,
+        answer_bytes_max: int,
     ) -> Settings:
         if not timeout_secs > 0:
             raise Invalid("timeout_secs", "is more than nothing")
+        whole("answer_bytes_max", answer_bytes_max, 1)
         core = Core(retries=retries or Retries())
         where = address(url, allow_plain_http=allow_plain_http)
-        return cls(where, token.checked(), timeout_secs, core, tls)
+        return cls(where, token.checked(), timeout_secs, core, answer_bytes_max, tls)
 
     def httpx(self) -> Mapping[str, Any]:
         """How httpx is set up: no redirects; over plain http no proxy of the environment, which would see the token."""
         return {
             "base_url": self.address.url,
-            "headers": {"Authorization": f"Bearer {self.token.reveal()}", "Accept": "application/json"},
+            # Nothing is unpacked: what is small on the way could be anything in here.
+            "headers": {
+                "Authorization": f"Bearer {self.token.reveal()}",
+                "Accept": "application/json",
+                "Accept-Encoding": "identity",
+            },
             "follow_redirects": False,
             "trust_env": self.address.is_encrypted,
             "verify": self.tls or True,
@@ -67,9 +76,9 @@ class Settings:
         }
 
 
-def reply(response: httpx.Response) -> Reply:
+def reply(response: httpx.Response, body: Body) -> Reply:
     """What came back."""
-    return Reply(response.status_code, response.content, response.headers.get("retry-after"))
+    return Reply(response.status_code, body.whole(), response.headers.get("retry-after"))
 
 
 def lost(error: httpx.HTTPError) -> Lost:

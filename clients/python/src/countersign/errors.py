@@ -35,6 +35,16 @@ class UnexpectedAnswer(CountersignError):
     """An answer that the protocol does not know: taken for no answer, and never for a yes."""
 
 
+class AnswerTooLarge(UnexpectedAnswer):
+    """An answer of more bytes than the client reads (`answer_bytes_max`). The rest was not read."""
+
+    code = "answer_too_large"
+
+    def __init__(self, bytes_max: int) -> None:
+        super().__init__(f"{self.code}: more than {bytes_max} bytes")
+        self.bytes_max = bytes_max
+
+
 class StillHeld(CountersignError):
     """The wait is over and people have not decided. The proposal still stands: wait on, or cancel it."""
 

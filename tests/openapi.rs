@@ -113,6 +113,39 @@ fn every_member_has_a_type_and_a_word_on_it() {
     assert!(bare.is_empty(), "{bare:?}");
 }
 
+/// The schema of a body, with everything that it names.
+fn validator(told: &Value, place: &str) -> jsonschema::Validator {
+    let mut root = told.clone();
+    root["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+    root["allOf"] = json!([{"$ref": format!("#{}", place.replace('{', "%7B").replace('}', "%7D"))}]);
+    jsonschema::options().with_draft(jsonschema::Draft::Draft202012).build(&root).unwrap()
+}
+
+#[test]
+fn every_call_and_problem_has_an_example_that_is_as_it_is_described() {
+    let told = described();
+    let mut contents = Vec::new();
+    for (path, method, call) in calls(&told) {
+        let at = format!("/paths/{}/{method}", path.replace('~', "~0").replace('/', "~1"));
+        contents.push(format!("{at}/requestBody/content/application~1json"));
+        let good = call["responses"].as_object().unwrap().keys().filter(|it| it.starts_with('2'));
+        contents.extend(good.map(|it| format!("{at}/responses/{it}/content/application~1json")));
+    }
+    let problems = told["components"]["responses"].as_object().unwrap().keys();
+    contents.extend(problems.map(|it| format!("/components/responses/{it}/content/application~1problem+json")));
+    let mut held = 0;
+    for place in contents {
+        let Some(content) = told.pointer(&place) else { continue };
+        let example = &content["example"];
+        assert!(!example.is_null(), "{place} has no example");
+        let found: Vec<_> =
+            validator(&told, &format!("{place}/schema")).iter_errors(example).map(|it| it.to_string()).collect();
+        assert!(found.is_empty(), "{place}: {found:#?}");
+        held += 1;
+    }
+    assert!(held > 60, "{held}");
+}
+
 #[test]
 fn every_code_occurs() {
     let told = described();

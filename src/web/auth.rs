@@ -19,6 +19,7 @@ use super::api::problem::Problem;
 use super::app::App;
 use super::roles::{self, Caller};
 use crate::domain::account::Token;
+use crate::domain::id::TokenId;
 use crate::domain::interrupt::PostName;
 use crate::domain::signed_post::SignedPost;
 use crate::service::Stored;
@@ -105,7 +106,11 @@ impl FromRequest for Sender {
         Box::pin(async move {
             let (app, body) = (app_of(&request), body.await?);
             let known = match bearer(&request) {
-                Some(text) => app.service.token_of(&text).await.map(|it| (it, None)),
+                // Nobody is named beside a token; what could be no name is refused all the same.
+                Some(text) => match source_of(&request) {
+                    Ok(_) => app.service.token_of(&text).await.map(|it| (it, None)),
+                    Err(error) => Err(error),
+                },
                 None => signed(&request, &app, body.sent()).await.map(|(it, post)| (it, Some(post))),
             };
             let (token, post) = match known {
@@ -123,10 +128,19 @@ async fn signed(request: &HttpRequest, app: &App, body: &[u8]) -> Result<(Stored
     let header = |name| one_header(request, name).ok_or(Error::Unauthenticated);
     let (id, timestamp) = (header("webhook-id")?, header("webhook-timestamp")?);
     let post = SignedPost { id, timestamp, signatures: header("webhook-signature")?, body };
-    let query = web::Query::<Named>::from_query(request.query_string()).map_err(|_| Error::Unauthenticated)?;
-    let source = query.into_inner().source.ok_or(Error::Unauthenticated)?;
-    let token = app.service.sender_of(&source, &post).await?;
+    let source = source_of(request).map_err(|_| Error::Unauthenticated)?.ok_or(Error::Unauthenticated)?;
+    let token = app.service.sender_of(source.as_str(), &post).await?;
     Ok((token, PostName::new(id, body)))
+}
+
+/// Whose token the holder of a secret says to post by.
+fn source_of(request: &HttpRequest) -> Result<Option<TokenId>, Error> {
+    let query = web::Query::<Named>::from_query(request.query_string());
+    let named =
+        query.map_err(|_| Error::invalid("", "the query has a name or a value that this call does not take"))?;
+    let read =
+        |it: String| TokenId::try_from(it.as_str()).map_err(|_| Error::invalid("/source", "this is no id of a token"));
+    named.into_inner().source.map(read).transpose()
 }
 
 /// A header that is there once: of two, nobody says which one counts.

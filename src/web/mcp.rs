@@ -60,8 +60,7 @@ pub struct Message {
     jsonrpc: String,
     /// What is asked, as the protocol names it: `tools/list`, `tools/call`.
     method: Option<String>,
-    /// What the answer is known by. Without it nothing is answered.
-    #[schema(value_type = Option<String>)]
+    /// What the answer is known by, a text or a whole number. Without it nothing is answered.
     id: Option<Value>,
     /// With what.
     #[schema(value_type = Option<Object>)]

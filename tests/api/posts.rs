@@ -29,6 +29,7 @@ on_both! {
     a_post_from_another_time_is_refused(crate::gateway::POLICY),
     a_revoked_token_signs_nothing_and_a_new_secret_takes_the_place_of_the_old(crate::gateway::POLICY),
     of_many_same_posts_at_once_one_is_taken(crate::gateway::POLICY),
+    what_could_be_no_id_is_refused_beside_a_token_too(crate::gateway::POLICY),
 }
 
 /// A host that signs: its token's id and its secret.
@@ -201,6 +202,14 @@ async fn a_revoked_token_signs_nothing_and_a_new_secret_takes_the_place_of_the_o
     }
     assert!(matches!(g.service.make_post_secret(&new.id).await, Err(Error::WrongState(_))));
     scene.passes_an_audit().await;
+}
+
+async fn what_could_be_no_id_is_refused_beside_a_token_too(scene: Scene) {
+    let g = &scene.gateway;
+    let answer = g.post("/v1/interrupts?source=%C3%97", &g.host, asked()).await;
+    assert_eq!((answer.status, answer.code()), (400, "malformed"));
+    assert_eq!(answer.body["errors"][0]["pointer"], "/source");
+    assert_eq!(g.post("/v1/interrupts", &g.host, asked()).await.status, 202);
 }
 
 async fn of_many_same_posts_at_once_one_is_taken(scene: Scene) {

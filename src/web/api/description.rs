@@ -5,7 +5,7 @@ use actix_web::http::Method;
 use serde_json::{Value, json};
 use utoipa::OpenApi as _;
 
-use super::{Description, codes};
+use super::{Description, codes, examples};
 use crate::domain::account::MachineRole;
 use crate::web::roles::{Rule, TABLE};
 
@@ -49,6 +49,7 @@ pub fn description() -> Value {
             }
         }
     }
+    say_which_bodies_are_needed(&mut told);
     let parts = &mut told["components"];
     for (_, schema) in parts["schemas"].as_object_mut().into_iter().flatten() {
         bound(schema, INTEGER_MAX);
@@ -72,7 +73,20 @@ pub fn description() -> Value {
         form["additionalProperties"] = json!(false);
     }
     parts["responses"]["Denied"] = problem("Do not write", &codes::denials());
+    examples::put(&mut told);
     told
+}
+
+/// An empty body is `{}`, so only a call that takes a member that must be there needs one.
+fn say_which_bodies_are_needed(told: &mut Value) {
+    let schemas = told["components"]["schemas"].clone();
+    let calls = told["paths"].as_object_mut().into_iter().flatten().flat_map(|(_, it)| it.as_object_mut());
+    for (_, call) in calls.flatten() {
+        let Some(body) = call.get_mut("requestBody") else { continue };
+        let schema = &body["content"]["application/json"]["schema"];
+        let name = schema["$ref"].as_str().and_then(|it| it.rsplit('/').next()).unwrap_or_default();
+        body["required"] = json!(!schemas[name]["required"].is_null());
+    }
 }
 
 /// Says how large numbers may be that are none below zero: Rust's types are not those of the formats.

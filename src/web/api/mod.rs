@@ -12,6 +12,7 @@ pub mod endpoint_kinds;
 pub mod endpoints;
 mod endpoints_told;
 pub mod events;
+pub mod examples;
 pub mod interrupts;
 pub mod judgements;
 pub mod metrics;

@@ -64,6 +64,17 @@ pub struct Call {
     pub answers: Vec<Member>,
     /// With which other statuses.
     pub failures: Vec<String>,
+    /// What was sent once, and answered.
+    pub examples: Vec<Example>,
+}
+
+/// JSON as it was sent or answered.
+#[derive(Clone, Debug)]
+pub struct Example {
+    /// `body`, or a status.
+    pub name: String,
+    /// The JSON, indented.
+    pub json: String,
 }
 
 /// Something with a name and a type.
@@ -138,6 +149,17 @@ impl Reference {
     }
 }
 
+fn examples(call: &Value) -> Vec<Example> {
+    let answers = members(&call["responses"]).map(|(status, it)| (status.as_str(), &it["content"]));
+    let all = [("body", &call["requestBody"]["content"])].into_iter().chain(answers);
+    let one = |(name, content): (&str, &Value)| {
+        let example = &content["application/json"]["example"];
+        let json = serde_json::to_string_pretty(example).unwrap_or_default();
+        (!example.is_null()).then(|| Example { name: name.to_owned(), json })
+    };
+    all.filter_map(one).collect()
+}
+
 fn calls(told: &Value, tag: &Value) -> Vec<Call> {
     let all =
         members(&told["paths"]).flat_map(|(path, item)| members(item).map(move |(method, it)| (path, method, it)));
@@ -158,6 +180,7 @@ fn calls(told: &Value, tag: &Value) -> Vec<Call> {
             takes,
             answers: good.into_iter().map(|(status, it)| answer(status, it)).collect(),
             failures: bad.into_iter().map(|(_, it)| text(&it["$ref"]).replace("#/components/responses/", "")).collect(),
+            examples: examples(it),
         }
     })
     .collect()

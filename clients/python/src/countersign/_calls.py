@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Literal, TypeVar
 from urllib.parse import quote
 
 from . import _names as names
 from ._plans import PATIENT, Call, Core, Item, Plan, Request, Walk, asked, text
-from ._reading import read
+from ._reading import read, reads
 from .answers import (
     ChainEntry,
     ChainPage,
@@ -27,6 +27,7 @@ from .answers import (
 from .errors import Json, UnexpectedAnswer
 
 T = TypeVar("T")
+Page = TypeVar("Page")
 Format = Literal["merge", "merge-patch", "json-patch"]
 
 # As many as the gateway gives at once.
@@ -37,12 +38,37 @@ PAGES_MAX = 1_000_000
 
 def get(kind: type[T], path: str, **query: str) -> Call[T]:
     """Something that is read."""
-    return Call(Request("GET", path, query), {200: lambda body: read(kind, body)})
+    return Call(Request("GET", path, query), {200: reads(kind)})
 
 
 def post(kind: type[T], path: str, body: Json, status: int = 200) -> Call[T]:
     """Something that is safe to send again."""
-    return Call(Request("POST", path, body=text(body)), {status: lambda it: read(kind, it)})
+    return Call(Request("POST", path, body=text(body)), {status: reads(kind)})
+
+
+def keyed(kind: type[T], path: str, body: Json, status: int = 200) -> Call[T]:
+    """Something that is safe to send again because of the key that goes along."""
+    headers = {"Idempotency-Key": str(uuid.uuid4())}
+    return Call(Request("POST", path, body=text(body), headers=headers), {status: reads(kind)})
+
+
+def given(**members: Json) -> dict[str, Json]:
+    """The members that were said."""
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def by_pages(
+    page: Callable[[str | None], Plan[Page]], parts: Callable[[Page], tuple[tuple[T, ...], str | None]]
+) -> Walk[T]:
+    """Every item of a list that is given page by page, each of which names the next one."""
+    token: str | None = None
+    for _ in range(PAGES_MAX):
+        items, token = parts((yield from page(token)))
+        for item in items:
+            yield Item(item)
+        if token is None:
+            return
+    raise UnexpectedAnswer("a list that does not end")
 
 
 def thread_path(thread: str, below: str = "") -> str:
@@ -75,7 +101,7 @@ def create_thread(
             "idempotency_key", str(uuid.uuid4()) if idempotency_key is None else idempotency_key
         )
     request = Request("POST", "/v1/threads", body=text(body), headers=headers)
-    call = Call(request, {201: lambda it: read(Created, it)})
+    call = Call(request, {201: reads(Created)})
     return (yield from asked(core, call))
 
 

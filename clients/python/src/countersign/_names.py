@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import quote
 
 from .errors import CountersignError
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}", re.ASCII)
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 
+_JTI = re.compile(r"[A-Za-z0-9_-]{22}", re.ASCII)
 _KEY = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
 
 
@@ -31,6 +33,18 @@ def digest(argument: str, text: object) -> str:
     """A transition's digest."""
     if not isinstance(text, str) or _DIGEST.fullmatch(text) is None:
         raise Invalid(argument, "a digest is sha256: and 64 digits of lower-case hex")
+    return text
+
+
+def part(argument: str, text: object) -> str:
+    """A name as a part of a path."""
+    return quote(name(argument, text), safe="")
+
+
+def jti(argument: str, text: object) -> str:
+    """A receipt's id."""
+    if not isinstance(text, str) or _JTI.fullmatch(text) is None:
+        raise Invalid(argument, "a receipt's id is 22 characters of base64url")
     return text
 
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 from ._names import Invalid
 from ._problems import problem
@@ -22,6 +22,7 @@ from ._reading import parse
 from .errors import ChainBroken, Failed, Json, Problem, TooManyRequests, UnexpectedAnswer, Unreachable
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,15 @@ class Call(Generic[T]):
     # Whether asking twice is, by the protocol, asking once. If not, it is repeated only if nothing was sent.
     repeatable: bool = True
     refusals: Callable[[int, Json], Problem] = problem
+    # How a body is read before it is understood.
+    parses: Callable[[bytes], Json] = parse
+    # The status of a success that has nothing to say.
+    done: int | None = None
+
+    def also(self, status: int, accepts: Callable[[Json], U]) -> Call[T | U]:
+        """The same with one more status that is no refusal."""
+        both: Mapping[int, Callable[[Json], T | U]] = {**self.accepts, status: accepts}
+        return Call(self.request, both, self.repeatable, self.refusals, self.parses)
 
 
 def text(body: Json) -> bytes:
@@ -191,7 +201,9 @@ def understood(call: Call[T], came: Came) -> T:
         raise Unreachable(f"{where}: nothing was sent")
     accepted = call.accepts.get(came.status)
     if accepted is not None:
-        return accepted(parse(came.body))
+        return accepted(call.parses(came.body))
+    if came.status == call.done:
+        return cast("T", None)
     if came.status < 400:
         raise UnexpectedAnswer(f"{where}: status {came.status}")
     raise call.refusals(came.status, _said(came.body))

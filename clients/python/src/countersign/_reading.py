@@ -33,6 +33,11 @@ def read(kind: type[T], value: Json, at: str = "") -> T:
     return found
 
 
+def reads(kind: type[T]) -> Callable[[Json], T]:
+    """What reads such an answer. `functools.partial` says of itself what it reads."""
+    return functools.partial(read, kind)
+
+
 def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     found = dict(pairs)
     if len(found) != len(pairs):

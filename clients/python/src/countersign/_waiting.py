@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from typing import TypeVar
+
 from . import _names as names
 from ._plans import (
     Call,
@@ -27,6 +31,9 @@ SOON_SECS = 1.0
 # Five edits in a row, and each policy that was activated meanwhile.
 FOLLOWED_MAX = 64
 
+T = TypeVar("T")
+Asks = Callable[[int], Call[T | None]]
+
 
 def decision(core: Core, transition: str) -> Plan[Decision | None]:
     """How a transition ended; `None` while people are asked."""
@@ -49,25 +56,34 @@ def wait_for_decision(core: Core, transition: str, *, within_secs: float, follow
     With `follow`, a decision that was superseded by another transition (a reviewer's rewrite, or the same under a new
     policy) is waited for there: look at `transition_digest` before you act on it.
     """
-    if not within_secs >= 0:
-        raise names.Invalid("within_secs", "a number of seconds")
-    ends = core.clock() + within_secs
+    ends = core.clock() + _secs(within_secs)
     for _ in range(FOLLOWED_MAX):
-        found = yield from _until(core, transition, ends, within_secs)
+        found = yield from _until(core, functools.partial(_call, transition), ends, transition, within_secs)
         if not follow or found.superseded_by is None:
             return found
         transition = found.superseded_by
     raise UnexpectedAnswer("superseded more often than can be")
 
 
-def _until(core: Core, transition: str, ends: float, within_secs: float) -> Plan[Decision]:
+def until_it_ends(core: Core, call: Asks[T], named: str, within_secs: float) -> Plan[T]:
+    """Asks again and again until there is an answer; each time the gateway is told how long to wait for one."""
+    return (yield from _until(core, call, core.clock() + _secs(within_secs), named, within_secs))
+
+
+def _secs(within_secs: float) -> float:
+    if not within_secs >= 0:
+        raise names.Invalid("within_secs", "a number of seconds")
+    return within_secs
+
+
+def _until(core: Core, call_of: Asks[T], ends: float, named: str, within_secs: float) -> Plan[T]:
     failures, trouble = 0, None
     while True:
         asked_at = core.clock()
         if asked_at >= ends:
             # Whether it is still held is said only by an answer.
-            raise trouble or StillHeld(transition, within_secs)
-        call = _call(transition, wait_secs(ends - asked_at, POLL_SECS))
+            raise trouble or StillHeld(named, within_secs)
+        call = call_of(wait_secs(ends - asked_at, POLL_SECS))
         came = yield call.request
         try:
             found = understood(call, came)

@@ -118,7 +118,8 @@ class Held:
 
 @dataclass(frozen=True)
 class Transition:
-    """A transition and what the caller may see of its effect."""
+    """A transition and what the caller may see of its effect: of a review, of a tool's arguments, and, to auditors, of
+    what is hidden."""
 
     transition: str
     thread: str
@@ -126,6 +127,11 @@ class Transition:
     statement: dict[str, Json]
     entry: str | None
     diff: tuple[dict[str, Json], ...]
+    warnings: tuple[Json, ...] = ()
+    review: dict[str, Json] | None = None
+    arguments: tuple[dict[str, Json], ...] = ()
+    hidden: tuple[dict[str, Json], ...] = ()
+    opening: dict[str, Json] | None = None
 
 
 @dataclass(frozen=True)

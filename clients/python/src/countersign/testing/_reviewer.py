@@ -8,10 +8,13 @@ from typing import Literal
 import httpx
 
 from countersign.answers import Held, Review, ReviewLink
+from countersign.standing import Interrupt
 
 from ._forms import Form, forms
 
 Verdict = Literal["approve", "deny"]
+# What is held, what a host asked, or the id of a review, or the address of either.
+Asked = Held | Review | ReviewLink | Interrupt | str
 # How many digits of a digest are typed where a stage asks for that.
 TYPED_DIGITS = 6
 
@@ -32,17 +35,17 @@ class Reviewer:
             self._http.close()
             raise
 
-    def approve(self, held: Held | Review | ReviewLink | str, *, comment: str = "") -> None:
-        """Approves what is held, or the review of that id or address."""
+    def approve(self, held: Asked, *, comment: str = "") -> None:
+        """Approves what is held or what a host asked; or the review of that id, or either by its address."""
         self.vote(held, "approve", comment=comment)
 
-    def deny(self, held: Held | Review | ReviewLink | str, *, comment: str = "") -> None:
+    def deny(self, held: Asked, *, comment: str = "") -> None:
         """Denies it."""
         self.vote(held, "deny", comment=comment)
 
     def vote(
         self,
-        held: Held | Review | ReviewLink | str,
+        held: Asked,
         verdict: Verdict,
         *,
         comment: str = "",
@@ -52,7 +55,7 @@ class Reviewer:
 
         `knows_outcome` ticks that one knows what became of an earlier write of which nobody said.
         """
-        path = f"/reviews/{_review(held)}"
+        path = _path(held)
         first = self._form(path, self._http.get(path), "/decision")
         if isinstance(held, Held) and first.fields.get("digest") != held.transition:
             raise NotCounted("the page shows another digest")
@@ -90,10 +93,13 @@ class Reviewer:
         self.close()
 
 
-def _review(held: Held | Review | ReviewLink | str) -> str:
-    if isinstance(held, Held):
-        return held.review.id
-    return held.rsplit("/", 1)[-1] if isinstance(held, str) else held.id
+def _path(asked: Asked) -> str:
+    if isinstance(asked, Held):
+        asked = asked.review
+    if not isinstance(asked, str):
+        asked = asked.url
+    *_, folder, name = ("reviews/" + asked if "/" not in asked else asked).split("/")
+    return f"/{folder}/{name}"
 
 
 def _said(page: httpx.Response) -> str:

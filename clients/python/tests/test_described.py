@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from conftest import REPOSITORY
-from countersign import AsyncClient, Client
-from countersign._driving import Awaiting, AwaitingWalk, Blocking, BlockingWalk
+from countersign import Client
+from countersign._driving import Blocking, BlockingWalk
 from countersign._plans import Call, Core, Request, text
 from countersign._reading import read
 
@@ -97,10 +97,6 @@ def asked(name: str, monkeypatch: pytest.MonkeyPatch) -> Asked:
 def test_every_call_of_a_machines_has_a_method_and_no_method_is_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
     found = {asked(name, monkeypatch).operation for name in METHODS}
     assert found == set(OPERATIONS) - OTHERS
-
-
-def test_both_clients_have_the_same_calls() -> None:
-    assert plans(AsyncClient, Awaiting, AwaitingWalk) == METHODS
 
 
 def resolved(schema: Any) -> Any:

@@ -25,7 +25,7 @@ leave() {
 }
 
 # Starts the gateway, and waits until it says where it is. `site` is for people, `url` for machines.
-begin() {
+open_house() {
   env -i PATH="$PATH" HOME="$folder" "$program" --data "$folder/data" serve --listen "${LISTEN:-127.0.0.1:8490}" \
     >"$folder/said" 2>"$folder/log" &
   gateway=$!
@@ -35,6 +35,11 @@ begin() {
     sleep 0.1
   done
   url=${site/localhost/127.0.0.1}
+}
+
+# The same with the payments flow, its tokens, and ada.
+begin() {
+  open_house
   countersign policy activate "$examples/payments/policy.toml" >/dev/null
   countersign user add ada --role reviewer --group finance --password-stdin <<<"$password" >/dev/null
   token host --role host
@@ -43,8 +48,9 @@ begin() {
   token writer --role writer --node database_writer
 }
 
+flow=payments
 token() { # NAME HOW…: kept in a file that no node is told of
-  (umask 077 && countersign token add "$1" --owner platform --flow payments "${@:2}" >"$folder/$1.token")
+  (umask 077 && countersign token add "$1" --owner platform --flow "$flow" "${@:2}" >"$folder/$1.token")
 }
 
 # Nothing secret stands on a command line, which everybody on a machine can read.
@@ -71,9 +77,9 @@ alone() { # COMMAND…, with PATH, HOME, and the variables that `also` names
 }
 
 # Somebody decides: whoever runs the example, in a browser, or, with APPROVE=1, ada by the same form.
-somebody_decides() { # REVIEW DIGEST
+somebody_decides() { # REVIEW DIGEST [VERDICT]
   if [ "${APPROVE:-}" = 1 ]; then
-    approve "$1" "$2"
+    decide "$1" "$2" "${3:-approve}"
   else
     printf 'Open %s\nand decide there. Sign in as ada, with the password %s\n' "$1" "$password"
   fi
@@ -82,7 +88,7 @@ somebody_decides() { # REVIEW DIGEST
 page() { curl -sS -b "$folder/cookies" -c "$folder/cookies" -H "Origin: $site" "$@"; }
 field() { sed -n "s/.*name=\"$1\" value=\"\([^\"]*\)\".*/\1/p" "$folder/page" | head -1; }
 
-approve() { # REVIEW DIGEST
+decide() { # REVIEW DIGEST VERDICT
   if [ ! -e "$folder/cookies" ]; then
     page "$site/sign-in" >"$folder/page"
     page -o /dev/null --data-urlencode "csrf=$(field csrf)" --data-urlencode username=ada \
@@ -94,9 +100,9 @@ approve() { # REVIEW DIGEST
   for again in '' yes; do # without scripts, a page asks once more
     fields=()
     for name in csrf digest nonce stage browser_check; do fields+=(--data-urlencode "$name=$(field "$name")"); done
-    if [ "$(page -o "$folder/answer" -w '%{http_code}' "${fields[@]}" --data-urlencode verdict=approve \
+    if [ "$(page -o "$folder/answer" -w '%{http_code}' "${fields[@]}" --data-urlencode "verdict=$3" \
       --data-urlencode "comment=Eva called." --data-urlencode "confirmed=$again" "$1/decision")" = 303 ]; then
-      echo "ada approved it."
+      case $3 in approve) echo "ada approved it." ;; *) echo "ada denied it." ;; esac
       return
     fi
     mv "$folder/answer" "$folder/page"

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use countersign::domain::branch::{Branch, Strategy};
 use countersign::domain::chain::commitment::{Origins, Setting, Tree};
 use countersign::domain::chain::entry::Entry;
 use countersign::domain::chain::hash::{Digest, Tag};
@@ -15,8 +16,10 @@ use countersign::domain::chain::receipt::{Denial, Receipt, Verification};
 use countersign::domain::chain::signed_vote::{Evidence, PolicyVoteStatement, Signable as _};
 use countersign::domain::chain::statement::{Kind, Statement};
 use countersign::domain::chain::verify::{Link, check_link, read_receipt};
-use countersign::domain::id::{NodeId, PrincipalId, ProposalId, ThreadId};
+use countersign::domain::episode::manifest;
+use countersign::domain::id::{BranchName, NodeId, PrincipalId, ProposalId, ThreadId};
 use countersign::domain::interrupt::InterruptAnswer;
+use countersign::domain::join::{How, NotJoined, Resolutions, Side, join};
 use countersign::domain::json::canonical::canonical;
 use countersign::domain::json::delta::Delta;
 use countersign::domain::json::diff::diff;
@@ -27,7 +30,7 @@ use countersign::domain::json::pointer::Pointer;
 use countersign::domain::json::size::StateLimits;
 use countersign::domain::keys::{KeyUse, PublicKeys, ThreadSecret};
 use countersign::domain::passkey::Refused;
-use countersign::domain::policy::PolicySource;
+use countersign::domain::policy::{Policy, PolicySource};
 use countersign::domain::transition::{Identity, patch_digest};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -220,14 +223,17 @@ fn every_opening_gives_both_roots_and_its_salts_fit_and_of_no_spoiled_one_both_a
 
 #[test]
 fn every_statement_has_its_digest_and_no_other_form_is_one() {
-    let file = vectors("statements");
-    for case in cases(&file, "cases") {
+    check_statements(&vectors("statements"), "cases");
+}
+
+fn check_statements(file: &Value, list: &str) {
+    for case in cases(file, list) {
         let statement: Statement = serde_json::from_value(case["statement"].clone()).unwrap();
         assert_eq!(statement.canonical(), text(&case, "jcs"), "{}", case["name"]);
         assert_eq!(statement.digest(), digest(&case, "digest"), "{}", case["name"]);
     }
     let mut read = Vec::new();
-    for case in cases(&file, "refused") {
+    for case in cases(file, "refused") {
         let statement = serde_json::from_value::<Statement>(case["statement"].clone());
         if statement.is_ok_and(|it| it.is_whole() && serde_json::to_value(&it).unwrap() == case["statement"]) {
             read.push(text(&case, "name").to_owned());
@@ -243,7 +249,19 @@ fn policies_proposals_and_texts_have_their_hashes() {
         let source = PolicySource { text: text(&case, "policy").to_owned(), schemas };
         assert_eq!(source.digest(), digest(&case, "digest"), "{}", case["name"]);
     }
-    for case in cases(&vectors("proposals"), "cases") {
+    check_identities(&json!({"proposals": vectors("proposals")["cases"]}));
+    for case in cases(&vectors("hashes"), "cases") {
+        let tag = match text(&case, "tag") {
+            "countersign.rationale.v1" => Tag::Rationale,
+            "countersign.comment.v1" => Tag::Comment,
+            other => panic!("{other}"),
+        };
+        assert_eq!(Digest::of(tag, &[text(&case, "text").as_bytes()]), digest(&case, "hash"));
+    }
+}
+
+fn check_identities(file: &Value) {
+    for case in cases(file, "proposals") {
         let of = &case["proposal"];
         for patch in case["patch_texts"].as_array().unwrap() {
             let patch = patch_digest(&parse(patch.as_str().unwrap().as_bytes(), &Limits::default()).unwrap());
@@ -262,13 +280,66 @@ fn policies_proposals_and_texts_have_their_hashes() {
             assert_eq!(identity.digest(), digest(&case, "identity"), "{}", case["name"]);
         }
     }
-    for case in cases(&vectors("hashes"), "cases") {
-        let tag = match text(&case, "tag") {
-            "countersign.rationale.v1" => Tag::Rationale,
-            "countersign.comment.v1" => Tag::Comment,
-            other => panic!("{other}"),
+}
+
+/// The names, states and confidences of a case's branches, by a policy that says which of its lists have keys.
+fn joined(case: &Value) -> Result<Value, NotJoined> {
+    let keyed = case["keyed"].as_object().unwrap().iter();
+    let keyed = keyed.map(|(place, key)| format!("[transitions.keyed_arrays.\"{}\"]\nkey = {key}\n", &place[1..]));
+    let source = format!("flow = \"payments\"\n{}", keyed.collect::<String>());
+    let policy = Policy::compile(&PolicySource { text: source, schemas: BTreeMap::new() }).unwrap();
+    let named = |it: &Value| BranchName::try_from(text(it, "name")).unwrap();
+    let sides: Vec<(BranchName, Value, u32)> = cases(case, "branches")
+        .iter()
+        .map(|it| (named(it), it["state"].clone(), u32::try_from(it["confidence"].as_u64().unwrap()).unwrap()))
+        .collect();
+    let sides: Vec<Side<'_>> =
+        sides.iter().map(|(name, state, confidence)| Side { name, state, confidence: *confidence }).collect();
+    let resolutions = case.get("resolve").map(|it| Resolutions::read(it).unwrap()).unwrap_or_default();
+    let strategy: Strategy = serde_json::from_value(case["strategy"].clone()).unwrap();
+    join(&case["base"], &sides, How { strategy, policy: &policy, resolutions: &resolutions })
+}
+
+#[test]
+fn branches_come_to_one_state_or_do_not_agree_at_those_places() {
+    for case in cases(&vectors("joins"), "cases") {
+        let places = |key: &str| -> Vec<Pointer> { serde_json::from_value(case[key].clone()).unwrap() };
+        let wanted = match (case.get("result"), case.get("conflicts")) {
+            (Some(state), _) => Ok(state.clone()),
+            (None, Some(_)) => Err(NotJoined::Conflicts(places("conflicts"))),
+            (None, None) => Err(NotJoined::NoConflict(places("idle").remove(0))),
         };
-        assert_eq!(Digest::of(tag, &[text(&case, "text").as_bytes()]), digest(&case, "hash"));
+        assert_eq!(joined(&case), wanted, "{}", case["name"]);
+    }
+}
+
+#[test]
+fn forks_and_joins_have_their_names_digests_and_identities_and_no_other_form_is_one() {
+    let file = vectors("branches");
+    for case in cases(&file, "names") {
+        let thread = ThreadId::try_from(text(&case, "thread")).unwrap();
+        let name = BranchName::try_from(text(&case, "name")).unwrap();
+        let found = Branch::thread_of(&thread, digest(&case, "transition"), &name);
+        assert_eq!(found.as_str(), text(&case, "branch"));
+    }
+    check_statements(&file, "statements");
+    check_identities(&file);
+    let keys = PublicKeys::from_jwks(&file["jwks"]).unwrap();
+    let chains = &file["chains"];
+    let all = [&chains["parent"], &chains["branches"]["left"], &chains["branches"]["right"]];
+    for entry in all.iter().flat_map(|it| it.as_array().unwrap()) {
+        let statement: Statement = serde_json::from_value(entry["statement"].clone()).unwrap();
+        let root = serde_json::from_value::<Opening>(entry["opening"].clone()).unwrap().to.root().unwrap();
+        let link = Link { entry: text(entry, "entry"), statement: &statement, root };
+        check_link(&link, &keys, "https://countersign.example").unwrap();
+    }
+    // Which of what is spoiled shows in one link alone: the gate of a fork or a join.
+    for case in cases(&file, "spoiled").iter().filter(|it| it["code"] == "gate") {
+        let place = &case["patch"][0];
+        let at = Pointer::try_from(text(place, "path").strip_suffix("/entry").unwrap()).unwrap();
+        let statement: Statement = serde_json::from_value(at.resolve(chains).unwrap()["statement"].clone()).unwrap();
+        let link = Link { entry: text(place, "value"), statement: &statement, root: statement.to };
+        assert!(check_link(&link, &keys, "https://countersign.example").is_err(), "{}", case["name"]);
     }
 }
 
@@ -299,6 +370,7 @@ fn believed(token: &str, accept_as: Typ, keys: &PublicKeys) -> Result<Value, &'s
         Typ::Denial => generic::<Denial>(token, accept_as, keys),
         Typ::Verification => generic::<Verification>(token, accept_as, keys),
         Typ::InterruptAnswer => generic::<InterruptAnswer>(token, accept_as, keys),
+        Typ::Episode => generic::<manifest::Claims>(token, accept_as, keys),
     }
 }
 

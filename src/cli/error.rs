@@ -107,6 +107,7 @@ fn exit_of(error: &Error) -> Exit {
         | Error::Rejected(_)
         | Error::Policy(_)
         | Error::HeadMoved { .. }
+        | Error::Conflict(_)
         | Error::ThreadHeld(_)
         | Error::WriteInProgress
         | Error::Halted

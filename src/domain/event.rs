@@ -34,6 +34,7 @@ macro_rules! events {
 
 events! {
     ThreadCreated = "thread.created",
+    ThreadForked = "thread.forked",
     ThreadClosed = "thread.closed",
     ThreadReopened = "thread.reopened",
     TransitionCommitted = "transition.committed",

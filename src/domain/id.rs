@@ -19,11 +19,19 @@ pub struct IdError {
 /// Names appear in URLs, logs and pages: long enough for any scheme of ids, short enough for a line.
 pub const ID_CHARS_MAX: usize = 128;
 
+/// The same for what is named beside others of its kind.
+const SHORT_NAME_CHARS_MAX: usize = 64;
+
 fn is_name(text: &str) -> bool {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-');
     text.len() <= ID_CHARS_MAX
         && text.bytes().all(plain)
         && text.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric())
+}
+
+/// A branch is one of a few beside each other, and its name stands in lists of them.
+fn is_short_name(text: &str) -> bool {
+    text.len() <= SHORT_NAME_CHARS_MAX && is_name(text)
 }
 
 /// Fingerprints are base64url, which may begin with `-` or `_`.
@@ -44,6 +52,11 @@ fn is_credential(text: &str) -> bool {
 /// What a name looks like.
 const fn name(what: &'static str) -> Form {
     Form { what, pattern: "^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$", chars: (1, ID_CHARS_MAX), example: "order-17" }
+}
+
+/// What a short name looks like.
+const fn short_name(what: &'static str) -> Form {
+    Form { what, pattern: "^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$", chars: (1, SHORT_NAME_CHARS_MAX), example: "left" }
 }
 
 /// What a fingerprint looks like.
@@ -123,6 +136,8 @@ ids! {
     FlowId, "a flow", is_name, name;
     /// A thread: one state and its chain. The host may name it.
     ThreadId, "a thread", is_name, name;
+    /// A branch, among those of one head.
+    BranchName, "a branch's name", is_short_name, short_name;
     /// A node of the agent graph.
     NodeId, "a node", is_name, name;
     /// A tool that agents call.

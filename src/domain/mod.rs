@@ -2,6 +2,7 @@
 
 pub mod account;
 pub mod amendment;
+pub mod branch;
 pub mod chain;
 pub mod contact;
 pub mod delegation;
@@ -19,6 +20,7 @@ pub mod id;
 pub mod inert;
 pub mod insight;
 pub mod interrupt;
+pub mod join;
 pub mod json;
 pub mod kept;
 pub mod keys;

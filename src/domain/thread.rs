@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::branch::Branch;
 use super::chain::hash::Digest;
 use super::event::EventLink;
 use super::id::{FlowId, NodeId, PrincipalId, ReviewId, ThreadId, WriteId};
@@ -93,6 +94,12 @@ pub struct Thread {
     pub id: ThreadId,
     /// The flow it runs under.
     pub flow: FlowId,
+    /// Of which thread it is a branch, if it is one: then nothing of it is ever written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<Branch>,
+    /// How many branches were made of this head.
+    #[serde(default, skip_serializing_if = "is_none_yet")]
+    pub branches: u32,
     /// What the host says of it.
     pub context: Context,
     /// Since when it exists.
@@ -124,6 +131,12 @@ pub struct Thread {
     pub spent: Totals,
     /// The thread's last event; a deleted or rolled back row shows by it.
     pub last_event: Option<EventLink>,
+}
+
+/// A thread that was never forked is written as it always was.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde asks for")]
+const fn is_none_yet(branches: &u32) -> bool {
+    *branches == 0
 }
 
 /// What a thread is doing, in the wire's words.
@@ -185,6 +198,7 @@ impl Thread {
         self.hold = None;
         self.holds_opened.clear();
         self.violations.clear();
+        self.branches = 0;
         self
     }
 }

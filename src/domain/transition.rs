@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::branch::Carried;
 use super::chain::commitment::Origins;
 use super::chain::hash::{Digest, Tag};
 use super::chain::statement::{Kind, Statement};
@@ -171,6 +172,9 @@ pub struct Transition {
     /// The same as others than the proposer may read it, where that is less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings_cut: Option<Vec<Warning>>,
+    /// What it brings of its branches, if it is a join.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carried: Option<Box<Carried>>,
     /// Which editor made it, if it is an edit.
     pub editor: Option<AccountId>,
     /// What became of it.

@@ -190,6 +190,21 @@ impl Spent {
         Ok(Self::default().with(calls, Usage::read(&Value::Object(rest))?))
     }
 
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        let usage = Usage { tokens: Some(other.tokens), cost: Some(other.cost_millionths) };
+        self.with(other.calls, usage)
+    }
+
+    fn since(self, earlier: Self) -> Self {
+        Self {
+            calls: self.calls.saturating_sub(earlier.calls),
+            tokens: self.tokens.saturating_sub(earlier.tokens),
+            cost_millionths: Cost(self.cost_millionths.0.saturating_sub(earlier.cost_millionths.0)),
+        }
+    }
+
     fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
@@ -220,10 +235,29 @@ impl Totals {
 
     /// What all nodes together have used.
     pub fn of_thread(&self) -> Spent {
-        self.0.values().fold(Spent::default(), |sum, it| {
-            let usage = Usage { tokens: Some(it.tokens), cost: Some(it.cost_millionths) };
-            sum.with(it.calls, usage)
-        })
+        self.0.values().fold(Spent::default(), |sum, it| sum.plus(*it))
+    }
+
+    /// What was used since an earlier time.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let of_node = |(node, now): (&NodeId, &Spent)| (node.clone(), now.since(earlier.of_node(node)));
+        Self(self.0.iter().map(of_node).filter(|(_, it)| !it.is_nothing()).collect())
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn plus(mut self, other: &Self) -> Self {
+        for (node, more) in &other.0 {
+            let sum = self.of_node(node).plus(*more);
+            self.0.insert(node.clone(), sum);
+        }
+        self
+    }
+
+    /// What each node has used, by name.
+    pub fn nodes(&self) -> impl Iterator<Item = (&NodeId, Spent)> {
+        self.0.iter().map(|(node, spent)| (node, *spent))
     }
 
     /// Counts what a committed statement says. `None` if it says what no request could.

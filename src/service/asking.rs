@@ -29,6 +29,7 @@ impl<'a> Asking<'a> {
         let mut draft = Draft::new(self.keys.row(), now);
         self.by.rely(&mut draft);
         self.standing.rely(&mut draft);
+        self.proposal.ask.rely(&mut draft);
         draft
     }
 

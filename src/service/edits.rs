@@ -171,7 +171,7 @@ impl Service {
     ) -> Result<Rewritten> {
         let Some(person) = asking.by.editor() else { return Err(Error::Broken("an edit without an editor")) };
         let mut excluded: BTreeSet<String> = hold.record.excluded.clone();
-        excluded.extend(authors_with(&asking.standing.thread.record, asking.by.author()));
+        excluded.extend(authors_with(&asking.standing.thread.record, asking.by.author(), &asking.proposal.ask));
         excluded.insert(person.record.id.to_string());
         let people = self.accounts_all(asking.keys).await?;
         if !can_be_approved(&stages_of(asking.policy), &excluded, &people) {

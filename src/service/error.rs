@@ -8,6 +8,7 @@ use crate::domain::enrolment::NotLetIn;
 use crate::domain::id::ReviewId;
 use crate::domain::interrupt::NotTaken;
 use crate::domain::json::parse::JsonError;
+use crate::domain::json::pointer::Pointer;
 use crate::domain::passkey::Refused;
 use crate::domain::policy::PolicyError;
 use crate::domain::repeat::NotRepeated;
@@ -54,6 +55,9 @@ pub enum Error {
         /// Its digest.
         transition: Digest,
     },
+    /// Branches have several values at one place.
+    #[error("the branches do not agree; settle it by another strategy, or by `resolve`")]
+    Conflict(Vec<Pointer>),
     /// The thread waits for people.
     #[error("the thread is held by a review")]
     ThreadHeld(ReviewId),

@@ -229,6 +229,9 @@ pub(super) fn held_data(hold: &Hold, transition: &Transition) -> serde_json::Val
         data["editor"] = json!(editor);
         data["supersedes"] = json!(transition.statement.supersedes);
     }
+    if let Some(join) = &transition.statement.join {
+        data["join"] = json!(join);
+    }
     with_warnings(data, transition.warnings_shown())
 }
 

@@ -146,6 +146,7 @@ impl Service {
             return self.set_aside(keys, standing, hold).await;
         };
         let head = self.head(keys, &standing.thread.record).await?;
+        let proposal = self.gathered(keys, (&head, &standing.thread.record), proposal).await?;
         let (by, proposal) = (Proposer::Token(&token), &proposal);
         let asking = Asking { keys, by, proposal, identity, standing, head: &head, policy: &policy };
         match self.anew(&asking, hold, &transition).await? {
@@ -180,7 +181,7 @@ impl Service {
         if is_exhausted(asking) {
             return Ok(Anew::Nobody);
         }
-        let authors = authors_with(&asking.standing.thread.record, asking.by.author());
+        let authors = authors_with(&asking.standing.thread.record, asking.by.author(), &asking.proposal.ask);
         let asked = self.somebody_can_approve(asking.keys, policy, &authors).await?;
         Ok(if asked { Anew::Hold(effected, reasons, authors) } else { Anew::Nobody })
     }

@@ -1,5 +1,6 @@
 //! Proposing: the one way in which anything comes into a thread's state.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -7,6 +8,7 @@ use serde_json::{Value, json};
 use super::asking::{Asking, identity_of};
 use super::error::{Error, Result};
 use super::holds::hold_reason;
+use super::joins::{Join, joined};
 use super::proposer::Proposer;
 use super::refusals::{Because, no_tries};
 use super::stating::{Effected, Stating, Step};
@@ -83,6 +85,8 @@ pub enum Asked {
         /// Which.
         to_version: u64,
     },
+    /// What branches changed.
+    Join(Box<Join>),
 }
 
 impl Asked {
@@ -92,13 +96,14 @@ impl Asked {
             Self::Edit { .. } => Kind::Edit,
             Self::Reaffirm => Kind::Reaffirm,
             Self::Rollback { .. } => Kind::Rollback,
+            Self::Join(_) => Kind::Join,
         }
     }
 
     pub(super) fn format(&self) -> Format {
         match self {
             Self::Patch { format, .. } | Self::Edit { format, .. } => *format,
-            Self::Reaffirm | Self::Rollback { .. } => Format::Merge,
+            Self::Reaffirm | Self::Rollback { .. } | Self::Join(_) => Format::Merge,
         }
     }
 
@@ -108,6 +113,7 @@ impl Asked {
             Self::Patch { patch, .. } | Self::Edit { patch, .. } => patch.clone(),
             Self::Reaffirm => json!({}),
             Self::Rollback { to_version } => json!({"to_version": to_version}),
+            Self::Join(join) => join.content(),
         }
     }
 }
@@ -120,7 +126,8 @@ impl Proposal {
             Kind::Propose => Asked::Patch { format: transition.format, patch: transition.patch.clone() },
             Kind::Reaffirm => Asked::Reaffirm,
             Kind::Rollback => Asked::Rollback { to_version: transition.patch.get("to_version")?.as_u64()? },
-            Kind::Create | Kind::Edit | Kind::Confirm => return None,
+            Kind::Join => Asked::Join(Box::new(Join::of(transition)?)),
+            Kind::Create | Kind::Fork | Kind::Edit | Kind::Confirm => return None,
         };
         Some(Self {
             thread: statement.thread.clone(),
@@ -171,6 +178,7 @@ impl Service {
         let standing = self.ready(&keys, thread, proposal.parent).await?;
         let head = self.head(&keys, &standing.thread.record).await?;
         let policy = self.policy(&keys, standing.flow.record.policy).await?;
+        let proposal = &self.gathered(&keys, (&head, &standing.thread.record), proposal.clone()).await?;
         let asking = Asking { keys: &keys, by, proposal, identity, standing: &standing, head: &head, policy: &policy };
         let violations = standing.thread.record.violations.get(&proposal.node).copied().unwrap_or(0);
         if policy.on_violation().is_exhausted(violations) {
@@ -185,9 +193,12 @@ impl Service {
             }
             Judgement::Hold { after, named, reasons, warnings, .. } => {
                 let effected = Effected { after, named: named.into_iter().collect(), warnings };
-                match asking.policy.mode() {
-                    Mode::Enforce => self.hold_or_reject(&asking, effected, reasons).await,
-                    Mode::Observe => self.commit_alone(&asking, effected, Some(reasons)).await,
+                // Nothing on a branch can be written: people are asked about its join.
+                match (asking.policy.mode(), &standing.thread.record.branch) {
+                    (Mode::Enforce, None) => self.hold_or_reject(&asking, effected, reasons).await,
+                    (Mode::Enforce, Some(_)) | (Mode::Observe, _) => {
+                        self.commit_alone(&asking, effected, Some(reasons)).await
+                    }
                 }
             }
         }
@@ -219,8 +230,8 @@ impl Service {
 
     pub(super) async fn judge_proposal(&self, asking: &Asking<'_>) -> Result<Judgement> {
         let Asking { keys, policy, head, proposal, .. } = *asking;
-        let read;
-        let restored;
+        let (read, restored, merged);
+        let mut thread = Cow::Borrowed(&asking.standing.thread.record.committed_nodes);
         let kind = match &proposal.ask {
             Asked::Patch { format, patch } | Asked::Edit { format, patch, .. } => {
                 match Patch::read(*format, patch.clone()) {
@@ -240,14 +251,19 @@ impl Service {
                 restored = self.version(keys, &proposal.thread, *to_version).await?;
                 RequestKind::Rollback { to: &restored.state }
             }
+            Asked::Join(join) => {
+                merged = match joined(policy, (&proposal.node, &head.state), join)? {
+                    Ok(merged) => merged,
+                    Err(unread) => return Ok(Judgement::Reject { violations: vec![unread] }),
+                };
+                thread.to_mut().extend(merged.carried.committed_nodes.iter().cloned());
+                let (to, changed, used) = (&merged.after, &merged.changed, &merged.carried.spent);
+                RequestKind::Join { to, changed, used }
+            }
         };
         let request = Request { node: &proposal.node, kind };
         let principal = asking.by.judged_as();
-        let asker = Asker {
-            principal: principal.as_str(),
-            owner: asking.by.author(),
-            committed_nodes: &asking.standing.thread.record.committed_nodes,
-        };
+        let asker = Asker { principal: principal.as_str(), owner: asking.by.author(), committed_nodes: &thread };
         let around = Circumstances {
             tool: proposal.tool.as_ref(),
             usage: proposal.usage,
@@ -269,7 +285,7 @@ impl Service {
         let step = self.state_step(asking, effected, now).await?;
         let mut draft = asking.draft(now);
         let mut thread = asking.standing.thread.record.clone();
-        thread.authors.insert(asking.by.author().to_owned());
+        thread.authors = authors_with(&thread, asking.by.author(), &asking.proposal.ask);
         let effect = Effect::of(&asking.head.state, &step);
         let advanced = self.advance(&mut draft, asking.keys, asking.base(), (step, gate, now), &mut thread)?;
         let entry = advanced.token.clone();
@@ -304,7 +320,7 @@ impl Service {
                 )
                 .await;
         }
-        let authors = authors_with(thread, asking.by.author());
+        let authors = authors_with(thread, asking.by.author(), &asking.proposal.ask);
         if !self.somebody_can_approve(asking.keys, asking.policy, &authors).await? {
             let detail = "nobody who is not an author could approve this; ask an administrator to add reviewers";
             return self
@@ -322,7 +338,7 @@ impl Service {
             Asked::Rollback { to_version } => {
                 Some(self.version(asking.keys, &proposal.thread, to_version).await?.entry.transition)
             }
-            Asked::Patch { .. } | Asked::Edit { .. } | Asked::Reaffirm => None,
+            Asked::Patch { .. } | Asked::Edit { .. } | Asked::Reaffirm | Asked::Join(_) => None,
         };
         let edits = match (&proposal.ask, asking.by.editor()) {
             (Asked::Edit { supersedes, .. }, Some(editor)) => Some((*supersedes, editor.record.id.clone())),
@@ -341,6 +357,7 @@ impl Service {
             restores,
             edits,
             write_id: None,
+            joins: proposal.ask.joins()?,
             identity: asking.identity,
             now,
         };

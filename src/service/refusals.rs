@@ -123,7 +123,8 @@ impl Service {
         let hides = |(index, it): (usize, &Violation)| asking.policy.hides(&it.pointer).then_some(index);
         let content = proposal.ask.content();
         let tool = proposal.tool.as_ref();
-        let shown = (proposal.ask.format(), &content);
+        let told = proposal.ask.told();
+        let shown = (proposal.ask.format(), &told);
         let hiding = Hiding::of_request(asking.policy, &asking.head.state, shown, tool);
         let cut = |(index, it): (usize, &Violation)| {
             let cut = hiding.cut(&it.pointer);
@@ -137,7 +138,7 @@ impl Service {
             principal: asking.by.principal(),
             patch: patch_digest(&content),
             tool: tool.map(|it| it.name.clone()),
-            excerpt: excerpt(&hiding, proposal.ask.format(), &content),
+            excerpt: excerpt(&hiding, proposal.ask.format(), &told),
             cut: violations.iter().enumerate().filter_map(cut).collect(),
             errors: violations.iter().map(result_error).collect(),
             hidden: violations.iter().enumerate().filter_map(hides).collect(),
@@ -158,6 +159,10 @@ impl Service {
 
 /// The request, to be judged again; not if it is long, nor if any of it is hidden.
 fn kept(asking: &Asking<'_>, hiding: &Hiding<'_>) -> Option<String> {
+    // What branches had come to is not kept with it, so nothing could be tried on it.
+    if matches!(asking.proposal.ask, Asked::Join(_)) {
+        return None;
+    }
     let kept = asking.proposal.kept();
     let whole = hides_nothing(hiding, kept.format, &kept.content, kept.tool.as_ref());
     whole.then(|| kept.text()).flatten()

@@ -43,6 +43,9 @@ impl Service {
             return Err(Error::Forbidden("only reviewers ask for a rollback"));
         }
         let thread = self.thread(&keys, &rollback.thread).await?;
+        if thread.record.branch.is_some() {
+            return Err(Error::WrongState("this is a branch: people decide on its join"));
+        }
         let proposal = proposal_of(rollback);
         check_words(&proposal)?;
         let by = Proposer::Person(&account);

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::Service;
 use super::heads::Version;
+use crate::domain::branch::{Carried, Joining};
 use crate::domain::chain::commitment::Setting;
 use crate::domain::chain::hash::{Digest, Tag};
 use crate::domain::chain::statement::{Kind, Statement};
@@ -42,6 +43,8 @@ pub(super) struct Stating<'a> {
     /// Which transition it takes the place of, and who rewrote it.
     pub(super) edits: Option<(Digest, AccountId)>,
     pub(super) write_id: Option<WriteId>,
+    /// What it joins, and what that brings along.
+    pub(super) joins: Option<(Joining, Carried)>,
     pub(super) identity: Digest,
     pub(super) now: Timestamp,
 }
@@ -82,6 +85,8 @@ impl Service {
             restores: stating.restores,
             write_id: stating.write_id,
             proposed_at: stating.now,
+            fork: None,
+            join: stating.joins.as_ref().map(|it| it.0.clone()),
         };
         let shown = (!effected.warnings.is_empty()).then(|| {
             let states = [&head.state, &effected.after];
@@ -99,6 +104,7 @@ impl Service {
             tool: stating.tool,
             warnings_cut: shown.filter(|it| *it != effected.warnings),
             warnings: effected.warnings,
+            carried: stating.joins.map(|it| Box::new(it.1)),
             editor: stating.edits.map(|it| it.1),
             outcome: Outcome::Committed { entry: String::new() },
         };

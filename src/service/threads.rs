@@ -185,6 +185,8 @@ impl Service {
             restores: None,
             write_id: None,
             proposed_at: now,
+            fork: None,
+            join: None,
         };
         let transition = Transition {
             digest: statement.digest(),
@@ -198,6 +200,7 @@ impl Service {
             tool: None,
             warnings: Vec::new(),
             warnings_cut: None,
+            carried: None,
             editor: None,
             outcome: Outcome::Committed { entry: String::new() },
         };
@@ -316,7 +319,7 @@ fn check_context(context: &Context) -> Result<()> {
 }
 
 /// An entry as it will be, before anything decided how it is gated.
-fn unsigned(statement: &Statement, transition: Digest) -> Entry {
+pub(super) fn unsigned(statement: &Statement, transition: Digest) -> Entry {
     Entry {
         iss: String::new(),
         thread: statement.thread.clone(),
@@ -334,6 +337,8 @@ fn thread_of(first: &Version, new: &NewThread, now: Timestamp) -> Thread {
     Thread {
         id: first.entry.thread.clone(),
         flow: new.flow.clone(),
+        branch: None,
+        branches: 0,
         context: new.context.clone(),
         created_at: now,
         head: head_of(&first.entry),

@@ -126,13 +126,13 @@ pub(super) fn with_warnings(mut data: Value, warnings: &[Warning]) -> Value {
 }
 
 /// Whether the thread owes an approval once this transition is its head.
-fn owes(base: &Base<'_>, gate: &Gate) -> bool {
+pub(super) fn owes(base: &Base<'_>, gate: &Gate, branches_owe: bool) -> bool {
     let gated = matches!(gate, Gate::Approved { .. } | Gate::Observed {});
     let accepted = base.flow.accepted().contains(&base.head.entry.policy);
     match base.policy.approval().covers() {
-        Covers::Write => base.head.entry.owes || gated || !accepted,
+        Covers::Write => base.head.entry.owes || branches_owe || gated || !accepted,
         // An approved value is admitted for good, so an approval settles what was owed.
-        Covers::Commit => (base.head.entry.owes || !accepted) && !matches!(gate, Gate::Approved { .. }),
+        Covers::Commit => (base.head.entry.owes || branches_owe || !accepted) && !matches!(gate, Gate::Approved { .. }),
     }
 }
 
@@ -147,7 +147,8 @@ impl Service {
         (step, gate, now): (Step, Gate, Timestamp),
         thread: &mut Thread,
     ) -> Result<Version> {
-        let owes = owes(&base, &gate);
+        let carried = step.transition.carried.clone();
+        let owes = owes(&base, &gate, carried.as_deref().is_some_and(|it| it.owes));
         let kept = kept_state(base.head, &step)?;
         let warnings = step.transition.warnings_shown().to_vec();
         let version = self.enter(draft, keys, (step, gate, owes, now), kept)?;
@@ -155,10 +156,17 @@ impl Service {
         thread.committed_nodes.extend(version.statement.node.clone());
         let spent = thread.spent.clone().counting(&version.statement);
         thread.spent = spent.ok_or(Error::Broken("what a statement says was used"))?;
-        let data = json!({
+        if let Some(carried) = carried {
+            thread.spent = std::mem::take(&mut thread.spent).plus(&carried.spent);
+            thread.committed_nodes.extend(carried.committed_nodes);
+        }
+        let mut data = json!({
             "version": version.entry.version, "transition": version.entry.transition,
             "node": version.statement.node, "gate": version.entry.gate,
         });
+        if let Some(join) = &version.statement.join {
+            data["join"] = json!(join);
+        }
         recorder::in_thread(draft, thread, now, EventType::TransitionCommitted, with_warnings(data, &warnings))?;
         Ok(version)
     }
@@ -272,9 +280,10 @@ fn kept_state(head: &Version, step: &Step) -> Result<StateContent> {
     })
 }
 
-/// Owners and editors of every transition since the last confirmed write.
-pub(super) fn authors_with(thread: &Thread, owner: &str) -> BTreeSet<String> {
+/// Owners and editors of every transition since the last confirmed write, and of the branches that are joined.
+pub(super) fn authors_with(thread: &Thread, owner: &str, ask: &Asked) -> BTreeSet<String> {
     let mut authors = thread.authors.clone();
+    authors.extend(ask.carried().into_iter().flat_map(|it| it.authors.clone()));
     authors.insert(owner.to_owned());
     authors
 }

@@ -113,6 +113,7 @@ impl Service {
             restores: None,
             edits: None,
             write_id: Some(write.key.write_id.clone()),
+            joins: None,
             identity: identity.digest(),
             now,
         };

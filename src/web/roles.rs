@@ -57,6 +57,8 @@ pub const TABLE: &[Rule] = &[
     machine("GET", "/v1/threads/{thread}/chain", &[Host, Auditor]),
     machine("POST", "/v1/threads/{thread}/transitions", &[Agent]),
     machine("POST", "/v1/threads/{thread}/rollbacks", &[Agent]),
+    machine("POST", "/v1/threads/{thread}/forks", &[Agent]),
+    machine("POST", "/v1/threads/{thread}/joins", &[Agent]),
     machine("POST", "/v1/threads/{thread}/closing", &[Admin]),
     machine("POST", "/v1/threads/{thread}/reopening", &[Admin]),
     machine("POST", "/v1/threads/{thread}/lapses/{write_id}/resolution", &[Admin]),

@@ -34,6 +34,7 @@ mod roles;
 mod rules;
 mod amendments;
 mod amendments_signed;
+mod branches;
 mod contract;
 mod copying;
 mod delegations;

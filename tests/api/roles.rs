@@ -27,6 +27,8 @@ const MAY: &[(&str, &str, &[&str])] = &[
     ("GET", "/v1/threads/{thread}/chain", &[HOST, AUDITOR]),
     ("POST", "/v1/threads/{thread}/transitions", &[AGENT]),
     ("POST", "/v1/threads/{thread}/rollbacks", &[AGENT]),
+    ("POST", "/v1/threads/{thread}/forks", &[AGENT]),
+    ("POST", "/v1/threads/{thread}/joins", &[AGENT]),
     ("POST", "/v1/threads/{thread}/closing", &[ADMIN]),
     ("POST", "/v1/threads/{thread}/reopening", &[ADMIN]),
     ("POST", "/v1/threads/{thread}/lapses/{write_id}/resolution", &[ADMIN]),

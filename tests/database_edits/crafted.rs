@@ -63,6 +63,11 @@ pub fn put_together(bench: &mut Bench) {
     doubtful["unresolved"] = json!([{"principal": "p", "write_id": "w"}]);
     bench.instead(Table::Threads, &other, &doubtful, "a write to be resolved is not one that lapsed");
 
+    let alone = bench.pick(Table::Transitions, |it| it.body["carried"].is_null() && it.body["rationale"].is_null());
+    let mut laden = alone.body.clone();
+    laden["carried"] = json!({"authors": [], "committed_nodes": [], "spent": {}, "owes": false});
+    bench.instead(Table::Transitions, &alone, &laden, "it carries something, and is no join");
+
     let outside = Row { mac: vec![0; 32], ..pending.clone() };
     bench.beside(Table::Outbox, &outside, "it does not bear this gateway's seal");
     let shapeless = Row::seal(key, Table::Outbox, "x".to_owned(), pending.facets.clone(), 1, "{}".to_owned());

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+mod branches;
 mod delegations;
 mod interrupts;
 #[path = "../support/passkeys.rs"]
@@ -279,6 +280,7 @@ pub async fn live_through(service: &Service) -> (Cast, Ready) {
     holds_that_end_otherwise(service, &cast).await;
     writes_that_end_otherwise(service, &cast).await;
     stops_and_takes_back(service, &cast).await;
+    branches::works_side_by_side(service, &cast).await;
     amends(service, &cast).await;
     interrupts::asks_people(service, &cast).await;
     lifts_in_pairs(service, &cast).await;

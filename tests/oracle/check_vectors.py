@@ -14,8 +14,10 @@ from typing import Any
 from check_export import check_export, read_json
 from commitment import Completeness, H, check_opening, commitment, disclose, leaf_salt
 from commitment import open_fully, origins_after, thread_secret
+from countersign_oracle import check_branch, check_chain, check_join
 from countersign_oracle import patch_hash, policy_digest, proposal_identity, transition_digest
 from effect import Absent, Change, apply_patch, diff, leaves, tokens
+from joining import Branch, branch_thread, join
 from passkeys import challenge, check_vote, evidence_digest
 from signed import CouldNotTell, check_claims, check_token, read_jwks, thumbprint
 from strict_json import Json, Limits, Refused, base64url, canonical, parse, same, unbase64url
@@ -232,6 +234,40 @@ def export_checks(folder: Path) -> Iterator[tuple[str, Callable[[], None]]]:
         yield case["name"], lambda case=case: other(case)  # type: ignore[misc]
 
 
+def check_joined(case: Case) -> None:
+    branches = [Branch(it["name"], it["state"], it["confidence"]) for it in case["branches"]]
+    found = join(case["base"], branches, case["keyed"], case["strategy"], case.get("resolve"))
+    said = ("result" in case, case.get("conflicts", []), case.get("idle", []))
+    expect([*said], [not found.conflicts and not found.idle, [*found.conflicts], [*found.idle]])
+    if "result" in case:
+        expect(case["result"], found.state)
+
+
+def check_branch_name(case: Case) -> None:
+    expect(case["branch"], branch_thread(case["thread"], case["transition"], case["name"]))
+
+
+def branch_checks(document: Any) -> Iterator[tuple[str, Callable[[], None]]]:
+    keys = read_jwks(document["jwks"])
+
+    def chains(of: Any) -> None:
+        parent = check_chain(of["parent"], keys)
+        branches = {name: check_chain(entries, keys) for name, entries in of["branches"].items()}
+        for branch in branches.values():
+            check_branch(branch, parent)
+        for statement, _ in parent.transitions:
+            if statement["type"] == "join":
+                check_join(statement, branches)
+
+    def spoiled(case: Case) -> None:
+        twin = apply_patch(document["chains"], "json-patch", case["patch"])
+        refuses(lambda: chains(twin), case["code"])
+
+    yield "the chains themselves", lambda: chains(document["chains"])
+    for case in document["spoiled"]:
+        yield case["name"], lambda case=case: spoiled(case)  # type: ignore[misc]
+
+
 def vote_checks(document: Any) -> Iterator[tuple[str, Callable[[], None]]]:
     passkey = document["passkey"]
 
@@ -268,6 +304,15 @@ LISTS: list[tuple[str, str, Callable[[Case], None]]] = [
         "refused",
         lambda case: refuses(lambda: transition_digest(case["statement"])),
     ),
+    ("joins.json", "cases", check_joined),
+    ("branches.json", "names", check_branch_name),
+    ("branches.json", "statements", check_statement_case),
+    (
+        "branches.json",
+        "refused",
+        lambda case: refuses(lambda: transition_digest(case["statement"])),
+    ),
+    ("branches.json", "proposals", check_proposal),
     ("policies.json", "cases", check_policy),
     ("proposals.json", "cases", check_proposal),
     ("hashes.json", "cases", check_hash),
@@ -286,6 +331,8 @@ def all_checks(folder: Path) -> Iterator[tuple[str, Callable[[], None]]]:
         yield f"claims.json: {name}", run
     for name, run in vote_checks(load(folder, "votes.json")):
         yield f"votes.json: {name}", run
+    for name, run in branch_checks(load(folder, "branches.json")):
+        yield f"branches.json: {name}", run
     for name, run in export_checks(folder):
         yield f"exports.json: {name}", run
 

@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 
 from commitment import PATCH, POLICY, PROPOSAL, TRANSITION
 from commitment import Completeness, H, check_opening, is_digest
+from joining import is_fork, is_join
 from signed import ENTRY, RECEIPT, Jwks, check_token, is_name, is_time
 from strict_json import Json, Refused, canonical, same
 
-TYPES = ("create", "propose", "edit", "reaffirm", "rollback", "confirm")
+TYPES = ("create", "fork", "propose", "edit", "reaffirm", "rollback", "join", "confirm")
 SETS_AGAIN = ("propose", "edit", "confirm")
 STATEMENT_KEYS = {
     "type", "flow", "policy", "thread", "version", "parent", "node", "principal", "proposal",
@@ -46,17 +47,19 @@ def transition_digest(statement: Json) -> str:
 
 def check_statement(statement: Json) -> Object:
     """A statement's form: all keys, always; null where something does not apply."""
-    if not isinstance(statement, dict) or set(statement) != STATEMENT_KEYS:
+    kind = statement.get("type") if isinstance(statement, dict) else None
+    own = {kind} if kind in ("fork", "join") else set()
+    if not isinstance(statement, dict) or set(statement) != STATEMENT_KEYS | own:
         raise Refused("statement", "not exactly the keys of a statement")
-    kind, created = statement["type"], statement["type"] == "create"
+    created = kind in ("create", "fork")
     wanted: dict[str, Callable[[Json], bool]] = {
         "type": lambda value: value in TYPES,
         "version": lambda value: type(value) is int and (value == 0 if created else value > 0),
-        "attempt": is_null if kind in ("create", "confirm") else is_try,
+        "attempt": is_null if kind in ("create", "fork", "confirm") else is_try,
         "proposed_at": is_time,
         "rationale": lambda value: value is None or is_digest(value),
         "parent": is_null if created else is_digest,
-        "node": is_null if created else is_name,
+        "node": is_null if kind == "create" else is_name,
         "supersedes": is_digest if kind == "edit" else is_null,
         "restores": is_digest if kind == "rollback" else is_null,
         "write_id": is_name if kind == "confirm" else is_null,
@@ -65,6 +68,12 @@ def check_statement(statement: Json) -> Object:
     }
     for key, check in wanted.items():
         _say(check(statement[key]), "statement", f"{key} is not what it should be in a {kind}")
+    if kind == "fork":
+        said = is_fork(statement["fork"], statement["thread"], is_name)
+        _say(said, "statement", "a fork does not say which head it is of")
+    if kind == "join":
+        said = is_join(statement["join"], statement["thread"], is_name)
+        _say(said, "statement", "a join does not say what it joins")
     if kind == "reaffirm":
         _say(statement["from"] == statement["to"], "statement", "a reaffirmation changes nothing")
     return statement
@@ -180,6 +189,8 @@ def _check_gate(statement: Object, entry: Object, audit: Audit) -> None:
     )
     if kind == "create":
         _say(gate["kind"] != "approved", "gate", "nobody approves a creation")
+    if kind == "fork":
+        _say(gate["kind"] == "auto", "gate", "nobody is asked about a fork")
     if kind in ("edit", "reaffirm", "rollback"):
         _say(gate["kind"] != "auto", "gate", f"{kind} is always held")
     if gate["kind"] != "written":
@@ -189,6 +200,34 @@ def _check_gate(statement: Object, entry: Object, audit: Audit) -> None:
         approved = audit.transitions[-1][1]["gate"]
         assert isinstance(approved, dict)
         _say(approved.get("receipt") == gate["receipt"], "gate", "written under another receipt")
+
+
+def check_branch(branch: Audit, parent: Audit) -> None:
+    """That a chain is that of a branch, made of a head of the other one."""
+    statement, _ = branch.transitions[0]
+    fork = statement.get("fork")
+    if not isinstance(fork, dict):
+        raise Refused("branch", "not a branch")
+    of, _ = parent.by_digest(fork["transition"])
+    same_head = of["version"] == fork["version"] and parent.thread == fork["thread"]
+    _say(same_head and branch.iss == parent.iss, "branch", "of another head than it names")
+    _say(of["flow"] == statement["flow"], "flow_mismatch", "a branch in another flow")
+
+
+def check_join(statement: Object, branches: dict[str, Audit]) -> None:
+    """That what a join names are heads of branches of the very head that it is made on."""
+    join = statement["join"]
+    assert isinstance(join, dict) and isinstance(join["branches"], list)
+    for named in join["branches"]:
+        assert isinstance(named, dict)
+        branch = branches.get(str(named["name"]))
+        if branch is None:
+            raise Refused("join", "a branch whose chain is not here")
+        fork = branch.transitions[0][0]["fork"]
+        assert isinstance(fork, dict)
+        of_head = fork["transition"] == statement["parent"] and fork["name"] == named["name"]
+        _say(of_head and branch.thread == named["thread"], "join", "a branch of another head")
+        branch.by_digest(named["transition"])
 
 
 def check_receipt(token: Json, audit: Audit, jwks: Jwks) -> Object:

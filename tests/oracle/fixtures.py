@@ -158,7 +158,7 @@ class Thread:
             "rationale": None, "supersedes": None, "restores": None, "write_id": None,
             "proposed_at": rfc3339(moment(minute)),
         }  # fmt: skip
-        assert set(facts) <= set(made), facts
+        assert set(facts) <= {*made, "fork", "join"}, facts
         return {**made, **facts}, {"from": before, "to": new}
 
     def commit(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from cases_effect import DIFFS, JSON_PATCHES, MERGES
 from cases_json import json_cases
+from make_branches import branches, joins
 from make_claims import claims
 from make_export import export, spoiled_exports
 from make_hashed import commitments, hashes, policies, proposals, statements
@@ -35,6 +36,8 @@ def main() -> None:
         "proposals.json": proposals(),
         "hashes.json": hashes(),
         "tokens.json": tokens(),
+        "branches.json": branches(),
+        "joins.json": joins(),
         "claims.json": claims(),
         "votes.json": votes(),
         "exports.json": spoiled_exports(),

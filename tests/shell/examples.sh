@@ -53,5 +53,16 @@ holds "examples/langgraph_payments: the writer was killed twice" [ "$(grep -c 'w
 holds "examples/langgraph_payments: each row is there once" \
   [ "$(tail -n 2 <<<"$said" | paste -sd ';')" = "order-17 42 40 EUR;order-18 43 40 EUR" ]
 
+# Its parts are other nodes, and what was injected is held rather than rejected.
+said=$(timeout 120 examples/fork_join/run.sh 2>&1)
+status=$?
+[ "$status" = 0 ] || echo "$said"
+holds "examples/fork_join succeeds" [ "$status" = 0 ]
+holds "examples/fork_join: nothing of a branch is written" says "for the web's branch: branch"
+holds "examples/fork_join: what was injected is held" says '"reasons":["recipient is protected: people decide about it"]'
+holds "examples/fork_join: the rest commits and is published, whatever finished first" \
+  ends '{"to":"board@example.org","findings":["law","press"]}'
+holds "examples/fork_join: nothing was given away" [ -z "$(grep -oE 'canary|cs_[A-Za-z0-9_-]{8}' <<<"$said")" ]
+
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

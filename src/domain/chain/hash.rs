@@ -20,6 +20,8 @@ pub enum Tag {
     Transition,
     /// A policy with its schemas.
     Policy,
+    /// Where a branch comes from, for its name.
+    Branch,
     /// The agent's rationale.
     Rationale,
     /// The arguments of a tool, salted.
@@ -58,6 +60,7 @@ impl Tag {
             Self::Array => "countersign.array.v1",
             Self::Transition => "countersign.transition.v1",
             Self::Policy => "countersign.policy.v1",
+            Self::Branch => "countersign.branch.v1",
             Self::Rationale => "countersign.rationale.v1",
             Self::Arguments => "countersign.arguments.v1",
             Self::Comment => "countersign.comment.v1",

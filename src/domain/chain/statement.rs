@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::hash::{Digest, Tag};
+use crate::domain::branch::{Branch, Joining};
 use crate::domain::id::{FlowId, NodeId, PrincipalId, ProposalId, ThreadId, WriteId};
 use crate::domain::json::canonical::canonical;
 use crate::domain::time::Timestamp;
@@ -15,6 +16,8 @@ use crate::domain::time::Timestamp;
 pub enum Kind {
     /// Version 0, by the host.
     Create,
+    /// Version 0 of a branch: another thread's head.
+    Fork,
     /// A patch from an agent's node.
     Propose,
     /// A reviewer's rewrite of a held patch.
@@ -23,6 +26,8 @@ pub enum Kind {
     Reaffirm,
     /// An ancestor's state again.
     Rollback,
+    /// What branches changed, as one.
+    Join,
     /// The writer's record of what it wrote.
     Confirm,
 }
@@ -32,10 +37,12 @@ impl Kind {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Create => "create",
+            Self::Fork => "fork",
             Self::Propose => "propose",
             Self::Edit => "edit",
             Self::Reaffirm => "reaffirm",
             Self::Rollback => "rollback",
+            Self::Join => "join",
             Self::Confirm => "confirm",
         }
     }
@@ -68,6 +75,14 @@ pub struct Statement {
     pub restores: Option<Digest>,
     pub write_id: Option<WriteId>,
     pub proposed_at: Timestamp,
+    /// Of a fork alone: every other statement keeps the bytes that it always had.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub fork: Option<Branch>,
+    /// Of a join alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub join: Option<Joining>,
 }
 
 impl Statement {
@@ -79,16 +94,30 @@ impl Statement {
 
     /// Whether it says what its kind must say and nothing that does not apply to it.
     pub fn is_whole(&self) -> bool {
-        let first = self.kind == Kind::Create;
+        let first = matches!(self.kind, Kind::Create | Kind::Fork);
         let asked = !first && self.kind != Kind::Confirm;
-        let placed = (self.version == 0) == first && self.parent.is_none() == first && self.node.is_none() == first;
+        let placed = (self.version == 0) == first && self.parent.is_none() == first;
+        let by_host = self.kind == Kind::Create;
         let tried = if asked { self.attempt.is_some_and(|it| it > 0) } else { self.attempt.is_none() };
         placed
             && tried
+            && self.node.is_none() == by_host
             && self.write_id.is_some() == (self.kind == Kind::Confirm)
             && self.restores.is_some() == (self.kind == Kind::Rollback)
             && (self.kind != Kind::Reaffirm || self.from == self.to)
             && self.supersedes.is_some() == (self.kind == Kind::Edit)
+            && self.is_of_branches()
+    }
+
+    /// A fork says where it comes from, and has the thread that follows from that; a join says what it joins.
+    fn is_of_branches(&self) -> bool {
+        let forked = self.fork.as_ref().is_some_and(|it| it.own_thread() == self.thread && it.thread != self.thread);
+        let joined = self.join.as_ref().is_some_and(|it| it.is_whole(&self.thread));
+        match self.kind {
+            Kind::Fork => forked && self.join.is_none(),
+            Kind::Join => joined && self.fork.is_none(),
+            _ => self.fork.is_none() && self.join.is_none(),
+        }
     }
 
     /// The transition's digest.

@@ -53,6 +53,8 @@ denials! {
     Halted = "halted": "Verifying is halted. Nothing may be written until an administrator lifts the halt.",
     /// The thread is closed.
     Closed = "closed": "The thread is closed.",
+    /// The thread is a branch.
+    Branch = "branch": "The thread is a branch: nothing of it is written. Join it, and verify what comes of that.",
     /// What is stored is not what was signed.
     ChainBroken = "chain_broken": "The stored chain is not the one that was signed. Write nothing and have the gateway audited.",
     /// Something else was committed since.
@@ -130,9 +132,9 @@ pub fn check_link(link: &Link<'_>, keys: &PublicKeys, issuer: &str) -> Result<En
 fn gate_fits(gate: &Gate, kind: Kind) -> bool {
     match gate {
         Gate::Written { .. } => kind == Kind::Confirm,
-        Gate::Auto {} => matches!(kind, Kind::Create | Kind::Propose),
-        Gate::Observed {} => kind != Kind::Confirm,
-        Gate::Approved { .. } => !matches!(kind, Kind::Create | Kind::Confirm),
+        Gate::Auto {} => matches!(kind, Kind::Create | Kind::Fork | Kind::Propose | Kind::Join),
+        Gate::Observed {} => !matches!(kind, Kind::Fork | Kind::Confirm),
+        Gate::Approved { .. } => !matches!(kind, Kind::Create | Kind::Fork | Kind::Confirm),
     }
 }
 
@@ -210,6 +212,9 @@ pub fn verify(facts: &Facts<'_>, ask: &Ask<'_>, now: Timestamp) -> Result<Allow,
     }
     if facts.thread.closed.is_some() {
         return Err(DenialCode::Closed);
+    }
+    if facts.thread.branch.is_some() {
+        return Err(DenialCode::Branch);
     }
     let (entry, statement) = facts.head?;
     if !head_agrees(facts.thread, entry) {

@@ -116,7 +116,7 @@ impl Pointer {
     }
 
     /// The same, to be changed in place.
-    pub(super) fn resolve_mut<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value> {
+    pub(in crate::domain) fn resolve_mut<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value> {
         let mut at = value;
         for token in self.tokens() {
             at = match at {
@@ -222,7 +222,7 @@ fn unescape(token: &str) -> Cow<'_, str> {
 
 /// Where a walk stands: one text that grows and shrinks, so that only places worth naming are copied.
 #[derive(Debug, Default)]
-pub(super) struct Trail(String);
+pub(in crate::domain) struct Trail(String);
 
 impl Trail {
     /// A walk that begins at `pointer`.
@@ -231,19 +231,19 @@ impl Trail {
     }
 
     /// The place it stands at.
-    pub(super) fn pointer(&self) -> Pointer {
+    pub(in crate::domain) fn pointer(&self) -> Pointer {
         Pointer(self.0.clone())
     }
 
     /// Goes one step down, to a key; gives what `leave` takes to come back.
-    pub(super) fn enter_key(&mut self, key: &str) -> usize {
+    pub(in crate::domain) fn enter_key(&mut self, key: &str) -> usize {
         let above = self.0.len();
         push_token(&mut self.0, key);
         above
     }
 
     /// Goes one step down, to an index; gives what `leave` takes to come back.
-    pub(super) fn enter_index(&mut self, index: usize) -> usize {
+    pub(in crate::domain) fn enter_index(&mut self, index: usize) -> usize {
         let above = self.0.len();
         self.0.push('/');
         push_index(&mut self.0, index);
@@ -251,7 +251,7 @@ impl Trail {
     }
 
     /// Comes back up.
-    pub(super) fn leave(&mut self, above: usize) {
+    pub(in crate::domain) fn leave(&mut self, above: usize) {
         self.0.truncate(above);
     }
 }

@@ -5,7 +5,7 @@ use super::request::Circumstances;
 use super::verdict::{Audience, Reason, ReasonCode, RejectCode, Violation};
 use crate::domain::id::NodeId;
 use crate::domain::json::pointer::Pointer;
-use crate::domain::usage::{Cost, Spent, Usage};
+use crate::domain::usage::{Cost, Spent, Totals, Usage};
 
 /// One table of bounds. What is left out is not bounded.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +40,26 @@ pub(super) struct Breaches {
     pub(super) denied: Vec<Violation>,
     /// What people are asked about.
     pub(super) held: Vec<Reason>,
+}
+
+/// Holds what branches used together against the bounds of each of their nodes, and of the thread. Each was judged
+/// where it was used, beside what it could see.
+pub(super) fn breaches_together(policy: &Policy, before: &Totals, used: &Totals) -> Breaches {
+    let mut found = Breaches::default();
+    let sums = before.clone().plus(used);
+    let of_nodes = used.nodes().filter_map(|(name, of)| {
+        let bounds = policy.budgets.of(policy.node(name)?);
+        let bounds = bounds.into_iter().filter(|(level, _)| matches!(level, Level::Node)).collect::<Vec<_>>();
+        Some((bounds, sums.of_node(name), of))
+    });
+    let of_thread = policy.budgets.thread.map(|it| (vec![(Level::Thread, it)], sums.of_thread(), used.of_thread()));
+    for (bounds, sum, of) in of_nodes.chain(of_thread) {
+        let usage = Usage { tokens: Some(of.tokens), cost: Some(of.cost_millionths) };
+        for (level, budget) in bounds {
+            budget.breached(sum, of.calls, usage).for_each(|it| found.add(budget.then, words(level, it)));
+        }
+    }
+    found
 }
 
 /// Of whom something is counted.
@@ -83,13 +103,28 @@ pub(super) fn breaches(policy: &Policy, node: &NodePolicy, name: &NodeId, along:
             Level::Thread => along.spent.map(|it| it.of_thread()).unwrap_or_default(),
         };
         for measure in budget.breached(before.with(calls, usage), calls, usage) {
-            match budget.then {
-                OnBreach::Deny => found.denied.push(violation(words(level, measure))),
-                OnBreach::Hold => found.held.push(reason(words(level, measure))),
-            }
+            found.add(budget.then, words(level, measure));
         }
     }
     found
+}
+
+impl Breaches {
+    /// One more, unless it is said already.
+    fn add(&mut self, then: OnBreach, words: &'static str) {
+        match then {
+            OnBreach::Deny if self.denied.iter().all(|it| it.detail != words) => self.denied.push(violation(words)),
+            OnBreach::Hold if self.held.iter().all(|it| it.text != words) => self.held.push(reason(words)),
+            OnBreach::Deny | OnBreach::Hold => {}
+        }
+    }
+
+    /// Both together.
+    pub(super) fn and(mut self, other: Self) -> Self {
+        self.denied.extend(other.denied.into_iter().filter(|it| !self.denied.contains(it)).collect::<Vec<_>>());
+        self.held.extend(other.held.into_iter().filter(|it| !self.held.contains(it)).collect::<Vec<_>>());
+        self
+    }
 }
 
 impl Budgets {

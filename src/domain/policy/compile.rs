@@ -18,6 +18,7 @@ use super::toml_reader::{Item, Section, parse};
 use crate::domain::flow::Mode;
 use crate::domain::id::{FlowId, GroupName, NodeId};
 use crate::domain::json::pattern::Pattern;
+use crate::domain::json::pointer::Pointer;
 use crate::domain::schema::{self, Openness, Schema, SchemaSource};
 
 const KEYS: &[&str] = &[
@@ -32,6 +33,7 @@ const KEYS: &[&str] = &[
     "rules",
     "tools",
     "budgets",
+    "join",
     "approval",
     "redaction",
 ];
@@ -51,6 +53,7 @@ const APPROVAL_KEYS: &[&str] = &[
 ];
 const STAGE_KEYS: &[&str] = &["groups", "need", "comment", "confirm", "passkey", "passkey_within"];
 const AMENDING_KEYS: &[&str] = &["groups", "need", "comment", "passkey", "passkey_within", "ttl"];
+const JOIN_KEYS: &[&str] = &["confidence"];
 const REDACTION_KEYS: &[&str] = &["hide", "detect", "patterns", "reveal_to"];
 
 impl Policy {
@@ -76,6 +79,7 @@ impl Policy {
             mode: read_mode(&root)?,
             tools: tools::read_tools(&root)?,
             budgets: tools::read_budgets(&root, &approval)?,
+            confidence: read_confidence(&root)?,
             hidden,
             detectors,
             reveal_to,
@@ -84,6 +88,17 @@ impl Policy {
             approval,
         })
     }
+}
+
+/// `[join]`: one place, so that each branch has one confidence.
+fn read_confidence(root: &Section<'_>) -> Result<Option<Pointer>, PolicyError> {
+    let Some(item) = root.get("join") else { return Ok(None) };
+    let section = item.section()?;
+    section.expect_keys(JOIN_KEYS)?;
+    let Some(item) = section.get("confidence") else { return Ok(None) };
+    transitions::read_place(item.text()?)
+        .map(Some)
+        .map_err(|why| item.error(PolicyCode::BadValue, format!("`{}`: {why}", item.name())))
 }
 
 /// Before anything is parsed. Sizes have no place in the text; they are reported at its start.

@@ -4,12 +4,13 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::bounds;
 use super::budget::{self, Breaches};
 use super::claims::Claims;
 use super::following::{Followed, follow};
+use super::joining;
 use super::model::{NodePolicy, Policy};
 use super::outcome::Outcome;
 use super::request::{Asker, Circumstances, Request, RequestKind};
@@ -21,8 +22,10 @@ use super::view::project_by;
 use crate::domain::id::NodeId;
 use crate::domain::json::diff::{Change, diff};
 use crate::domain::json::patch::{Patch, PatchError};
+use crate::domain::json::pattern::Pattern;
 use crate::domain::json::pointer::Pointer;
-use crate::domain::json::size::StateLimits;
+use crate::domain::json::size::{Size, StateLimits};
+use crate::domain::usage::Totals;
 
 const NO_SUCH_NODE: &str = "the policy has no such node, so it may write nothing";
 const NO_ROLLBACK: &str = "the policy does not let this node roll back";
@@ -65,6 +68,7 @@ pub fn judge_in(
         RequestKind::Edit { patch } => case.of_patch(patch, &[ReasonCode::Edit], Touched::Hold),
         RequestKind::Confirm { .. } if !node.is_writer() => refuse(NO_WRITER),
         RequestKind::Confirm { patch } => case.of_patch(patch, &[], Touched::Reject),
+        RequestKind::Join { to, changed, used } => case.of_join(to, changed, used),
         RequestKind::Reaffirm => case.of_state(before, ReasonCode::Reaffirm),
         RequestKind::Rollback { .. } if !node.may_roll_back() => refuse(NO_ROLLBACK),
         RequestKind::Rollback { to } => case.of_state(to, ReasonCode::Rollback),
@@ -83,6 +87,16 @@ enum Touched {
     Hold,
     /// It is too late to ask.
     Reject,
+}
+
+/// What is wrong with a request before its rules are asked.
+#[derive(Default)]
+struct Found {
+    lists: Vec<Violation>,
+    form: Vec<Violation>,
+    schema: Vec<Violation>,
+    of_node: Vec<Violation>,
+    budget: Breaches,
 }
 
 /// What rules and budgets say of a request that nothing is wrong with.
@@ -124,14 +138,65 @@ impl<'p> Case<'p> {
             None => {}
         }
         let after = tried.as_ref().and_then(|it| it.as_ref().ok()).map(|it| &it.after);
-        let of_node = self.node_schema_violations(patch, after, &claims, &sight);
-        let following = self.following(&tried, &claims, &sight, &lists);
+        let of_node = self.node_schema_violations(patch.object(), after, &claims, &sight);
+        let budget = match touched {
+            Touched::Hold => budget::breaches(self.policy, self.node, self.name, self.around),
+            // A writer's result calls nothing and takes nothing.
+            Touched::Reject => Breaches::default(),
+        };
+        let found = Found { lists, form, schema, of_node, budget };
+        self.weigh(tried, found, (&claims, &sight), (always, &[], touched))
+    }
+
+    /// What comes of branches: their effect is judged, and nothing of it is a question, since all of it can be read.
+    fn of_join(&self, to: &Value, changed: &[Pointer], used: &Totals) -> Judgement {
+        if let Some(unread) = joining::unread(self.policy, self.name, changed) {
+            return Judgement::Reject { violations: vec![unread] };
+        }
+        let mut claims = Claims::default();
+        let tried = {
+            let sight = Sight::new(&self.node.reads, &claims);
+            match shape::check((to, &Size::of(to)), self.limits, &Seen::Part(&sight)) {
+                Some(violation) => Err(violation),
+                None => Ok(Outcome::new(self.before, to.clone(), &claims, &self.node.reads)),
+            }
+        };
+        if let Ok(outcome) = &tried {
+            let top_key = |it: &Change| it.pointer.tokens().next().map(Cow::into_owned);
+            claims.top_keys = outcome.changes.iter().filter_map(top_key).collect();
+        }
+        let sight = Sight::new(&self.node.reads, &claims);
+        let mut found = Found {
+            budget: joining::breaches(self.policy, (self.node, self.name), self.around, used),
+            ..Found::default()
+        };
+        match &tried {
+            Ok(outcome) => {
+                found.lists = outcome.violations(self.node, &[], &sight);
+                found.form = shape::check_keys(&outcome.changes);
+                let faults = self.policy.schema.as_ref().map(|it| it.faults(to)).unwrap_or_default();
+                found.schema = if found.lists.is_empty() { sight.tell(faults) } else { sight.tell_known(faults) };
+                found.of_node = self.node_schema_violations(None, Some(to), &claims, &sight);
+            }
+            Err(failed) => found.form.push(failed.clone()),
+        }
+        self.weigh(Some(tried), found, (&claims, &sight), (&[], changed, Touched::Hold))
+    }
+
+    /// What follows from the effect, and from what was found in it.
+    fn weigh(
+        &self,
+        tried: Option<Result<Outcome, Violation>>,
+        found: Found,
+        (claims, sight): (&Claims, &Sight<'_>),
+        (always, beside, touched): (&[ReasonCode], &[Pointer], Touched),
+    ) -> Judgement {
+        let Found { lists, form, schema, of_node, budget } = found;
+        let following = self.following(&tried, claims, sight, &lists);
         let rules = match &tried {
             // Beside a request that is refused for what it names, an answer is only a clue, as above.
             Some(Ok(outcome)) if lists.is_empty() && form.is_empty() && !self.policy.rules.is_empty() => {
-                self.ask(&outcome.after, &outcome.asked(self.before, &claims, &self.node.reads), |it| {
-                    sight.tellable(it)
-                })
+                self.ask(&outcome.after, &outcome.asked(self.before, claims, &self.node.reads), |it| sight.tellable(it))
             }
             _ => Findings::default(),
         };
@@ -142,18 +207,13 @@ impl<'p> Case<'p> {
         // What does not fit a schema often cannot be asked about either, and that is no news.
         let failed = if schema.is_empty() && of_node.is_empty() { rules.failed } else { Vec::new() };
         let tool = self.around.tool.and_then(|it| self.policy.tool_violation(self.node, &it.name));
-        let budget = match touched {
-            Touched::Hold => budget::breaches(self.policy, self.node, self.name, self.around),
-            // A writer's result calls nothing and takes nothing.
-            Touched::Reject => Breaches::default(),
-        };
         let tool = Vec::from_iter(tool);
         let violations = [lists, form, schema, of_node, following, tool, rules.denied, failed, budget.denied].concat();
         match tried {
             Some(Ok(outcome)) if violations.is_empty() => {
                 let warnings = warnings(&rules.warned, Audience::Everyone);
                 let said = Said { held: rules.held, over: budget.held, warnings };
-                self.decide(outcome, (&claims, &sight), always, said, touched)
+                self.decide(outcome, (claims, sight), (always, beside), said, touched)
             }
             _ => Judgement::Reject { violations },
         }
@@ -192,16 +252,16 @@ impl<'p> Case<'p> {
     }
 
     /// The node's schema is of what it sends: of a merge object itself; of a JSON Patch, which is a list of steps,
-    /// the values that result at the top-level keys it names, as far as the node knows them.
+    /// the values that result at the top-level keys it names, as far as the node knows them; of a join likewise.
     fn node_schema_violations(
         &self,
-        patch: &Patch,
+        sent: Option<&Map<String, Value>>,
         after: Option<&Value>,
         claims: &Claims,
         sight: &Sight<'_>,
     ) -> Vec<Violation> {
         let Some(schema) = &self.node.schema else { return Vec::new() };
-        if let Some(object) = patch.object() {
+        if let Some(object) = sent {
             return schema.faults(&Value::Object(object.clone())).into_iter().map(told).collect();
         }
         let Some(after) = after else { return Vec::new() };
@@ -214,7 +274,7 @@ impl<'p> Case<'p> {
         &self,
         outcome: Outcome,
         (claims, sight): (&Claims, &Sight<'_>),
-        always: &[ReasonCode],
+        (always, beside): (&[ReasonCode], &[Pointer]),
         Said { held, over, warnings }: Said<'_>,
         touched: Touched,
     ) -> Judgement {
@@ -229,7 +289,10 @@ impl<'p> Case<'p> {
         let named = claims.leaves_unseen(&self.node.reads, &outcome.after);
         let mut reasons: Vec<_> = always.iter().map(|code| Reason::of_kind(*code)).collect();
         // Every touch follows from what the request names or from what differs within the node's reads.
-        reasons.extend(protected.iter().map(|(pattern, _)| Reason::protected(pattern, Audience::Everyone)));
+        let of_effect = |it: &Pattern| protected.iter().any(|(pattern, _)| *pattern == it);
+        let touched = |it: &&Pattern| of_effect(it) || beside.iter().any(|place| it.touches(place));
+        reasons
+            .extend(self.policy.protected.iter().filter(touched).map(|it| Reason::protected(it, Audience::Everyone)));
         reasons.extend(held.iter().map(|it| Reason::of_rule(&it.rule.reason, Audience::Everyone)));
         reasons.extend(over);
         let Outcome { after, changes, .. } = outcome;

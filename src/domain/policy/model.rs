@@ -14,6 +14,7 @@ pub(super) use super::violation::OnViolation;
 use crate::domain::chain::hash::Digest;
 use crate::domain::flow::Mode;
 use crate::domain::id::{FlowId, GroupName, NodeId};
+use crate::domain::json::pointer::Pointer;
 use crate::domain::schema::Schema;
 use crate::domain::transition_rules;
 
@@ -30,6 +31,8 @@ pub struct Policy {
     pub(super) on_violation: OnViolation,
     pub(super) tools: ToolPolicy,
     pub(super) budgets: Budgets,
+    /// Where a state says how sure it is, for joins by confidence.
+    pub(super) confidence: Option<Pointer>,
     pub(super) nodes: BTreeMap<NodeId, NodePolicy>,
     pub(super) approval: Approval,
     pub(super) hidden: Patterns,
@@ -153,6 +156,19 @@ impl Policy {
     /// What only people may change.
     pub fn protected(&self) -> &Patterns {
         &self.protected
+    }
+
+    /// Where a state says how sure it is.
+    pub fn confidence(&self) -> Option<&Pointer> {
+        self.confidence.as_ref()
+    }
+
+    /// By which field the items of the list at a place are told apart, if they are.
+    pub fn key_of_list(&self, place: &Pointer) -> Option<&str> {
+        self.transitions.iter().filter(|it| it.at == *place).find_map(|it| match &it.kind {
+            transition_rules::Kind::Keyed(keyed) => Some(keyed.key()),
+            _ => None,
+        })
     }
 
     /// What agents are to do when they violate it.

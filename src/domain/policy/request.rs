@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::domain::id::NodeId;
 use crate::domain::json::patch::Patch;
+use crate::domain::json::pointer::Pointer;
 use crate::domain::tool::Tool;
 use crate::domain::usage::{Totals, Usage};
 
@@ -82,6 +83,16 @@ pub enum RequestKind<'a> {
     Rollback {
         /// The ancestor's state.
         to: &'a Value,
+    },
+    /// What branches changed, as one: judged as the node's own patch with that effect. What is protected and differs in
+    /// any of them is held, even if their join has another value there.
+    Join {
+        /// The state that comes of all of them.
+        to: &'a Value,
+        /// Every place that a branch changed.
+        changed: &'a [Pointer],
+        /// What was used in the branches.
+        used: &'a Totals,
     },
     /// A writer's record of what it wrote: the node must be a writer. It cannot be held, because the write has
     /// happened; so what would be held is rejected.

@@ -85,6 +85,11 @@ fn items<'v>(rule: &Keyed, at: &Pointer, (array, side): Named<'v>, found: &mut i
     sound.then_some(items)
 }
 
+/// One text for a value that can be a key: a text or a number.
+pub fn key_identity(key: &Value) -> Option<String> {
+    matches!(key, Value::String(_) | Value::Number(_)).then(|| identity(key))
+}
+
 /// One text for one key. Two spellings of one word (NFC) are one key: who reads the list cannot tell them apart.
 fn identity(key: &Value) -> String {
     let text = canonical(key);

@@ -8,6 +8,7 @@ use serde_json::{Number, Value};
 
 use super::json::pointer::Pointer;
 pub use broken::Broken;
+pub use keyed::key_identity;
 pub use rules::{Keyed, Kind, NewItems, Order, Rule, in_order};
 
 /// Which of the two states is wrong.

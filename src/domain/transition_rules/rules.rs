@@ -97,4 +97,9 @@ impl Keyed {
         }
         Ok(Self { key, booleans, new_items })
     }
+
+    /// The field by which items are told apart.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
 }

@@ -8,18 +8,20 @@ use super::Audit;
 use super::load::Belongings;
 use super::story::Story;
 use crate::domain::account::Token;
+use crate::domain::branch::Standing;
 use crate::domain::chain::commitment::{Setting, Tree};
 use crate::domain::chain::entry::{Entry, Gate};
 use crate::domain::chain::hash::{Digest, Tag};
 use crate::domain::chain::statement::Kind;
 use crate::domain::chain::verify::{Link, check_link};
 use crate::domain::id::PrincipalId;
+use crate::domain::json::patch::Format;
 use crate::domain::keys::ThreadSecret;
 use crate::domain::review::HoldState;
 use crate::domain::thread::{Closed, HeadUse, Thread};
 use crate::domain::transition::{Identity, Outcome, StateContent, Transition, patch_digest};
-use crate::domain::usage::Totals;
 use crate::domain::write::WriteState;
+use crate::service::branches::fork_identity;
 use crate::service::decision::review_of;
 use crate::service::transitions::head_of;
 use crate::store::records::{version_id, write_row_id};
@@ -39,17 +41,12 @@ impl Audit<'_> {
     pub(super) fn check_chain(&mut self, thread: &Thread) {
         let secret = self.keys.salt().thread_secret(thread.id.as_str());
         let mut at: Option<At> = None;
-        let mut authors: BTreeSet<String> = BTreeSet::new();
-        let mut committed_nodes = BTreeSet::new();
-        let mut spent = Some(Totals::default());
+        let mut standing = Some(Standing::default());
         let mut written_version = 0;
         for version in 0..=thread.head.version {
             let Some(next) = self.replay(thread, version, &secret, at.as_ref()) else { return };
             self.versions += 1;
-            self.add_authors(&next.entry, &mut authors);
-            let transition = self.all.transitions.get(&next.entry.transition.to_string());
-            committed_nodes.extend(transition.and_then(|it| it.record.statement.node.clone()));
-            spent = transition.and_then(|it| spent?.counting(&it.record.statement));
+            standing = standing.and_then(|it| self.followed(it, &next.entry));
             if matches!(next.entry.gate, Gate::Written { .. }) {
                 written_version = version;
             }
@@ -59,10 +56,16 @@ impl Audit<'_> {
         let mut expected = head_of(&head.entry);
         expected.usage = thread.head.usage.clone();
         self.expect(expected == thread.head, Table::Threads, &thread.id, "its head is not the last entry of its chain");
-        self.expect(authors == thread.authors, Table::Threads, &thread.id, "its authors are not those of its chain");
-        let same = committed_nodes == thread.committed_nodes;
+        let authors = standing.as_ref().map(|it| &it.authors);
+        self.expect(
+            authors == Some(&thread.authors),
+            Table::Threads,
+            &thread.id,
+            "its authors are not those of its chain",
+        );
+        let same = standing.as_ref().map(|it| &it.committed_nodes) == Some(&thread.committed_nodes);
         self.expect(same, Table::Threads, &thread.id, "its nodes are not those of its chain");
-        let same = spent.as_ref() == Some(&thread.spent);
+        let same = standing.as_ref().map(|it| &it.spent) == Some(&thread.spent);
         self.expect(same, Table::Threads, &thread.id, "what it says was used is not what its chain says");
         let same = written_version == thread.written_version;
         self.expect(same, Table::Threads, &thread.id, "its last written version is not that of its chain");
@@ -96,7 +99,10 @@ impl Audit<'_> {
         self.expect(in_place, Table::Entries, &id, "the entry does not stand where it was signed for");
         self.check_statement(transition, before, secret);
         self.check_gate(&entry, transition, &row.entry);
-        self.check_owes(&entry, &state, before.map(|it| &it.entry));
+        self.check_owes(&entry, transition, (&state, before.map(|it| &it.entry)));
+        if version == 0 {
+            self.check_origin(thread, transition, &state);
+        }
         Some(At { entry, state, tree, base })
     }
 
@@ -171,6 +177,7 @@ impl Audit<'_> {
             _ => token.is_some_and(|it| speaks_for(it, transition)) || self.is_asked_by_a_person(transition),
         };
         self.expect(allowed, Table::Transitions, id, "its principal is nobody who may make it");
+        self.check_join(transition);
         let same = identity_of(transition) == Some(transition.identity);
         self.expect(same, Table::Transitions, id, "its identity is not that of its request");
     }
@@ -202,31 +209,18 @@ impl Audit<'_> {
     }
 
     /// `owes` is never lost on the way, and appears only where something gives rise to it.
-    fn check_owes(&mut self, entry: &Entry, state: &Value, before: Option<&Entry>) {
+    fn check_owes(&mut self, entry: &Entry, transition: &Transition, (state, before): (&Value, Option<&Entry>)) {
         let Some(policy) = self.policies.get(&entry.policy) else { return };
-        let holds = super::gate::owes_fits(policy, entry, state, before);
+        // A branch owes what the head owes that it begins with.
+        let origin = transition.statement.fork.as_ref().and_then(|it| self.entry_at(&it.thread, it.version));
+        let branches_owe = transition.carried.as_deref().is_some_and(|it| it.owes);
+        let holds = super::gate::owes_fits(policy, (entry, state), before.or(origin.as_ref()), branches_owe);
         self.expect(
             holds,
             Table::Entries,
             version_id(&entry.thread, entry.version),
             "what it owes does not follow from its chain",
         );
-    }
-
-    fn add_authors(&mut self, entry: &Entry, authors: &mut BTreeSet<String>) {
-        match &entry.gate {
-            Gate::Written { .. } => authors.clear(),
-            Gate::Approved { review, .. } => {
-                if let Some(hold) = self.all.holds.get(review.as_str()) {
-                    authors.clone_from(&hold.record.excluded);
-                }
-            }
-            Gate::Auto {} | Gate::Observed {} => {
-                let transition = self.all.transitions.get(&entry.transition.to_string());
-                let token = transition.and_then(|it| self.all.tokens.get(it.record.statement.principal.as_str()));
-                authors.extend(token.map(|it| it.record.owner.clone()));
-            }
-        }
     }
 
     /// Nothing of the thread lies beyond its head.
@@ -318,6 +312,11 @@ fn speaks_for(token: &Token, transition: &Transition) -> bool {
 fn identity_of(transition: &Transition) -> Option<Digest> {
     let statement = &transition.statement;
     let patch = match (statement.kind, &statement.write_id) {
+        (Kind::Fork, _) => {
+            let asked = |name| transition.patch == json!({"branch": name}) && transition.format == Format::Merge;
+            let fork = statement.fork.as_ref().filter(|it| asked(&it.name))?;
+            return Some(fork_identity(fork, statement.node.as_ref()?, &statement.principal));
+        }
         (Kind::Create, _) => patch_digest(&transition.delta.apply(&json!({})).ok()?),
         (Kind::Confirm, Some(write_id)) => patch_digest(&json!({"write_id": write_id, "result": transition.patch})),
         _ => patch_digest(&transition.patch),

@@ -90,7 +90,12 @@ impl Audit<'_> {
 
 /// Whether `owes` follows: from what was owed before, from the gate, from version 0, or from a parent whose policy
 /// was not accepted any more.
-pub(super) fn owes_fits(policy: &Policy, entry: &Entry, state: &Value, before: Option<&Entry>) -> bool {
+pub(super) fn owes_fits(
+    policy: &Policy,
+    (entry, state): (&Entry, &Value),
+    before: Option<&Entry>,
+    branches_owe: bool,
+) -> bool {
     let Some(before) = before else {
         // Bounds may have been wider then; what is beyond today's cannot be judged again.
         return judge_initial(policy, state, &StateLimits::default()).map_or(true, |it| it.owes() == entry.owes);
@@ -98,10 +103,11 @@ pub(super) fn owes_fits(policy: &Policy, entry: &Entry, state: &Value, before: O
     let approved = matches!(entry.gate, Gate::Approved { .. });
     let gated = approved || matches!(entry.gate, Gate::Observed {});
     let other_policy = before.policy != entry.policy;
+    let owed = before.owes || branches_owe;
     match policy.approval().covers() {
-        Covers::Write if before.owes || gated => entry.owes,
+        Covers::Write if owed || gated => entry.owes,
         Covers::Commit if approved => !entry.owes,
-        Covers::Commit if before.owes => entry.owes,
+        Covers::Commit if owed => entry.owes,
         Covers::Write | Covers::Commit => !entry.owes || other_policy,
     }
 }

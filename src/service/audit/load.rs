@@ -74,6 +74,8 @@ pub(super) struct Belongings<'a> {
     pub(super) receipts: Vec<&'a Stored<ReceiptRow>>,
     pub(super) writes: Vec<&'a Stored<Write>>,
     pub(super) rejections: Vec<&'a Stored<Rejection>>,
+    /// Threads that say that they are its branches.
+    pub(super) branches: Vec<&'a Thread>,
 }
 
 struct Loader<'a> {
@@ -138,6 +140,11 @@ impl Everything {
         }
         for hold in self.holds.values().map(|it| &it.record) {
             threads.entry(hold.thread.as_str()).or_default().holds.push(hold);
+        }
+        for thread in self.threads.values().map(|it| &it.record) {
+            if let Some(origin) = &thread.branch {
+                threads.entry(origin.thread.as_str()).or_default().branches.push(thread);
+            }
         }
         for stored in self.receipts.values() {
             threads.entry(stored.record.thread.as_str()).or_default().receipts.push(stored);

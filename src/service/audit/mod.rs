@@ -8,6 +8,7 @@
 mod access;
 mod amendments;
 mod answers;
+mod branches;
 mod chain;
 mod contacts;
 mod deadlines;
@@ -31,7 +32,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::domain::branch::Standing;
 use crate::domain::chain::hash::Digest;
+use crate::domain::id::ThreadId;
 use crate::domain::keys::Keys;
 use crate::domain::policy::{Policy, PolicySource};
 use crate::domain::time::Timestamp;
@@ -97,7 +100,8 @@ async fn look(
 ) -> Result<Report, StoreError> {
     let mut findings = Vec::new();
     let all = Everything::load(store, keys.row(), &mut findings).await?;
-    let mut audit = Audit { keys, now, all: &all, policies, findings, versions: 0 };
+    let standings = BTreeMap::new();
+    let mut audit = Audit { keys, now, all: &all, policies, findings, versions: 0, standings };
     audit.check_policies();
     audit.check_events();
     audit.check_access();
@@ -115,6 +119,7 @@ async fn look(
         audit.check_receipts(&own, &story);
         audit.check_writes(&own, &story);
         audit.check_thread(thread, &own, &story);
+        audit.check_branches(thread, &own, &story);
     }
     audit.check_strays();
     audit.check_labels(store).await?;
@@ -133,6 +138,8 @@ struct Audit<'a> {
     policies: &'a mut BTreeMap<Digest, Policy>,
     findings: Vec<Finding>,
     versions: u64,
+    /// What threads had come to where branches begin and end, so that it is worked out once.
+    standings: BTreeMap<(ThreadId, u64), Option<Standing>>,
 }
 
 impl Audit<'_> {

@@ -48,6 +48,7 @@ pub(super) struct Story<'a> {
     /// By principal and write id, as rows are named.
     pub(super) writes: BTreeMap<String, WriteStory<'a>>,
     pub(super) rejections: BTreeMap<&'a str, &'a Event>,
+    pub(super) forked: Vec<&'a Event>,
     pub(super) closed: Option<&'a Event>,
 }
 
@@ -76,6 +77,7 @@ impl<'a> Story<'a> {
     fn tell(&mut self, event: &'a Event) {
         match event.kind {
             EventType::ThreadCreated => self.created = Some(said(event, "transition")),
+            EventType::ThreadForked => self.forked.push(event),
             EventType::ThreadClosed => self.closed = Some(event),
             EventType::ThreadReopened => self.closed = None,
             EventType::TransitionCommitted => {

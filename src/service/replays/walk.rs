@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Page, Replayed};
 use crate::domain::account::Token;
+use crate::domain::branch::Carried;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::statement::{Kind, Statement};
 use crate::domain::event::{Event, EventType};
@@ -62,14 +63,21 @@ impl Past {
         }
     }
 
-    fn advance(&mut self, statement: &Statement) -> Result<()> {
+    fn advance(&mut self, (statement, carried): (&Statement, Option<&Carried>)) -> Result<()> {
         self.version = statement.version;
         self.committed_nodes.extend(statement.node.clone());
         let spent = std::mem::take(&mut self.spent).counting(statement);
         self.spent = spent.ok_or(Error::Broken("what a statement says was used"))?;
+        if let Some(carried) = carried {
+            self.spent = std::mem::take(&mut self.spent).plus(&carried.spent);
+            self.committed_nodes.extend(carried.committed_nodes.iter().cloned());
+        }
         Ok(())
     }
 }
+
+/// What was committed, and what a join brought along.
+type Committed = (Statement, Option<Box<Carried>>);
 
 /// A digest in an event's data.
 fn named(event: &Event, name: &str) -> Result<Digest> {
@@ -138,6 +146,10 @@ impl Service {
         page: &mut Page,
     ) -> Result<Option<u64>> {
         let last = thread.last_event.ok_or(BROKEN)?.seq;
+        // What is done on a branch is judged as a whole, by its join.
+        if thread.branch.is_some() {
+            return Ok(None);
+        }
         let mut past = Past::default();
         let first = if after >= EVENTS_BACK_MAX { after.saturating_add(1) } else { 1 };
         for seq in first..=last {
@@ -160,8 +172,8 @@ impl Service {
                 // A candidate's rules may take long, and others ask here too.
                 tokio::task::yield_now().await;
             }
-            if let Some(statement) = committed {
-                past.advance(&statement)?;
+            if let Some((statement, carried)) = committed {
+                past.advance((&statement, carried.as_deref()))?;
             }
         }
         Ok(None)
@@ -174,12 +186,12 @@ impl Service {
         event: &Event,
         past: &Past,
         seen: Seen,
-    ) -> Result<(Option<Recorded>, Option<Statement>)> {
+    ) -> Result<(Option<Recorded>, Option<Committed>)> {
         let keys = trial.keys;
         match event.kind {
             EventType::TransitionCommitted => {
                 let transition = self.transition(keys, named(event, "transition")?).await?.record;
-                let statement = transition.statement.clone();
+                let (statement, carried) = (transition.statement.clone(), transition.carried.clone());
                 let was = match &transition.outcome {
                     Outcome::Committed { .. } => Some(Was::new(Became::Commit, [])),
                     Outcome::Observed { would_hold, .. } => {
@@ -190,7 +202,7 @@ impl Service {
                 };
                 let was = was.filter(|_| seen == Seen::Wanted && is_proposal(statement.kind));
                 let recorded = was.map(|was| Recorded::of_transition(transition, past, was)).transpose()?;
-                Ok((recorded, Some(statement)))
+                Ok((recorded, Some((statement, carried))))
             }
             EventType::TransitionHeld if seen == Seen::Wanted => {
                 let transition = self.transition(keys, named(event, "transition")?).await?.record;
@@ -260,7 +272,7 @@ impl Service {
                 let to = to.filter(|it| *it < head.entry.version).ok_or(BROKEN)?;
                 judge(RequestKind::Rollback { to: &self.version(trial.keys, &row.thread, to).await?.state })
             }
-            Kind::Create | Kind::Edit | Kind::Confirm => return Err(BROKEN),
+            Kind::Create | Kind::Fork | Kind::Edit | Kind::Join | Kind::Confirm => return Err(BROKEN),
         })
     }
 }

@@ -20,6 +20,7 @@ pub const BY_STATUS: &[(u16, &str, &[&str])] = &[
         "Not as things stand",
         &[
             "head_moved",
+            "conflict",
             "thread_held",
             "write_in_progress",
             "halted",
@@ -62,7 +63,7 @@ pub fn denials() -> Vec<&'static str> {
 pub fn faults() -> Vec<&'static str> {
     let json = JsonCode::ALL.iter().map(|it| it.as_str());
     let rejected = RejectCode::ALL.iter().map(|it| it.as_str());
-    let mut all: Vec<_> = ["malformed"].into_iter().chain(json).chain(rejected).collect();
+    let mut all: Vec<_> = ["malformed", "conflict"].into_iter().chain(json).chain(rejected).collect();
     all.sort_unstable();
     all.dedup();
     all

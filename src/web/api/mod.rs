@@ -4,6 +4,7 @@ pub mod admin;
 pub mod amendments;
 pub mod answers;
 pub mod body;
+pub mod branches;
 pub mod codes;
 pub mod deliveries;
 pub mod description;
@@ -58,6 +59,8 @@ use crate::web::{mcp, roles};
         threads::reopen,
         transitions::propose,
         transitions::roll_back,
+        branches::fork,
+        branches::join,
         transitions::read,
         transitions::decision,
         transitions::cancel,
@@ -110,6 +113,8 @@ pub fn routes(config: &mut ServiceConfig) {
         .route("/v1/threads/{thread}/state", get().to(threads::state))
         .route("/v1/threads/{thread}/chain", get().to(threads::chain))
         .route("/v1/threads/{thread}/rollbacks", post().to(transitions::roll_back))
+        .route("/v1/threads/{thread}/forks", post().to(branches::fork))
+        .route("/v1/threads/{thread}/joins", post().to(branches::join))
         .route("/v1/threads/{thread}/closing", post().to(threads::close))
         .route("/v1/threads/{thread}/reopening", post().to(threads::reopen))
         .route("/v1/threads/{thread}/lapses/{write_id}/resolution", post().to(writes::resolve))

@@ -14,6 +14,7 @@ use crate::domain::chain::verify::DenialCode;
 use crate::domain::enrolment::NotLetIn;
 use crate::domain::interrupt::NotTaken;
 use crate::domain::json::parse::JsonCode;
+use crate::domain::json::pointer::Pointer;
 use crate::domain::repeat::NotRepeated;
 use crate::domain::review::VoteRefused;
 use crate::domain::write::ResultError;
@@ -228,6 +229,7 @@ fn shape_of(error: &Error) -> Shape {
         Error::Rejected(_) => shape(StatusCode::UNPROCESSABLE_ENTITY, "rejected", "The policy rejects it"),
         Error::Policy(_) => shape(StatusCode::UNPROCESSABLE_ENTITY, "policy_refused", "The policy is refused"),
         Error::HeadMoved { .. } => shape(StatusCode::CONFLICT, "head_moved", "The head has moved"),
+        Error::Conflict(_) => shape(StatusCode::CONFLICT, "conflict", "The branches do not agree"),
         Error::ThreadHeld(_) => shape(StatusCode::CONFLICT, "thread_held", "The thread is held"),
         Error::WriteInProgress => shape(StatusCode::CONFLICT, "write_in_progress", "A write is in progress"),
         Error::Halted => shape(StatusCode::CONFLICT, "halted", "Halted"),
@@ -343,6 +345,10 @@ fn faults_of(error: &Error) -> Vec<Fault> {
                 ..fault(it.pointer.clone(), &it.code, &it.detail)
             };
             refusal.errors.iter().enumerate().map(one).collect()
+        }
+        Error::Conflict(places) => {
+            let one = |it: &Pointer| fault(it.to_string(), "conflict", "branches have several values here");
+            places.iter().map(one).collect()
         }
         _ => Vec::new(),
     }

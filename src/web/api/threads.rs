@@ -118,6 +118,9 @@ pub async fn read(
             let cost = spent.cost_millionths.json();
             answer["spent"] = json!({"calls": spent.calls, "tokens": spent.tokens, "cost": cost});
         }
+        if let Some(origin) = &overview.thread.branch {
+            answer["branch_of"] = json!(origin);
+        }
         if let Some(review) = &overview.review {
             answer["review"] = super::transitions_told::review_link(&app, review);
         }

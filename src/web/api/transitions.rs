@@ -120,7 +120,7 @@ pub fn read_proposal(thread: ThreadId, ask: Propose) -> Done<Proposal> {
 }
 
 /// What comes along with a proposal: a tool and what it took.
-fn read_along(tool: Option<&Value>, usage: Option<&Value>) -> Done<(Option<Tool>, Usage)> {
+pub(super) fn read_along(tool: Option<&Value>, usage: Option<&Value>) -> Done<(Option<Tool>, Usage)> {
     let below = |at: &str, wrong: Malformed| Error::invalid(&format!("{at}{}", wrong.pointer), wrong.detail);
     let tool = tool.map(Tool::read).transpose().map_err(|it| below("/tool", it))?;
     let usage = usage.map(Usage::read).transpose().map_err(|it| below("/usage", it))?;

@@ -318,6 +318,7 @@ pub fn words(error: &Error) -> Option<String> {
         | Error::Rejected(_)
         | Error::Policy(_)
         | Error::HeadMoved { .. }
+        | Error::Conflict(_)
         | Error::ThreadHeld(_)
         | Error::Exists(_)
         | Error::WrongState(_)

@@ -125,7 +125,7 @@ fn words_of(error: &Error) -> Words {
         ),
         Error::Forbidden(why) => words(sentence((*why).to_owned()), UNTOUCHED, inbox()),
         Error::Unauthenticated => words("You are not signed in", UNTOUCHED, sign_in()),
-        Error::Json(_) | Error::Rejected(_) | Error::Policy(_) | Error::NotRepeated(_) => {
+        Error::Json(_) | Error::Rejected(_) | Error::Conflict(_) | Error::Policy(_) | Error::NotRepeated(_) => {
             words(sentence(error.to_string()), UNTOUCHED, inbox())
         }
         Error::Invalid { detail, .. } => words(sentence(detail.clone()), UNTOUCHED, inbox()),

@@ -102,7 +102,7 @@ pub fn intent(transition: &Transition) -> Intent {
             let to_version = transition.patch.get("to_version").and_then(serde_json::Value::as_u64);
             Intent::Rollback { to_version: to_version.unwrap_or_default() }
         }
-        Kind::Create | Kind::Propose | Kind::Confirm => Intent::Change,
+        Kind::Create | Kind::Fork | Kind::Propose | Kind::Join | Kind::Confirm => Intent::Change,
     }
 }
 

@@ -100,6 +100,12 @@ fn standing(thread: &Thread, mode: Mode, now: Timestamp) -> String {
     if let Some(closed) = &thread.closed {
         return format!("It takes nothing since {}.", moment(closed.at, now).words);
     }
+    if let Some(origin) = &thread.branch {
+        let (name, version, of) = (&origin.name, origin.version, &origin.thread);
+        return format!(
+            "It is the branch {name} of version {version} of {of}. Nothing of a branch is written: it is joined."
+        );
+    }
     if thread.outcome_unknown(now) {
         return "A writer was let through and never said how it went; an administrator can settle it.".to_owned();
     }
@@ -125,10 +131,12 @@ fn standing(thread: &Thread, mode: Mode, now: Timestamp) -> String {
 pub const fn step_words(kind: Kind) -> &'static str {
     match kind {
         Kind::Create => "created by the host",
+        Kind::Fork => "forked by",
         Kind::Propose => "proposed by",
         Kind::Edit => "rewritten by a reviewer, for",
         Kind::Reaffirm => "asked to be signed as it stands, by",
         Kind::Rollback => "rolled back by",
+        Kind::Join => "joined out of branches by",
         Kind::Confirm => "confirmed by",
     }
 }
@@ -140,7 +148,7 @@ fn entry(
 ) -> EntryRow {
     let statement = &item.transition.statement;
     // Version 0 sets everything there is.
-    let diff = if statement.kind == Kind::Create { &[] } else { item.diff.as_slice() };
+    let diff = if statement.version == 0 { &[] } else { item.diff.as_slice() };
     let written = newer.filter(|it| matches!(it.entry.gate, Gate::Written { .. }));
     EntryRow {
         version: statement.version,

@@ -270,6 +270,11 @@ async fn proposals(calls: &mut Calls<'_>) {
     let patch = json!({"requested_action": "update_email"});
     let committed = calls.does(proposes, &at("transitions"), &g.planner, ask(&thread["transition"], patch)).await;
     assert_eq!(committed["outcome"], "committed");
+    let head = committed["transition"].clone();
+    let branches = json!({"node": "planner", "branches": ["left"]});
+    calls.does("/v1/threads/{thread}/forks", &at("forks"), &g.planner, branches).await;
+    let join = json!({"node": "planner", "parent": head, "branches": ["left"], "strategy": "union"});
+    let committed = calls.does("/v1/threads/{thread}/joins", &at("joins"), &g.planner, join).await;
     let back = json!({"node": "planner", "parent": committed["transition"], "to_version": 0});
     let held = calls.does("/v1/threads/{thread}/rollbacks", &at("rollbacks"), &g.planner, back).await;
     assert_eq!(held["outcome"], "held");

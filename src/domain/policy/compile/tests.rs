@@ -110,6 +110,7 @@ fn the_guide_names_every_key() {
         NODE_KEYS,
         APPROVAL_KEYS,
         STAGE_KEYS,
+        JOIN_KEYS,
         REDACTION_KEYS,
         rules::RULE_KEYS,
         transitions::KEYS,

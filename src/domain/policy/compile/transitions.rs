@@ -67,14 +67,14 @@ fn push(rules: &mut Vec<Rule>, path: &str, kind: Kind, bad: impl Fn(String) -> P
     Ok(())
 }
 
-fn read_place(path: &str) -> Result<Pointer, String> {
+pub(super) fn read_place(path: &str) -> Result<Pointer, String> {
     if path.chars().any(char::is_control) {
         return Err("a path has no control characters".to_owned());
     }
     let pattern = Pattern::try_from(path).map_err(|error| error.to_string())?;
-    let at = pattern.pointer().ok_or("a transition rule is about one place: name it without *")?;
+    let at = pattern.pointer().ok_or("this is about one place: name it without *")?;
     if at.is_root() {
-        return Err("a transition rule is about a place in the state: name it, such as $.status".to_owned());
+        return Err("this is about a place in the state: name it, such as $.status".to_owned());
     }
     Ok(at)
 }

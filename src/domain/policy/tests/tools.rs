@@ -80,6 +80,8 @@ pub(super) fn statement(node: &str, called: bool, usage: Value) -> Statement {
         restores: None,
         write_id: None,
         proposed_at: Timestamp::from_millis(0),
+        fork: None,
+        join: None,
     }
 }
 

@@ -4,10 +4,11 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::reviews::ReviewLink;
+use crate::domain::branch::Branch;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::opening::Opening;
 use crate::domain::chain::statement::Statement;
-use crate::domain::id::{FlowId, ThreadId, ToolName};
+use crate::domain::id::{BranchName, FlowId, ThreadId, ToolName};
 use crate::domain::thread::Status;
 
 /// A thread that was made.
@@ -17,6 +18,36 @@ pub struct ThreadMade {
     pub thread: ThreadId,
     /// Its flow.
     pub flow: FlowId,
+    /// Always 0.
+    pub version: u64,
+    /// Version 0's digest: what the first proposal names as its parent.
+    pub transition: Digest,
+    /// Version 0's root.
+    pub state_root: Digest,
+    /// Version 0's signed entry, a JWS.
+    pub entry: String,
+}
+
+/// Branches that were made.
+#[derive(Debug, ToSchema)]
+pub struct BranchesMade {
+    /// Of which thread.
+    pub thread: ThreadId,
+    /// Of which version.
+    pub version: u64,
+    /// Of which head: the parent of their join.
+    pub transition: Digest,
+    /// They, in the order in which they were asked for.
+    pub branches: Vec<BranchMade>,
+}
+
+/// A branch that was made.
+#[derive(Debug, ToSchema)]
+pub struct BranchMade {
+    /// What a join calls it.
+    pub name: BranchName,
+    /// Its thread, where its agents propose.
+    pub thread: ThreadId,
     /// Always 0.
     pub version: u64,
     /// Version 0's digest: what the first proposal names as its parent.
@@ -45,6 +76,9 @@ pub struct ThreadNow {
     /// What its calls have used; not told to agents.
     #[schema(nullable = false)]
     pub spent: Option<Spent>,
+    /// The head that it begins with, if it is a branch: then it is never written.
+    #[schema(nullable = false)]
+    pub branch_of: Option<Branch>,
     /// The review that holds it.
     #[schema(nullable = false)]
     pub review: Option<ReviewLink>,

@@ -1,0 +1,67 @@
+//! Lists whose items are told apart by a key: the place of each key in each list.
+
+use std::collections::{BTreeSet, HashMap};
+
+use serde_json::Value;
+
+use crate::domain::transition_rules::key_identity;
+
+/// Where a list has which key.
+struct Places {
+    order: Vec<String>,
+    by_key: HashMap<String, usize>,
+}
+
+/// The keys of a list as it was, and as each branch has it.
+pub(super) struct Keys {
+    before: Places,
+    sides: Vec<Places>,
+}
+
+impl Keys {
+    /// Nothing, if items cannot be told apart, or a branch moved some of those that were there.
+    pub(super) fn of(key: &str, base: Option<&Value>, sides: &[Option<&Value>]) -> Option<Self> {
+        let before = Places::of(key, base)?;
+        let sides: Vec<Places> = sides.iter().map(|it| Places::of(key, *it)).collect::<Option<_>>()?;
+        let in_order = |side: &Places| {
+            let kept: Vec<usize> = side.order.iter().filter_map(|it| before.by_key.get(it).copied()).collect();
+            kept.is_sorted()
+        };
+        sides.iter().all(in_order).then_some(Self { before, sides })
+    }
+
+    /// Every key: those that were there as they stood, then new ones by the order of the branches, and in each by its own.
+    pub(super) fn in_order(&self, by_name: &[usize]) -> Vec<String> {
+        let mut seen: BTreeSet<&String> = self.before.order.iter().collect();
+        let mut order = self.before.order.clone();
+        for side in by_name.iter().map(|it| &self.sides[*it]) {
+            order.extend(side.order.iter().filter(|it| seen.insert(it)).cloned());
+        }
+        order
+    }
+
+    /// Where a branch has it.
+    pub(super) fn item(&self, side: usize, key: &str) -> Option<usize> {
+        self.sides[side].by_key.get(key).copied()
+    }
+
+    /// Where it was.
+    pub(super) fn item_before(&self, key: &str) -> Option<usize> {
+        self.before.by_key.get(key).copied()
+    }
+}
+
+impl Places {
+    fn of(key: &str, list: Option<&Value>) -> Option<Self> {
+        let mut places = Self { order: Vec::new(), by_key: HashMap::new() };
+        let Some(list) = list else { return Some(places) };
+        for (index, item) in list.as_array()?.iter().enumerate() {
+            let key = key_identity(item.as_object()?.get(key)?)?;
+            if places.by_key.insert(key.clone(), index).is_some() {
+                return None;
+            }
+            places.order.push(key);
+        }
+        Some(places)
+    }
+}

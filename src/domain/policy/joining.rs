@@ -1,0 +1,31 @@
+//! What is asked of a join besides what is asked of any effect.
+
+use super::budget::{self, Breaches};
+use super::model::{NodePolicy, Policy};
+use super::request::Circumstances;
+use super::verdict::{RejectCode, Violation};
+use crate::domain::id::NodeId;
+use crate::domain::json::pointer::Pointer;
+use crate::domain::usage::Totals;
+
+const UNREAD: &str = "a branch changed something that this node may not read: join as a node that may read all of it";
+
+/// Whether a branch changed what the node may not read. It named none of these places itself, so it is told of none.
+pub fn unread(policy: &Policy, node: &NodeId, changed: &[Pointer]) -> Option<Violation> {
+    let reads = policy.node(node).map(NodePolicy::reads);
+    let unseen = changed.iter().any(|it| !reads.is_some_and(|reads| reads.covers(it)));
+    unseen.then(|| Violation::new(RejectCode::ReadNotAllowed, Pointer::root(), UNREAD))
+}
+
+/// What the join itself uses, on top of its branches; and what these used together.
+pub(super) fn breaches(
+    policy: &Policy,
+    (node, name): (&NodePolicy, &NodeId),
+    around: &Circumstances<'_>,
+    used: &Totals,
+) -> Breaches {
+    let before = around.spent.cloned().unwrap_or_default();
+    let sum = before.clone().plus(used);
+    let own = budget::breaches(policy, node, name, &Circumstances { spent: Some(&sum), ..*around });
+    own.and(budget::breaches_together(policy, &before, used))
+}

@@ -1,0 +1,185 @@
+//! Forks and joins, replayed: a branch begins with exactly the head that it names, and a join is what its branches
+//! changed, with everything that they bring along.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::Audit;
+use super::load::Belongings;
+use super::story::{Story, said};
+use crate::domain::branch::{Carried, Standing};
+use crate::domain::chain::entry::{Entry, Gate};
+use crate::domain::chain::jws::{self, Typ};
+use crate::domain::chain::statement::Kind;
+use crate::domain::id::ThreadId;
+use crate::domain::thread::Thread;
+use crate::domain::transition::{StateContent, Transition};
+use crate::service::joins::{Join, replayed};
+use crate::store::records::version_id;
+use crate::store::row::Table;
+
+impl Audit<'_> {
+    /// What a thread has come to with one more version; nothing, if that cannot be told.
+    pub(super) fn followed(&mut self, before: Standing, entry: &Entry) -> Option<Standing> {
+        let transition = &self.all.transitions.get(&entry.transition.to_string())?.record;
+        let statement = &transition.statement;
+        let owner = self.all.tokens.get(statement.principal.as_str()).map(|it| it.record.owner.clone());
+        if let Some(fork) = &statement.fork {
+            let mut standing = self.standing_at(&fork.thread, fork.version)?;
+            standing.authors.extend(owner);
+            return Some(standing);
+        }
+        let carried = match statement.kind {
+            Kind::Join => self.carried_by(transition, &before)?,
+            _ => Carried::default(),
+        };
+        let Standing { mut authors, mut committed_nodes, spent } = before;
+        match &entry.gate {
+            Gate::Written { .. } => authors.clear(),
+            Gate::Approved { review, .. } => {
+                if let Some(hold) = self.all.holds.get(review.as_str()) {
+                    authors.clone_from(&hold.record.excluded);
+                }
+            }
+            Gate::Auto {} | Gate::Observed {} => {
+                authors.extend(owner);
+                authors.extend(carried.authors);
+            }
+        }
+        committed_nodes.extend(statement.node.clone());
+        committed_nodes.extend(carried.committed_nodes);
+        let spent = spent.counting(statement)?.plus(&carried.spent);
+        Some(Standing { authors, committed_nodes, spent })
+    }
+
+    /// What a thread had come to at a version, by its chain.
+    fn standing_at(&mut self, thread: &ThreadId, version: u64) -> Option<Standing> {
+        let place = (thread.clone(), version);
+        if let Some(known) = self.standings.get(&place) {
+            return known.clone();
+        }
+        // Whoever made a circle out of threads ends here, and is found by what it says that it is.
+        self.standings.insert(place.clone(), None);
+        let mut standing = Some(Standing::default());
+        for at in 0..=version {
+            let entry = self.entry_at(thread, at);
+            standing = standing.zip(entry).and_then(|(it, entry)| self.followed(it, &entry));
+        }
+        self.standings.insert(place, standing.clone());
+        standing
+    }
+
+    /// What a join brings along, worked out from the chains of its branches.
+    fn carried_by(&mut self, transition: &Transition, before: &Standing) -> Option<Carried> {
+        let mut carried = Carried::default();
+        for branch in &transition.statement.join.as_ref()?.branches {
+            let version = self.all.transitions.get(&branch.transition.to_string())?.record.statement.version;
+            let standing = self.standing_at(&branch.thread, version)?;
+            carried.add(&before.spent, standing, self.entry_at(&branch.thread, version)?.owes);
+        }
+        Some(carried)
+    }
+
+    /// What an entry says; whether it was signed, the replay of its own thread finds out.
+    pub(super) fn entry_at(&self, thread: &ThreadId, version: u64) -> Option<Entry> {
+        let row = self.all.entries.get(&version_id(thread, version))?;
+        Some(jws::read::<Entry>(&row.record.entry, Typ::Entry).ok()?.claims_unverified().clone())
+    }
+
+    /// A version's state out of its rows; what they come to, the replay of its own thread finds out.
+    fn state_at(&self, thread: &ThreadId, version: u64) -> Option<Value> {
+        let content = |at: u64| Some(&self.all.states.get(&version_id(thread, at))?.record.content);
+        let base = match content(version)? {
+            StateContent::Full { .. } => version,
+            StateContent::Delta { base, .. } => *base,
+        };
+        let mut state = Value::Null;
+        for at in base..=version {
+            state = match content(at)? {
+                StateContent::Full { state, .. } => state.clone(),
+                StateContent::Delta { delta, .. } => delta.apply(&state).ok()?,
+            };
+        }
+        Some(state)
+    }
+
+    /// A branch, and nothing else, begins with a fork: of a head that was there, whose state it has.
+    pub(super) fn check_origin(&mut self, thread: &Thread, transition: &Transition, state: &Value) {
+        let fork = transition.statement.fork.as_ref();
+        let same = fork == thread.branch.as_ref();
+        self.expect(same, Table::Threads, &thread.id, "what it says that it is a branch of is not what was signed");
+        let Some(fork) = fork else { return };
+        let origin = self.all.threads.get(fork.thread.as_str()).map(|it| &it.record);
+        let there = origin.is_some_and(|it| it.branch.is_none() && it.flow == thread.flow && it.id != thread.id)
+            && self.entry_at(&fork.thread, fork.version).is_some_and(|it| it.transition == fork.transition)
+            && self.state_at(&fork.thread, fork.version).as_ref() == Some(state);
+        let detail = "a branch does not begin with the head that it names";
+        self.expect(there, Table::Transitions, transition.digest, detail);
+    }
+
+    /// A thread's branches are those that its events tell of, and its row counts those of its head.
+    pub(super) fn check_branches(&mut self, thread: &Thread, own: &Belongings<'_>, story: &Story<'_>) {
+        let mut told: BTreeSet<[String; 4]> = BTreeSet::new();
+        for event in &story.forked {
+            let branches = event.data.get("branches").and_then(Value::as_array).into_iter().flatten();
+            let text = |it: &Value, name: &str| it.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let head = said(event, "transition");
+            told.extend(
+                branches.map(|it| [text(it, "thread"), text(it, "name"), head.to_owned(), text(it, "transition")]),
+            );
+        }
+        let first =
+            |it: &Thread| self.all.entries.get(&version_id(&it.id, 0)).map(|it| it.record.transition.to_string());
+        let row = |it: &&Thread| {
+            let origin = it.branch.as_ref()?;
+            let of = origin.transition.to_string();
+            Some([it.id.to_string(), origin.name.to_string(), of, first(it).unwrap_or_default()])
+        };
+        let rows: BTreeSet<[String; 4]> = own.branches.iter().filter_map(row).collect();
+        let id = &thread.id;
+        self.expect(told == rows, Table::Threads, id, "its branches are not those that its events tell of");
+        let of_head =
+            own.branches.iter().filter(|it| it.branch.as_ref().map(|it| it.transition) == Some(thread.head.transition));
+        let counted = usize::try_from(thread.branches) == Ok(of_head.count());
+        self.expect(counted, Table::Threads, id, "it does not count the branches of its head");
+    }
+
+    /// A join is what its branches changed, whether or not it was committed; and carries what they come to.
+    pub(super) fn check_join(&mut self, transition: &Transition) {
+        let statement = &transition.statement;
+        let (join, id) = (statement.join.as_ref(), transition.digest);
+        if join.is_none() {
+            let nothing = transition.carried.is_none();
+            self.expect(nothing, Table::Transitions, id, "it carries something, and is no join");
+            return;
+        }
+        let fits = self.joins(transition).is_some();
+        self.expect(fits, Table::Transitions, id, "it is not what the branches changed that it names");
+    }
+
+    fn joins(&mut self, transition: &Transition) -> Option<()> {
+        let statement = &transition.statement;
+        let (joining, at) = (statement.join.as_ref()?, statement.version.checked_sub(1)?);
+        let before = self.state_at(&statement.thread, at)?;
+        let mut states = Vec::new();
+        for branch in &joining.branches {
+            let tip = &self.all.transitions.get(&branch.transition.to_string())?.record.statement;
+            let first = self.entry_at(&branch.thread, 0)?;
+            let origin = self.all.transitions.get(&first.transition.to_string())?.record.statement.fork.as_ref()?;
+            let of_head = origin.thread == statement.thread && Some(origin.transition) == statement.parent;
+            let tip_there = self.entry_at(&branch.thread, tip.version)?.transition == branch.transition;
+            if !of_head || !tip_there || origin.name != branch.name || origin.own_thread() != branch.thread {
+                return None;
+            }
+            states.push(self.state_at(&branch.thread, tip.version)?);
+        }
+        let policy = self.policies.get(&statement.policy)?;
+        let after = replayed(policy, &before, (&Join::of(transition)?, joining), &states)?;
+        let standing = self.standing_at(&statement.thread, at)?;
+        let carried = self.carried_by(transition, &standing)?;
+        let same = transition.delta.apply(&before).ok().as_ref() == Some(&after)
+            && transition.carried.as_deref() == Some(&carried);
+        same.then_some(())
+    }
+}

@@ -1,0 +1,302 @@
+//! Joins: what branches changed, gathered, and merged into one proposal on the thread that they were made of.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::Service;
+use super::error::{Error, Result};
+use super::heads::Version;
+use super::proposals::{Asked, Proposal};
+use crate::domain::branch::{BRANCHES_MAX, Branch, Carried, JoinedBranch, Joining, Standing, Strategy};
+use crate::domain::chain::statement::Kind;
+use crate::domain::id::{BranchName, NodeId};
+use crate::domain::join::{How, NotJoined, Resolutions, Side, changed, join};
+use crate::domain::json::pointer::Pointer;
+use crate::domain::keys::Keys;
+use crate::domain::policy::{Policy, Violation, unread};
+use crate::domain::thread::Thread;
+use crate::domain::transition::Transition;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+
+/// How many conflicts are told at once.
+const CONFLICTS_TOLD_MAX: usize = 100;
+
+/// A confidence of 1.
+const CERTAIN: f64 = 1_000_000.0;
+
+/// What is to be joined, and what was found of it.
+#[derive(Clone, Debug)]
+pub struct Join {
+    /// The branches, in the order in which they were named.
+    branches: Vec<BranchName>,
+    strategy: Strategy,
+    /// What was said of conflicts, as sent.
+    resolve: Option<Value>,
+    resolutions: Resolutions,
+    source: Source,
+}
+
+/// Of what the branches had come to.
+#[derive(Clone, Debug)]
+enum Source {
+    /// As they stand; nobody has looked yet.
+    Named,
+    /// As it was stated before, whatever became of them since.
+    Stated(Joining, Carried),
+    /// Here it is.
+    Found(Box<Found>),
+}
+
+#[derive(Clone, Debug)]
+struct Found {
+    joining: Joining,
+    carried: Carried,
+    /// In the order in which the branches were named.
+    states: Vec<Value>,
+    /// The branches that must still stand like that when it is committed.
+    rows: Vec<Stored<Thread>>,
+}
+
+/// What comes of branches, and what they changed.
+pub(super) struct Merged<'a> {
+    pub(super) after: Value,
+    pub(super) changed: Vec<Pointer>,
+    pub(super) carried: &'a Carried,
+}
+
+impl Join {
+    /// What a request asks for.
+    pub fn read(branches: Vec<BranchName>, strategy: Strategy, resolve: Option<Value>) -> Result<Self> {
+        if branches.is_empty() || branches.len() > BRANCHES_MAX as usize {
+            return Err(Error::invalid("/branches", format!("name 1 to {BRANCHES_MAX} branches")));
+        }
+        if branches.iter().collect::<BTreeSet<_>>().len() < branches.len() {
+            return Err(Error::invalid("/branches", "name each branch once"));
+        }
+        if resolve.is_some() != (strategy == Strategy::Explicit) {
+            return Err(Error::invalid("/resolve", "`resolve` belongs to the strategy `explicit`, and to no other"));
+        }
+        let resolutions = resolve.as_ref().map(Resolutions::read).transpose();
+        let resolutions = resolutions.map_err(|it| Error::invalid(&format!("/resolve{}", it.pointer), it.detail))?;
+        Ok(Self { branches, strategy, resolve, resolutions: resolutions.unwrap_or_default(), source: Source::Named })
+    }
+
+    /// What was asked for by a stored join, on what its branches had come to then.
+    pub(super) fn of(transition: &Transition) -> Option<Self> {
+        let content = &transition.patch;
+        let branches = serde_json::from_value(content.get("branches")?.clone()).ok()?;
+        let strategy = serde_json::from_value(content.get("strategy")?.clone()).ok()?;
+        let asked = Self::read(branches, strategy, content.get("resolve").cloned()).ok()?;
+        let carried = transition.carried.as_deref()?.clone();
+        Some(Self { source: Source::Stated(transition.statement.join.clone()?, carried), ..asked })
+    }
+
+    /// What is hashed as the request's content.
+    pub(super) fn content(&self) -> Value {
+        let mut content = self.told();
+        if let Some(resolve) = &self.resolve {
+            content["resolve"] = resolve.clone();
+        }
+        content
+    }
+
+    /// The same without values of states: the places of `resolve` are those of a state, and some are hidden.
+    fn told(&self) -> Value {
+        json!({"branches": self.branches, "strategy": self.strategy})
+    }
+
+    fn found(&self) -> Result<&Found> {
+        match &self.source {
+            Source::Found(found) => Ok(found),
+            Source::Named | Source::Stated(..) => Err(Error::Broken("a join whose branches nobody looked at")),
+        }
+    }
+}
+
+impl Asked {
+    /// What a join brings along besides its effect.
+    pub(super) fn carried(&self) -> Option<&Carried> {
+        let Self::Join(join) = self else { return None };
+        join.found().ok().map(|it| &it.carried)
+    }
+
+    /// What a join states.
+    pub(super) fn joins(&self) -> Result<Option<(Joining, Carried)>> {
+        let Self::Join(join) = self else { return Ok(None) };
+        let found = join.found()?;
+        Ok(Some((found.joining.clone(), found.carried.clone())))
+    }
+
+    /// The decision relies on the branches as they were read.
+    pub(super) fn rely(&self, draft: &mut Draft<'_>) {
+        let Self::Join(join) = self else { return };
+        for row in join.found().iter().flat_map(|it| &it.rows) {
+            draft.rely_on(row);
+        }
+    }
+
+    /// What of the request may be kept where others read it.
+    pub(super) fn told(&self) -> Value {
+        match self {
+            Self::Join(join) => join.told(),
+            other => other.content(),
+        }
+    }
+}
+
+impl Service {
+    /// A proposal with everything that it is judged on: of a join what its branches have come to. Any other as it is.
+    pub(super) async fn gathered(
+        &self,
+        keys: &Keys,
+        (head, thread): (&Version, &Thread),
+        mut proposal: Proposal,
+    ) -> Result<Proposal> {
+        let Asked::Join(join) = &mut proposal.ask else { return Ok(proposal) };
+        if thread.branch.is_some() {
+            return Err(Error::WrongState("a branch is not joined into: join into the thread that it was made of"));
+        }
+        let found = match &join.source {
+            Source::Found(_) => return Ok(proposal),
+            Source::Named => self.branches_now(keys, (head, thread), &join.branches, join.strategy).await?,
+            Source::Stated(joining, carried) => {
+                self.branches_then(keys, &join.branches, joining.clone(), carried.clone()).await?
+            }
+        };
+        join.source = Source::Found(Box::new(found));
+        Ok(proposal)
+    }
+
+    /// The branches of this very head, as they stand.
+    async fn branches_now(
+        &self,
+        keys: &Keys,
+        (head, thread): (&Version, &Thread),
+        names: &[BranchName],
+        strategy: Strategy,
+    ) -> Result<Found> {
+        let (mut carried, mut states, mut rows) = (Carried::default(), Vec::new(), Vec::new());
+        let mut branches = Vec::new();
+        for (index, name) in names.iter().enumerate() {
+            let (thread_id, transition, version) = (thread.id.clone(), head.entry.transition, head.entry.version);
+            let origin = Branch { name: name.clone(), thread: thread_id, transition, version };
+            let row = self.fetch::<Thread>(keys, origin.own_thread().as_str()).await?;
+            let unknown =
+                || Error::invalid(&format!("/branches/{index}"), "no branch of this name was made of this head");
+            let row = row.filter(|it| it.record.branch.as_ref() == Some(&origin)).ok_or_else(unknown)?;
+            if row.record.closed.is_some() {
+                return Err(Error::Closed);
+            }
+            self.check_origin(keys, &row.record, (&origin, head)).await?;
+            let tip = self.head(keys, &row.record).await?;
+            let Thread { id, authors, committed_nodes, spent, .. } = row.record.clone();
+            carried.add(&thread.spent, Standing { authors, committed_nodes, spent }, tip.entry.owes);
+            branches.push(JoinedBranch { name: name.clone(), thread: id, transition: tip.entry.transition });
+            states.push(tip.state.clone());
+            rows.push(row);
+        }
+        branches.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(Found { joining: Joining { branches, strategy }, carried, states, rows })
+    }
+
+    /// That a branch begins with exactly this head, by what was signed and by what its state is.
+    async fn check_origin(&self, keys: &Keys, branch: &Thread, (origin, head): (&Branch, &Version)) -> Result<()> {
+        let first = self.version(keys, &branch.id, 0).await?;
+        let said = first.statement.kind == Kind::Fork && first.statement.fork.as_ref() == Some(origin);
+        let same = first.statement.flow == head.statement.flow && first.state == head.state;
+        if said && same { Ok(()) } else { Err(Error::Broken("a branch")) }
+    }
+
+    /// The branches as a statement names them.
+    async fn branches_then(
+        &self,
+        keys: &Keys,
+        names: &[BranchName],
+        joining: Joining,
+        carried: Carried,
+    ) -> Result<Found> {
+        let broken = || Error::Broken("what a join says that it joins");
+        let mut states = Vec::with_capacity(names.len());
+        for name in names {
+            let branch = joining.branches.iter().find(|it| it.name == *name).ok_or_else(broken)?;
+            let tip = self.transition(keys, branch.transition).await?.record.statement;
+            let version = self.version(keys, &branch.thread, tip.version).await?;
+            if version.entry.transition != branch.transition {
+                return Err(broken());
+            }
+            states.push(version.state);
+        }
+        Ok(Found { joining, carried, states, rows: Vec::new() })
+    }
+}
+
+/// What comes of the branches, or why this node may not join them.
+pub(super) fn joined<'j>(
+    policy: &Policy,
+    (node, base): (&NodeId, &Value),
+    ask: &'j Join,
+) -> Result<std::result::Result<Merged<'j>, Violation>> {
+    let found = ask.found()?;
+    let mut seen = changed(base, found.states.iter());
+    let changed = seen.clone();
+    let by_confidence = ask.strategy == Strategy::Confidence;
+    let no_place = || Error::invalid("/strategy", "the flow's policy names no place of confidence");
+    let place = by_confidence.then(|| policy.confidence().ok_or_else(no_place)).transpose()?;
+    seen.extend(place.cloned());
+    // Whoever may not read all of it is told nothing of it: not even whether branches agree.
+    if let Some(unread) = unread(policy, node, &seen) {
+        return Ok(Err(unread));
+    }
+    let side = |(index, (name, state))| -> Result<Side<'_>> {
+        Ok(Side { name, state, confidence: confidence(place, state, index)? })
+    };
+    let sides = ask.branches.iter().zip(&found.states).enumerate().map(side).collect::<Result<Vec<_>>>()?;
+    let how = How { strategy: ask.strategy, policy, resolutions: &ask.resolutions };
+    match join(base, &sides, how) {
+        Ok(after) => Ok(Ok(Merged { after, changed, carried: &found.carried })),
+        Err(NotJoined::Conflicts(places)) => {
+            let places: BTreeSet<Pointer> = places.iter().map(|it| policy.cut(it)).collect();
+            Err(Error::Conflict(places.into_iter().take(CONFLICTS_TOLD_MAX).collect()))
+        }
+        Err(NotJoined::NoConflict(_)) => {
+            Err(Error::invalid("/resolve", "it settles a place where nothing is in conflict"))
+        }
+    }
+}
+
+/// How sure a branch is, in millionths; where nobody asks, that does not matter.
+fn confidence(place: Option<&Pointer>, state: &Value, index: usize) -> Result<u32> {
+    let Some(place) = place else { return Ok(0) };
+    let number = place.resolve(state).and_then(Value::as_f64).filter(|it| (0.0..=1.0).contains(it));
+    let number = number.ok_or_else(|| {
+        let detail = "this branch has no number from 0 to 1 at the place of confidence that the policy names";
+        Error::invalid(&format!("/branches/{index}"), detail)
+    })?;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is between 0 and a million")]
+    Ok((number * CERTAIN).round() as u32)
+}
+
+/// What a stated join comes to again, from its branches' states in the order in which the statement names them.
+pub(super) fn replayed(
+    policy: &Policy,
+    base: &Value,
+    (ask, said): (&Join, &Joining),
+    states: &[Value],
+) -> Option<Value> {
+    let names: BTreeSet<&BranchName> = ask.branches.iter().collect();
+    let stated: BTreeSet<&BranchName> = said.branches.iter().map(|it| &it.name).collect();
+    if names != stated || ask.strategy != said.strategy {
+        return None;
+    }
+    let place = (ask.strategy == Strategy::Confidence).then(|| policy.confidence());
+    let place = place.map_or(Some(None), |it| it.map(Some))?;
+    let mut sides = Vec::with_capacity(ask.branches.len());
+    for (index, name) in ask.branches.iter().enumerate() {
+        let at = said.branches.iter().position(|it| it.name == *name)?;
+        let state = states.get(at)?;
+        sides.push(Side { name, state, confidence: confidence(place, state, index).ok()? });
+    }
+    join(base, &sides, How { strategy: ask.strategy, policy, resolutions: &ask.resolutions }).ok()
+}

@@ -1,0 +1,77 @@
+//! `docs/context.md`: its commands are typed into one terminal beside a real gateway, and say what it says.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_countersign");
+
+fn page() -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/context.md")).unwrap()
+}
+
+/// The fenced blocks: what stands after the fence, and the text.
+fn blocks(page: &str) -> Vec<(&str, &str)> {
+    page.split("```").skip(1).step_by(2).map(|it| it.split_once('\n').unwrap()).collect()
+}
+
+struct Gateway {
+    child: Child,
+    url: String,
+}
+
+impl Gateway {
+    fn begin(folder: &Path) -> Self {
+        let mut child = Command::new(PROGRAM)
+            .args(["serve", "--listen", "127.0.0.1:0"])
+            .env("COUNTERSIGN_DATA", folder.join("data"))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let said = lines.find_map(|it| it.strip_prefix("Countersign listens at ").map(str::to_owned));
+        let url = said.unwrap_or_else(|| panic!("the gateway did not begin"));
+        // What it says later is of no interest, but must go somewhere.
+        std::thread::spawn(move || lines.for_each(drop));
+        Self { child, url }
+    }
+}
+
+/// Whatever a test comes to, its gateway does not outlive it.
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn the_page_says_what_its_commands_say() {
+    let (folder, page) = (tempfile::tempdir().unwrap(), page());
+    let gateway = Gateway::begin(folder.path());
+    let mut script = "set -euo pipefail\n".to_owned();
+    let mut expected = String::new();
+    for (fence, text) in blocks(&page) {
+        match fence.split_once(' ') {
+            Some((_, name)) => std::fs::write(folder.path().join(name), text).unwrap(),
+            None if fence == "bash" => script.push_str(text),
+            None => expected.push_str(text),
+        }
+    }
+    let programs = Path::new(PROGRAM).parent().unwrap().to_str().unwrap();
+    let done = Command::new("bash")
+        .args(["-c", &script])
+        .env("PATH", format!("{programs}:{}", std::env::var("PATH").unwrap()))
+        .env("COUNTERSIGN_DATA", folder.path().join("data"))
+        .env("GATE", &gateway.url)
+        .current_dir(&folder)
+        .output()
+        .unwrap();
+    let said = String::from_utf8(done.stdout).unwrap();
+    assert_eq!(said, expected, "{}", String::from_utf8_lossy(&done.stderr));
+    assert!(done.status.success());
+    assert!(expected.lines().count() > 10, "the page has something to say");
+}

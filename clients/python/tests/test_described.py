@@ -39,7 +39,7 @@ SAMPLES: dict[str, Any] = {
     "format": "merge", "attempt": 1, "tool": {"name": "refund", "arguments": {}}, "usage": {"tokens": 1},
     "rationale": "why", "to_version": 0, "transition": DIGEST, "reason": "why", "write_id": "write-1",
     "receipt": "a.b.c", "expect": {"/a": 1}, "keys": None, "result": {}, "after": 0, "limit": 5, "within_secs": 60.0,
-    "follow": False,
+    "follow": False, "branches": ["left"], "strategy": "explicit", "resolve": [{"path": "/a", "value": 1}],
     "policy": "flow = 'payments'", "schemas": {}, "accepts": [DIGEST], "amendment": "a-1", "principal": "token:1",
     "committed_nodes": ["planner"], "totals": {}, "scope": "all", "proposing": True, "verifying": True, "jti": JTI,
     "outcome": "written", "endpoint": "e-1", "name": "mine", "url": "https://hooks.example", "kind": "webhook",
@@ -158,8 +158,8 @@ def test_an_answer_is_read_as_it_is_described(name: str, status: int, kind: Any,
 def test_most_answers_are_looked_at_so() -> None:
     """Those that are not are checked further by what reads them."""
     assert {it[0] for it in READ} >= set(METHODS) - {
-        "propose", "reaffirm", "rollback", "decision", "wait_for_decision", "cancel", "verify", "jwks", "metrics",
-        "interrupt", "wait_for_interrupt", "remove_endpoint",
+        "propose", "reaffirm", "rollback", "join", "decision", "wait_for_decision", "cancel", "verify", "jwks",
+        "metrics", "interrupt", "wait_for_interrupt", "remove_endpoint",
     }  # fmt: skip
 
 

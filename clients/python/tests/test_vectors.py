@@ -14,11 +14,12 @@ import pytest
 from conftest import REPOSITORY
 from countersign import verify
 from countersign.verify import ANY, CouldNotTell, Keys, Refused
+from countersign.verify._branches import branch_thread
 from countersign.verify._claims import Answer, Denial, Entry, Receipt, Verification
 from countersign.verify._forms import exactly
-from countersign.verify._hashes import tagged
 from countersign.verify._keys import thumbprint
 from countersign.verify._openings import ABSENT
+from countersign.verify._tagged import tagged
 from countersign.verify._tokens import TYPES
 
 VECTORS = REPOSITORY / "tests" / "vectors"
@@ -61,6 +62,39 @@ def test_json(case: Any) -> None:
 def test_a_statement_has_its_digest(case: Any) -> None:
     assert verify.canonical(case["statement"]).decode() == case["jcs"]
     assert verify.transition_digest(case["statement"]) == case["digest"]
+
+
+@pytest.mark.parametrize("case", load("branches.json")["statements"], ids=lambda it: it["name"])
+def test_a_fork_or_a_join_has_its_digest(case: Any) -> None:
+    test_a_statement_has_its_digest(case)
+
+
+@pytest.mark.parametrize("case", load("branches.json")["refused"], ids=lambda it: it["name"])
+def test_a_fork_or_a_join_that_is_not_whole_has_none(case: Any) -> None:
+    test_a_statement_that_is_not_whole_has_none(case)
+
+
+@pytest.mark.parametrize("case", load("branches.json")["names"], ids=lambda it: it["branch"])
+def test_a_branch_has_its_thread(case: Any) -> None:
+    assert branch_thread(case["thread"], case["transition"], case["name"]) == case["branch"]
+
+
+def test_the_chains_of_a_thread_and_its_branches_hold() -> None:
+    """And of what is spoiled, what a chain shows by itself is refused."""
+    document = load("branches.json")
+    keys = Keys.read(document["jwks"])
+    chains = document["chains"]
+    for entries in (chains["parent"], *chains["branches"].values()):
+        verify.check_chain(entries, keys, issuer=ANY, thread=ANY)
+    for case in document["spoiled"]:
+        if case["code"] == "gate":
+            (step,) = case["patch"]
+            *above, number, _ = step["path"].split("/")[1:]
+            entries = copy.deepcopy(chains["parent"] if above == ["parent"] else chains["branches"][above[1]])
+            entries[int(number)]["entry"] = step["value"]
+            with pytest.raises(Refused) as refused:
+                verify.check_chain(entries, keys, issuer=ANY, thread=ANY)
+            assert refused.value.code == "gate"
 
 
 @pytest.mark.parametrize("case", load("statements.json")["refused"], ids=lambda it: it["name"])

@@ -54,6 +54,10 @@ fn next_step(error: &Error) -> &'static str {
             "The policy does not allow this. `errors` says what is wrong where. Propose something that obeys it, or tell \
              your user that you may not do it. The same change will be refused again."
         }
+        Error::Conflict(_) => {
+            "The branches do not agree at the places in `errors`. Join them by another strategy, or say by `resolve` what \
+             is to stand there."
+        }
         Error::WriteInProgress => "A writer is at work on this thread. Wait a few seconds and propose again.",
         Error::Halted => "An administrator stopped this flow. Tell your user, and do not try again before they say so.",
         Error::Closed => "This thread is over. Tell your user; only an administrator opens it again.",

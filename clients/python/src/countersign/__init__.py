@@ -8,6 +8,7 @@ from ._client import AsyncClient, Client
 from ._names import Invalid
 from ._plans import Retries
 from .answers import (
+    Branch,
     ChainEntry,
     ChainPage,
     Committed,
@@ -16,6 +17,7 @@ from .answers import (
     Ended,
     Event,
     EventsPage,
+    Forked,
     Held,
     Review,
     ReviewLink,
@@ -27,6 +29,7 @@ from .answers import (
 )
 from .errors import (
     AnswerTooLarge,
+    BranchConflict,
     ChainBroken,
     Closed,
     Conflict,
@@ -59,6 +62,8 @@ __version__ = "0.1.0"
 __all__ = [
     "AnswerTooLarge",
     "AsyncClient",
+    "Branch",
+    "BranchConflict",
     "ChainBroken",
     "ChainEntry",
     "ChainPage",
@@ -78,6 +83,7 @@ __all__ = [
     "Failed",
     "Fault",
     "Forbidden",
+    "Forked",
     "Halted",
     "Head",
     "HeadMoved",

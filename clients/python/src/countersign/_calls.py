@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, TypeVar
 from urllib.parse import quote
 
@@ -18,6 +18,7 @@ from .answers import (
     Ended,
     Event,
     EventsPage,
+    Forked,
     Held,
     Patch,
     ThreadStatus,
@@ -29,6 +30,7 @@ from .errors import Json, UnexpectedAnswer
 T = TypeVar("T")
 Page = TypeVar("Page")
 Format = Literal["merge", "merge-patch", "json-patch"]
+Strategy = Literal["union", "last_write", "vote", "confidence", "explicit"]
 
 # As many as the gateway gives at once.
 CHAIN_PAGE, EVENTS_PAGE = 200, 500
@@ -179,6 +181,44 @@ def rollback(
     """Asks people for an earlier version's state again."""
     body: dict[str, Json] = {"to_version": names.whole("to_version", to_version, 0)}
     return (yield from _proposed(core, thread, "/rollbacks", node, parent, attempt, body))
+
+
+def fork(core: Core, thread: str, *, node: str, branches: Sequence[str], parent: str | None = None) -> Plan[Forked]:
+    """Makes branches of a thread's head, or of `parent`, which must be the head: threads of their own, in which agents
+    propose as ever and of which nothing is ever written. The very same request finds them again."""
+    body: dict[str, Json] = {
+        "node": names.name("node", node),
+        "branches": [names.name("branches", it) for it in branches],
+    }
+    if parent is not None:
+        body["parent"] = names.digest("parent", parent)
+    return (yield from asked(core, post(Forked, thread_path(thread, "/forks"), body, 201)))
+
+
+def join(
+    core: Core,
+    thread: str,
+    *,
+    node: str,
+    parent: str,
+    branches: Sequence[str],
+    strategy: Strategy,
+    resolve: Sequence[Mapping[str, Json]] | None = None,
+    attempt: int = 1,
+    usage: Mapping[str, Json] | None = None,
+    rationale: str | None = None,
+) -> Plan[Committed | Held]:
+    """Proposes on the head `parent` what branches of it changed, as one. It is judged and answered as a proposal is.
+
+    Branches that do not agree raise `BranchConflict`, with the places in `errors`: join by another strategy, or settle
+    each of them by `resolve`, `[{"path", "value"}]`, with the strategy `explicit`.
+    """
+    body: dict[str, Json] = {"branches": [names.name("branches", it) for it in branches], "strategy": strategy}
+    if resolve is not None:
+        body["resolve"] = [dict(it) for it in resolve]
+    extra = {"usage": usage, "rationale": rationale}
+    body.update({key: value for key, value in extra.items() if value is not None})
+    return (yield from _proposed(core, thread, "/joins", node, parent, attempt, body))
 
 
 def _proposed(

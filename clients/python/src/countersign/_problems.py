@@ -6,6 +6,7 @@ from . import errors
 from .errors import Fault, Json, Problem
 
 _BY_CODE: dict[tuple[int, str], type[Problem]] = {
+    (409, "conflict"): errors.BranchConflict,
     (409, "head_moved"): errors.HeadMoved,
     (409, "thread_held"): errors.ThreadHeld,
     (409, "write_in_progress"): errors.WriteInProgress,

@@ -22,6 +22,28 @@ class Created:
 
 
 @dataclass(frozen=True)
+class Branch:
+    """A branch that was made, at its version 0: a thread, and what a join calls it."""
+
+    name: str
+    thread: str
+    version: int
+    transition: str
+    state_root: str
+    entry: str
+
+
+@dataclass(frozen=True)
+class Forked:
+    """The branches of a head, in the order in which they were asked for. `transition` is the parent of their join."""
+
+    thread: str
+    version: int
+    transition: str
+    branches: tuple[Branch, ...]
+
+
+@dataclass(frozen=True)
 class ReviewLink:
     """Where people are asked."""
 
@@ -41,6 +63,7 @@ class ThreadStatus:
     owes: bool
     review: ReviewLink | None = None
     spent: dict[str, Json] | None = None
+    branch_of: dict[str, Json] | None = None
 
 
 @dataclass(frozen=True)

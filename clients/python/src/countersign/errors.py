@@ -117,6 +117,10 @@ class Conflict(Problem):
     """409: not as things stand. Read, then ask again."""
 
 
+class BranchConflict(Conflict):
+    """Branches have several values at the places in `errors`: join by another strategy, or settle them by `resolve`."""
+
+
 class HeadMoved(Conflict):
     """Something else was committed first: read the view again and propose on `head`."""
 

@@ -118,6 +118,7 @@ def _follows(links: list[Link]) -> None:
         restored = any(it.transition == said.restores for it in links[:-1])
         must(restored, "unknown_transition", "restores what was never there")
     must((gate.kind == "written") == (said.type == "confirm"), "gate", "exactly a confirm is written")
+    must(said.type != "fork" or gate.kind == "auto", "gate", "nobody is asked about a fork")
     must(said.type not in ALWAYS_HELD or gate.kind != "auto", "gate", f"a {said.type} is always held")
     if isinstance(gate, WrittenGate):
         _written(gate, said, before)

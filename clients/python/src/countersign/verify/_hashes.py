@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 
 from ._json import Json, canonical
 from ._statement import statement
-
-
-def tagged(tag: str, content: bytes) -> str:
-    """H(tag, content) of the protocol."""
-    return "sha256:" + hashlib.sha256(tag.encode("ascii") + b"\0" + content).hexdigest()
+from ._tagged import tagged
 
 
 def transition_digest(said: Json) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ._forms import unbase64url
-from ._hashes import tagged
 from ._json import Json, canonical
 from ._refused import Refused, must
+from ._tagged import tagged
 
 SALT_BYTES = 32
 DIGEST_CHARS = len("sha256:") + 64

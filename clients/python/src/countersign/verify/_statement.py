@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from ._branches import Fork, Join
 from ._forms import Count, Digest, Malformed, Moment, Name, exactly
 from ._json import Json
 
@@ -13,7 +14,7 @@ from ._json import Json
 class Statement:
     """What is hashed to a transition's digest. `before` and `after` are the roots `from` and `to`."""
 
-    type: Literal["create", "propose", "edit", "reaffirm", "rollback", "confirm"]
+    type: Literal["create", "fork", "propose", "edit", "reaffirm", "rollback", "join", "confirm"]
     flow: Name
     thread: Name
     policy: Digest
@@ -32,14 +33,18 @@ class Statement:
     restores: Digest | None
     write_id: Name | None
     proposed_at: Moment
+    fork: Fork | None = None
+    join: Join | None = None
 
     def __post_init__(self) -> None:
-        first = self.type == "create"
+        first = self.type in ("create", "fork")
         alone = {
             "version 0": (self.version == 0, first),
             "no parent": (self.parent is None, first),
-            "no node": (self.node is None, first),
-            "no attempt": (self.attempt is None, self.type in ("create", "confirm")),
+            "no node": (self.node is None, self.type == "create"),
+            "no attempt": (self.attempt is None, self.type in ("create", "fork", "confirm")),
+            "fork": (self.fork is not None, self.type == "fork"),
+            "join": (self.join is not None, self.type == "join"),
             "supersedes": (self.supersedes is not None, self.type == "edit"),
             "restores": (self.restores is not None, self.type == "rollback"),
             "write_id": (self.write_id is not None, self.type == "confirm"),
@@ -47,6 +52,10 @@ class Statement:
         for what, (has, should) in alone.items():
             if has != should:
                 raise Malformed(f"{what} does not fit a {self.type}")
+        if self.fork is not None:
+            self.fork.check(self.thread)
+        if self.join is not None:
+            self.join.check(self.thread)
         if self.attempt == 0:
             raise Malformed("attempts count from 1")
         if self.type == "reaffirm" and self.before != self.after:

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Each example by its one command, with ada approving by the form; what it shows is looked at. The last line counts.
+# Each example by its one command, with ada approving: by the form, or, where a run is told to be decided BY somebody, in a real
+# Chromium, by the link and the login that it prints. What it shows is looked at. The last line counts.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 2
 target=${CARGO_TARGET_DIR:-$PWD/target}
@@ -16,7 +17,8 @@ says() { grep -qF -- "$1" <<<"$said"; }
 ends() { [ "$(tail -n 1 <<<"$said")" = "$1" ]; }
 
 run() { # NAME [VARIABLE…]: shows all of it only if it fails; the parser is given these, too, which are no secrets
-  said=$(timeout 120 "examples/$1/run.sh" 2>&1)
+  # shellcheck disable=SC2086 # a program and its argument
+  said=$(timeout 240 ${BY:-} "examples/$1/run.sh" 2>&1)
   status=$?
   [ "$status" = 0 ] || echo "$said"
   holds "examples/$1 succeeds" [ "$status" = 0 ]
@@ -46,8 +48,11 @@ holds "examples/shell: who has the file and no yes is refused" says 'only by a t
 TSC=$(tsc) run typescript
 holds "examples/typescript: the money moved once" ends '{"transfer":"transfer-1","order":"{\"user\":42,\"amount\":40}"}'
 
-PYTHON=$target/client/bin/python PYTHONPATH=$target/client-check/installed \
+APPROVE='' BY="python3 tests/shell/deciding.py" \
+  PYTHON=$target/client/bin/python PYTHONPATH=$target/client-check/installed \
   run langgraph_payments PYTHONDONTWRITEBYTECODE PYTHONPATH
+holds "examples/langgraph_payments: somebody approved in a browser, twice, what that browser had recomputed" \
+  [ "$(grep -cE '^in Chromium: (Recomputed in this browser: matches|ada approved it)' <<<"$said")" = 4 ]
 holds "examples/langgraph_payments: who has no password is not let into the database" says 'no password supplied'
 holds "examples/langgraph_payments: the writer was killed twice" [ "$(grep -c 'writer: it died' <<<"$said")" = 2 ]
 holds "examples/langgraph_payments: each row is there once" \

@@ -1,4 +1,4 @@
-"""Runs an example, and decides in a real Chromium whenever it asks somebody to: by the link and the login that it prints.
+"""Runs an example, and decides in a real Chromium when it asks somebody to: by the link and the login that it prints.
 
 python3 deciding.py COMMAND…
 

@@ -47,8 +47,9 @@ def run_of(desk: Desk, mode: Mode, todo: list[Any], *turns: Any, before: Any = (
         return f"refunded {amount}" if step == "succeed" else f"asked: {interrupt('which account?')}"
 
     gate = ToolGate(desk.agent, node="planner", interrupt_mode=mode)
+    saver = how.pop("saver", None) or InMemorySaver()
     agent: Any = create_agent(
-        Scripted(turns=list(turns)), [refund], middleware=[*before, gate], checkpointer=InMemorySaver(), **how
+        Scripted(turns=list(turns)), [refund], middleware=[*before, gate], checkpointer=saver, **how
     )
     return Run(desk, agent, desk.host.create_thread(desk.name, {"note": ""}))
 
@@ -103,7 +104,9 @@ def test_a_run_that_failed_and_is_resumed_does_not_run_the_tool_again(
     run.approve()
     with pytest.raises(ConnectionError):
         run.resume(approve_of(mode))
-    ((status, _),) = told(run.agent.invoke(None, run.config))
+    # By an agent that was made anew, as a server does it for each request.
+    again = run_of(desk, mode, failing, [call("refund", amount=500)], saver=run.agent.checkpointer).agent
+    ((status, _),) = told(again.invoke(None, run.config))
     assert (desk.ran, status) == ([("refund", 500)], "error")
 
 

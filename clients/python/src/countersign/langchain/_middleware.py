@@ -29,6 +29,8 @@ from ._once import Once
 T = TypeVar("T")
 EDITS = "countersign_edits"
 Result = ToolMessage | Command[Any]
+# Of the whole process: an agent may be made anew for each request, and its gate with it.
+RAN = Once()
 NOTICE = "Note: a person changed this call before it ran. Do not repeat your own. It ran with "
 
 
@@ -72,7 +74,6 @@ class ToolGate(AgentMiddleware[Any, Any, Any]):
         self._tools = None if tools is None else frozenset(tools)
         self._batched = interrupt_mode == "batched"
         self._allowed = tuple(it for it in EVERY if it in allowed_decisions)
-        self._once = Once()
 
     # ── what LangChain calls ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -91,10 +92,10 @@ class ToolGate(AgentMiddleware[Any, Any, Any]):
         if not self._is_gated(request.tool_call):
             return handler(request)
         made = self._made(request)
-        found = _ran(request) if self._once.has(made) else self._run(self._single(request))
+        found = _ran(request) if RAN.has(made) else self._run(self._single(request))
         if isinstance(found, Told):
             return _message(found)
-        with self._once.run(made, found.transition) as first:
+        with RAN.run(made, found.transition) as first:
             return _after(found, handler(_with_args(request, found))) if first else _message(_ran(request))
 
     async def awrap_tool_call(
@@ -104,10 +105,10 @@ class ToolGate(AgentMiddleware[Any, Any, Any]):
         if not self._is_gated(request.tool_call):
             return await handler(request)
         made = self._made(request)
-        found = _ran(request) if self._once.has(made) else await self._arun(self._single(request))
+        found = _ran(request) if RAN.has(made) else await self._arun(self._single(request))
         if isinstance(found, Told):
             return _message(found)
-        with self._once.run(made, found.transition) as first:
+        with RAN.run(made, found.transition) as first:
             return _after(found, await handler(_with_args(request, found))) if first else _message(_ran(request))
 
     # ── what is asked ────────────────────────────────────────────────────────────────────────────────────────────

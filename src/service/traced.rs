@@ -17,6 +17,6 @@ pub fn within<F: Future>(trace: Option<TraceParent>, work: F) -> TaskLocalFuture
 }
 
 /// The trace of the work that this is a part of.
-pub(super) fn trace() -> Option<TraceParent> {
+pub fn trace() -> Option<TraceParent> {
     TRACE.try_with(Clone::clone).ok().flatten()
 }

@@ -26,7 +26,9 @@ use super::api::problem::Problem;
 use super::app::App;
 use super::auth::Machine;
 use super::request_id::RequestId;
+use crate::domain::trace::TraceParent;
 use crate::service::error::Error;
+use crate::service::traced;
 use tools::Tools;
 
 /// The SDK's side of it.
@@ -37,6 +39,8 @@ pub type Speaker = StreamableHttpService<Tools, NeverSessionManager>;
 struct Asker {
     machine: Machine,
     request: RequestId,
+    /// Goes along by hand: the SDK answers in a task of its own.
+    trace: Option<TraceParent>,
 }
 
 /// Who speaks the protocol for this gateway.
@@ -82,7 +86,7 @@ pub async fn answer(
     machine: Machine,
     bytes: Bytes,
 ) -> Result<HttpResponse, Problem> {
-    let asker = Asker { machine, request: RequestId::of(&request) };
+    let asker = Asker { machine, request: RequestId::of(&request), trace: traced::trace() };
     if let Err(error) = body::strict(&app, bytes.sent()) {
         let told = refused::unread(&app, &asker, bytes.sent(), &error);
         return match told {

@@ -7,6 +7,7 @@ use super::scene::Scene;
 
 on_both! {
     a_delivery_and_its_repetition_stand_in_the_trace_of_the_request,
+    what_an_agent_does_by_a_tool_stands_in_the_trace_of_its_message,
 }
 
 const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
@@ -40,5 +41,23 @@ async fn a_delivery_and_its_repetition_stand_in_the_trace_of_the_request(s: Scen
     let path = super::scene::path(&endpoint, "");
     let refused = s.g.send(reqwest::Method::PATCH, &path, &s.g.admin, Some(own)).await;
     refused.expect_status(400);
+    s.is_sound().await;
+}
+
+async fn what_an_agent_does_by_a_tool_stands_in_the_trace_of_its_message(s: Scene) {
+    let receiver = Receiver::start().await;
+    s.endpoint(&receiver, &["transition.committed"]).await;
+    let thread = s.g.thread().await;
+    let arguments = json!({
+        "thread": thread["thread"], "node": "planner", "parent": thread["transition"],
+        "patch": {"requested_action": "update_email"},
+    });
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "propose", "arguments": arguments}});
+    let request = reqwest::Client::new().post(format!("{}/mcp", s.g.url)).bearer_auth(&s.g.planner).json(&call);
+    let told: Value = request.header("traceparent", TRACE).send().await.unwrap().json().await.unwrap();
+    assert_eq!(told["result"]["structuredContent"]["outcome"], "committed", "{told:#}");
+    s.send().await;
+    let got = receiver.got();
+    assert_eq!(got.last().unwrap().headers.get("traceparent").map(String::as_str), Some(TRACE));
     s.is_sound().await;
 }

@@ -15,24 +15,6 @@ use serde_json::{Value, json};
 use crate::gateway::{Answer, Gateway, owned_token, token};
 use crate::rules::{Scene, codes};
 
-/// Each on both databases.
-macro_rules! on_both {
-    ($($name:ident($policy:expr),)*) => {
-        mod sqlite {
-            $(#[tokio::test]
-            async fn $name() {
-                super::$name(super::Scene::on_sqlite(&$policy).await).await;
-            })*
-        }
-        mod postgres {
-            $(#[tokio::test]
-            async fn $name() {
-                super::$name(super::Scene::on_postgres(&$policy).await).await;
-            })*
-        }
-    };
-}
-
 on_both! {
     what_branches_found_apart_is_joined_and_written(super::research("write")),
     a_branch_has_its_own_chain_and_says_whose_it_is(super::research("write")),

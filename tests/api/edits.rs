@@ -16,24 +16,6 @@ use crate::attacks::policy_with;
 use crate::gateway::{Gateway, person};
 use crate::rules::Scene;
 
-/// Each on both databases.
-macro_rules! on_both {
-    ($($name:ident,)*) => {
-        mod sqlite {
-            $(#[tokio::test]
-            async fn $name() {
-                super::$name(super::Scene::on_sqlite(&super::policy()).await).await;
-            })*
-        }
-        mod postgres {
-            $(#[tokio::test]
-            async fn $name() {
-                super::$name(super::Scene::on_postgres(&super::policy()).await).await;
-            })*
-        }
-    };
-}
-
 on_both! {
     an_edit_supersedes_what_was_held_and_is_written_once_another_approves_it,
     neither_editor_nor_owner_decides_an_edit,

@@ -18,24 +18,6 @@ use crate::attacks::policy_with;
 use crate::gateway::{Gateway, owned_token, person};
 use crate::rules::Scene;
 
-/// Each on both databases.
-macro_rules! on_both {
-    ($($name:ident,)*) => {
-        mod sqlite {
-            $(#[tokio::test]
-            async fn $name() {
-                super::$name(super::Scene::on_sqlite(&super::policy()).await).await;
-            })*
-        }
-        mod postgres {
-            $(#[tokio::test]
-            async fn $name() {
-                super::$name(super::Scene::on_postgres(&super::policy()).await).await;
-            })*
-        }
-    };
-}
-
 on_both! {
     a_moved_deadline_counts_and_is_told_with_its_reason,
     a_deadline_is_moved_by_those_who_are_asked_before_it_passes_and_not_for_ever,

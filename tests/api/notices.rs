@@ -17,24 +17,6 @@ use crate::attacks::policy_with;
 use crate::gateway::{Gateway, owned_token, person};
 use crate::rules::Scene;
 
-/// Each on both databases.
-macro_rules! on_both {
-    ($($name:ident,)*) => {
-        mod sqlite {
-            $(#[tokio::test]
-            async fn $name() {
-                super::$name(super::Scene::on_sqlite(&super::policy()).await).await;
-            })*
-        }
-        mod postgres {
-            $(#[tokio::test]
-            async fn $name() {
-                super::$name(super::Scene::on_postgres(&super::policy()).await).await;
-            })*
-        }
-    };
-}
-
 on_both! {
     each_is_told_once_while_the_review_waits_and_not_after,
     from_its_moment_on_others_may_vote_whether_or_not_it_was_told,

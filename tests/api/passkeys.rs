@@ -30,23 +30,6 @@ use crate::passkeys_of_people::{
 };
 use crate::rules::Scene;
 
-macro_rules! on_both {
-    ($($name:ident($policy:expr),)*) => {
-        mod sqlite {
-            $(#[tokio::test]
-            async fn $name() {
-                super::$name(super::Scene::on_sqlite(&$policy).await).await;
-            })*
-        }
-        mod postgres {
-            $(#[tokio::test]
-            async fn $name() {
-                super::$name(super::Scene::on_postgres(&$policy).await).await;
-            })*
-        }
-    };
-}
-
 on_both! {
     a_stage_that_asks_for_a_passkey_is_passed_with_its_signature_and_not_without(super::signed()),
     a_signature_counts_for_exactly_what_it_is_over(super::two_signed()),

@@ -22,24 +22,6 @@ use crate::attacks::policy_with;
 use crate::gateway::{Gateway, person, spawn_on, spawn_with_policy};
 use crate::rules::Scene;
 
-/// Each on both databases.
-macro_rules! on_both {
-    ($($name:ident,)*) => {
-        mod sqlite {
-            $(#[tokio::test]
-            async fn $name() {
-                super::$name(super::Scene::on_sqlite(&super::policy()).await).await;
-            })*
-        }
-        mod postgres {
-            $(#[tokio::test]
-            async fn $name() {
-                super::$name(super::Scene::on_postgres(&super::policy()).await).await;
-            })*
-        }
-    };
-}
-
 on_both! {
     a_look_is_recorded_with_its_event_and_shown_to_everyone_after,
     only_members_of_a_named_group_look_and_nothing_is_recorded_of_others,

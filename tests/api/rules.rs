@@ -16,24 +16,6 @@ use serde_json::{Value, json};
 use crate::attacks::policy_with;
 use crate::gateway::{Answer, Gateway, MovedClock, owned_token, settings, spawn_on};
 
-/// Each on both databases.
-macro_rules! on_both {
-    ($($name:ident($policy:expr),)*) => {
-        mod sqlite {
-            $(#[tokio::test]
-            async fn $name() {
-                super::$name(super::Scene::on_sqlite(&$policy).await).await;
-            })*
-        }
-        mod postgres {
-            $(#[tokio::test]
-            async fn $name() {
-                super::$name(super::Scene::on_postgres(&$policy).await).await;
-            })*
-        }
-    };
-}
-
 on_both! {
     a_rules_denial_tells_its_name_its_reason_and_what_was_sent(super::ruled()),
     a_rule_that_holds_asks_people(super::ruled()),

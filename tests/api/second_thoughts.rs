@@ -19,24 +19,6 @@ use crate::attacks::policy_with;
 use crate::gateway::{Gateway, ballot, person};
 use crate::rules::Scene;
 
-/// Each on both databases.
-macro_rules! on_both {
-    ($($name:ident,)*) => {
-        mod sqlite {
-            $(#[tokio::test]
-            async fn $name() {
-                super::$name(super::Scene::on_sqlite(&super::policy()).await).await;
-            })*
-        }
-        mod postgres {
-            $(#[tokio::test]
-            async fn $name() {
-                super::$name(super::Scene::on_postgres(&super::policy()).await).await;
-            })*
-        }
-    };
-}
-
 on_both! {
     a_vote_taken_back_counts_no_more_and_its_voter_may_vote_again,
     a_denial_taken_back_ends_nothing,

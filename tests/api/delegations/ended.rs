@@ -1,0 +1,149 @@
+//! What has ended, or lost its ground, opens nothing and counts nowhere.
+
+use super::*;
+
+on_both! {
+    what_has_ended_or_lost_its_ground_opens_nothing(super::two()),
+    what_ended_or_lost_its_ground_since_does_not_count_at_the_last_vote(super::two()),
+    ending_and_the_last_vote_race_and_one_wins(super::two()),
+    only_those_whom_it_concerns_and_administrators_end_it(super::two()),
+}
+
+/// What takes the ground from a delegation of Alice's to Dana.
+#[derive(Clone, Copy, Debug)]
+enum Gone {
+    Ended,
+    EndedByAdmin,
+    RunOut,
+    AwayDisabled,
+    AwayLeftTheGroup,
+    AwayIsAuditor,
+    DelegateDisabled,
+    DelegateIsAdmin,
+}
+
+const ALL_GONE: [(Gone, &str); 8] = [
+    (Gone::Ended, "not_eligible: group"),
+    (Gone::EndedByAdmin, "not_eligible: group"),
+    (Gone::RunOut, "not_eligible: group"),
+    (Gone::AwayDisabled, "not_eligible: group"),
+    (Gone::AwayLeftTheGroup, "not_eligible: group"),
+    (Gone::AwayIsAuditor, "not_eligible: group"),
+    (Gone::DelegateDisabled, "not_eligible: disabled"),
+    (Gone::DelegateIsAdmin, "not_eligible: role"),
+];
+
+async fn takes_away(
+    g: &Gateway,
+    gone: Gone,
+    (away, dana, boss): (&Account, &Account, &Account),
+    delegation: &Delegation,
+) {
+    let service = &g.service;
+    let boss = service.account_row(&boss.id).await.unwrap();
+    let access = async |who: &Account, role: PersonRole, groups: &[&str]| {
+        let groups = groups.iter().map(|it| (*it).try_into().unwrap()).collect();
+        service.change_access(&boss, &who.id, (role, &groups)).await.unwrap();
+    };
+    match gone {
+        Gone::Ended => service.end_delegation(&away.id, &delegation.id).await.unwrap(),
+        Gone::EndedByAdmin => service.end_delegation(&boss.record.id, &delegation.id).await.unwrap(),
+        Gone::RunOut => g.pass(DAY),
+        Gone::AwayDisabled => drop(service.set_admission(&away.name, Admission::Barred).await.unwrap()),
+        Gone::AwayLeftTheGroup => access(away, PersonRole::Reviewer, &["others"]).await,
+        Gone::AwayIsAuditor => access(away, PersonRole::Auditor, &["reviewers"]).await,
+        Gone::DelegateDisabled => drop(service.set_admission(&dana.name, Admission::Barred).await.unwrap()),
+        Gone::DelegateIsAdmin => access(dana, PersonRole::Admin, &[]).await,
+    }
+}
+
+async fn what_has_ended_or_lost_its_ground_opens_nothing(scene: Scene) {
+    let g = &scene.gateway;
+    let boss = administrator(g, "boss").await;
+    for (number, (gone, expected)) in ALL_GONE.into_iter().enumerate() {
+        let away = person(&g.service, &format!("away-{number}"), &["reviewers"]).await;
+        let dana = person(&g.service, &format!("dana-{number}"), &["elsewhere"]).await;
+        let delegation = given(g, &away, &dana).await;
+        let held = g.held(&g.thread().await).await;
+        takes_away(g, gone, (&away, &dana, &boss), &delegation).await;
+        assert_eq!(code(casts(g, &dana, &held, &delegation).await), expected, "{gone:?}");
+    }
+    scene.passes_an_audit().await;
+}
+
+async fn what_ended_or_lost_its_ground_since_does_not_count_at_the_last_vote(scene: Scene) {
+    let g = &scene.gateway;
+    let boss = administrator(g, "boss").await;
+    for (number, (gone, _)) in ALL_GONE.into_iter().enumerate() {
+        let away = person(&g.service, &format!("away-{number}"), &["reviewers"]).await;
+        let dana = person(&g.service, &format!("dana-{number}"), &["elsewhere"]).await;
+        let delegation = given(g, &away, &dana).await;
+        let held = g.held(&g.thread().await).await;
+        assert_eq!(casts(g, &dana, &held, &delegation).await.unwrap(), Voted::Waiting, "{gone:?}");
+        takes_away(g, gone, (&away, &dana, &boss), &delegation).await;
+        assert_eq!(g.vote(&g.bob, &held, Verdict::Approve).await.unwrap(), Voted::Waiting, "{gone:?}");
+        assert_eq!(g.vote(&g.alice, &held, Verdict::Approve).await.unwrap(), Voted::Approved, "{gone:?}");
+        let decision = g.decision(&held).await.expect(200);
+        let claims = verified::<Receipt>(g, decision["receipt"].as_str().unwrap(), Typ::Receipt);
+        assert!(claims.approvals.iter().all(|it| it.absent.is_none()), "{gone:?}: the receipt names who counted");
+    }
+    scene.passes_an_audit().await;
+}
+
+async fn ending_and_the_last_vote_race_and_one_wins(scene: Scene) {
+    let g = &scene.gateway;
+    let dana = person(&g.service, "dana", &["elsewhere"]).await;
+    for _ in 0..5 {
+        let delegation = given(g, &g.alice, &dana).await;
+        let held = g.held(&g.thread().await).await;
+        g.vote(&g.bob, &held, Verdict::Approve).await.unwrap();
+        let (ended, last) =
+            tokio::join!(g.service.end_delegation(&g.alice.id, &delegation.id), casts(g, &dana, &held, &delegation));
+        ended.unwrap();
+        match code(last).as_str() {
+            "done" => assert_eq!(g.decision(&held).await.status, 200),
+            "not_eligible: group" => assert_eq!(g.decision(&held).await.status, 202),
+            other => panic!("{other}"),
+        }
+    }
+    scene.passes_an_audit().await;
+}
+
+async fn only_those_whom_it_concerns_and_administrators_end_it(scene: Scene) {
+    let g = &scene.gateway;
+    let (boss, dana) = (administrator(g, "boss").await, person(&g.service, "dana", &["elsewhere"]).await);
+    let new = NewAccount { name: "ivy".to_owned(), role: PersonRole::Auditor, groups: BTreeSet::new() };
+    let ivy = g.service.add_account(&new, PASSWORD.to_owned()).await.unwrap();
+    for ends in [&g.alice, &dana, &boss] {
+        let delegation = given(g, &g.alice, &dana).await;
+        for other in [&g.bob, &ivy] {
+            assert_eq!(code(g.service.end_delegation(&other.id, &delegation.id).await), "no delegation");
+        }
+        let held = g.held(&g.thread().await).await;
+        g.service.end_delegation(&ends.id, &delegation.id).await.unwrap();
+        g.service.end_delegation(&ends.id, &delegation.id).await.unwrap();
+        assert_eq!(code(casts(g, &dana, &held, &delegation).await), "not_eligible: group", "{}", ends.name);
+    }
+    let ended = told(g, EventType::DelegationEnded).await;
+    let by: Vec<&Value> = ended.iter().map(|it| &it["by_name"]).collect();
+    assert_eq!(by, ["alice", "dana", "boss"]);
+    scene.passes_an_audit().await;
+}
+
+/// A gateway's clock may be a little behind the database's, which decides.
+#[tokio::test]
+async fn a_delegation_ends_by_the_databases_clock() {
+    let (folder, clock, ahead) = (tempfile::tempdir().unwrap(), ClockOffset::default(), ClockOffset::default());
+    let options = SqliteOptions { clock_offset: ahead.clone(), ..SqliteOptions::default() };
+    let store = Arc::new(SqliteStore::open(folder.path().join("countersign.db"), options).unwrap());
+    let g = spawn_on(folder, clock.clone(), store, &two()).await;
+    let dana = person(&g.service, "dana", &["elsewhere"]).await;
+    let (held, other) = (g.held(&g.thread().await).await, g.held(&g.thread().await).await);
+    let delegation = given(&g, &g.alice, &dana).await;
+    casts(&g, &dana, &other, &delegation).await.unwrap();
+    let left = g.service.now().until(delegation.ends_at);
+    clock.set_millis(i64::try_from(left.as_millis()).unwrap() - 900);
+    ahead.set_millis(i64::try_from(left.as_millis()).unwrap() + 900);
+    assert_eq!(code(casts(&g, &dana, &held, &delegation).await), "expired");
+    assert_eq!(code(g.vote(&g.bob, &other, Verdict::Approve).await), "expired", "nor is it counted at the last vote");
+}

@@ -1,0 +1,222 @@
+//! Who hands on to whom, and what that takes.
+
+use super::*;
+
+on_both! {
+    nothing_goes_from_hand_to_hand(super::two()),
+    only_reviewers_hand_on_and_receive_and_within_bounds(super::two()),
+    of_two_that_are_given_at_once_both_are_counted(super::two()),
+    handing_on_takes_the_password_or_a_passkey_where_there_is_one(super::two()),
+    a_stage_that_asks_for_a_passkey_is_not_opened_by_a_session_of_the_one_who_is_away(super::signed()),
+    what_was_handed_on_by_a_passkey_ends_with_it(super::signed()),
+    what_was_handed_on_by_a_password_ends_with_it(super::two()),
+}
+
+async fn nothing_goes_from_hand_to_hand(scene: Scene) {
+    let g = &scene.gateway;
+    let (dana, erin) =
+        (person(&g.service, "dana", &["elsewhere"]).await, person(&g.service, "erin", &["elsewhere"]).await);
+    let (first, second) = (given(g, &g.alice, &dana).await, given(g, &dana, &erin).await);
+    let held = g.held(&g.thread().await).await;
+    assert_eq!(code(casts(g, &erin, &held, &second).await), "not_eligible: group", "Dana has nothing of her own");
+    assert_eq!(code(casts(g, &erin, &held, &first).await), "not_eligible: group", "and Alice named somebody else");
+    assert_eq!(code(casts(g, &g.bob, &held, &first).await), "not_delegated", "nobody else uses it");
+    assert_eq!(casts(g, &dana, &held, &first).await.unwrap(), Voted::Waiting);
+    scene.passes_an_audit().await;
+}
+
+async fn only_reviewers_hand_on_and_receive_and_within_bounds(scene: Scene) {
+    let g = &scene.gateway;
+    let boss = administrator(g, "boss").await;
+    let new = NewAccount { name: "ivy".to_owned(), role: PersonRole::Auditor, groups: BTreeSet::new() };
+    let ivy = g.service.add_account(&new, PASSWORD.to_owned()).await.unwrap();
+    let dana = person(&g.service, "dana", &["elsewhere"]).await;
+    let (groupless, gone) = (person(&g.service, "lone", &[]).await, person(&g.service, "gone", &["reviewers"]).await);
+    g.service.set_admission("gone", Admission::Barred).await.unwrap();
+    let no_vote = "only reviewers who are in a group and can sign in have a vote to hand on";
+    let no_delegate = "only a reviewer who can sign in votes in your place";
+    for (from, to, why) in [
+        (&boss, &dana, no_vote),
+        (&ivy, &dana, no_vote),
+        (&groupless, &dana, no_vote),
+        (&g.alice, &boss, no_delegate),
+        (&g.alice, &ivy, no_delegate),
+        (&g.alice, &gone, no_delegate),
+        (&g.alice, &g.alice, "name somebody else than yourself"),
+    ] {
+        assert_eq!(code(gives(g, from, to, DAY).await), why, "{} to {}", from.name, to.name);
+    }
+    let nobody = naming("nobody", DAY);
+    let shown = || Confirmation::Password(PASSWORD.to_owned());
+    assert_eq!(code(g.service.delegate_to(&inside(g, &g.alice).await, &nobody, shown()).await), no_delegate);
+    let second = Duration::from_secs(1);
+    for length in [LENGTH_MIN - second, LENGTH_MAX + second] {
+        assert_eq!(code(gives(g, &g.alice, &dana, length).await), "between an hour and thirty days");
+    }
+    gives(g, &g.alice, &dana, LENGTH_MIN).await.unwrap();
+    assert_eq!(code(gives(g, &g.alice, &dana, LENGTH_MAX).await), "you have named them already; end that first");
+    for number in 1..GIVEN_MAX {
+        given(g, &g.alice, &person(&g.service, &format!("d-{number}"), &[]).await).await;
+    }
+    let too_many = "three people at a time stand in for you at most; end one first";
+    assert_eq!(code(gives(g, &g.alice, &g.bob, DAY).await), too_many);
+    for number in 1..RECEIVED_MAX {
+        given(g, &person(&g.service, &format!("from-{number}"), &["reviewers"]).await, &dana).await;
+    }
+    let full = "they stand in for ten people already; name somebody else";
+    assert_eq!(code(gives(g, &g.bob, &dana, DAY).await), full);
+    g.pass(LENGTH_MIN);
+    for _ in 0..GIVEN_LATELY_MAX {
+        let one = given(g, &g.bob, &dana).await;
+        g.service.end_delegation(&g.bob.id, &one.id).await.unwrap();
+    }
+    let lately = "you have named others twenty times within thirty days; an administrator can help";
+    assert_eq!(code(gives(g, &g.bob, &dana, DAY).await), lately);
+    g.pass(LENGTH_MAX);
+    given(g, &g.bob, &dana).await;
+    scene.passes_an_audit().await;
+}
+
+async fn of_two_that_are_given_at_once_both_are_counted(scene: Scene) {
+    let g = &scene.gateway;
+    let mut people = Vec::new();
+    for number in 0..6 {
+        people.push(person(&g.service, &format!("d-{number}"), &[]).await);
+    }
+    let from = inside(g, &g.alice).await;
+    let asked = people.iter().map(|it| {
+        let (from, naming) = (&from, naming(&it.name, DAY));
+        async move { g.service.delegate_to(from, &naming, Confirmation::Password(PASSWORD.to_owned())).await }
+    });
+    let done = futures_util::future::join_all(asked).await;
+    assert!(done.iter().filter(|it| it.is_ok()).count() <= GIVEN_MAX, "{done:?}");
+    let all = g.service.delegations(&g.alice.id, Whose::Own).await.unwrap().given;
+    let numbers: Vec<u32> = all.iter().rev().map(|it| it.number).collect();
+    assert_eq!(numbers, (1..=u32::try_from(all.len()).unwrap()).collect::<Vec<_>>());
+    assert!(all.len() <= GIVEN_MAX);
+    scene.passes_an_audit().await;
+}
+
+async fn allowed(g: &Gateway, who: &SignedIn, key: &mut Authenticator, to: &Naming) -> Confirmation {
+    allow_delegating(&g.service, who, (key, to)).await
+}
+
+async fn handing_on_takes_the_password_or_a_passkey_where_there_is_one(scene: Scene) {
+    let g = &scene.gateway;
+    let dana = person(&g.service, "dana", &["elsewhere"]).await;
+    let alice = inside(g, &g.alice).await;
+    let (to, longer) = (naming("dana", DAY), naming("dana", 2 * DAY));
+    for wrong in ["", "a wrong password"] {
+        let done = g.service.delegate_to(&alice, &to, Confirmation::Password(wrong.to_owned())).await;
+        assert_eq!(code(done), "the password is not right");
+    }
+    let mut key = Authenticator::new(1);
+    enrol(&g.service, &alice, (&mut key, PASSWORD)).await;
+    // Who resets a password, or finds one, has no passkey by that.
+    let by_password = g.service.delegate_to(&alice, &to, Confirmation::Password(PASSWORD.to_owned())).await;
+    assert_eq!(code(by_password), "confirm it with a passkey that you have");
+    let mut of_dana = Authenticator::new(2);
+    enrol(&g.service, &inside(g, &dana).await, (&mut of_dana, PASSWORD)).await;
+    let others = allowed(g, &alice, &mut of_dana, &to).await;
+    assert_eq!(code(g.service.delegate_to(&alice, &to, others).await), "passkey");
+    let used = "the form was used before, or it took longer than five minutes; open the page again";
+    let for_a_day = allowed(g, &alice, &mut key, &to).await;
+    assert_eq!(code(g.service.delegate_to(&alice, &longer, for_a_day).await), used, "it signs for how long");
+    let other_session = inside(g, &g.alice).await;
+    let elsewhere = allowed(g, &other_session, &mut key, &to).await;
+    assert_eq!(code(g.service.delegate_to(&alice, &to, elsewhere).await), used, "and in which session");
+    // Some authenticators do not count, so that a signature looks as good a second time.
+    let mut synced = Authenticator::synced(3);
+    let session = alice.session.record.id.as_str();
+    let new = crate::passkeys_of_people::new_passkey(&g.service, &alice, &mut synced, |it| {
+        crate::passkeys_of_people::allow_adding(&g.service, &alice, (&mut key, it))
+    });
+    g.service.add_passkey(&alice, new).await.unwrap();
+    let offer = g.service.offer(&alice.account.record, &to).await.unwrap();
+    let challenge = g.service.passkey_challenge(&Purpose::AllowDelegating { session, terms: &offer.terms }).unwrap();
+    let signature = assertion(&mut synced, &get(&g.service, &challenge));
+    let again = || Confirmation::Passkey { challenge: challenge.clone(), assertion: signature.clone() };
+    let delegation = g.service.delegate_to(&alice, &to, again()).await.unwrap();
+    assert!(delegation.confirmed_by.is_some());
+    g.service.end_delegation(&g.alice.id, &delegation.id).await.unwrap();
+    assert_eq!(code(g.service.delegate_to(&alice, &to, again()).await), used, "and once");
+    scene.passes_an_audit().await;
+}
+
+async fn a_stage_that_asks_for_a_passkey_is_not_opened_by_a_session_of_the_one_who_is_away(scene: Scene) {
+    let g = &scene.gateway;
+    let dana = person(&g.service, "dana", &["elsewhere"]).await;
+    let (inside_alice, inside_dana) = (inside(g, &g.alice).await, inside(g, &dana).await);
+    let mut key = Authenticator::new(2);
+    enrol(&g.service, &inside_dana, (&mut key, PASSWORD)).await;
+    let by_password = given(g, &g.alice, &dana).await;
+    let held = g.held(&g.thread().await).await;
+    let cast = async |key: &mut Authenticator, delegation: &Delegation| {
+        let ballot = by(&held, delegation, Verdict::Approve);
+        vote_signed(&g.service, &inside_dana, key, (&review(&held), &ballot)).await
+    };
+    assert_eq!(code(cast(&mut key, &by_password).await), "not_eligible: group");
+    g.service.end_delegation(&g.alice.id, &by_password.id).await.unwrap();
+    let mut of_alice = Authenticator::new(1);
+    enrol(&g.service, &inside_alice, (&mut of_alice, PASSWORD)).await;
+    let to = naming("dana", DAY);
+    let shown = allowed(g, &inside_alice, &mut of_alice, &to).await;
+    let by_passkey = g.service.delegate_to(&inside_alice, &to, shown).await.unwrap();
+    assert_eq!(code(casts(g, &dana, &held, &by_passkey).await), "passkey_required", "the delegate signs, too");
+    assert_eq!(code(cast(&mut of_alice, &by_passkey).await), "passkey_refused", "and by their own");
+    assert_eq!(cast(&mut key, &by_passkey).await.unwrap(), Voted::Approved);
+    let decision = g.decision(&held).await.expect(200);
+    let claims = verified::<Receipt>(g, decision["receipt"].as_str().unwrap(), Typ::Receipt);
+    let [approval] = claims.approvals.try_into().unwrap();
+    assert_eq!(
+        (approval.method, approval.reviewer, approval.absent),
+        (Method::Passkey, dana.id, Some(g.alice.id.clone()))
+    );
+    scene.passes_an_audit().await;
+}
+
+async fn what_was_handed_on_by_a_passkey_ends_with_it(scene: Scene) {
+    let g = &scene.gateway;
+    let dana = person(&g.service, "dana", &["elsewhere"]).await;
+    let (inside_alice, inside_dana) = (inside(g, &g.alice).await, inside(g, &dana).await);
+    let (mut of_alice, mut of_dana) = (Authenticator::new(1), Authenticator::new(2));
+    enrol(&g.service, &inside_alice, (&mut of_alice, PASSWORD)).await;
+    enrol(&g.service, &inside_dana, (&mut of_dana, PASSWORD)).await;
+    let held = g.held(&g.thread().await).await;
+    for by_administrator in [false, true] {
+        let to = naming("dana", DAY);
+        let shown = allowed(g, &inside_alice, &mut of_alice, &to).await;
+        let delegation = g.service.delegate_to(&inside_alice, &to, shown).await.unwrap();
+        let id = of_alice.id();
+        if by_administrator {
+            g.service.remove_passkeys_of(&"tests".try_into().unwrap(), "alice").await.unwrap();
+        } else {
+            let shown = allow_removing(&g.service, &inside_alice, (&mut of_alice, &id));
+            g.service.remove_passkey(&inside_alice, &id.as_str().try_into().unwrap(), shown).await.unwrap();
+        }
+        let ballot = by(&held, &delegation, Verdict::Approve);
+        let cast = vote_signed(&g.service, &inside_dana, &mut of_dana, (&review(&held), &ballot)).await;
+        assert_eq!(code(cast), "not_eligible: group", "by an administrator: {by_administrator}");
+        of_alice = Authenticator::new(if by_administrator { 4 } else { 3 });
+        enrol(&g.service, &inside_alice, (&mut of_alice, PASSWORD)).await;
+    }
+    assert_eq!(told(g, EventType::DelegationEnded).await.len(), 2);
+    scene.passes_an_audit().await;
+}
+
+async fn what_was_handed_on_by_a_password_ends_with_it(scene: Scene) {
+    let g = &scene.gateway;
+    let dana = person(&g.service, "dana", &["elsewhere"]).await;
+    let gus = administrator(g, "gus").await;
+    let gus = g.service.account_row(&gus.id).await.unwrap();
+    let held = g.held(&g.thread().await).await;
+    let by_alice = given(g, &g.alice, &dana).await;
+    let inside_alice = inside(g, &g.alice).await;
+    let another = "another correct horse".to_owned();
+    g.service.change_password(&inside_alice, PASSWORD.to_owned(), another).await.unwrap();
+    assert_eq!(code(casts(g, &dana, &held, &by_alice).await), "not_eligible: group");
+    let by_bob = given(g, &g.bob, &dana).await;
+    g.service.reset_link(&gus, &g.bob.id).await.unwrap();
+    assert_eq!(code(casts(g, &dana, &held, &by_bob).await), "not_eligible: group");
+    scene.passes_an_audit().await;
+}

@@ -1,0 +1,108 @@
+//! Voting in another's place for a time: who counts once, who not at all, and what may be handed on. On both databases.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use countersign::clock::ClockOffset;
+use countersign::domain::account::{Account, MachineRole, PersonRole};
+use countersign::domain::chain::jws::{self, Typ};
+use countersign::domain::chain::receipt::{Denial, Method, Receipt};
+use countersign::domain::delegation::{Delegation, GIVEN_LATELY_MAX, GIVEN_MAX, LENGTH_MAX, LENGTH_MIN, RECEIVED_MAX};
+use countersign::domain::event::EventType;
+use countersign::domain::id::ReviewId;
+use countersign::domain::keys::KeyUse;
+use countersign::domain::review::{Ballot, Verdict, VoteRefused, Withdrawing};
+use countersign::service::access::{NewAccount, SignedIn};
+use countersign::service::delegations::{Naming, Whose};
+use countersign::service::error::{Error, Result};
+use countersign::service::inbox::{Part, Waiting, Wanted};
+use countersign::service::passkeys::{Confirmation, Purpose};
+use countersign::service::taking_back::Admission;
+use countersign::service::votes::Voted;
+use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use countersign::web::api::problem::vote_code;
+use serde_json::{Value, json};
+
+use crate::attacks::policy_with;
+use crate::gateway::{Gateway, ballot, owned_token, person, spawn_on};
+use crate::passkeys_of_people::authenticator::Authenticator;
+use crate::passkeys_of_people::{allow_delegating, allow_removing, assertion, enrol, get, vote as vote_signed};
+use crate::rules::Scene;
+
+mod counted;
+mod ended;
+mod handed_on;
+
+const PASSWORD: &str = "correct horse battery";
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+fn two() -> String {
+    policy_with("need = 1", "need = 2").replace("ttl = \"24h\"", "ttl = \"480h\"\ndenials = 2")
+}
+
+fn signed() -> String {
+    policy_with("need = 1", "need = 1\npasskey = true")
+}
+
+fn review(held: &Value) -> ReviewId {
+    held["review"]["id"].as_str().unwrap().try_into().unwrap()
+}
+
+async fn inside(g: &Gateway, who: &Account) -> SignedIn {
+    g.service.sign_in(&who.name, PASSWORD.to_owned()).await.unwrap().0
+}
+
+fn naming(to: &str, length: Duration) -> Naming {
+    Naming { to: to.to_owned(), length }
+}
+
+async fn gives(g: &Gateway, from: &Account, to: &Account, length: Duration) -> Result<Delegation> {
+    let shown = Confirmation::Password(PASSWORD.to_owned());
+    g.service.delegate_to(&inside(g, from).await, &naming(&to.name, length), shown).await
+}
+
+async fn given(g: &Gateway, from: &Account, to: &Account) -> Delegation {
+    gives(g, from, to, DAY).await.unwrap()
+}
+
+fn by(held: &Value, delegation: &Delegation, verdict: Verdict) -> Ballot {
+    Ballot { delegation: Some(delegation.id.clone()), ..ballot(held, verdict) }
+}
+
+/// Votes in another's place.
+async fn casts(g: &Gateway, who: &Account, held: &Value, delegation: &Delegation) -> Result<Voted> {
+    g.service.vote(&who.id, &review(held), &by(held, delegation, Verdict::Approve)).await
+}
+
+fn code<T: std::fmt::Debug>(done: Result<T>) -> String {
+    match done {
+        Ok(_) => "done".to_owned(),
+        Err(Error::Vote(VoteRefused::Ineligible(why))) => format!("not_eligible: {}", why.code()),
+        Err(Error::Vote(refused)) => vote_code(&refused).to_owned(),
+        Err(Error::Invalid { detail, .. }) => detail,
+        Err(Error::Forbidden(why) | Error::WrongState(why)) => why.to_owned(),
+        Err(Error::Passkey(_)) => "passkey".to_owned(),
+        Err(Error::NotFound(what)) => format!("no {what}"),
+        Err(other) => panic!("{other:?}"),
+    }
+}
+
+async fn told(g: &Gateway, kind: EventType) -> Vec<Value> {
+    while g.service.sequence().await.unwrap() > 0 {}
+    let (events, _) = g.service.events_after(0, None, 1000).await.unwrap();
+    events.into_iter().map(|it| it.event).filter(|it| it.kind == kind).map(|it| it.data).collect()
+}
+
+async fn administrator(g: &Gateway, name: &str) -> Account {
+    let new = NewAccount { name: name.to_owned(), role: PersonRole::Admin, groups: BTreeSet::new() };
+    g.service.add_account(&new, PASSWORD.to_owned()).await.unwrap()
+}
+
+/// What the gateway signed.
+fn verified<C: serde::de::DeserializeOwned + serde::Serialize>(g: &Gateway, token: &str, typ: Typ) -> C {
+    let (claims, keys) = (jws::read::<C>(token, typ).unwrap(), g.service.keys().unwrap());
+    let key = keys.public(KeyUse::Chain, claims.kid()).unwrap();
+    claims.verify(key).unwrap()
+}

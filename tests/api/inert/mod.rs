@@ -1,0 +1,224 @@
+//! Whatever agents, hosts and people write does nothing to who looks at it: every screen that the table of routes names,
+//! what its forms lead to, the file of the log, and what the command line prints, each with every kind of hostile text.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+use std::time::Duration;
+
+use countersign::domain::account::{Account, PersonRole};
+use countersign::domain::edit::Edit;
+use countersign::domain::id::{AccountId, ReviewId};
+use countersign::domain::inert::{Segment, inert};
+use countersign::domain::review::Verdict;
+use countersign::service::access::NewAccount;
+use countersign::service::comments::Saying;
+use countersign::service::edits::{Rewrite, Rewritten};
+use countersign::service::policies::Activation;
+use countersign::web::roles::TABLE;
+use countersign::worker::deliver;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+use crate::gateway::{Gateway, ballot, source, spawn_with_policy};
+
+mod lines;
+mod screens;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_countersign");
+
+/// Each hostile text stands beside this, so that it is known where it is shown.
+const MARK: &str = "payee-7";
+
+/// A kind of hostile text, and how a page that shows it may show it: one of these.
+struct Hostile {
+    name: &'static str,
+    text: &'static str,
+    shown: &'static [&'static str],
+}
+
+const HOSTILE: &[Hostile] = &[
+    Hostile { name: "bidi override", text: "\u{202e}004 RUE", shown: &["U+202E", "\\u202e"] },
+    Hostile { name: "bidi isolates", text: "\u{2066}a\u{2069}\u{2067}b\u{2069}", shown: &["U+2066", "\\u2066"] },
+    Hostile { name: "zero width", text: "4\u{200b}2\u{feff}\u{2060}", shown: &["U+200B", "\\u200b"] },
+    Hostile { name: "tags", text: "\u{e0041}\u{e0042}", shown: &["U+E0041", "\\udb40\\udc41"] },
+    Hostile { name: "controls", text: "\0\u{7}\u{8}\r\u{7f}", shown: &["U+0007", "\\u0007"] },
+    Hostile { name: "terminal escapes", text: "\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}31m", shown: &["U+001B", "\\u001b"] },
+    Hostile { name: "line separators", text: "a\u{2028}b\u{85}c", shown: &["U+2028", "\\u2028"] },
+    Hostile { name: "look-alikes", text: "p\u{430}ypal", shown: &["p\u{430}ypal"] },
+    Hostile {
+        name: "markup",
+        text: "</td></table></script><script>owned()</script><img src=x onerror=owned()>",
+        shown: &["&lt;script&gt;owned()", "&#60;script&#62;owned()", "<script>owned()"],
+    },
+    Hostile {
+        name: "an attribute's end",
+        text: "\" onmouseover=\"owned()' x='",
+        shown: &["&#34; onmouseover=&#34;owned()", "onmouseover=\\&#34;owned()", "onmouseover=\\\"owned()"],
+    },
+    Hostile { name: "a link", text: "javascript:owned()", shown: &["javascript:owned()"] },
+    Hostile { name: "a template", text: "{{7*7}}${7*7}<%= 7*7 %>", shown: &["{{7*7}}"] },
+    Hostile { name: "a formula", text: "=HYPERLINK(\"http://e.example\")", shown: &["=HYPERLINK("] },
+];
+
+/// Nothing of this is in any page.
+const ACTING: &[&str] = &["<script>owned", "<img src=x", "onmouseover=\"owned", "href=\"javascript:", "<%="];
+
+const POLICY: &str = r#"
+flow = "payments"
+trust_initial = true
+protected = ["target_user_id"]
+
+[nodes.input_parser]
+reads = ["raw_text"]
+writes = ["raw_text"]
+
+[nodes.planner]
+reads = ["target_user_id", "memo", "card"]
+writes = ["target_user_id", "memo", "card"]
+rollback = true
+
+[nodes.database_writer]
+reads = ["target_user_id", "memo"]
+writes = ["result_ref"]
+writer = true
+
+[[rules]]
+when = "change.path == '/target_user_id'"
+then = "warn"
+reason = "payee-7 <script>owned()</script>"
+
+[tools]
+allow = ["crm.*"]
+
+[approval]
+ttl = "24h"
+[[approval.stages]]
+groups = ["reviewers"]
+need = 1
+
+[redaction]
+hide = ["card.*"]
+reveal_to = ["reviewers"]
+"#;
+
+/// Somebody's session.
+struct Person<'g> {
+    g: &'g Gateway,
+    role: PersonRole,
+    secret: String,
+}
+
+impl<'g> Person<'g> {
+    async fn new(g: &'g Gateway, account: &AccountId, role: PersonRole) -> Self {
+        let link = g.service.sign_in_link(account).await.unwrap();
+        let (_, secret) = g.service.use_sign_in_link(&link).await.unwrap();
+        Self { g, role, secret }
+    }
+
+    async fn get(&self, path: &str) -> (u16, String) {
+        let page = self.g.http.get(format!("{}{path}", self.g.url)).header("cookie", self.cookie());
+        let answer = page.send().await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    }
+
+    async fn post(&self, path: &str, fields: &[(&str, &str)]) -> String {
+        let pairs: Vec<String> =
+            fields.iter().map(|(name, value)| format!("{}={}", encoded(name), encoded(value))).collect();
+        let form = self.g.http.post(format!("{}{path}", self.g.url)).header("cookie", self.cookie());
+        let form = form.header("origin", &self.g.url).header("content-type", "application/x-www-form-urlencoded");
+        form.body(pairs.join("&")).send().await.unwrap().text().await.unwrap()
+    }
+
+    fn cookie(&self) -> String {
+        format!("countersign={}", self.secret)
+    }
+}
+
+fn encoded(value: &str) -> String {
+    value
+        .bytes()
+        .map(|it| if it.is_ascii_alphanumeric() { char::from(it).to_string() } else { format!("%{it:02X}") })
+        .collect()
+}
+
+fn hidden(page: &str, name: &str) -> String {
+    let at = format!("name=\"{name}\" value=\"");
+    let start = page.find(&at).unwrap_or_else(|| panic!("no field {name} in {page}")) + at.len();
+    page[start..].split('"').next().unwrap().to_owned()
+}
+
+/// What was written of one hostile text, and where it is to be looked at.
+struct Written {
+    thread: String,
+    open: Value,
+    reviews: BTreeSet<String>,
+}
+
+async fn admin(g: &Gateway) -> Account {
+    let new = NewAccount { name: "gus".to_owned(), role: PersonRole::Admin, groups: BTreeSet::new() };
+    g.service.add_account(&new, "correct horse battery".to_owned()).await.unwrap()
+}
+
+/// A proposal with the text in everything that an agent says.
+async fn asked(g: &Gateway, thread: &str, parent: &Value, said: &str, attempt: u32) -> Value {
+    let body = json!({
+        "node": "planner", "parent": parent, "format": "merge-patch", "attempt": attempt, "rationale": said,
+        "patch": {"target_user_id": said, "memo": {(format!("k{said}")): said, "list": [said, said]}, "card": {(said): attempt}},
+        "tool": {"name": "crm.find", "arguments": {(said): said}},
+    });
+    g.post(&format!("/v1/threads/{thread}/transitions"), &g.planner, body).await.expect(202)
+}
+
+fn review_of(held: &Value) -> String {
+    held["review"]["id"].as_str().unwrap().to_owned()
+}
+
+/// Writes it wherever somebody can: as host, agent, writer and reviewer.
+async fn write(g: &Gateway, thread: &str, said: &str) -> Written {
+    let context = json!({"title": said, "on_behalf_of": said, "links": [said, format!("javascript:{said}")]});
+    let state = json!({"target_user_id": format!("{said} first"), "memo": {(said): [said]}});
+    let ask = json!({"flow": "payments", "thread": thread, "state": state, "context": context});
+    let made = g.post("/v1/threads", &g.host, ask).await.expect(201);
+    let head = made["transition"].clone();
+    let mut reviews = BTreeSet::new();
+    // Turned away, cancelled, denied, rewritten and approved; and one that stays open.
+    let body = json!({"node": "planner", "parent": head, "patch": {(said): said}, "rationale": said});
+    g.post(&format!("/v1/threads/{thread}/transitions"), &g.planner, body).await.expect(422);
+    let cancelled = asked(g, thread, &head, said, 1).await;
+    let path = format!("/v1/transitions/{}/cancellation", cancelled["transition"].as_str().unwrap());
+    g.post(&path, &g.planner, json!({"reason": said})).await.expect(200);
+    let denied = asked(g, thread, &head, &format!("{said}?"), 1).await;
+    let review: ReviewId = review_of(&denied).as_str().try_into().unwrap();
+    let digest = ballot(&denied, Verdict::Deny).transition;
+    let nonce = countersign::random::uuid_v4().to_string();
+    g.service.comment(&g.bob.id, &review, &Saying { transition: digest, words: said.to_owned(), nonce }).await.unwrap();
+    let with_words = |held: &Value, verdict| countersign::domain::review::Ballot {
+        comment: Some(said.to_owned()),
+        ..ballot(held, verdict)
+    };
+    g.service.vote(&g.bob.id, &review, &with_words(&denied, Verdict::Deny)).await.unwrap();
+    let rewritten = asked(g, thread, &head, &format!("{said}!"), 1).await;
+    let review: ReviewId = review_of(&rewritten).as_str().try_into().unwrap();
+    let values = [("/target_user_id".try_into().unwrap(), json!(format!("{said} better")))];
+    let edit = Edit { values: values.into_iter().collect(), more: None };
+    let ask = Rewrite { transition: ballot(&rewritten, Verdict::Approve).transition, edit, why: said.to_owned() };
+    let Rewritten::Held(next) = g.service.rewrite(&g.bob.id, &review, &ask).await.unwrap() else { panic!("rejected") };
+    let by = g.service.decision(ask.transition).await.unwrap().1.unwrap().superseded_by.unwrap();
+    let held = json!({"transition": by, "review": {"id": next}});
+    g.service.vote(&g.alice.id, &next, &with_words(&held, Verdict::Approve)).await.unwrap();
+    reviews.extend([review_of(&cancelled), review_of(&denied), review_of(&rewritten), next.to_string()]);
+    let receipt = g.decision(&held).await.expect(200)["receipt"].clone();
+    let write_id = format!("w-{thread}");
+    g.verify(&json!(thread), &json!(by), &receipt, &write_id).await.expect(200);
+    g.post(&format!("/v1/writes/{write_id}/confirm"), &g.writer, json!({"result": {"result_ref": said}}))
+        .await
+        .expect(200);
+    let head = g.get(&format!("/v1/threads/{thread}"), &g.host).await.expect(200)["transition"].clone();
+    let closed = json!({"flow": "payments", "thread": format!("{thread}-closed"), "state": {"target_user_id": 1}});
+    g.post("/v1/threads", &g.host, closed).await.expect(201);
+    g.post(&format!("/v1/threads/{thread}-closed/closing"), &g.admin, json!({"reason": said})).await.expect(200);
+    let open = asked(g, thread, &head, &format!("{said}."), 1).await;
+    reviews.insert(review_of(&open));
+    Written { thread: thread.to_owned(), open, reviews }
+}

@@ -32,6 +32,7 @@ mod npm;
 mod observing;
 mod oidc;
 mod oracles;
+mod over;
 mod passkeys;
 #[path = "../support/passkeys.rs"]
 mod passkeys_of_people;

@@ -8,7 +8,6 @@ use countersign::clock::SystemClock;
 use countersign::domain::flow::Halt;
 use countersign::domain::id::ReviewId;
 use countersign::domain::review::{Ballot, Verdict};
-use countersign::domain::time::Timestamp;
 use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::service::delegations::Naming;
@@ -18,88 +17,46 @@ use countersign::service::stops::Scope;
 use countersign::service::verify::VerifyAsk;
 use countersign::service::votes::Voted;
 use countersign::store::change::Change;
-use countersign::store::label::{Label, Labelled};
-use countersign::store::row::{Row, Table};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
-use countersign::store::{Cursor, Direction, Duty, Filter, OnDuty, Store, StoreError};
+use countersign::store::{Store, StoreError};
 
 use super::{BoxFuture, Scene};
 use crate::gateway::{Gateway, MovedClock, POLICY, ballot, person, settings, spawn_with_policy};
+use crate::over::{Committing, Over};
 
 type Happening = Box<dyn FnOnce() -> BoxFuture<'static, ()> + Send>;
 
-/// A store on which something happens before the next commit.
-struct Interrupted {
-    inner: SqliteStore,
-    before: Mutex<Option<Happening>>,
+/// What happens before the next commit.
+#[derive(Default)]
+struct Interrupted(Mutex<Option<Happening>>);
+
+impl Interrupted {
+    fn by(&self, happening: Happening) {
+        *self.0.lock().unwrap() = Some(happening);
+    }
+
+    fn is_over(&self) -> bool {
+        self.0.lock().unwrap().is_none()
+    }
 }
 
 #[async_trait]
-impl Store for Interrupted {
-    async fn commit(&self, change: Change) -> Result<(), StoreError> {
-        let happening = self.before.lock().unwrap().take();
+impl Committing for Interrupted {
+    async fn commit(&self, inner: &dyn Store, change: Change) -> Result<(), StoreError> {
+        let happening = self.0.lock().unwrap().take();
         if let Some(happening) = happening {
             happening().await;
         }
-        self.inner.commit(change).await
-    }
-    async fn get(&self, table: Table, id: &str) -> Result<Option<Row>, StoreError> {
-        self.inner.get(table, id).await
-    }
-    async fn get_by_alias(&self, table: Table, alias: &str) -> Result<Option<Row>, StoreError> {
-        self.inner.get_by_alias(table, alias).await
-    }
-    async fn get_many(&self, table: Table, ids: &[String]) -> Result<Vec<Row>, StoreError> {
-        self.inner.get_many(table, ids).await
-    }
-    async fn list(
-        &self,
-        table: Table,
-        filter: Filter<'_>,
-        after: Option<&Cursor>,
-        limit: u32,
-    ) -> Result<Vec<Row>, StoreError> {
-        self.inner.list(table, filter, after, limit).await
-    }
-    async fn labelled(
-        &self,
-        table: Table,
-        word: &str,
-        direction: Direction,
-        after: Option<&Cursor>,
-        limit: u32,
-    ) -> Result<Vec<Labelled>, StoreError> {
-        self.inner.labelled(table, word, direction, after, limit).await
-    }
-    async fn labels(&self, after: Option<&Label>, limit: u32) -> Result<Vec<Label>, StoreError> {
-        self.inner.labels(after, limit).await
-    }
-    async fn by_alias_prefix(&self, table: Table, prefix: &str, limit: u32) -> Result<Vec<Row>, StoreError> {
-        self.inner.by_alias_prefix(table, prefix, limit).await
-    }
-    async fn last_of(&self, table: Table, owner: &str) -> Result<Option<Row>, StoreError> {
-        self.inner.last_of(table, owner).await
-    }
-    async fn now(&self) -> Result<Timestamp, StoreError> {
-        self.inner.now().await
-    }
-    async fn take(&self, duty: Duty) -> Result<Option<Box<dyn OnDuty>>, StoreError> {
-        self.inner.take(duty).await
-    }
-    fn queued(&self) -> usize {
-        self.inner.queued()
-    }
-    async fn changed(&self, patience: Duration) {
-        self.inner.changed(patience).await;
+        inner.commit(change).await
     }
 }
 
 /// A second gateway, on a store on which something can happen.
-async fn second_gateway(g: &Gateway) -> (Arc<Interrupted>, Service) {
+async fn second_gateway(g: &Gateway) -> (Arc<Over<Interrupted>>, Service) {
     let folder = g.folder.path();
     let options = SqliteOptions { clock_offset: g.clock.clone(), ..SqliteOptions::default() };
     let inner = SqliteStore::open(folder.join("countersign.db"), options).unwrap();
-    let store = Arc::new(Interrupted { inner, before: Mutex::new(None) });
+    let store = Over::new(Arc::new(inner), Interrupted::default());
     let keyring = Keyring::open_or_create(&folder.join("keyring.json"), None, &SystemClock).unwrap();
     let clock = Arc::new(MovedClock(g.clock.clone()));
     let second = Service::open(store.clone(), keyring, clock, settings(&g.url)).await.unwrap();
@@ -118,9 +75,9 @@ async fn lets_through(scene: &Scene, happening: Happening) -> bool {
         write_id: "w1".try_into().unwrap(),
         expect: Vec::new(),
     };
-    *store.before.lock().unwrap() = Some(happening);
+    store.committing.by(happening);
     let allowed = second.verify(&token, &ask).await.is_ok();
-    assert!(store.before.lock().unwrap().is_none(), "it was decided without a commit");
+    assert!(store.committing.is_over(), "it was decided without a commit");
     allowed
 }
 
@@ -221,14 +178,14 @@ async fn votes_while_it_ends(need: u32, last: impl FnOnce(Result<Voted, Error>))
     let ends: Happening =
         Box::new(move || Box::pin(async move { service.end_delegation(&alice.account.record.id, &id).await.unwrap() }));
     let voted = if need == 1 {
-        *store.before.lock().unwrap() = Some(ends);
+        store.committing.by(ends);
         second.vote(&dana.id, &review, &by_dana).await
     } else {
         second.vote(&dana.id, &review, &by_dana).await.unwrap();
-        *store.before.lock().unwrap() = Some(ends);
+        store.committing.by(ends);
         second.vote(&g.bob.id, &review, &ballot(&held, Verdict::Approve)).await
     };
-    assert!(store.before.lock().unwrap().is_none(), "it was decided without a commit");
+    assert!(store.committing.is_over(), "it was decided without a commit");
     last(voted);
     assert_eq!(g.decision(&held).await.status, 202);
 }

@@ -6,20 +6,19 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use countersign::clock::ClockOffset;
-use countersign::domain::time::Timestamp;
 use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::store::change::{Change, RowWrite};
-use countersign::store::label::{Label, Labelled};
 use countersign::store::postgres::{PostgresOptions, PostgresStore};
-use countersign::store::row::{Row, Table};
+use countersign::store::row::Table;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
-use countersign::store::{Cursor, Direction, Duty, Filter, OnDuty, Store, StoreError};
+use countersign::store::{Store, StoreError};
 use countersign::web::app::{App, serve};
 use countersign::web::peers::Peers;
 use tokio::sync::Notify;
 
 use crate::gateway::{Gateway, MovedClock, edge, settings, spawn_on};
+use crate::over::{Committing, Over};
 
 /// What goes wrong with the next change that keeps an answer.
 pub enum Mishap {
@@ -31,8 +30,10 @@ pub enum Mishap {
     Tarries(Arc<Notify>, Arc<Notify>),
 }
 
-pub struct Watched {
-    inner: Arc<dyn Store>,
+type Watched = Over<Noting>;
+
+#[derive(Default)]
+pub struct Noting {
     changes: Mutex<Vec<Vec<Table>>>,
     mishap: Mutex<Option<Mishap>>,
 }
@@ -59,7 +60,7 @@ impl Scene {
     }
 
     async fn on(folder: tempfile::TempDir, clock: ClockOffset, inner: Arc<dyn Store>, policy: &str) -> Self {
-        let store = Arc::new(Watched { inner, changes: Mutex::default(), mishap: Mutex::default() });
+        let store = Over::new(inner, Noting::default());
         let kept: Arc<dyn Store> = Arc::<Watched>::clone(&store);
         Self { gateway: spawn_on(folder, clock, kept, policy).await, store }
     }
@@ -81,7 +82,7 @@ impl Scene {
     }
 }
 
-impl Watched {
+impl Noting {
     pub fn expect(&self, mishap: Mishap) {
         *self.mishap.lock().unwrap() = Some(mishap);
     }
@@ -104,67 +105,18 @@ impl Watched {
 }
 
 #[async_trait]
-impl Store for Watched {
-    async fn commit(&self, change: Change) -> Result<(), StoreError> {
+impl Committing for Noting {
+    async fn commit(&self, inner: &dyn Store, change: Change) -> Result<(), StoreError> {
         let lost = || StoreError::Database("the connection is gone".to_owned());
         match self.note(&change) {
             Some(Mishap::Before) => return Err(lost()),
-            Some(Mishap::After) => return self.inner.commit(change).await.and(Err(lost())),
+            Some(Mishap::After) => return inner.commit(change).await.and(Err(lost())),
             Some(Mishap::Tarries(here, go_on)) => {
                 here.notify_one();
                 go_on.notified().await;
             }
             None => {}
         }
-        self.inner.commit(change).await
-    }
-    async fn get(&self, table: Table, id: &str) -> Result<Option<Row>, StoreError> {
-        self.inner.get(table, id).await
-    }
-    async fn get_by_alias(&self, table: Table, alias: &str) -> Result<Option<Row>, StoreError> {
-        self.inner.get_by_alias(table, alias).await
-    }
-    async fn get_many(&self, table: Table, ids: &[String]) -> Result<Vec<Row>, StoreError> {
-        self.inner.get_many(table, ids).await
-    }
-    async fn list(
-        &self,
-        table: Table,
-        filter: Filter<'_>,
-        after: Option<&Cursor>,
-        limit: u32,
-    ) -> Result<Vec<Row>, StoreError> {
-        self.inner.list(table, filter, after, limit).await
-    }
-    async fn labelled(
-        &self,
-        table: Table,
-        word: &str,
-        direction: Direction,
-        after: Option<&Cursor>,
-        limit: u32,
-    ) -> Result<Vec<Labelled>, StoreError> {
-        self.inner.labelled(table, word, direction, after, limit).await
-    }
-    async fn labels(&self, after: Option<&Label>, limit: u32) -> Result<Vec<Label>, StoreError> {
-        self.inner.labels(after, limit).await
-    }
-    async fn by_alias_prefix(&self, table: Table, prefix: &str, limit: u32) -> Result<Vec<Row>, StoreError> {
-        self.inner.by_alias_prefix(table, prefix, limit).await
-    }
-    async fn last_of(&self, table: Table, owner: &str) -> Result<Option<Row>, StoreError> {
-        self.inner.last_of(table, owner).await
-    }
-    async fn now(&self) -> Result<Timestamp, StoreError> {
-        self.inner.now().await
-    }
-    async fn take(&self, duty: Duty) -> Result<Option<Box<dyn OnDuty>>, StoreError> {
-        self.inner.take(duty).await
-    }
-    fn queued(&self) -> usize {
-        self.inner.queued()
-    }
-    async fn changed(&self, patience: Duration) {
-        self.inner.changed(patience).await;
+        inner.commit(change).await
     }
 }

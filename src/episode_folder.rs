@@ -2,10 +2,11 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 use crate::domain::episode::manifest::FILES_MAX;
@@ -49,3 +50,63 @@ fn content(file: File) -> io::Result<Content> {
     file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
     Ok(if bytes.len() as u64 > FILE_BYTES_MAX { Content::TooLong } else { Content::Bytes(bytes) })
 }
+
+/// Owner reads and writes, nobody else does anything.
+const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
+const FOLDER_MODE: Mode = FILE_MODE.union(Mode::XUSR);
+const MAKE: OFlags =
+    OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// Writes a folder that is not there yet: beside it under another name, synced, and then put in its place, where nothing
+/// may stand. `draft` makes the other name one that nobody else has.
+pub fn write(path: &Path, draft: &str, files: &[(&str, &[u8])]) -> io::Result<()> {
+    let name = path.file_name().ok_or_else(|| io::Error::other("this names no folder"))?;
+    let above = match path.parent() {
+        Some(above) if !above.as_os_str().is_empty() => above,
+        _ => Path::new("."),
+    };
+    let above = rustix::fs::open(above, FOLDER, Mode::empty())?;
+    let draft = Draft { above: &above, name: format!(".episode-{draft}").into() };
+    rustix::fs::mkdirat(&above, &draft.name, FOLDER_MODE)?;
+    let folder = rustix::fs::openat(&above, &draft.name, FOLDER.union(OFlags::NOFOLLOW), Mode::empty())?;
+    let mut written = Vec::with_capacity(files.len());
+    let put = write_files(&folder, files, &mut written)
+        .and_then(|()| Ok(rustix::fs::renameat_with(&above, &draft.name, &above, name, RenameFlags::NOREPLACE)?));
+    match put {
+        // From here on the folder is there; that it stays is for the disk to say.
+        Ok(()) => Ok(rustix::fs::fsync(&above)?),
+        Err(error) => {
+            for file in written {
+                // What cannot be removed lies under a name of its own, and is in nobody's way.
+                let _ = rustix::fs::unlinkat(&folder, file, AtFlags::empty());
+            }
+            Err(error)
+        }
+    }
+}
+
+fn write_files<'n>(folder: &OwnedFd, files: &[(&'n str, &[u8])], written: &mut Vec<&'n str>) -> io::Result<()> {
+    for (name, bytes) in files {
+        let mut file = File::from(rustix::fs::openat(folder, *name, MAKE, FILE_MODE)?);
+        written.push(name);
+        file.write_all(bytes)?;
+        file.sync_all()?;
+    }
+    Ok(rustix::fs::fsync(folder)?)
+}
+
+/// The folder under its other name. It is gone when this is, if nothing is left in it.
+struct Draft<'f> {
+    above: &'f OwnedFd,
+    name: OsString,
+}
+
+impl Drop for Draft<'_> {
+    fn drop(&mut self) {
+        // After the rename there is nothing of that name.
+        let _ = rustix::fs::unlinkat(self.above, &self.name, AtFlags::REMOVEDIR);
+    }
+}
+
+#[cfg(test)]
+mod tests;

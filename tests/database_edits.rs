@@ -85,6 +85,7 @@ const TABLES: &[(Table, Outcome, AtVerify)] = &[
         Outcome::Harmless("then a request that is sent again is carried out again"),
         AtVerify::NotAsked("a key means nothing there"),
     ),
+    (Table::EpisodeEvents, Outcome::Found, AtVerify::NotAsked("what agents say of their run lets nobody write")),
     (Table::Events, Outcome::Found, AtVerify::Refused),
     (Table::Outbox, Outcome::Found, AtVerify::NotAsked("what waits for the log is not what was signed")),
     (Table::Endpoints, Outcome::Found, AtVerify::NotAsked("what is sent lets nobody write")),

@@ -104,7 +104,7 @@ impl House {
 
     pub async fn thread(&self) -> (ThreadId, Digest) {
         let flow = self.host.record.flow.clone().unwrap();
-        let new = NewThread { flow, thread: None, state: state(), context: Default::default() };
+        let new = NewThread { flow, thread: None, state: state(), context: Default::default(), episode: None };
         let made = self.service.create_thread(&self.host, &new).await.unwrap();
         (made.thread, made.transition)
     }

@@ -22,7 +22,7 @@ use crate::domain::keys::KeyUse;
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
 pub use access::{Token, TokenAdd, TokenRevoke, User, UserAdd, UserName};
-pub use episode::{Episode, EpisodeShow, EpisodeVerify};
+pub use episode::{Episode, EpisodeExport, EpisodeShow, EpisodeVerify};
 pub use guard::{Guard, GuardCommit, GuardCreate, GuardPayload, GuardTransition};
 pub use values::{Halted, Input, Nodes, Scope};
 use values::{digest, format, input, key_use, label, moment, nodes, scope, secret};

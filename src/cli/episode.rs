@@ -1,4 +1,4 @@
-//! `episode`: what remains of a run, checked and shown. No gateway, no network, no database.
+//! `episode`: what remains of a run, checked and shown without a gateway, and written beside one.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 
 use super::args;
 use super::output::Output;
-use super::{CliError, Exit};
+use super::{CliError, Exit, beside};
+use crate::config::{Config, ConfigError};
+use crate::domain::episode::Artefact;
 use crate::domain::episode::finding::{Finding, Noted};
 use crate::domain::episode::record::Record;
 use crate::domain::episode::verify::{Report, Run, Signature, Verdict, verify};
@@ -17,12 +19,17 @@ use crate::domain::inert::printed_line;
 use crate::domain::json::parse::{BYTES_MAX, Limits, parse};
 use crate::domain::keys::PublicKeys;
 use crate::episode_folder;
+use crate::random;
 
 /// What a line of a terminal has room for.
 const EXCERPT_CHARS: usize = 100;
 
 /// Runs `episode …`.
-pub fn run(command: &args::Episode, out: &mut Output<'_>) -> Result<Exit, CliError> {
+pub fn run(
+    command: &args::Episode,
+    config: impl FnOnce() -> Result<Config, ConfigError>,
+    out: &mut Output<'_>,
+) -> Result<Exit, CliError> {
     match command {
         args::Episode::Verify(it) => {
             let keys = it.jwks.as_deref().map(keys).transpose()?;
@@ -38,7 +45,26 @@ pub fn run(command: &args::Episode, out: &mut Output<'_>) -> Result<Exit, CliErr
             })?;
             Ok(exit(&report))
         }
+        args::Episode::Export(it) => {
+            let config = config()?;
+            beside::need_database(&config)?;
+            let thread = it.thread.clone();
+            let files = beside::with_service(&config, |service| async move { service.files_of_run(&thread).await })?;
+            written(&it.out, &files)?;
+            let names: Vec<&str> = files.iter().map(|(artefact, _)| artefact.file()).collect();
+            let (folder, thread) = (it.out.display().to_string(), &it.thread);
+            let text = format!("{folder}: {} of {thread}", names.join(", "));
+            out.answer(text, || json!({"folder": folder, "thread": thread, "files": names}))?;
+            Ok(Exit::Yes)
+        }
     }
+}
+
+/// Writes a run's files into a folder that is not there yet.
+pub(super) fn written(folder: &Path, files: &[(Artefact, Vec<u8>)]) -> Result<(), CliError> {
+    let named: Vec<(&str, &[u8])> = files.iter().map(|(it, bytes)| (it.file(), bytes.as_slice())).collect();
+    let put = episode_folder::write(folder, &random::uuid_v4().simple().to_string(), &named);
+    put.map_err(|source| CliError::Write { what: folder.display().to_string(), source })
 }
 
 fn checked(folder: &Path, signature: Signature<'_>) -> Result<(Run, Report), CliError> {

@@ -58,6 +58,14 @@ pub enum CliError {
         /// Why not.
         source: io::Error,
     },
+    /// A file or folder cannot be written.
+    #[error("cannot write {what}")]
+    Write {
+        /// Which.
+        what: String,
+        /// Why not.
+        source: io::Error,
+    },
     /// What was given is not what it should be.
     #[error("{0}")]
     Given(String),
@@ -88,6 +96,7 @@ impl CliError {
             | Self::Taken { .. }
             | Self::Listen { .. }
             | Self::Read { .. }
+            | Self::Write { .. }
             | Self::Given(_)
             | Self::Demo(_)
             | Self::Runtime(_)

@@ -85,7 +85,7 @@ fn dispatch(args: &Args, out: &mut Output<'_>) -> Result<Exit, CliError> {
         Command::Audit(args) => audit::run(args, &config()?, &SystemClock, out),
         Command::Demo(_) => demo::run(&config()?, out),
         Command::Guard(command) => guard::run(command, out),
-        Command::Episode(command) => episode::run(command, out),
+        Command::Episode(command) => episode::run(command, config, out),
         Command::Mcp(args) => mcp::run(args),
     }
 }

@@ -63,6 +63,7 @@ events! {
     PolicyVote = "policy.vote",
     PolicyEnded = "policy.ended",
     PolicyActivated = "policy.activated",
+    EpisodeEvent = "episode.event",
     InterruptReceived = "interrupt.received",
     InterruptPosted = "interrupt.posted",
     InterruptVote = "interrupt.vote",

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::branch::Branch;
 use super::chain::hash::Digest;
+use super::episode::goal::Episode;
 use super::event::EventLink;
 use super::id::{FlowId, NodeId, PrincipalId, ReviewId, ThreadId, WriteId};
 use super::time::Timestamp;
@@ -129,6 +130,9 @@ pub struct Thread {
     /// What each node says it has used, over the whole chain.
     #[serde(default)]
     pub spent: Totals,
+    /// The run that it is, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub episode: Option<Episode>,
     /// The thread's last event; a deleted or rolled back row shows by it.
     pub last_event: Option<EventLink>,
 }

@@ -234,7 +234,7 @@ impl Service {
     }
 
     /// The events of a hundred neighbouring places, as many as are up to `top`, the last first.
-    async fn thread_lines(&self, keys: &Keys, thread: &ThreadId, top: u64) -> Result<Vec<(u64, LogLine)>> {
+    pub(super) async fn thread_lines(&self, keys: &Keys, thread: &ThreadId, top: u64) -> Result<Vec<(u64, LogLine)>> {
         let first = (top - top % HUNDRED).max(1);
         let begins = events_alias(thread, top / HUNDRED);
         let found = self.reader(keys).by_alias_prefix::<Event>(&begins, LIST_ROWS_MAX).await?.into_iter();

@@ -15,6 +15,7 @@ use crate::domain::chain::commitment::Tree;
 use crate::domain::chain::entry::{Entry, Gate};
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::statement::{Kind, Statement};
+use crate::domain::episode::goal::{Episode, Terms};
 use crate::domain::event::EventType;
 use crate::domain::flow::Flow;
 use crate::domain::id::{FlowId, NodeId, PrincipalId, ReviewId, ThreadId};
@@ -26,6 +27,7 @@ use crate::domain::review::{Hold, HoldState};
 use crate::domain::thread::{Closed, Context, Status, Thread};
 use crate::domain::time::Timestamp;
 use crate::domain::transition::{EndWord, Identity, Outcome, StateContent, Transition, patch_digest};
+use crate::domain::usage::Malformed;
 use crate::random;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
@@ -41,6 +43,8 @@ pub struct NewThread {
     pub state: Value,
     /// What it is about.
     pub context: Context,
+    /// What makes it an episode, if it is one.
+    pub episode: Option<Terms>,
 }
 
 /// A thread that was made.
@@ -92,6 +96,10 @@ impl Service {
             return Err(Error::Forbidden("this token is not of that flow"));
         }
         check_context(&new.context)?;
+        if let Some(terms) = &new.episode {
+            let wrong = |it: Malformed| Error::invalid(&format!("/episode{}", it.pointer), it.detail);
+            terms.check().map_err(wrong)?;
+        }
         let (keys, now) = (self.keys()?, self.now());
         let flow = self.flow(&keys, &new.flow).await?;
         let gateway = self.gateway(&keys).await?;
@@ -116,7 +124,10 @@ impl Service {
         let first = self.enter(&mut draft, &keys, (step, Gate::Auto {}, initial.owes(), now), content)?;
         let mut thread = thread_of(&first, new, now);
         thread.authors.insert(token.record.owner.clone());
-        let data = json!({"transition": first.entry.transition, "by": token.record.principal()});
+        let mut data = json!({"transition": first.entry.transition, "by": token.record.principal()});
+        if let Some(terms) = &new.episode {
+            data["episode"] = json!(terms.digest());
+        }
         recorder::in_thread(&mut draft, &mut thread, now, EventType::ThreadCreated, data)?;
         draft.insert(&Transition { outcome: Outcome::Committed { entry: first.token.clone() }, ..transition })?;
         draft.insert(&thread)?;
@@ -141,13 +152,12 @@ impl Service {
         id: &ThreadId,
         new: &NewThread,
     ) -> Result<Option<Created>> {
-        if self.fetch::<Thread>(keys, id.as_str()).await?.is_none() {
-            return Ok(None);
-        }
+        let Some(thread) = self.fetch::<Thread>(keys, id.as_str()).await? else { return Ok(None) };
         let first = self.version(keys, id, 0).await?;
         let same = first.state == new.state
             && first.statement.flow == new.flow
-            && first.statement.principal == token.record.principal();
+            && first.statement.principal == token.record.principal()
+            && thread.record.episode.as_ref().map(|it| &it.terms) == new.episode.as_ref();
         if same {
             Ok(Some(created(&first, new.flow.clone())))
         } else {
@@ -352,6 +362,7 @@ fn thread_of(first: &Version, new: &NewThread, now: Timestamp) -> Thread {
         violations: Default::default(),
         committed_nodes: Default::default(),
         spent: Default::default(),
+        episode: new.episode.clone().map(Episode::new),
         last_event: None,
     }
 }

@@ -79,6 +79,8 @@ tables! {
     Letters = "letters",
     /// What was answered to requests that have a key of their sender's, by key.
     Answers = "answers",
+    /// What agents added to their runs, by thread and number; alias: the event's id.
+    EpisodeEvents = "episode_events",
     /// Events; alias: thread and number.
     Events = "events",
     /// Events that have no place in the log yet.
@@ -116,6 +118,7 @@ impl Table {
             | Self::Answers => true,
             Self::Transitions | Self::Rejections | Self::Entries | Self::States => false,
             Self::Receipts | Self::Writes | Self::Events | Self::Outbox => false,
+            Self::EpisodeEvents => false,
             Self::Posts | Self::Tries | Self::Sightings | Self::Figures | Self::Marks | Self::Contacts => false,
             Self::Deliveries => true,
             Self::Endpoints | Self::Lanes => false,

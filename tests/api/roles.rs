@@ -29,6 +29,8 @@ const MAY: &[(&str, &str, &[&str])] = &[
     ("POST", "/v1/threads/{thread}/rollbacks", &[AGENT]),
     ("POST", "/v1/threads/{thread}/forks", &[AGENT]),
     ("POST", "/v1/threads/{thread}/joins", &[AGENT]),
+    ("POST", "/v1/threads/{thread}/episode/events", &[AGENT]),
+    ("GET", "/v1/threads/{thread}/episode/{artefact}", &[HOST, AUDITOR]),
     ("POST", "/v1/threads/{thread}/closing", &[ADMIN]),
     ("POST", "/v1/threads/{thread}/reopening", &[ADMIN]),
     ("POST", "/v1/threads/{thread}/lapses/{write_id}/resolution", &[ADMIN]),
@@ -94,6 +96,7 @@ fn path_of(route: &str) -> String {
         .replace("{account}", "no-such-account")
         .replace("{token}", "no-such-token")
         .replace("{link}", "no-such-link")
+        .replace("{artefact}", "state.json")
         .replace("{version}", "1")
         .replace("{name:.*}", "no-such-asset")
 }
@@ -197,6 +200,7 @@ async fn a_token_of_another_flow_is_told_nothing_and_changes_nothing() {
         ("GET", format!("/v1/interrupts/{interrupt}"), &host, None),
         ("GET", format!("/v1/threads/{id}"), &host, None),
         ("GET", format!("/v1/threads/{id}/chain"), &host, None),
+        ("GET", format!("/v1/threads/{id}/episode/state.json"), &host, None),
         ("GET", format!("/v1/transitions/{digest}"), &host, None),
         ("GET", format!("/v1/transitions/{digest}/decision"), &host, None),
         ("GET", format!("/v1/threads/{id}"), &agent, None),

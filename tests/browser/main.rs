@@ -11,6 +11,7 @@ mod edge;
 mod edits;
 mod emergency;
 mod endpoints;
+mod episodes;
 mod extensions;
 mod forms;
 mod gateway;

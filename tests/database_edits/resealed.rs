@@ -21,6 +21,7 @@ use countersign::domain::contact::{Contact, Letter};
 use countersign::domain::delegation::Delegation;
 use countersign::domain::endpoint::delivery::Delivery;
 use countersign::domain::endpoint::{Endpoint, Lane};
+use countersign::domain::episode::posted::Posted as EpisodeEvent;
 use countersign::domain::event::Event;
 use countersign::domain::flow::{Flow, Gateway as GatewayRow, PolicyRow, ReceiptRow};
 use countersign::domain::interrupt::{Interrupt, Posted};
@@ -89,6 +90,7 @@ const KINDS: &[(Table, Seal)] = &[
     (Table::Letters, sealed::<Letter>),
     (Table::Delegations, sealed::<Delegation>),
     (Table::Answers, sealed::<KeptAnswer>),
+    (Table::EpisodeEvents, sealed::<EpisodeEvent>),
     (Table::Events, sealed::<Event>),
     (Table::Outbox, sealed::<Pending>),
     (Table::Log, sealed::<LogRow>),

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 mod branches;
 mod delegations;
+mod episodes;
 mod interrupts;
 #[path = "../support/passkeys.rs"]
 mod passkeys;
@@ -202,6 +203,7 @@ pub async fn make(service: &Service, host: &Stored<Token>, name: &str) -> Digest
         thread: Some(thread(name)),
         state: first_state(),
         context: Default::default(),
+        episode: None,
     };
     service.create_thread(host, &new).await.unwrap().transition
 }
@@ -283,6 +285,7 @@ pub async fn live_through(service: &Service) -> (Cast, Ready) {
     branches::works_side_by_side(service, &cast).await;
     amends(service, &cast).await;
     interrupts::asks_people(service, &cast).await;
+    episodes::runs(service, &cast).await;
     lifts_in_pairs(service, &cast).await;
     looks_after_people(service, &cast).await;
     sending::tells_others(service, &cast).await;

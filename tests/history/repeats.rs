@@ -22,6 +22,7 @@ pub async fn sends_again(service: &Service, cast: &Cast) {
         thread: None,
         state: first_state(),
         context: Default::default(),
+        episode: None,
     };
     let told = |body: String| -> Result<Told> { Ok(Told { status: 201, body: Secret::new(body) }) };
     let tell = move |made: &Created| told(json!({"thread": made.thread}).to_string());

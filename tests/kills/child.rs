@@ -217,7 +217,7 @@ impl Hand {
     async fn make(&self) -> Result<(ThreadId, Digest), Error> {
         let state = json!({"requested_action": "none", "target_user_id": 17, "payment": {"amount": 10}});
         let flow = self.host.record.flow.clone().unwrap();
-        let new = NewThread { flow, thread: None, state, context: Default::default() };
+        let new = NewThread { flow, thread: None, state, context: Default::default(), episode: None };
         let made = self.service.create_thread(&self.host, &new).await?;
         tell(&Ack::Made { thread: made.thread.to_string(), transition: made.transition.to_string() });
         Ok((made.thread, made.transition))

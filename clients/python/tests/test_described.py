@@ -47,10 +47,12 @@ SAMPLES: dict[str, Any] = {
     "template": {"body": 1}, "payload": 1, "enabled": True, "from_": "now", "overlap_secs": 1, "delivery": 7,
     "failed_since": "2026-11-21T04:03:42.391Z", "interrupt": "i-1", "interrupt_id": "abc",
     "transition_digest": "d" * 16, "changed_keys": ["a"], "redacted_diff": [], "thread_ref": "t",
-    "title": "T", "expires_in_secs": 60,
+    "title": "T", "expires_in_secs": 60, "episode": {"goal": {"task": "T"}}, "phase": "act", "caused_by": "e-1",
+    "evidence_ids": ["m-1"], "file": "state.json",
 }  # fmt: skip
 # Where one name means two things.
-OWN = {("chain_page", "page_token"): 0, ("replay_page", "after"): "x", ("judge", "principal"): {"id": "token:1"}}
+OWN = {("chain_page", "page_token"): 0, ("replay_page", "after"): "x", ("judge", "principal"): {"id": "token:1"},
+       ("add_event", "payload"): {}}  # fmt: skip
 
 
 def plans(client: type, *kinds: type) -> dict[str, Callable[..., Any]]:
@@ -159,7 +161,7 @@ def test_most_answers_are_looked_at_so() -> None:
     """Those that are not are checked further by what reads them."""
     assert {it[0] for it in READ} >= set(METHODS) - {
         "propose", "reaffirm", "rollback", "join", "decision", "wait_for_decision", "cancel", "verify", "jwks",
-        "metrics", "interrupt", "wait_for_interrupt", "remove_endpoint",
+        "metrics", "interrupt", "wait_for_interrupt", "remove_endpoint", "episode_file",
     }  # fmt: skip
 
 

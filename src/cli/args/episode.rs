@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
+use crate::domain::id::ThreadId;
+
 /// `episode …`
 #[derive(Subcommand, Debug)]
 pub enum Episode {
@@ -11,6 +13,18 @@ pub enum Episode {
     Verify(EpisodeVerify),
     /// Show what a folder says, and whether it can be believed.
     Show(EpisodeShow),
+    /// Write what remains of a run into a folder, as its host would be given it.
+    Export(EpisodeExport),
+}
+
+/// `episode export …`
+#[derive(clap::Args, Debug)]
+pub struct EpisodeExport {
+    /// The run's thread.
+    pub thread: ThreadId,
+    /// The folder: one that is not there yet.
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
 }
 
 /// `episode verify …`

@@ -35,6 +35,15 @@ pub(super) fn audit_line(stage: &Stage) -> String {
     format!("  {} audit --data {}", program(), stage.data.display())
 }
 
+/// The lines that check and read what remains of the third flow's run.
+pub(super) fn episode_lines(folder: &Path) -> String {
+    let (program, folder) = (program(), folder.display());
+    format!(
+        "  (One of its refunds was a run of agents. What remains of it is in a folder, and can be checked:\n  \
+         {program} episode verify {folder}\n  {program} episode show {folder}\n  jq .outcomes.status {folder}/state.json)"
+    )
+}
+
 /// This very program, so that the line can be copied whether or not it is on the path.
 fn program() -> String {
     std::env::current_exe().map_or_else(|_| "countersign".to_owned(), |it| it.display().to_string())

@@ -6,6 +6,7 @@ mod client;
 mod files;
 mod past;
 mod receivers;
+mod run;
 mod story;
 mod target;
 
@@ -101,10 +102,12 @@ async fn past(service: &Arc<Service>, cast: &cast::Cast, stage: &Stage) -> Resul
     receivers::engage(service, &cast.admin).await?;
     let played = past::Played::engage(service).await?;
     played.live(&cast.admin).await?;
+    let folder = played.leaves_a_run(&stage.data).await?;
     stage.voice.say(
         "\n  (Beside this, a third flow has a past: cleo and dan, whom this program plays, decided some refunds, and go on \
          for a few minutes. History, Log, Insight, People, Policies and Webhooks show it.)",
     );
+    stage.voice.say(&files::episode_lines(&folder));
     // Whoever tries out the emergency stop ends it, and nothing else.
     if let Err(error) = played.go_on(stage).await {
         tracing::debug!(error = &error as &dyn std::error::Error, "the third flow goes on no more");

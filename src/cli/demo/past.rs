@@ -13,6 +13,7 @@ use crate::cli::beside;
 use crate::domain::account::{MachineRole, PersonRole, Token};
 use crate::domain::chain::hash::Digest;
 use crate::domain::edit::Edit;
+use crate::domain::episode::goal::Terms;
 use crate::domain::flow::Halt;
 use crate::domain::id::{AccountId, FlowId, GroupName, NodeId, ReviewId, ThreadId, WriteId};
 use crate::domain::json::patch::Format;
@@ -50,22 +51,22 @@ const AWAY: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// The people whom the program plays, and their machines.
 pub(super) struct Played {
-    service: Arc<Service>,
-    cleo: AccountId,
+    pub(super) service: Arc<Service>,
+    pub(super) cleo: AccountId,
     dan: AccountId,
     dans_password: String,
     host: Stored<Token>,
-    agent: Stored<Token>,
-    writer: Stored<Token>,
+    pub(super) agent: Stored<Token>,
+    pub(super) writer: Stored<Token>,
 }
 
 /// What is held.
-struct Held {
-    transition: Digest,
+pub(super) struct Held {
+    pub(super) transition: Digest,
     review: ReviewId,
 }
 
-fn name<T: TryFrom<String>>(text: &str) -> Result<T> {
+pub(super) fn name<T: TryFrom<String>>(text: &str) -> Result<T> {
     T::try_from(text.to_owned()).map_err(|_| Error::NotFound("name"))
 }
 
@@ -111,7 +112,7 @@ impl Played {
         for round in 0..MORE {
             tokio::time::sleep(EVERY).await;
             let thread = format!("refund-{}", 200 + round);
-            self.begin(&thread).await?;
+            self.begin(&thread, None).await?;
             let held = self.ask(&thread, json!({"payment": {"amount": 100 + round}})).await?;
             tokio::time::sleep(stage.pace * u32::try_from(round % 5 + 1).unwrap_or(1)).await;
             match round % 4 {
@@ -124,7 +125,7 @@ impl Played {
         Ok(())
     }
 
-    async fn begin(&self, thread: &str) -> Result<Digest> {
+    pub(super) async fn begin(&self, thread: &str, episode: Option<Terms>) -> Result<Digest> {
         let context = Context {
             title: Some(format!("Refund {thread}")),
             on_behalf_of: Some("Eva Example".to_owned()),
@@ -134,7 +135,7 @@ impl Played {
             "raw_text": "Please refund my order.", "requested_action": "none", "target_user_id": 17,
             "payment": {"amount": 40, "currency": "EUR", "card": "4000 0000 0000 0002"},
         });
-        let new = NewThread { flow: name(FLOW)?, thread: Some(name(thread)?), state, context };
+        let new = NewThread { flow: name(FLOW)?, thread: Some(name(thread)?), state, context, episode };
         Ok(self.service.create_thread(&self.host, &new).await?.transition)
     }
 
@@ -153,14 +154,14 @@ impl Played {
         self.service.propose(&self.agent, &proposal).await
     }
 
-    async fn ask(&self, thread: &str, patch: Value) -> Result<Held> {
+    pub(super) async fn ask(&self, thread: &str, patch: Value) -> Result<Held> {
         match self.propose(thread, patch).await? {
             Answer::Held { transition, hold, .. } => Ok(Held { transition, review: hold.id }),
             _ => Err(Error::WrongState("it is not held")),
         }
     }
 
-    async fn say(&self, who: &AccountId, of: &Held, (verdict, why): (Verdict, Option<&str>)) -> Result<()> {
+    pub(super) async fn say(&self, who: &AccountId, of: &Held, (verdict, why): (Verdict, Option<&str>)) -> Result<()> {
         let ballot = Ballot {
             delegation: None,
             transition: of.transition,
@@ -179,7 +180,7 @@ impl Played {
 
     /// Approved with a word, written and confirmed; an agent's authority is turned away.
     async fn written(&self) -> Result<()> {
-        self.begin("refund-101").await?;
+        self.begin("refund-101", None).await?;
         self.propose("refund-101", json!({"requested_action": "refund"})).await?;
         self.propose("refund-101", json!({"is_admin": true})).await?;
         self.propose("refund-101", json!({"execution_permissions": ["all"]})).await?;
@@ -196,7 +197,7 @@ impl Played {
         Ok(())
     }
 
-    async fn verify(&self, thread: &str, approved: Option<Digest>, write_id: &str) -> Result<WriteId> {
+    pub(super) async fn verify(&self, thread: &str, approved: Option<Digest>, write_id: &str) -> Result<WriteId> {
         let thread: ThreadId = name(thread)?;
         let head = self.service.overview(&thread).await?.thread.head.transition;
         let receipt = match approved {
@@ -209,15 +210,15 @@ impl Played {
 
     /// Denied, cancelled, closed, and left alone.
     async fn decided_otherwise(&self) -> Result<()> {
-        self.begin("refund-102").await?;
+        self.begin("refund-102", None).await?;
         let held = self.ask("refund-102", json!({"payment": {"amount": 4_000}})).await?;
         self.say(&self.dan, &held, (Verdict::Deny, Some("A hundred times what was paid."))).await?;
         let held = self.ask("refund-102", json!({"payment": {"amount": 400}})).await?;
         self.service.cancel(&self.agent, held.transition, "the customer wrote again").await?;
         self.service.close_thread(&beside::principal(), &name("refund-102")?, "settled by phone").await?;
-        self.begin("refund-103").await?;
+        self.begin("refund-103", None).await?;
         self.ask("refund-103", json!({"target_user_id": 99})).await?;
-        self.begin("refund-104").await?;
+        self.begin("refund-104", None).await?;
         let write = self.verify("refund-104", None, "refund-write-2").await?;
         self.service.abort(&self.writer, &write, "the ledger was locked").await?;
         Ok(())
@@ -225,7 +226,7 @@ impl Played {
 
     /// A word before a vote.
     async fn talked_over(&self) -> Result<()> {
-        self.begin("refund-105").await?;
+        self.begin("refund-105", None).await?;
         let held = self.ask("refund-105", json!({"payment": {"amount": 45}})).await?;
         let comment = Saying { transition: held.transition, words: "45, not 40?".to_owned(), nonce: nonce() };
         self.service.comment(&self.cleo, &held.review, &comment).await?;
@@ -234,7 +235,7 @@ impl Played {
 
     /// What an agent asked for, rewritten by one and approved by the other.
     async fn rewritten(&self) -> Result<()> {
-        self.begin("refund-106").await?;
+        self.begin("refund-106", None).await?;
         let held = self.ask("refund-106", json!({"target_user_id": 71})).await?;
         let pointer = "/target_user_id".try_into().map_err(|_| Error::NotFound("place"))?;
         let edit = Edit { values: BTreeMap::from([(pointer, json!(17))]), more: None };
@@ -249,7 +250,7 @@ impl Played {
 
     /// A state that is asked for again.
     async fn rolled_back(&self) -> Result<()> {
-        self.begin("refund-107").await?;
+        self.begin("refund-107", None).await?;
         self.propose("refund-107", json!({"requested_action": "payout"})).await?;
         let thread: ThreadId = name("refund-107")?;
         let head = self.service.overview(&thread).await?.thread.head.transition;
@@ -269,7 +270,7 @@ impl Played {
 
     /// A receipt, a token and a halt.
     async fn taken_back(&self) -> Result<()> {
-        self.begin("refund-108").await?;
+        self.begin("refund-108", None).await?;
         let held = self.ask("refund-108", json!({"target_user_id": 81})).await?;
         self.say(&self.cleo, &held, (Verdict::Approve, None)).await?;
         let receipt = self.service.decision(held.transition).await?.1.and_then(|it| it.nonce);

@@ -50,6 +50,10 @@ pub enum Tag {
     Evidence,
     /// The manifest of an episode, without its signature.
     Episode,
+    /// What an episode is begun with.
+    EpisodeTerms,
+    /// What an agent added to an episode.
+    EpisodeEvent,
 }
 
 impl Tag {
@@ -75,6 +79,8 @@ impl Tag {
             Self::InterruptVote => "countersign.interrupt_vote.v1",
             Self::Evidence => "countersign.evidence.v1",
             Self::Episode => "countersign.episode.v1",
+            Self::EpisodeTerms => "countersign.episode_terms.v1",
+            Self::EpisodeEvent => "countersign.episode_event.v1",
         }
     }
 }

@@ -6,14 +6,19 @@
 
 pub mod artefacts;
 pub mod finding;
+pub mod goal;
 pub mod manifest;
 pub mod plan;
+pub mod posted;
 pub mod record;
 pub mod state;
+pub mod told;
 pub mod verify;
 
 #[cfg(test)]
 mod samples;
+
+use super::described::words;
 
 /// What the artefacts say of themselves, in the root of `state.json`.
 pub const VERSION: &str = "1.0";
@@ -36,6 +41,14 @@ pub enum Artefact {
     /// Hashes and sizes of all others; of a finished run alone.
     Manifest,
 }
+
+impl utoipa::PartialSchema for Artefact {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
+        words(Self::ALL.map(Self::file))
+    }
+}
+
+impl utoipa::ToSchema for Artefact {}
 
 impl Artefact {
     /// Every one.

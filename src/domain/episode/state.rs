@@ -3,7 +3,7 @@
 mod numbers;
 mod outcomes;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::plan::{self, Plan};
@@ -23,7 +23,7 @@ const TASK: &str = "task";
 const LEARN_SCHEMA: &str = "learn/1.0";
 
 /// How a run stands, in the published words.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     /// It did what it should.
@@ -205,7 +205,8 @@ fn provenance(event: &Record, said: &Map<String, Value>) -> Value {
     }
 }
 
-const FACT_TYPES: [&str; 5] = ["metric", "alert", "doc", "note", "signal"];
+/// What a fact can be.
+pub const FACT_TYPES: [&str; 5] = ["metric", "alert", "doc", "note", "signal"];
 /// What a fact is, where nobody said.
 const NOTE: &str = "note";
 

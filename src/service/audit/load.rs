@@ -9,9 +9,10 @@ use crate::domain::contact::{Contact, Letter};
 use crate::domain::delegation::Delegation;
 use crate::domain::endpoint::delivery::Delivery;
 use crate::domain::endpoint::{Endpoint, Lane};
+use crate::domain::episode::posted::Posted;
 use crate::domain::event::Event;
 use crate::domain::flow::{Flow, Gateway, PolicyRow, ReceiptRow};
-use crate::domain::interrupt::{Interrupt, Posted};
+use crate::domain::interrupt::{Interrupt, Posted as SignedPost};
 use crate::domain::keys::RowKey;
 use crate::domain::passkey::Passkey;
 use crate::domain::repeat::KeptAnswer;
@@ -43,7 +44,7 @@ pub(super) struct Everything {
     pub(super) policies: Kept<PolicyRow>,
     pub(super) amendments: Kept<Amendment>,
     pub(super) interrupts: Kept<Interrupt>,
-    pub(super) posts: Kept<Posted>,
+    pub(super) posts: Kept<SignedPost>,
     pub(super) threads: Kept<Thread>,
     pub(super) transitions: Kept<Transition>,
     pub(super) rejections: Kept<Rejection>,
@@ -60,6 +61,7 @@ pub(super) struct Everything {
     pub(super) sightings: Kept<Sighting>,
     pub(super) passkeys: Kept<Passkey>,
     pub(super) delegations: Kept<Delegation>,
+    pub(super) episode_events: Kept<Posted>,
     pub(super) events: Kept<Event>,
     pub(super) outbox: Kept<Pending>,
     pub(super) log: Kept<LogRow>,
@@ -121,6 +123,7 @@ impl Everything {
             sightings: loader.table().await?,
             passkeys: loader.table().await?,
             delegations: loader.table().await?,
+            episode_events: loader.table().await?,
             events: loader.table().await?,
             outbox: loader.table().await?,
             log: loader.table().await?,

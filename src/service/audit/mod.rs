@@ -14,6 +14,7 @@ mod contacts;
 mod deadlines;
 mod delegations;
 mod endpoints;
+mod episodes;
 mod events;
 mod figures;
 mod gate;
@@ -120,8 +121,10 @@ async fn look(
         audit.check_writes(&own, &story);
         audit.check_thread(thread, &own, &story);
         audit.check_branches(thread, &own, &story);
+        audit.check_episode(thread, &own);
     }
     audit.check_strays();
+    audit.check_episode_strays();
     audit.check_labels(store).await?;
     let Audit { mut findings, versions, .. } = audit;
     findings.sort();

@@ -21,6 +21,7 @@ const TAGS: &[(&str, &str)] = &[
     ("events", "Everything that happened."),
     ("audit", "For those who read everything."),
     ("policies", "What judges, and what it would do."),
+    ("episodes", "A thread as a run of agents: what they say they do, and what remains of it."),
     ("administration", "Stopping, closing, revoking."),
     ("endpoints", "Where events are sent."),
     ("mcp", "The Model Context Protocol, for agents that are given tools."),

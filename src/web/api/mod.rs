@@ -12,6 +12,7 @@ pub mod endpoint_answers;
 pub mod endpoint_kinds;
 pub mod endpoints;
 mod endpoints_told;
+pub mod episodes;
 pub mod events;
 pub mod examples;
 pub mod interrupts;
@@ -49,7 +50,7 @@ use crate::web::{mcp, roles};
             take are refused. Answers may have more members than are described here.",
         license(name = "Apache-2.0", identifier = "Apache-2.0"),
     ),
-    components(schemas(problem::ProblemBody, crate::domain::id::TokenId)),
+    components(schemas(problem::ProblemBody, crate::domain::episode::Artefact, crate::domain::id::TokenId)),
     paths(
         threads::create,
         threads::read,
@@ -57,6 +58,8 @@ use crate::web::{mcp, roles};
         threads::chain,
         threads::close,
         threads::reopen,
+        episodes::add_event,
+        episodes::artefact,
         transitions::propose,
         transitions::roll_back,
         branches::fork,
@@ -115,6 +118,8 @@ pub fn routes(config: &mut ServiceConfig) {
         .route("/v1/threads/{thread}/rollbacks", post().to(transitions::roll_back))
         .route("/v1/threads/{thread}/forks", post().to(branches::fork))
         .route("/v1/threads/{thread}/joins", post().to(branches::join))
+        .route("/v1/threads/{thread}/episode/events", post().to(episodes::add_event))
+        .route("/v1/threads/{thread}/episode/{artefact}", get().to(episodes::artefact))
         .route("/v1/threads/{thread}/closing", post().to(threads::close))
         .route("/v1/threads/{thread}/reopening", post().to(threads::reopen))
         .route("/v1/threads/{thread}/lapses/{write_id}/resolution", post().to(writes::resolve))

@@ -12,6 +12,7 @@ use super::of_own_flow;
 use super::problem::Problem;
 use super::repeat::{Post, told};
 use crate::domain::account::MachineRole;
+use crate::domain::episode::goal::Terms;
 use crate::domain::id::{FlowId, NodeId, ThreadId};
 use crate::domain::thread::{Context, Status};
 use crate::service::error::{Error, Result as Done};
@@ -33,6 +34,8 @@ pub struct CreateThread {
     /// What it is about.
     #[serde(default)]
     pub context: Context,
+    /// What makes it an episode: a run of agents, of which artefacts remain.
+    pub episode: Option<Terms>,
 }
 
 /// Which view of a state.
@@ -75,7 +78,8 @@ pub async fn create(
 ) -> Result<HttpResponse, Problem> {
     let done = async {
         let ask: CreateThread = body::read(&app, &bytes)?;
-        let new = NewThread { flow: ask.flow, thread: ask.thread, state: ask.state, context: ask.context };
+        let CreateThread { flow, thread, state, context, episode } = ask;
+        let new = NewThread { flow, thread, state, context, episode };
         let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
         post.once(app.service.create_thread(&machine.0, &new), |_, made: &Created| {
             let body = json!({

@@ -17,6 +17,7 @@ pub mod edit;
 pub mod emergency;
 pub mod endpoint;
 pub mod endpoints;
+pub mod episode;
 pub mod extension;
 pub mod failure;
 pub mod inbox;
@@ -148,6 +149,8 @@ fn stopping(cfg: &mut ServiceConfig) {
 fn past(cfg: &mut ServiceConfig) {
     cfg.service(web::resource("/threads").route(web::get().to(threads::show)))
         .service(web::resource("/threads/{thread}").route(web::get().to(thread::show)))
+        .service(web::resource("/threads/{thread}/episode").route(web::get().to(episode::show)))
+        .service(web::resource("/threads/{thread}/episode/{artefact}").route(web::get().to(episode::download)))
         .service(web::resource("/threads/{thread}/compare").route(web::get().to(compare::show)))
         .service(web::resource("/threads/{thread}/versions/{version}").route(web::get().to(version::show)))
         .service(

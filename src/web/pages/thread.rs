@@ -77,6 +77,7 @@ async fn page(app: &App, visitor: &Visitor, thread: &str, below: Option<u64>) ->
         title: context.title.as_deref().map(Line::new),
         flow: Line::new(thread.flow.as_str()),
         on_behalf_of: context.on_behalf_of.as_deref().map(Line::new),
+        episode_url: thread.episode.as_ref().map(|_| format!("/threads/{id}/episode")),
         status: status_of(&thread, status),
         standing: standing(&thread, mode, now),
         head: thread.head.version,

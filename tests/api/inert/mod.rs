@@ -178,8 +178,19 @@ fn review_of(held: &Value) -> String {
 async fn write(g: &Gateway, thread: &str, said: &str) -> Written {
     let context = json!({"title": said, "on_behalf_of": said, "links": [said, format!("javascript:{said}")]});
     let state = json!({"target_user_id": format!("{said} first"), "memo": {(said): [said]}});
-    let ask = json!({"flow": "payments", "thread": thread, "state": state, "context": context});
+    // Names and words have their bounds, and what is said in them is as hostile within those.
+    let word: String = said.chars().take(200).collect();
+    let task: String = said.chars().take(2_000).collect();
+    let episode = json!({"goal": {"task": task, "type": word}, "tags": {(word.as_str()): word}, "using": word});
+    let ask = json!({"flow": "payments", "thread": thread, "state": state, "context": context, "episode": episode});
     let made = g.post("/v1/threads", &g.host, ask).await.expect(201);
+    let text: String = said.chars().take(4_000).collect();
+    let step = json!({"id": word, "kind": "act", "description": text});
+    let plan = json!({"source": word, "rationale": text, "step_records": [step], (task.as_str()): task});
+    for (phase, payload) in [("plan", plan), ("insight", json!({"metrics": {(task.as_str()): task}}))] {
+        let event = json!({"node": "planner", "phase": phase, "payload": payload, "evidence_ids": [word]});
+        g.post(&format!("/v1/threads/{thread}/episode/events"), &g.planner, event).await.expect(201);
+    }
     let head = made["transition"].clone();
     let mut reviews = BTreeSet::new();
     // Turned away, cancelled, denied, rewritten and approved; and one that stays open.

@@ -59,6 +59,8 @@ async fn addresses(
         match rule.route {
             "/log/{event}" => all.extend(events.iter().map(|it| (rule.route, format!("/log/{}", it.event.id)))),
             "/people/{account}" => all.push((rule.route, format!("/people/{}", g.alice.id))),
+            // To the byte what its manifest has the hash of, and given for a file: never shown.
+            "/threads/{thread}/episode/{artefact}" => {}
             "/interrupts/{interrupt}" => all.push((rule.route, format!("/interrupts/{interrupt}"))),
             "/endpoints/{endpoint}" => all.extend(told.iter().map(|it| (rule.route, it.endpoint.clone()))),
             "/endpoints/{endpoint}/deliveries/{delivery}" => {
@@ -122,6 +124,7 @@ const SHOWN_ON: &[&str] = &[
     "/threads",
     "/threads/{thread}",
     "/threads/{thread}/compare",
+    "/threads/{thread}/episode",
     "/threads/{thread}/versions/{version}",
 ];
 

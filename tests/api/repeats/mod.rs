@@ -251,6 +251,7 @@ async fn every_post_keeps_its_answer_in_the_change_that_makes_it_true(scene: Sce
     let mut calls = Calls { scene: &scene, called: Vec::new() };
     proposals(&mut calls).await;
     ends_of_writes(&mut calls).await;
+    episodes(&mut calls).await;
     policies(&mut calls).await;
     endpoints(&mut calls).await;
     calls.does("/v1/interrupts", "/v1/interrupts", &g.host, asked()).await;
@@ -288,6 +289,18 @@ async fn proposals(calls: &mut Calls<'_>) {
     calls.does("/v1/threads/{thread}/closing", &at("closing"), &g.admin, reason.clone()).await;
     let reopened = calls.does("/v1/threads/{thread}/reopening", &at("reopening"), &g.admin, reason).await;
     assert_eq!(reopened["status"], "open");
+}
+
+/// Something of a run, and its end.
+async fn episodes(calls: &mut Calls<'_>) {
+    let g = &calls.scene.gateway;
+    let mut new = new_thread();
+    new["episode"] = json!({"goal": {"task": "Change an address"}});
+    let thread = calls.does("/v1/threads", "/v1/threads?", &g.host, new).await;
+    let path = format!("/v1/threads/{}/episode/events", thread["thread"].as_str().unwrap());
+    let event = json!({"node": "planner", "phase": "terminate", "payload": {"status": "ok"}});
+    let added = calls.does("/v1/threads/{thread}/episode/events", &path, &g.planner, event).await;
+    assert_eq!((&added["number"], &added["left"]), (&json!(1), &json!(999)));
 }
 
 async fn ends_of_writes(calls: &mut Calls<'_>) {

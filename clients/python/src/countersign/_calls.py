@@ -85,16 +85,21 @@ def create_thread(
     *,
     thread: str | None = None,
     context: Mapping[str, Json] | None = None,
+    episode: Mapping[str, Json] | None = None,
     idempotency_key: str | None = None,
 ) -> Plan[Created]:
     """Begins a piece of work. Name the thread after your own job: then the same request is the same thread.
 
     Without a name the gateway gives one, and an `Idempotency-Key` goes along, so that the same request is one thread
     all the same: yours, if you mean to send it again in another process.
+
+    With an `episode`, `{"goal": {"task": …}}`, the thread is a run of agents, of which artefacts remain.
     """
     body: dict[str, Json] = {"flow": names.name("flow", flow), "state": dict(state)}
     if context is not None:
         body["context"] = dict(context)
+    if episode is not None:
+        body["episode"] = dict(episode)
     headers: dict[str, str] = {}
     if thread is not None:
         body["thread"] = names.name("thread", thread)

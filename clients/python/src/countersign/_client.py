@@ -8,7 +8,7 @@ from types import TracebackType
 
 import httpx
 
-from . import _administering, _auditing, _calls, _endpoints, _interrupts, _verifying, _waiting
+from . import _administering, _auditing, _calls, _endpoints, _episodes, _interrupts, _verifying, _waiting
 from ._bounded import ANSWER_BYTES_MAX
 from ._driving import Awaiting, AwaitingWalk, Awaits, Blocking, BlockingWalk, Blocks
 from ._following import afollow, follow
@@ -81,6 +81,8 @@ class Client(Blocks):
     close_thread = Blocking(_administering.close_thread)
     reopen_thread = Blocking(_administering.reopen_thread)
     resolve_lapse = Blocking(_administering.resolve_lapse)
+    add_event = Blocking(_episodes.add_event)
+    episode_file = Blocking(_episodes.episode_file)
     endpoints = Blocking(_endpoints.endpoints)
     endpoint = Blocking(_endpoints.endpoint)
     add_endpoint = Blocking(_endpoints.add_endpoint)
@@ -191,6 +193,8 @@ class AsyncClient(Awaits):
     close_thread = Awaiting(_administering.close_thread)
     reopen_thread = Awaiting(_administering.reopen_thread)
     resolve_lapse = Awaiting(_administering.resolve_lapse)
+    add_event = Awaiting(_episodes.add_event)
+    episode_file = Awaiting(_episodes.episode_file)
     endpoints = Awaiting(_endpoints.endpoints)
     endpoint = Awaiting(_endpoints.endpoint)
     add_endpoint = Awaiting(_endpoints.add_endpoint)

@@ -44,6 +44,18 @@ class Forked:
 
 
 @dataclass(frozen=True)
+class EventAdded:
+    """An event that is in a run's timeline. `left` is how many more agents can add."""
+
+    event: str
+    thread: str
+    number: int
+    phase: str
+    timestamp: datetime
+    left: int
+
+
+@dataclass(frozen=True)
 class ReviewLink:
     """Where people are asked."""
 

@@ -8,8 +8,10 @@ use crate::domain::branch::Branch;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::opening::Opening;
 use crate::domain::chain::statement::Statement;
-use crate::domain::id::{BranchName, FlowId, ThreadId, ToolName};
+use crate::domain::episode::posted::Phase;
+use crate::domain::id::{BranchName, EventId, FlowId, ThreadId, ToolName};
 use crate::domain::thread::Status;
+use crate::domain::time::Timestamp;
 
 /// A thread that was made.
 #[derive(Debug, ToSchema)]
@@ -56,6 +58,23 @@ pub struct BranchMade {
     pub state_root: Digest,
     /// Version 0's signed entry, a JWS.
     pub entry: String,
+}
+
+/// An event that is in a run's timeline.
+#[derive(Debug, ToSchema)]
+pub struct EventAdded {
+    /// Its name: what later events can name as their cause.
+    pub event: EventId,
+    /// The run's thread.
+    pub thread: ThreadId,
+    /// Which of the run's it is, of those that agents added, from 1.
+    pub number: u64,
+    /// What the run does in it.
+    pub phase: Phase,
+    /// When it came.
+    pub timestamp: Timestamp,
+    /// How many more agents can add.
+    pub left: u64,
 }
 
 /// A thread as it stands.

@@ -1,20 +1,21 @@
 //! What events are called for people. An event that has no words here is called by its name.
 
 /// What the names of events begin with, and what such events are about.
-pub const KINDS: [(&str, &str); 10] = [
+pub const KINDS: [(&str, &str); 11] = [
     ("thread", "Threads"),
     ("transition", "Transitions"),
     ("review", "Reviews"),
     ("receipt", "Receipts"),
     ("write", "Writes"),
     ("policy", "Policies"),
+    ("episode", "Episodes"),
     ("interrupt", "Interrupts"),
     ("key", "Keys"),
     ("endpoint", "Endpoints"),
     ("access", "Access"),
 ];
 
-const WORDS: [(&str, &str); 56] = [
+const WORDS: [(&str, &str); 57] = [
     ("thread.created", "A thread was created"),
     ("thread.closed", "A thread was closed"),
     ("thread.reopened", "A thread was reopened"),
@@ -42,6 +43,7 @@ const WORDS: [(&str, &str); 56] = [
     ("policy.vote", "Somebody voted on a policy"),
     ("policy.ended", "The asking about a policy ended"),
     ("policy.activated", "A policy was activated"),
+    ("episode.event", "An agent added to its run"),
     ("interrupt.received", "A host asked people"),
     ("interrupt.posted", "A host’s signed post was taken"),
     ("interrupt.vote", "Somebody voted on what a host asks"),

@@ -13,6 +13,7 @@ pub mod discussion;
 pub mod edit;
 pub mod emergency;
 pub mod endpoints;
+pub mod episode;
 pub mod error;
 pub mod headline;
 pub mod inbox;

@@ -1,6 +1,7 @@
 mod commit;
 mod delegations;
 mod endpoints;
+mod episodes;
 mod history;
 mod interrupts;
 mod people;
@@ -42,6 +43,8 @@ fn all() -> Vec<(&'static str, String)> {
         ("passkeys", screens::passkeys().render().unwrap()),
         ("passkeys_nowhere", screens::passkeys_nowhere().render().unwrap()),
         ("thread", screens::thread().render().unwrap()),
+        ("episode", episodes::page().render().unwrap()),
+        ("episode_begun", episodes::begun().render().unwrap()),
         ("threads", history::threads().render().unwrap()),
         ("threads_empty", history::threads_empty().render().unwrap()),
         ("insight", history::insight().render().unwrap()),

@@ -22,6 +22,8 @@ pub struct ThreadPage {
     pub flow: Line,
     /// For whom it works.
     pub on_behalf_of: Option<Line>,
+    /// The page of the run that it is, if it is one.
+    pub episode_url: Option<String>,
     /// Where it stands.
     pub status: ThreadStatus,
     /// Whether its head may be written: "The head owes an approval: it cannot be written without a receipt."

@@ -339,6 +339,7 @@ pub fn thread() -> ThreadPage {
         shell: shell(2),
         thread: line("order-8812"),
         title: Some(line("Refund for order 8812")),
+        episode_url: Some("/threads/order-8812/episode".to_owned()),
         flow: line("payments"),
         on_behalf_of: Some(line("Mira Novak, customer care")),
         status: ThreadStatus::Held("/reviews/0192f0c1".to_owned()),

@@ -1,0 +1,13 @@
+-- What agents added to their runs.
+CREATE TABLE episode_events (
+    id TEXT COLLATE "C" NOT NULL PRIMARY KEY CHECK (id <> ''),
+    alias TEXT COLLATE "C",
+    owner TEXT COLLATE "C" NOT NULL,
+    state TEXT COLLATE "C" NOT NULL,
+    due BIGINT NOT NULL,
+    revision BIGINT NOT NULL,
+    body TEXT COLLATE "C" NOT NULL,
+    key_id TEXT COLLATE "C" NOT NULL,
+    mac BYTEA NOT NULL
+);
+CREATE UNIQUE INDEX episode_events_alias ON episode_events (alias) WHERE alias IS NOT NULL;

@@ -1,0 +1,62 @@
+//! A run as an episode: what the agents of the third flow say they do, and the folder that remains.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::past::{Played, name};
+use crate::cli::CliError;
+use crate::cli::episode::written;
+use crate::domain::episode::posted::Phase;
+use crate::domain::id::{EventId, ThreadId};
+use crate::domain::review::Verdict;
+use crate::service::episodes::NewEvent;
+use crate::service::error::{Error, Result};
+
+const THREAD: &str = "refund-109";
+
+impl Played {
+    /// A refund that is planned, held, approved, written and ended, and its folder.
+    pub(super) async fn leaves_a_run(&self, data: &Path) -> std::result::Result<PathBuf, CliError> {
+        self.runs().await?;
+        let folder = data.join("episode");
+        written(&folder, &self.service.files_of_run(&name::<ThreadId>(THREAD)?).await?)?;
+        Ok(folder)
+    }
+
+    async fn runs(&self) -> Result<()> {
+        let terms = json!({
+            "goal": {"task": "Refund the order of customer 19", "type": "refund"}, "tags": {"team": "refunds"},
+            "using": "refund-agent",
+        });
+        let terms = serde_json::from_value(terms).map_err(|_| Error::NotFound("terms"))?;
+        self.begin(THREAD, Some(terms)).await?;
+        let saw = self.tells(Phase::Observe, json!({"message": "The customer asks for a refund."}), None).await?;
+        let plan = json!({"rationale": "Whose order it is has to be approved.", "step_records": [
+            {"id": "look-up", "kind": "detect", "description": "Look up whose order it is", "status": "done"},
+            {"id": "approval", "kind": "review", "description": "Have people approve the other customer"},
+            {"id": "refund", "kind": "act", "description": "Refund the order"},
+        ]});
+        let planned = self.tells(Phase::Plan, plan, Some(saw)).await?;
+        let held = self.ask(THREAD, json!({"target_user_id": 19})).await?;
+        self.say(&self.cleo, &held, (Verdict::Approve, Some("Order 4712 is theirs."))).await?;
+        let asked = json!({"step_id": "approval", "step_status": "done", "tool": "countersign", "outcome": "ok",
+            "input_excerpt": "target_user_id 19"});
+        self.tells(Phase::Act, asked, Some(planned.clone())).await?;
+        let write = self.verify(THREAD, Some(held.transition), "refund-write-3").await?;
+        self.service.confirm(&self.writer, &write, &json!({"result_ref": "refund-write-3"})).await?;
+        let done = json!({"step_id": "refund", "step_status": "done", "tool": "ledger", "outcome": "ok",
+            "input_excerpt": "40 EUR to customer 19", "result_artifacts": [{"type": "row", "uri": "refund-write-3"}]});
+        self.tells(Phase::Act, done, Some(planned)).await?;
+        self.tells(Phase::Learn, json!({"proposal": ["Ask for the order's number first."], "applied": false}), None)
+            .await?;
+        self.tells(Phase::Terminate, json!({"status": "ok", "message": "Refunded."}), None).await.map(drop)
+    }
+
+    async fn tells(&self, phase: Phase, payload: Value, caused_by: Option<EventId>) -> Result<EventId> {
+        let Value::Object(payload) = payload else { return Err(Error::NotFound("payload")) };
+        let (thread, node) = (name(THREAD)?, name("planner")?);
+        let new = NewEvent { thread, node, phase, payload, caused_by, evidence_ids: Vec::new() };
+        Ok(self.service.add_episode_event(&self.agent, &new).await?.id)
+    }
+}

@@ -1,0 +1,51 @@
+use super::*;
+use std::os::unix::fs::PermissionsExt as _;
+
+const FILES: [(&str, &[u8]); 2] = [("events.jsonl", b"{}\n"), ("learn.jsonl", b"")];
+
+fn names(path: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        fs::read_dir(path).unwrap().map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn what_is_written_is_read_and_is_the_owners_alone() {
+    let around = tempfile::tempdir().unwrap();
+    let path = around.path().join("run");
+    write(&path, "1", &FILES).unwrap();
+    let entries = FILES.map(|(name, bytes)| (name.to_owned(), Content::Bytes(bytes.to_vec())));
+    assert_eq!(read(&path).unwrap().entries, entries);
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
+    assert_eq!(fs::metadata(path.join("events.jsonl")).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(names(around.path()), ["run"]);
+}
+
+#[test]
+fn what_is_there_stays_as_it_is_and_nothing_is_left_beside_it() {
+    let around = tempfile::tempdir().unwrap();
+    for there in ["folder", "file", "link", "full"] {
+        let path = around.path().join(there);
+        match there {
+            "folder" => fs::create_dir(&path).unwrap(),
+            "file" => fs::write(&path, "mine").unwrap(),
+            "link" => std::os::unix::fs::symlink("folder", &path).unwrap(),
+            _ => write(&path, "0", &FILES).unwrap(),
+        }
+        let refused = write(&path, "1", &[("state.json", b"{}")]).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists, "{there}");
+    }
+    assert_eq!(names(&around.path().join("full")), ["events.jsonl", "learn.jsonl"]);
+    assert_eq!(names(around.path()), ["file", "folder", "full", "link"]);
+}
+
+#[test]
+fn a_file_that_cannot_be_written_leaves_nothing() {
+    let around = tempfile::tempdir().unwrap();
+    let path = around.path().join("run");
+    assert!(write(&path, "1", &[FILES[0], FILES[0]]).is_err(), "two of one name");
+    assert!(names(around.path()).is_empty());
+    assert!(write(&around.path().join("no/where"), "1", &FILES).is_err());
+    assert!(write(Path::new("/"), "1", &FILES).is_err());
+}

@@ -1,0 +1,280 @@
+//! Episodes: what agents add to a run, and the run as a whole, told from the thread's own events.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::error::{Error, Result};
+use super::history::{hidings, masked};
+use super::{Service, recorder, retrying};
+use crate::domain::account::Token;
+use crate::domain::chain::hash::Digest;
+use crate::domain::episode::Artefact;
+use crate::domain::episode::artefacts::Timeline;
+use crate::domain::episode::goal::{Ended, Episode};
+use crate::domain::episode::manifest;
+use crate::domain::episode::posted::{self, POSTED_MAX, Phase, Posted};
+use crate::domain::episode::record::Record;
+use crate::domain::episode::told;
+use crate::domain::event::{Event, EventType};
+use crate::domain::id::{EventId, NodeId, ThreadId};
+use crate::domain::keys::{KeyUse, Keys};
+use crate::domain::policy::Policy;
+use crate::domain::review::Hold;
+use crate::domain::thread::Thread;
+use crate::domain::tool::Tool;
+use crate::domain::usage::Malformed;
+use crate::random;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+use crate::store::records::{HUNDRED, posted_row_id};
+
+/// Events of a thread that one run is told of: what agents may add, and some for what the gateway did about it.
+const TOLD_MAX: u64 = 10_000;
+
+/// What an agent adds.
+#[derive(Clone, Debug)]
+pub struct NewEvent {
+    /// To which run.
+    pub thread: ThreadId,
+    /// As which node.
+    pub node: NodeId,
+    /// What the run does.
+    pub phase: Phase,
+    /// What it says.
+    pub payload: Map<String, Value>,
+    /// What led to it.
+    pub caused_by: Option<EventId>,
+    /// What speaks for it.
+    pub evidence_ids: Vec<String>,
+}
+
+/// A run with its thread.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The thread.
+    pub thread: Thread,
+    /// What happened, without what is hidden.
+    pub timeline: Timeline,
+}
+
+/// What the policies hide, and of what.
+struct Hidden {
+    policies: Vec<Arc<Policy>>,
+    states: [Value; 2],
+    tool: Option<Tool>,
+}
+
+impl Hidden {
+    /// Does something with what hides it all: built once, asked about every text.
+    fn mask<T>(&self, work: impl FnOnce(&dyn Fn(&str) -> String) -> T) -> T {
+        let hidings = hidings(&self.policies, [&self.states[0], &self.states[1]], &[self.tool.as_ref()]);
+        work(&|text| masked(&hidings, text))
+    }
+}
+
+impl Service {
+    /// Takes an event of a run. Nothing is decided by it, and nothing of what was hidden in it is kept.
+    pub async fn add_episode_event(&self, token: &Stored<Token>, new: &NewEvent) -> Result<Posted> {
+        let wrong = |it: Malformed| Error::invalid(it.pointer.as_str(), it.detail);
+        posted::check(new.phase, &new.payload, &new.evidence_ids).map_err(wrong)?;
+        retrying!(self.add_event_once(token, new))
+    }
+
+    async fn add_event_once(&self, token: &Stored<Token>, new: &NewEvent) -> Result<Posted> {
+        let (keys, now) = (self.keys()?, self.now());
+        let stored = self.thread(&keys, &new.thread).await?;
+        if !token.record.of_flow(&stored.record.flow) {
+            return Err(Error::NotFound("thread"));
+        }
+        if !token.record.acts_as(&stored.record.flow, &new.node) {
+            return Err(Error::Forbidden("this token may not act as this node of this thread's flow"));
+        }
+        let stored = self.without_expired_hold(&keys, stored).await?;
+        let standing = self.standing(&keys, stored).await?;
+        let mut thread = standing.thread.record.clone();
+        if thread.closed.is_some() {
+            return Err(Error::Closed);
+        }
+        if standing.proposing_halted() {
+            return Err(Error::Halted);
+        }
+        let mut episode = open_episode(&thread)?;
+        if new.phase == Phase::Terminate {
+            if let Some(review) = thread.hold.clone() {
+                return Err(Error::ThreadHeld(review));
+            }
+            if thread.live_write(now).is_some() {
+                return Err(Error::WriteInProgress);
+            }
+        }
+        self.check_cause(&keys, &thread, new.caused_by.as_ref()).await?;
+        let hidden = self.hidden_of_run(&keys, &thread).await?;
+        episode.events += 1;
+        let (payload, evidence_ids) = hidden.mask(|mask| {
+            let evidence = new.evidence_ids.iter().map(|it| mask(it)).collect();
+            (told::masked_payload(new.phase.as_str(), &new.payload, &mask), evidence)
+        });
+        let posted = Posted {
+            id: EventId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name"),
+            thread: thread.id.clone(),
+            number: episode.events,
+            node: new.node.clone(),
+            by: token.record.principal(),
+            phase: new.phase,
+            payload,
+            caused_by: new.caused_by.clone(),
+            evidence_ids,
+            at: now,
+        };
+        let mut draft = Draft::new(keys.row(), now);
+        standing.rely(&mut draft);
+        draft.rely_on(token);
+        recorder::in_thread(&mut draft, &mut thread, now, EventType::EpisodeEvent, posted_data(&posted))?;
+        let seq = thread.last_event.map_or(0, |it| it.seq);
+        episode.ended = posted.ended_by().map(|status| Ended { status, at: now, seq });
+        thread.episode = Some(episode);
+        draft.insert(&posted)?;
+        draft.replace(&standing.thread, &thread)?;
+        self.put_answer(&mut draft, &keys, &posted)?;
+        self.commit(draft.finish()).await?;
+        Ok(posted)
+    }
+
+    /// A cause is an event of the same run: an agent's, or one of the thread's own.
+    async fn check_cause(&self, keys: &Keys, thread: &Thread, cause: Option<&EventId>) -> Result<()> {
+        let Some(cause) = cause else { return Ok(()) };
+        let reader = self.reader(keys);
+        let posted = reader.get_by_alias::<Posted>(cause.as_str()).await?.map(|it| it.record.thread);
+        let of = match posted {
+            Some(of) => Some(of),
+            None => {
+                let event = reader.get::<Event>(cause.as_str()).await?.map(|it| it.record);
+                event
+                    .filter(|it| told::done(it, "").is_some() || it.kind == EventType::ThreadCreated)
+                    .and_then(|it| it.thread)
+            }
+        };
+        match of.as_ref() == Some(&thread.id) {
+            true => Ok(()),
+            false => Err(Error::invalid("/caused_by", "this run has no event of that id")),
+        }
+    }
+
+    /// What hides what the policies hide of the head, and of what people are asked about.
+    async fn hidden_of_run(&self, keys: &Keys, thread: &Thread) -> Result<Hidden> {
+        let head = self.version(keys, &thread.id, thread.head.version).await?;
+        let mut states = [head.state.clone(), head.state];
+        let mut tool = None;
+        if let Some(review) = &thread.hold {
+            let hold: Stored<Hold> = self.need(keys, review.as_str(), "review").await?;
+            let transition = self.transition(keys, hold.record.transition).await?.record;
+            states = self.states_of(keys, &transition).await?.into();
+            tool = transition.tool;
+        }
+        let policies = self.policies_over(keys, thread, [head.statement.policy]).await?;
+        Ok(Hidden { policies, states, tool })
+    }
+
+    /// A thread as a run: checked against what its events say, and without what is hidden now.
+    pub async fn run_of(&self, thread: &ThreadId) -> Result<Run> {
+        let keys = self.keys()?;
+        let thread = self.thread(&keys, thread).await?.record;
+        let Some(episode) = &thread.episode else { return Err(Error::NotFound("episode")) };
+        let events = self.events_of_run(&keys, &thread, episode).await?;
+        let said = self.posted_of_run(&keys, &thread, episode).await?;
+        let happened = happened(&thread, episode, &events, said)?;
+        let hidden = self.hidden_of_run(&keys, &thread).await?;
+        let shown = hidden.mask(|mask| happened.into_iter().map(|it| told::masked_record(it, &mask)).collect());
+        Ok(Run { timeline: Timeline::of(shown), thread })
+    }
+
+    /// The thread's events from its creation to the run's end, linked to one another.
+    async fn events_of_run(&self, keys: &Keys, thread: &Thread, episode: &Episode) -> Result<Vec<Event>> {
+        let last = thread.last_event.ok_or(Error::Broken("a thread's events"))?;
+        let until = episode.ended.as_ref().map_or(last.seq, |it| it.seq);
+        if until > TOLD_MAX {
+            return Err(Error::WrongState("this thread has more events than are told as one run"));
+        }
+        let mut events: Vec<Event> = Vec::new();
+        for hundred in 0..=until / HUNDRED {
+            let top = until.min(hundred * HUNDRED + HUNDRED - 1);
+            let lines = self.thread_lines(keys, &thread.id, top).await?;
+            events.extend(lines.into_iter().rev().map(|(_, line)| line.event));
+        }
+        let mut before: Option<Digest> = None;
+        for event in &events {
+            if event.previous != before {
+                return Err(Error::Broken("a thread's events"));
+            }
+            before = Some(event.hash());
+        }
+        let whole = until < last.seq || before == Some(last.hash);
+        if whole { Ok(events) } else { Err(Error::Broken("a thread's events")) }
+    }
+
+    async fn posted_of_run(&self, keys: &Keys, thread: &Thread, episode: &Episode) -> Result<Vec<Posted>> {
+        let ids: Vec<String> = (1..=episode.events).map(|it| posted_row_id(&thread.id, it)).collect();
+        let mut said: Vec<Posted> = Vec::with_capacity(ids.len());
+        if !ids.is_empty() {
+            said.extend(self.reader(keys).get_many::<Posted>(&ids).await?.into_iter().map(|it| it.record));
+        }
+        said.sort_by_key(|it| it.number);
+        Ok(said)
+    }
+
+    /// Every file that a run has by now, with their manifest if it is finished.
+    pub async fn files_of_run(&self, thread: &ThreadId) -> Result<Vec<(Artefact, Vec<u8>)>> {
+        let run = self.run_of(thread).await?;
+        let mut files = run.timeline.files();
+        files.extend(self.manifest_of(&run)?.map(|bytes| (Artefact::Manifest, bytes)));
+        Ok(files)
+    }
+
+    /// The manifest of a finished run, signed.
+    pub fn manifest_of(&self, run: &Run) -> Result<Option<Vec<u8>>> {
+        let keys = self.keys()?;
+        let iat = run.timeline.events().last().map_or(0, told::second_of);
+        Ok(run.timeline.manifest(|it| manifest::signed(it, keys.signing(KeyUse::Chain), keys.issuer(), iat)))
+    }
+}
+
+/// The episode of a thread, if it takes more.
+fn open_episode(thread: &Thread) -> Result<Episode> {
+    let episode = thread.episode.clone().ok_or(Error::WrongState("this thread was not begun as an episode"))?;
+    if episode.ended.is_some() {
+        return Err(Error::WrongState("this run has ended: no event comes after its end"));
+    }
+    if episode.events >= POSTED_MAX {
+        return Err(Error::WrongState("agents have added as many events as one run takes: 1,000"));
+    }
+    Ok(episode)
+}
+
+/// What happened in a run: each event that concerns it, with what agents said where the log says that they did.
+fn happened(thread: &Thread, episode: &Episode, events: &[Event], said: Vec<Posted>) -> Result<Vec<Record>> {
+    let mut happened: Vec<Record> = Vec::with_capacity(events.len());
+    let mut said = said.into_iter();
+    for event in events {
+        match event.kind {
+            EventType::ThreadCreated if event.data["episode"] == json!(episode.terms.digest()) => {
+                happened.push(told::started(event, thread.id.as_str(), &episode.terms));
+            }
+            EventType::ThreadCreated => return Err(Error::Broken("an episode")),
+            EventType::EpisodeEvent => {
+                let posted = said.next().filter(|it| posted_data(it) == event.data);
+                happened.push(told::said(&posted.ok_or(Error::Broken("an episode's events"))?));
+            }
+            _ => happened.extend(told::done(event, thread.id.as_str())),
+        }
+    }
+    if said.next().is_some() { Err(Error::Broken("an episode's events")) } else { Ok(happened) }
+}
+
+/// What the event of an agent's event tells: that there is one, and what it hashes to; never what it says.
+pub(super) fn posted_data(posted: &Posted) -> Value {
+    json!({
+        "event": posted.id, "number": posted.number, "node": posted.node, "by": posted.by, "phase": posted.phase,
+        "digest": posted.digest(),
+    })
+}

@@ -1,0 +1,112 @@
+//! `/v1/threads/{thread}/episode`: what agents add to a run, and what remains of it.
+
+use actix_web::http::{StatusCode, header};
+use actix_web::web::{Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+
+use super::body::{self, Bytes};
+use super::of_own_flow;
+use super::problem::Problem;
+use super::repeat::{Post, told};
+use crate::domain::episode::Artefact;
+use crate::domain::episode::posted::{POSTED_MAX, Phase, Posted};
+use crate::domain::id::{EventId, NodeId, ThreadId};
+use crate::service::episodes::NewEvent;
+use crate::service::error::{Error, Result as Done};
+use crate::web::app::App;
+use crate::web::auth::Machine;
+
+/// `POST /v1/threads/{thread}/episode/events`
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AddEvent {
+    /// As which node.
+    pub node: NodeId,
+    /// What the run does.
+    pub phase: Phase,
+    /// What it says: by its phase, and whatever else in at most 16 KiB.
+    #[schema(value_type = Object)]
+    pub payload: Map<String, Value>,
+    /// The event of this run that led to it.
+    pub caused_by: Option<EventId>,
+    /// What speaks for it, in the agent's own names.
+    #[serde(default)]
+    #[schema(max_items = 20)]
+    pub evidence_ids: Vec<String>,
+}
+
+/// Adds an event to a run.
+#[utoipa::path(
+    post, path = "/v1/threads/{thread}/episode/events", tag = "episodes", request_body = AddEvent,
+    params(
+        ("thread" = ThreadId, Path, description = "The thread's name"),
+    ),
+    responses((status = 201, description = "It is in the timeline", body = super::answers::EventAdded))
+)]
+pub async fn add_event(
+    request: HttpRequest,
+    app: Data<App>,
+    machine: Machine,
+    thread: Path<String>,
+    bytes: Bytes,
+) -> Result<HttpResponse, Problem> {
+    let done = async {
+        let thread: ThreadId = body::name("/thread", &thread)?;
+        let AddEvent { node, phase, payload, caused_by, evidence_ids } = body::read(&app, &bytes)?;
+        let new = NewEvent { thread, node, phase, payload, caused_by, evidence_ids };
+        let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
+        post.once(app.service.add_episode_event(&machine.0, &new), |_, added: &Posted| {
+            let body = json!({
+                "event": added.id, "thread": added.thread, "number": added.number, "phase": added.phase,
+                "timestamp": added.at, "left": POSTED_MAX.saturating_sub(added.number),
+            });
+            Ok(told(StatusCode::CREATED, &body))
+        })
+        .await
+    };
+    done.await.map_err(|error| Problem::of(&request, error))
+}
+
+/// One file of what remains of a run.
+#[utoipa::path(
+    get, path = "/v1/threads/{thread}/episode/{artefact}", tag = "episodes",
+    params(
+        ("thread" = ThreadId, Path, description = "The thread's name"),
+        ("artefact" = Artefact, Path, description = "Which file; the last three are there once the run is finished"),
+    ),
+    responses((status = 200, description = "The file, to the byte", content(
+        (Object = "application/json"), (String = "application/x-ndjson"),
+    )))
+)]
+pub async fn artefact(
+    request: HttpRequest,
+    app: Data<App>,
+    machine: Machine,
+    path: Path<(String, String)>,
+) -> Result<HttpResponse, Problem> {
+    let done = async {
+        let (thread, file) = path.into_inner();
+        let thread: ThreadId = body::name("/thread", &thread)?;
+        let wanted = Artefact::of_file(&file).ok_or(Error::NotFound("artefact"))?;
+        of_own_flow(&machine, &app.service.flow_of(&thread).await?, "thread")?;
+        let run = app.service.run_of(&thread).await?;
+        let bytes = match wanted {
+            Artefact::Manifest => app.service.manifest_of(&run)?,
+            other => run.timeline.bytes(other),
+        };
+        bytes.map(|it| answer(wanted, it)).ok_or(Error::NotFound("artefact"))
+    };
+    let done: Done<HttpResponse> = done.await;
+    done.map_err(|error| Problem::of(&request, error))
+}
+
+fn answer(artefact: Artefact, bytes: Vec<u8>) -> HttpResponse {
+    let kind = match artefact {
+        Artefact::Events | Artefact::Learn => "application/x-ndjson",
+        Artefact::State | Artefact::Summary | Artefact::Final | Artefact::Manifest => "application/json",
+    };
+    HttpResponse::Ok().insert_header((header::CONTENT_TYPE, kind)).body(bytes)
+}

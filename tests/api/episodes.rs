@@ -1,0 +1,392 @@
+//! Episodes over HTTP: what agents add to a run, and what remains of it, on both databases.
+
+use std::time::Duration;
+
+use countersign::domain::account::MachineRole;
+use countersign::domain::episode::Artefact;
+use countersign::domain::episode::finding::Note;
+use countersign::domain::episode::posted::POSTED_MAX;
+use countersign::domain::episode::verify::{Content, Folder, Report, Signature, Verdict, verify};
+use countersign::domain::review::Verdict as Said;
+use futures_util::future::join_all;
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+use crate::gateway::{Answer, Gateway, owned_token};
+use crate::rules::Scene;
+
+on_both! {
+    a_run_leaves_a_folder_that_verifies(crate::gateway::POLICY),
+    a_run_that_waits_has_no_more_than_it_can_have(crate::gateway::POLICY),
+    a_run_that_is_stopped_is_aborted(crate::gateway::POLICY),
+    what_agents_add_is_judged_for_who_says_it_and_how(crate::gateway::POLICY),
+    nothing_comes_after_the_end(crate::gateway::POLICY),
+    what_is_hidden_is_in_no_artefact_for_anybody(crate::gateway::POLICY),
+    of_many_events_at_once_each_has_its_number(crate::gateway::POLICY),
+    a_run_is_begun_as_it_is_said_or_not_at_all(crate::gateway::POLICY),
+    what_remains_is_for_the_host_and_who_oversees(crate::gateway::POLICY),
+}
+
+const CARD: &str = "4111111111111111";
+
+fn goal() -> Value {
+    json!({"goal": {"task": "Change an address", "type": "support"}, "seed": 7, "tags": {"team": "platform"},
+        "using": "graph", "intuition_mode": "advisory"})
+}
+
+async fn begun(g: &Gateway) -> Value {
+    let state = json!({"requested_action": "none", "target_user_id": 17, "payment": {"amount": 10, "card": CARD}});
+    g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state, "episode": goal()})).await.expect(201)
+}
+
+fn path(thread: &Value, rest: &str) -> String {
+    format!("/v1/threads/{}/episode/{rest}", thread["thread"].as_str().unwrap())
+}
+
+async fn add(g: &Gateway, thread: &Value, phase: &str, payload: Value) -> Answer {
+    let event = json!({"node": "planner", "phase": phase, "payload": payload});
+    g.post(&path(thread, "events"), &g.planner, event).await
+}
+
+fn plan() -> Value {
+    json!({"rationale": "one step", "step_records": [
+        {"id": "ask", "kind": "review", "description": "Ask whether it may be changed", "status": "running"},
+        {"id": "write", "kind": "act", "description": "Change it"}]})
+}
+
+/// The bytes of a file; none where there is none.
+async fn bytes(g: &Gateway, thread: &Value, file: &str, token: &str) -> Option<Vec<u8>> {
+    let url = format!("{}{}", g.url, path(thread, file));
+    let answer = g.http.get(url).bearer_auth(token).send().await.unwrap();
+    match answer.status() {
+        StatusCode::OK => Some(answer.bytes().await.unwrap().to_vec()),
+        StatusCode::NOT_FOUND => None,
+        other => panic!("{file}: {other}"),
+    }
+}
+
+async fn folder(g: &Gateway, thread: &Value, token: &str) -> Folder {
+    let mut folder = Folder::default();
+    for file in Artefact::ALL.map(Artefact::file) {
+        if let Some(bytes) = bytes(g, thread, file, token).await {
+            folder.entries.push((file.to_owned(), Content::Bytes(bytes)));
+        }
+    }
+    folder
+}
+
+fn report(g: &Gateway, folder: &Folder) -> Report {
+    verify(folder, Signature::By(g.service.keys().unwrap().trusted())).1
+}
+
+async fn json_of(g: &Gateway, thread: &Value, file: &str) -> Value {
+    g.get(&path(thread, file), &g.host).await.expect(200)
+}
+
+/// The timeline, each event in one word.
+async fn words(g: &Gateway, thread: &Value) -> Vec<String> {
+    let lines = bytes(g, thread, "events.jsonl", &g.host).await.unwrap();
+    let word = |line: &str| {
+        let event: Value = serde_json::from_str(line).unwrap();
+        event["event_type"].as_str().or(event["phase"].as_str()).unwrap().to_owned()
+    };
+    std::str::from_utf8(&lines).unwrap().lines().map(word).collect()
+}
+
+async fn a_run_leaves_a_folder_that_verifies(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = begun(g).await;
+    let saw = add(g, &thread, "observe", json!({"message": "they ask for it"})).await.expect(201);
+    assert_eq!((&saw["number"], &saw["left"]), (&json!(1), &json!(POSTED_MAX - 1)));
+    let event = json!({"node": "planner", "phase": "plan", "payload": plan(), "caused_by": saw["event"],
+        "evidence_ids": ["mail-1"]});
+    g.post(&path(&thread, "events"), &g.planner, event).await.expect(201);
+    let held = g.held(&thread).await;
+    g.pass(Duration::from_secs(60));
+    let receipt = g.approved(&held).await["receipt"].clone();
+    add(g, &thread, "act", json!({"step_id": "ask", "step_status": "done", "outcome": "ok"})).await.expect(201);
+    g.verify(&thread["thread"], &held["transition"], &receipt, "w1").await.expect(200);
+    let early = add(g, &thread, "terminate", json!({"status": "ok"})).await;
+    assert_eq!((early.status, early.code()), (409, "write_in_progress"));
+    g.confirm("w1").await.expect(200);
+    add(g, &thread, "act", json!({"step_id": "write", "step_status": "done", "outcome": "ok"})).await.expect(201);
+    add(g, &thread, "learn", json!({"proposal": []})).await.expect(201);
+    add(g, &thread, "terminate", json!({"status": "ok", "message": "Changed."})).await.expect(201);
+
+    let folder = folder(g, &thread, &g.host).await;
+    assert_eq!(folder.entries.len(), 6);
+    let report = report(g, &folder);
+    assert_eq!((report.verdict(), &report.notes[..]), (Verdict::Verified, &[][..]), "{report:?}");
+    let expected = [
+        "start",
+        "observe",
+        "plan",
+        "transition.held",
+        "run.state_projection",
+        "transition.approved",
+        "transition.committed",
+        "act",
+        "write.reserved",
+        "transition.committed",
+        "write.confirmed",
+        "act",
+        "learn",
+        "terminate",
+        "run.state_projection",
+    ];
+    let told = words(g, &thread).await;
+    assert_eq!(told.len(), expected.len(), "{told:?}");
+    for word in expected {
+        assert!(told.iter().any(|it| it == word), "{word}: {told:?}");
+    }
+    let state = json_of(g, &thread, "state.json").await;
+    assert_eq!(state["outcomes"]["status"], "ok");
+    assert_eq!(state["outcomes"]["x-gateway"]["write.confirmed"], 1);
+    assert_eq!(state["plan"]["steps"][1]["status"], "done");
+    assert_eq!(state["episode"]["id"], thread["thread"]);
+    assert_eq!(state["process"], json!({"id": "payments", "name": "payments", "run_index": 1}));
+    let marker = json_of(g, &thread, "final.json").await;
+    assert_eq!((&marker["outcome"], &marker["verification_status"]), (&json!("success"), &json!("verified")));
+    assert_eq!(self::folder(g, &thread, &g.auditor).await, folder, "the same bytes for whoever may read them");
+    g.pass(Duration::from_secs(3600));
+    assert_eq!(self::folder(g, &thread, &g.host).await, folder, "and whenever they are asked for");
+    scene.passes_an_audit().await;
+}
+
+async fn a_run_that_waits_has_no_more_than_it_can_have(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = begun(g).await;
+    add(g, &thread, "plan", plan()).await.expect(201);
+    let held = g.held(&thread).await;
+    let early = folder(g, &thread, &g.host).await;
+    let names: Vec<&str> = early.entries.iter().map(|it| it.0.as_str()).collect();
+    assert_eq!(names, ["events.jsonl", "learn.jsonl", "state.json"]);
+    let paused = json_of(g, &thread, "state.json").await;
+    assert_eq!(paused["outcomes"]["status"], "pending");
+    assert_eq!(paused["links"], json!({"events": "events.jsonl", "learn": "learn.jsonl"}));
+    let found = report(g, &early);
+    assert_eq!(found.verdict(), Verdict::CouldNotTell, "{found:?}");
+    assert!(found.findings.is_empty() && found.notes.iter().any(|it| it.code == Note::NotFinished));
+    g.pass(Duration::from_secs(60));
+    g.vote(&g.alice, &held, Said::Deny).await.unwrap();
+    let late = folder(g, &thread, &g.host).await;
+    assert!(report(g, &late).findings.is_empty());
+    let lines = |it: &Folder| it.bytes(Artefact::Events).unwrap().to_vec();
+    assert!(lines(&late).starts_with(&lines(&early)), "what was exported at the pause is the beginning");
+    let resumed = json_of(g, &thread, "state.json").await;
+    assert_eq!(resumed["episode"]["started_at"], paused["episode"]["started_at"]);
+    assert_eq!(words(g, &thread).await.iter().filter(|it| *it == "start").count(), 1);
+}
+
+async fn a_run_that_is_stopped_is_aborted(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = begun(g).await;
+    let name = thread["thread"].as_str().unwrap();
+    g.post(&format!("/v1/threads/{name}/closing"), &g.admin, json!({"reason": "enough"})).await.expect(200);
+    assert_eq!(json_of(g, &thread, "state.json").await["outcomes"]["status"], "aborted");
+    assert_eq!(json_of(g, &thread, "final.json").await["outcome"], "cancelled");
+    assert_eq!(report(g, &folder(g, &thread, &g.host).await).verdict(), Verdict::Verified);
+    assert_eq!(add(g, &thread, "observe", json!({})).await.code(), "closed");
+    scene.passes_an_audit().await;
+}
+
+async fn what_agents_add_is_judged_for_who_says_it_and_how(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = begun(g).await;
+    let events = path(&thread, "events");
+    let event = |member: &str, value: Value| {
+        let mut event = json!({"node": "planner", "phase": "observe", "payload": {}});
+        event[member] = value;
+        event
+    };
+    for (member, value, place) in [
+        ("payload", json!([]), ""),
+        ("payload", json!({"a": "x".repeat(17 * 1024)}), "/payload"),
+        ("phase", json!("start"), ""),
+        ("phase", json!("runtime"), ""),
+        ("evidence_ids", json!([""]), "/evidence_ids"),
+        ("caused_by", json!("no-such-event"), "/caused_by"),
+        ("agent_id", json!("countersign"), ""),
+    ] {
+        let refused = g.post(&events, &g.planner, event(member, value)).await;
+        assert_eq!(refused.status, 400, "{member}: {}", refused.body);
+        assert_eq!(refused.body["errors"][0]["pointer"], place, "{}", refused.body);
+    }
+    let plan = json!({"node": "planner", "phase": "plan", "payload": {"step_records": [{"id": "a"}]}});
+    let refused = g.post(&events, &g.planner, plan).await;
+    assert_eq!(
+        (refused.status, refused.body["errors"][0]["pointer"].as_str()),
+        (400, Some("/payload/step_records/0/kind"))
+    );
+    let other_node = g.post(&events, &g.parser, event("phase", json!("observe"))).await;
+    assert_eq!((other_node.status, other_node.code()), (403, "forbidden"));
+    for token in [&g.host, &g.writer, &g.auditor, &g.admin] {
+        assert_eq!(g.post(&events, token, event("phase", json!("observe"))).await.status, 403);
+    }
+    let nowhere =
+        g.post("/v1/threads/no-such-thread/episode/events", &g.planner, event("phase", json!("observe"))).await;
+    assert_eq!((nowhere.status, nowhere.code()), (404, "not_found"));
+    let plain = g.thread().await;
+    assert_eq!(add(g, &plain, "observe", json!({})).await.code(), "wrong_state");
+    let theirs = add(g, &plain, "observe", json!({})).await;
+    assert_eq!(theirs.status, 409);
+    let other = begun(g).await;
+    let saw = add(g, &other, "observe", json!({})).await.expect(201);
+    let stranger = g.post(&events, &g.planner, event("caused_by", saw["event"].clone())).await;
+    assert_eq!(stranger.status, 400, "a cause is an event of the same run");
+    g.service.sequence().await.unwrap();
+    assert_eq!(words(g, &thread).await, ["start", "run.state_projection"], "nothing of all that was taken");
+    scene.passes_an_audit().await;
+}
+
+async fn nothing_comes_after_the_end(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = begun(g).await;
+    let held = g.held(&thread).await;
+    assert_eq!(add(g, &thread, "terminate", json!({"status": "ok"})).await.code(), "thread_held");
+    g.vote(&g.alice, &held, Said::Deny).await.unwrap();
+    add(g, &thread, "terminate", json!({"status": "vetoed"})).await.expect(201);
+    let before = folder(g, &thread, &g.host).await;
+    for phase in ["observe", "terminate"] {
+        let late = add(g, &thread, phase, json!({"status": "ok"})).await;
+        assert_eq!((late.status, late.code()), (409, "wrong_state"));
+    }
+    // What the thread does afterwards is not of the run.
+    let patch = json!({"requested_action": "update_email"});
+    g.propose(&thread["thread"], &thread["transition"], (&g.planner, "planner"), patch).await.expect(201);
+    assert_eq!(folder(g, &thread, &g.host).await, before);
+    assert_eq!(json_of(g, &thread, "final.json").await["outcome"], "vetoed");
+    scene.passes_an_audit().await;
+}
+
+async fn what_is_hidden_is_in_no_artefact_for_anybody(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = begun(g).await;
+    let text = format!("the card is {CARD}.");
+    let payload = json!({"message": text, CARD: [{"deep": text}], "number": 4_111_111_111_111_111_i64});
+    let event = json!({"node": "planner", "phase": "observe", "payload": payload, "evidence_ids": [text]});
+    let answer = g.post(&path(&thread, "events"), &g.planner, event).await.expect(201);
+    assert!(!answer.to_string().contains(CARD), "and the agent is not told what was hidden of it");
+    add(g, &thread, "memory", json!({"facts": [{"key": "card", "value": CARD}], "scratchpad": text})).await.expect(201);
+    let step = json!({"id": "a", "kind": "act", "description": text, "inputs": {"card": CARD}});
+    add(g, &thread, "plan", json!({"rationale": text, "step_records": [step]})).await.expect(201);
+    add(g, &thread, "learn", json!({"basis": [text]})).await.expect(201);
+    add(g, &thread, "terminate", json!({"status": "error", "message": text})).await.expect(201);
+    g.service.sequence().await.unwrap();
+    for token in [&g.host, &g.auditor] {
+        for (file, content) in folder(g, &thread, token).await.entries {
+            let Content::Bytes(bytes) = content else { panic!("it is a file") };
+            assert!(!String::from_utf8(bytes).unwrap().contains(CARD), "{file}");
+        }
+        let events = g.get("/v1/events?limit=500", token).await.expect(200).to_string();
+        assert!(!events.contains(CARD) && !events.contains("the card is"), "the log tells that something was said");
+    }
+    assert_eq!(report(g, &folder(g, &thread, &g.host).await).verdict(), Verdict::Verified);
+    scene.passes_an_audit().await;
+}
+
+async fn of_many_events_at_once_each_has_its_number(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = begun(g).await;
+    let all = join_all((0..12).map(|at| add(g, &thread, "observe", json!({"at": at})))).await;
+    let mut numbers: Vec<u64> =
+        all.iter().filter(|it| it.status == 201).map(|it| it.body["number"].as_u64().unwrap()).collect();
+    assert!(all.iter().all(|it| it.status == 201 || it.code() == "busy"));
+    numbers.sort_unstable();
+    assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
+    assert!(!numbers.is_empty());
+    assert!(report(g, &folder(g, &thread, &g.host).await).findings.is_empty());
+    scene.passes_an_audit().await;
+}
+
+async fn a_run_is_begun_as_it_is_said_or_not_at_all(scene: Scene) {
+    let g = &scene.gateway;
+    let state = json!({"requested_action": "none", "target_user_id": 17});
+    let ask = |episode: Value| json!({"flow": "payments", "thread": "run-1", "state": state, "episode": episode});
+    for (episode, place) in [
+        (json!({"goal": {"task": ""}}), "/episode/goal/task"),
+        (json!({"goal": {"task": "x"}, "seed": 1e300}), ""),
+        (json!({"goal": {"task": "x"}, "seed": 9_007_199_254_740_991_i64, "using": ""}), "/episode/using"),
+        (json!({"goal": {"task": "x"}, "tags": {"a": "y".repeat(201)}}), "/episode/tags"),
+        (json!({"goal": {"task": "x"}, "started_at": "2020-01-01T00:00:00.000Z"}), ""),
+        (json!({"goal": {"task": "x"}, "intuition_mode": "loud"}), ""),
+    ] {
+        let refused = g.post("/v1/threads", &g.host, ask(episode)).await;
+        assert_eq!(refused.status, 400, "{place}: {}", refused.body);
+        assert_eq!(refused.body["errors"][0]["pointer"], place, "{}", refused.body);
+    }
+    let first = g.post("/v1/threads", &g.host, ask(goal())).await.expect(201);
+    assert_eq!(g.post("/v1/threads", &g.host, ask(goal())).await.expect(201), first, "the same again is the same");
+    let mut other = goal();
+    other["seed"] = json!(8);
+    assert_eq!(g.post("/v1/threads", &g.host, ask(other)).await.code(), "exists");
+    let none = json!({"flow": "payments", "thread": "run-1", "state": state});
+    assert_eq!(g.post("/v1/threads", &g.host, none).await.code(), "exists");
+    scene.passes_an_audit().await;
+}
+
+async fn what_remains_is_for_the_host_and_who_oversees(scene: Scene) {
+    let g = &scene.gateway;
+    let (thread, plain) = (begun(g).await, g.thread().await);
+    for token in [&g.planner, &g.writer, &g.admin, &g.monitor] {
+        assert_eq!(g.get(&path(&thread, "state.json"), token).await.status, 403);
+    }
+    for file in ["state.jsonl", "..%2Fstate.json", "STATE.json", "events"] {
+        assert_eq!(g.get(&path(&thread, file), &g.host).await.status, 404, "{file}");
+    }
+    assert_eq!(g.get(&path(&plain, "state.json"), &g.host).await.code(), "not_found", "a thread that is no run");
+    let other = owned_token(&g.service, "stranger", MachineRole::Agent, &["planner"], "platform").await;
+    assert_eq!(g.get(&path(&thread, "state.json"), &other).await.status, 403);
+}
+
+#[tokio::test]
+async fn agents_add_a_bounded_number_of_events() {
+    let scene = Scene::on_sqlite(crate::gateway::POLICY).await;
+    let g = &scene.gateway;
+    let thread = begun(g).await;
+    for _ in 0..POSTED_MAX {
+        add(g, &thread, "observe", json!({})).await.expect(201);
+    }
+    let more = add(g, &thread, "observe", json!({})).await;
+    assert_eq!((more.status, more.code()), (409, "wrong_state"));
+    assert_eq!(words(g, &thread).await.len() as u64, POSTED_MAX + 2);
+}
+
+/// Runs the program on the gateway's own folder.
+fn program(g: &Gateway, arguments: &[&str]) -> (String, Option<i32>) {
+    let ran = std::process::Command::new(env!("CARGO_BIN_EXE_countersign"))
+        .args(arguments)
+        .arg("--data")
+        .arg(g.folder.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8(ran.stdout).unwrap() + &String::from_utf8(ran.stderr).unwrap();
+    (said, ran.status.code())
+}
+
+#[tokio::test]
+async fn a_run_is_exported_whole_and_verifies_by_the_gateways_keys() {
+    let scene = Scene::on_sqlite(crate::gateway::POLICY).await;
+    let g = &scene.gateway;
+    let thread = begun(g).await;
+    add(g, &thread, "plan", json!({"steps": []})).await.expect(201);
+    add(g, &thread, "terminate", json!({"status": "ok", "message": "Done."})).await.expect(201);
+    let around = tempfile::tempdir().unwrap();
+    let (out, jwks) = (around.path().join("run"), around.path().join("jwks.json"));
+    let keys = g.get("/.well-known/jwks.json", &g.host).await.expect(200);
+    std::fs::write(&jwks, keys.to_string()).unwrap();
+    let (name, path) = (thread["thread"].as_str().unwrap(), out.to_str().unwrap());
+    let (said, code) = program(g, &["episode", "export", name, "--out", path]);
+    assert_eq!(code, Some(0), "{said}");
+    let (said, code) = program(g, &["episode", "verify", path, "--jwks", jwks.to_str().unwrap()]);
+    assert_eq!((said.as_str(), code), ("verified: these are the run's files, and they belong together\n", Some(0)));
+    for (file, content) in folder(g, &thread, &g.host).await.entries {
+        assert_eq!(Content::Bytes(std::fs::read(out.join(&file)).unwrap()), content, "{file}");
+    }
+    let (said, code) = program(g, &["episode", "export", name, "--out", path]);
+    assert_eq!(code, Some(2), "what is there is not written over: {said}");
+    let (said, code) = program(g, &["episode", "export", "no-such-thread", "--out", "unused"]);
+    assert_eq!(code, Some(1), "{said}");
+    let (said, code) = program(g, &["episode", "show", path]);
+    assert!(code == Some(0) && said.contains("Change an address") && said.contains("status   ok"), "{said}");
+}

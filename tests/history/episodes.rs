@@ -1,0 +1,61 @@
+//! Two runs: one that was planned, held, approved and ended, and one that goes on.
+
+use countersign::domain::episode::posted::{Phase, Posted};
+use countersign::domain::id::{EventId, NodeId};
+use countersign::domain::review::Verdict;
+use countersign::service::Service;
+use countersign::service::episodes::NewEvent;
+use countersign::service::threads::NewThread;
+use serde_json::{Value, json};
+
+use super::{Cast, ballot, first_state, held, propose, thread};
+
+/// Begins a run.
+pub async fn begins(service: &Service, cast: &Cast, name: &str) {
+    let episode = json!({"goal": {"task": "Pay Eva", "type": "payment"}, "seed": 7, "tags": {"team": "platform"},
+        "using": "graph", "intuition_mode": "advisory"});
+    let new = NewThread {
+        flow: cast.host.record.flow.clone().unwrap(),
+        thread: Some(thread(name)),
+        state: first_state(),
+        context: Default::default(),
+        episode: serde_json::from_value(episode).unwrap(),
+    };
+    service.create_thread(&cast.host, &new).await.unwrap();
+}
+
+/// Adds an event to it.
+pub async fn says(service: &Service, cast: &Cast, name: &str, (phase, payload): (Phase, Value)) -> Posted {
+    let Value::Object(payload) = payload else { panic!("a payload is an object") };
+    let new = NewEvent {
+        thread: thread(name),
+        node: NodeId::try_from("planner").unwrap(),
+        phase,
+        payload,
+        caused_by: None,
+        evidence_ids: vec!["mail-1".to_owned()],
+    };
+    service.add_episode_event(&cast.agent, &new).await.unwrap()
+}
+
+pub async fn runs(service: &Service, cast: &Cast) {
+    for name in ["run", "running"] {
+        begins(service, cast, name).await;
+        let plan = json!({"step_records": [{"id": "pay", "kind": "act", "description": "Pay"}]});
+        says(service, cast, name, (Phase::Plan, plan)).await;
+    }
+    let asked = propose(service, &cast.agent, "run", "planner", json!({"target_user_id": 42})).await;
+    let (transition, review) = held(&asked);
+    let plan: EventId = says(service, cast, "run", (Phase::Observe, json!({"note": "they were asked"}))).await.id;
+    service.vote(&cast.ada, &review, &ballot(transition, 0, Verdict::Approve)).await.unwrap();
+    let act = NewEvent {
+        thread: thread("run"),
+        node: NodeId::try_from("planner").unwrap(),
+        phase: Phase::Act,
+        payload: serde_json::from_value(json!({"step_id": "pay", "step_status": "done", "outcome": "ok"})).unwrap(),
+        caused_by: Some(plan),
+        evidence_ids: Vec::new(),
+    };
+    service.add_episode_event(&cast.agent, &act).await.unwrap();
+    says(service, cast, "run", (Phase::Terminate, json!({"status": "ok", "message": "Eva is paid."}))).await;
+}

@@ -63,6 +63,12 @@ pub fn put_together(bench: &mut Bench) {
     doubtful["unresolved"] = json!([{"principal": "p", "write_id": "w"}]);
     bench.instead(Table::Threads, &other, &doubtful, "a write to be resolved is not one that lapsed");
 
+    let branch = bench.pick(Table::Threads, |it| it.body["branch"].is_object());
+    let forked = bench.pick(Table::Threads, |it| it.body["id"] == branch.body["branch"]["thread"]);
+    let mut rebranched = forked.body.clone();
+    rebranched["branch"] = branch.body["branch"].clone();
+    bench.instead(Table::Threads, &forked, &rebranched, "a branch does not begin with the head that it names");
+
     let alone = bench.pick(Table::Transitions, |it| it.body["carried"].is_null() && it.body["rationale"].is_null());
     let mut laden = alone.body.clone();
     laden["carried"] = json!({"authors": [], "committed_nodes": [], "spent": {}, "owes": false});

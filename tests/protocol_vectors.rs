@@ -16,6 +16,7 @@ use countersign::domain::chain::receipt::{Denial, Receipt, Verification};
 use countersign::domain::chain::signed_vote::{Evidence, PolicyVoteStatement, Signable as _};
 use countersign::domain::chain::statement::{Kind, Statement};
 use countersign::domain::chain::verify::{Link, check_link, read_receipt};
+use countersign::domain::context::{Envelope, EnvelopeClaims, EnvelopeCode, Expected, check};
 use countersign::domain::episode::manifest;
 use countersign::domain::id::{BranchName, NodeId, PrincipalId, ProposalId, ThreadId};
 use countersign::domain::interrupt::InterruptAnswer;
@@ -343,6 +344,30 @@ fn forks_and_joins_have_their_names_digests_and_identities_and_no_other_form_is_
     }
 }
 
+#[test]
+fn every_genuine_envelope_is_believed_and_every_spoiled_one_refused_with_its_code() {
+    let file = vectors("envelopes");
+    let keys = PublicKeys::from_jwks(&file["jwks"]).unwrap();
+    let (thread, node) = (text(&file, "thread").try_into().unwrap(), text(&file, "node").try_into().unwrap());
+    let expected = Expected {
+        keys: &keys,
+        issuer: Some("https://countersign.example"),
+        thread: Some(&thread),
+        node: Some(&node),
+        version: file["version"].as_u64(),
+    };
+    let checked = |case: &Value| match serde_json::from_value::<Envelope>(case["envelope"].clone()) {
+        Ok(envelope) => check(&envelope, &expected).map(drop).map_err(EnvelopeCode::as_str),
+        Err(_) => Err("envelope_malformed"),
+    };
+    for case in cases(&file, "genuine") {
+        assert_eq!(checked(&case), Ok(()), "{}", case["name"]);
+    }
+    for case in cases(&file, "spoiled") {
+        assert_eq!(checked(&case), Err(text(&case, "code")), "{}", case["name"]);
+    }
+}
+
 fn typ(name: &str) -> Typ {
     let all = [Typ::Entry, Typ::Receipt, Typ::Denial, Typ::Verification, Typ::InterruptAnswer];
     all.into_iter().find(|it| it.as_str() == name).unwrap()
@@ -371,6 +396,7 @@ fn believed(token: &str, accept_as: Typ, keys: &PublicKeys) -> Result<Value, &'s
         Typ::Verification => generic::<Verification>(token, accept_as, keys),
         Typ::InterruptAnswer => generic::<InterruptAnswer>(token, accept_as, keys),
         Typ::Episode => generic::<manifest::Claims>(token, accept_as, keys),
+        Typ::Envelope => generic::<EnvelopeClaims>(token, accept_as, keys),
     }
 }
 

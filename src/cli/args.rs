@@ -1,6 +1,7 @@
 //! The whole command line, parsed to final types. What a later version brings is refused by name.
 
 mod access;
+mod envelope;
 mod episode;
 mod guard;
 #[cfg(test)]
@@ -22,6 +23,7 @@ use crate::domain::keys::KeyUse;
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
 pub use access::{Token, TokenAdd, TokenRevoke, User, UserAdd, UserName};
+pub use envelope::{Envelope, EnvelopeVerify};
 pub use episode::{Episode, EpisodeExport, EpisodeShow, EpisodeVerify};
 pub use guard::{Guard, GuardCommit, GuardCreate, GuardPayload, GuardTransition};
 pub use values::{Halted, Input, Nodes, Scope};
@@ -97,6 +99,9 @@ pub enum Command {
     /// Judge a state, or a transition from one to another, without a gateway.
     #[command(subcommand)]
     Guard(Guard),
+    /// Check what a node would be given, by published keys alone.
+    #[command(subcommand)]
+    Envelope(Envelope),
     /// Folders with what remains of a run.
     #[command(subcommand)]
     Episode(Episode),

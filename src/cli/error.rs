@@ -117,6 +117,8 @@ fn exit_of(error: &Error) -> Exit {
         | Error::Policy(_)
         | Error::HeadMoved { .. }
         | Error::Conflict(_)
+        | Error::NotSealed(_)
+        | Error::Envelope(_)
         | Error::ThreadHeld(_)
         | Error::WriteInProgress
         | Error::Halted

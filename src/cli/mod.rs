@@ -4,6 +4,7 @@ pub mod args;
 pub mod audit;
 mod beside;
 pub mod demo;
+pub mod envelope;
 pub mod episode;
 pub mod error;
 pub mod guard;
@@ -85,6 +86,7 @@ fn dispatch(args: &Args, out: &mut Output<'_>) -> Result<Exit, CliError> {
         Command::Audit(args) => audit::run(args, &config()?, &SystemClock, out),
         Command::Demo(_) => demo::run(&config()?, out),
         Command::Guard(command) => guard::run(command, out),
+        Command::Envelope(command) => envelope::run(command, out),
         Command::Episode(command) => episode::run(command, config, out),
         Command::Mcp(args) => mcp::run(args),
     }

@@ -5,6 +5,7 @@ pub mod amendment;
 pub mod branch;
 pub mod chain;
 pub mod contact;
+pub mod context;
 pub mod delegation;
 pub mod described;
 pub mod edit;

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::verify::DenialCode;
+use crate::domain::context::EnvelopeCode;
 use crate::domain::enrolment::NotLetIn;
 use crate::domain::id::ReviewId;
 use crate::domain::interrupt::NotTaken;
@@ -16,6 +17,7 @@ use crate::domain::review::VoteRefused;
 use crate::keyring::KeyringError;
 use crate::store::StoreError;
 
+use super::envelopes::NotSealed;
 use super::refusals::Refusal;
 
 /// Why the gateway did not do as asked.
@@ -58,6 +60,12 @@ pub enum Error {
     /// Branches have several values at one place.
     #[error("the branches do not agree; settle it by another strategy, or by `resolve`")]
     Conflict(Vec<Pointer>),
+    /// No envelope is made of a view.
+    #[error(transparent)]
+    NotSealed(#[from] NotSealed),
+    /// An envelope is not believed.
+    #[error("the envelope is not believed: {}", .0.as_str())]
+    Envelope(EnvelopeCode),
     /// The thread waits for people.
     #[error("the thread is held by a review")]
     ThreadHeld(ReviewId),

@@ -18,6 +18,7 @@ pub mod due;
 pub mod edits;
 pub mod electorate;
 pub mod elsewhere;
+pub mod envelopes;
 pub mod episodes;
 pub mod error;
 pub mod events;

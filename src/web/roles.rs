@@ -55,6 +55,8 @@ pub const TABLE: &[Rule] = &[
     machine("GET", "/v1/threads/{thread}", &[Host, Writer, Auditor]),
     machine("GET", "/v1/threads/{thread}/state", &[Agent, Auditor]),
     machine("GET", "/v1/threads/{thread}/chain", &[Host, Auditor]),
+    machine("GET", "/v1/threads/{thread}/envelope", &[Agent, Auditor]),
+    machine("POST", "/v1/envelopes/verify", &[Agent, Auditor]),
     machine("POST", "/v1/threads/{thread}/transitions", &[Agent]),
     machine("POST", "/v1/threads/{thread}/rollbacks", &[Agent]),
     machine("POST", "/v1/threads/{thread}/forks", &[Agent]),

@@ -14,6 +14,7 @@ mod delegations;
 mod description;
 mod doorkeeping;
 mod edits;
+mod envelopes;
 mod episodes;
 mod extensions;
 #[path = "../support/gateway.rs"]

@@ -27,6 +27,8 @@ const MAY: &[(&str, &str, &[&str])] = &[
     ("GET", "/v1/threads/{thread}/chain", &[HOST, AUDITOR]),
     ("POST", "/v1/threads/{thread}/transitions", &[AGENT]),
     ("POST", "/v1/threads/{thread}/rollbacks", &[AGENT]),
+    ("GET", "/v1/threads/{thread}/envelope", &[AGENT, AUDITOR]),
+    ("POST", "/v1/envelopes/verify", &[AGENT, AUDITOR]),
     ("POST", "/v1/threads/{thread}/forks", &[AGENT]),
     ("POST", "/v1/threads/{thread}/joins", &[AGENT]),
     ("POST", "/v1/threads/{thread}/episode/events", &[AGENT]),

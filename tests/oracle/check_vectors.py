@@ -16,6 +16,7 @@ from commitment import Completeness, H, check_opening, commitment, disclose, lea
 from commitment import open_fully, origins_after, thread_secret
 from countersign_oracle import check_branch, check_chain, check_join
 from countersign_oracle import patch_hash, policy_digest, proposal_identity, transition_digest
+from envelope import check_envelope
 from effect import Absent, Change, apply_patch, diff, leaves, tokens
 from joining import Branch, branch_thread, join
 from passkeys import challenge, check_vote, evidence_digest
@@ -268,6 +269,22 @@ def branch_checks(document: Any) -> Iterator[tuple[str, Callable[[], None]]]:
         yield case["name"], lambda case=case: spoiled(case)  # type: ignore[misc]
 
 
+def envelope_checks(document: Any) -> Iterator[tuple[str, Callable[[], None]]]:
+    keys = read_jwks(document["jwks"])
+
+    def check(case: Case) -> None:
+        asked = (document["thread"], document["node"], document["version"])
+        check_envelope(case["envelope"], keys, "https://countersign.example", *asked)
+
+    for case in document["genuine"]:
+        yield case["name"], lambda case=case: check(case)  # type: ignore[misc]
+    for case in document["spoiled"]:
+        # Tokens are counted by vocabularies that are not here.
+        if case["code"] != "tokens_mismatch":
+            run = lambda case=case: refuses(lambda: check(case), case["code"])  # noqa: E731
+            yield case["name"], run  # type: ignore[misc]
+
+
 def vote_checks(document: Any) -> Iterator[tuple[str, Callable[[], None]]]:
     passkey = document["passkey"]
 
@@ -333,6 +350,8 @@ def all_checks(folder: Path) -> Iterator[tuple[str, Callable[[], None]]]:
         yield f"votes.json: {name}", run
     for name, run in branch_checks(load(folder, "branches.json")):
         yield f"branches.json: {name}", run
+    for name, run in envelope_checks(load(folder, "envelopes.json")):
+        yield f"envelopes.json: {name}", run
     for name, run in export_checks(folder):
         yield f"exports.json: {name}", run
 

@@ -24,6 +24,7 @@ TRANSITION, POLICY = "countersign.transition.v1", "countersign.policy.v1"
 RATIONALE, COMMENT = "countersign.rationale.v1", "countersign.comment.v1"
 PATCH, PROPOSAL = "countersign.patch.v1", "countersign.proposal.v1"
 BRANCH = "countersign.branch.v1"
+PAYLOAD, TRUNCATED = "countersign.payload.v1", "countersign.truncated.v1"
 
 SALT_BYTES = 32
 Origins = dict[str, str]

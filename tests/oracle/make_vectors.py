@@ -12,6 +12,7 @@ from cases_effect import DIFFS, JSON_PATCHES, MERGES
 from cases_json import json_cases
 from make_branches import branches, joins
 from make_claims import claims
+from make_envelopes import envelopes
 from make_export import export, spoiled_exports
 from make_hashed import commitments, hashes, policies, proposals, statements
 from make_openings import openings
@@ -39,6 +40,7 @@ def main() -> None:
         "branches.json": branches(),
         "joins.json": joins(),
         "claims.json": claims(),
+        "envelopes.json": envelopes(),
         "votes.json": votes(),
         "exports.json": spoiled_exports(),
         "export/chain.json": chain,

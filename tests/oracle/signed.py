@@ -21,6 +21,7 @@ from strict_json import Json, Refused, base64url, canonical, parse, unbase64url
 ENTRY, RECEIPT = "countersign-entry+jwt", "countersign-receipt+jwt"
 DENIAL, VERIFICATION = "countersign-denial+jwt", "countersign-verification+jwt"
 ANSWER = "countersign-interrupt-answer+jwt"
+ENVELOPE = "countersign-envelope+jwt"
 SIGNS_TOKENS = {"kty": "OKP", "crv": "Ed25519", "alg": "EdDSA", "use": "sig", "countersign_use": "chain"}
 STATUSES = ("next", "signing", "retired", "revoked")
 
@@ -259,5 +260,12 @@ CLAIMS: dict[str, dict[str, Check]] = {
         "flow": is_name, "policy": is_digest, "asserted": is_digest, "decision": _decision,
         "approved": _flag, "interrupt_id": _text, "transition_digest": _text,
         "approvals": _list_of(_shaped(APPROVAL)), "refusals": _list_of(_shaped(VOTE)),
+    },
+    ENVELOPE: {
+        "iss": _text, "thread": is_name, "node": is_name, "version": _count, "transition": is_digest,
+        "timestamp": is_time, "budget": _or_null(_count), "tokens": _count,
+        "encoding": lambda value: value in ("o200k_base", "cl100k_base"),
+        "requires": _list_of(lambda value: isinstance(value, str)), "payload": is_digest,
+        "truncated": is_digest,
     },
 }  # fmt: skip

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from conftest import REPOSITORY
-from countersign import Client
+from countersign import Client, Envelope
 from countersign._driving import Blocking, BlockingWalk
 from countersign._plans import Call, Core, Request, text
 from countersign._reading import read
@@ -32,6 +32,7 @@ OPERATIONS = {
     if method in ("get", "put", "post", "patch", "delete")
 }
 DIGEST, JTI = "sha256:" + "0" * 64, "A" * 22
+ENVELOPE = Envelope(0, "2026-11-21T04:03:42.391Z", None, 1, {}, (), DIGEST, "a.b.c")
 # A value for each argument, whatever it is of.
 SAMPLES: dict[str, Any] = {
     "flow": "payments", "state": {}, "thread": "order-1", "context": {"title": "Order 1"}, "idempotency_key": "key",
@@ -39,7 +40,8 @@ SAMPLES: dict[str, Any] = {
     "format": "merge", "attempt": 1, "tool": {"name": "refund", "arguments": {}}, "usage": {"tokens": 1},
     "rationale": "why", "to_version": 0, "transition": DIGEST, "reason": "why", "write_id": "write-1",
     "receipt": "a.b.c", "expect": {"/a": 1}, "keys": None, "result": {}, "after": 0, "limit": 5, "within_secs": 60.0,
-    "follow": False, "branches": ["left"], "strategy": "explicit", "resolve": [{"path": "/a", "value": 1}],
+    "follow": False, "branches": ["left"], "strategy": "explicit",
+    "resolve": [{"path": "/a", "value": 1}],
     "policy": "flow = 'payments'", "schemas": {}, "accepts": [DIGEST], "amendment": "a-1", "principal": "token:1",
     "committed_nodes": ["planner"], "totals": {}, "scope": "all", "proposing": True, "verifying": True, "jti": JTI,
     "outcome": "written", "endpoint": "e-1", "name": "mine", "url": "https://hooks.example", "kind": "webhook",
@@ -52,7 +54,7 @@ SAMPLES: dict[str, Any] = {
 }  # fmt: skip
 # Where one name means two things.
 OWN = {("chain_page", "page_token"): 0, ("replay_page", "after"): "x", ("judge", "principal"): {"id": "token:1"},
-       ("add_event", "payload"): {}}  # fmt: skip
+       ("add_event", "payload"): {}, ("verify_envelope", "envelope"): ENVELOPE}  # fmt: skip
 
 
 def plans(client: type, *kinds: type) -> dict[str, Callable[..., Any]]:
@@ -81,7 +83,7 @@ class Asked:
 def asked(name: str, monkeypatch: pytest.MonkeyPatch) -> Asked:
     """What a method asks first, if it is told everything that it can be told."""
     signature = list(inspect.signature(METHODS[name]).parameters.values())[1:]
-    arguments = {it.name: OWN.get((name, it.name), SAMPLES[it.name]) for it in signature}
+    arguments = {it.name: OWN[key] if (key := (name, it.name)) in OWN else SAMPLES[it.name] for it in signature}
     made: list[Call[Any]] = []
 
     def seen(call: Call[Any], *rest: Any, **more: Any) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from conftest import REPOSITORY
-from countersign import verify
+from countersign import Invalid, verify
 from countersign.verify import ANY, CouldNotTell, Keys, Refused
 from countersign.verify._branches import branch_thread
 from countersign.verify._claims import Answer, Denial, Entry, Receipt, Verification
@@ -77,6 +77,32 @@ def test_a_fork_or_a_join_that_is_not_whole_has_none(case: Any) -> None:
 @pytest.mark.parametrize("case", load("branches.json")["names"], ids=lambda it: it["branch"])
 def test_a_branch_has_its_thread(case: Any) -> None:
     assert branch_thread(case["thread"], case["transition"], case["name"]) == case["branch"]
+
+
+ENVELOPES = load("envelopes.json")
+
+
+def check_envelope(envelope: Any, **other: Any) -> Any:
+    expected: dict[str, Any] = {
+        "issuer": "https://countersign.example", "thread": ENVELOPES["thread"], "node": ENVELOPES["node"],
+        "version": ENVELOPES["version"], "count": lambda text, encoding: ENVELOPES["genuine"][0]["envelope"]["tokens"],
+    }  # fmt: skip
+    return verify.check_envelope(envelope, Keys.read(ENVELOPES["jwks"]), **{**expected, **other})
+
+
+@pytest.mark.parametrize("case", ENVELOPES["genuine"], ids=lambda it: it["name"])
+def test_an_envelope_is_believed(case: Any) -> None:
+    assert check_envelope(case["envelope"]).node == ENVELOPES["node"]
+    for argument in ("issuer", "thread", "node", "version", "count"):
+        with pytest.raises(Invalid):
+            check_envelope(case["envelope"], **{argument: None})
+
+
+@pytest.mark.parametrize("case", ENVELOPES["spoiled"], ids=lambda it: it["name"])
+def test_an_envelope_that_is_not_what_it_says_is_refused(case: Any) -> None:
+    with pytest.raises(Refused) as refused:
+        check_envelope(case["envelope"])
+    assert refused.value.code == case["code"]
 
 
 def test_the_chains_of_a_thread_and_its_branches_hold() -> None:

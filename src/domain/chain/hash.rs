@@ -22,6 +22,10 @@ pub enum Tag {
     Policy,
     /// Where a branch comes from, for its name.
     Branch,
+    /// What a node is given.
+    Payload,
+    /// What of it did not fit.
+    Truncated,
     /// The agent's rationale.
     Rationale,
     /// The arguments of a tool, salted.
@@ -65,6 +69,8 @@ impl Tag {
             Self::Transition => "countersign.transition.v1",
             Self::Policy => "countersign.policy.v1",
             Self::Branch => "countersign.branch.v1",
+            Self::Payload => "countersign.payload.v1",
+            Self::Truncated => "countersign.truncated.v1",
             Self::Rationale => "countersign.rationale.v1",
             Self::Arguments => "countersign.arguments.v1",
             Self::Comment => "countersign.comment.v1",

@@ -31,6 +31,8 @@ pub enum Typ {
     InterruptAnswer,
     /// The manifest of an episode's artefacts; no writer is let through by it.
     Episode,
+    /// A node's view of a thread, as much of it as fits.
+    Envelope,
 }
 
 impl Typ {
@@ -43,6 +45,7 @@ impl Typ {
             Self::Verification => "countersign-verification+jwt",
             Self::InterruptAnswer => "countersign-interrupt-answer+jwt",
             Self::Episode => "countersign-episode+jwt",
+            Self::Envelope => "countersign-envelope+jwt",
         }
     }
 }

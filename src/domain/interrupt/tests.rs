@@ -6,6 +6,7 @@ use crate::domain::account::SignIn;
 use crate::domain::chain::entry::Entry;
 use crate::domain::chain::jws::{self, JwsError, Typ};
 use crate::domain::chain::receipt::{Denial, Receipt, Verification};
+use crate::domain::context::EnvelopeClaims;
 use crate::domain::episode::manifest;
 use crate::domain::id::{AccountId, Jti};
 use crate::domain::keys::{KeyUse, Keys};
@@ -148,7 +149,7 @@ fn an_answer_is_no_other_document_and_no_other_document_is_an_answer() {
         assert_eq!(jws::read::<Denial>(&token, Typ::Denial).unwrap_err(), JwsError::Typ);
         assert_eq!(jws::read::<Entry>(&token, Typ::Entry).unwrap_err(), JwsError::Typ);
         assert_eq!(jws::read::<Verification>(&token, Typ::Verification).unwrap_err(), JwsError::Typ);
-        for typ in [Typ::Receipt, Typ::Denial, Typ::Entry, Typ::Verification, Typ::Episode] {
+        for typ in [Typ::Receipt, Typ::Denial, Typ::Entry, Typ::Verification, Typ::Episode, Typ::Envelope] {
             let disguised = jws::sign(key, typ, &claims);
             assert_eq!(jws::read::<InterruptAnswer>(&disguised, Typ::InterruptAnswer).unwrap_err(), JwsError::Typ);
             // Nor are its claims those of any other document.
@@ -159,6 +160,7 @@ fn an_answer_is_no_other_document_and_no_other_document_is_an_answer() {
                 Typ::Verification => jws::read::<Verification>(&disguised, typ).is_ok(),
                 Typ::InterruptAnswer => true,
                 Typ::Episode => jws::read::<manifest::Claims>(&disguised, typ).is_ok(),
+                Typ::Envelope => jws::read::<EnvelopeClaims>(&disguised, typ).is_ok(),
             };
             assert!(!fits, "{typ:?}");
         }

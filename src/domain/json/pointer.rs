@@ -129,7 +129,7 @@ impl Pointer {
     }
 
     /// The place above and the last token, or `None` for the root.
-    pub(super) fn split_last(&self) -> Option<(Self, Cow<'_, str>)> {
+    pub(in crate::domain) fn split_last(&self) -> Option<(Self, Cow<'_, str>)> {
         let (parent, token) = self.0.rsplit_once('/')?;
         Some((Self(parent.to_owned()), unescape(token)))
     }

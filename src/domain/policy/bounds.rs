@@ -35,6 +35,12 @@ pub(super) const RULE_DEPTH_MAX: u16 = 24;
 pub(super) const TOOLS_MAX: usize = 256;
 /// Below what sums stay at that no row could hold.
 pub(super) const BUDGET_MAX: u64 = 1_000_000_000_000_000;
+/// Tokens of one view: more than any state has.
+pub(super) const GIVEN_TOKENS_MAX: u64 = 100_000_000;
+/// Places that a node requires or ranks: what it requires stands in every envelope, whose signature is bounded.
+pub(super) const PLACES_MAX: usize = 64;
+/// How long each of them may be, for the same reason.
+pub(super) const PLACE_BYTES_MAX: usize = 256;
 /// Lists within lists: each of these multiplies with the length of a list.
 pub(super) const RULE_LOOPS_MAX: usize = 2;
 /// What all rules of one judgement may cost together: twenty rules over ten thousand changes take about half of it,

@@ -1,5 +1,6 @@
 //! The policy text → `Policy`. Whatever is not understood is refused: a rule that is read past is a hole.
 
+mod context;
 mod notices;
 mod rules;
 mod tools;
@@ -20,6 +21,7 @@ use crate::domain::id::{FlowId, GroupName, NodeId};
 use crate::domain::json::pattern::Pattern;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::schema::{self, Openness, Schema, SchemaSource};
+pub(super) use context::Given;
 
 const KEYS: &[&str] = &[
     "flow",
@@ -34,10 +36,23 @@ const KEYS: &[&str] = &[
     "tools",
     "budgets",
     "join",
+    "context",
     "approval",
     "redaction",
 ];
-const NODE_KEYS: &[&str] = &["reads", "writes", "deny", "schema", "writer", "rollback", "tools", "budget"];
+const NODE_KEYS: &[&str] = &[
+    "reads",
+    "writes",
+    "deny",
+    "schema",
+    "writer",
+    "rollback",
+    "tools",
+    "budget",
+    "max_tokens",
+    "priority",
+    "requires",
+];
 const APPROVAL_KEYS: &[&str] = &[
     "covers",
     "ttl",
@@ -80,6 +95,7 @@ impl Policy {
             tools: tools::read_tools(&root)?,
             budgets: tools::read_budgets(&root, &approval)?,
             confidence: read_confidence(&root)?,
+            encoding: context::read_encoding(&root)?,
             hidden,
             detectors,
             reveal_to,
@@ -193,8 +209,10 @@ fn read_nodes(root: &Section<'_>, source: &PolicySource) -> Result<BTreeMap<Node
 
 fn read_node(section: &Section<'_>, source: &PolicySource) -> Result<NodePolicy, PolicyError> {
     section.expect_keys(NODE_KEYS)?;
+    let reads = read_patterns(section, "reads")?;
     Ok(NodePolicy {
-        reads: read_patterns(section, "reads")?,
+        given: context::read_given(section, &reads)?,
+        reads,
         writes: read_patterns(section, "writes")?,
         deny: read_patterns(section, "deny")?,
         schema: section.get("schema").map(|it| read_schema(&it, source, Openness::Closed)).transpose()?,

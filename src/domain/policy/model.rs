@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::budget::{Budget, Budgets};
+use super::compile::Given;
 use super::detect::Detectors;
 use super::patterns::Patterns;
 use super::rules::Rule;
@@ -12,6 +13,7 @@ use super::source::PolicySource;
 use super::tools::{ToolGlobs, ToolPolicy};
 pub(super) use super::violation::OnViolation;
 use crate::domain::chain::hash::Digest;
+use crate::domain::context::{Encoding, Wish};
 use crate::domain::flow::Mode;
 use crate::domain::id::{FlowId, GroupName, NodeId};
 use crate::domain::json::pointer::Pointer;
@@ -31,6 +33,8 @@ pub struct Policy {
     pub(super) on_violation: OnViolation,
     pub(super) tools: ToolPolicy,
     pub(super) budgets: Budgets,
+    /// How tokens are counted.
+    pub(super) encoding: Encoding,
     /// Where a state says how sure it is, for joins by confidence.
     pub(super) confidence: Option<Pointer>,
     pub(super) nodes: BTreeMap<NodeId, NodePolicy>,
@@ -53,6 +57,8 @@ pub struct NodePolicy {
     /// Which tools it may call; none of its own if the policy does not say.
     pub(super) tools: Option<ToolGlobs>,
     pub(super) budget: Option<Budget>,
+    /// What it is given before a model is called.
+    pub(super) given: Given,
 }
 
 /// How people approve.
@@ -156,6 +162,17 @@ impl Policy {
     /// What only people may change.
     pub fn protected(&self) -> &Patterns {
         &self.protected
+    }
+
+    /// What a node asks of the view that it is given; nothing in particular, if the policy does not know it.
+    pub fn wish(&self, node: &NodeId) -> Wish<'_> {
+        let given = self.nodes.get(node).map(|it| &it.given);
+        Wish {
+            requires: given.map_or(&[], |it| &it.requires),
+            priority: given.map_or(&[], |it| &it.priority),
+            max_tokens: given.and_then(|it| it.max_tokens),
+            encoding: self.encoding,
+        }
     }
 
     /// Where a state says how sure it is.

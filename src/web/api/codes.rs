@@ -47,6 +47,18 @@ pub const BY_STATUS: &[(u16, &str, &[&str])] = &[
             "nobody_asked",
             "nobody_can_approve",
             "idempotency_key_reused",
+            "envelope_malformed",
+            "unknown_key",
+            "signature_invalid",
+            "issuer_mismatch",
+            "thread_mismatch",
+            "node_mismatch",
+            "envelope_mismatch",
+            "stale",
+            "digest_mismatch",
+            "required_missing",
+            "tokens_mismatch",
+            "over_budget",
         ],
     ),
     (429, "Too much at once; wait as long as `Retry-After` says", &["too_many_requests"]),
@@ -63,7 +75,8 @@ pub fn denials() -> Vec<&'static str> {
 pub fn faults() -> Vec<&'static str> {
     let json = JsonCode::ALL.iter().map(|it| it.as_str());
     let rejected = RejectCode::ALL.iter().map(|it| it.as_str());
-    let mut all: Vec<_> = ["malformed", "conflict"].into_iter().chain(json).chain(rejected).collect();
+    let mut all: Vec<_> =
+        ["malformed", "conflict", "required_missing"].into_iter().chain(json).chain(rejected).collect();
     all.sort_unstable();
     all.dedup();
     all

@@ -10,7 +10,8 @@ use crate::domain::account::MachineRole;
 use crate::web::roles::{Rule, TABLE};
 
 /// Calls on which an `Idempotency-Key` means nothing: `write_id` does, or what a tool is asked is known by itself.
-pub const KEYLESS: &[&str] = &["/v1/verify", "/v1/writes/{write_id}/confirm", "/v1/writes/{write_id}/abort", "/mcp"];
+pub const KEYLESS: &[&str] =
+    &["/v1/verify", "/v1/envelopes/verify", "/v1/writes/{write_id}/confirm", "/v1/writes/{write_id}/abort", "/mcp"];
 
 /// Parts of the surface, in the order in which one meets them.
 const TAGS: &[(&str, &str)] = &[
@@ -195,6 +196,10 @@ fn failures(path: &str, method: &str, call: &Value, asks_who: bool) -> Vec<u16> 
     }
     if !matches!(method, "get") && !verify && path != "/mcp" {
         all.extend([409, 422]);
+    }
+    if path.ends_with("/envelope") {
+        // What a node requires may not be there, or too much.
+        all.push(422);
     }
     all
 }

@@ -12,6 +12,7 @@ pub mod endpoint_answers;
 pub mod endpoint_kinds;
 pub mod endpoints;
 mod endpoints_told;
+pub mod envelopes;
 pub mod episodes;
 pub mod events;
 pub mod examples;
@@ -56,6 +57,8 @@ use crate::web::{mcp, roles};
         threads::read,
         threads::state,
         threads::chain,
+        envelopes::envelope,
+        envelopes::verify,
         threads::close,
         threads::reopen,
         episodes::add_event,
@@ -114,6 +117,8 @@ pub fn routes(config: &mut ServiceConfig) {
         .route("/v1/threads/{thread}/transitions", post().to(transitions::propose))
         .route("/v1/threads/{thread}", get().to(threads::read))
         .route("/v1/threads/{thread}/state", get().to(threads::state))
+        .route("/v1/threads/{thread}/envelope", get().to(envelopes::envelope))
+        .route("/v1/envelopes/verify", post().to(envelopes::verify))
         .route("/v1/threads/{thread}/chain", get().to(threads::chain))
         .route("/v1/threads/{thread}/rollbacks", post().to(transitions::roll_back))
         .route("/v1/threads/{thread}/forks", post().to(branches::fork))

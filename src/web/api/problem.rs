@@ -18,6 +18,7 @@ use crate::domain::json::pointer::Pointer;
 use crate::domain::repeat::NotRepeated;
 use crate::domain::review::VoteRefused;
 use crate::domain::write::ResultError;
+use crate::service::envelopes::NotSealed;
 use crate::service::error::Error;
 use crate::service::refusals::Refusal;
 use crate::web::app::App;
@@ -230,6 +231,8 @@ fn shape_of(error: &Error) -> Shape {
         Error::Policy(_) => shape(StatusCode::UNPROCESSABLE_ENTITY, "policy_refused", "The policy is refused"),
         Error::HeadMoved { .. } => shape(StatusCode::CONFLICT, "head_moved", "The head has moved"),
         Error::Conflict(_) => shape(StatusCode::CONFLICT, "conflict", "The branches do not agree"),
+        Error::NotSealed(why) => shape(StatusCode::UNPROCESSABLE_ENTITY, why.code().as_str(), "No envelope is made"),
+        Error::Envelope(code) => shape(StatusCode::UNPROCESSABLE_ENTITY, code.as_str(), "The envelope is not believed"),
         Error::ThreadHeld(_) => shape(StatusCode::CONFLICT, "thread_held", "The thread is held"),
         Error::WriteInProgress => shape(StatusCode::CONFLICT, "write_in_progress", "A write is in progress"),
         Error::Halted => shape(StatusCode::CONFLICT, "halted", "Halted"),
@@ -316,6 +319,7 @@ pub fn vote_code(refused: &VoteRefused) -> &'static str {
 fn detail_of(error: &Error) -> String {
     match error {
         Error::Denied(code) => code.detail().to_owned(),
+        Error::Envelope(code) => code.detail().to_owned(),
         Error::Broken(_) | Error::Store(_) | Error::Copy(_) | Error::Mail(_) | Error::Keyring(_) => {
             "Nothing was changed. Name the request id to an administrator; the log says more.".to_owned()
         }
@@ -345,6 +349,11 @@ fn faults_of(error: &Error) -> Vec<Fault> {
                 ..fault(it.pointer.clone(), &it.code, &it.detail)
             };
             refusal.errors.iter().enumerate().map(one).collect()
+        }
+        Error::NotSealed(NotSealed::Missing(places)) => {
+            let one =
+                |it: &Pointer| fault(it.to_string(), "required_missing", "the node requires it, and it is not there");
+            places.iter().map(one).collect()
         }
         Error::Conflict(places) => {
             let one = |it: &Pointer| fault(it.to_string(), "conflict", "branches have several values here");

@@ -76,6 +76,7 @@ fn next_step(error: &Error) -> &'static str {
         Error::Broken(_) | Error::Store(_) | Error::Copy(_) | Error::Mail(_) | Error::Keyring(_) => {
             "This is not your mistake and nothing was changed. Tell your user, with the `request_id`."
         }
+        Error::NotSealed(_) | Error::Envelope(_) => "Ask for another envelope, or tell your user what `detail` says.",
         Error::Policy(_)
         | Error::Denied(_)
         | Error::NotTaken(_)

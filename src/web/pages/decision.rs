@@ -319,6 +319,8 @@ pub fn words(error: &Error) -> Option<String> {
         | Error::Policy(_)
         | Error::HeadMoved { .. }
         | Error::Conflict(_)
+        | Error::NotSealed(_)
+        | Error::Envelope(_)
         | Error::ThreadHeld(_)
         | Error::Exists(_)
         | Error::WrongState(_)

@@ -125,9 +125,6 @@ fn words_of(error: &Error) -> Words {
         ),
         Error::Forbidden(why) => words(sentence((*why).to_owned()), UNTOUCHED, inbox()),
         Error::Unauthenticated => words("You are not signed in", UNTOUCHED, sign_in()),
-        Error::Json(_) | Error::Rejected(_) | Error::Conflict(_) | Error::Policy(_) | Error::NotRepeated(_) => {
-            words(sentence(error.to_string()), UNTOUCHED, inbox())
-        }
         Error::Invalid { detail, .. } => words(sentence(detail.clone()), UNTOUCHED, inbox()),
         Error::HeadMoved { .. } => words("The thread has moved on meanwhile", UNTOUCHED, inbox()),
         Error::ThreadHeld(review) => words(
@@ -135,7 +132,14 @@ fn words_of(error: &Error) -> Words {
             UNTOUCHED,
             Action { words: "Open the review".to_owned(), url: format!("/reviews/{review}") },
         ),
-        Error::WriteInProgress
+        Error::Json(_)
+        | Error::Rejected(_)
+        | Error::Conflict(_)
+        | Error::NotSealed(_)
+        | Error::Envelope(_)
+        | Error::Policy(_)
+        | Error::NotRepeated(_)
+        | Error::WriteInProgress
         | Error::Halted
         | Error::Closed
         | Error::Exists(_)
@@ -154,18 +158,22 @@ fn words_of(error: &Error) -> Words {
             "Nothing was changed, and nothing is decided until the clock is set right. Tell whoever runs the gateway.",
             inbox(),
         ),
-        Error::Broken(_) => words(
-            "What is stored is not what was signed",
-            "Nothing was changed, and nothing can be decided or written here until somebody has looked into it. \
-             Tell whoever runs the gateway.",
-            inbox(),
-        ),
+        Error::Broken(_) => broken(),
         Error::Store(_) | Error::Copy(_) | Error::Mail(_) | Error::Keyring(_) => words(
             "The gateway failed",
             "Nothing was changed. Try again; if it stays so, tell whoever runs the gateway.",
             inbox(),
         ),
     }
+}
+
+fn broken() -> Words {
+    words(
+        "What is stored is not what was signed",
+        "Nothing was changed, and nothing can be decided or written here until somebody has looked into it. \
+         Tell whoever runs the gateway.",
+        inbox(),
+    )
 }
 
 /// Why a sign-in with an OpenID provider came to nothing, and what helps.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Literal, TypeVar
 from urllib.parse import quote
 
@@ -16,6 +17,8 @@ from .answers import (
     Committed,
     Created,
     Ended,
+    Envelope,
+    EnvelopeChecked,
     Event,
     EventsPage,
     Forked,
@@ -123,6 +126,24 @@ def state(core: Core, thread: str, node: str, *, version: int | None = None) -> 
     if version is not None:
         query["version"] = str(names.whole("version", version, 0))
     return (yield from asked(core, get(View, thread_path(thread, "/state"), **query)))
+
+
+def envelope(core: Core, thread: str, *, node: str) -> Plan[Envelope]:
+    """What a node may read of the head, made to fit and sealed. Check it before you give it to a model."""
+    return (yield from asked(core, get(Envelope, thread_path(thread, "/envelope"), node=names.name("node", node))))
+
+
+def verify_envelope(
+    core: Core, envelope: Envelope, *, thread: str | None = None, node: str | None = None
+) -> Plan[EnvelopeChecked]:
+    """Whether an envelope may be given to a model: signed, whole, of the head as it stands, and not too much. If not,
+    the exception's `code` says why."""
+    body: dict[str, Json] = {"envelope": {**asdict(envelope), "truncated": [*envelope.truncated]}}
+    if thread is not None:
+        body["thread"] = names.name("thread", thread)
+    if node is not None:
+        body["node"] = names.name("node", node)
+    return (yield from asked(core, post(EnvelopeChecked, "/v1/envelopes/verify", body)))
 
 
 def chain_page(core: Core, thread: str, *, page_token: int = 0, page_size: int = CHAIN_PAGE) -> Plan[ChainPage]:

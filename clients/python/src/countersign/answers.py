@@ -56,6 +56,34 @@ class EventAdded:
 
 
 @dataclass(frozen=True)
+class Envelope:
+    """A node's view, as much of it as fits, sealed: ask `verify_envelope`, or `countersign.verify.check_envelope`,
+    before you give `payload` to a model."""
+
+    version: int
+    timestamp: str
+    tokenBudget: int | None
+    tokens: int
+    payload: dict[str, Json]
+    truncated: tuple[dict[str, Json], ...]
+    transition: str
+    signature: str
+
+
+@dataclass(frozen=True)
+class EnvelopeChecked:
+    """An envelope that a model may be given."""
+
+    valid: bool
+    thread: str
+    node: str
+    version: int
+    transition: str
+    tokens: int
+    encoding: str
+
+
+@dataclass(frozen=True)
 class ReviewLink:
     """Where people are asked."""
 

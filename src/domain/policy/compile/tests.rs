@@ -111,6 +111,7 @@ fn the_guide_names_every_key() {
         APPROVAL_KEYS,
         STAGE_KEYS,
         JOIN_KEYS,
+        context::KEYS,
         REDACTION_KEYS,
         rules::RULE_KEYS,
         transitions::KEYS,

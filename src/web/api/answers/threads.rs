@@ -8,8 +8,9 @@ use crate::domain::branch::Branch;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::opening::Opening;
 use crate::domain::chain::statement::Statement;
+use crate::domain::context::Encoding;
 use crate::domain::episode::posted::Phase;
-use crate::domain::id::{BranchName, EventId, FlowId, ThreadId, ToolName};
+use crate::domain::id::{BranchName, EventId, FlowId, NodeId, ThreadId, ToolName};
 use crate::domain::thread::Status;
 use crate::domain::time::Timestamp;
 
@@ -126,6 +127,25 @@ pub struct StateSeen {
     /// The view.
     #[schema(value_type = Object)]
     pub state: Value,
+}
+
+/// An envelope that may be given to a model.
+#[derive(Debug, ToSchema)]
+pub struct EnvelopeChecked {
+    /// Always true; anything else is a problem.
+    pub valid: bool,
+    /// Of which thread it is a view.
+    pub thread: ThreadId,
+    /// Whose.
+    pub node: NodeId,
+    /// Of which version, which is the head's.
+    pub version: u64,
+    /// The head.
+    pub transition: Digest,
+    /// How many tokens it is.
+    pub tokens: u64,
+    /// Counted how.
+    pub encoding: Encoding,
 }
 
 /// A page of a chain.

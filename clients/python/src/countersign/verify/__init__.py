@@ -23,12 +23,14 @@ from ._claims import (
     AutoGate,
     Denial,
     Entry,
+    Envelope,
     ObservedGate,
     Receipt,
     Verification,
     Vote,
     WrittenGate,
 )
+from ._envelopes import check_envelope
 from ._expected import ANY
 from ._hashes import patch_digest, policy_digest, transition_digest
 from ._json import canonical, read_json
@@ -50,6 +52,7 @@ __all__ = [
     "Denial",
     "Difference",
     "Entry",
+    "Envelope",
     "Key",
     "Keys",
     "Link",
@@ -65,6 +68,7 @@ __all__ = [
     "check_chain",
     "check_denial",
     "check_entry",
+    "check_envelope",
     "check_opening",
     "check_receipt",
     "check_verification",

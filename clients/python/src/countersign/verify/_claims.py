@@ -87,6 +87,24 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class Envelope:
+    """That a payload is a node's view of a version, and how many tokens it is."""
+
+    iss: Text
+    thread: Name
+    node: Name
+    version: Count
+    transition: Digest
+    timestamp: Moment
+    budget: Count | None
+    tokens: Count
+    encoding: Literal["o200k_base", "cl100k_base"]
+    requires: tuple[Text, ...]
+    payload: Digest
+    truncated: Digest
+
+
+@dataclass(frozen=True)
 class Receipt:
     """That people approved a transition; good from `nbf` until before `exp`, for the writers in `aud`."""
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from ._claims import Answer, Denial, Entry, Receipt, Verification
+from ._claims import Answer, Denial, Entry, Envelope, Receipt, Verification
 from ._curve import is_strict_point, is_strict_scalar
 from ._expected import Whatever, allows, expects, seconds
 from ._forms import exactly, unbase64url
@@ -23,9 +23,10 @@ TYPES: dict[type, str] = {
     Denial: "countersign-denial+jwt",
     Verification: "countersign-verification+jwt",
     Answer: "countersign-interrupt-answer+jwt",
+    Envelope: "countersign-envelope+jwt",
 }
 MALFORMED = "receipt_malformed"
-T = TypeVar("T", Entry, Receipt, Denial, Verification, Answer)
+T = TypeVar("T", Entry, Receipt, Denial, Verification, Answer, Envelope)
 
 
 def check_receipt(

@@ -1,0 +1,34 @@
+//! `envelope …`
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+
+use crate::domain::id::{NodeId, ThreadId};
+
+/// `envelope …`
+#[derive(Subcommand, Debug)]
+pub enum Envelope {
+    /// Check an envelope: signed, whole, for whom it should be, and not too much.
+    Verify(EnvelopeVerify),
+}
+
+/// `envelope verify …`
+#[derive(clap::Args, Debug)]
+pub struct EnvelopeVerify {
+    /// The envelope, as the gateway gave it.
+    #[arg(value_name = "FILE")]
+    pub envelope: PathBuf,
+    /// The gateway's published keys.
+    #[arg(long, value_name = "FILE")]
+    pub jwks: PathBuf,
+    /// Of which thread it should be.
+    #[arg(long, value_name = "NAME")]
+    pub thread: Option<ThreadId>,
+    /// Whose view it should be.
+    #[arg(long, value_name = "NODE")]
+    pub node: Option<NodeId>,
+    /// The version that the thread is known to have come to: an older view is stale.
+    #[arg(long, value_name = "VERSION")]
+    pub head: Option<u64>,
+}

@@ -1,0 +1,73 @@
+//! `envelope verify`: whether an envelope may be given to a model, by published keys alone. No gateway, no network.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::args;
+use super::output::Output;
+use super::{CliError, Exit};
+use crate::domain::context::{Envelope, EnvelopeClaims, EnvelopeCode, Expected, check};
+use crate::domain::json::parse::{Limits, parse};
+use crate::domain::keys::PublicKeys;
+
+/// Longer files are none of ours: an envelope is a state and a signature.
+const FILE_BYTES_MAX: u64 = 8 * 1024 * 1024;
+
+/// Runs `envelope …`.
+pub fn run(command: &args::Envelope, out: &mut Output<'_>) -> Result<Exit, CliError> {
+    let args::Envelope::Verify(ask) = command;
+    let envelope: Envelope = document(&ask.envelope, "an envelope")?;
+    let keys: Value = document(&ask.jwks, "a set of published keys")?;
+    let keys = PublicKeys::from_jwks(&keys)
+        .map_err(|error| CliError::Given(format!("{} cannot be trusted as a whole: {error}", ask.jwks.display())))?;
+    let expected = Expected {
+        keys: &keys,
+        issuer: keys.issuer(),
+        thread: ask.thread.as_ref(),
+        node: ask.node.as_ref(),
+        version: ask.head,
+    };
+    match check(&envelope, &expected) {
+        Ok(claims) => {
+            out.answer(good(&claims), || {
+                json!({"valid": true, "thread": claims.thread, "node": claims.node, "version": claims.version,
+                    "tokens": claims.tokens, "encoding": claims.encoding})
+            })?;
+            Ok(Exit::Yes)
+        }
+        Err(code) => {
+            out.answer(bad(code), || json!({"valid": false, "code": code.as_str(), "detail": code.detail()}))?;
+            Ok(Exit::No)
+        }
+    }
+}
+
+fn good(claims: &EnvelopeClaims) -> String {
+    format!(
+        "valid: version {} of {}, for {}, {} tokens by {}",
+        claims.version,
+        claims.thread,
+        claims.node,
+        claims.tokens,
+        claims.encoding.as_str()
+    )
+}
+
+fn bad(code: EnvelopeCode) -> String {
+    format!("not valid: {}\n{}", code.as_str(), code.detail())
+}
+
+fn document<T: DeserializeOwned>(path: &Path, what: &str) -> Result<T, CliError> {
+    let named = path.display().to_string();
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(FILE_BYTES_MAX).read_to_string(&mut text));
+    read.map_err(|source| CliError::Read { what: named.clone(), source })?;
+    let limits = Limits { bytes_max: text.len(), ..Limits::default() };
+    let value = parse(text.as_bytes(), &limits)
+        .map_err(|error| CliError::Given(format!("{named} is not strict JSON: {}", error.code.as_str())))?;
+    serde_json::from_value(value).map_err(|error| CliError::Given(format!("{named} is not {what}: {error}")))
+}

@@ -1,0 +1,214 @@
+//! The envelope: a node's view with what it is a view of, signed; and whether one may be believed.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::encoding::Encoding;
+use super::fitting::{Fitted, Truncated};
+use crate::domain::chain::hash::{Digest, Tag};
+use crate::domain::chain::jws::{self, Typ};
+use crate::domain::id::{NodeId, ThreadId};
+use crate::domain::json::canonical::canonical;
+use crate::domain::json::pointer::Pointer;
+use crate::domain::keys::{KeyState, KeyUse, PublicKeys, SigningKey};
+use crate::domain::time::Timestamp;
+
+/// A node's view, sealed.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Envelope {
+    /// The version that it is a view of.
+    pub version: u64,
+    /// When it was sealed.
+    pub timestamp: Timestamp,
+    /// How many tokens its node may be given; null if the policy does not say.
+    #[serde(rename = "tokenBudget")]
+    #[schema(required)]
+    pub token_budget: Option<u64>,
+    /// How many the payload is.
+    pub tokens: u64,
+    /// What the node may read, as much of it as fits.
+    #[schema(value_type = Object)]
+    pub payload: Value,
+    /// What did not fit.
+    pub truncated: Vec<Truncated>,
+    /// The transition that it is a view of.
+    pub transition: Digest,
+    /// All of it, signed, and whose view it is: a JWS.
+    pub signature: String,
+}
+
+/// What an envelope's signature is over.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
+pub struct EnvelopeClaims {
+    pub budget: Option<u64>,
+    pub encoding: Encoding,
+    pub iss: String,
+    pub node: NodeId,
+    pub payload: Digest,
+    pub requires: Vec<Pointer>,
+    pub thread: ThreadId,
+    pub timestamp: Timestamp,
+    pub tokens: u64,
+    pub transition: Digest,
+    pub truncated: Digest,
+    pub version: u64,
+}
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $name:ident = $text:literal: $detail:literal,)*) => {
+        /// Why an envelope is not believed.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+        #[serde(rename_all = "snake_case")]
+        pub enum EnvelopeCode { $($(#[$doc])* $name,)* }
+
+        impl EnvelopeCode {
+            /// Every code, in the order of the checks.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            /// The word on the wire.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $text,)* }
+            }
+
+            /// What it means and what to do, in fixed words.
+            pub const fn detail(self) -> &'static str {
+                match self { $(Self::$name => $detail,)* }
+            }
+        }
+    };
+}
+
+codes! {
+    /// Not a token of this kind, or not its claims.
+    EnvelopeMalformed = "envelope_malformed": "The signature is not an envelope's by its form.",
+    /// No such key, or one that may not sign.
+    UnknownKey = "unknown_key": "The envelope's key is unknown or does not sign.",
+    /// Not that key's.
+    SignatureInvalid = "signature_invalid": "The signature is not that key's.",
+    /// Another gateway's.
+    IssuerMismatch = "issuer_mismatch": "Another gateway sealed it.",
+    /// Of another thread than was asked for.
+    ThreadMismatch = "thread_mismatch": "It is of another thread.",
+    /// For another node than was asked for.
+    NodeMismatch = "node_mismatch": "It is another node's view.",
+    /// What stands beside the signature is not what was signed.
+    EnvelopeMismatch = "envelope_mismatch": "What is in it is not what was signed: ask for another one.",
+    /// Something was committed since.
+    Stale = "stale": "The thread has moved on since it was sealed: ask for another one.",
+    /// It is not of the chain that there is.
+    DigestMismatch = "digest_mismatch": "It is of a transition that is not the thread's.",
+    /// Something required is not there.
+    RequiredMissing = "required_missing": "Something that the node requires is not in it.",
+    /// The payload is not as many tokens as it says.
+    TokensMismatch = "tokens_mismatch": "It is not as many tokens as it says.",
+    /// It is more than the node may be given.
+    OverBudget = "over_budget": "It is more tokens than the node may be given.",
+}
+
+/// What an envelope is held against.
+#[derive(Clone, Copy, Debug)]
+pub struct Expected<'a> {
+    /// The keys that are believed.
+    pub keys: &'a PublicKeys,
+    /// Whose they are, if that is known.
+    pub issuer: Option<&'a str>,
+    /// The thread that was asked for, if somebody says.
+    pub thread: Option<&'a ThreadId>,
+    /// The node it is for, if somebody says.
+    pub node: Option<&'a NodeId>,
+    /// The version that the thread is known to have come to, if it is.
+    pub version: Option<u64>,
+}
+
+fn payload_digest(payload: &Value) -> Digest {
+    Digest::of(Tag::Payload, &[canonical(payload).as_bytes()])
+}
+
+fn truncated_digest(truncated: &[Truncated]) -> Digest {
+    Digest::of(Tag::Truncated, &[canonical(&json!(truncated)).as_bytes()])
+}
+
+impl Envelope {
+    /// Seals what fits.
+    pub fn seal(key: &SigningKey, claims: EnvelopeClaims, fitted: Fitted) -> Self {
+        let Fitted { payload, tokens, truncated } = fitted;
+        let claims = EnvelopeClaims {
+            tokens,
+            payload: payload_digest(&payload),
+            truncated: truncated_digest(&truncated),
+            ..claims
+        };
+        Self {
+            version: claims.version,
+            timestamp: claims.timestamp,
+            token_budget: claims.budget,
+            tokens,
+            payload,
+            truncated,
+            transition: claims.transition,
+            signature: jws::sign(key, Typ::Envelope, &claims),
+        }
+    }
+}
+
+impl EnvelopeClaims {
+    /// Claims of a view before it is known what of it fits.
+    pub fn unsealed(
+        iss: &str,
+        (thread, node): (&ThreadId, &NodeId),
+        (version, transition): (u64, Digest),
+        timestamp: Timestamp,
+    ) -> Self {
+        let nothing = payload_digest(&Value::Null);
+        Self {
+            budget: None,
+            encoding: Encoding::default(),
+            iss: iss.to_owned(),
+            node: node.clone(),
+            payload: nothing,
+            requires: Vec::new(),
+            thread: thread.clone(),
+            timestamp,
+            tokens: 0,
+            transition,
+            truncated: nothing,
+            version,
+        }
+    }
+}
+
+/// Whether an envelope may be given to a model, as far as can be told without the gateway. What was signed, if so.
+pub fn check(envelope: &Envelope, expected: &Expected<'_>) -> Result<EnvelopeClaims, EnvelopeCode> {
+    let malformed = EnvelopeCode::EnvelopeMalformed;
+    let unverified = jws::read::<EnvelopeClaims>(&envelope.signature, Typ::Envelope).map_err(|_| malformed)?;
+    let key = expected.keys.public(KeyUse::Chain, unverified.kid()).ok_or(EnvelopeCode::UnknownKey)?;
+    if matches!(key.state(), KeyState::Next | KeyState::Revoked) {
+        return Err(EnvelopeCode::UnknownKey);
+    }
+    let claims = unverified.verify(key).ok_or(EnvelopeCode::SignatureInvalid)?;
+    let is = |holds: bool, code: EnvelopeCode| if holds { Ok(()) } else { Err(code) };
+    is(expected.issuer.is_none_or(|it| it == claims.iss), EnvelopeCode::IssuerMismatch)?;
+    is(expected.thread.is_none_or(|it| *it == claims.thread), EnvelopeCode::ThreadMismatch)?;
+    is(expected.node.is_none_or(|it| *it == claims.node), EnvelopeCode::NodeMismatch)?;
+    let signed = envelope.version == claims.version
+        && envelope.timestamp == claims.timestamp
+        && envelope.token_budget == claims.budget
+        && envelope.tokens == claims.tokens
+        && envelope.transition == claims.transition
+        && truncated_digest(&envelope.truncated) == claims.truncated
+        && payload_digest(&envelope.payload) == claims.payload;
+    is(signed, EnvelopeCode::EnvelopeMismatch)?;
+    is(expected.version.is_none_or(|it| claims.version >= it), EnvelopeCode::Stale)?;
+    let there = claims.requires.iter().all(|it| it.resolve(&envelope.payload).is_some());
+    is(there, EnvelopeCode::RequiredMissing)?;
+    // Whoever signs can count wrongly, too: what goes to a model is counted where it goes.
+    is(claims.encoding.count(&canonical(&envelope.payload)) == claims.tokens, EnvelopeCode::TokensMismatch)?;
+    is(claims.budget.is_none_or(|it| claims.tokens <= it), EnvelopeCode::OverBudget)?;
+    Ok(claims)
+}
+
+#[cfg(test)]
+mod tests;

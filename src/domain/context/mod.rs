@@ -1,0 +1,10 @@
+//! What a node is given before a model is called: its view, as much of it as fits, sealed so that whoever holds it can
+//! tell what it is a view of.
+
+mod encoding;
+mod envelope;
+mod fitting;
+
+pub use encoding::Encoding;
+pub use envelope::{Envelope, EnvelopeClaims, EnvelopeCode, Expected, check};
+pub use fitting::{Fitted, How, NotFitted, Truncated, Wish, fit};

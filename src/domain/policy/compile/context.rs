@@ -1,0 +1,79 @@
+//! `[context]`, and what a node says of what it is given: what must be there, what goes last, and how much there may be.
+
+use super::super::bounds;
+use super::super::error::{PolicyCode, PolicyError};
+use super::super::patterns::Patterns;
+use super::super::toml_reader::{Item, Section};
+use super::transitions::read_place;
+use crate::domain::context::Encoding;
+use crate::domain::json::pointer::Pointer;
+
+pub(super) const KEYS: &[&str] = &["encoding"];
+
+/// What a node is given.
+#[derive(Debug, Default)]
+pub(in crate::domain::policy) struct Given {
+    /// How many tokens.
+    pub(in crate::domain::policy) max_tokens: Option<u64>,
+    /// What goes last, the most important first.
+    pub(in crate::domain::policy) priority: Vec<Pointer>,
+    /// What must be there.
+    pub(in crate::domain::policy) requires: Vec<Pointer>,
+}
+
+pub(super) fn read_encoding(root: &Section<'_>) -> Result<Encoding, PolicyError> {
+    let Some(item) = root.get("context") else { return Ok(Encoding::default()) };
+    let section = item.section()?;
+    section.expect_keys(KEYS)?;
+    let Some(item) = section.get("encoding") else { return Ok(Encoding::default()) };
+    let name = item.text()?;
+    Encoding::ALL.iter().copied().find(|it| it.as_str() == name).ok_or_else(|| {
+        let known: Vec<&str> = Encoding::ALL.iter().map(|it| it.as_str()).collect();
+        item.error(PolicyCode::BadValue, format!("`{}` must be one of {}", item.name(), known.join(", ")))
+    })
+}
+
+pub(super) fn read_given(section: &Section<'_>, reads: &Patterns) -> Result<Given, PolicyError> {
+    let max_tokens = match section.get("max_tokens") {
+        None => None,
+        Some(item) => match item.whole(bounds::GIVEN_TOKENS_MAX)? {
+            0 => return Err(item.error(PolicyCode::BadValue, format!("`{}`: nothing is 0 tokens", item.name()))),
+            tokens => Some(tokens),
+        },
+    };
+    let priority = read_places(section, "priority", reads)?;
+    match section.get("priority") {
+        Some(item) if max_tokens.is_none() => Err(item.error(
+            PolicyCode::Contradiction,
+            format!("`{}` says nothing without `max_tokens`: nothing would ever have to go", item.name()),
+        )),
+        _ => Ok(Given { max_tokens, priority, requires: read_places(section, "requires", reads)? }),
+    }
+}
+
+/// Places that the node reads, each once.
+fn read_places(section: &Section<'_>, key: &str, reads: &Patterns) -> Result<Vec<Pointer>, PolicyError> {
+    let Some(list) = section.get(key) else { return Ok(Vec::new()) };
+    let mut places: Vec<Pointer> = Vec::new();
+    for item in list.items(bounds::PLACES_MAX)? {
+        let bad = |code, why: &str| item.error(code, format!("`{}`: {why}", item.name()));
+        let place = read_one(&item)?;
+        if !reads.covers(&place) {
+            return Err(bad(PolicyCode::Contradiction, "the node's `reads` do not cover it, so it is never given"));
+        }
+        if places.contains(&place) {
+            return Err(bad(PolicyCode::BadValue, "it stands in the list already: take it out"));
+        }
+        places.push(place);
+    }
+    Ok(places)
+}
+
+fn read_one(item: &Item<'_>) -> Result<Pointer, PolicyError> {
+    let bad = |why: String| item.error(PolicyCode::BadValue, format!("`{}`: {why}", item.name()));
+    let text = item.text()?;
+    if text.len() > bounds::PLACE_BYTES_MAX {
+        return Err(bad(format!("a place has at most {} bytes", bounds::PLACE_BYTES_MAX)));
+    }
+    read_place(text).map_err(bad)
+}

@@ -1,0 +1,89 @@
+//! Envelopes: a node's view, as much of it as fits, sealed; and whether one may be given to a model.
+
+use actix_web::web::{Data, Path, Query};
+use actix_web::{HttpRequest, HttpResponse};
+use serde::Deserialize;
+use serde_json::json;
+use utoipa::{IntoParams, ToSchema};
+
+use super::body::{self, Bytes};
+use super::of_own_flow;
+use super::problem::Problem;
+use crate::domain::account::MachineRole;
+use crate::domain::context::Envelope;
+use crate::domain::id::{NodeId, ThreadId};
+use crate::service::error::Error;
+use crate::web::app::App;
+use crate::web::auth::Machine;
+
+/// Whose view.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub struct EnvelopeQuery {
+    node: String,
+}
+
+/// `POST /v1/envelopes/verify`
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CheckEnvelope {
+    /// As it was given.
+    pub envelope: Envelope,
+    /// Of which thread it should be.
+    pub thread: Option<ThreadId>,
+    /// Whose view it should be.
+    pub node: Option<NodeId>,
+}
+
+/// A node's view of the head, as much of it as fits, sealed.
+#[utoipa::path(
+    get, path = "/v1/threads/{thread}/envelope", tag = "threads",
+    params(
+        ("thread" = ThreadId, Path, description = "The thread's name"),
+        ("node" = NodeId, Query, description = "Whose view"),
+    ),
+    responses((status = 200, description = "The view, sealed", body = Envelope))
+)]
+pub async fn envelope(
+    request: HttpRequest,
+    app: Data<App>,
+    machine: Machine,
+    thread: Path<String>,
+    query: Query<EnvelopeQuery>,
+) -> Result<HttpResponse, Problem> {
+    let done = async {
+        let (thread, node): (ThreadId, NodeId) = (body::name("/thread", &thread)?, body::name("/node", &query.node)?);
+        let flow = app.service.flow_of(&thread).await?;
+        of_own_flow(&machine, &flow, "thread")?;
+        if machine.0.record.role == MachineRole::Agent && !machine.0.record.acts_as(&flow, &node) {
+            return Err(Error::Forbidden("this token may not act as this node of this thread's flow"));
+        }
+        Ok(HttpResponse::Ok().json(app.service.envelope(&thread, &node).await?))
+    };
+    done.await.map_err(|error| Problem::of(&request, error))
+}
+
+/// Whether an envelope may be given to a model: signed by this gateway, whole, of the head as it stands, and not too much.
+#[utoipa::path(
+    post, path = "/v1/envelopes/verify", tag = "threads", request_body = CheckEnvelope,
+    responses((status = 200, description = "It may", body = super::answers::EnvelopeChecked))
+)]
+pub async fn verify(
+    request: HttpRequest,
+    app: Data<App>,
+    machine: Machine,
+    bytes: Bytes,
+) -> Result<HttpResponse, Problem> {
+    let done = async {
+        let ask: CheckEnvelope = body::read(&app, &bytes)?;
+        let claims = app.service.signed_envelope(ask.envelope, (ask.thread, ask.node)).await?;
+        // How a thread stands is told to those only who may know that there is one.
+        of_own_flow(&machine, &app.service.flow_of(&claims.thread).await?, "thread")?;
+        app.service.still_of_head(&claims).await?;
+        Ok(HttpResponse::Ok().json(json!({
+            "valid": true, "thread": claims.thread, "node": claims.node, "version": claims.version,
+            "transition": claims.transition, "tokens": claims.tokens, "encoding": claims.encoding,
+        })))
+    };
+    done.await.map_err(|error| Problem::of(&request, error))
+}

@@ -3,6 +3,9 @@
 use serde::{Deserialize, Serialize};
 use tiktoken_rs::{CoreBPE, cl100k_base_singleton, o200k_base_singleton};
 
+/// So many characters are counted at once.
+const PIECE_CHARS: usize = 16_384;
+
 /// How a text is cut into tokens. Which one a model uses, its maker says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -27,8 +30,18 @@ impl Encoding {
     }
 
     /// How many tokens a text is. What looks like a control token of a model is counted as the text that it is.
+    ///
+    /// A long text is counted in pieces, and is the sum of them: the library gives up, and panics, on a run of a million
+    /// blanks, which an agent could write.
     pub fn count(self, text: &str) -> u64 {
-        u64::try_from(self.tokenizer().count_ordinary(text)).unwrap_or(u64::MAX)
+        let (mut rest, mut sum) = (text, 0_usize);
+        while !rest.is_empty() {
+            let end = rest.char_indices().nth(PIECE_CHARS).map_or(rest.len(), |(at, _)| at);
+            let (piece, after) = rest.split_at(end);
+            sum = sum.saturating_add(self.tokenizer().count_ordinary(piece));
+            rest = after;
+        }
+        u64::try_from(sum).unwrap_or(u64::MAX)
     }
 
     fn tokenizer(self) -> &'static CoreBPE {

@@ -18,6 +18,8 @@ from ._tagged import tagged
 from ._tokens import claims
 
 MALFORMED = "envelope_malformed"
+# A long text is counted in pieces of so many characters.
+PIECE_CHARS = 16_384
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,8 @@ def check_envelope(
     if count is not ANY:
         if not callable(count):
             raise Invalid("count", "say what counts tokens, or ANY")
-        tokens = count(canonical(sealed.payload).decode(), found.encoding)
+        text = canonical(sealed.payload).decode()
+        tokens = sum(count(text[at : at + PIECE_CHARS], found.encoding) for at in range(0, len(text), PIECE_CHARS))
         must(tokens == found.tokens, "tokens_mismatch", "it is not as many tokens as it says")
     must(found.budget is None or found.tokens <= found.budget, "over_budget", "it is more than the node may be given")
     return found

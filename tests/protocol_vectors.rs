@@ -369,7 +369,7 @@ fn every_genuine_envelope_is_believed_and_every_spoiled_one_refused_with_its_cod
 }
 
 fn typ(name: &str) -> Typ {
-    let all = [Typ::Entry, Typ::Receipt, Typ::Denial, Typ::Verification, Typ::InterruptAnswer];
+    let all = [Typ::Entry, Typ::Receipt, Typ::Denial, Typ::Verification, Typ::InterruptAnswer, Typ::Episode];
     all.into_iter().find(|it| it.as_str() == name).unwrap()
 }
 
@@ -438,6 +438,7 @@ fn claims_with_anything_wrong_are_no_claims() {
         "countersign-receipt+jwt" => whole(claims, Receipt::is_whole),
         "countersign-denial+jwt" => whole(claims, Denial::is_whole),
         "countersign-interrupt-answer+jwt" => whole(claims, InterruptAnswer::is_whole),
+        "countersign-episode+jwt" => whole(claims, manifest::Claims::is_whole),
         _ => whole(claims, Verification::is_whole),
     };
     for (typ, whole) in file["whole"].as_object().unwrap() {

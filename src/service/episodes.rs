@@ -235,7 +235,8 @@ impl Service {
     pub fn manifest_of(&self, run: &Run) -> Result<Option<Vec<u8>>> {
         let keys = self.keys()?;
         let iat = run.timeline.events().last().map_or(0, told::second_of);
-        Ok(run.timeline.manifest(|it| manifest::signed(it, keys.signing(KeyUse::Chain), keys.issuer(), iat)))
+        let (key, by) = (keys.signing(KeyUse::Chain), (keys.issuer(), iat));
+        Ok(run.timeline.manifest(|it| manifest::signed(it, &run.thread.id, key, by)))
     }
 }
 

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::amendments::amended;
 use crate::endpoints::{add_endpoint, send};
+use crate::episodes::planned;
 use crate::gateway::{Gateway, Held, PAYMENTS, Payments, order, spawn_gateway, spawn_gateway_with};
 use crate::person::{Chromium, Tab};
 use crate::provider::settings;
@@ -124,6 +125,9 @@ async fn every_screen_fits_and_can_be_looked_at() {
     album.take(&tab, "version").await;
     tab.goto("/threads/order-8812/compare?from=0&to=1").await;
     album.take(&tab, "compare").await;
+    planned(&gateway, &payments, "order-8650").await;
+    tab.goto("/threads/order-8650/episode").await;
+    album.take(&tab, "episode").await;
     while gateway.service.sequence().await.unwrap() > 0 {}
     tab.goto("/insight").await;
     assert!(tab.text().await.contains("Nothing was asked in the last 7 days."));

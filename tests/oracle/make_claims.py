@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from make_tokens import APPROVED, JTI, ROOT, answer, approval, denial, entry, receipt
+from make_tokens import APPROVED, JTI, ROOT, answer, approval, denial, entry, episode, receipt
 from make_tokens import verification
 from fixtures import Object, fixed_jti
-from signed import ANSWER, DENIAL, ENTRY, RECEIPT, VERIFICATION
+from signed import ANSWER, DENIAL, ENTRY, EPISODE, RECEIPT, VERIFICATION
 from strict_json import Json
 
 WHOLE: dict[str, Object] = {
@@ -16,6 +16,7 @@ WHOLE: dict[str, Object] = {
     DENIAL: denial(),
     VERIFICATION: verification(),
     ANSWER: answer(),
+    EPISODE: episode(),
 }
 CAPITALS, BARE = "sha256:" + ROOT[7:].upper(), ROOT[7:]
 # An identifier of 128 bits has 22 characters, the last with four spare bits.
@@ -42,11 +43,11 @@ NAMES: list[Json] = ["", "two words", "-first", "Auftrag/ö", "n" * 129, "line\n
 WRONG: dict[str, list[Json]] = {
     "jti": [LONG, BITS, 7], "policy": DIGESTS, "transition": DIGESTS, "to": DIGESTS,
     "parent": DIGESTS, "version": COUNTS, "iat": COUNTS, "nbf": COUNTS, "exp": COUNTS,
-    "fence": COUNTS, "committed_at": TIMES, "gate": GATES, "owes": [0, "true", None],
+    "fence": COUNTS, "manifest": DIGESTS, "committed_at": TIMES, "gate": GATES, "owes": [0, "true", None],
     "enforced": [1, None], "approvals": APPROVALS, "reviewers": VOTES, "outcome": ["approved", None],
     "receipt": [LONG, BITS, 7], "asserted": DIGESTS, "decision": ["denied", "committed", None],
     "approved": [False, 1, None], "refusals": [[{}], [approval("ada", 0, 4)]],
-    **{name: list(NAMES) for name in ("thread", "sub", "flow", "review", "write_id")},
+    **{name: list(NAMES) for name in ("thread", "sub", "flow", "review", "write_id", "episode")},
 }  # fmt: skip
 
 

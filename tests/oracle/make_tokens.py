@@ -16,7 +16,7 @@ from countersign_oracle import policy_digest
 from ed25519 import L
 from fixtures import ATTACKER, ISSUER, NEXT, POLICY_TEXT, RETIRED, REVOKED, SCHEMAS, SIGNING
 from fixtures import Object, SigningKey, fixed_jti, fixed_uuid7, jwk_of, moment, numeric, rfc3339
-from signed import ANSWER, DENIAL, ENTRY, RECEIPT, VERIFICATION, thumbprint
+from signed import ANSWER, DENIAL, ENTRY, EPISODE, RECEIPT, VERIFICATION, thumbprint
 from strict_json import Json, base64url, canonical, unbase64url
 
 POLICY = policy_digest(POLICY_TEXT, SCHEMAS)
@@ -88,6 +88,16 @@ def answered(decision: str, **facts: Json) -> Object:
     return {name: value for name, value in claims.items() if name != "exp"}
 
 
+def episode(**facts: Json) -> Object:
+    """Over the manifest of a finished run."""
+    manifest: Json = {
+        "schema_version": "manifest/1.0", "episode_id": THREAD, "created_at": "2026-11-02T09:04:00.000Z",
+        "files": [], "signer": None,
+    }  # fmt: skip
+    digest = H("countersign.episode.v1", canonical(manifest))
+    return {"iss": ISSUER, "episode": THREAD, "iat": numeric(moment(4)), "manifest": digest, **facts}
+
+
 APPROVED: Json = {"kind": "approved", "review": fixed_uuid7("review 2", moment(3)), "receipt": JTI}
 TWICE: list[Json] = [approval("ada", 0, 3.5, method="password"), approval("ben", 1, 4, method="passkey")]  # fmt: skip
 GENUINE: list[tuple[str, str, SigningKey, Object]] = [
@@ -106,6 +116,8 @@ GENUINE: list[tuple[str, str, SigningKey, Object]] = [
     ("an answer to an interrupt, approved", ANSWER, SIGNING, answer()),
     ("an answer to an interrupt, denied", ANSWER, SIGNING, answered("denied", refusals=[approval("ada", 0, 4)])),
     ("an answer to an interrupt that nobody decided", ANSWER, SIGNING, answered("expired")),
+    ("the manifest of a finished run", EPISODE, SIGNING, episode()),
+    ("the manifest of a run, by a retired key", EPISODE, RETIRED, episode()),
     ("a verification that enforced nothing", VERIFICATION, SIGNING, verification(receipt=None, enforced=False)),
 ]  # fmt: skip
 
@@ -343,7 +355,7 @@ def _other_claims() -> Iterator[Spoiled]:
 def _others() -> Iterator[Json]:
     """Genuine tokens of one kind passed off as another."""
     made = {typ: key.sign(typ, dict(claims)) for _, typ, key, claims in reversed(GENUINE)}
-    for accepted in (RECEIPT, ENTRY, DENIAL, VERIFICATION, ANSWER):
+    for accepted in (RECEIPT, ENTRY, DENIAL, VERIFICATION, ANSWER, EPISODE):
         for typ, token in made.items():
             if typ != accepted:
                 name = f"{typ.split('+')[0]} as {accepted.split('+')[0]}"

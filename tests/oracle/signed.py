@@ -22,6 +22,7 @@ ENTRY, RECEIPT = "countersign-entry+jwt", "countersign-receipt+jwt"
 DENIAL, VERIFICATION = "countersign-denial+jwt", "countersign-verification+jwt"
 ANSWER = "countersign-interrupt-answer+jwt"
 ENVELOPE = "countersign-envelope+jwt"
+EPISODE = "countersign-episode+jwt"
 SIGNS_TOKENS = {"kty": "OKP", "crv": "Ed25519", "alg": "EdDSA", "use": "sig", "countersign_use": "chain"}
 STATUSES = ("next", "signing", "retired", "revoked")
 
@@ -268,4 +269,5 @@ CLAIMS: dict[str, dict[str, Check]] = {
         "requires": _list_of(lambda value: isinstance(value, str)), "payload": is_digest,
         "truncated": is_digest,
     },
+    EPISODE: {"episode": is_name, "iat": _count, "iss": _text, "manifest": is_digest},
 }  # fmt: skip

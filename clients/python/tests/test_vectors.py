@@ -15,7 +15,7 @@ from conftest import REPOSITORY
 from countersign import Invalid, verify
 from countersign.verify import ANY, CouldNotTell, Keys, Refused
 from countersign.verify._branches import branch_thread
-from countersign.verify._claims import Answer, Denial, Entry, Receipt, Verification
+from countersign.verify._claims import Answer, Denial, Entry, Episode, Receipt, Verification
 from countersign.verify._forms import exactly
 from countersign.verify._keys import thumbprint
 from countersign.verify._openings import ABSENT
@@ -39,6 +39,7 @@ CHECKS: dict[str, Callable[..., Any]] = {
     TYPES[Denial]: as_it_is(verify.check_denial),
     TYPES[Verification]: as_it_is(verify.check_verification),
     TYPES[Answer]: as_it_is(verify.check_answer),
+    TYPES[Episode]: as_it_is(verify.check_episode),
 }
 
 
@@ -280,3 +281,16 @@ def test_a_spoiled_export_is_refused(case: Any) -> None:
 @pytest.mark.parametrize("case", load("exports.json")["accepted"], ids=lambda it: it["name"])
 def test_an_export_that_may_differ_holds(case: Any) -> None:
     checked(patched(export(), case["patch"]))
+
+
+def test_what_is_signed_of_a_manifest_is_all_but_its_signature() -> None:
+    bare = {"schema_version": "manifest/1.0", "episode_id": "order-7", "files": []}
+    digest = verify.manifest_digest(bare)
+    assert verify.manifest_digest({**bare, "signer": {"jws": "a.b.c", "kid": "k"}}) == digest
+    assert verify.manifest_digest({**bare, "episode_id": "order-8"}) != digest
+    case = next(it for it in TOKENS["genuine"] if it["typ"] == TYPES[Episode])
+    found = verify.check_episode(
+        case["token"], Keys.read(TOKENS["jwks"]), issuer=ANY, episode=case["claims"]["episode"], manifest=ANY
+    )
+    run = {"schema_version": "manifest/1.0", "episode_id": found.episode, "created_at": "2026-11-02T09:04:00.000Z"}
+    assert found.manifest == verify.manifest_digest({**run, "files": []})

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::Artefact;
 use crate::domain::chain::hash::{Digest, Tag};
 use crate::domain::chain::jws::{self, Typ};
+use crate::domain::id::ThreadId;
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::parse::{Limits, parse};
 use crate::domain::keys::{KeyState, KeyUse, PublicKeys, SigningKey};
@@ -55,8 +56,8 @@ pub struct Signer {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claims {
-    /// The run.
-    pub episode: String,
+    /// The run: the thread that it is.
+    pub episode: ThreadId,
     /// The second of its last event.
     pub iat: u64,
     /// The gateway.
@@ -81,10 +82,16 @@ pub fn make(episode_id: &str, created_at: &str, files: &[(Artefact, &[u8])]) -> 
     })
 }
 
-/// Signs a manifest that [`make`] made.
-pub fn signed(mut manifest: Value, key: &SigningKey, issuer: &str, iat: u64) -> Value {
-    let episode = manifest["episode_id"].as_str().unwrap_or_default().to_owned();
-    let claims = Claims { episode, iat, iss: issuer.to_owned(), manifest: digest(&manifest) };
+impl Claims {
+    /// Whether they say something: who signed.
+    pub fn is_whole(&self) -> bool {
+        !self.iss.is_empty()
+    }
+}
+
+/// Signs a manifest that [`make`] made of a thread's run.
+pub fn signed(mut manifest: Value, episode: &ThreadId, key: &SigningKey, (issuer, iat): (&str, u64)) -> Value {
+    let claims = Claims { episode: episode.clone(), iat, iss: issuer.to_owned(), manifest: digest(&manifest) };
     let jws = jws::sign(key, Typ::Episode, &claims);
     manifest["signer"] = json!(Signer { jws, kid: key.kid().to_owned() });
     manifest
@@ -124,7 +131,8 @@ impl Manifest {
         let key = keys.public(KeyUse::Chain, token.kid()).filter(|it| trusted(it.state()) && it.kid() == signer.kid);
         let claims = key.and_then(|key| token.verify(key));
         claims.is_some_and(|it| {
-            it.episode == self.episode_id
+            it.is_whole()
+                && it.episode.as_str() == self.episode_id
                 && it.manifest == self.digest
                 && keys.issuer().is_none_or(|issuer| issuer == it.iss)
         })

@@ -4,6 +4,7 @@ use crate::domain::chain::jws::{self, Typ};
 use crate::domain::episode::artefacts::Timeline;
 use crate::domain::episode::record::Record;
 use crate::domain::episode::samples::{event, folder, happened, paused};
+use crate::domain::id::ThreadId;
 use crate::domain::json::canonical::canonical;
 use crate::domain::keys::{KeyUse, Keys};
 use crate::domain::time::Timestamp;
@@ -100,7 +101,8 @@ fn keys() -> Keys {
 /// The folder of a finished run, signed.
 fn signed(keys: &Keys) -> Folder {
     let timeline = Timeline::of(happened("ok"));
-    let sign = |it| manifest::signed(it, keys.signing(KeyUse::Chain), keys.issuer(), 1_795_225_000);
+    let run = ThreadId::try_from("order-17").unwrap();
+    let sign = |it| manifest::signed(it, &run, keys.signing(KeyUse::Chain), (keys.issuer(), 1_795_225_000));
     let mut folder = folder(happened("ok"));
     *bytes(&mut folder, "manifest.json") = timeline.manifest(sign).unwrap();
     folder

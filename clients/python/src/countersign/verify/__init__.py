@@ -24,6 +24,7 @@ from ._claims import (
     Denial,
     Entry,
     Envelope,
+    Episode,
     ObservedGate,
     Receipt,
     Verification,
@@ -32,13 +33,13 @@ from ._claims import (
 )
 from ._envelopes import check_envelope
 from ._expected import ANY
-from ._hashes import patch_digest, policy_digest, transition_digest
+from ._hashes import manifest_digest, patch_digest, policy_digest, transition_digest
 from ._json import canonical, read_json
 from ._keys import Key, Keys
 from ._openings import Change, Difference, check_opening, commitment
 from ._refused import CouldNotTell, Refused
 from ._statement import Statement
-from ._tokens import check_answer, check_denial, check_entry, check_receipt, check_verification
+from ._tokens import check_answer, check_denial, check_entry, check_episode, check_receipt, check_verification
 
 __all__ = [
     "ANY",
@@ -53,6 +54,7 @@ __all__ = [
     "Difference",
     "Entry",
     "Envelope",
+    "Episode",
     "Key",
     "Keys",
     "Link",
@@ -69,10 +71,12 @@ __all__ = [
     "check_denial",
     "check_entry",
     "check_envelope",
+    "check_episode",
     "check_opening",
     "check_receipt",
     "check_verification",
     "commitment",
+    "manifest_digest",
     "patch_digest",
     "policy_digest",
     "read_json",

@@ -199,3 +199,13 @@ class Answer:
         _fits((self.refusals != ()) == (self.decision == "denied"), "refusals are those of a denial")
         _fits((self.exp is not None) == self.approved, "exactly an approval ends")
         _fits(self.exp is None or self.iat <= self.exp, "exp is before iat")
+
+
+@dataclass(frozen=True)
+class Episode:
+    """That these are the files of a finished run: `manifest` is the digest of its manifest without the signature."""
+
+    iss: Text
+    episode: Name
+    iat: Count
+    manifest: Digest

@@ -23,3 +23,8 @@ def policy_digest(policy: str, schemas: Mapping[str, str]) -> str:
 def patch_digest(patch: Json) -> str:
     """A patch's digest, which names rejected attempts."""
     return tagged("countersign.patch.v1", canonical(patch))
+
+
+def manifest_digest(manifest: Mapping[str, Json]) -> str:
+    """The digest of a run's manifest that a gateway signs: of all that it says but its `signer`."""
+    return tagged("countersign.episode.v1", canonical({**manifest, "signer": None}))

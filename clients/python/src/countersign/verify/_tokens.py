@@ -8,7 +8,7 @@ from typing import TypeVar
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from ._claims import Answer, Denial, Entry, Envelope, Receipt, Verification
+from ._claims import Answer, Denial, Entry, Envelope, Episode, Receipt, Verification
 from ._curve import is_strict_point, is_strict_scalar
 from ._expected import Whatever, allows, expects, seconds
 from ._forms import exactly, unbase64url
@@ -24,9 +24,10 @@ TYPES: dict[type, str] = {
     Verification: "countersign-verification+jwt",
     Answer: "countersign-interrupt-answer+jwt",
     Envelope: "countersign-envelope+jwt",
+    Episode: "countersign-episode+jwt",
 }
 MALFORMED = "receipt_malformed"
-T = TypeVar("T", Entry, Receipt, Denial, Verification, Answer, Envelope)
+T = TypeVar("T", Entry, Receipt, Denial, Verification, Answer, Envelope, Episode)
 
 
 def check_receipt(
@@ -112,6 +113,17 @@ def check_answer(
     expects("transition", transition, found.transition_digest, "digest_mismatch")
     now = seconds(at)
     must(now is None or found.exp is None or now < found.exp, "expired", "its time is over")
+    return found
+
+
+def check_episode(
+    token: object, keys: Keys, *, issuer: str | Whatever, episode: str | Whatever, manifest: str | Whatever
+) -> Episode:
+    """That a gateway signed the manifest of a run's folder; `manifest` is the `manifest_digest` of the one you have."""
+    found = claims(token, Episode, keys)
+    expects("issuer", issuer, found.iss, "issuer_mismatch")
+    expects("episode", episode, found.episode, "thread_mismatch")
+    expects("manifest", manifest, found.manifest, "digest_mismatch")
     return found
 
 

@@ -1,0 +1,96 @@
+//! `docs/episodes.md`: its run is lived beside a real gateway, and what remains of it verifies; and so does what the
+//! demonstration leaves.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
+
+use std::io::{BufRead as _, BufReader, Lines};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_countersign");
+
+/// What the page takes for granted: the quickstart's flow and tokens, and how a call is made.
+const BEFORE: &str = r#"
+set -euo pipefail
+gate=$GATE
+call() { curl -sS -H "Authorization: Bearer $1" -H 'Content-Type: application/json' "${@:2}"; }
+countersign policy activate "$HOUSE/examples/payments/policy.toml" > /dev/null
+HOST=$(countersign token add order-app --role host --owner platform --flow payments)
+AGENT=$(countersign token add planner --role agent --owner platform --flow payments --node planner)
+"#;
+
+/// A program of ours that is ended with the test.
+struct Running {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Running {
+    fn begin(arguments: &[&str], folder: &Path) -> Self {
+        let mut command = Command::new(PROGRAM);
+        command.args(arguments).env("COUNTERSIGN_DATA", folder.join("data")).env("TMPDIR", folder);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { child, lines }
+    }
+
+    /// What follows these words on the line where they are said first.
+    fn says(&mut self, words: &str) -> String {
+        for line in self.lines.by_ref().map_while(Result::ok) {
+            if let Some((_, rest)) = line.split_once(words) {
+                return rest.to_owned();
+            }
+        }
+        panic!("it never said {words:?}")
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The commands of a part of the page.
+fn commands(part: &str) -> String {
+    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/episodes.md")).unwrap();
+    let part = page.split(part).nth(1).unwrap().split("\n## ").next().unwrap();
+    part.split("```bash\n").skip(1).map(|it| it.split("```").next().unwrap()).collect()
+}
+
+#[test]
+fn the_run_of_the_page_leaves_what_it_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut gateway = Running::begin(&["serve", "--listen", "127.0.0.1:0"], folder.path());
+    let url = gateway.says("Countersign listens at ");
+    let programs = Path::new(PROGRAM).parent().unwrap().to_str().unwrap();
+    let script = format!("{BEFORE}{}", commands("\n## A run through the gateway\n"));
+    let done = Command::new("bash")
+        .args(["-c", &script])
+        .env("PATH", format!("{programs}:{}", std::env::var("PATH").unwrap()))
+        .env("COUNTERSIGN_DATA", folder.path().join("data"))
+        .env("HOUSE", env!("CARGO_MANIFEST_DIR"))
+        .env("GATE", &url)
+        .current_dir(&folder)
+        .output()
+        .unwrap();
+    let said = String::from_utf8(done.stdout).unwrap();
+    assert!(done.status.success(), "{said}{}", String::from_utf8_lossy(&done.stderr));
+    assert!(said.contains("\"left\":997"), "three events were added: {said}");
+    assert!(said.contains("\"ok\"\n"), "{said}");
+    assert!(said.ends_with("verified: these are the run's files, and they belong together\n"), "{said}");
+}
+
+#[test]
+fn the_demonstration_leaves_a_run_that_verifies() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut demo = Running::begin(&["demo", "--listen", "127.0.0.1:0"], folder.path());
+    let run = demo.says("episode verify ");
+    let verified = Command::new(PROGRAM).args(["episode", "verify", &run]).output().unwrap();
+    assert_eq!(verified.status.code(), Some(0), "{}", String::from_utf8_lossy(&verified.stdout));
+    let state = std::fs::read_to_string(Path::new(&run).join("state.json")).unwrap();
+    let state: serde_json::Value = serde_json::from_str(&state).unwrap();
+    assert_eq!(state["outcomes"]["status"], "ok");
+    assert_eq!(state["outcomes"]["x-gateway"]["write.confirmed"], 1);
+}

@@ -316,12 +316,14 @@ fn is_read_as(token: &str, typ: &str, keys: &PublicKeys) -> bool {
         })
     }
     use crate::domain::chain::receipt::{Denial, Verification};
+    use crate::domain::episode::manifest;
     use crate::domain::interrupt::InterruptAnswer;
     match typ {
         "countersign-entry+jwt" => read::<Entry>(token, Typ::Entry, keys),
         "countersign-denial+jwt" => read::<Denial>(token, Typ::Denial, keys),
         "countersign-verification+jwt" => read::<Verification>(token, Typ::Verification, keys),
         "countersign-interrupt-answer+jwt" => read::<InterruptAnswer>(token, Typ::InterruptAnswer, keys),
+        "countersign-episode+jwt" => read::<manifest::Claims>(token, Typ::Episode, keys),
         other => panic!("{other}"),
     }
 }

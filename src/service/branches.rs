@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use super::asking::Asking;
 use super::error::{Error, Result};
 use super::heads::Version;
-use super::stating::{Step, new_proposal_id};
+use super::refusals::Because;
+use super::stating::{Effected, Step, new_proposal_id};
 use super::threads::unsigned;
-use super::transitions::{Base, head_of, owes};
+use super::transitions::{Answer, Base, head_of, owes};
 use super::{Service, recorder, retrying};
 use crate::domain::account::Token;
 use crate::domain::branch::{BRANCHES_MADE_MAX, BRANCHES_MAX, Branch};
@@ -21,8 +23,9 @@ use crate::domain::event::EventType;
 use crate::domain::id::{BranchName, NodeId, PrincipalId, ThreadId};
 use crate::domain::json::delta::Delta;
 use crate::domain::json::patch::Format;
+use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::Keys;
-use crate::domain::policy::Policy;
+use crate::domain::policy::{Policy, Reason, ReasonCode, RejectCode, Violation};
 use crate::domain::thread::Thread;
 use crate::domain::time::Timestamp;
 use crate::domain::transition::{Identity, Outcome, StateContent, Transition, patch_digest};
@@ -299,4 +302,30 @@ fn told(forked: &Forked, forking: &Forking<'_>) -> serde_json::Value {
         "node": forking.node, "by": forking.token.record.principal(), "version": forked.version,
         "transition": forked.transition, "branches": branches,
     })
+}
+
+impl Service {
+    /// Nothing on a branch can be written, and whatever it changed is asked about at its join. So what is held for what it
+    /// changes commits. What is held for anything else, who asks or what it takes, nobody would ever be asked about.
+    pub(super) async fn asked_at_the_join(
+        &self,
+        asking: &Asking<'_>,
+        effected: Effected,
+        reasons: Vec<Reason>,
+    ) -> Result<Answer> {
+        let is_of_the_effect =
+            |it: &&Reason| matches!(it.code, ReasonCode::Protected | ReasonCode::Rollback | ReasonCode::Reaffirm);
+        let others: Vec<&Reason> = reasons.iter().filter(|it| !is_of_the_effect(it)).collect();
+        if others.is_empty() {
+            return self.commit_alone(asking, effected, Some(reasons)).await;
+        }
+        let over = others.iter().all(|it| it.code == ReasonCode::Budget);
+        let code = if over { RejectCode::Budget } else { RejectCode::RuleDenied };
+        self.reject(asking, Because::of(vec![not_on_a_branch(code)])).await
+    }
+}
+
+/// What a branch cannot do.
+pub(super) fn not_on_a_branch(code: RejectCode) -> Violation {
+    Violation::new(code, Pointer::root(), "not on a branch, where nobody is asked: propose it on the thread itself")
 }

@@ -55,6 +55,8 @@ struct Found {
     carried: Carried,
     /// In the order in which the branches were named.
     states: Vec<Value>,
+    /// Every leaf that somebody set on a branch, to whatever it was: a value that was guessed right is no change.
+    set: BTreeSet<Pointer>,
     /// The branches that must still stand like that when it is committed.
     rows: Vec<Stored<Thread>>,
 }
@@ -178,7 +180,7 @@ impl Service {
         strategy: Strategy,
     ) -> Result<Found> {
         let (mut carried, mut states, mut rows) = (Carried::default(), Vec::new(), Vec::new());
-        let mut branches = Vec::new();
+        let (mut branches, mut set) = (Vec::new(), BTreeSet::new());
         for (index, name) in names.iter().enumerate() {
             let (thread_id, transition, version) = (thread.id.clone(), head.entry.transition, head.entry.version);
             let origin = Branch { name: name.clone(), thread: thread_id, transition, version };
@@ -189,8 +191,9 @@ impl Service {
             if row.record.closed.is_some() {
                 return Err(Error::Closed);
             }
-            self.check_origin(keys, &row.record, (&origin, head)).await?;
+            let first = self.origin(keys, &row.record, (&origin, head)).await?;
             let tip = self.head(keys, &row.record).await?;
+            set.extend(tip.tree.origins().set_after(&first.statement.proposal));
             let Thread { id, authors, committed_nodes, spent, .. } = row.record.clone();
             carried.add(&thread.spent, Standing { authors, committed_nodes, spent }, tip.entry.owes);
             branches.push(JoinedBranch { name: name.clone(), thread: id, transition: tip.entry.transition });
@@ -198,15 +201,15 @@ impl Service {
             rows.push(row);
         }
         branches.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(Found { joining: Joining { branches, strategy }, carried, states, rows })
+        Ok(Found { joining: Joining { branches, strategy }, carried, states, set, rows })
     }
 
-    /// That a branch begins with exactly this head, by what was signed and by what its state is.
-    async fn check_origin(&self, keys: &Keys, branch: &Thread, (origin, head): (&Branch, &Version)) -> Result<()> {
+    /// What a branch begins with: exactly this head, by what was signed and by what its state is.
+    async fn origin(&self, keys: &Keys, branch: &Thread, (origin, head): (&Branch, &Version)) -> Result<Version> {
         let first = self.version(keys, &branch.id, 0).await?;
         let said = first.statement.kind == Kind::Fork && first.statement.fork.as_ref() == Some(origin);
         let same = first.statement.flow == head.statement.flow && first.state == head.state;
-        if said && same { Ok(()) } else { Err(Error::Broken("a branch")) }
+        if said && same { Ok(first) } else { Err(Error::Broken("a branch")) }
     }
 
     /// The branches as a statement names them.
@@ -218,7 +221,7 @@ impl Service {
         carried: Carried,
     ) -> Result<Found> {
         let broken = || Error::Broken("what a join says that it joins");
-        let mut states = Vec::with_capacity(names.len());
+        let (mut states, mut set) = (Vec::with_capacity(names.len()), BTreeSet::new());
         for name in names {
             let branch = joining.branches.iter().find(|it| it.name == *name).ok_or_else(broken)?;
             let tip = self.transition(keys, branch.transition).await?.record.statement;
@@ -226,9 +229,11 @@ impl Service {
             if version.entry.transition != branch.transition {
                 return Err(broken());
             }
+            let first = self.version(keys, &branch.thread, 0).await?;
+            set.extend(version.tree.origins().set_after(&first.statement.proposal));
             states.push(version.state);
         }
-        Ok(Found { joining, carried, states, rows: Vec::new() })
+        Ok(Found { joining, carried, states, set, rows: Vec::new() })
     }
 }
 
@@ -239,8 +244,12 @@ pub(super) fn joined<'j>(
     ask: &'j Join,
 ) -> Result<std::result::Result<Merged<'j>, Violation>> {
     let found = ask.found()?;
-    let mut seen = changed(base, found.states.iter());
-    let changed = seen.clone();
+    let mut changed: BTreeSet<Pointer> = changed(base, found.states.iter()).into_iter().collect();
+    changed.extend(found.set.iter().cloned());
+    let changed: Vec<Pointer> = changed.into_iter().collect();
+    let mut seen = changed.clone();
+    // What the request itself puts somewhere replaces all that stands there.
+    seen.extend(ask.resolutions.places().cloned());
     let by_confidence = ask.strategy == Strategy::Confidence;
     let no_place = || Error::invalid("/strategy", "the flow's policy names no place of confidence");
     let place = by_confidence.then(|| policy.confidence().ok_or_else(no_place)).transpose()?;

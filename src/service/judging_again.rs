@@ -161,7 +161,13 @@ impl Service {
 
     async fn anew(&self, asking: &Asking<'_>, hold: &Stored<Hold>, transition: &Transition) -> Result<Anew> {
         let (policy, flow) = (asking.policy, &asking.standing.flow.record);
-        let judged = self.judge_proposal(asking).await?;
+        let judged = match self.judge_proposal(asking).await {
+            // Under this policy the branches of a join do not come to anything.
+            Err(Error::Conflict(_) | Error::Invalid { .. }) if asking.proposal.ask.carried().is_some() => {
+                return Ok(Anew::Nobody);
+            }
+            judged => judged?,
+        };
         let (Judgement::Hold { after, named, reasons, warnings, .. }, Mode::Enforce) = (judged, policy.mode()) else {
             return Ok(Anew::Nobody);
         };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::asking::{Asking, identity_of};
+use super::branches::not_on_a_branch;
 use super::error::{Error, Result};
 use super::holds::hold_reason;
 use super::joins::{Join, joined};
@@ -184,6 +185,10 @@ impl Service {
         if policy.on_violation().is_exhausted(violations) {
             return self.reject(&asking, Because::NoTries(no_tries())).await;
         }
+        let is_branch = standing.thread.record.branch.is_some();
+        if is_branch && proposal.tool.is_some() {
+            return self.reject(&asking, Because::of(vec![not_on_a_branch(RejectCode::ToolNotAllowed)])).await;
+        }
         let judged = self.judge_proposal(&asking).await?;
         match judged {
             Judgement::Reject { violations } => self.reject(&asking, Because::of(violations)).await,
@@ -193,12 +198,10 @@ impl Service {
             }
             Judgement::Hold { after, named, reasons, warnings, .. } => {
                 let effected = Effected { after, named: named.into_iter().collect(), warnings };
-                // Nothing on a branch can be written: people are asked about its join.
-                match (asking.policy.mode(), &standing.thread.record.branch) {
-                    (Mode::Enforce, None) => self.hold_or_reject(&asking, effected, reasons).await,
-                    (Mode::Enforce, Some(_)) | (Mode::Observe, _) => {
-                        self.commit_alone(&asking, effected, Some(reasons)).await
-                    }
+                match (asking.policy.mode(), is_branch) {
+                    (Mode::Enforce, false) => self.hold_or_reject(&asking, effected, reasons).await,
+                    (Mode::Enforce, true) => self.asked_at_the_join(&asking, effected, reasons).await,
+                    (Mode::Observe, _) => self.commit_alone(&asking, effected, Some(reasons)).await,
                 }
             }
         }
@@ -274,7 +277,7 @@ impl Service {
     }
 
     /// Commits without asking anybody. In a flow that only observes there may be reasons why people should have been.
-    async fn commit_alone(
+    pub(super) async fn commit_alone(
         &self,
         asking: &Asking<'_>,
         effected: Effected,

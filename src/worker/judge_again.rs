@@ -7,7 +7,8 @@ use crate::service::error::Result;
 /// how many it looked at.
 pub async fn run_once(service: &Service) -> Result<usize> {
     let holds = service.holds_to_judge_again().await?;
-    let judged = super::each(holds, |review| async move { service.judge_hold_again(&review).await }).await?;
+    let judged = super::each(holds, |review| async move { service.judge_hold_again(&review).await }).await;
+    // One hold that cannot be judged stands in the way of nobody else.
     let interrupts = service.interrupts_to_ask_again().await?;
-    Ok(judged + super::each(interrupts, |id| async move { service.settle_interrupt(&id).await }).await?)
+    Ok(super::each(interrupts, |id| async move { service.settle_interrupt(&id).await }).await? + judged?)
 }

@@ -34,6 +34,13 @@ pub(super) enum Node {
 #[serde(transparent)]
 pub struct Origins(BTreeMap<ProposalId, Vec<Pointer>>);
 
+impl Origins {
+    /// Every leaf that somebody else set than this proposal, which set them all.
+    pub fn set_after(self, first: &ProposalId) -> impl Iterator<Item = Pointer> {
+        self.0.into_iter().filter(move |(it, _)| it != first).flat_map(|(_, leaves)| leaves)
+    }
+}
+
 /// Why stored origins do not fit a stored state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a leaf of the state has no origin")]

@@ -93,6 +93,10 @@ struct Merge<'a> {
 impl Merge<'_> {
     /// What becomes of one place. Nothing, where nothing stands there afterwards.
     fn merged(&mut self, base: Option<&Value>, sides: &[Option<&Value>]) -> Option<Value> {
+        // Parts first: so each leaf is compared once for each branch, however deep it lies.
+        if let Some(whole) = self.of_parts(base, sides) {
+            return Some(whole);
+        }
         let claims = conflicts::claims(base, sides);
         match claims.as_slice() {
             [] => base.cloned(),
@@ -103,6 +107,19 @@ impl Merge<'_> {
                 None => self.settle(&claims).unwrap_or_else(|| base.cloned()),
             },
         }
+    }
+
+    /// An object that is one everywhere, or a list without keys that is as long everywhere: what comes of it is what comes
+    /// of its parts, whoever changed it.
+    fn of_parts(&mut self, base: Option<&Value>, sides: &[Option<&Value>]) -> Option<Value> {
+        let all = || [base].into_iter().chain(sides.iter().copied());
+        if all().all(|it| matches!(it, Some(Value::Object(_)))) {
+            return Some(Value::Object(self.members(base, sides)));
+        }
+        let length = base?.as_array()?.len();
+        let same = all().all(|it| it.and_then(Value::as_array).map(Vec::len) == Some(length));
+        let keyed = self.how.policy.key_of_list(&self.trail.pointer()).is_some();
+        (same && !keyed).then(|| Value::Array(self.items(base, sides, length)))
     }
 
     /// The parts merged one by one, if the places of all who changed them are of one kind that has parts.

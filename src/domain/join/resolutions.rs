@@ -54,7 +54,7 @@ impl Resolutions {
     }
 
     /// Every place that is settled.
-    pub(super) fn places(&self) -> impl Iterator<Item = &Pointer> {
+    pub fn places(&self) -> impl Iterator<Item = &Pointer> {
         self.0.keys()
     }
 }

@@ -191,10 +191,13 @@ pub fn is_page(path: &str) -> bool {
 /// What anybody may read, without being asked who they are.
 pub const OPEN: &[&str] = &["/.well-known/jwks.json", "/openapi.json", "/docs", "/livez", "/readyz"];
 
-/// By which methods machines call that path.
+/// By which methods machines call that path. A route that names it beats one that has a place for any name there.
 pub fn methods_of(path: &str) -> Vec<&'static str> {
     let open = OPEN.contains(&path).then_some("GET");
-    let machines = TABLE.iter().filter(|it| !it.machines.is_empty() && fits(it.route, path)).map(|it| it.method);
+    let fitting = || TABLE.iter().filter(|it| !it.machines.is_empty() && fits(it.route, path));
+    let places = |it: &Rule| it.route.matches('{').count();
+    let fewest = fitting().map(places).min();
+    let machines = fitting().filter(|it| Some(places(it)) == fewest).map(|it| it.method);
     open.into_iter().chain(machines).collect()
 }
 

@@ -259,10 +259,13 @@ async fn a_branch_that_owes_makes_the_join_owe(scene: Scene) {
     let back = json!({"target_user_id": 17, "notes": {"a": 1}});
     let back = g.propose(branch, &there["transition"], (&g.planner, "planner"), back).await.expect(201);
     assert!(now(g, branch).await["owes"].as_bool().unwrap(), "{back}");
-    let joined = it.join(g, &["a", "b"], "union").await.expect(201);
+    let held = it.join(g, &["a", "b"], "union").await.expect(202);
+    assert_eq!(held["reasons"][0]["pointer"], "target_user_id", "it was set, though nothing differs");
+    let decision = g.approved(&held).await;
     assert!(now(g, &it.id).await["owes"].as_bool().unwrap());
-    let denied = g.verify(&it.id, &joined["transition"], &Value::Null, "w1").await;
+    let denied = g.verify(&it.id, &held["transition"], &Value::Null, "w1").await;
     assert_eq!((denied.status, denied.code()), (403, "receipt_missing"));
+    g.verify(&it.id, &held["transition"], &decision["receipt"], "w2").await.expect(200);
     scene.passes_an_audit().await;
 }
 

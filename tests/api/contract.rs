@@ -67,6 +67,7 @@ async fn another_method_is_told_which_there_are() {
         (Method::PUT, "/v1/endpoints/e", "GET, PATCH, DELETE"),
         (Method::POST, "/livez", "GET"),
         (Method::TRACE, "/v1/verify", "POST"),
+        (Method::POST, "/v1/threads/t/episode/state.json", "GET"),
     ] {
         let response = g.http.request(method.clone(), format!("{}{path}", g.url)).send().await.unwrap();
         assert_eq!(response.status().as_u16(), 405, "{method} {path}");

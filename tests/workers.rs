@@ -79,7 +79,7 @@ async fn an_audit_of_a_whole_history_with_open_work_finds_nothing() {
     let keys = gateway.service.keys().unwrap();
     let report = audit(&*gateway.store, &keys, gateway.service.now()).await.unwrap();
     assert_eq!(report.findings, [], "{report:#?}");
-    assert!(report.versions >= 10 && report.threads == 11, "{report:?}");
+    assert!(report.versions >= 10 && report.threads > 10, "{report:?}");
     let ask = ask(ready.thread, ready.transition, Some(ready.receipt), "w-9");
     gateway.service.verify(&cast.writer, &ask).await.unwrap();
 }

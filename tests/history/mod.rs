@@ -217,7 +217,8 @@ pub async fn propose(service: &Service, agent: &Stored<Token>, name: &str, node:
         ask: Asked::Patch { format: Format::Merge, patch },
         attempt: 1,
         rationale: Some("the text says so".to_owned()),
-        tool: (node == "planner")
+        // A branch calls none.
+        tool: (node == "planner" && !name.starts_with("branch-"))
             .then(|| Tool::read(&json!({"name": "crm.find", "arguments": {"who": "Eva"}})).unwrap()),
         usage: Usage::read(&json!({"tokens": 12, "cost": 0.5})).unwrap(),
     };

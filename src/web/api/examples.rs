@@ -1,5 +1,6 @@
 //! What calls and their answers look like, for the description: what a gateway was sent and answered in tests, with
-//! names of machines and secrets replaced. A test holds every one against the description that it stands in.
+//! names of machines and secrets replaced; a few failures that are hard to bring about, and a message of the Model Context
+//! Protocol, are written by hand. A test holds every one against the description that it stands in.
 
 use serde_json::Value;
 

@@ -7,7 +7,6 @@ mod amendments;
 mod amendments_signed;
 mod attacks;
 mod branches;
-mod branches_apart;
 mod contract;
 mod copying;
 mod delegations;

@@ -1,0 +1,129 @@
+//! Branches, and what comes of joining them: what is held, what is refused, and what nobody learns. On both databases.
+
+use std::time::Duration;
+
+use countersign::domain::account::MachineRole;
+use countersign::domain::chain::entry::Entry;
+use countersign::domain::chain::jws::{self, Typ};
+use countersign::domain::review::{Verdict, VoteRefused};
+use countersign::service::error::Error;
+use countersign::service::rollbacks::Rollback;
+use countersign::service::votes::Voted;
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use crate::gateway::{Answer, Gateway, owned_token, token};
+use crate::rules::{Scene, codes};
+
+mod apart;
+mod decided;
+mod made;
+mod merged;
+
+fn research(covers: &str) -> String {
+    format!(
+        r#"flow = "payments"
+trust_initial = true
+protected = ["target_user_id"]
+
+[join]
+confidence = "sure"
+
+[transitions.keyed_arrays."found"]
+key = "id"
+
+[nodes.planner]
+reads = ["question", "found", "notes", "sure", "target_user_id", "contact"]
+writes = ["question", "found", "notes", "sure", "target_user_id", "contact"]
+rollback = true
+
+[nodes.input_parser]
+reads = ["question", "notes"]
+writes = ["notes", "aside"]
+
+[nodes.database_writer]
+reads = ["question", "found", "notes", "target_user_id"]
+writes = ["result_ref"]
+writer = true
+
+[approval]
+covers = "{covers}"
+ttl = "24h"
+receipt_ttl = "10m"
+write_lease = "30s"
+
+[[approval.stages]]
+groups = ["reviewers"]
+need = 1
+
+[redaction]
+hide = ["contact.mail"]
+"#
+    )
+}
+
+fn budgeted() -> String {
+    let budget = "[budgets.thread]\ntokens = 100\nthen = \"hold\"\n\n[approval]\n";
+    research("write").replacen("[approval]\n", budget, 1)
+}
+
+/// A thread with a question, its head, and branches of it by name.
+struct Forked {
+    id: Value,
+    head: Value,
+    branches: Vec<Value>,
+}
+
+impl Forked {
+    async fn new(g: &Gateway, names: &[&str]) -> Self {
+        let state = json!({
+            "question": "who", "found": [{"id": "start"}], "notes": {}, "sure": 0.5, "target_user_id": 17,
+            "contact": {"mail": "a@b.example", "name": "Eva"},
+        });
+        let made = g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await.expect(201);
+        let branches = fork(g, &made["thread"], names).await.expect(201)["branches"].as_array().unwrap().clone();
+        Self { id: made["thread"].clone(), head: made["transition"].clone(), branches }
+    }
+
+    /// The planner's change on a branch.
+    async fn change(&self, g: &Gateway, index: usize, patch: Value) -> Value {
+        let branch = &self.branches[index];
+        g.propose(&branch["thread"], &branch["transition"], (&g.planner, "planner"), patch).await.expect(201)
+    }
+
+    async fn join(&self, g: &Gateway, names: &[&str], strategy: &str) -> Answer {
+        self.join_with(g, json!({"branches": names, "strategy": strategy})).await
+    }
+
+    async fn join_with(&self, g: &Gateway, more: Value) -> Answer {
+        let mut body = json!({"node": "planner", "parent": self.head});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        g.post(&self.path("joins"), &g.planner, body).await
+    }
+
+    fn path(&self, what: &str) -> String {
+        format!("/v1/threads/{}/{what}", self.id.as_str().unwrap())
+    }
+
+    async fn state(&self, g: &Gateway) -> Value {
+        state(g, &self.id).await
+    }
+}
+
+async fn fork(g: &Gateway, thread: &Value, names: &[&str]) -> Answer {
+    let path = format!("/v1/threads/{}/forks", thread.as_str().unwrap());
+    g.post(&path, &g.planner, json!({"node": "planner", "branches": names})).await
+}
+
+async fn state(g: &Gateway, thread: &Value) -> Value {
+    let path = format!("/v1/threads/{}/state?node=planner", thread.as_str().unwrap());
+    g.get(&path, &g.planner).await.expect(200)["state"].clone()
+}
+
+async fn now(g: &Gateway, thread: &Value) -> Value {
+    g.get(&format!("/v1/threads/{}", thread.as_str().unwrap()), &g.host).await.expect(200)
+}
+
+fn places(answer: &Answer) -> Vec<&str> {
+    answer.body["errors"].as_array().unwrap().iter().map(|it| it["pointer"].as_str().unwrap()).collect()
+}

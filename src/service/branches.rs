@@ -25,7 +25,7 @@ use crate::domain::json::delta::Delta;
 use crate::domain::json::patch::Format;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::Keys;
-use crate::domain::policy::{Policy, Reason, ReasonCode, RejectCode, Violation};
+use crate::domain::policy::{NodePolicy, Policy, Reason, ReasonCode, RejectCode, Violation};
 use crate::domain::thread::Thread;
 use crate::domain::time::Timestamp;
 use crate::domain::transition::{Identity, Outcome, StateContent, Transition, patch_digest};
@@ -117,8 +117,8 @@ impl Service {
         }
         let head = self.head(&keys, &standing.thread.record).await?;
         let policy = self.policy(&keys, standing.flow.record.policy).await?;
-        if policy.node(&ask.node).is_none() {
-            return Err(Error::Forbidden("the policy has no such node"));
+        if !policy.node(&ask.node).is_some_and(NodePolicy::may_fork) {
+            return Err(Error::Forbidden("the policy lets no such node fork: that takes `fork = true`"));
         }
         let base = Base { head: &head, policy: &policy, flow: &standing.flow.record };
         let forking = Forking { keys: &keys, token, node: &ask.node, base, parent: &standing.thread.record, now };
@@ -305,6 +305,19 @@ fn told(forked: &Forked, forking: &Forking<'_>) -> serde_json::Value {
 }
 
 impl Service {
+    /// The thread that this is a branch of: what is done on a branch relies on it. A branch is there for its join, so
+    /// where that can never come any more, nothing is proposed.
+    pub(super) async fn origin_of(&self, keys: &Keys, branch: &Branch) -> Result<Stored<Thread>> {
+        let origin = self.thread(keys, &branch.thread).await?;
+        if origin.record.closed.is_some() {
+            return Err(Error::Closed);
+        }
+        if origin.record.head.transition != branch.transition {
+            return Err(Error::WrongState("the thread that this branch was made of has moved on: fork its new head"));
+        }
+        Ok(origin)
+    }
+
     /// Nothing on a branch can be written, and whatever it changed is asked about at its join. So what is held for what it
     /// changes commits. What is held for anything else, who asks or what it takes, nobody would ever be asked about.
     pub(super) async fn asked_at_the_join(

@@ -18,7 +18,10 @@ impl Service {
     /// Hands the next events of the log to `write`, a line of JSON each, and notes how far it came once they are
     /// written. Returns how many. Of all gateways one does so at a time; if another does, there is nothing to do here.
     pub async fn copy_log<F: Future<Output = io::Result<()>>>(&self, write: impl FnOnce(String) -> F) -> Result<usize> {
-        let Some(duty) = self.store.take(Duty::Copying).await? else { return Ok(0) };
+        Ok(self.on_duty(Duty::Copying, self.copy_next(write)).await?.unwrap_or(0))
+    }
+
+    async fn copy_next<F: Future<Output = io::Result<()>>>(&self, write: impl FnOnce(String) -> F) -> Result<usize> {
         let keys = self.keys()?;
         let mark = self.fetch::<LogMark>(&keys, Follower::Copy.name()).await?;
         let reached = mark.as_ref().map_or(0, |it| it.record.reached);
@@ -37,7 +40,6 @@ impl Service {
             Some(mark) => draft.replace(mark, &next)?,
         }
         self.commit(draft.finish()).await?;
-        drop(duty);
         Ok(events.len())
     }
 }

@@ -46,7 +46,10 @@ impl Service {
     /// Gives waiting events their place in the log, a thread's in the thread's own order. Returns how many.
     /// Only one sequencer works at a time; if another does, there is nothing to do here.
     pub async fn sequence(&self) -> Result<usize> {
-        let Some(_lock) = self.store.take(Duty::Sequencing).await? else { return Ok(0) };
+        Ok(self.on_duty(Duty::Sequencing, self.sequence_next()).await?.unwrap_or(0))
+    }
+
+    async fn sequence_next(&self) -> Result<usize> {
         let keys = self.keys()?;
         let reader = self.reader(&keys);
         let waiting = reader.list::<Pending>(Filter::All, None, SEQUENCED_AT_ONCE).await?;

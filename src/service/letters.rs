@@ -32,16 +32,19 @@ impl Service {
     /// Returns how many events were looked at; nothing where another has the duty. It begins at the end of the log: what
     /// was asked before anybody was told by mail stands in the inbox.
     pub async fn write_letters(&self, digests: Duration) -> Result<Option<usize>> {
-        let Some(_duty) = self.store.take(Duty::Mailing).await? else { return Ok(None) };
+        self.on_duty(Duty::Mailing, self.write_next(digests)).await
+    }
+
+    async fn write_next(&self, digests: Duration) -> Result<usize> {
         let keys = self.keys()?;
         let Some(mark) = self.fetch::<LogMark>(&keys, Follower::Mail.name()).await? else {
             let mut draft = Draft::new(keys.row(), self.now());
             draft.insert(&LogMark { of: Follower::Mail, reached: self.log_length().await? })?;
-            return self.commit(draft.finish()).await.map(|()| Some(0));
+            return self.commit(draft.finish()).await.map(|()| 0);
         };
         let (events, last) = self.events_after(mark.record.reached, None, LOOKED_AT_ONCE).await?;
         if last == mark.record.reached {
-            return Ok(Some(0));
+            return Ok(0);
         }
         let mut draft = Draft::new(keys.row(), self.now());
         let (mut written, mut reached) = (BTreeSet::new(), last);
@@ -60,7 +63,7 @@ impl Service {
         }
         draft.replace(&mark, &LogMark { of: Follower::Mail, reached })?;
         self.commit(draft.finish()).await?;
-        Ok(Some(usize::try_from(reached - mark.record.reached).unwrap_or(usize::MAX)))
+        Ok(usize::try_from(reached - mark.record.reached).unwrap_or(usize::MAX))
     }
 
     /// What one event gives people to be told.

@@ -15,6 +15,7 @@ pub mod decision;
 pub mod delegations;
 pub mod doorkeeping;
 pub mod due;
+mod duties;
 pub mod edits;
 pub mod electorate;
 pub mod elsewhere;
@@ -80,7 +81,7 @@ use std::time::{Duration, Instant};
 use crate::clock::Clock;
 use crate::domain::flow::{Flow, Gateway, Halt};
 use crate::domain::halt::LiftNeeds;
-use crate::domain::id::{FlowId, ThreadId};
+use crate::domain::id::{FlowId, NodeId, ThreadId};
 use crate::domain::json::size::StateLimits;
 use crate::domain::keys::Keys;
 use crate::domain::thread::Thread;
@@ -163,11 +164,22 @@ pub(super) struct Standing {
     pub(super) gateway: Arc<Stored<Gateway>>,
     pub(super) flow: Arc<Stored<Flow>>,
     pub(super) thread: Arc<Stored<Thread>>,
+    /// The thread that it is a branch of, if it is one.
+    pub(super) origin: Option<Arc<Stored<Thread>>>,
 }
 
 impl Standing {
     pub(super) fn rely(&self, draft: &mut Draft<'_>) {
         draft.rely_on(&self.gateway).rely_on(&self.flow);
+        if let Some(origin) = &self.origin {
+            draft.rely_on(origin);
+        }
+    }
+
+    /// How often this node violated the policy on this head; on a branch together with the head that it was made of.
+    pub(super) fn violations(&self, node: &NodeId) -> u32 {
+        let threads = self.origin.iter().chain([&self.thread]);
+        threads.filter_map(|it| it.record.violations.get(node)).fold(0, |sum, it| sum.saturating_add(*it))
     }
 
     pub(super) fn proposing_halted(&self) -> bool {
@@ -315,7 +327,7 @@ impl Service {
         let gateway = self.gateway(keys).await?;
         let flow = self.fetch::<Flow>(keys, thread.record.flow.as_str()).await?;
         let flow = flow.ok_or(Error::Broken("the thread's flow is gone"))?;
-        Ok(Standing { gateway: Arc::new(gateway), flow: Arc::new(flow), thread: Arc::new(thread) })
+        Ok(Standing { gateway: Arc::new(gateway), flow: Arc::new(flow), thread: Arc::new(thread), origin: None })
     }
 
     /// Commits, and remembers what stands then; a refusal is a reason to forget what it was decided on.

@@ -181,8 +181,7 @@ impl Service {
         let policy = self.policy(&keys, standing.flow.record.policy).await?;
         let proposal = &self.gathered(&keys, (&head, &standing.thread.record), proposal.clone()).await?;
         let asking = Asking { keys: &keys, by, proposal, identity, standing: &standing, head: &head, policy: &policy };
-        let violations = standing.thread.record.violations.get(&proposal.node).copied().unwrap_or(0);
-        if policy.on_violation().is_exhausted(violations) {
+        if policy.on_violation().is_exhausted(standing.violations(&proposal.node)) {
             return self.reject(&asking, Because::NoTries(no_tries())).await;
         }
         let is_branch = standing.thread.record.branch.is_some();
@@ -211,7 +210,10 @@ impl Service {
     /// A hold past its deadline is ended first: correctness never waits for a worker.
     pub(super) async fn ready(&self, keys: &Keys, thread: Stored<Thread>, parent: Digest) -> Result<Standing> {
         let thread = self.without_expired_hold(keys, thread).await?;
-        let standing = self.standing(keys, thread).await?;
+        let mut standing = self.standing(keys, thread).await?;
+        if let Some(branch) = &standing.thread.record.branch {
+            standing.origin = Some(Arc::new(self.origin_of(keys, branch).await?));
+        }
         let (record, now) = (&standing.thread.record, self.now());
         if record.closed.is_some() {
             return Err(Error::Closed);

@@ -113,7 +113,7 @@ impl Service {
     pub(super) async fn reject(&self, asking: &Asking<'_>, because: Because) -> Result<Answer> {
         let (now, proposal) = (self.now(), asking.proposal);
         let mut thread = asking.standing.thread.record.clone();
-        let before = thread.violations.get(&proposal.node).copied().unwrap_or(0);
+        let before = asking.standing.violations(&proposal.node);
         let counted = because.is_counted();
         if counted {
             count(&mut thread.violations, &proposal.node);

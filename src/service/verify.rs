@@ -118,7 +118,7 @@ impl Service {
     ) -> Option<Gatekeeping<'a>> {
         let thread = self.memory.recall::<Thread>(ask.thread.as_str())?;
         let flow = self.memory.recall::<Flow>(thread.record.flow.as_str())?;
-        let standing = Standing { gateway: self.memory.recall(GATEWAY_ID)?, flow, thread };
+        let standing = Standing { gateway: self.memory.recall(GATEWAY_ID)?, flow, thread, origin: None };
         let policy = self.policy(keys, standing.flow.record.policy).await.ok()?;
         let head = self.known_head(keys, &standing.thread.record)?;
         let receipt = match gate_receipt(&head) {

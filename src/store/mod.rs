@@ -184,11 +184,15 @@ impl Duty {
     }
 }
 
-/// Held by whoever took a duty; released on drop.
+/// Held by whoever took a duty. If it is dropped, the duty is soon another's to take.
+#[async_trait]
 pub trait OnDuty: Send + Sync {
     /// Whether it is held still. A gateway that lost it learns so when it next asks; what it does until then another
     /// may do, too.
     fn stands(&self) -> bool;
+
+    /// Gives it up: once this returns, it is anybody's to take.
+    async fn leave(self: Box<Self>);
 }
 
 /// No list is longer; callers page.

@@ -182,9 +182,15 @@ impl Store for PostgresStore {
 /// A connection of its own holds the lock: the server frees it when the connection ends, however it ends.
 struct AdvisoryLock(Client);
 
+#[async_trait]
 impl OnDuty for AdvisoryLock {
     fn stands(&self) -> bool {
         !self.0.is_closed()
+    }
+
+    // If that fails, so does the connection, and the lock goes with it.
+    async fn leave(self: Box<Self>) {
+        let _ = self.0.query_one("SELECT pg_advisory_unlock_all()", &[]).await;
     }
 }
 

@@ -174,10 +174,13 @@ impl Store for SqliteStore {
 /// The system frees the lock when the file closes, however the process ends.
 struct FileLock(#[expect(dead_code, reason = "the open file is the lock")] File);
 
+#[async_trait]
 impl OnDuty for FileLock {
     fn stands(&self) -> bool {
         true
     }
+
+    async fn leave(self: Box<Self>) {}
 }
 
 /// The path with something after its last character, as SQLite names its own files.

@@ -43,7 +43,7 @@ fn retold(policy: &str) -> String {
     format!("{policy}\n# As before.\n")
 }
 
-async fn activate(g: &Gateway, policy: &str, accepts: &[Digest]) {
+pub async fn activate(g: &Gateway, policy: &str, accepts: &[Digest]) {
     let accepts = accepts.iter().copied().collect::<BTreeSet<_>>();
     g.service.activate_policy(&"tests".try_into().unwrap(), None, source(policy), accepts).await.unwrap();
 }

@@ -107,6 +107,7 @@ pub fn example(name: &str) -> PolicySource {
     source.text.push_str("reveal_to = [\"security\"]\n\n[tools]\nallow = [\"crm.*\"]\n");
     let warned = "[[rules]]\nwhen = \"change.path == '/target_user_id'\"\nthen = \"warn\"\nreason = \"another user\"\n";
     source.text.push_str(warned);
+    source.text = source.text.replacen("[nodes.planner]\n", "[nodes.planner]\nfork = true\n", 1);
     assert!(source.text.contains("need = 1"));
     source.text = source.text.replacen("need = 1", "need = 1\nconfirm = \"typed\"", 1);
     source

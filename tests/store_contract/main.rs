@@ -106,6 +106,7 @@ promises! {
     }
     sharing: {
         the_sequencers_lock_is_one_stores_until_it_is_dropped,
+        a_duty_that_was_left_is_anybodys_at_once,
         a_commit_wakes_who_waits_at_this_store_and_at_another,
         a_commit_just_before_the_wait_is_not_waited_out,
         patience_ends_without_a_commit,

@@ -31,6 +31,14 @@ pub async fn the_sequencers_lock_is_one_stores_until_it_is_dropped(database: Dat
     drop(held);
 }
 
+pub async fn a_duty_that_was_left_is_anybodys_at_once(database: Database) {
+    let (one, other) = (database.open().await, database.open().await);
+    for _ in 0..50 {
+        one.take(Duty::Copying).await.unwrap().expect("the other one left it").leave().await;
+        other.take(Duty::Copying).await.unwrap().expect("this one left it").leave().await;
+    }
+}
+
 /// How long a wait took that began before the commit did.
 async fn waited_for(waiting: &Arc<dyn Store>, committing: &dyn Store, commit: &Row) -> Duration {
     let began = SystemClock.instant();

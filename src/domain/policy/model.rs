@@ -54,6 +54,7 @@ pub struct NodePolicy {
     pub(super) schema: Option<Schema>,
     pub(super) writer: bool,
     pub(super) rollback: bool,
+    pub(super) fork: bool,
     /// Which tools it may call; none of its own if the policy does not say.
     pub(super) tools: Option<ToolGlobs>,
     pub(super) budget: Option<Budget>,
@@ -260,6 +261,11 @@ impl NodePolicy {
     /// Whether the node may ask for an ancestor's state.
     pub fn may_roll_back(&self) -> bool {
         self.rollback
+    }
+
+    /// Whether the node may make branches.
+    pub fn may_fork(&self) -> bool {
+        self.fork
     }
 }
 

@@ -13,6 +13,7 @@ use crate::domain::chain::entry::{Entry, Gate};
 use crate::domain::chain::jws::{self, Typ};
 use crate::domain::chain::statement::Kind;
 use crate::domain::id::ThreadId;
+use crate::domain::policy::NodePolicy;
 use crate::domain::thread::Thread;
 use crate::domain::transition::{StateContent, Transition};
 use crate::service::joins::{Join, replayed};
@@ -116,6 +117,10 @@ impl Audit<'_> {
             && self.state_at(&fork.thread, fork.version).as_ref() == Some(state);
         let detail = "a branch does not begin with the head that it names";
         self.expect(there, Table::Transitions, transition.digest, detail);
+        let policy = self.policies.get(&transition.statement.policy);
+        let node = transition.statement.node.as_ref().zip(policy).and_then(|(node, policy)| policy.node(node));
+        let may = node.is_some_and(NodePolicy::may_fork);
+        self.expect(may, Table::Transitions, transition.digest, "its policy lets no such node fork");
     }
 
     /// A thread's branches are those that its events tell of, and its row counts those of its head.

@@ -16,7 +16,7 @@ use crate::service::error::{Error, Result};
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::OPEN;
-use crate::store::{Duty, Filter};
+use crate::store::{Duty, Filter, OnDuty};
 
 /// Letters that one run looks at.
 const SENT_AT_ONCE: u32 = 200;
@@ -42,6 +42,16 @@ impl Service {
         send: impl Fn(Mail) -> F,
     ) -> Result<Option<usize>> {
         let Some(duty) = self.store.take(Duty::Mailing).await? else { return Ok(None) };
+        let sent = self.send_due(&*duty, send).await;
+        duty.leave().await;
+        sent.map(Some)
+    }
+
+    async fn send_due<F: Future<Output = std::result::Result<(), MailError>>>(
+        &self,
+        duty: &dyn OnDuty,
+        send: impl Fn(Mail) -> F,
+    ) -> Result<usize> {
         let keys = self.keys()?;
         let (now, until) = (self.now(), self.instant() + RUN_MAX);
         let due = self.reader(&keys).list::<Letter>(Filter::DueBy(OPEN, now), None, SENT_AT_ONCE).await?;
@@ -56,13 +66,13 @@ impl Service {
             let at_once = if together { letters.len() } else { 1 };
             for letters in letters.chunks(at_once) {
                 if !duty.stands() || self.instant() >= until {
-                    return Ok(Some(done));
+                    return Ok(done);
                 }
                 done += letters.len();
                 self.send_together(&keys, contact.as_ref(), letters, &send).await?;
             }
         }
-        Ok(Some(done))
+        Ok(done)
     }
 
     /// One mail for some letters to one person, as far as there is something to tell; then what becomes of them.

@@ -18,6 +18,7 @@ const APPROVAL: &str = r#"
 [nodes.planner]
 reads = ["$"]
 writes = ["$"]
+fork = true
 
 [approval]
 ttl = "24h"
@@ -32,6 +33,7 @@ fn guessing() -> String {
 [nodes.input_parser]
 reads = ["question", "list.*.seen"]
 writes = ["question", "pin", "plan", "list.*.seen"]
+fork = true
 "#;
     format!("flow = \"payments\"\ntrust_initial = true\nprotected = [\"plan\"]\n{node}{APPROVAL}")
 }
@@ -46,6 +48,7 @@ reason = "whatever the parser says is looked at"
 [nodes.input_parser]
 reads = ["question"]
 writes = ["question"]
+fork = true
 "#;
     let tools = "writes = [\"$\"]\ntools = [\"refund\"]\n";
     format!("flow = \"payments\"\ntrust_initial = true\n{rules}{}", APPROVAL.replace("writes = [\"$\"]\n", tools))

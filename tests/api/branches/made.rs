@@ -6,6 +6,9 @@ on_both! {
     a_branch_has_its_own_chain_and_says_whose_it_is(super::research("write")),
     the_same_fork_again_is_the_same_and_another_ones_name_is_taken(super::research("write")),
     nothing_of_a_branch_is_written_or_decided(super::research("write")),
+    only_a_node_that_the_policy_lets_forks(super::research("write")),
+    nothing_is_proposed_where_no_join_can_come_any_more(super::research("write")),
+    tries_are_counted_together_with_those_on_the_thread(super::impatient()),
     what_is_closed_halted_held_or_written_is_neither_forked_nor_joined(super::research("write")),
     branches_spend_what_the_thread_has(super::budgeted()),
     a_head_has_so_many_branches_and_no_more(super::research("write")),
@@ -83,6 +86,55 @@ async fn nothing_of_a_branch_is_written_or_decided(scene: Scene) {
     let refused = g.service.ask_for_rollback(&g.alice.id, &back).await;
     assert!(matches!(refused, Err(Error::WrongState(_))), "{refused:?}");
     assert_eq!(now(g, thread).await["status"], "open");
+    scene.passes_an_audit().await;
+}
+
+async fn only_a_node_that_the_policy_lets_forks(scene: Scene) {
+    let g = &scene.gateway;
+    let it = Forked::new(g, &["a"]).await;
+    let ask = json!({"node": "input_parser", "branches": ["z"]});
+    let refused = g.post(&it.path("forks"), &g.parser, ask).await;
+    assert_eq!((refused.status, refused.code()), (403, "forbidden"));
+    assert!(refused.body["detail"].as_str().unwrap().contains("fork = true"), "{}", refused.body);
+    // Whoever is let no more has what was made before, and makes nothing new.
+    crate::under_new_policy::activate(g, &research("write").replacen("fork = true\n", "", 1), &[]).await;
+    assert_eq!(fork(g, &it.id, &["a"]).await.expect(201)["branches"].as_array().unwrap(), &it.branches);
+    assert_eq!(fork(g, &it.id, &["b"]).await.code(), "forbidden");
+    scene.passes_an_audit().await;
+}
+
+async fn nothing_is_proposed_where_no_join_can_come_any_more(scene: Scene) {
+    let g = &scene.gateway;
+    let it = Forked::new(g, &["a"]).await;
+    let (thread, first) = (&it.branches[0]["thread"], &it.branches[0]["transition"]);
+    let on_the_branch = || g.propose(thread, first, (&g.planner, "planner"), json!({"notes": {"a": 1}}));
+    let closing = async |what: &str| g.post(&it.path(what), &g.admin, json!({"reason": "r"})).await.expect(200);
+    closing("closing").await;
+    assert_eq!(on_the_branch().await.code(), "closed");
+    closing("reopening").await;
+    let one = on_the_branch().await.expect(201);
+    g.propose(&it.id, &it.head, (&g.planner, "planner"), json!({"question": "when"})).await.expect(201);
+    let late = g.propose(thread, &one["transition"], (&g.planner, "planner"), json!({"notes": {"a": 2}})).await;
+    assert_eq!((late.status, late.code()), (409, "wrong_state"));
+    assert!(late.body["detail"].as_str().unwrap().contains("fork its new head"), "{}", late.body);
+    assert_eq!(on_the_branch().await.expect(201), one, "what was answered before is answered so again");
+    scene.passes_an_audit().await;
+}
+
+async fn tries_are_counted_together_with_those_on_the_thread(scene: Scene) {
+    let g = &scene.gateway;
+    let it = Forked::new(g, &["a", "b"]).await;
+    let wrong = async |thread: &Value, head: &Value, patch: Value| {
+        g.propose(thread, head, (&g.planner, "planner"), patch).await
+    };
+    let first = wrong(&it.id, &it.head, json!({"result_ref": 1})).await;
+    assert_eq!(codes(&first), ["write_not_allowed"]);
+    for (index, branch) in it.branches.iter().enumerate() {
+        let (thread, head) = (&branch["thread"], &branch["transition"]);
+        let second = wrong(thread, head, json!({"result_ref": index})).await;
+        assert_eq!(codes(&second), ["write_not_allowed", "attempts_exhausted"], "{}", second.body);
+        assert_eq!(codes(&wrong(thread, head, json!({"notes": {}})).await), ["attempts_exhausted"]);
+    }
     scene.passes_an_audit().await;
 }
 

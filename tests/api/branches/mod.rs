@@ -36,6 +36,7 @@ key = "id"
 reads = ["question", "found", "notes", "sure", "target_user_id", "contact"]
 writes = ["question", "found", "notes", "sure", "target_user_id", "contact"]
 rollback = true
+fork = true
 
 [nodes.input_parser]
 reads = ["question", "notes"]
@@ -65,6 +66,10 @@ hide = ["contact.mail"]
 fn budgeted() -> String {
     let budget = "[budgets.thread]\ntokens = 100\nthen = \"hold\"\n\n[approval]\n";
     research("write").replacen("[approval]\n", budget, 1)
+}
+
+fn impatient() -> String {
+    format!("on_violation = \"retry_once\"\n{}", research("write"))
 }
 
 /// A thread with a question, its head, and branches of it by name.

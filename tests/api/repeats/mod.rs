@@ -22,6 +22,11 @@ use crate::gateway::{Gateway, SCHEMA, person, token};
 use crate::interrupts::asked;
 use watched::{Mishap, Scene};
 
+/// The planner makes branches as well.
+fn forking() -> String {
+    crate::gateway::POLICY.replacen("rollback = true\n", "rollback = true\nfork = true\n", 1)
+}
+
 on_both! {
     what_is_sent_again_is_answered_in_the_same_bytes(crate::gateway::POLICY),
     twenty_at_once_under_one_key_have_one_effect(crate::gateway::POLICY),

@@ -24,7 +24,7 @@ use watched::{Mishap, Scene};
 
 /// The planner makes branches as well.
 fn forking() -> String {
-    crate::gateway::POLICY.replacen("rollback = true\n", "rollback = true\nfork = true\n", 1)
+    guarded(1).replacen("rollback = true\n", "rollback = true\nfork = true\n", 1)
 }
 
 on_both! {
@@ -35,7 +35,7 @@ on_both! {
     a_crash_leaves_both_the_effect_and_its_answer_or_neither(crate::gateway::POLICY),
     a_key_is_of_one_token_and_one_path(crate::gateway::POLICY),
     what_did_not_succeed_is_not_kept(crate::gateway::POLICY),
-    every_post_keeps_its_answer_in_the_change_that_makes_it_true(crate::amendments::guarded(1)),
+    every_post_keeps_its_answer_in_the_change_that_makes_it_true(super::forking()),
     after_its_time_a_key_is_anybodys_again(crate::gateway::POLICY),
 }
 

@@ -27,6 +27,7 @@ mod interrupts;
 mod limits;
 mod mail;
 mod mcp;
+mod meanwhile;
 mod metrics;
 mod notices;
 #[path = "../support/npm.rs"]

@@ -1,67 +1,21 @@
 //! Something happens between a decision and the transaction that makes it true: the store looks again.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
-use countersign::clock::SystemClock;
 use countersign::domain::flow::Halt;
 use countersign::domain::id::ReviewId;
 use countersign::domain::review::{Ballot, Verdict};
-use countersign::keyring::Keyring;
-use countersign::service::Service;
 use countersign::service::delegations::Naming;
 use countersign::service::error::Error;
 use countersign::service::passkeys::Confirmation;
 use countersign::service::stops::Scope;
 use countersign::service::verify::VerifyAsk;
 use countersign::service::votes::Voted;
-use countersign::store::change::Change;
-use countersign::store::sqlite::{SqliteOptions, SqliteStore};
-use countersign::store::{Store, StoreError};
 
-use super::{BoxFuture, Scene};
-use crate::gateway::{Gateway, MovedClock, POLICY, ballot, person, settings, spawn_with_policy};
-use crate::over::{Committing, Over};
-
-type Happening = Box<dyn FnOnce() -> BoxFuture<'static, ()> + Send>;
-
-/// What happens before the next commit.
-#[derive(Default)]
-struct Interrupted(Mutex<Option<Happening>>);
-
-impl Interrupted {
-    fn by(&self, happening: Happening) {
-        *self.0.lock().unwrap() = Some(happening);
-    }
-
-    fn is_over(&self) -> bool {
-        self.0.lock().unwrap().is_none()
-    }
-}
-
-#[async_trait]
-impl Committing for Interrupted {
-    async fn commit(&self, inner: &dyn Store, change: Change) -> Result<(), StoreError> {
-        let happening = self.0.lock().unwrap().take();
-        if let Some(happening) = happening {
-            happening().await;
-        }
-        inner.commit(change).await
-    }
-}
-
-/// A second gateway, on a store on which something can happen.
-async fn second_gateway(g: &Gateway) -> (Arc<Over<Interrupted>>, Service) {
-    let folder = g.folder.path();
-    let options = SqliteOptions { clock_offset: g.clock.clone(), ..SqliteOptions::default() };
-    let inner = SqliteStore::open(folder.join("countersign.db"), options).unwrap();
-    let store = Over::new(Arc::new(inner), Interrupted::default());
-    let keyring = Keyring::open_or_create(&folder.join("keyring.json"), None, &SystemClock).unwrap();
-    let clock = Arc::new(MovedClock(g.clock.clone()));
-    let second = Service::open(store.clone(), keyring, clock, settings(&g.url)).await.unwrap();
-    (store, second)
-}
+use super::Scene;
+use crate::gateway::{POLICY, ballot, person, spawn_with_policy};
+use crate::meanwhile::{Happening, second_gateway};
 
 /// Verifies on a second gateway, while this happens between its decision and its commit; whether it let through.
 async fn lets_through(scene: &Scene, happening: Happening) -> bool {

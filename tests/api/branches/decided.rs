@@ -8,6 +8,7 @@ on_both! {
     a_branch_that_owes_makes_the_join_owe(super::research("write")),
     under_a_policy_that_covers_commits_an_approved_join_settles_it(super::research("commit")),
     whoever_worked_on_a_branch_does_not_approve_its_join(super::research("write")),
+    whoever_made_a_branch_does_not_approve_its_join(super::research("write")),
     a_held_join_is_judged_again_on_what_its_branches_were(super::research("write")),
 }
 
@@ -89,6 +90,20 @@ async fn whoever_worked_on_a_branch_does_not_approve_its_join(scene: Scene) {
     assert_eq!(g.vote(&g.bob, &held, Verdict::Approve).await.unwrap(), Voted::Approved);
     let decision = g.decision(&held).await.expect(200);
     g.verify(&it.id, &held["transition"], &decision["receipt"], "w1").await.expect(200);
+    scene.passes_an_audit().await;
+}
+
+async fn whoever_made_a_branch_does_not_approve_its_join(scene: Scene) {
+    let g = &scene.gateway;
+    let it = Forked::new(g, &["a"]).await;
+    let own = owned_token(&g.service, "alices", MachineRole::Agent, &["planner"], g.alice.id.as_str()).await;
+    let body = json!({"node": "planner", "branches": ["hers"]});
+    let hers = g.post(&it.path("forks"), &own, body).await.expect(201)["branches"][0].clone();
+    let patch = json!({"target_user_id": 42});
+    g.propose(&hers["thread"], &hers["transition"], (&g.planner, "planner"), patch).await.expect(201);
+    let held = it.join(g, &["a", "hers"], "union").await.expect(202);
+    let refused = g.vote(&g.alice, &held, Verdict::Approve).await;
+    assert!(matches!(refused, Err(Error::Vote(VoteRefused::Ineligible(_)))), "{refused:?}");
     scene.passes_an_audit().await;
 }
 

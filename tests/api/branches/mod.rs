@@ -16,6 +16,7 @@ use crate::gateway::{Answer, Gateway, owned_token, token};
 use crate::rules::{Scene, codes};
 
 mod apart;
+mod between;
 mod decided;
 mod made;
 mod merged;

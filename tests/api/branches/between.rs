@@ -1,0 +1,70 @@
+//! What happens between what is decided of a branch and what is committed: it is decided again.
+
+use std::sync::Arc;
+
+use countersign::domain::branch::Strategy;
+use countersign::domain::json::patch::Format;
+use countersign::service::Service;
+use countersign::service::joins::Join;
+use countersign::service::proposals::{Asked, Proposal};
+
+use super::*;
+use crate::gateway::spawn_with_policy;
+use crate::meanwhile::{Happening, second_gateway};
+
+/// The planner's proposal.
+fn asks(thread: &Value, parent: &Value, ask: Asked) -> Proposal {
+    Proposal {
+        thread: thread.as_str().unwrap().try_into().unwrap(),
+        node: "planner".try_into().unwrap(),
+        parent: parent.as_str().unwrap().try_into().unwrap(),
+        ask,
+        attempt: 1,
+        rationale: None,
+        tool: None,
+        usage: Default::default(),
+    }
+}
+
+fn patch(patch: Value) -> Asked {
+    Asked::Patch { format: Format::Merge, patch }
+}
+
+async fn proposes(service: &Service, token: &str, proposal: &Proposal) -> Result<(), Error> {
+    let token = service.token_of(token).await.unwrap();
+    service.propose(&token, proposal).await.map(drop)
+}
+
+#[tokio::test]
+async fn a_branch_that_goes_on_before_its_join_is_committed_is_joined_as_it_is_then() {
+    let g = spawn_with_policy(&research("write")).await;
+    let it = Forked::new(&g, &["a"]).await;
+    let first = it.change(&g, 0, json!({"notes": {"a": 1}})).await;
+    let (store, second) = second_gateway(&g).await;
+    let (service, token) = (Arc::clone(&g.service), g.planner.clone());
+    let more = asks(&it.branches[0]["thread"], &first["transition"], patch(json!({"notes": {"a": 2}})));
+    let goes_on: Happening =
+        Box::new(move || Box::pin(async move { proposes(&service, &token, &more).await.unwrap() }));
+    store.committing.by(goes_on);
+    let join = Join::read(vec!["a".try_into().unwrap()], Strategy::Union, None).unwrap();
+    proposes(&second, &g.planner, &asks(&it.id, &it.head, Asked::Join(Box::new(join)))).await.unwrap();
+    assert!(store.committing.is_over());
+    assert_eq!(it.state(&g).await["notes"], json!({"a": 2}));
+}
+
+#[tokio::test]
+async fn nothing_is_committed_on_a_branch_whose_thread_is_closed_by_then() {
+    let g = spawn_with_policy(&research("write")).await;
+    let it = Forked::new(&g, &["a"]).await;
+    let (store, second) = second_gateway(&g).await;
+    let (service, thread) = (Arc::clone(&g.service), it.id.as_str().unwrap().try_into().unwrap());
+    let closes: Happening = Box::new(move || {
+        Box::pin(async move { service.close_thread(&"tests".try_into().unwrap(), &thread, "now").await.unwrap() })
+    });
+    store.committing.by(closes);
+    let branch = &it.branches[0];
+    let late = asks(&branch["thread"], &branch["transition"], patch(json!({"notes": {"a": 1}})));
+    let refused = proposes(&second, &g.planner, &late).await;
+    assert!(matches!(refused, Err(Error::Closed)), "{refused:?}");
+    assert_eq!(now(&g, &branch["thread"]).await["version"], 0);
+}

@@ -2,7 +2,7 @@
 //!
 //! Absolute numbers belong to a machine; ratios travel. The two sides of a ratio take turns, and the median of
 //! the turns counts. Beside it stands the processor's time per request of the serving process; the load comes
-//! from a process of its own. `-- verify` (or `sqlite` or `postgres` of it), `propose`, `sending`, `json`, `rules`, `pages` or `chain` runs one part; `BENCH_REQUESTS`,
+//! from a process of its own. `-- verify` (or `sqlite` or `postgres` of it), `propose`, `sending`, `json`, `rules`, `joining`, `pages` or `chain` runs one part; `BENCH_REQUESTS`,
 //! `BENCH_EVENTS`, `BENCH_VERSIONS`, `BENCH_OPEN` and `BENCH_PAST` make it shorter. `pages` keeps the file that it
 //! fills, some gigabytes, in the target folder.
 
@@ -21,6 +21,7 @@ mod bare;
 mod chain;
 mod documents;
 mod house;
+mod joining;
 mod load;
 mod memory;
 mod pages;
@@ -56,6 +57,9 @@ fn main() {
     println!("| what | measured, median of {} turns | goal |\n|---|---|---|", speed::TURNS);
     if wants("json") {
         documents::measure();
+    }
+    if wants("joining") {
+        joining::measure();
     }
     if wants("rules") {
         rules::measure();

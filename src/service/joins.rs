@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::Service;
 use super::error::{Error, Result};
@@ -25,6 +26,31 @@ const CONFLICTS_TOLD_MAX: usize = 100;
 
 /// A confidence of 1.
 const CERTAIN: f64 = 1_000_000.0;
+
+/// Joins that are worked on at once: each has up to 32 states in hand, and merging them takes as long as many proposals.
+/// Others wait for their turn, and nobody else waits for them.
+const JOINS_AT_ONCE: usize = 2;
+
+/// Whose turn it is.
+#[derive(Debug)]
+pub(super) struct Turns(Semaphore);
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self(Semaphore::new(JOINS_AT_ONCE))
+    }
+}
+
+impl Turns {
+    /// Waits until it may be looked at what this asks for, if that takes long.
+    pub(super) async fn of(&self, ask: &Asked) -> Option<SemaphorePermit<'_>> {
+        match ask {
+            // It is never closed.
+            Asked::Join(_) => self.0.acquire().await.ok(),
+            Asked::Patch { .. } | Asked::Edit { .. } | Asked::Reaffirm | Asked::Rollback { .. } => None,
+        }
+    }
+}
 
 /// What is to be joined, and what was found of it.
 #[derive(Clone, Debug)]

@@ -135,6 +135,7 @@ pub struct Service {
     answers_kept: Duration,
     tail: Tail,
     traces: Traces,
+    joining: joins::Turns,
 }
 
 /// What a deployment decides.
@@ -226,6 +227,7 @@ impl Service {
             answers_kept: ANSWERS_KEPT,
             tail: Tail::default(),
             traces: Traces::default(),
+            joining: joins::Turns::default(),
         };
         service.settle_identity().await?;
         service.settle_labels().await?;

@@ -355,6 +355,7 @@ fn every_genuine_envelope_is_believed_and_every_spoiled_one_refused_with_its_cod
         thread: Some(&thread),
         node: Some(&node),
         version: file["version"].as_u64(),
+        receives: None,
     };
     let checked = |case: &Value| match serde_json::from_value::<Envelope>(case["envelope"].clone()) {
         Ok(envelope) => check(&envelope, &expected).map(drop).map_err(EnvelopeCode::as_str),

@@ -1,5 +1,6 @@
 //! `envelope verify`: whether an envelope may be given to a model, by published keys alone. No gateway, no network.
 
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
@@ -10,7 +11,8 @@ use serde_json::{Value, json};
 use super::args;
 use super::output::Output;
 use super::{CliError, Exit};
-use crate::domain::context::{Envelope, EnvelopeClaims, EnvelopeCode, Expected, check};
+use crate::domain::context::{Envelope, EnvelopeClaims, EnvelopeCode, Expected, Misfit, Receives, check};
+use crate::domain::inert::printed_line;
 use crate::domain::json::parse::{Limits, parse};
 use crate::domain::keys::PublicKeys;
 
@@ -24,12 +26,14 @@ pub fn run(command: &args::Envelope, out: &mut Output<'_>) -> Result<Exit, CliEr
     let keys: Value = document(&ask.jwks, "a set of published keys")?;
     let keys = PublicKeys::from_jwks(&keys)
         .map_err(|error| CliError::Given(format!("{} cannot be trusted as a whole: {error}", ask.jwks.display())))?;
+    let receives = ask.schema.as_deref().map(schema).transpose()?;
     let expected = Expected {
         keys: &keys,
         issuer: keys.issuer(),
         thread: ask.thread.as_ref(),
         node: ask.node.as_ref(),
         version: ask.head,
+        receives: receives.as_ref(),
     };
     match check(&envelope, &expected) {
         Ok(claims) => {
@@ -40,7 +44,14 @@ pub fn run(command: &args::Envelope, out: &mut Output<'_>) -> Result<Exit, CliEr
             Ok(Exit::Yes)
         }
         Err(code) => {
-            out.answer(bad(code), || json!({"valid": false, "code": code.as_str(), "detail": code.detail()}))?;
+            let unfit = receives.filter(|_| code == EnvelopeCode::SchemaMismatch);
+            let misfits = unfit.map_or_else(Vec::new, |it| it.misfits(&envelope.payload));
+            let places: Vec<Value> =
+                misfits.iter().map(|it| json!({"pointer": it.pointer, "detail": it.detail})).collect();
+            out.answer(
+                bad(code, &misfits),
+                || json!({"valid": false, "code": code.as_str(), "detail": code.detail(), "errors": places}),
+            )?;
             Ok(Exit::No)
         }
     }
@@ -57,17 +68,30 @@ fn good(claims: &EnvelopeClaims) -> String {
     )
 }
 
-fn bad(code: EnvelopeCode) -> String {
-    format!("not valid: {}\n{}", code.as_str(), code.detail())
+fn bad(code: EnvelopeCode, misfits: &[Misfit]) -> String {
+    let mut told = format!("not valid: {}\n{}", code.as_str(), code.detail());
+    for Misfit { pointer, detail } in misfits {
+        // A member's name is whoever wrote the state's, and goes to a terminal.
+        let _ = write!(told, "\n{}: {detail}", printed_line(pointer.as_str()));
+    }
+    told
+}
+
+fn schema(path: &Path) -> Result<Receives, CliError> {
+    Receives::read(&path.display().to_string(), &text(path)?).map_err(CliError::Given)
 }
 
 fn document<T: DeserializeOwned>(path: &Path, what: &str) -> Result<T, CliError> {
-    let named = path.display().to_string();
-    let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(FILE_BYTES_MAX).read_to_string(&mut text));
-    read.map_err(|source| CliError::Read { what: named.clone(), source })?;
+    let (named, text) = (path.display().to_string(), text(path)?);
     let limits = Limits { bytes_max: text.len(), ..Limits::default() };
     let value = parse(text.as_bytes(), &limits)
         .map_err(|error| CliError::Given(format!("{named} is not strict JSON: {}", error.code.as_str())))?;
     serde_json::from_value(value).map_err(|error| CliError::Given(format!("{named} is not {what}: {error}")))
+}
+
+fn text(path: &Path) -> Result<String, CliError> {
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(FILE_BYTES_MAX).read_to_string(&mut text));
+    read.map_err(|source| CliError::Read { what: path.display().to_string(), source })?;
+    Ok(text)
 }

@@ -198,11 +198,16 @@ fn is_beside(name: &str) -> bool {
     !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', '\0'])
 }
 
-/// What `schema = "…"` names, for the state and for each node. Compiling reads the text again, strictly.
+/// What `schema = "…"` names, for the state and for each node, and `receives = "…"` for each node. Compiling reads the
+/// text again, strictly.
 fn schema_names(text: &str) -> BTreeSet<String> {
     let Ok(document) = text.parse::<toml::Table>() else { return BTreeSet::new() };
     let nodes = document.get("nodes").and_then(toml::Value::as_table);
-    let of_nodes = nodes.into_iter().flat_map(|it| it.values()).filter_map(|node| node.get("schema"));
+    let of_nodes = nodes
+        .into_iter()
+        .flat_map(|it| it.values())
+        .flat_map(|node| [node.get("schema"), node.get("receives")])
+        .flatten();
     let named = document.get("schema").into_iter().chain(of_nodes);
     named.filter_map(|it| it.as_str().map(str::to_owned)).collect()
 }

@@ -75,6 +75,15 @@ pub struct Head {
     pub usage: HeadUse,
 }
 
+/// A version that stands: what a step that changed nothing goes on from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Checkpoint {
+    /// Its number.
+    pub version: u64,
+    /// Its digest.
+    pub transition: Digest,
+}
+
 /// Why a thread takes nothing any more.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::verify::DenialCode;
-use crate::domain::context::EnvelopeCode;
 use crate::domain::enrolment::NotLetIn;
 use crate::domain::id::ReviewId;
 use crate::domain::interrupt::NotTaken;
@@ -17,7 +16,7 @@ use crate::domain::review::VoteRefused;
 use crate::keyring::KeyringError;
 use crate::store::StoreError;
 
-use super::envelopes::NotSealed;
+use super::envelopes::{NotBelieved, NotSealed};
 use super::refusals::Refusal;
 
 /// Why the gateway did not do as asked.
@@ -64,8 +63,8 @@ pub enum Error {
     #[error(transparent)]
     NotSealed(#[from] NotSealed),
     /// An envelope is not believed.
-    #[error("the envelope is not believed: {}", .0.as_str())]
-    Envelope(EnvelopeCode),
+    #[error("the envelope is not believed: {}", .0.code.as_str())]
+    Envelope(NotBelieved),
     /// The thread waits for people.
     #[error("the thread is held by a review")]
     ThreadHeld(ReviewId),

@@ -15,8 +15,10 @@ use crate::domain::json::canonical::canonical;
 use crate::domain::json::patch::Format;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::kept::KeptRequest;
+use crate::domain::keys::Keys;
 use crate::domain::policy::{Hiding, Instruction, OnViolation, RejectCode, Violation, excerpt, hides_nothing};
-use crate::domain::transition::{Rejection, patch_digest};
+use crate::domain::thread::Checkpoint;
+use crate::domain::transition::{ChainRow, Rejection, patch_digest};
 use crate::domain::write::ResultError;
 
 /// A value in an error is there to be recognised, not to be read back.
@@ -32,6 +34,8 @@ pub struct Refusal {
     pub values: BTreeMap<usize, Value>,
     /// What the node is to do.
     pub instruction: Option<Instruction>,
+    /// What it was proposed on, and still stands.
+    pub checkpoint: Option<Checkpoint>,
 }
 
 impl From<Vec<ResultError>> for Refusal {
@@ -42,11 +46,11 @@ impl From<Vec<ResultError>> for Refusal {
 
 impl Refusal {
     /// As its own proposer is told.
-    pub(super) fn of(rejection: Rejection, ask: &Asked) -> Self {
+    pub(super) fn of(rejection: Rejection, ask: &Asked, checkpoint: Option<Checkpoint>) -> Self {
         let Rejection { errors, instruction, hidden, .. } = rejection;
         let shown = errors.iter().enumerate().filter(|(index, _)| !hidden.contains(index));
         let values = shown.filter_map(|(index, error)| Some((index, sent_at(ask, &error.pointer)?))).collect();
-        Self { errors, values, instruction }
+        Self { errors, values, instruction, checkpoint }
     }
 }
 
@@ -153,7 +157,17 @@ impl Service {
         recorder::in_thread(&mut draft, &mut thread, now, EventType::TransitionRejected, event_data(&rejection))?;
         draft.replace(&asking.standing.thread, &thread)?;
         self.commit(draft.finish()).await?;
-        Ok(Answer::Rejected(Refusal::of(rejection, &proposal.ask)))
+        let head = &asking.head.entry;
+        let checkpoint = Checkpoint { version: head.version, transition: head.transition };
+        Ok(Answer::Rejected(Refusal::of(rejection, &proposal.ask, Some(checkpoint))))
+    }
+
+    /// What a rejection told before was made on: it is told again as it was.
+    pub(super) async fn made_on(&self, keys: &Keys, rejection: &Rejection) -> Result<Option<Checkpoint>> {
+        let Some(transition) = rejection.parent else { return Ok(None) };
+        let row = self.reader(keys).get_by_alias::<ChainRow>(&transition.to_string()).await?;
+        let row = row.filter(|it| it.record.thread == rejection.thread);
+        Ok(row.map(|it| Checkpoint { version: it.record.version, transition }))
     }
 }
 

@@ -208,7 +208,8 @@ impl Service {
     pub(super) async fn answered(&self, keys: &Keys, identity: Digest, ask: &Asked) -> Result<Option<Answer>> {
         let name = identity.to_string();
         if let Some(rejection) = self.fetch::<Rejection>(keys, &name).await? {
-            return Ok(Some(Answer::Rejected(Refusal::of(rejection.record, ask))));
+            let checkpoint = self.made_on(keys, &rejection.record).await?;
+            return Ok(Some(Answer::Rejected(Refusal::of(rejection.record, ask, checkpoint))));
         }
         let Some(stored) = self.reader(keys).get_by_alias::<Transition>(&name).await? else { return Ok(None) };
         let transition = stored.record;

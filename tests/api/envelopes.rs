@@ -5,6 +5,7 @@ use countersign::domain::json::canonical::canonical;
 use countersign::domain::keys::PublicKeys;
 use serde_json::{Value, json};
 
+use crate::amendments::activates;
 use crate::gateway::{Answer, Gateway};
 use crate::rules::{Scene, codes};
 
@@ -14,7 +15,36 @@ on_both! {
     there_is_no_envelope_without_what_is_required(super::given("max_tokens = 10\nrequires = [\"raw_text\"]")),
     what_was_changed_or_is_of_others_is_not_believed(super::given("")),
     nothing_that_a_node_does_not_read_is_in_it(super::given("")),
+    a_view_that_its_node_may_not_receive_is_not_given(super::given(super::RECEIVES)),
+    below_what_is_hidden_no_place_is_named(super::hidden_and_read()),
+    what_went_for_lack_of_room_is_missed_by_the_schema(super::given(&format!("max_tokens = 30\n{}", super::RECEIVES))),
+    a_policy_that_is_activated_later_says_what_is_received(super::given("")),
+    what_changes_nothing_says_what_to_go_on_from(super::given("requires = [\"raw_text\"]")),
     a_policy_says_how_tokens_are_counted(format!("{}\n[context]\nencoding = \"cl100k_base\"\n", super::given(""))),
+}
+
+/// What the planner receives: no amount of 13, which nobody pays, and a text that ends as one.
+const RECEIVES: &str = r#"
+[nodes.planner.receives]
+required = ["raw_text"]
+[nodes.planner.receives.properties.raw_text]
+type = "string"
+pattern = "[.]$"
+[nodes.planner.receives.properties.requested_action]
+[nodes.planner.receives.properties.target_user_id]
+type = "integer"
+[nodes.planner.receives.properties.payment.properties.amount]
+not.const = 13
+"#;
+
+/// A planner that reads a card, which the policy hides, and receives none with a number of 13.
+fn hidden_and_read() -> String {
+    let whole = "\"raw_text\", \"requested_action\", \"target_user_id\", \"payment.amount\"";
+    let reads = given("").replacen(&format!("reads = [{whole}]"), &format!("reads = [{whole}, \"payment.card\"]"), 1);
+    let reads = reads.replacen("schema = \"payments.schema.json\"\n", "", 1);
+    let receives = "\n[nodes.planner.receives]\nadditionalProperties = true\n\
+        [nodes.planner.receives.properties.payment.properties.card.properties.number]\nnot.const = 13\n";
+    format!("{reads}{receives}")
 }
 
 /// The payments policy, with what its planner is given.
@@ -38,9 +68,15 @@ async fn verify(g: &Gateway, envelope: &Value) -> Answer {
     g.post("/v1/envelopes/verify", &g.planner, json!({"envelope": envelope, "node": "planner"})).await
 }
 
+/// How many events there are.
+async fn told_so_far(g: &Gateway) -> u64 {
+    g.service.sequence().await.unwrap();
+    g.service.log_length().await.unwrap()
+}
+
 fn offline(keys: &PublicKeys, envelope: &Value) -> Result<u64, EnvelopeCode> {
     let envelope: Envelope = serde_json::from_value(envelope.clone()).unwrap();
-    let expected = Expected { keys, issuer: keys.issuer(), thread: None, node: None, version: None };
+    let expected = Expected { keys, issuer: keys.issuer(), thread: None, node: None, version: None, receives: None };
     check(&envelope, &expected).map(|it| it.version)
 }
 
@@ -159,4 +195,96 @@ async fn a_policy_says_how_tokens_are_counted(scene: Scene) {
     let sealed = envelope(g, &thread).await.expect(200);
     assert_eq!(sealed["tokens"], Encoding::Cl100kBase.count(&canonical(&sealed["payload"])));
     assert_eq!(verify(g, &sealed).await.expect(200)["encoding"], "cl100k_base");
+}
+
+async fn a_view_that_its_node_may_not_receive_is_not_given(scene: Scene) {
+    let g = &scene.gateway;
+    let fits = thread(g, "Pay Eva.").await;
+    let sealed = envelope(g, &fits).await.expect(200);
+    verify(g, &sealed).await.expect(200);
+    let start = async |state: Value| {
+        g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await.expect(201)
+    };
+    let secret = "4111111111111111";
+    let payment = json!({"amount": 13, "card": secret});
+    let other = start(
+        json!({"raw_text": format!("{secret}."), "requested_action": "none", "target_user_id": 17, "payment": payment}),
+    )
+    .await;
+    let events = told_so_far(g).await;
+    let refused = envelope(g, &other).await;
+    assert_eq!((refused.status, refused.code(), codes(&refused)), (422, "schema_mismatch", vec!["schema"]));
+    assert_eq!(refused.body["errors"][0]["pointer"], "/payment/amount");
+    assert!(
+        !refused.body.to_string().contains(secret) && !refused.body.to_string().contains("13,"),
+        "no value is told"
+    );
+    assert_eq!(refused.body["checkpoint"], json!({"version": 0, "transition": other["transition"]}));
+    assert_eq!(told_so_far(g).await, events, "nothing was changed");
+    let bare = start(json!({"requested_action": "none", "target_user_id": 17, "payment": {"amount": 1}})).await;
+    assert_eq!(envelope(g, &bare).await.body["errors"][0]["pointer"], "/raw_text");
+    scene.passes_an_audit().await;
+}
+
+async fn what_went_for_lack_of_room_is_missed_by_the_schema(scene: Scene) {
+    let g = &scene.gateway;
+    let short = thread(g, "Pay Eva.").await;
+    envelope(g, &short).await.expect(200);
+    // As it stands it fits; of what there is room for, the end is not there.
+    let long = thread(g, &format!("{}.", "0123456789 ".repeat(50))).await;
+    let refused = envelope(g, &long).await;
+    assert_eq!((refused.code(), &refused.body["errors"][0]["pointer"]), ("schema_mismatch", &json!("/raw_text")));
+}
+
+async fn a_policy_that_is_activated_later_says_what_is_received(scene: Scene) {
+    let g = &scene.gateway;
+    let state = json!({"raw_text": "Pay Eva.", "requested_action": "none", "target_user_id": 17,
+        "payment": {"amount": 13, "card": "4111111111111111"}});
+    let thread = g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await.expect(201);
+    let sealed = envelope(g, &thread).await.expect(200);
+    verify(g, &sealed).await.expect(200);
+    activates(g, &given(RECEIVES), json!([])).await.expect(200);
+    let refused = verify(g, &sealed).await;
+    assert_eq!((refused.status, refused.code(), codes(&refused)), (422, "schema_mismatch", vec!["schema"]));
+    assert_eq!(refused.body["errors"][0]["pointer"], "/payment/amount");
+    assert_eq!(refused.body["checkpoint"]["transition"], thread["transition"]);
+}
+
+async fn what_changes_nothing_says_what_to_go_on_from(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = thread(g, "Pay Eva.").await;
+    let (id, first) = (&thread["thread"], &thread["transition"]);
+    let head = |version: u64, transition: &Value| json!({"version": version, "transition": transition});
+    // A rejection, told again after the head has moved, is told as it was.
+    let forbidden = json!({"result_ref": "x"});
+    let as_planner = (g.planner.as_str(), "planner");
+    let rejected = g.propose(id, first, as_planner, forbidden.clone()).await;
+    assert_eq!((rejected.code(), &rejected.body["checkpoint"]), ("rejected", &head(0, first)));
+    let patch = json!({"requested_action": "update_email"});
+    let committed = g.propose(id, first, as_planner, patch.clone()).await.expect(201);
+    let again = g.propose(id, first, as_planner, forbidden).await;
+    assert_eq!((again.code(), &again.body["checkpoint"]), ("rejected", &head(0, first)));
+    let moved = g.propose(id, first, as_planner, json!({"requested_action": "none"})).await;
+    let now = head(1, &committed["transition"]);
+    assert_eq!((moved.code(), &moved.body["checkpoint"]), ("head_moved", &now));
+    assert_eq!(moved.body["head"], moved.body["checkpoint"]);
+    let sealed = envelope(g, &thread).await.expect(200);
+    let path = format!("/v1/threads/{}/state?node=planner", id.as_str().unwrap());
+    let state = g.get(&path, &g.planner).await.expect(200);
+    assert_eq!(now, head(state["version"].as_u64().unwrap(), &state["transition"]), "what the node is told anyway");
+    g.propose(id, &committed["transition"], as_planner, json!({"requested_action": "none"})).await.expect(201);
+    let stale = verify(g, &sealed).await;
+    assert_eq!((stale.code(), &stale.body["checkpoint"]["version"]), ("stale", &json!(2)));
+    // Whoever may not know of the thread is not told how it stands.
+    let elsewhere = g.get(&path.replace("state", "envelope"), &g.parser).await;
+    assert_eq!((elsewhere.status, &elsewhere.body["checkpoint"]), (403, &Value::Null));
+}
+
+async fn below_what_is_hidden_no_place_is_named(scene: Scene) {
+    let g = &scene.gateway;
+    let state = json!({"raw_text": "Pay.", "requested_action": "none", "target_user_id": 17,
+        "payment": {"amount": 1, "card": {"number": 13}}});
+    let thread = g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await.expect(201);
+    let refused = envelope(g, &thread).await;
+    assert_eq!((refused.code(), &refused.body["errors"][0]["pointer"]), ("schema_mismatch", &json!("/payment/card")));
 }

@@ -87,6 +87,7 @@ def check_envelope(envelope: Any, **other: Any) -> Any:
     expected: dict[str, Any] = {
         "issuer": "https://countersign.example", "thread": ENVELOPES["thread"], "node": ENVELOPES["node"],
         "version": ENVELOPES["version"], "count": lambda text, encoding: ENVELOPES["genuine"][0]["envelope"]["tokens"],
+        "fits": lambda payload: payload == ENVELOPES["genuine"][0]["envelope"]["payload"],
     }  # fmt: skip
     return verify.check_envelope(envelope, Keys.read(ENVELOPES["jwks"]), **{**expected, **other})
 
@@ -94,9 +95,17 @@ def check_envelope(envelope: Any, **other: Any) -> Any:
 @pytest.mark.parametrize("case", ENVELOPES["genuine"], ids=lambda it: it["name"])
 def test_an_envelope_is_believed(case: Any) -> None:
     assert check_envelope(case["envelope"]).node == ENVELOPES["node"]
-    for argument in ("issuer", "thread", "node", "version", "count"):
+    for argument in ("issuer", "thread", "node", "version", "fits", "count"):
         with pytest.raises(Invalid):
             check_envelope(case["envelope"], **{argument: None})
+
+
+def test_what_its_node_may_not_receive_is_refused() -> None:
+    envelope = ENVELOPES["genuine"][0]["envelope"]
+    for fits in (lambda payload: False, lambda payload: None):
+        with pytest.raises(Refused) as refused:
+            check_envelope(envelope, fits=fits)
+        assert refused.value.code == "schema_mismatch"
 
 
 @pytest.mark.parametrize("case", ENVELOPES["spoiled"], ids=lambda it: it["name"])

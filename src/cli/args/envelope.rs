@@ -28,6 +28,9 @@ pub struct EnvelopeVerify {
     /// Whose view it should be.
     #[arg(long, value_name = "NODE")]
     pub node: Option<NodeId>,
+    /// The schema of what the node receives.
+    #[arg(long, value_name = "FILE")]
+    pub schema: Option<PathBuf>,
     /// The version that the thread is known to have come to: an older view is stale.
     #[arg(long, value_name = "VERSION")]
     pub head: Option<u64>,

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::encoding::Encoding;
 use super::fitting::{Fitted, Truncated};
+use super::receiving::Receives;
 use crate::domain::chain::hash::{Digest, Tag};
 use crate::domain::chain::jws::{self, Typ};
 use crate::domain::id::{NodeId, ThreadId};
@@ -102,6 +103,8 @@ codes! {
     DigestMismatch = "digest_mismatch": "It is of a transition that is not the thread's.",
     /// Something required is not there.
     RequiredMissing = "required_missing": "Something that the node requires is not in it.",
+    /// It is not what its node may receive.
+    SchemaMismatch = "schema_mismatch": "It does not fit the schema of what the node receives.",
     /// The payload is not as many tokens as it says.
     TokensMismatch = "tokens_mismatch": "It is not as many tokens as it says.",
     /// It is more than the node may be given.
@@ -121,6 +124,8 @@ pub struct Expected<'a> {
     pub node: Option<&'a NodeId>,
     /// The version that the thread is known to have come to, if it is.
     pub version: Option<u64>,
+    /// What the node may receive, if whoever checks knows that.
+    pub receives: Option<&'a Receives>,
 }
 
 fn payload_digest(payload: &Value) -> Digest {
@@ -204,6 +209,8 @@ pub fn check(envelope: &Envelope, expected: &Expected<'_>) -> Result<EnvelopeCla
     is(expected.version.is_none_or(|it| claims.version >= it), EnvelopeCode::Stale)?;
     let there = claims.requires.iter().all(|it| it.resolve(&envelope.payload).is_some());
     is(there, EnvelopeCode::RequiredMissing)?;
+    let fits = expected.receives.is_none_or(|it| it.misfits(&envelope.payload).is_empty());
+    is(fits, EnvelopeCode::SchemaMismatch)?;
     // Whoever signs can count wrongly, too: what goes to a model is counted where it goes.
     is(claims.encoding.count(&canonical(&envelope.payload)) == claims.tokens, EnvelopeCode::TokensMismatch)?;
     is(claims.budget.is_none_or(|it| claims.tokens <= it), EnvelopeCode::OverBudget)?;

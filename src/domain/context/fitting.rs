@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::encoding::Encoding;
+use super::receiving::{Misfit, Receives};
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::pointer::Pointer;
 
@@ -54,6 +55,8 @@ pub enum NotFitted {
         /// How many tokens it is at least.
         tokens: u64,
     },
+    /// What would be given is not what its node may receive.
+    Unfit(Vec<Misfit>),
 }
 
 /// What is asked of a view.
@@ -67,6 +70,8 @@ pub struct Wish<'a> {
     pub max_tokens: Option<u64>,
     /// Counted how.
     pub encoding: Encoding,
+    /// What the node may receive, if the policy says.
+    pub receives: Option<&'a Receives>,
 }
 
 /// A part of a view that can go alone.
@@ -76,8 +81,15 @@ struct Part {
     pointer: Pointer,
 }
 
-/// As much of a view as fits.
+/// As much of a view as fits, if that is what its node may receive.
 pub fn fit(view: &Value, wish: &Wish<'_>) -> Result<Fitted, NotFitted> {
+    let fitted = fit_into(view, wish)?;
+    // What is held against the schema is what a model will see, so nothing that went for lack of room goes unnoticed.
+    let misfits = wish.receives.map_or_else(Vec::new, |it| it.misfits(&fitted.payload));
+    if misfits.is_empty() { Ok(fitted) } else { Err(NotFitted::Unfit(misfits)) }
+}
+
+fn fit_into(view: &Value, wish: &Wish<'_>) -> Result<Fitted, NotFitted> {
     let missing: Vec<Pointer> = wish.requires.iter().filter(|it| it.resolve(view).is_none()).cloned().collect();
     if !missing.is_empty() {
         return Err(NotFitted::Missing(missing));
@@ -184,7 +196,8 @@ mod tests {
     fn fitted(view: &Value, requires: &[&str], priority: &[&str], max_tokens: u64) -> Result<Fitted, NotFitted> {
         let (requires, priority) = (pointers(requires), pointers(priority));
         let encoding = Encoding::O200kBase;
-        fit(view, &Wish { requires: &requires, priority: &priority, max_tokens: Some(max_tokens), encoding })
+        let receives = None;
+        fit(view, &Wish { requires: &requires, priority: &priority, max_tokens: Some(max_tokens), encoding, receives })
     }
 
     fn gone(fitted: &Fitted) -> Vec<(&str, How)> {
@@ -236,6 +249,24 @@ mod tests {
     fn what_is_required_and_not_there_is_named() {
         let missing = fitted(&json!({"a": 1}), &["/a", "/b", "/c/d"], &[], 100);
         assert_eq!(missing, Err(NotFitted::Missing(pointers(&["/b", "/c/d"]))));
+    }
+
+    #[test]
+    fn what_is_given_is_held_against_the_schema_as_it_is_given() {
+        let text = r#"{"properties": {"a": {"type": "string"}, "b": {}}, "required": ["a", "b"]}"#;
+        let receives = Receives::read("given", text).unwrap();
+        let fitted = |view: &Value, max_tokens| {
+            let (requires, priority, encoding) = (&[][..], &[][..], Encoding::O200kBase);
+            fit(view, &Wish { requires, priority, max_tokens, encoding, receives: Some(&receives) })
+        };
+        let whole = json!({"a": "one", "b": "two"});
+        assert_eq!(fitted(&whole, None).unwrap().payload, whole);
+        let places = |unfit| match unfit {
+            Err(NotFitted::Unfit(misfits)) => misfits.into_iter().map(|it| it.pointer).collect(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(places(fitted(&json!({"a": 1, "b": 2}), None)), pointers(&["/a"]));
+        assert_eq!(places(fitted(&whole, Some(count(&whole) - 1))), pointers(&["/b"]), "it went for lack of room");
     }
 
     #[test]

@@ -4,7 +4,9 @@
 mod encoding;
 mod envelope;
 mod fitting;
+mod receiving;
 
 pub use encoding::Encoding;
 pub use envelope::{Envelope, EnvelopeClaims, EnvelopeCode, Expected, check};
 pub use fitting::{Fitted, How, NotFitted, Truncated, Wish, fit};
+pub use receiving::{Misfit, Receives};

@@ -53,6 +53,7 @@ const NODE_KEYS: &[&str] = &[
     "max_tokens",
     "priority",
     "requires",
+    "receives",
 ];
 const APPROVAL_KEYS: &[&str] = &[
     "covers",
@@ -212,7 +213,7 @@ fn read_node(section: &Section<'_>, source: &PolicySource) -> Result<NodePolicy,
     section.expect_keys(NODE_KEYS)?;
     let reads = read_patterns(section, "reads")?;
     Ok(NodePolicy {
-        given: context::read_given(section, &reads)?,
+        given: context::read_given(section, &reads, source)?,
         reads,
         writes: read_patterns(section, "writes")?,
         deny: read_patterns(section, "deny")?,

@@ -173,6 +173,7 @@ impl Policy {
             priority: given.map_or(&[], |it| &it.priority),
             max_tokens: given.and_then(|it| it.max_tokens),
             encoding: self.encoding,
+            receives: given.and_then(|it| it.receives.as_ref()),
         }
     }
 

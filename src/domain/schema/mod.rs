@@ -36,7 +36,7 @@ pub(super) struct SchemaSource(Value);
 pub(super) enum Openness {
     /// As JSON Schema says: they are admitted.
     AsWritten,
-    /// They are refused at the top: a patch is for naming what one changes.
+    /// They are refused at the top: what a node sends and receives is for naming.
     Closed,
 }
 

@@ -57,6 +57,7 @@ pub const BY_STATUS: &[(u16, &str, &[&str])] = &[
             "stale",
             "digest_mismatch",
             "required_missing",
+            "schema_mismatch",
             "tokens_mismatch",
             "over_budget",
         ],

@@ -63,7 +63,8 @@ pub async fn envelope(
     done.await.map_err(|error| Problem::of(&request, error))
 }
 
-/// Whether an envelope may be given to a model: signed by this gateway, whole, of the head as it stands, and not too much.
+/// Whether an envelope may be given to a model: signed by this gateway, whole, of the head as it stands, what its
+/// node may receive, and not too much.
 #[utoipa::path(
     post, path = "/v1/envelopes/verify", tag = "threads", request_body = CheckEnvelope,
     responses((status = 200, description = "It may", body = super::answers::EnvelopeChecked))
@@ -76,10 +77,10 @@ pub async fn verify(
 ) -> Result<HttpResponse, Problem> {
     let done = async {
         let ask: CheckEnvelope = body::read(&app, &bytes)?;
-        let claims = app.service.signed_envelope(ask.envelope, (ask.thread, ask.node)).await?;
+        let (claims, payload) = app.service.signed_envelope(ask.envelope, (ask.thread, ask.node)).await?;
         // How a thread stands is told to those only who may know that there is one.
         of_own_flow(&machine, &app.service.flow_of(&claims.thread).await?, "thread")?;
-        app.service.still_of_head(&claims).await?;
+        app.service.still_of_head((&claims, &payload)).await?;
         Ok(HttpResponse::Ok().json(json!({
             "valid": true, "thread": claims.thread, "node": claims.node, "version": claims.version,
             "transition": claims.transition, "tokens": claims.tokens, "encoding": claims.encoding,

@@ -1,5 +1,7 @@
 //! Errors as strangers see them: RFC 9457, one status for each, nothing that was sent in them.
 
+mod beside;
+
 use std::fmt;
 
 use actix_web::http::StatusCode;
@@ -7,20 +9,15 @@ use actix_web::http::header::{self, HeaderValue};
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse, ResponseError};
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::domain::chain::verify::DenialCode;
 use crate::domain::enrolment::NotLetIn;
 use crate::domain::interrupt::NotTaken;
 use crate::domain::json::parse::JsonCode;
-use crate::domain::json::pointer::Pointer;
 use crate::domain::repeat::NotRepeated;
 use crate::domain::review::VoteRefused;
-use crate::domain::write::ResultError;
-use crate::service::envelopes::NotSealed;
 use crate::service::error::Error;
-use crate::service::refusals::Refusal;
 use crate::web::app::App;
 use crate::web::request_id::RequestId;
 
@@ -105,8 +102,8 @@ impl ProblemBody {
         if shape.status.is_server_error() {
             tracing::error!(request_id = id.as_str(), error = %Chain(error), "request failed");
         }
-        let errors = faults_of(error);
-        Self { detail: detail_of(error), errors, facts: facts_of(error), ..Self::bare(&shape, path, id) }
+        let errors = beside::faults_of(error);
+        Self { detail: detail_of(error), errors, facts: beside::facts_of(error), ..Self::bare(&shape, path, id) }
     }
 
     fn bare(shape: &Shape, path: &str, id: &RequestId) -> Self {
@@ -231,8 +228,12 @@ fn shape_of(error: &Error) -> Shape {
         Error::Policy(_) => shape(StatusCode::UNPROCESSABLE_ENTITY, "policy_refused", "The policy is refused"),
         Error::HeadMoved { .. } => shape(StatusCode::CONFLICT, "head_moved", "The head has moved"),
         Error::Conflict(_) => shape(StatusCode::CONFLICT, "conflict", "The branches do not agree"),
-        Error::NotSealed(why) => shape(StatusCode::UNPROCESSABLE_ENTITY, why.code().as_str(), "No envelope is made"),
-        Error::Envelope(code) => shape(StatusCode::UNPROCESSABLE_ENTITY, code.as_str(), "The envelope is not believed"),
+        Error::NotSealed(why) => {
+            shape(StatusCode::UNPROCESSABLE_ENTITY, why.why.code().as_str(), "No envelope is made")
+        }
+        Error::Envelope(why) => {
+            shape(StatusCode::UNPROCESSABLE_ENTITY, why.code.as_str(), "The envelope is not believed")
+        }
         Error::ThreadHeld(_) => shape(StatusCode::CONFLICT, "thread_held", "The thread is held"),
         Error::WriteInProgress => shape(StatusCode::CONFLICT, "write_in_progress", "A write is in progress"),
         Error::Halted => shape(StatusCode::CONFLICT, "halted", "Halted"),
@@ -319,62 +320,10 @@ pub fn vote_code(refused: &VoteRefused) -> &'static str {
 fn detail_of(error: &Error) -> String {
     match error {
         Error::Denied(code) => code.detail().to_owned(),
-        Error::Envelope(code) => code.detail().to_owned(),
+        Error::Envelope(why) => why.code.detail().to_owned(),
         Error::Broken(_) | Error::Store(_) | Error::Copy(_) | Error::Mail(_) | Error::Keyring(_) => {
             "Nothing was changed. Name the request id to an administrator; the log says more.".to_owned()
         }
         other => other.to_string(),
-    }
-}
-
-fn faults_of(error: &Error) -> Vec<Fault> {
-    let fault = |pointer: String, code: &str, detail: &str| Fault {
-        pointer,
-        code: code.to_owned(),
-        detail: detail.to_owned(),
-        offset: None,
-        rule: None,
-        value: None,
-    };
-    match error {
-        Error::Json(error) => vec![Fault {
-            offset: error.offset,
-            ..fault(error.pointer.to_string(), error.code.as_str(), "the JSON is refused here")
-        }],
-        Error::Invalid { pointer, detail } => vec![fault(pointer.clone(), "malformed", detail)],
-        Error::Rejected(refusal) => {
-            let one = |(index, it): (usize, &ResultError)| Fault {
-                rule: it.rule.clone(),
-                value: refusal.values.get(&index).cloned(),
-                ..fault(it.pointer.clone(), &it.code, &it.detail)
-            };
-            refusal.errors.iter().enumerate().map(one).collect()
-        }
-        Error::NotSealed(NotSealed::Missing(places)) => {
-            let one =
-                |it: &Pointer| fault(it.to_string(), "required_missing", "the node requires it, and it is not there");
-            places.iter().map(one).collect()
-        }
-        Error::Conflict(places) => {
-            let one = |it: &Pointer| fault(it.to_string(), "conflict", "branches have several values here");
-            places.iter().map(one).collect()
-        }
-        _ => Vec::new(),
-    }
-}
-
-fn facts_of(error: &Error) -> Map<String, Value> {
-    let facts = match error {
-        Error::HeadMoved { version, transition } => json!({"head": {"version": version, "transition": transition}}),
-        Error::ThreadHeld(review) => json!({"review": {"id": review}}),
-        Error::Rejected(Refusal { instruction: Some(it), .. }) => {
-            json!({"instruction": {"action": it.as_str(), "detail": it.detail()}})
-        }
-        Error::Denied(DenialCode::ReceiptMissing) => json!({"needs": "receipt"}),
-        _ => json!({}),
-    };
-    match facts {
-        Value::Object(facts) => facts,
-        _ => Map::new(),
     }
 }

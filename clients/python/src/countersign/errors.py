@@ -91,6 +91,19 @@ class Problem(CountersignError):
         self.status, self.code, self.title, self.detail = status, code, title, detail
         self.request_id, self.errors, self.facts = request_id, errors, dict(facts or {})
 
+    @property
+    def checkpoint(self) -> Head | None:
+        """The version to go on from, where the gateway says one: nothing was changed, and it stands."""
+        return _head(self.facts.get("checkpoint"))
+
+
+def _head(found: Json) -> Head | None:
+    if isinstance(found, dict):
+        version, transition = found.get("version"), found.get("transition")
+        if isinstance(version, int) and isinstance(transition, str):
+            return Head(version, transition)
+    return None
+
 
 def _listed(errors: tuple[Fault, ...]) -> str:
     """The places and codes; values are left out, for they are somebody's data."""
@@ -126,12 +139,10 @@ class HeadMoved(Conflict):
 
     @property
     def head(self) -> Head:
-        found = self.facts.get("head")
-        if isinstance(found, dict):
-            version, transition = found.get("version"), found.get("transition")
-            if isinstance(version, int) and isinstance(transition, str):
-                return Head(version, transition)
-        raise UnexpectedAnswer("head_moved without a head")
+        found = _head(self.facts.get("head"))
+        if found is None:
+            raise UnexpectedAnswer("head_moved without a head")
+        return found
 
 
 class ThreadHeld(Conflict):

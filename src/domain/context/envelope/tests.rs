@@ -38,17 +38,23 @@ fn sealed(keys: &Keys) -> Envelope {
     let view = json!({"question": "Who owns the harbour?", "notes": "word ".repeat(100)});
     let claims = claims(&["/question"], Some(60));
     let encoding = claims.encoding;
-    let wish = Wish { requires: &claims.requires, priority: &[], max_tokens: claims.budget, encoding };
+    let wish = Wish { requires: &claims.requires, priority: &[], max_tokens: claims.budget, encoding, receives: None };
     let fitted = fit(&view, &wish).unwrap();
     Envelope::seal(keys.signing(KeyUse::Chain), claims, fitted)
 }
 
 fn checked(keys: &Keys, envelope: &Envelope) -> Result<EnvelopeClaims, EnvelopeCode> {
     let (thread, node) = (thread(), node());
-    let issuer = Some("urn:test:gateway");
     check(
         envelope,
-        &Expected { keys: keys.trusted(), issuer, thread: Some(&thread), node: Some(&node), version: Some(3) },
+        &Expected {
+            keys: keys.trusted(),
+            issuer: Some("urn:test:gateway"),
+            thread: Some(&thread),
+            node: Some(&node),
+            version: Some(3),
+            receives: None,
+        },
     )
 }
 
@@ -103,6 +109,7 @@ fn an_envelope_is_believed_as_what_it_is_alone() {
         thread: Some(&thread),
         node: Some(&node),
         version: Some(3),
+        receives: None,
     };
     let elsewhere = ThreadId::try_from("brief-8").unwrap();
     let another = NodeId::try_from("press").unwrap();
@@ -144,4 +151,24 @@ fn whoever_signs_is_not_believed_about_what_can_be_counted() {
     assert_eq!(of(claims(&["/answer"], Some(tokens)), tokens), Err(EnvelopeCode::RequiredMissing));
     assert_eq!(of(claims(&[], Some(tokens)), tokens - 1), Err(EnvelopeCode::TokensMismatch));
     assert_eq!(of(claims(&[], Some(tokens - 1)), tokens), Err(EnvelopeCode::OverBudget));
+}
+
+#[test]
+fn whoever_signs_is_not_believed_about_what_the_node_may_receive() {
+    let keys = keys();
+    let envelope = sealed(&keys);
+    let read = |text: &str| Receives::read("brief", text).unwrap();
+    let brief = read(r#"{"properties": {"question": {"type": "string"}, "notes": {}}, "required": ["question"]}"#);
+    let report = read(r#"{"properties": {"question": {}, "notes": {}, "report": {}}, "required": ["report"]}"#);
+    let expected = Expected {
+        keys: keys.trusted(),
+        issuer: None,
+        thread: None,
+        node: None,
+        version: None,
+        receives: Some(&brief),
+    };
+    assert!(check(&envelope, &expected).is_ok());
+    let expected = Expected { receives: Some(&report), ..expected };
+    assert_eq!(check(&envelope, &expected), Err(EnvelopeCode::SchemaMismatch));
 }

@@ -3,10 +3,13 @@
 use super::super::bounds;
 use super::super::error::{PolicyCode, PolicyError};
 use super::super::patterns::Patterns;
+use super::super::source::PolicySource;
 use super::super::toml_reader::{Item, Section};
+use super::read_schema;
 use super::transitions::read_place;
-use crate::domain::context::Encoding;
+use crate::domain::context::{Encoding, Receives};
 use crate::domain::json::pointer::Pointer;
+use crate::domain::schema::Openness;
 
 pub(super) const KEYS: &[&str] = &["encoding"];
 
@@ -19,6 +22,8 @@ pub(in crate::domain::policy) struct Given {
     pub(in crate::domain::policy) priority: Vec<Pointer>,
     /// What must be there.
     pub(in crate::domain::policy) requires: Vec<Pointer>,
+    /// What it may be.
+    pub(in crate::domain::policy) receives: Option<Receives>,
 }
 
 pub(super) fn read_encoding(root: &Section<'_>) -> Result<Encoding, PolicyError> {
@@ -33,7 +38,7 @@ pub(super) fn read_encoding(root: &Section<'_>) -> Result<Encoding, PolicyError>
     })
 }
 
-pub(super) fn read_given(section: &Section<'_>, reads: &Patterns) -> Result<Given, PolicyError> {
+pub(super) fn read_given(section: &Section<'_>, reads: &Patterns, source: &PolicySource) -> Result<Given, PolicyError> {
     let max_tokens = match section.get("max_tokens") {
         None => None,
         Some(item) => match item.whole(bounds::GIVEN_TOKENS_MAX)? {
@@ -47,8 +52,19 @@ pub(super) fn read_given(section: &Section<'_>, reads: &Patterns) -> Result<Give
             PolicyCode::Contradiction,
             format!("`{}` says nothing without `max_tokens`: nothing would ever have to go", item.name()),
         )),
-        _ => Ok(Given { max_tokens, priority, requires: read_places(section, "requires", reads)? }),
+        _ => Ok(Given {
+            max_tokens,
+            priority,
+            requires: read_places(section, "requires", reads)?,
+            receives: read_receives(section, source)?,
+        }),
     }
+}
+
+/// Closed as the schema of what a node sends is: it is for naming all that may be there.
+fn read_receives(section: &Section<'_>, source: &PolicySource) -> Result<Option<Receives>, PolicyError> {
+    let Some(item) = section.get("receives") else { return Ok(None) };
+    read_schema(&item, source, Openness::Closed).map(|it| Some(Receives::of(it)))
 }
 
 /// Places that the node reads, each once.

@@ -11,6 +11,10 @@ pub struct Facts {
     /// Of `head_moved`: the head as it is.
     #[schema(nullable = false)]
     pub head: Option<HeadNow>,
+    /// Of `head_moved`, of what a proposal is rejected for, and of envelopes that are not made or not believed: the
+    /// version that stands, to go on from.
+    #[schema(nullable = false)]
+    pub checkpoint: Option<HeadNow>,
     /// Of `thread_held`: the review that holds it.
     #[schema(nullable = false)]
     pub review: Option<HoldingReview>,

@@ -52,10 +52,15 @@ def check_envelope(
     thread: str | Whatever,
     node: str | Whatever,
     version: int | Whatever,
+    fits: Callable[[Json], bool] | Whatever,
     count: Callable[[str, str], int] | Whatever,
 ) -> Envelope:
     """That a model may be given this: signed for this node of this thread, of `version` or a later one, whole, with all
-    that the node requires, and no more than it may have.
+    that the node requires, what it may receive, and no more than it may have.
+
+    `fits(payload)` holds the payload against the schema of what the node receives, as
+    `jsonschema.Draft202012Validator(schema).is_valid` does; with `ANY` the gateway, which does so before it seals, is
+    believed about that.
 
     `count(text, encoding)` counts tokens, as `len(tiktoken.get_encoding(encoding).encode(text, disallowed_special=()))`
     does; with `ANY` the gateway is believed about that.
@@ -86,6 +91,10 @@ def check_envelope(
             raise Invalid("version", "say which version the thread has come to, or ANY")
         must(found.version >= version, "stale", "the thread has moved on")
     must(all(_stands(sealed.payload, it) for it in found.requires), "required_missing", "something required is missing")
+    if fits is not ANY:
+        if not callable(fits):
+            raise Invalid("fits", "say what holds the payload against the node's schema, or ANY")
+        must(fits(sealed.payload) is True, "schema_mismatch", "it does not fit the schema of what the node receives")
     if count is not ANY:
         if not callable(count):
             raise Invalid("count", "say what counts tokens, or ANY")

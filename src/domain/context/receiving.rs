@@ -1,0 +1,91 @@
+//! What a node may be given: a schema of its own for what it receives, as it has one for what it sends.
+
+use serde_json::Value;
+
+use crate::domain::json::pointer::Pointer;
+use crate::domain::schema::{Openness, Schema, SchemaSource};
+
+/// What is told of one payload. Whoever mends the first hundred asks again.
+const MISFITS_MAX: usize = 100;
+
+/// The schema of what a node receives.
+#[derive(Clone, Debug)]
+pub struct Receives(Schema);
+
+/// A place of a payload that does not fit, in words that no value gets into.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Misfit {
+    /// Where.
+    pub pointer: Pointer,
+    /// What is wrong.
+    pub detail: &'static str,
+}
+
+impl Receives {
+    /// A schema that was handed in as a file: closed at the top, as a node's schemas are, unless it says otherwise.
+    pub fn read(name: &str, text: &str) -> Result<Self, String> {
+        let schema = SchemaSource::file(name, text).and_then(|it| it.compile(Openness::Closed));
+        schema.map(Self).map_err(|why| why.to_string())
+    }
+
+    /// The schema that a policy has.
+    pub(in crate::domain) const fn of(schema: Schema) -> Self {
+        Self(schema)
+    }
+
+    /// Where the payload does not fit, in the order of the places.
+    pub fn misfits(&self, payload: &Value) -> Vec<Misfit> {
+        let told = |pointer, detail| Misfit { pointer, detail };
+        let faults = self.0.faults(payload).into_iter();
+        let mut misfits: Vec<Misfit> = faults.map(|it| told(it.pointer, it.kind.detail())).collect();
+        misfits.sort();
+        misfits.dedup();
+        misfits.truncate(MISFITS_MAX);
+        misfits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const SCHEMA: &str = r#"{"type": "object", "properties": {"question": {"type": "string", "minLength": 1}},
+        "required": ["question"]}"#;
+
+    fn places(payload: &Value) -> Vec<(String, &'static str)> {
+        let misfits = Receives::read("brief", SCHEMA).unwrap().misfits(payload);
+        misfits.into_iter().map(|it| (it.pointer.to_string(), it.detail)).collect()
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told_by_its_place_and_never_by_its_value() {
+        assert_eq!(places(&json!({"question": "Who owns the harbour?"})), []);
+        let missing = "a member that the schema asks for is missing";
+        assert_eq!(places(&json!({})), [("/question".to_owned(), missing)]);
+        let of_type = "the value is not of the type that the schema asks for";
+        assert_eq!(places(&json!({"question": 4111})), [("/question".to_owned(), of_type)]);
+    }
+
+    #[test]
+    fn what_the_schema_does_not_speak_of_is_not_received() {
+        let unknown = "the schema does not know this member";
+        assert_eq!(places(&json!({"question": "Who?", "notes": "more"})), [("/notes".to_owned(), unknown)]);
+        let open = SCHEMA.replacen('{', r#"{"additionalProperties": true, "#, 1);
+        let open = Receives::read("brief", &open).unwrap();
+        assert_eq!(open.misfits(&json!({"question": "Who?", "notes": "more"})), []);
+    }
+
+    #[test]
+    fn a_hundred_places_say_as_much_as_all_of_them() {
+        let payload: serde_json::Map<_, _> = (0..200).map(|it| (format!("extra{it}"), json!(it))).collect();
+        assert_eq!(places(&Value::Object(payload)).len(), MISFITS_MAX);
+    }
+
+    #[test]
+    fn what_is_no_schema_is_refused_in_words() {
+        assert!(Receives::read("brief", "{").unwrap_err().contains("brief"));
+        Receives::read("brief", r#"{"type": "text"}"#).unwrap_err();
+    }
+}

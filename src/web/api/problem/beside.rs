@@ -1,0 +1,87 @@
+//! What a problem says besides what every problem says: each thing that is wrong, and facts that help to go on.
+
+use serde_json::{Map, Value, json};
+
+use super::Fault;
+use crate::domain::chain::verify::DenialCode;
+use crate::domain::json::pointer::Pointer;
+use crate::domain::thread::Checkpoint;
+use crate::domain::write::ResultError;
+use crate::service::envelopes::{NotSealed, Unsealed};
+use crate::service::error::Error;
+use crate::service::refusals::Refusal;
+
+/// Each thing that is wrong.
+pub(super) fn faults_of(error: &Error) -> Vec<Fault> {
+    let fault = |pointer: String, code: &str, detail: &str| Fault {
+        pointer,
+        code: code.to_owned(),
+        detail: detail.to_owned(),
+        offset: None,
+        rule: None,
+        value: None,
+    };
+    match error {
+        Error::Json(error) => vec![Fault {
+            offset: error.offset,
+            ..fault(error.pointer.to_string(), error.code.as_str(), "the JSON is refused here")
+        }],
+        Error::Invalid { pointer, detail } => vec![fault(pointer.clone(), "malformed", detail)],
+        Error::Rejected(refusal) => {
+            let one = |(index, it): (usize, &ResultError)| Fault {
+                rule: it.rule.clone(),
+                value: refusal.values.get(&index).cloned(),
+                ..fault(it.pointer.clone(), &it.code, &it.detail)
+            };
+            refusal.errors.iter().enumerate().map(one).collect()
+        }
+        Error::NotSealed(NotSealed { why: Unsealed::Unfit(misfits), .. }) => {
+            misfits.iter().map(|it| fault(it.pointer.to_string(), "schema", it.detail)).collect()
+        }
+        Error::Envelope(why) => {
+            why.misfits.iter().map(|it| fault(it.pointer.to_string(), "schema", it.detail)).collect()
+        }
+        Error::NotSealed(NotSealed { why: Unsealed::Missing(places), .. }) => {
+            let one =
+                |it: &Pointer| fault(it.to_string(), "required_missing", "the node requires it, and it is not there");
+            places.iter().map(one).collect()
+        }
+        Error::Conflict(places) => {
+            let one = |it: &Pointer| fault(it.to_string(), "conflict", "branches have several values here");
+            places.iter().map(one).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Facts that help to go on.
+pub(super) fn facts_of(error: &Error) -> Map<String, Value> {
+    let mut facts = Map::new();
+    let mut put = |name: &str, fact: Value| drop(facts.insert(name.to_owned(), fact));
+    match error {
+        Error::HeadMoved { version, transition } => {
+            put("head", json!({"version": version, "transition": transition}));
+        }
+        Error::ThreadHeld(review) => put("review", json!({"id": review})),
+        Error::Rejected(Refusal { instruction: Some(it), .. }) => {
+            put("instruction", json!({"action": it.as_str(), "detail": it.detail()}));
+        }
+        Error::Denied(DenialCode::ReceiptMissing) => put("needs", json!("receipt")),
+        _ => {}
+    }
+    if let Some(checkpoint) = checkpoint_of(error) {
+        put("checkpoint", json!(checkpoint));
+    }
+    facts
+}
+
+/// What to go on from, of those errors after which a step is tried again: nothing was changed, and this stands.
+const fn checkpoint_of(error: &Error) -> Option<Checkpoint> {
+    match error {
+        Error::HeadMoved { version, transition } => Some(Checkpoint { version: *version, transition: *transition }),
+        Error::Rejected(refusal) => refusal.checkpoint,
+        Error::NotSealed(why) => Some(why.checkpoint),
+        Error::Envelope(why) => why.checkpoint,
+        _ => None,
+    }
+}

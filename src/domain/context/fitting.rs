@@ -261,9 +261,9 @@ mod tests {
         };
         let whole = json!({"a": "one", "b": "two"});
         assert_eq!(fitted(&whole, None).unwrap().payload, whole);
-        let places = |unfit| match unfit {
-            Err(NotFitted::Unfit(misfits)) => misfits.into_iter().map(|it| it.pointer).collect(),
-            other => panic!("{other:?}"),
+        let places = |unfit: Result<Fitted, NotFitted>| match unfit {
+            Err(NotFitted::Unfit(misfits)) => misfits.into_iter().map(|it| it.pointer).collect::<Vec<_>>(),
+            _ => Vec::new(),
         };
         assert_eq!(places(fitted(&json!({"a": 1, "b": 2}), None)), pointers(&["/a"]));
         assert_eq!(places(fitted(&whole, Some(count(&whole) - 1))), pointers(&["/b"]), "it went for lack of room");

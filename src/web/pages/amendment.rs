@@ -9,6 +9,7 @@ use askama::Template as _;
 use serde::Deserialize;
 use similar::{ChangeTag, TextDiff};
 
+use super::ballot::{Said, as_typed};
 use super::decision::{Needed, signature, signing, vote_words};
 use super::failure::Failure;
 use super::inbox::WAITING_MAX;
@@ -18,14 +19,14 @@ use super::policies::standing;
 use super::view::amendment::{
     AmendmentPage, CommentWish, DecideForm, Deciding, DiffLine, Fate, FileDiff, Seats, SignPolicyPage,
 };
-use super::view::review::{TimelineItem, Verdict as Button};
+use super::view::review::TimelineItem;
 use super::view::shell::{Hash, Notice, Tone};
 use super::view::text::{Line, Prose};
 use super::visitor::Visitor;
 use crate::domain::amendment::{Amendment, AmendmentState};
 use crate::domain::id::AmendmentId;
 use crate::domain::policy::PolicySource;
-use crate::domain::review::{Ballot, BrowserCheck, Proof, Roll, Ticked, Verdict, VoteRefused};
+use crate::domain::review::{Ballot, Roll, Verdict};
 use crate::service::error::{Error, Result};
 use crate::web::app::App;
 
@@ -96,7 +97,7 @@ pub async fn submit(
         Err(Error::Vote(refused)) => {
             let again = Again {
                 problem: Some(format!("{} Your vote was not counted.", vote_words(&refused))),
-                typed: form.comment.replace("\r\n", "\n"),
+                typed: as_typed(&form.comment),
             };
             let now = find(&app, &id).await.map_err(failed)?;
             let page = page(&app, &visitor, &now, again).await.map_err(failed)?;
@@ -118,27 +119,8 @@ async fn decide(
     amendment: &Amendment,
     form: &DecisionFields,
 ) -> Result<Option<SignPolicyPage>> {
-    let verdict = match form.verdict.as_str() {
-        "approve" => Verdict::Approve,
-        "deny" => Verdict::Deny,
-        _ => return Err(Error::invalid("/verdict", "say approve or deny")),
-    };
-    let digest = form.digest.clone().try_into().map_err(|_| VoteRefused::Digest)?;
-    let binding = Binding { digest, ..binding(visitor, amendment) };
-    let nonce = Nonce::read(app.service.keys()?.row(), &binding, &form.nonce).ok_or(VoteRefused::NonceUsed)?;
-    let comment = form.comment.replace("\r\n", "\n");
-    let ballot = Ballot {
-        delegation: None,
-        transition: digest,
-        stage: STAGE,
-        verdict,
-        nonce: nonce.as_str().to_owned(),
-        comment: Some(comment).filter(|it| !it.trim().is_empty()),
-        browser_check: BrowserCheck::NotRecomputed,
-        proof: Proof::of_session(&visitor.0.signed_in.session.record),
-        typed: None,
-        outcome_unknown_accepted: Ticked::No,
-    };
+    let DecisionFields { digest, nonce, verdict, comment, .. } = form;
+    let ballot = Said { digest, nonce, verdict, comment }.ballot(app, visitor, (amendment.id.as_str(), STAGE))?;
     let voter = &visitor.account().id;
     let signature = signature(&form.assertion, &form.sign_until)?;
     let (service, now) = (&app.service, app.service.now());
@@ -163,10 +145,7 @@ async fn sign(app: &App, visitor: &Visitor, amendment: &Amendment, ballot: &Ball
         csrf: visitor.0.csrf.clone(),
         digest: Hash::new(ballot.transition.to_string()),
         nonce: ballot.nonce.clone(),
-        verdict: match ballot.verdict {
-            Verdict::Approve => Button::Approve,
-            Verdict::Deny => Button::Deny,
-        },
+        verdict: ballot.verdict.into(),
         flow: Line::new(amendment.change.flow.as_str()),
         policy: Hash::new(amendment.change.policy.to_string()),
         deadline: moment(amendment.expires_at, service.now()),

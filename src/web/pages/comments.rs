@@ -5,6 +5,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use serde::Deserialize;
 
+use super::ballot::as_typed;
 use super::decision::vote_words;
 use super::failure::Failure;
 use super::nonce::{Binding, Nonce};
@@ -42,7 +43,7 @@ pub async fn submit(
     visitor.check_form(&app, &request, &form.csrf)?;
     let failed = |error| Failure::of(&request, error);
     let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
-    let words = form.comment.replace("\r\n", "\n");
+    let words = as_typed(&form.comment);
     let why = match say(&app, &visitor, &facts, (&form, &words)).await {
         Ok(()) => return Ok(see_other(&format!("/reviews/{}#timeline", facts.hold.id))),
         Err(Error::Vote(refused)) => vote_words(&refused),

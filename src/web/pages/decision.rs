@@ -7,20 +7,19 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
 
+use super::ballot::{Said, as_typed};
 use super::failure::Failure;
-use super::nonce::{Binding, Nonce};
 use super::parts::{headline, html, moment, see_other, span};
 use super::passkeys::{ids, parsed};
 use super::review::{self, Again};
 use super::view::confirm::{ConfirmPage, SignForm, Signing};
 use super::view::passkeys::Asking;
-use super::view::review::Verdict as Button;
 use super::view::shell::Hash;
 use super::view::text::{Line, Prose};
 use super::visitor::Visitor;
 use crate::domain::chain::hash::Digest;
 use crate::domain::id::{AccountId, DelegationId};
-use crate::domain::review::{Ballot, Bench, BrowserCheck, Proof, Tally, Ticked, Verdict, VoteRefused};
+use crate::domain::review::{Ballot, Bench, BrowserCheck, Tally, Ticked, VoteRefused};
 use crate::domain::thread::Status;
 use crate::domain::time::Timestamp;
 use crate::service::Service;
@@ -97,44 +96,23 @@ impl Asked<'_> {
     /// The ballot that the form is, if its page was this visitor's own. Whether it counts is not said here.
     fn ballot(&self) -> Result<Ballot> {
         let form = self.form;
-        let verdict = match form.verdict.as_str() {
-            "approve" => Verdict::Approve,
-            "deny" => Verdict::Deny,
-            _ => return Err(Error::invalid("/verdict", "say approve or deny")),
-        };
-        let stage: u32 = form.stage.parse().map_err(|_| VoteRefused::Stage)?;
-        let transition = Digest::try_from(form.digest.as_str()).map_err(|_| VoteRefused::Digest)?;
-        let binding = Binding {
-            session: &self.visitor.0.signed_in.session.record.id,
-            page: self.facts.hold.id.as_str(),
-            digest: transition,
-            stage,
-        };
-        let nonce = Nonce::read(self.app.service.keys()?.row(), &binding, &form.nonce).ok_or(VoteRefused::NonceUsed)?;
-        let comment = self.comment();
+        let DecisionFields { digest, nonce, verdict, comment, .. } = form;
+        let stage = form.stage.parse().map_err(|_| VoteRefused::Stage)?;
+        let page = (self.facts.hold.id.as_str(), stage);
+        let ballot = Said { digest, nonce, verdict, comment }.ballot(self.app, self.visitor, page)?;
         let delegation = Some(form.delegation.as_str()).filter(|it| !it.is_empty());
         let delegation = delegation.map(|it| DelegationId::try_from(it).map_err(|_| VoteRefused::Delegation));
         Ok(Ballot {
-            transition,
-            stage,
             delegation: delegation.transpose()?,
-            verdict,
-            nonce: nonce.as_str().to_owned(),
-            comment: Some(comment).filter(|it| !it.trim().is_empty()),
             browser_check: match form.browser_check.as_str() {
                 "match" => BrowserCheck::Match,
                 "mismatch" => BrowserCheck::Mismatch,
                 _ => BrowserCheck::NotRecomputed,
             },
-            proof: Proof::of_session(&self.visitor.0.signed_in.session.record),
             typed: Some(form.typed.clone()),
             outcome_unknown_accepted: if form.outcome_unknown == "yes" { Ticked::Yes } else { Ticked::No },
+            ..ballot
         })
-    }
-
-    /// The comment as it was typed: browsers send line ends as CR LF.
-    fn comment(&self) -> String {
-        self.form.comment.replace("\r\n", "\n")
     }
 
     /// Counts the vote; a reload of the page that follows sends nothing again.
@@ -187,10 +165,6 @@ impl Asked<'_> {
         let typing = hold.asks_to_type(ballot.stage, ballot.verdict);
         let tally = self.tally(ballot)?;
         let status = if problem.is_some() { StatusCode::CONFLICT } else { StatusCode::OK };
-        let verdict = match ballot.verdict {
-            Verdict::Approve => Button::Approve,
-            Verdict::Deny => Button::Deny,
-        };
         let page = ConfirmPage {
             shell: self.visitor.shell(Waiting::Exactly(0), None),
             review_url: format!("/reviews/{}", hold.id),
@@ -200,7 +174,7 @@ impl Asked<'_> {
             nonce: ballot.nonce.clone(),
             stage: ballot.stage.to_string(),
             absent: facts.place_of(ballot.delegation.as_ref()).map(review::absent),
-            verdict,
+            verdict: ballot.verdict.into(),
             headline: headline(hold, &facts.transition, &facts.diff),
             flow: Line::new(hold.flow.as_str()),
             thread: Line::new(hold.thread.as_str()),
@@ -222,7 +196,7 @@ impl Asked<'_> {
         let facts = review::facts(self.app, self.visitor, self.facts.hold.id.as_str()).await?;
         let delegation =
             if self.form.delegation.is_empty() { review::OWN.to_owned() } else { self.form.delegation.clone() };
-        let again = Again { problem: Some(problem), typed: self.comment(), delegation };
+        let again = Again { problem: Some(problem), typed: as_typed(&self.form.comment), delegation };
         let page = review::page(self.app, self.visitor, &facts, &again).await?;
         Ok(html(StatusCode::CONFLICT, page.render()))
     }

@@ -7,6 +7,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use serde_json::Value;
 
+use super::ballot::as_typed;
 use super::decision::vote_words;
 use super::failure::Failure;
 use super::inbox::WAITING_MAX;
@@ -100,7 +101,7 @@ async fn rewrite(app: &App, visitor: &Visitor, facts: &ReviewFacts, form: &Field
     app.edge.reveals.take(person, app.service.now()).map_err(|_| Error::TooMany)?;
     let transition = Digest::try_from(text(form, "digest")).map_err(|_| VoteRefused::Digest)?;
     let edit = read(facts, form)?;
-    let ask = Rewrite { transition, edit, why: text(form, "why").replace("\r\n", "\n") };
+    let ask = Rewrite { transition, edit, why: as_typed(text(form, "why")) };
     app.service.rewrite(person, &facts.hold.id, &ask).await
 }
 

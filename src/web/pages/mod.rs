@@ -5,6 +5,7 @@
 
 pub mod account;
 pub mod amendment;
+pub mod ballot;
 pub mod comments;
 pub mod compare;
 pub mod decision;

@@ -3,6 +3,7 @@
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Deserialize;
 
+use super::ballot::as_typed;
 use super::failure::Failure;
 use super::parts::see_other;
 use super::visitor::Visitor;
@@ -45,7 +46,7 @@ pub async fn submit(
 }
 
 fn asked((thread, to_version): &(String, u64), form: &Fields) -> Result<Rollback> {
-    let reason = form.reason.trim().replace("\r\n", "\n");
+    let reason = as_typed(form.reason.trim());
     Ok(Rollback {
         thread: ThreadId::try_from(thread.as_str()).map_err(|_| Error::NotFound("thread"))?,
         node: NodeId::try_from(form.node.as_str()).map_err(|_| Error::invalid("", "choose the node it is asked as"))?,

@@ -13,6 +13,7 @@ use askama::Template as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
+use super::ballot;
 use super::decision::committed;
 use super::failure::Failure;
 use super::inbox::WAITING_MAX;
@@ -86,8 +87,7 @@ impl Sent {
                 "csrf" => sent.csrf = value,
                 "sheet" => sent.sheet = value,
                 "verdict" => sent.verdict = value,
-                // As it was typed: browsers send line ends as CR LF.
-                "comment" => sent.comment = value.replace("\r\n", "\n"),
+                "comment" => sent.comment = ballot::as_typed(&value),
                 "review" => {
                     let review = ReviewId::try_from(value.as_str()).map_err(|_| Error::NotFound("review"))?;
                     if seen.insert(review.clone()) {
@@ -222,11 +222,7 @@ impl Asked<'_> {
 
     /// Votes on each row. What cannot be counted of any of them is asked again; all else is told row by row.
     async fn count(&self) -> Result<HttpResponse> {
-        let verdict = match self.sent.verdict.as_str() {
-            "approve" => Verdict::Approve,
-            "deny" => Verdict::Deny,
-            _ => return Err(Error::invalid("/verdict", "say approve or deny")),
-        };
+        let verdict = ballot::verdict(&self.sent.verdict)?;
         let reviews: Vec<ReviewId> = self.sent.rows.iter().map(|it| it.review.clone()).collect();
         let before = self.app.service.several(&reviews, self.visitor.account()).await?;
         let silent = self.sent.comment.trim().is_empty();

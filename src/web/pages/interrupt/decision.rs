@@ -5,20 +5,18 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use serde::Deserialize;
 
-use super::{Again, binding, find, page, said};
-use crate::domain::chain::hash::Digest;
+use super::{Again, find, page, said};
 use crate::domain::interrupt::Tally;
-use crate::domain::review::{Ballot, BrowserCheck, Proof, Ticked, Verdict, VoteRefused};
+use crate::domain::review::{Ballot, VoteRefused};
 use crate::service::error::{Error, Result};
 use crate::service::interrupts::Shown;
 use crate::web::app::App;
+use crate::web::pages::ballot::{Said, as_typed};
 use crate::web::pages::decision::{Needed, signature, signing, words};
 use crate::web::pages::failure::Failure;
 use crate::web::pages::inbox::WAITING_MAX;
-use crate::web::pages::nonce::{Binding, Nonce};
 use crate::web::pages::parts::{html, moment, see_other, span};
 use crate::web::pages::view::interrupt::InterruptConfirmPage;
-use crate::web::pages::view::review::Verdict as Button;
 use crate::web::pages::view::shell::Hash;
 use crate::web::pages::view::text::{Line, Prose};
 use crate::web::pages::visitor::Visitor;
@@ -57,7 +55,7 @@ pub async fn submit(
         Err(error) => error,
     };
     let Some(problem) = words(&error) else { return Err(failed(error)) };
-    let again = Again { problem: Some(problem), typed: asked.comment() };
+    let again = Again { problem: Some(problem), typed: as_typed(&form.comment) };
     let now = find(&app, &id).await.map_err(failed)?;
     let page = page(&app, &visitor, &now, again).await.map_err(failed)?;
     Ok(html(StatusCode::CONFLICT, page.render()))
@@ -96,33 +94,11 @@ impl Asked<'_> {
 
     /// The ballot that the form is, if its page was this visitor's own. Whether it counts is not said here.
     fn ballot(&self) -> Result<Ballot> {
-        let form = self.form;
-        let verdict = match form.verdict.as_str() {
-            "approve" => Verdict::Approve,
-            "deny" => Verdict::Deny,
-            _ => return Err(Error::invalid("/verdict", "say approve or deny")),
-        };
-        let stage: u32 = form.stage.parse().map_err(|_| VoteRefused::Stage)?;
-        let digest = Digest::try_from(form.digest.as_str()).map_err(|_| VoteRefused::Digest)?;
-        let binding = Binding { digest, ..binding(self.visitor, &self.shown.interrupt, stage) };
-        let nonce = Nonce::read(self.app.service.keys()?.row(), &binding, &form.nonce).ok_or(VoteRefused::NonceUsed)?;
-        Ok(Ballot {
-            transition: digest,
-            stage,
-            delegation: None,
-            verdict,
-            nonce: nonce.as_str().to_owned(),
-            comment: Some(self.comment()).filter(|it| !it.trim().is_empty()),
-            browser_check: BrowserCheck::NotRecomputed,
-            proof: Proof::of_session(&self.visitor.0.signed_in.session.record),
-            typed: Some(form.typed.clone()),
-            outcome_unknown_accepted: Ticked::No,
-        })
-    }
-
-    /// The comment as it was typed: browsers send line ends as CR LF.
-    fn comment(&self) -> String {
-        self.form.comment.replace("\r\n", "\n")
+        let DecisionFields { digest, nonce, verdict, comment, stage, typed, .. } = self.form;
+        let stage = stage.parse().map_err(|_| VoteRefused::Stage)?;
+        let page = (self.shown.interrupt.id.as_str(), stage);
+        let ballot = Said { digest, nonce, verdict, comment }.ballot(self.app, self.visitor, page)?;
+        Ok(Ballot { typed: Some(typed.clone()), ..ballot })
     }
 
     /// What would come of a ballot now.
@@ -149,10 +125,7 @@ impl Asked<'_> {
             digest: Hash::new(ballot.transition.to_string()),
             nonce: ballot.nonce.clone(),
             stage: ballot.stage,
-            verdict: match ballot.verdict {
-                Verdict::Approve => Button::Approve,
-                Verdict::Deny => Button::Deny,
-            },
+            verdict: ballot.verdict.into(),
             host: Line::new(interrupt.source.name.as_str()),
             flow: Line::new(interrupt.flow.as_str()),
             said: said(shown),

@@ -15,7 +15,6 @@ use crate::web::api::problem::Problem;
 use crate::web::pages::decision::words;
 use crate::web::pages::inbox::WAITING_MAX;
 use crate::web::pages::parts::{deciders, ending, headline, html, moment};
-use crate::web::pages::view::review::Verdict as Button;
 use crate::web::pages::view::several::{ToldPage, ToldRow};
 use crate::web::pages::view::shell::Tone;
 use crate::web::pages::view::text::{Line, Prose};
@@ -40,10 +39,7 @@ impl Asked<'_> {
         let counted = became.iter().filter(|it| it.is_ok()).count();
         let page = ToldPage {
             shell: self.visitor.shell(service.waiting_for(me, WAITING_MAX).await?, None),
-            verdict: match verdict {
-                Verdict::Approve => Button::Approve,
-                Verdict::Deny => Button::Deny,
-            },
+            verdict: verdict.into(),
             counted,
             unsent: Some(self.sent.comment.as_str())
                 .filter(|it| counted < items.len() && !it.trim().is_empty())

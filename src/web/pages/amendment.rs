@@ -16,9 +16,8 @@ use super::inbox::WAITING_MAX;
 use super::nonce::{Binding, Nonce};
 use super::parts::{html, lines, moment, see_other, why_not};
 use super::policies::standing;
-use super::view::amendment::{
-    AmendmentPage, CommentWish, DecideForm, Deciding, DiffLine, Fate, FileDiff, Seats, SignPolicyPage,
-};
+use super::view::amendment::{AmendmentPage, DiffLine, Fate, FileDiff, SignPolicyPage};
+use super::view::asked::{CommentWish, DecideForm, Deciding, Seats};
 use super::view::review::TimelineItem;
 use super::view::shell::{Hash, Notice, Tone};
 use super::view::text::{Line, Prose};
@@ -200,6 +199,8 @@ fn deciding(app: &App, visitor: &Visitor, amendment: &Amendment, typed: String) 
         csrf: visitor.0.csrf.clone(),
         nonce: Nonce::new(app.service.keys()?.row(), &binding(visitor, amendment)).as_str().to_owned(),
         comment: if required { CommentWish::Required } else { CommentWish::Optional },
+        stage: STAGE,
+        asks: false,
         typed: Prose::new(typed),
     }))
 }

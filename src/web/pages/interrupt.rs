@@ -12,10 +12,10 @@ use super::failure::Failure;
 use super::inbox::WAITING_MAX;
 use super::nonce::{Binding, Nonce};
 use super::parts::{cannot_decide, html, lines, moment, see_other, why_not};
-use super::view::amendment::Seats;
+use super::view::asked::{CommentWish, DecideForm, Deciding, Seats};
 use super::view::inbox::Badge;
-use super::view::interrupt::{DecideForm, Deciding, InterruptPage, InterruptRow, Part, Said};
-use super::view::review::{CommentWish, TimelineItem};
+use super::view::interrupt::{InterruptPage, InterruptRow, Part, Said};
+use super::view::review::TimelineItem;
 use super::view::shell::{Hash, Tone};
 use super::view::text::{Json, Line, Path, Prose};
 use super::visitor::Visitor;
@@ -138,6 +138,7 @@ async fn deciding(app: &App, visitor: &Visitor, shown: &Shown, typed: String) ->
         csrf: visitor.0.csrf.clone(),
         nonce: Nonce::new(app.service.keys()?.row(), &binding(visitor, interrupt, stage)).as_str().to_owned(),
         stage,
+        asks: true,
         comment: if required { CommentWish::Required } else { CommentWish::Optional },
         typed: Prose::new(typed),
     }))

@@ -2,6 +2,7 @@
 
 use askama::Template;
 
+use super::asked::{Deciding, Seats};
 use super::confirm::Signing;
 use super::review::{TimelineItem, Verdict};
 use super::shell::{Hash, Moment, Shell, Tone};
@@ -103,43 +104,6 @@ pub enum Fate {
     /// It goes.
     Removed,
 }
-
-/// Whose approval is needed, and how much of it is there.
-#[derive(Clone, Debug)]
-pub struct Seats {
-    /// Any of these groups.
-    pub groups: Vec<Line>,
-    /// How many people.
-    pub need: u32,
-    /// Who approved.
-    pub approved_by: Vec<Line>,
-}
-
-/// What the visitor can do about it.
-#[derive(Clone, Debug)]
-pub enum Deciding {
-    /// Decide.
-    Open(DecideForm),
-    /// Nothing, and why.
-    Closed(String),
-}
-
-/// The decision's form.
-#[derive(Clone, Debug)]
-pub struct DecideForm {
-    /// Where it goes.
-    pub action: String,
-    /// The session's CSRF token.
-    pub csrf: String,
-    /// The one-time nonce.
-    pub nonce: String,
-    /// Whether a comment is required.
-    pub comment: CommentWish,
-    /// What was typed before, sent again unchanged.
-    pub typed: Prose,
-}
-
-pub use super::review::CommentWish;
 
 impl DiffLine {
     /// What a reader should be told about a line that comes or goes: letters that look alike are not the same.

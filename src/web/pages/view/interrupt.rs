@@ -2,9 +2,9 @@
 
 use askama::Template;
 
-use super::amendment::Seats;
+use super::asked::{Deciding, Seats};
 use super::confirm::Signing;
-use super::review::{CommentWish, TimelineItem, Verdict};
+use super::review::{TimelineItem, Verdict};
 use super::shell::{Hash, Moment, Shell, Tone};
 use super::text::{Json, Line, Path, Prose};
 
@@ -70,32 +70,6 @@ pub struct Part {
     pub path: Path,
     /// What stands there; nothing where it is hidden.
     pub value: Option<Json>,
-}
-
-/// What the visitor can do about it.
-#[derive(Clone, Debug)]
-pub enum Deciding {
-    /// Decide.
-    Open(DecideForm),
-    /// Nothing, and why.
-    Closed(String),
-}
-
-/// The decision's form.
-#[derive(Clone, Debug)]
-pub struct DecideForm {
-    /// Where it goes.
-    pub action: String,
-    /// The session's CSRF token.
-    pub csrf: String,
-    /// The one-time nonce.
-    pub nonce: String,
-    /// The stage voted in.
-    pub stage: u32,
-    /// Whether a comment is required.
-    pub comment: CommentWish,
-    /// What was typed before, sent again unchanged.
-    pub typed: Prose,
 }
 
 /// Answers the first submit of a decision; its own submit carries `confirmed=yes`.

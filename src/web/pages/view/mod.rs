@@ -6,6 +6,7 @@
 
 pub mod account;
 pub mod amendment;
+pub mod asked;
 pub mod compare;
 pub mod confirm;
 pub mod delegations;

@@ -2,13 +2,12 @@
 
 use super::sample::{line, moment, shell};
 use super::screens::asking;
-use crate::web::pages::view::amendment::{Seats, SignPolicyPage};
+use crate::web::pages::view::amendment::SignPolicyPage;
+use crate::web::pages::view::asked::{CommentWish, DecideForm, Deciding, Seats};
 use crate::web::pages::view::confirm::{SignForm, Signing};
 use crate::web::pages::view::inbox::Badge;
-use crate::web::pages::view::interrupt::{
-    DecideForm, Deciding, InterruptConfirmPage, InterruptPage, InterruptRow, Part, Said,
-};
-use crate::web::pages::view::review::{CommentWish, TimelineItem, Verdict};
+use crate::web::pages::view::interrupt::{InterruptConfirmPage, InterruptPage, InterruptRow, Part, Said};
+use crate::web::pages::view::review::{TimelineItem, Verdict};
 use crate::web::pages::view::shell::{Hash, Moment, Tone};
 use crate::web::pages::view::text::{Json, Path, Prose};
 
@@ -61,6 +60,7 @@ pub fn page() -> InterruptPage {
             csrf: "csrf-1".to_owned(),
             nonce: "nonce-1".to_owned(),
             stage: 0,
+            asks: true,
             comment: CommentWish::Required,
             typed: Prose::new("Agreed."),
         }),

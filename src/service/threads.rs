@@ -235,7 +235,8 @@ impl Service {
         Ok(Overview { thread, status, review })
     }
 
-    /// What a node may read of a version; of the head unless told otherwise. Only from a checked chain.
+    /// What a node may read of a version; of the head unless told otherwise. Only from a checked chain. The policy of
+    /// today says what it may read; what the policy of an earlier version kept from it there stays kept from it.
     pub async fn state_view(&self, thread: &ThreadId, node: &NodeId, version: Option<u64>) -> Result<StateView> {
         let keys = self.keys()?;
         let stored = self.thread(&keys, thread).await?;
@@ -247,7 +248,11 @@ impl Service {
         };
         let flow: Stored<Flow> = self.flow(&keys, &stored.record.flow).await?;
         let policy = self.policy(&keys, flow.record.policy).await?;
-        let state = project(&policy, node, &version.state);
+        let mut state = project(&policy, node, &version.state);
+        if version.entry.version < stored.record.head.version && version.entry.policy != policy.digest() {
+            let own = self.policy(&keys, version.entry.policy).await?;
+            state = project(&own, node, &state);
+        }
         Ok(StateView { version: version.entry.version, transition: version.entry.transition, state })
     }
 

@@ -7,6 +7,7 @@ mod amendments;
 mod amendments_signed;
 mod attacks;
 mod branches;
+mod checkpoints;
 mod contract;
 mod copying;
 mod delegations;

@@ -1,0 +1,109 @@
+//! Any version of a thread, as a node may read it: what it was, and never more than its node was let read. On both databases.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::attacks::policy_with;
+use crate::gateway::{Answer, Gateway, POLICY, source};
+use crate::rules::Scene;
+
+on_both! {
+    every_version_is_given_as_it_was(super::POLICY),
+    what_a_version_has_not_for_a_node_no_version_has(super::POLICY),
+    what_was_kept_from_a_node_then_stays_kept_from_it(super::narrow()),
+    what_comes_back_by_a_rollback_is_read_by_the_policy_of_today(super::POLICY),
+}
+
+const READS: &str = "reads = [\"raw_text\", \"requested_action\", \"target_user_id\", \"payment.amount\"]";
+
+/// Where the planner does not see how much is paid.
+fn narrow() -> String {
+    policy_with(READS, "reads = [\"raw_text\", \"requested_action\", \"target_user_id\"]")
+        .replace("writes = [\"requested_action\", \"target_user_id\", \"payment.amount\"]", "writes = [\"requested_action\", \"target_user_id\"]")
+}
+
+async fn activate(g: &Gateway, policy: &str) {
+    g.service.activate_policy(&"tests".try_into().unwrap(), None, source(policy), BTreeSet::new()).await.unwrap();
+}
+
+async fn at(g: &Gateway, thread: &Value, version: u64) -> Answer {
+    let path = format!("/v1/threads/{}/state?node=planner&version={version}", thread.as_str().unwrap());
+    g.get(&path, &g.planner).await
+}
+
+async fn says(g: &Gateway, thread: &Value, head: &Value, what: &str) -> Value {
+    let patch = json!({"requested_action": what});
+    g.propose(thread, head, (&g.planner, "planner"), patch).await.expect(201)["transition"].clone()
+}
+
+/// More than a whole state and its differences.
+const VERSIONS: u64 = 70;
+
+async fn every_version_is_given_as_it_was(scene: Scene) {
+    let g = &scene.gateway;
+    let made = g.thread().await;
+    let (thread, mut heads) = (&made["thread"], vec![made["transition"].clone()]);
+    for version in 1..=VERSIONS {
+        let (node, patch) = ((g.parser.as_str(), "input_parser"), json!({"raw_text": format!("step {version}")}));
+        let done = g.propose(thread, heads.last().unwrap(), node, patch).await.expect(201);
+        heads.push(done["transition"].clone());
+    }
+    for version in 1..=VERSIONS {
+        let seen = at(g, thread, version).await.expect(200);
+        let expected = json!({"raw_text": format!("step {version}"), "requested_action": "none", "target_user_id": 17,
+            "payment": {"amount": 10}});
+        assert_eq!(
+            (&seen["version"], &seen["transition"], &seen["state"]),
+            (&json!(version), &heads[usize::try_from(version).unwrap()], &expected)
+        );
+    }
+    let beyond = at(g, thread, VERSIONS + 1).await;
+    assert_eq!((beyond.status, beyond.code()), (404, "not_found"));
+    scene.passes_an_audit().await;
+}
+
+async fn what_a_version_has_not_for_a_node_no_version_has(scene: Scene) {
+    let g = &scene.gateway;
+    let made = g.thread().await;
+    says(g, &made["thread"], &made["transition"], "refund").await;
+    let path = format!("/v1/threads/{}/state", made["thread"].as_str().unwrap());
+    let of_another = g.get(&format!("{path}?node=database_writer&version=0"), &g.planner).await;
+    assert_eq!((of_another.status, of_another.code()), (403, "forbidden"));
+    let seen = g.get(&format!("{path}?node=input_parser&version=0"), &g.parser).await.expect(200);
+    assert_eq!(seen["state"], json!({}), "what it does not read is not there");
+    let odd = g.get(&format!("{path}?node=planner&version=-1"), &g.planner).await;
+    assert_eq!(odd.status, 400);
+}
+
+async fn what_was_kept_from_a_node_then_stays_kept_from_it(scene: Scene) {
+    let g = &scene.gateway;
+    let made = g.thread().await;
+    let (thread, hidden) = (&made["thread"], json!({"requested_action": "none", "target_user_id": 17}));
+    activate(g, POLICY).await;
+    let head = says(g, thread, &made["transition"], "refund").await;
+    let whole = json!({"requested_action": "refund", "target_user_id": 17, "payment": {"amount": 10}});
+    assert_eq!(at(g, thread, 1).await.expect(200)["state"], whole, "the head is read by the policy of today");
+    assert_eq!(at(g, thread, 0).await.expect(200)["state"], hidden, "version 0 was not given whole then");
+    activate(g, &policy_with(READS, "reads = [\"requested_action\", \"payment.amount\"]")).await;
+    says(g, thread, &head, "update_email").await;
+    assert_eq!(at(g, thread, 0).await.expect(200)["state"], json!({"requested_action": "none"}));
+    let now = json!({"requested_action": "refund", "payment": {"amount": 10}});
+    assert_eq!(at(g, thread, 1).await.expect(200)["state"], now, "what is kept from it now is kept in the past");
+}
+
+async fn what_comes_back_by_a_rollback_is_read_by_the_policy_of_today(scene: Scene) {
+    let g = &scene.gateway;
+    let made = g.thread().await;
+    let thread = &made["thread"];
+    let head = says(g, thread, &made["transition"], "refund").await;
+    activate(g, &narrow()).await;
+    let back = json!({"node": "planner", "parent": head, "to_version": 0});
+    let path = format!("/v1/threads/{}/rollbacks", thread.as_str().unwrap());
+    let back = g.post(&path, &g.planner, back).await.expect(202);
+    g.approved(&back).await;
+    let hidden = json!({"requested_action": "none", "target_user_id": 17});
+    for version in [0, 2] {
+        assert_eq!(at(g, thread, version).await.expect(200)["state"], hidden, "version {version}");
+    }
+}

@@ -66,6 +66,8 @@ pub struct Config {
     pub trusted_proxies: Vec<Network>,
     /// Where the keys are.
     pub keyring: KeyringSource,
+    /// Where the states are that have left the database.
+    pub archives: PathBuf,
     /// How long requests under way may take to end.
     pub shutdown: Duration,
     /// Bounds.
@@ -266,6 +268,7 @@ impl Config {
         let data = PathBuf::from(settings.text("data", "a directory", |it| (!it.is_empty()).then(|| it.to_owned()))?);
         let config = Self {
             keyring: read_keyring(settings, &data)?,
+            archives: settings.optional("archives", "a folder", |it| Some(it.into()))?.unwrap_or(data.join("archives")),
             listen: settings.text("listen", "an IP address and a port, as in 127.0.0.1:8480", |it| it.parse().ok())?,
             database: settings.text("database", "empty, or postgres://user@host/name", read_database)?,
             public_url: settings.optional("public_url", url::EXPECTED, PublicUrl::parse)?,

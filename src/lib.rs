@@ -1,5 +1,6 @@
 //! Countersign: the second signature that makes an order valid.
 
+pub mod archives;
 pub mod cli;
 pub mod clock;
 pub mod config;

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use countersign::domain::chain::verify::DenialCode;
 use countersign::keyring::Keyring;
-use countersign::service::audit::audit;
+use countersign::service::audit::audit_with;
 use countersign::service::error::Error;
 use countersign::store::row::Table;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
@@ -65,6 +65,7 @@ const TABLES: &[(Table, Outcome, AtVerify)] = &[
     (Table::Rejections, Outcome::Found, AtVerify::NotAsked("what was rejected is in no state")),
     (Table::Entries, Outcome::Found, AtVerify::Refused),
     (Table::States, Outcome::Found, AtVerify::Refused),
+    (Table::Archives, Outcome::Found, AtVerify::NotAsked("the head is never in one")),
     (Table::Holds, Outcome::Found, AtVerify::NotAsked("a receipt is signed; how it came about is for an audit")),
     (Table::Receipts, Outcome::Found, AtVerify::Refused),
     (Table::Writes, Outcome::Found, AtVerify::NotAsked("the head's reservation stands in its thread's row")),
@@ -124,11 +125,21 @@ impl Original {
 
     fn copy(&self) -> tempfile::TempDir {
         let copy = tempfile::tempdir().unwrap();
-        for entry in std::fs::read_dir(self.folder.path()).unwrap() {
-            let path: PathBuf = entry.unwrap().path();
-            std::fs::copy(&path, copy.path().join(path.file_name().unwrap())).unwrap();
-        }
+        copy_all(self.folder.path(), copy.path());
         copy
+    }
+}
+
+fn copy_all(from: &Path, to: &Path) {
+    for entry in std::fs::read_dir(from).unwrap() {
+        let path: PathBuf = entry.unwrap().path();
+        let there = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            std::fs::create_dir(&there).unwrap();
+            copy_all(&path, &there);
+        } else {
+            std::fs::copy(&path, there).unwrap();
+        }
     }
 }
 
@@ -138,7 +149,8 @@ async fn found(folder: &Path) -> Vec<String> {
     let keyring = Keyring::open(&folder.join("keyring.json"), None).unwrap();
     let keys = keyring.current().unwrap();
     let now = countersign::clock::Clock::now(&countersign::clock::SystemClock);
-    let report = audit(&store, &keys, now).await.unwrap();
+    let archives = history::archives::in_folder(folder);
+    let report = audit_with(&store, Some(&archives), &keys, now).await.unwrap();
     report.findings.iter().map(|it| format!("{} {}: {}", it.table, it.id, it.finding)).collect()
 }
 
@@ -212,7 +224,7 @@ fn every_table_and_column_of_the_database_has_a_stated_outcome() {
     for table in Table::ALL {
         let stated: Vec<String> = COLUMNS.iter().map(|it| it.0.to_owned()).collect();
         assert_eq!(columns_of(&connection, table.name()), stated, "{}", table.name());
-        let alone = matches!(table, Table::Gateway | Table::Marks);
+        let alone = matches!(table, Table::Gateway | Table::Marks | Table::Archives);
         assert!(ids_of(&connection, *table).len() >= if alone { 1 } else { 2 }, "{}", table.name());
     }
     assert_eq!(runtime.block_on(found(original.folder.path())), [""; 0], "the history itself is sound");

@@ -21,7 +21,7 @@ use countersign::domain::json::canonical::canonical;
 use countersign::domain::policy::StateLimits;
 use countersign::domain::time::Timestamp;
 use countersign::keyring::Keyring;
-use countersign::service::audit::audit;
+use countersign::service::audit::audit_with;
 use countersign::service::{Service, Settings};
 use countersign::store::change::Change;
 use countersign::store::label::{Label, Labelled};
@@ -151,6 +151,7 @@ async fn gateway(folder: &Path, store: Arc<dyn Store>) -> Service {
         .await
         .unwrap()
         .sending_by(history::sending::outgoing())
+        .archiving_in(history::archives::in_folder(folder))
 }
 
 fn bytes(of: &impl Serialize) -> String {
@@ -193,15 +194,23 @@ async fn the_same_inputs_come_to_the_same_bytes_on_both_databases() {
     }
     let on_sqlite = gateway(folder.path(), sqlite.clone()).await;
     let on_postgres = gateway(folder.path(), postgres.clone()).await;
-    for (name, versions) in
-        [("round", 5), ("writes", 1), ("revoked", 2), ("waiting", 1), ("ready", 2), ("rewritten", 2), ("odd", 5)]
-    {
+    for (name, versions) in [
+        ("round", 5),
+        ("writes", 1),
+        ("revoked", 2),
+        ("waiting", 1),
+        ("ready", 2),
+        ("rewritten", 2),
+        ("odd", 5),
+        ("long", 17),
+    ] {
         let told_there = told(&on_sqlite, name).await;
         assert_eq!(told_there.len(), versions * 4, "{name}");
         assert_eq!(told_there, told(&on_postgres, name).await);
     }
     for (store, service) in [(&sqlite, &on_sqlite), (&postgres, &on_postgres)] {
-        let report = audit(&**store, &service.keys().unwrap(), service.now()).await.unwrap();
+        let (keys, archives) = (service.keys().unwrap(), history::archives::in_folder(folder.path()));
+        let report = audit_with(&**store, Some(&archives), &keys, service.now()).await.unwrap();
         assert_eq!(report.findings, []);
     }
 }

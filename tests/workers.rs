@@ -4,7 +4,7 @@
 
 mod history;
 
-use countersign::service::audit::audit;
+use countersign::service::audit::{audit, audit_with};
 use countersign::worker::{Workers, expire, lapse, sequence};
 use history::{Gateway, ask, held, live_through, make, propose, thread};
 use serde_json::json;
@@ -77,7 +77,8 @@ async fn an_audit_of_a_whole_history_with_open_work_finds_nothing() {
     let gateway = Gateway::open(folder.path()).await;
     let (cast, ready) = live_through(&gateway.service).await;
     let keys = gateway.service.keys().unwrap();
-    let report = audit(&*gateway.store, &keys, gateway.service.now()).await.unwrap();
+    let archives = history::archives::in_folder(folder.path());
+    let report = audit_with(&*gateway.store, Some(&archives), &keys, gateway.service.now()).await.unwrap();
     assert_eq!(report.findings, [], "{report:#?}");
     assert!(report.versions >= 10 && report.threads > 10, "{report:?}");
     let ask = ask(ready.thread, ready.transition, Some(ready.receipt), "w-9");

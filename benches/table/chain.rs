@@ -41,7 +41,7 @@ pub async fn measure() {
     }
 }
 
-async fn grown(house: &House, versions: usize) -> (ThreadId, Digest) {
+pub async fn grown(house: &House, versions: usize) -> (ThreadId, Digest) {
     let (thread, mut head) = house.thread().await;
     for version in 1..versions {
         let patch = json!({"raw_text": format!("text number {version}")});

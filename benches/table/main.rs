@@ -2,7 +2,7 @@
 //!
 //! Absolute numbers belong to a machine; ratios travel. The two sides of a ratio take turns, and the median of
 //! the turns counts. Beside it stands the processor's time per request of the serving process; the load comes
-//! from a process of its own. `-- verify` (or `sqlite` or `postgres` of it), `propose`, `sending`, `json`, `rules`, `joining`, `pages` or `chain` runs one part; `BENCH_REQUESTS`,
+//! from a process of its own. `-- verify` (or `sqlite` or `postgres` of it), `propose`, `sending`, `json`, `rules`, `joining`, `pages`, `chain`, `checkpoints` or `retention` runs one part; `BENCH_REQUESTS`,
 //! `BENCH_EVENTS`, `BENCH_VERSIONS`, `BENCH_OPEN` and `BENCH_PAST` make it shorter. `pages` keeps the file that it
 //! fills, some gigabytes, in the target folder.
 
@@ -19,12 +19,14 @@ mod postgres;
 
 mod bare;
 mod chain;
+mod checkpoints;
 mod documents;
 mod house;
 mod joining;
 mod load;
 mod memory;
 mod pages;
+mod retention;
 mod rules;
 mod sending;
 mod speed;
@@ -85,6 +87,12 @@ fn main() {
         }
         if wants("chain") {
             chain::measure().await;
+        }
+        if wants("checkpoints") {
+            checkpoints::measure().await;
+        }
+        if wants("retention") {
+            retention::measure().await;
         }
     });
 }

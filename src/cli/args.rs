@@ -1,6 +1,7 @@
 //! The whole command line, parsed to final types. What a later version brings is refused by name.
 
 mod access;
+mod archive;
 mod envelope;
 mod episode;
 mod guard;
@@ -23,6 +24,7 @@ use crate::domain::keys::KeyUse;
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
 pub use access::{Token, TokenAdd, TokenRevoke, User, UserAdd, UserName};
+pub use archive::{Archive, ArchiveList, ArchiveRestore, ArchiveVerify};
 pub use envelope::{Envelope, EnvelopeVerify};
 pub use episode::{Episode, EpisodeExport, EpisodeShow, EpisodeVerify};
 pub use guard::{Guard, GuardCommit, GuardCreate, GuardPayload, GuardTransition};
@@ -82,6 +84,9 @@ pub enum Command {
     Verify(Verify),
     /// Replay everything, trusting nothing.
     Audit(Audit),
+    /// States that are in files and no longer in the database.
+    #[command(subcommand)]
+    Archive(Archive),
     /// The keyring.
     #[command(subcommand)]
     Keys(Keys),

@@ -7,11 +7,12 @@ use serde_json::json;
 use super::args;
 use super::output::Output;
 use super::{CliError, Exit, beside};
+use crate::archives::Archives;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::gateway;
 use crate::keyring::Keyring;
-use crate::service::audit::{Report, audit};
+use crate::service::audit::{Report, audit_with};
 use crate::service::error::Error;
 
 /// Yes if nothing is wrong, no with a list of what is, could not tell where there is nothing to look at.
@@ -24,7 +25,10 @@ pub fn run(args: &args::Audit, config: &Config, clock: &impl Clock, out: &mut Ou
     let keys = keyring.current()?;
     let report = beside::block_on(async {
         let store = gateway::store(config).await?;
-        audit(&*store, &keys, clock.now()).await.map_err(|error| CliError::Service(Error::Store(error)))
+        let archives = Archives::in_folder(&config.archives);
+        audit_with(&*store, Some(&archives), &keys, clock.now())
+            .await
+            .map_err(|error| CliError::Service(Error::Store(error)))
     })?;
     let sound = report.findings.is_empty();
     out.answer(text(&report), || json!({"sound": sound, "report": report}))?;

@@ -132,10 +132,14 @@ fn exit_of(error: &Error) -> Exit {
         | Error::Passkey(_)
         | Error::NotTaken(_)
         | Error::NotRepeated(_)
-        | Error::Vote(_) => Exit::No,
+        | Error::Vote(_)
+        | Error::Erased => Exit::No,
         Error::TooMany
         | Error::Busy
         | Error::ClockSkew
+        | Error::Archive(_)
+        | Error::NoArchives
+        | Error::Unwritten(_)
         | Error::Broken(_)
         | Error::Store(_)
         | Error::Copy(_)

@@ -1,5 +1,6 @@
 //! The command line: one file for each group of commands.
 
+pub mod archive;
 pub mod args;
 pub mod audit;
 mod beside;
@@ -84,6 +85,7 @@ fn dispatch(args: &Args, out: &mut Output<'_>) -> Result<Exit, CliError> {
         Command::Migrate => migrate::run(&config()?, out),
         Command::Verify(verify) => verify::run(verify, &SystemClock, &mut io::stdin().lock(), out),
         Command::Audit(args) => audit::run(args, &config()?, &SystemClock, out),
+        Command::Archive(command) => archive::run(command, config, out),
         Command::Demo(_) => demo::run(&config()?, out),
         Command::Guard(command) => guard::run(command, out),
         Command::Envelope(command) => envelope::run(command, out),

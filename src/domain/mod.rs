@@ -2,6 +2,7 @@
 
 pub mod account;
 pub mod amendment;
+pub mod archive;
 pub mod branch;
 pub mod chain;
 pub mod contact;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::archive::Gone;
 use super::branch::Branch;
 use super::chain::hash::Digest;
 use super::episode::goal::Episode;
@@ -142,6 +143,9 @@ pub struct Thread {
     /// The run that it is, if it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub episode: Option<Episode>,
+    /// How far its past has left the database.
+    #[serde(default, skip_serializing_if = "Gone::is_nothing")]
+    pub gone: Gone,
     /// The thread's last event; a deleted or rolled back row shows by it.
     pub last_event: Option<EventLink>,
 }

@@ -179,6 +179,28 @@ pub struct Transition {
     pub editor: Option<AccountId>,
     /// What became of it.
     pub outcome: Outcome,
+    /// Where its values are.
+    #[serde(default, skip_serializing_if = "Values::are_here")]
+    pub values: Values,
+}
+
+/// Where the values of a transition are: what was asked for, and what it did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Values {
+    /// In its row.
+    #[default]
+    Here,
+    /// In the archive of its version, or erased with it.
+    Archived,
+}
+
+impl Values {
+    /// A transition that has its values is written as it always was.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde asks for")]
+    const fn are_here(&self) -> bool {
+        matches!(self, Self::Here)
+    }
 }
 
 /// A rejected attempt: inert, bounded, never in any state.
@@ -228,6 +250,20 @@ pub struct Rejection {
 }
 
 impl Transition {
+    /// What stays of it where its values are in an archive: what was stated, and what became of it.
+    #[must_use]
+    pub fn without_values(&self) -> Self {
+        Self {
+            patch: Value::Null,
+            delta: Delta::default(),
+            named: BTreeSet::new(),
+            rationale: None,
+            tool: None,
+            values: Values::Archived,
+            ..self.clone()
+        }
+    }
+
     /// What the policy's rules warn of, as people, hosts and events are told it. Its own proposer is told the places that
     /// it named, whatever stands elsewhere in the state: or it could find out by asking.
     pub fn warnings_shown(&self) -> &[Warning] {

@@ -28,7 +28,7 @@ use crate::domain::keys::Keys;
 use crate::domain::policy::{NodePolicy, Policy, Reason, ReasonCode, RejectCode, Violation};
 use crate::domain::thread::Thread;
 use crate::domain::time::Timestamp;
-use crate::domain::transition::{Identity, Outcome, StateContent, Transition, patch_digest};
+use crate::domain::transition::{Identity, Outcome, StateContent, Transition, Values, patch_digest};
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
@@ -196,6 +196,7 @@ impl Service {
             written_version: 0,
             holds_opened: Default::default(),
             violations: Default::default(),
+            gone: Default::default(),
             last_event: None,
             // Nothing is new because it was forked: neither what was spent nor who had a hand in it.
             ..parent.clone()
@@ -261,6 +262,7 @@ impl Service {
             carried: None,
             editor: None,
             outcome: Outcome::Committed { entry: String::new() },
+            values: Values::Here,
         };
         let entry = unsigned(&statement, transition.digest);
         let (token, kid, state) = (String::new(), String::new(), head.state.clone());

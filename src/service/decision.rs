@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Service;
-use super::error::Result;
+use super::error::{Error, Result};
+use super::log::WITHHELD;
 use super::revealing::HiddenPlace;
 use crate::domain::account::Token;
 use crate::domain::chain::hash::Digest;
@@ -84,7 +85,7 @@ impl Service {
     /// What became of a transition: `None` while people are asked.
     pub async fn decision(&self, digest: Digest) -> Result<(ThreadId, Option<Decision>)> {
         let keys = self.keys()?;
-        let transition = self.transition(&keys, digest).await?.record;
+        let transition = self.stated(&keys, digest).await?.record;
         let thread = transition.statement.thread.clone();
         let Some(hold) = self.hold_of(&keys, digest).await? else {
             return Ok((thread, Some(committed(&transition))));
@@ -105,13 +106,25 @@ impl Service {
         };
         let mut decision = decision_of(hold, receipt.map(|it| it.record));
         if let Some(comment) = decision.as_mut().and_then(|it| it.comment.as_mut()) {
-            let transition = self.transition(keys, hold.transition).await?.record;
-            let policy = self.policy(keys, hold.policy).await?;
-            let (before, after) = self.states_of(keys, &transition).await?;
-            let hiding = Hiding::of(&policy, [&before, &after], transition.tool.as_ref());
-            *comment = hiding.masked(comment).into_owned();
+            *comment = self.masked_comment(keys, hold, comment).await?;
         }
         Ok(decision)
+    }
+
+    /// A comment as the asker may read it. What is hidden in it cannot be told once the values are erased: then nothing of
+    /// it is shown.
+    async fn masked_comment(&self, keys: &Keys, hold: &Hold, comment: &str) -> Result<String> {
+        let states = async {
+            let transition = self.transition(keys, hold.transition).await?.record;
+            Ok((self.states_of(keys, &transition).await?, transition.tool))
+        };
+        let ((before, after), tool) = match states.await {
+            Err(Error::Erased) => return Ok(WITHHELD.to_owned()),
+            states => states?,
+        };
+        let policy = self.policy(keys, hold.policy).await?;
+        let hiding = Hiding::of(&policy, [&before, &after], tool.as_ref());
+        Ok(hiding.masked(comment).into_owned())
     }
 
     /// A transition with its statement and effect.
@@ -146,7 +159,7 @@ impl Service {
     /// The flow of a transition.
     pub async fn flow_of_transition(&self, digest: Digest) -> Result<FlowId> {
         let keys = self.keys()?;
-        Ok(self.transition(&keys, digest).await?.record.statement.flow)
+        Ok(self.stated(&keys, digest).await?.record.statement.flow)
     }
 
     /// What an agent may see of a transition's effect: what its own nodes read.

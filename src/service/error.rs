@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::archives::Unusable;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::verify::DenialCode;
 use crate::domain::enrolment::NotLetIn;
@@ -118,6 +119,18 @@ pub enum Error {
         "this gateway's clock is more than 2 s off its database's, so it decides nothing; an administrator must set the clocks right"
     )]
     ClockSkew,
+    /// The values of a version are erased.
+    #[error("the values of this version are erased, as the policy has it; what was signed of it stays")]
+    Erased,
+    /// A version's values are in an archive whose file cannot be used.
+    #[error("an archive cannot be used")]
+    Archive(#[source] Unusable),
+    /// A version's values are in an archive, and this gateway was not told where those are.
+    #[error("it is not known where archives are")]
+    NoArchives,
+    /// An archive cannot be written or removed.
+    #[error("an archive cannot be written or removed")]
+    Unwritten(#[source] std::io::Error),
     /// What is stored does not agree with what was signed.
     #[error("what is stored is not what was signed")]
     Broken(&'static str),

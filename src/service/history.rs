@@ -126,7 +126,12 @@ impl Service {
         if top == 0 {
             return Ok((record, Vec::new()));
         }
-        let first = top.saturating_sub(limit.max(1));
+        // What the first version after those that are erased has changed cannot be told.
+        let told = record.gone.told_from();
+        if top <= told {
+            return Ok((record, Vec::new()));
+        }
+        let first = top.saturating_sub(limit.max(1)).max(told);
         // What the oldest of them changed is told by the one before it.
         let mut versions = self.versions(&keys, thread, first.saturating_sub(1)..=top - 1).await?;
         let mut holds = self.approved_by(&keys, &versions).await?;

@@ -16,7 +16,7 @@ use crate::domain::json::diff::diff;
 use crate::domain::keys::Keys;
 use crate::domain::policy::{Hiding, RedactedChange, redacted};
 use crate::domain::review::{Hold, HoldState, Ineligible, Place as VotingPlace, Roll, SearchWord};
-use crate::domain::transition::Transition;
+use crate::domain::transition::{Transition, Values};
 use crate::store::record::{Record as _, Stored};
 use crate::store::{Cursor, Direction, LIST_ROWS_MAX};
 pub use wanted::{Search, Wanted, Which, Whose};
@@ -305,17 +305,22 @@ impl Service {
         for hold in holds {
             let transition = transitions.remove(&hold.transition).ok_or(Error::Broken("a held transition is gone"))?;
             let policy = self.policy(keys, hold.policy).await?;
-            let before = before.get(&transition.digest).ok_or(Error::Broken("a state is gone"))?;
-            let after = transition.delta.apply(before).map_err(|_| Error::Broken("a transition's effect"))?;
-            let hiding = Hiding::of(&policy, [before, &after], transition.tool.as_ref());
-            let diff = redacted(&hiding, &diff(before, &after));
+            let diff = match before.get(&transition.digest).filter(|_| transition.values == Values::Here) {
+                // It is erased: that it was, and how it ended, stays to be told.
+                None => Vec::new(),
+                Some(before) => {
+                    let after = transition.delta.apply(before).map_err(|_| Error::Broken("a transition's effect"))?;
+                    let hiding = Hiding::of(&policy, [before, &after], transition.tool.as_ref());
+                    redacted(&hiding, &diff(before, &after))
+                }
+            };
             let eligible = hold.places(viewer, roll);
             items.push(InboxItem { diff, hold, transition, eligible });
         }
         Ok(items)
     }
 
-    /// The transitions of those digests, at once.
+    /// The transitions of those digests, at once; with their values, unless they are erased.
     pub(super) async fn transitions_of(&self, keys: &Keys, digests: &[Digest]) -> Result<HashMap<Digest, Transition>> {
         let mut found = HashMap::with_capacity(digests.len());
         for chunk in digests.chunks(LIST_ROWS_MAX as usize) {
@@ -328,6 +333,7 @@ impl Service {
                 found.insert(transition.digest, transition);
             }
         }
+        self.fill_in(keys, &mut found).await?;
         Ok(found)
     }
 }

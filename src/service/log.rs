@@ -89,7 +89,8 @@ const WINDOW: u64 = 250;
 const DISORDER_MILLIS: i64 = 60_000;
 
 /// What is put in place of a text that cannot be masked.
-const WITHHELD: &str = "[withheld: what is hidden in it cannot be told while the thread's chain is broken]";
+pub(super) const WITHHELD: &str =
+    "[withheld: what is hidden in it cannot be told where the thread's chain is broken, or its values are erased]";
 
 impl Audience {
     /// That of a person.
@@ -276,7 +277,9 @@ impl Service {
             if let Some(Value::String(text)) = members.get_mut(name) {
                 *text = match &mask {
                     Ok(mask) => mask(text),
-                    Err(Error::Broken(_) | Error::NotFound(_)) => WITHHELD.to_owned(),
+                    Err(
+                        Error::Broken(_) | Error::NotFound(_) | Error::Erased | Error::Archive(_) | Error::NoArchives,
+                    ) => WITHHELD.to_owned(),
                     Err(_) => return Err(Error::Busy),
                 };
             }

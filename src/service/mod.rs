@@ -5,6 +5,8 @@
 
 pub mod access;
 pub mod amendments;
+mod archived;
+pub mod archiving;
 mod asking;
 pub mod audit;
 pub mod branches;
@@ -55,6 +57,7 @@ pub mod refusals;
 pub mod rejections;
 pub mod repeats;
 pub mod replays;
+pub mod restoring;
 pub mod revealing;
 pub mod review_page;
 pub mod rollbacks;
@@ -78,6 +81,7 @@ pub mod writes;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::archives::Archives;
 use crate::clock::Clock;
 use crate::domain::flow::{Flow, Gateway, Halt};
 use crate::domain::halt::LiftNeeds;
@@ -131,6 +135,7 @@ pub struct Service {
     metrics: Metrics,
     last_facts: LastFacts,
     outgoing: Option<Outgoing>,
+    archives: Option<Archives>,
     running: Running,
     answers_kept: Duration,
     tail: Tail,
@@ -223,6 +228,7 @@ impl Service {
             metrics,
             last_facts,
             outgoing: None,
+            archives: None,
             running: Running::default(),
             answers_kept: ANSWERS_KEPT,
             tail: Tail::default(),
@@ -258,6 +264,12 @@ impl Service {
         } else {
             Err(Error::WrongState("this database belongs to a gateway with another keyring; give it that keyring"))
         }
+    }
+
+    /// The same service, with the place of archives. Without it no state leaves the database.
+    #[must_use]
+    pub fn archiving_in(self, archives: Archives) -> Self {
+        Self { archives: Some(archives), ..self }
     }
 
     /// The same service, its traces going there.

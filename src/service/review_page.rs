@@ -139,8 +139,8 @@ impl Service {
         let transition = self.transition(&keys, hold.transition).await?.record;
         let policy = self.policy(&keys, hold.policy).await?;
         let (before, after) = self.states_of(&keys, &transition).await?;
-        let written = self.version(&keys, &thread.id, thread.written_version).await?;
-        let hiding = Hiding::of(&policy, [&before, &after, &written.state], transition.tool.as_ref());
+        let written = self.written_state(&keys, &thread).await?;
+        let hiding = Hiding::of(&policy, [&before, &after, &written], transition.tool.as_ref());
         let opening = self.open_transition(&keys, &transition, &policy, &|at| hiding.hides(at)).await?;
         let revealed = match reveal {
             Some(it) => {
@@ -149,7 +149,7 @@ impl Service {
             }
             None => None,
         };
-        let writers = writer_views(&hiding, (&written.state, &after), &policy);
+        let writers = writer_views(&hiding, (&written, &after), &policy);
         let receipt = match &hold.state {
             HoldState::Approved { receipt, .. } => self.fetch::<ReceiptRow>(&keys, receipt.as_str()).await?,
             _ => None,
@@ -183,6 +183,14 @@ impl Service {
             writers,
             now,
         })
+    }
+
+    /// The state that was written last. Where its values are erased, everything counts as changed since.
+    async fn written_state(&self, keys: &Keys, thread: &Thread) -> Result<Value> {
+        match self.version(keys, &thread.id, thread.written_version).await {
+            Err(Error::Erased) => Ok(Value::Object(Default::default())),
+            written => Ok(written?.state),
+        }
     }
 
     /// What is shown of a call is what was stated, or nothing is.

@@ -18,7 +18,7 @@ use crate::domain::keys::Keys;
 use crate::domain::policy::{Hiding, Policy, Warning};
 use crate::domain::time::Timestamp;
 use crate::domain::tool::Tool;
-use crate::domain::transition::{Outcome, Transition};
+use crate::domain::transition::{Outcome, Transition, Values};
 use crate::domain::usage::Usage;
 use crate::random;
 
@@ -107,6 +107,7 @@ impl Service {
             carried: stating.joins.map(|it| Box::new(it.1)),
             editor: stating.edits.map(|it| it.1),
             outcome: Outcome::Committed { entry: String::new() },
+            values: Values::Here,
         };
         Step { transition, after: head.followed_by(statement, effected.after, tree) }
     }

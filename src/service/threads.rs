@@ -26,7 +26,7 @@ use crate::domain::policy::{Policy, judge_initial, project};
 use crate::domain::review::{Hold, HoldState};
 use crate::domain::thread::{Closed, Context, Status, Thread};
 use crate::domain::time::Timestamp;
-use crate::domain::transition::{EndWord, Identity, Outcome, StateContent, Transition, patch_digest};
+use crate::domain::transition::{EndWord, Identity, Outcome, StateContent, Transition, Values, patch_digest};
 use crate::domain::usage::Malformed;
 use crate::random;
 use crate::store::change::Draft;
@@ -213,6 +213,7 @@ impl Service {
             carried: None,
             editor: None,
             outcome: Outcome::Committed { entry: String::new() },
+            values: Values::Here,
         };
         let entry = unsigned(&statement, transition.digest);
         let (token, kid, state) = (String::new(), String::new(), state.clone());
@@ -368,6 +369,7 @@ fn thread_of(first: &Version, new: &NewThread, now: Timestamp) -> Thread {
         committed_nodes: Default::default(),
         spent: Default::default(),
         episode: new.episode.clone().map(Episode::new),
+        gone: Default::default(),
         last_event: None,
     }
 }

@@ -212,7 +212,7 @@ impl Service {
             return Ok(Some(Answer::Rejected(Refusal::of(rejection.record, ask, checkpoint))));
         }
         let Some(stored) = self.reader(keys).get_by_alias::<Transition>(&name).await? else { return Ok(None) };
-        let transition = stored.record;
+        let transition = self.whole(keys, stored.record).await?;
         let policy = self.policy(keys, transition.statement.policy).await?;
         let changes = self.changes_of(keys, &transition).await?;
         if let Some(hold) = self.hold_of(keys, transition.digest).await? {
@@ -244,8 +244,14 @@ impl Service {
         Ok((before, after))
     }
 
-    /// A transition by its digest.
+    /// A transition by its digest, with its values.
     pub(super) async fn transition(&self, keys: &Keys, digest: Digest) -> Result<Stored<Transition>> {
+        let Stored { record, revision, seal } = self.stated(keys, digest).await?;
+        Ok(Stored { record: self.whole(keys, record).await?, revision, seal })
+    }
+
+    /// A transition by its digest: what was stated, and what became of it. Its values may be elsewhere.
+    pub(super) async fn stated(&self, keys: &Keys, digest: Digest) -> Result<Stored<Transition>> {
         let stored: Stored<Transition> = self.need(keys, &digest.to_string(), "transition").await?;
         if stored.record.statement.digest() == digest { Ok(stored) } else { Err(Error::Broken("a statement")) }
     }

@@ -14,7 +14,7 @@ use crate::domain::id::ThreadId;
 use crate::domain::keys::{KeyState, KeyUse, Keys, ThreadSecret};
 use crate::domain::transition::{ChainRow, STATE_DELTAS_MAX, StateContent, StateRow, Transition};
 use crate::store::LIST_ROWS_MAX;
-use crate::store::record::Record;
+use crate::store::record::{Record, Stored};
 use crate::store::records::version_id;
 
 /// So many are loaded at once: their rows, the one before and those that states go back to are one list each.
@@ -48,7 +48,8 @@ impl Service {
         if last.saturating_sub(first) >= VERSIONS_MAX {
             return Err(Error::invalid("", "so many versions are not loaded at once"));
         }
-        let rows: Vec<ChainRow> = self.rows_of(keys, thread, first.saturating_sub(1)..=last).await?;
+        let rows = self.stored_of::<ChainRow>(keys, thread, first.saturating_sub(1)..=last).await?;
+        let rows: Vec<ChainRow> = rows.into_iter().map(|it| it.record).collect();
         let own = usize::from(first > 0);
         let digests: Vec<Digest> = rows[own..].iter().map(|it| it.transition).collect();
         let mut transitions = self.transitions_of(keys, &digests).await?;
@@ -71,24 +72,32 @@ impl Service {
         Ok(versions)
     }
 
-    /// The rows of these versions, in order; all of them are there.
-    async fn rows_of<R: Record + OfVersion>(
+    /// The rows of these versions in the database, in order; all of them are there.
+    pub(super) async fn stored_of<R: Record + OfVersion>(
         &self,
         keys: &Keys,
         thread: &ThreadId,
         of: RangeInclusive<u64>,
-    ) -> Result<Vec<R>> {
+    ) -> Result<Vec<Stored<R>>> {
         let ids: Vec<String> = of.clone().map(|it| version_id(thread, it)).collect();
-        let found = self.reader(keys).get_many::<R>(&ids).await?;
-        let mut rows: Vec<R> = found.into_iter().map(|it| it.record).collect();
-        rows.sort_by_key(OfVersion::version);
-        let whole = rows.iter().map(OfVersion::version).eq(of);
+        let mut rows = self.reader(keys).get_many::<R>(&ids).await?;
+        rows.sort_by_key(|it| it.record.version());
+        let whole = rows.iter().map(|it| it.record.version()).eq(of);
         if whole { Ok(rows) } else { Err(BROKEN) }
+    }
+
+    /// The rows of these states in order, from the database or from archives.
+    async fn state_rows(&self, keys: &Keys, thread: &ThreadId, of: RangeInclusive<u64>) -> Result<Vec<StateRow>> {
+        let ids: Vec<String> = of.clone().map(|it| version_id(thread, it)).collect();
+        let found = self.reader(keys).get_many::<StateRow>(&ids).await?.into_iter().map(|it| it.record).collect();
+        let mut rows = self.with_archived(keys, thread, of.clone(), found).await?;
+        rows.sort_by_key(|it| it.version);
+        if rows.iter().map(|it| it.version).eq(of) { Ok(rows) } else { Err(BROKEN) }
     }
 
     /// The states of neighbouring versions with their trees, rolled forward from the whole state before the first.
     async fn states_at(&self, keys: &Keys, thread: &ThreadId, of: RangeInclusive<u64>) -> Result<Vec<At>> {
-        let (first, mut rows) = (*of.start(), self.rows_of::<StateRow>(keys, thread, of).await?);
+        let (first, mut rows) = (*of.start(), self.state_rows(keys, thread, of).await?);
         let base = match rows.first().map(|it| &it.content) {
             Some(StateContent::Delta { base, .. }) => *base,
             _ => first,
@@ -97,7 +106,7 @@ impl Service {
             return Err(BROKEN);
         }
         if base < first {
-            let older = self.rows_of::<StateRow>(keys, thread, base..=first - 1).await?;
+            let older = self.state_rows(keys, thread, base..=first - 1).await?;
             rows.splice(..0, older);
         }
         let rolled = roll_forward(&self.secret(keys, thread), rows).ok_or(BROKEN)?;
@@ -106,7 +115,7 @@ impl Service {
 }
 
 /// A row that belongs to one version.
-trait OfVersion {
+pub(super) trait OfVersion {
     fn version(&self) -> u64;
 }
 

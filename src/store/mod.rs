@@ -170,6 +170,8 @@ pub enum Duty {
     Copying,
     /// Telling people by mail.
     Mailing,
+    /// Taking states out of the database into files.
+    Archiving,
 }
 
 impl Duty {
@@ -180,6 +182,7 @@ impl Duty {
             Self::Sending => "sender",
             Self::Copying => "copier",
             Self::Mailing => "mailer",
+            Self::Archiving => "archiver",
         }
     }
 }

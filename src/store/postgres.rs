@@ -39,6 +39,7 @@ const fn lock(duty: Duty) -> i64 {
         Duty::Sending => *b"csignsnd",
         Duty::Copying => *b"csigncpy",
         Duty::Mailing => *b"csignmai",
+        Duty::Archiving => *b"csignarc",
     })
 }
 

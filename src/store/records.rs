@@ -2,6 +2,7 @@
 
 mod amendments;
 mod answers;
+mod archives;
 mod contacts;
 mod delegations;
 mod endpoints;
@@ -11,6 +12,7 @@ mod interrupts;
 mod marks;
 
 pub use answers::KEPT;
+pub use archives::held_since;
 pub use delegations::{delegation_alias, delegations_from};
 pub use endpoints::{behind_in, deliveries_of, delivery_id, ended_of, waiting_of};
 pub use episodes::posted_row_id;

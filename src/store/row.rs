@@ -47,6 +47,8 @@ tables! {
     Entries = "entries",
     /// States, whole or as a delta on the version before, by thread and version.
     States = "states",
+    /// States that are in files and no longer in the database, by thread and last version.
+    Archives = "archives",
     /// Holds with their votes.
     Holds = "holds",
     /// Receipts, by jti.
@@ -119,6 +121,7 @@ impl Table {
             Self::Transitions | Self::Rejections | Self::Entries | Self::States => false,
             Self::Receipts | Self::Writes | Self::Events | Self::Outbox => false,
             Self::EpisodeEvents => false,
+            Self::Archives => true,
             Self::Posts | Self::Tries | Self::Sightings | Self::Figures | Self::Marks | Self::Contacts => false,
             Self::Deliveries => true,
             Self::Endpoints | Self::Lanes => false,

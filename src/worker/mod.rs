@@ -4,6 +4,7 @@
 //! Each worker is one function that does all there is to do now; tests call it by hand. The supervisor calls
 //! it again and again until the gateway stops.
 
+pub mod archive;
 pub mod copy;
 pub mod count;
 pub mod deliver;
@@ -28,6 +29,7 @@ use crate::mail::Mailer;
 use crate::metrics::Run;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
+use archive::Archiver;
 use deliver::Sender;
 
 /// The workers of a running gateway.
@@ -50,7 +52,12 @@ impl Workers {
         let sender = Arc::new(Sender::new(service));
         let sends = Arc::clone(&sender);
         let deliver = Round { wakes: Wakes::AfterCommits, ..rounds("deliver") };
+        let archiver = Arc::new(Archiver::default());
         let loops = vec![
+            tokio::spawn(rounds("archive").repeat(Arc::clone(service), move |it| {
+                let archiver = Arc::clone(&archiver);
+                async move { archiver.run_once(&it).await }
+            })),
             tokio::spawn(deliver.repeat(Arc::clone(service), move |_| {
                 let sends = Arc::clone(&sends);
                 async move { sends.round().await }

@@ -19,8 +19,10 @@ const READS: &str = "reads = [\"raw_text\", \"requested_action\", \"target_user_
 
 /// Where the planner does not see how much is paid.
 fn narrow() -> String {
-    policy_with(READS, "reads = [\"raw_text\", \"requested_action\", \"target_user_id\"]")
-        .replace("writes = [\"requested_action\", \"target_user_id\", \"payment.amount\"]", "writes = [\"requested_action\", \"target_user_id\"]")
+    policy_with(READS, "reads = [\"raw_text\", \"requested_action\", \"target_user_id\"]").replace(
+        "writes = [\"requested_action\", \"target_user_id\", \"payment.amount\"]",
+        "writes = [\"requested_action\", \"target_user_id\"]",
+    )
 }
 
 async fn activate(g: &Gateway, policy: &str) {

@@ -55,6 +55,7 @@ mod reference;
 mod rejections;
 mod repeats;
 mod replays;
+mod retention;
 mod revealing;
 mod roles;
 mod rules;

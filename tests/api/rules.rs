@@ -6,7 +6,7 @@ use countersign::clock::ClockOffset;
 use countersign::domain::account::MachineRole;
 use countersign::keyring::Keyring;
 use countersign::service::Service;
-use countersign::service::audit::audit;
+use countersign::service::audit::audit_with;
 use countersign::store::Store;
 use countersign::store::postgres::{PostgresOptions, PostgresStore};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
@@ -64,8 +64,24 @@ impl Scene {
     /// What is counted and remembered is what an audit comes to.
     pub async fn passes_an_audit(&self) {
         let keys = self.gateway.service.keys().unwrap();
-        let report = audit(&*self.store, &keys, self.gateway.service.now()).await.unwrap();
+        let archives = crate::gateway::archives_in(self.gateway.folder.path());
+        let now = self.gateway.service.now();
+        let report = audit_with(&*self.store, Some(&archives), &keys, now).await.unwrap();
         assert!(report.findings.is_empty(), "{:?}", report.findings);
+    }
+
+    /// What an audit finds, each in a line.
+    pub async fn findings(&self) -> Vec<String> {
+        let keys = self.gateway.service.keys().unwrap();
+        let archives = crate::gateway::archives_in(self.gateway.folder.path());
+        let now = self.gateway.service.now();
+        let report = audit_with(&*self.store, Some(&archives), &keys, now).await.unwrap();
+        report.findings.into_iter().map(|it| format!("{} {}: {}", it.table, it.id, it.finding)).collect()
+    }
+
+    /// The store itself, for a look beside the gateway.
+    pub fn store(&self) -> &dyn Store {
+        &*self.store
     }
 }
 

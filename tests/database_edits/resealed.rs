@@ -11,9 +11,11 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use countersign::archives::Archives;
 use countersign::clock::{Clock as _, SystemClock};
 use countersign::domain::account::{Account, OneTimeLink, Session, Token};
 use countersign::domain::amendment::Amendment;
+use countersign::domain::archive::Archive;
 use countersign::domain::chain::entry::Entry;
 use countersign::domain::chain::jws::{self, Typ};
 use countersign::domain::chain::statement::Statement;
@@ -34,7 +36,7 @@ use countersign::domain::transition::{ChainRow, Rejection, StateRow, Transition}
 use countersign::domain::tries::Tries;
 use countersign::domain::write::Write;
 use countersign::keyring::Keyring;
-use countersign::service::audit::audit;
+use countersign::service::audit::audit_with;
 use countersign::store::record::Record;
 use countersign::store::records::{InsightRow, LogMark, LogRow, Pending, Sighting};
 use countersign::store::row::{Row, Table};
@@ -45,7 +47,7 @@ use tempfile::TempDir;
 
 use crafted::{amended, another_request, lifted, put_together, signed_again};
 
-use crate::history::{Gateway, live_through};
+use crate::history::{self, Gateway, live_through};
 
 /// Longer than a writer's lease, shorter than a receipt's life.
 const LAPSED: Duration = Duration::from_secs(120);
@@ -74,6 +76,7 @@ const KINDS: &[(Table, Seal)] = &[
     (Table::Rejections, sealed::<Rejection>),
     (Table::Entries, sealed::<ChainRow>),
     (Table::States, sealed::<StateRow>),
+    (Table::Archives, sealed::<Archive>),
     (Table::Holds, sealed::<Hold>),
     (Table::Receipts, sealed::<ReceiptRow>),
     (Table::Writes, sealed::<Write>),
@@ -321,6 +324,7 @@ struct Bench {
     store: SqliteStore,
     keys: std::sync::Arc<Keys>,
     connection: Connection,
+    archives: Archives,
     said: BTreeSet<String>,
 }
 
@@ -330,7 +334,8 @@ impl Bench {
         let store = SqliteStore::open(folder.join("countersign.db"), SqliteOptions::default()).unwrap();
         let keys = Keyring::open(&folder.join("keyring.json"), None).unwrap().current().unwrap();
         let connection = Connection::open(folder.join("countersign.db")).unwrap();
-        Self { runtime, store, keys, connection, said: BTreeSet::new() }
+        let archives = history::archives::in_folder(folder);
+        Self { runtime, store, keys, connection, archives, said: BTreeSet::new() }
     }
 
     /// The same database once more, in a folder that lasts as long.
@@ -339,7 +344,8 @@ impl Bench {
         let file = copy.path().join("countersign.db");
         bench.connection.execute("VACUUM INTO ?1", [file.to_str().unwrap()]).unwrap();
         std::fs::copy(folder.join("keyring.json"), copy.path().join("keyring.json")).unwrap();
-        (Self::on(copy.path()), copy)
+        // Nobody changes a file here, so there need be no copies of them.
+        (Self { archives: bench.archives.clone(), ..Self::on(copy.path()) }, copy)
     }
 
     /// A row of that table for which this holds.
@@ -362,7 +368,9 @@ impl Bench {
     }
 
     fn findings(&mut self) -> Vec<String> {
-        let report = self.runtime.block_on(audit(&self.store, &self.keys, SystemClock.now().plus(LAPSED))).unwrap();
+        let now = SystemClock.now().plus(LAPSED);
+        let auditing = audit_with(&self.store, Some(&self.archives), &self.keys, now);
+        let report = self.runtime.block_on(auditing).unwrap();
         self.said.extend(report.findings.iter().map(|it| it.finding.clone()));
         report.findings.iter().map(|it| format!("{} {}: {}", it.table, it.id, it.finding)).collect()
     }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+pub mod archives;
 mod branches;
 mod delegations;
 mod episodes;
@@ -94,6 +95,7 @@ impl Gateway {
             people: people(),
         };
         let service = Service::open(kept, keyring, clocked, settings).await.unwrap().sending_by(sending::outgoing());
+        let service = service.archiving_in(archives::in_folder(folder));
         Self { folder: folder.to_owned(), clock, service: Arc::new(service), store }
     }
 }
@@ -288,6 +290,7 @@ pub async fn live_through(service: &Service) -> (Cast, Ready) {
     amends(service, &cast).await;
     interrupts::asks_people(service, &cast).await;
     episodes::runs(service, &cast).await;
+    archives::outgrows_the_database(service, &cast).await;
     lifts_in_pairs(service, &cast).await;
     looks_after_people(service, &cast).await;
     sending::tells_others(service, &cast).await;

@@ -100,6 +100,7 @@ class Audit:
     iss: str = ""
     transitions: list[tuple[Object, Object]] = field(default_factory=list)
     diffs: dict[int, Completeness] = field(default_factory=dict)
+    first: int = 0
 
     def by_digest(self, digest: Json) -> tuple[Object, Object]:
         for statement, entry in self.transitions:
@@ -108,13 +109,13 @@ class Audit:
         raise Refused("unknown_transition", "not a transition of this chain")
 
 
-def check_chain(entries: Json, jwks: Jwks) -> Audit:
-    """Every link of a chain from version 0 on: numbers, digests, parents, roots, signatures,
-    gates, and (where an opening is given) that both roots follow from it."""
-    audit = Audit()
+def check_chain(entries: Json, jwks: Jwks, first: int = 0) -> Audit:
+    """Every link of a chain from version 0 on (of an archive, from its first): numbers, digests,
+    parents, roots, signatures, gates, and (where an opening is given) that both roots follow."""
+    audit = Audit(first=first)
     if not isinstance(entries, list) or not entries:
         raise Refused("chain", "no entries")
-    for version, item in enumerate(entries):
+    for version, item in enumerate(entries, first):
         _say(isinstance(item, dict), "chain", "an entry is an object")
         assert isinstance(item, dict)
         missing = {"version", "transition", "statement", "entry"} - set(item)
@@ -155,7 +156,7 @@ def _check_link(item: Object, audit: Audit, jwks: Jwks) -> None:
         audit.thread, audit.iss = str(statement["thread"]), str(entry["iss"])
     _check_gate(statement, entry, audit)
     if item.get("opening") is not None:
-        version = len(audit.transitions)
+        version = audit.first + len(audit.transitions)
         found = check_opening(item["opening"], statement["from"], statement["to"])
         may_set_again = statement["type"] in SETS_AGAIN or not found.set_again
         _say(may_set_again, "resalted", f"a {statement['type']} sets nothing to what it is")
@@ -175,7 +176,7 @@ def _check_follows(statement: Object, entry: Object, audit: Audit) -> None:
     # Under a policy that covers commits an approval settles what was owed; nothing else does.
     settled = not last["owes"] or gate["kind"] == "approved"
     _say(entry["owes"] is True or settled, "owes", "forgot what it owed")
-    if statement["type"] == "rollback":
+    if statement["type"] == "rollback" and audit.first == 0:
         audit.by_digest(statement["restores"])
 
 

@@ -6,6 +6,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign::archives::Archives;
 use countersign::clock::{Clock, ClockOffset, SystemClock};
 use countersign::config::MetricsAccess;
 use countersign::config::Network;
@@ -139,6 +140,7 @@ pub async fn spawn_letting_in(
     let moved = Arc::new(MovedClock(clock.clone()));
     let settings = Settings { people, ..settings(&url) };
     let service = Service::open(store, keyring, moved, settings).await.unwrap();
+    let service = service.archiving_in(archives_in(folder.path()));
     let service = Arc::new(service.letting_in(ways).sending_by(outgoing()));
     let edge = Edge { requests, ..edge(&url, Peers::default()) };
     let app = App { service: Arc::clone(&service), edge: Arc::new(edge) };
@@ -164,6 +166,11 @@ pub async fn spawn_letting_in(
         alice,
         bob,
     }
+}
+
+/// Where states go that policies let go from the database.
+pub fn archives_in(folder: &std::path::Path) -> Archives {
+    Archives::in_folder(folder.join("archives"))
 }
 
 /// What sends, to this machine too: receivers are here.

@@ -20,6 +20,8 @@ pub const ROOMS: &[(&str, &[&str])] = &[
     ("state_file", &["domain"]),
     // What remains of a run, in a folder.
     ("episode_folder", &["domain"]),
+    // States that are no longer in the database, in files.
+    ("archives", &["domain"]),
     // Where the copy of the log goes.
     ("feed", &["config"]),
     // Mail to people, by one server.
@@ -38,15 +40,18 @@ pub const ROOMS: &[(&str, &[&str])] = &[
         "service",
         &[
             "domain", "store", "clock", "random", "keyring", "config", "provider", "metrics", "mail", "outgoing",
-            "traces",
+            "traces", "archives",
         ],
     ),
     ("worker", &["domain", "service", "clock", "random", "keyring", "config", "metrics", "mail", "outgoing", "feed"]),
-    ("web", &["domain", "service", "clock", "random", "keyring", "config", "metrics"]),
+    ("web", &["domain", "service", "clock", "random", "keyring", "config", "metrics", "archives"]),
     // Wiring: from a configuration to a service on its store.
     (
         "gateway",
-        &["domain", "store", "service", "clock", "random", "keyring", "config", "provider", "outgoing", "traces"],
+        &[
+            "domain", "store", "service", "clock", "random", "keyring", "config", "provider", "outgoing", "traces",
+            "archives",
+        ],
     ),
     (
         "cli",
@@ -63,6 +68,7 @@ pub const ROOMS: &[(&str, &[&str])] = &[
             "config",
             "state_file",
             "episode_folder",
+            "archives",
             "tls",
             "mail",
         ],

@@ -48,6 +48,10 @@ fn every_command_of_the_documentation_is_read() {
         "halt set all --reason fire",
         "halt set payments --only verifying",
         "halt lift all",
+        "archive list",
+        "archive list t-1 --json",
+        "archive verify a.json.gz b.json.gz --jwks jwks.json",
+        "archive restore t-1",
         "migrate",
     ] {
         command(line);

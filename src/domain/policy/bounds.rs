@@ -41,6 +41,10 @@ pub(super) const GIVEN_TOKENS_MAX: u64 = 100_000_000;
 pub(super) const PLACES_MAX: usize = 64;
 /// How long each of them may be, for the same reason.
 pub(super) const PLACE_BYTES_MAX: usize = 256;
+/// Versions that stay in the database: more than a thread comes to.
+pub(super) const RETAINED_VERSIONS_MAX: u64 = 1_000_000_000;
+/// A hundred years: whoever wants more writes nothing.
+pub(super) const RETAINED_DAYS_MAX: u64 = 36_525;
 /// Lists within lists: each of these multiplies with the length of a list.
 pub(super) const RULE_LOOPS_MAX: usize = 2;
 /// What all rules of one judgement may cost together: twenty rules over ten thousand changes take about half of it,

@@ -2,6 +2,7 @@
 
 mod context;
 mod notices;
+mod retain;
 mod rules;
 mod tools;
 mod transitions;
@@ -37,6 +38,7 @@ const KEYS: &[&str] = &[
     "budgets",
     "join",
     "context",
+    "retain",
     "approval",
     "redaction",
 ];
@@ -98,6 +100,7 @@ impl Policy {
             budgets: tools::read_budgets(&root, &approval)?,
             confidence: read_confidence(&root)?,
             encoding: context::read_encoding(&root)?,
+            retain: retain::read_retain(&root)?,
             hidden,
             detectors,
             reveal_to,

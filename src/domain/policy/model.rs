@@ -12,6 +12,7 @@ use super::rules::Rule;
 use super::source::PolicySource;
 use super::tools::{ToolGlobs, ToolPolicy};
 pub(super) use super::violation::OnViolation;
+use crate::domain::archive::Retain;
 use crate::domain::chain::hash::Digest;
 use crate::domain::context::{Encoding, Wish};
 use crate::domain::flow::Mode;
@@ -35,6 +36,8 @@ pub struct Policy {
     pub(super) budgets: Budgets,
     /// How tokens are counted.
     pub(super) encoding: Encoding,
+    /// How long states stay in the database; for ever, if it does not say.
+    pub(super) retain: Option<Retain>,
     /// Where a state says how sure it is, for joins by confidence.
     pub(super) confidence: Option<Pointer>,
     pub(super) nodes: BTreeMap<NodeId, NodePolicy>,
@@ -175,6 +178,11 @@ impl Policy {
             encoding: self.encoding,
             receives: given.and_then(|it| it.receives.as_ref()),
         }
+    }
+
+    /// How long states stay in the database; for ever, if it does not say.
+    pub fn retain(&self) -> Option<&Retain> {
+        self.retain.as_ref()
     }
 
     /// Where a state says how sure it is.

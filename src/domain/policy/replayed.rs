@@ -84,6 +84,8 @@ pub enum Untold {
     NobodyThen,
     /// Its thread is longer than is looked back.
     TooFar,
+    /// Its values are erased, or those of the state that it was asked for on.
+    Erased,
 }
 
 /// The same as it is told.
@@ -116,6 +118,7 @@ impl Untold {
             Self::NoAsker => "no_asker",
             Self::NobodyThen => "nobody_then",
             Self::TooFar => "too_far",
+            Self::Erased => "erased",
         }
     }
 
@@ -131,6 +134,7 @@ impl Untold {
                 "people would be asked; nobody could approve then, and who could under this policy is not looked at"
             }
             Self::TooFar => "its thread is longer than is looked back",
+            Self::Erased => "its values, or those of the state before it, are erased",
         }
     }
 }

@@ -8,6 +8,7 @@ mod kinds;
 mod limits;
 mod oracles;
 mod properties;
+mod retain;
 mod rules;
 mod schemas;
 mod tools;

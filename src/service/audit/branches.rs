@@ -10,6 +10,7 @@ use super::load::Belongings;
 use super::story::{Story, said};
 use crate::domain::branch::{Carried, Standing};
 use crate::domain::chain::entry::{Entry, Gate};
+use crate::domain::chain::hash::Digest;
 use crate::domain::chain::jws::{self, Typ};
 use crate::domain::chain::statement::Kind;
 use crate::domain::id::ThreadId;
@@ -106,7 +107,7 @@ impl Audit<'_> {
     }
 
     /// A branch, and nothing else, begins with a fork: of a head that was there, whose state it has.
-    pub(super) fn check_origin(&mut self, thread: &Thread, transition: &Transition, state: &Value) {
+    pub(super) fn check_origin(&mut self, thread: &Thread, transition: &Transition, state: Option<&Value>) {
         let fork = transition.statement.fork.as_ref();
         let same = fork == thread.branch.as_ref();
         self.expect(same, Table::Threads, &thread.id, "what it says that it is a branch of is not what was signed");
@@ -114,7 +115,8 @@ impl Audit<'_> {
         let origin = self.all.threads.get(fork.thread.as_str()).map(|it| &it.record);
         let there = origin.is_some_and(|it| it.branch.is_none() && it.flow == thread.flow && it.id != thread.id)
             && self.entry_at(&fork.thread, fork.version).is_some_and(|it| it.transition == fork.transition)
-            && self.state_at(&fork.thread, fork.version).as_ref() == Some(state);
+            && (self.is_erased(&fork.thread, fork.version)
+                || state.is_none_or(|it| self.state_at(&fork.thread, fork.version).as_ref() == Some(it)));
         let detail = "a branch does not begin with the head that it names";
         self.expect(there, Table::Transitions, transition.digest, detail);
         let policy = self.policies.get(&transition.statement.policy);
@@ -159,8 +161,20 @@ impl Audit<'_> {
             self.expect(nothing, Table::Transitions, id, "it carries something, and is no join");
             return;
         }
-        let fits = self.joins(transition).is_some();
+        let fits = self.joins_erased(transition) || self.joins(transition).is_some();
         self.expect(fits, Table::Transitions, id, "it is not what the branches changed that it names");
+    }
+
+    /// Whether what it was made from is not there any more.
+    fn joins_erased(&self, transition: &Transition) -> bool {
+        let statement = &transition.statement;
+        let tip = |thread: &ThreadId, of: Digest| {
+            let tip = self.all.transitions.get(&of.to_string()).map(|it| it.record.statement.version);
+            tip.is_some_and(|it| self.is_erased(thread, it))
+        };
+        let branches = statement.join.iter().flat_map(|it| &it.branches);
+        self.is_erased(&statement.thread, statement.version.saturating_sub(1))
+            || branches.into_iter().any(|it| tip(&it.thread, it.transition))
     }
 
     fn joins(&mut self, transition: &Transition) -> Option<()> {

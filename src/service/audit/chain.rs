@@ -30,6 +30,13 @@ use crate::store::row::Table;
 /// A version as the replay came to it.
 pub(super) struct At {
     pub(super) entry: Entry,
+    /// The root that was signed, which the state was found to commit to, if it is not erased.
+    root: Digest,
+    rolled: Option<Rolled>,
+}
+
+/// A state with its tree.
+struct Rolled {
     state: Value,
     tree: Tree,
     /// The version of the last whole state.
@@ -82,14 +89,16 @@ impl Audit<'_> {
             self.note(Table::Transitions, row.transition, "a transition of the chain is gone");
             return None;
         };
-        let (state, tree, base) = self.roll_forward(&id, version, transition, secret, before)?;
-        let link = Link { entry: &row.entry, statement: &transition.statement, root: tree.root() };
+        let erased = version < thread.gone.erased;
+        let rolled = if erased { None } else { Some(self.roll_forward(&id, version, transition, secret, before)?) };
+        let root = rolled.as_ref().map_or(transition.statement.to, |it| it.tree.root());
+        let link = Link { entry: &row.entry, statement: &transition.statement, root };
         let Ok(entry) = check_link(&link, self.keys.trusted(), self.keys.issuer()) else {
             self.note(Table::Entries, id, "entry, statement and state are not one signed link");
             return None;
         };
         let whole = self.all.entries.get(&id).is_some_and(|it| it.revision == 1)
-            && self.all.states.get(&id).is_some_and(|it| it.revision == 1);
+            && self.all.states.get(&id).map_or(erased, |it| it.revision == 1 && !erased);
         self.expect(whole, Table::Entries, &id, "nothing of the chain is ever replaced");
         let in_place = entry.version == version
             && entry.thread == thread.id
@@ -99,11 +108,12 @@ impl Audit<'_> {
         self.expect(in_place, Table::Entries, &id, "the entry does not stand where it was signed for");
         self.check_statement(transition, before, secret);
         self.check_gate(&entry, transition, &row.entry);
-        self.check_owes(&entry, transition, (&state, before.map(|it| &it.entry)));
+        let state = rolled.as_ref().map(|it| &it.state);
+        self.check_owes(&entry, transition, (state, before.map(|it| &it.entry)));
         if version == 0 {
-            self.check_origin(thread, transition, &state);
+            self.check_origin(thread, transition, state);
         }
-        Some(At { entry, state, tree, base })
+        Some(At { entry, root, rolled })
     }
 
     /// The state as its row says, which must also be what the transition did to the state before.
@@ -114,28 +124,32 @@ impl Audit<'_> {
         transition: &Transition,
         secret: &ThreadSecret,
         before: Option<&At>,
-    ) -> Option<(Value, Tree, u64)> {
+    ) -> Option<Rolled> {
         let Some(row) = self.all.states.get(id).map(|it| &it.record) else {
             self.note(Table::States, id, "a version's state is gone");
             return None;
         };
-        let rolled = match (&row.content, before) {
+        let last = before.and_then(|it| it.rolled.as_ref());
+        let rolled = match (&row.content, last) {
             (StateContent::Full { state, origins }, _) => {
-                Tree::restore(secret, state, origins).ok().map(|tree| (state.clone(), tree, version))
+                let tree = Tree::restore(secret, state, origins).ok();
+                tree.map(|tree| Rolled { state: state.clone(), tree, base: version })
             }
             (StateContent::Delta { base, proposal, delta, named }, Some(before)) if *base == before.base => {
                 delta.apply(&before.state).ok().map(|after| {
                     let setting = Setting { proposal, named };
                     let tree = before.tree.advance(secret, &before.state, &after, &setting);
-                    (after, tree, *base)
+                    Rolled { state: after, tree, base: *base }
                 })
             }
             (StateContent::Delta { .. }, _) => None,
         };
         let nothing = json!({});
-        let effect = transition.delta.apply(before.map_or(&nothing, |it| &it.state)).ok();
+        // What the first whole state after those that are erased came from is not there any more; its root is.
+        let erased = before.is_some() && last.is_none();
+        let effect = transition.delta.apply(last.map_or(&nothing, |it| &it.state)).ok();
         match rolled {
-            Some(rolled) if effect.as_ref() == Some(&rolled.0) => Some(rolled),
+            Some(rolled) if erased || effect.as_ref() == Some(&rolled.state) => Some(rolled),
             Some(_) => {
                 self.note(Table::States, id, "the state is not what the transition made of the one before");
                 None
@@ -151,7 +165,7 @@ impl Audit<'_> {
     fn check_statement(&mut self, transition: &Transition, before: Option<&At>, secret: &ThreadSecret) {
         let statement = &transition.statement;
         let from = match before {
-            Some(before) => before.tree.root(),
+            Some(before) => before.root,
             None => Tree::new(secret, &json!({}), &statement.proposal).root(),
         };
         let id = transition.digest;
@@ -163,11 +177,6 @@ impl Audit<'_> {
     pub(super) fn check_transition(&mut self, transition: &Transition) {
         let (statement, id) = (&transition.statement, transition.digest);
         self.expect(statement.digest() == id, Table::Transitions, id, "the statement does not hash to the digest");
-        let rationale = transition.rationale.as_ref().map(|it| Digest::of(Tag::Rationale, &[it.as_bytes()]));
-        self.expect(rationale == statement.rationale, Table::Transitions, id, "its rationale is not the one stated");
-        let secret = self.keys.salt().thread_secret(statement.thread.as_str());
-        let tool = transition.tool.as_ref().map(|it| it.stated(&secret, &statement.proposal));
-        self.expect(tool == statement.tool, Table::Transitions, id, "its tool is not the one stated");
         let known = self.all.policies.contains_key(&statement.policy.to_string());
         self.expect(known, Table::Policies, statement.policy, "a transition was judged by it, and it is gone");
         let token = self.all.tokens.get(statement.principal.as_str()).map(|it| &it.record);
@@ -177,6 +186,19 @@ impl Audit<'_> {
             _ => token.is_some_and(|it| speaks_for(it, transition)) || self.is_asked_by_a_person(transition),
         };
         self.expect(allowed, Table::Transitions, id, "its principal is nobody who may make it");
+        if self.has_values(transition) {
+            self.check_values(transition);
+        }
+    }
+
+    /// What was asked for is what was stated.
+    fn check_values(&mut self, transition: &Transition) {
+        let (statement, id) = (&transition.statement, transition.digest);
+        let rationale = transition.rationale.as_ref().map(|it| Digest::of(Tag::Rationale, &[it.as_bytes()]));
+        self.expect(rationale == statement.rationale, Table::Transitions, id, "its rationale is not the one stated");
+        let secret = self.keys.salt().thread_secret(statement.thread.as_str());
+        let tool = transition.tool.as_ref().map(|it| it.stated(&secret, &statement.proposal));
+        self.expect(tool == statement.tool, Table::Transitions, id, "its tool is not the one stated");
         self.check_join(transition);
         let same = identity_of(transition) == Some(transition.identity);
         self.expect(same, Table::Transitions, id, "its identity is not that of its request");
@@ -209,7 +231,12 @@ impl Audit<'_> {
     }
 
     /// `owes` is never lost on the way, and appears only where something gives rise to it.
-    fn check_owes(&mut self, entry: &Entry, transition: &Transition, (state, before): (&Value, Option<&Entry>)) {
+    fn check_owes(
+        &mut self,
+        entry: &Entry,
+        transition: &Transition,
+        (state, before): (Option<&Value>, Option<&Entry>),
+    ) {
         let Some(policy) = self.policies.get(&entry.policy) else { return };
         // A branch owes what the head owes that it begins with.
         let origin = transition.statement.fork.as_ref().and_then(|it| self.entry_at(&it.thread, it.version));

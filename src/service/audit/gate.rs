@@ -65,6 +65,7 @@ impl Audit<'_> {
         };
         self.all.entries.iter().for_each(|(id, it)| collect(Table::Entries, id, it.record.thread.as_str()));
         self.all.states.iter().for_each(|(id, it)| collect(Table::States, id, it.record.thread.as_str()));
+        self.all.archives.iter().for_each(|(id, it)| collect(Table::Archives, id, it.record.thread.as_str()));
         self.all.holds.iter().for_each(|(id, it)| collect(Table::Holds, id, it.record.thread.as_str()));
         self.all.receipts.iter().for_each(|(id, it)| collect(Table::Receipts, id, it.record.thread.as_str()));
         self.all.writes.iter().for_each(|(id, it)| collect(Table::Writes, id, it.record.thread.as_str()));
@@ -92,13 +93,14 @@ impl Audit<'_> {
 /// was not accepted any more.
 pub(super) fn owes_fits(
     policy: &Policy,
-    (entry, state): (&Entry, &Value),
+    (entry, state): (&Entry, Option<&Value>),
     before: Option<&Entry>,
     branches_owe: bool,
 ) -> bool {
     let Some(before) = before else {
         // Bounds may have been wider then; what is beyond today's cannot be judged again.
-        return judge_initial(policy, state, &StateLimits::default()).map_or(true, |it| it.owes() == entry.owes);
+        let judged = state.and_then(|it| judge_initial(policy, it, &StateLimits::default()).ok());
+        return judged.is_none_or(|it| it.owes() == entry.owes);
     };
     let approved = matches!(entry.gate, Gate::Approved { .. });
     let gated = approved || matches!(entry.gate, Gate::Observed {});

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::Finding;
 use crate::domain::account::{Account, OneTimeLink, Session, Token};
 use crate::domain::amendment::Amendment;
+use crate::domain::archive::Archive;
 use crate::domain::contact::{Contact, Letter};
 use crate::domain::delegation::Delegation;
 use crate::domain::endpoint::delivery::Delivery;
@@ -50,6 +51,7 @@ pub(super) struct Everything {
     pub(super) rejections: Kept<Rejection>,
     pub(super) entries: Kept<ChainRow>,
     pub(super) states: Kept<StateRow>,
+    pub(super) archives: Kept<Archive>,
     pub(super) holds: Kept<Hold>,
     pub(super) receipts: Kept<ReceiptRow>,
     pub(super) writes: Kept<Write>,
@@ -76,6 +78,8 @@ pub(super) struct Belongings<'a> {
     pub(super) receipts: Vec<&'a Stored<ReceiptRow>>,
     pub(super) writes: Vec<&'a Stored<Write>>,
     pub(super) rejections: Vec<&'a Stored<Rejection>>,
+    /// Where its past is that has left the database.
+    pub(super) archives: Vec<&'a Stored<Archive>>,
     /// Threads that say that they are its branches.
     pub(super) branches: Vec<&'a Thread>,
 }
@@ -112,6 +116,7 @@ impl Everything {
             rejections: loader.table().await?,
             entries: loader.table().await?,
             states: loader.table().await?,
+            archives: loader.table().await?,
             holds: loader.table().await?,
             receipts: loader.table().await?,
             writes: loader.table().await?,
@@ -148,6 +153,9 @@ impl Everything {
             if let Some(origin) = &thread.branch {
                 threads.entry(origin.thread.as_str()).or_default().branches.push(thread);
             }
+        }
+        for stored in self.archives.values() {
+            threads.entry(stored.record.thread.as_str()).or_default().archives.push(stored);
         }
         for stored in self.receipts.values() {
             threads.entry(stored.record.thread.as_str()).or_default().receipts.push(stored);

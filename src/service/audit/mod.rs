@@ -8,6 +8,7 @@
 mod access;
 mod amendments;
 mod answers;
+mod archives;
 mod branches;
 mod chain;
 mod contacts;
@@ -33,6 +34,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::archives::Archives;
 use crate::domain::branch::Standing;
 use crate::domain::chain::hash::Digest;
 use crate::domain::id::ThreadId;
@@ -74,15 +76,25 @@ pub struct Report {
 /// How often it looks at most. What is wrong stays wrong; what was under way has another detail each time.
 const LOOKS_MAX: usize = 4;
 
-/// Replays everything.
+/// Replays everything where nothing has left the database.
 pub async fn audit(store: &dyn Store, keys: &Keys, now: Timestamp) -> Result<Report, StoreError> {
+    audit_with(store, None, keys, now).await
+}
+
+/// Replays everything, with what is in archives.
+pub async fn audit_with(
+    store: &dyn Store,
+    archives: Option<&Archives>,
+    keys: &Keys,
+    now: Timestamp,
+) -> Result<Report, StoreError> {
     let mut policies = BTreeMap::new();
-    let mut report = look(store, keys, now, &mut policies).await?;
+    let mut report = look((store, archives), keys, now, &mut policies).await?;
     for _ in 1..LOOKS_MAX {
         if report.findings.is_empty() {
             break;
         }
-        let mut again = look(store, keys, now, &mut policies).await?;
+        let mut again = look((store, archives), keys, now, &mut policies).await?;
         again.findings.retain(|it| report.findings.contains(it));
         let steady = again.findings.len() == report.findings.len();
         report = again;
@@ -94,13 +106,14 @@ pub async fn audit(store: &dyn Store, keys: &Keys, now: Timestamp) -> Result<Rep
 }
 
 async fn look(
-    store: &dyn Store,
+    (store, archives): (&dyn Store, Option<&Archives>),
     keys: &Keys,
     now: Timestamp,
     policies: &mut BTreeMap<Digest, Policy>,
 ) -> Result<Report, StoreError> {
     let mut findings = Vec::new();
-    let all = Everything::load(store, keys.row(), &mut findings).await?;
+    let mut all = Everything::load(store, keys.row(), &mut findings).await?;
+    archives::put_back(&mut all, archives, &mut findings);
     let standings = BTreeMap::new();
     let mut audit = Audit { keys, now, all: &all, policies, findings, versions: 0, standings };
     audit.check_policies();
@@ -121,6 +134,7 @@ async fn look(
         audit.check_writes(&own, &story);
         audit.check_thread(thread, &own, &story);
         audit.check_branches(thread, &own, &story);
+        audit.check_archives(thread, &own.archives, &story);
         audit.check_episode(thread, &own);
     }
     audit.check_strays();

@@ -50,6 +50,8 @@ pub(super) struct Story<'a> {
     pub(super) rejections: BTreeMap<&'a str, &'a Event>,
     pub(super) forked: Vec<&'a Event>,
     pub(super) closed: Option<&'a Event>,
+    /// What left the database, came back or was erased, and the thread's last version at that time.
+    pub(super) retained: Vec<(&'a Event, u64)>,
 }
 
 /// A text in an event's data.
@@ -80,6 +82,9 @@ impl<'a> Story<'a> {
             EventType::ThreadForked => self.forked.push(event),
             EventType::ThreadClosed => self.closed = Some(event),
             EventType::ThreadReopened => self.closed = None,
+            EventType::ThreadArchived | EventType::ThreadErased | EventType::ThreadRestored => {
+                self.retained.push((event, self.committed.last().map_or(0, |it| it.0)));
+            }
             EventType::TransitionCommitted => {
                 self.committed.push((number(event, "version").unwrap_or_default(), said(event, "transition")));
                 self.warned.insert(said(event, "transition"), event.data.get("warnings").unwrap_or(&Value::Null));

@@ -17,7 +17,7 @@ use crate::domain::policy::{
     judge_in, unreadable,
 };
 use crate::domain::thread::Thread;
-use crate::domain::transition::{Outcome, Rejection, Transition};
+use crate::domain::transition::{Outcome, Rejection, Transition, Values};
 use crate::domain::usage::{Totals, Usage};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
@@ -95,14 +95,14 @@ struct Recorded {
 impl Recorded {
     fn of_transition(transition: Transition, on: &Past, was: Was) -> Result<Self> {
         let statement = transition.statement;
-        let request = KeptRequest {
+        let request = (transition.values == Values::Here).then(|| KeptRequest {
             kind: statement.kind,
             format: transition.format,
             content: transition.patch,
             attempt: statement.attempt.unwrap_or(1),
             tool: transition.tool,
             usage: statement.usage,
-        };
+        });
         let row = Replayed {
             thread: statement.thread,
             on_version: on.version,
@@ -115,7 +115,7 @@ impl Recorded {
             was,
             compared: Compared::Unknown { why: Untold::TooFar },
         };
-        Ok(Self { row, parent: statement.parent, request: Some(request) })
+        Ok(Self { row, parent: statement.parent, request })
     }
 
     fn of_rejection(rejection: Rejection, on: &Past) -> Self {
@@ -166,7 +166,10 @@ impl Service {
             past.hear(&event);
             if let Some(mut recorded) = recorded {
                 if seq <= EVENTS_BACK_MAX {
-                    recorded.row.compared = self.tried(trial, &mut past, &recorded).await?;
+                    recorded.row.compared = match self.tried(trial, &mut past, &recorded).await {
+                        Err(Error::Erased) => Compared::Unknown { why: Untold::Erased },
+                        tried => tried?,
+                    };
                 }
                 page.rows.push(recorded.row);
                 // A candidate's rules may take long, and others ask here too.
@@ -190,7 +193,7 @@ impl Service {
         let keys = trial.keys;
         match event.kind {
             EventType::TransitionCommitted => {
-                let transition = self.transition(keys, named(event, "transition")?).await?.record;
+                let transition = self.as_it_is(keys, named(event, "transition")?).await?;
                 let (statement, carried) = (transition.statement.clone(), transition.carried.clone());
                 let was = match &transition.outcome {
                     Outcome::Committed { .. } => Some(Was::new(Became::Commit, [])),
@@ -205,7 +208,7 @@ impl Service {
                 Ok((recorded, Some((statement, carried))))
             }
             EventType::TransitionHeld if seen == Seen::Wanted => {
-                let transition = self.transition(keys, named(event, "transition")?).await?.record;
+                let transition = self.as_it_is(keys, named(event, "transition")?).await?;
                 let hold = self.hold_of(keys, transition.digest).await?.ok_or(BROKEN)?.record;
                 let was = Was::new(Became::Hold, hold.reasons.into_iter().map(|it| it.code));
                 let asked = is_proposal(transition.statement.kind) && past.restated != Some(transition.digest);
@@ -220,10 +223,20 @@ impl Service {
         }
     }
 
+    /// A transition with its values, or without those that are erased.
+    async fn as_it_is(&self, keys: &Keys, digest: Digest) -> Result<Transition> {
+        let stated = self.stated(keys, digest).await?.record;
+        match self.whole(keys, stated.clone()).await {
+            Err(Error::Erased) => Ok(stated),
+            whole => whole,
+        }
+    }
+
     /// What the candidate makes of a proposal, on its head and amid what had come before.
     async fn tried(&self, trial: &Trial<'_>, past: &mut Past, recorded: &Recorded) -> Result<Compared> {
         let Recorded { row, parent: Some(parent), request: Some(request) } = recorded else {
-            return Ok(Compared::Unknown { why: Untold::NotKept });
+            let erased = recorded.row.transition.is_some();
+            return Ok(Compared::Unknown { why: if erased { Untold::Erased } else { Untold::NotKept } });
         };
         let Some(token) = self.fetch::<Token>(trial.keys, row.principal.as_str()).await? else {
             return Ok(Compared::Unknown { why: Untold::NoAsker });

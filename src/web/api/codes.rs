@@ -34,6 +34,7 @@ pub const BY_STATUS: &[(u16, &str, &[&str])] = &[
             "answer_not_kept",
         ],
     ),
+    (410, "Erased, as the policy has it; what was signed of it stays", &["state_erased"]),
     (413, "The body is too long", &["too_large"]),
     (421, "Not through the proxy that this gateway stands behind", &["misdirected"]),
     (
@@ -64,7 +65,7 @@ pub const BY_STATUS: &[(u16, &str, &[&str])] = &[
     ),
     (429, "Too much at once; wait as long as `Retry-After` says", &["too_many_requests"]),
     (500, "The gateway failed; the log says more under the request's id", &["chain_broken", "internal", "keyring"]),
-    (503, "Not now; wait as long as `Retry-After` says", &["busy", "clock_skew"]),
+    (503, "Not now; wait as long as `Retry-After` says", &["busy", "clock_skew", "archive_missing", "archive_damaged"]),
 ];
 
 /// What verify denies with, all of it 403.

@@ -197,6 +197,10 @@ fn failures(path: &str, method: &str, call: &Value, asks_who: bool) -> Vec<u16> 
     if !matches!(method, "get") && !verify && path != "/mcp" {
         all.extend([409, 422]);
     }
+    if ["/v1/threads", "/v1/transitions"].iter().any(|it| path.starts_with(it)) {
+        // What is told of an earlier version needs its values.
+        all.push(410);
+    }
     if path.ends_with("/envelope") {
         // What a node requires may not be there, or too much.
         all.push(422);

@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+use crate::archives::Unusable;
 use crate::domain::enrolment::NotLetIn;
 use crate::domain::interrupt::NotTaken;
 use crate::domain::json::parse::JsonCode;
@@ -206,8 +207,8 @@ impl ResponseError for Problem {
             Error::TooMany | Error::Busy => {
                 answer.insert_header((header::RETRY_AFTER, HeaderValue::from_static("1")));
             }
-            // Clocks are set right by people, or by a daemon that takes its time.
-            Error::ClockSkew => {
+            // These are set right by people, or by a daemon that takes its time.
+            Error::ClockSkew | Error::Archive(_) | Error::NoArchives => {
                 answer.insert_header((header::RETRY_AFTER, HeaderValue::from_static("30")));
             }
             _ => {}
@@ -251,10 +252,17 @@ fn shape_of(error: &Error) -> Shape {
         Error::Busy => shape(StatusCode::SERVICE_UNAVAILABLE, "busy", "Busy"),
         Error::Expired => shape(StatusCode::CONFLICT, "expired", "The deadline has passed"),
         Error::ClockSkew => shape(StatusCode::SERVICE_UNAVAILABLE, "clock_skew", "The clocks disagree"),
+        Error::Erased => shape(StatusCode::GONE, "state_erased", "The values are erased"),
+        Error::Archive(Unusable::Missing(..)) | Error::NoArchives => {
+            shape(StatusCode::SERVICE_UNAVAILABLE, "archive_missing", "An archive is not there")
+        }
+        Error::Archive(Unusable::Damaged(..)) => {
+            shape(StatusCode::SERVICE_UNAVAILABLE, "archive_damaged", "An archive is not the one that was written")
+        }
         Error::Broken(_) => {
             shape(StatusCode::INTERNAL_SERVER_ERROR, "chain_broken", "What is stored is not what was signed")
         }
-        Error::Store(_) | Error::Copy(_) | Error::Mail(_) => {
+        Error::Store(_) | Error::Copy(_) | Error::Mail(_) | Error::Unwritten(_) => {
             shape(StatusCode::INTERNAL_SERVER_ERROR, "internal", "The gateway failed")
         }
         Error::Keyring(_) => shape(StatusCode::INTERNAL_SERVER_ERROR, "keyring", "The gateway's keys cannot be used"),
@@ -321,7 +329,17 @@ fn detail_of(error: &Error) -> String {
     match error {
         Error::Denied(code) => code.detail().to_owned(),
         Error::Envelope(why) => why.code.detail().to_owned(),
-        Error::Broken(_) | Error::Store(_) | Error::Copy(_) | Error::Mail(_) | Error::Keyring(_) => {
+        Error::Archive(_) | Error::NoArchives => {
+            "This version's values are in an archive that cannot be used. Name the request id to an administrator: the log \
+             names the file, which has to be put back as it was, from a backup."
+                .to_owned()
+        }
+        Error::Broken(_)
+        | Error::Store(_)
+        | Error::Copy(_)
+        | Error::Mail(_)
+        | Error::Unwritten(_)
+        | Error::Keyring(_) => {
             "Nothing was changed. Name the request id to an administrator; the log says more.".to_owned()
         }
         other => other.to_string(),

@@ -73,7 +73,16 @@ fn next_step(error: &Error) -> &'static str {
         Error::TooMany | Error::Busy => "Wait a few seconds and call it again, unchanged.",
         Error::ClockSkew => "The gateway decides nothing until its clock is set right. Tell your user.",
         Error::WrongState(_) | Error::Exists(_) => "Call look_at_hold to see how things stand.",
-        Error::Broken(_) | Error::Store(_) | Error::Copy(_) | Error::Mail(_) | Error::Keyring(_) => {
+        Error::Erased => "The values of that version are erased for good. Use a later one.",
+        Error::Archive(_) | Error::NoArchives => {
+            "That version cannot be read now. Tell your user, with the `request_id`."
+        }
+        Error::Broken(_)
+        | Error::Unwritten(_)
+        | Error::Store(_)
+        | Error::Copy(_)
+        | Error::Mail(_)
+        | Error::Keyring(_) => {
             "This is not your mistake and nothing was changed. Tell your user, with the `request_id`."
         }
         Error::NotSealed(_) | Error::Envelope(_) => "Ask for another envelope, or tell your user what `detail` says.",

@@ -304,6 +304,10 @@ pub fn words(error: &Error) -> Option<String> {
         | Error::NotTaken(_)
         | Error::NotRepeated(_)
         | Error::TooMany
+        | Error::Erased
+        | Error::Archive(_)
+        | Error::NoArchives
+        | Error::Unwritten(_)
         | Error::Broken(_)
         | Error::Store(_)
         | Error::Copy(_)

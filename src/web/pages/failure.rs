@@ -158,13 +158,36 @@ fn words_of(error: &Error) -> Words {
             "Nothing was changed, and nothing is decided until the clock is set right. Tell whoever runs the gateway.",
             inbox(),
         ),
+        Error::Erased => erased(),
+        Error::Archive(_) | Error::NoArchives => no_archive(),
         Error::Broken(_) => broken(),
-        Error::Store(_) | Error::Copy(_) | Error::Mail(_) | Error::Keyring(_) => words(
-            "The gateway failed",
-            "Nothing was changed. Try again; if it stays so, tell whoever runs the gateway.",
-            inbox(),
-        ),
+        Error::Store(_) | Error::Unwritten(_) | Error::Copy(_) | Error::Mail(_) | Error::Keyring(_) => failed(),
     }
+}
+
+fn failed() -> Words {
+    words(
+        "The gateway failed",
+        "Nothing was changed. Try again; if it stays so, tell whoever runs the gateway.",
+        inbox(),
+    )
+}
+
+fn erased() -> Words {
+    words(
+        "The values of this version are erased",
+        "The policy says how long they are kept. What was signed of it stays, and the versions after it are there.",
+        inbox(),
+    )
+}
+
+fn no_archive() -> Words {
+    words(
+        "An archive cannot be used",
+        "Nothing was changed. The values of this version are in a file that is not there, or not as it was written. \
+         Tell whoever runs the gateway.",
+        inbox(),
+    )
 }
 
 fn broken() -> Words {

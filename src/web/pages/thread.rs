@@ -79,11 +79,11 @@ async fn page(app: &App, visitor: &Visitor, thread: &str, below: Option<u64>) ->
         on_behalf_of: context.on_behalf_of.as_deref().map(Line::new),
         episode_url: thread.episode.as_ref().map(|_| format!("/threads/{id}/episode")),
         status: status_of(&thread, status),
-        standing: standing(&thread, mode, now),
+        standing: [standing(&thread, mode, now), erased(&thread)].concat(),
         head: thread.head.version,
         entries,
         ended: ended.iter().filter_map(|it| ended_row(it, now)).collect(),
-        older_url: (last > 0).then(|| format!("/threads/{id}?below={last}")),
+        older_url: (last > thread.gone.told_from()).then(|| format!("/threads/{id}?below={last}")),
     })
 }
 
@@ -94,6 +94,14 @@ pub fn status_of(thread: &Thread, status: Status) -> ThreadStatus {
         (Status::Open | Status::Held, _) => ThreadStatus::Open,
         (Status::Writing, _) => ThreadStatus::Writing,
         (Status::Closed, _) => ThreadStatus::Closed,
+    }
+}
+
+/// What is not told any more of its past.
+fn erased(thread: &Thread) -> String {
+    match thread.gone.erased {
+        0 => String::new(),
+        count => format!(" The values of its versions up to {} are erased, as its policy has it.", count - 1),
     }
 }
 

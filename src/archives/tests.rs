@@ -1,0 +1,83 @@
+use std::os::unix::fs::PermissionsExt as _;
+
+use super::*;
+use crate::domain::archive::Kept;
+
+fn of(text: &str) -> (Archive, Vec<u8>) {
+    let bytes = packed(text).unwrap();
+    let archive = Archive {
+        thread: "Order:7".try_into().unwrap(),
+        from: 0,
+        to: 31,
+        file: Digest::of_file(&bytes),
+        bytes: bytes.len() as u64,
+        plain_bytes: text.len() as u64,
+        policy: Digest::of_file(b""),
+        at: crate::domain::time::Timestamp::from_millis(0),
+        kept: Kept::File {},
+    };
+    (archive, bytes)
+}
+
+#[test]
+fn what_is_written_is_read_again_and_is_its_owners_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let archives = Archives::in_folder(folder.path().join("deep/archives"));
+    let (archive, bytes) = of("a text");
+    archives.write(&archive, &bytes).unwrap();
+    archives.write(&archive, &bytes).unwrap();
+    assert_eq!(archives.read(&archive).unwrap(), "a text");
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let path = archives.path(&archive);
+    assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
+    let beside: Vec<_> = fs::read_dir(path.parent().unwrap()).unwrap().collect();
+    assert_eq!(beside.len(), 1, "no draft is left");
+    archives.remove(&archive).unwrap();
+    archives.remove(&archive).unwrap();
+    assert!(matches!(archives.read(&archive), Err(Unusable::Missing(..))));
+}
+
+#[test]
+fn what_a_killed_writer_left_is_in_nobodys_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let archives = Archives::in_folder(folder.path());
+    let (archive, bytes) = of("a text");
+    archives.write(&archive, &bytes).unwrap();
+    let path = archives.path(&archive);
+    let draft = path.with_file_name(format!(".{}.draft", path.file_name().unwrap().to_str().unwrap()));
+    fs::write(&draft, "half").unwrap();
+    archives.write(&archive, &bytes).unwrap();
+    assert_eq!(archives.read(&archive).unwrap(), "a text");
+    assert!(!draft.exists());
+}
+
+#[test]
+fn a_file_that_was_changed_cut_or_made_a_link_is_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let archives = Archives::in_folder(folder.path());
+    let (archive, bytes) = of("a text");
+    archives.write(&archive, &bytes).unwrap();
+    let path = archives.path(&archive);
+    for spoiled in [&bytes[..bytes.len() - 1], &[&bytes[..], b"x"].concat(), &packed("b text").unwrap()[..], b""] {
+        fs::write(&path, spoiled).unwrap();
+        assert!(matches!(archives.read(&archive), Err(Unusable::Damaged(..))));
+    }
+    let elsewhere = folder.path().join("elsewhere");
+    fs::write(&elsewhere, &bytes).unwrap();
+    fs::remove_file(&path).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &path).unwrap();
+    assert!(matches!(archives.read(&archive), Err(Unusable::Missing(..))));
+}
+
+#[test]
+fn no_more_is_unpacked_than_there_may_be() {
+    let bomb = packed(&"0".repeat(50_000_000)).unwrap();
+    assert!(bomb.len() < 100_000);
+    assert_eq!(unpacked(&bomb, 1_000), None);
+    let (archive, _) = of("a text");
+    let archive = Archive { file: Digest::of_file(&bomb), bytes: bomb.len() as u64, ..archive };
+    let folder = tempfile::tempdir().unwrap();
+    let archives = Archives::in_folder(folder.path());
+    archives.write(&archive, &bomb).unwrap();
+    assert!(matches!(archives.read(&archive), Err(Unusable::Damaged(..))), "whatever its row says of its hash");
+}

@@ -1,0 +1,101 @@
+//! `archive`: states that are in files and no longer in the database: which there are, whether they are sound, and back again.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::args;
+use super::output::Output;
+use super::{CliError, Exit, beside};
+use crate::archives::{Archives, read_bounded, unpacked};
+use crate::config::{Config, ConfigError};
+use crate::domain::archive::{Archive, Content, Kept, PLAIN_BYTES_MAX, check};
+use crate::domain::json::parse::{Limits, parse};
+use crate::domain::keys::PublicKeys;
+
+/// Runs `archive …`.
+pub fn run(
+    command: &args::Archive,
+    config: impl FnOnce() -> Result<Config, ConfigError>,
+    out: &mut Output<'_>,
+) -> Result<Exit, CliError> {
+    match command {
+        args::Archive::Verify(ask) => verify(ask, out),
+        args::Archive::List(ask) => list(ask, &config()?, out),
+        args::Archive::Restore(ask) => restore(ask, &config()?, out),
+    }
+}
+
+fn list(ask: &args::ArchiveList, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
+    beside::need_database(config)?;
+    let of = ask.thread.clone();
+    let found = beside::with_service(config, |it| async move { it.archives_listed(of.as_ref()).await })?;
+    let archives = Archives::in_folder(&config.archives);
+    let line = |it: &Archive| {
+        let (place, bytes) = (archives.path(it), it.bytes);
+        let place = match it.kept {
+            Kept::File {} => format!("{bytes} bytes in {}", place.display()),
+            Kept::Erasing { .. } | Kept::Erased { .. } => "erased".to_owned(),
+        };
+        format!("{} {} to {}: {place}", it.thread, it.from, it.to)
+    };
+    let lines: Vec<String> = found.iter().map(line).collect();
+    let text = if lines.is_empty() { "nothing is archived".to_owned() } else { lines.join("\n") };
+    let told = |it: &Archive| {
+        let (file, kept) = (it.file, it.kept.word());
+        json!({"thread": it.thread, "from": it.from, "to": it.to, "bytes": it.bytes, "kept": kept, "sha256": file,
+            "path": archives.path(it)})
+    };
+    out.answer(text, || json!({"archives": found.iter().map(told).collect::<Vec<_>>()}))?;
+    Ok(Exit::Yes)
+}
+
+fn verify(ask: &args::ArchiveVerify, out: &mut Output<'_>) -> Result<Exit, CliError> {
+    let jwks = read(&ask.jwks)?;
+    let keys = parse(&jwks, &Limits { bytes_max: jwks.len(), ..Limits::default() }).ok();
+    let keys = keys.and_then(|it| PublicKeys::from_jwks(&it).ok());
+    let keys = keys.ok_or_else(|| CliError::Given(format!("{} is no set of published keys", ask.jwks.display())))?;
+    let (mut lines, mut told, mut sound) = (Vec::new(), Vec::new(), true);
+    for file in &ask.files {
+        let name = file.display();
+        let content = unpacked(&read(file)?, PLAIN_BYTES_MAX).and_then(|it| Content::read(&it));
+        let checked = match &content {
+            None => Err("it is not an archive, or not a whole one".to_owned()),
+            Some(content) => check(content, &keys).map_err(|error| error.to_string()),
+        };
+        sound &= checked.is_ok();
+        let (line, said) = answer(&name.to_string(), content.as_ref(), checked.err());
+        lines.push(line);
+        told.push(said);
+    }
+    out.answer(lines.join("\n"), || json!({"sound": sound, "files": told}))?;
+    Ok(if sound { Exit::Yes } else { Exit::No })
+}
+
+fn answer(name: &str, content: Option<&Content>, why: Option<String>) -> (String, Value) {
+    match (content, why) {
+        (Some(content), None) => {
+            let (thread, versions) = (content.thread(), content.versions());
+            let (from, to) = (versions.start(), versions.end());
+            let line = format!("{name}: sound, versions {from} to {to} of {thread}, linked and signed");
+            (line, json!({"file": name, "sound": true, "thread": thread, "from": from, "to": to}))
+        }
+        (_, why) => {
+            let why = why.unwrap_or_default();
+            (format!("{name}: not sound, {why}"), json!({"file": name, "sound": false, "detail": why}))
+        }
+    }
+}
+
+fn restore(ask: &args::ArchiveRestore, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
+    beside::need_database(config)?;
+    let (by, thread) = (beside::principal(), ask.thread.clone());
+    let count = beside::with_service(config, |it| async move { it.restore_archives(&by, &thread).await })?;
+    let text = format!("{count} archives of {} are in the database again", ask.thread);
+    out.answer(text, || json!({"thread": ask.thread, "restored": count}))?;
+    Ok(Exit::Yes)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, CliError> {
+    read_bounded(path, PLAIN_BYTES_MAX).map_err(|source| CliError::Read { what: path.display().to_string(), source })
+}

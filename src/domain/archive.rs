@@ -1,0 +1,287 @@
+//! Archives: stretches of a thread's past whose states are kept in files, and what such a file holds.
+
+use std::ops::RangeInclusive;
+
+use serde::{Deserialize, Serialize};
+
+use super::chain::entry::{Entry, Gate};
+use super::chain::hash::Digest;
+use super::chain::opening::Opening;
+use super::chain::statement::{Kind, Statement};
+use super::chain::verify::{Link, check_link};
+use super::id::ThreadId;
+use super::json::parse::{DEPTH_CEILING, Limits, parse};
+use super::keys::PublicKeys;
+use super::time::Timestamp;
+use super::transition::{StateRow, Transition};
+
+/// An archive ends with the first whole state after so many versions: which stretches there are follows from the rows
+/// alone, so that a run that was cut off comes to the same file again.
+pub const VERSIONS_MIN: u64 = 16;
+
+/// No file of more plain text is read. A stretch that comes to more stays in the database.
+pub const PLAIN_BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+/// What a policy says of a thread's past. Nothing leaves the database unless one does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Retain {
+    /// The last so many versions stay whole in the database.
+    pub versions: Option<u64>,
+    /// Versions that were the head within so many days stay.
+    pub days: Option<u64>,
+    /// The values of versions that were not the head for so many days are erased, once they are in an archive.
+    pub erase_after_days: Option<u64>,
+}
+
+impl Retain {
+    /// Whether a version may go into an archive that was followed by the next at `left`, in a thread that has come so far.
+    /// It stays while either says so.
+    pub fn lets_go(&self, (version, left): (u64, Timestamp), head: u64, now: Timestamp) -> bool {
+        self.may_let_go(version, head) && self.days.is_none_or(|it| are_over(it, left, now))
+    }
+
+    /// Whether a version might go, if it is only old enough.
+    pub fn may_let_go(&self, version: u64, head: u64) -> bool {
+        self.versions.is_none_or(|it| head.saturating_sub(version) >= it)
+    }
+
+    /// Whether the values of an archived version may be erased.
+    pub fn lets_erase(&self, left: Timestamp, now: Timestamp) -> bool {
+        self.erase_after_days.is_some_and(|it| are_over(it, left, now))
+    }
+}
+
+fn are_over(days: u64, since: Timestamp, now: Timestamp) -> bool {
+    let millis = i64::try_from(days).unwrap_or(i64::MAX).saturating_mul(DAY_MILLIS);
+    now.millis().saturating_sub(since.millis()) >= millis
+}
+
+const DAY_MILLIS: i64 = 24 * 60 * 60 * 1_000;
+
+/// A stretch of a thread's past that is not in the database.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Archive {
+    /// Of which thread.
+    pub thread: ThreadId,
+    /// The first version in it, whose state is whole.
+    pub from: u64,
+    /// The last.
+    pub to: u64,
+    /// The SHA-256 of the file.
+    pub file: Digest,
+    /// How long the file is.
+    pub bytes: u64,
+    /// How long its text is, uncompressed: no more is ever read of it.
+    pub plain_bytes: u64,
+    /// The policy that let it go.
+    pub policy: Digest,
+    /// When it was made.
+    pub at: Timestamp,
+    /// What became of it.
+    pub kept: Kept,
+}
+
+/// What became of an archive.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "as", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Kept {
+    /// Its file is there.
+    File {},
+    /// Its values are erased: that is decided, and its file is being removed.
+    Erasing {
+        /// When it was decided.
+        at: Timestamp,
+        /// By which policy.
+        policy: Digest,
+    },
+    /// Its values are erased, and its file is gone.
+    Erased {
+        /// When it was decided.
+        at: Timestamp,
+        /// By which policy.
+        policy: Digest,
+    },
+}
+
+impl Kept {
+    /// Its word, for lists.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::File {} => "file",
+            Self::Erasing { .. } => "erasing",
+            Self::Erased { .. } => "erased",
+        }
+    }
+}
+
+/// How far a thread's past has left the database. Both count versions, from version 0 on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Gone {
+    /// In archives.
+    pub archived: u64,
+    /// Of these, erased.
+    pub erased: u64,
+}
+
+impl Gone {
+    /// The first version of which it can be told what it changed.
+    pub const fn told_from(&self) -> u64 {
+        if self.erased == 0 { 0 } else { self.erased + 1 }
+    }
+
+    /// A thread of which everything is in the database is written as it always was.
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What a file says that it is.
+const WORD: &str = "archive";
+/// The form of files as they are written.
+const EDITION: u32 = 1;
+
+/// What a file holds: a thread's export in part, and the rows that were taken out of the database.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Content {
+    countersign: String,
+    edition: u32,
+    thread: ThreadId,
+    from: u64,
+    to: u64,
+    /// As in an export.
+    pub entries: Vec<Exported>,
+    /// Every transition that was asked for on the way to these versions, whatever became of it.
+    pub transitions: Vec<Transition>,
+    /// The states as they were kept.
+    pub states: Vec<StateRow>,
+}
+
+/// A version in the form of an export.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Exported {
+    /// The version.
+    pub version: u64,
+    /// Its transition.
+    pub transition: Digest,
+    /// What was stated.
+    pub statement: Statement,
+    /// The signed entry.
+    pub entry: String,
+    /// What it changed; nothing where the state before was erased already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opening: Option<Opening>,
+}
+
+impl Content {
+    /// What is to be written of these versions.
+    pub fn new(
+        thread: &ThreadId,
+        entries: Vec<Exported>,
+        transitions: Vec<Transition>,
+        states: Vec<StateRow>,
+    ) -> Option<Self> {
+        let (from, to) = (entries.first()?.version, entries.last()?.version);
+        let (countersign, thread) = (WORD.to_owned(), thread.clone());
+        Some(Self { countersign, edition: EDITION, thread, from, to, entries, transitions, states })
+    }
+
+    /// The text of a file. Equal contents have equal texts.
+    pub fn text(&self) -> String {
+        serde_json::to_string(self).expect("plain structs with text keys")
+    }
+
+    /// Reads a file's text; nothing, unless it is whole in itself.
+    pub fn read(text: &str) -> Option<Self> {
+        let limits = Limits { bytes_max: text.len(), depth_max: DEPTH_CEILING };
+        let content: Self = serde_json::from_value(parse(text.as_bytes(), &limits).ok()?).ok()?;
+        content.is_whole().then_some(content)
+    }
+
+    fn is_whole(&self) -> bool {
+        let of_one_thread = self.entries.iter().all(|it| it.statement.thread == self.thread)
+            && self.transitions.iter().all(|it| it.statement.thread == self.thread)
+            && self.states.iter().all(|it| it.thread == self.thread);
+        let committed = |it: &Exported| {
+            it.statement.version == it.version
+                && self.transitions.iter().any(|of| of.digest == it.transition && of.statement == it.statement)
+        };
+        (self.countersign.as_str(), self.edition) == (WORD, EDITION)
+            && of_one_thread
+            && self.entries.iter().map(|it| it.version).eq(self.versions())
+            && self.states.iter().map(|it| it.version).eq(self.versions())
+            && self.entries.iter().all(committed)
+    }
+
+    /// Whose it is.
+    pub const fn thread(&self) -> &ThreadId {
+        &self.thread
+    }
+
+    /// Which versions it has.
+    pub const fn versions(&self) -> RangeInclusive<u64> {
+        self.from..=self.to
+    }
+
+    /// Whether it is what the row says that it is.
+    pub fn is_of(&self, archive: &Archive) -> bool {
+        self.thread == archive.thread && self.versions() == (archive.from..=archive.to)
+    }
+}
+
+/// What is wrong with a file that was checked by published keys alone.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("version {version}: {what}")]
+pub struct Spoiled {
+    /// At which version.
+    pub version: u64,
+    /// What.
+    pub what: &'static str,
+}
+
+/// Checks a file by published keys: each version signed and linked to the one before, each change complete and from root
+/// to root. Whether its states are those roots takes the keyring: they are checked when they are restored.
+pub fn check(content: &Content, keys: &PublicKeys) -> Result<(), Spoiled> {
+    let mut before: Option<(Entry, &Exported)> = None;
+    for it in &content.entries {
+        let spoiled = |what| Spoiled { version: it.version, what };
+        let link = Link { entry: &it.entry, statement: &it.statement, root: it.statement.to };
+        let issuer = keys.issuer().ok_or(spoiled("the keys do not say whose they are"))?;
+        let entry =
+            check_link(&link, keys, issuer).map_err(|_| spoiled("entry and statement are not one signed link"))?;
+        if entry.transition != it.transition {
+            return Err(spoiled("the entry is of another transition"));
+        }
+        if let Some((last, exported)) = &before {
+            let follows = entry.parent == Some(last.transition) && it.statement.from == exported.statement.to;
+            let kept_owing = !last.owes || entry.owes || matches!(entry.gate, Gate::Approved { .. });
+            if !follows || !kept_owing || it.statement.flow != exported.statement.flow {
+                return Err(spoiled("it does not follow from the version before"));
+            }
+        }
+        if let Some(opening) = &it.opening {
+            check_opening(opening, &it.statement).map_err(spoiled)?;
+        }
+        before = Some((entry, it));
+    }
+    Ok(())
+}
+
+fn check_opening(opening: &Opening, statement: &Statement) -> Result<(), &'static str> {
+    if opening.from.root() != Some(statement.from) || opening.to.root() != Some(statement.to) {
+        return Err("the opening gives other roots than were signed");
+    }
+    let salting = opening.salting();
+    if !salting.kept.is_empty() {
+        return Err("something differs under the salt that it had");
+    }
+    let may_set_again = matches!(statement.kind, Kind::Propose | Kind::Edit | Kind::Confirm);
+    if may_set_again || salting.set_again.is_empty() {
+        Ok(())
+    } else {
+        Err("something was set to the value that it had, which this cannot do")
+    }
+}

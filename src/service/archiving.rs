@@ -1,0 +1,354 @@
+//! Taking a thread's past out of the database, as its policy has it: first into a file, then out of the rows; and, later,
+//! erasing it. What a change relies on is the policy and the thread as they were read.
+
+use std::ops::RangeInclusive;
+
+use serde_json::{Value, json};
+
+use super::error::{Error, Result};
+use super::heads::Version;
+use super::{Service, recorder, retrying};
+use crate::archives::packed;
+use crate::domain::archive::{Archive, Content, Exported, Kept, PLAIN_BYTES_MAX, Retain, VERSIONS_MIN};
+use crate::domain::chain::commitment::Tree;
+use crate::domain::chain::entry::Entry;
+use crate::domain::chain::hash::Digest;
+use crate::domain::chain::jws::{self, Typ};
+use crate::domain::chain::opening::{Opening, View, open};
+use crate::domain::event::EventType;
+use crate::domain::flow::Flow;
+use crate::domain::id::{FlowId, ThreadId};
+use crate::domain::json::pointer::Pointer;
+use crate::domain::keys::Keys;
+use crate::domain::policy::Policy;
+use crate::domain::review::Hold;
+use crate::domain::thread::Thread;
+use crate::domain::time::Timestamp;
+use crate::domain::transition::{ChainRow, STATE_DELTAS_MAX, StateContent, StateRow, Transition, Values};
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+use crate::store::records::held_since;
+use crate::store::{Cursor, Duty, Filter, LIST_ROWS_MAX};
+
+/// Threads that one look goes through.
+const THREADS_AT_ONCE: u32 = 100;
+
+/// Archives that one look makes of a thread: what was there before a policy said so takes several.
+const ARCHIVES_AT_ONCE: usize = 8;
+
+/// A whole state comes at the latest so many versions after another, and a stretch ends with the first after [`VERSIONS_MIN`].
+const VERSIONS_MAX: u64 = VERSIONS_MIN + STATE_DELTAS_MAX + 1;
+
+/// Holds that are looked at for what was asked for and not committed in one stretch. Values of more stay where they are.
+const ENDED_MAX: u32 = LIST_ROWS_MAX;
+
+/// Where a look stopped, and the next goes on.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Place {
+    flow: Option<FlowId>,
+    thread: Option<String>,
+}
+
+/// A thread as it stands, with the policy that says how long its past stays.
+struct Standing {
+    thread: Stored<Thread>,
+    flow: Stored<Flow>,
+    policy: std::sync::Arc<Policy>,
+    retain: Retain,
+}
+
+/// A stretch that goes: its rows as they were read.
+struct Stretch {
+    states: Vec<Stored<StateRow>>,
+    transitions: Vec<Stored<Transition>>,
+}
+
+impl Service {
+    /// Goes through some threads, from the place on: archives and erases what their policies let go. Returns how many
+    /// archives were made or erased. Of all gateways one does so at a time; if another does, there is nothing to do here.
+    pub async fn retain(&self, place: &mut Place) -> Result<usize> {
+        if self.archives.is_none() {
+            return Ok(0);
+        }
+        let Some(_duty) = self.store.take(Duty::Archiving).await? else { return Ok(0) };
+        let keys = self.keys()?;
+        let mut done = self.finish_erasing(&keys).await?;
+        let mut failed = None;
+        for thread in self.next_threads(&keys, place).await? {
+            match self.retain_thread(&thread).await {
+                Ok(more) => done += more,
+                // One that fails does not keep the others waiting.
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        failed.map_or(Ok(done), Err)
+    }
+
+    /// The threads after the place, of the next flow whose policy lets anything go.
+    async fn next_threads(&self, keys: &Keys, place: &mut Place) -> Result<Vec<ThreadId>> {
+        if place.thread.is_none() {
+            place.flow = self.next_flow(keys, place.flow.as_ref()).await?;
+        }
+        let Some(flow) = &place.flow else { return Ok(Vec::new()) };
+        let after = place.thread.take().map(|id| Cursor { due: 0, id });
+        let threads =
+            self.reader(keys).list::<Thread>(Filter::Owner(flow.as_str()), after.as_ref(), THREADS_AT_ONCE).await?;
+        if threads.len() == THREADS_AT_ONCE as usize {
+            place.thread = threads.last().map(|it| it.record.id.to_string());
+        }
+        Ok(threads.into_iter().map(|it| it.record.id).collect())
+    }
+
+    async fn next_flow(&self, keys: &Keys, after: Option<&FlowId>) -> Result<Option<FlowId>> {
+        let mut after = after.map(|it| Cursor { due: 0, id: it.to_string() });
+        loop {
+            let flows = self.reader(keys).list::<Flow>(Filter::All, after.as_ref(), LIST_ROWS_MAX).await?;
+            let Some(last) = flows.last() else { return Ok(None) };
+            after = Some(Cursor { due: 0, id: last.record.id.to_string() });
+            for flow in flows {
+                if self.policy(keys, flow.record.policy).await?.retain().is_some() {
+                    return Ok(Some(flow.record.id));
+                }
+            }
+        }
+    }
+
+    /// What its policy lets go of one thread. Returns how many archives were made or erased.
+    pub async fn retain_thread(&self, thread: &ThreadId) -> Result<usize> {
+        let mut done = 0;
+        while done < ARCHIVES_AT_ONCE && retrying!(self.archive_once(thread))? {
+            done += 1;
+        }
+        while done < ARCHIVES_AT_ONCE && retrying!(self.erase_once(thread))? {
+            done += 1;
+        }
+        Ok(done)
+    }
+
+    async fn retained(&self, keys: &Keys, thread: &ThreadId) -> Result<Option<Standing>> {
+        let thread = self.thread(keys, thread).await?;
+        let flow = self.flow(keys, &thread.record.flow).await?;
+        let policy = self.policy(keys, flow.record.policy).await?;
+        let Some(retain) = policy.retain().copied() else { return Ok(None) };
+        if self.may_be_joined(keys, &thread.record).await? {
+            return Ok(None);
+        }
+        Ok(Some(Standing { thread, flow, policy, retain }))
+    }
+
+    /// A branch of its parent's head: a join compares it with its version 0.
+    async fn may_be_joined(&self, keys: &Keys, thread: &Thread) -> Result<bool> {
+        let Some(origin) = &thread.branch else { return Ok(false) };
+        let parent = self.thread(keys, &origin.thread).await?;
+        Ok(parent.record.head.transition == origin.transition)
+    }
+
+    /// Archives the oldest stretch that is in the database, if all of it may go.
+    async fn archive_once(&self, thread: &ThreadId) -> Result<bool> {
+        let (keys, now) = (self.keys()?, self.now());
+        let Some(standing) = self.retained(&keys, thread).await? else { return Ok(false) };
+        let Some(stretch) = self.stretch(&keys, &standing, now).await? else { return Ok(false) };
+        let content = self.content_of(&keys, &standing, &stretch).await?;
+        let Some(archive) = self.write_archive(&standing, &content, now).await? else { return Ok(false) };
+        let mut draft = Draft::new(keys.row(), now);
+        draft.rely_on(&standing.flow);
+        for state in &stretch.states {
+            draft.remove(state);
+        }
+        for transition in &stretch.transitions {
+            draft.replace(transition, &transition.record.without_values())?;
+        }
+        let mut record = standing.thread.record.clone();
+        record.gone.archived = archive.to + 1;
+        recorder::in_thread(&mut draft, &mut record, now, EventType::ThreadArchived, told(&archive, archive.policy))?;
+        draft.replace(&standing.thread, &record)?;
+        draft.insert(&archive)?;
+        self.commit(draft.finish()).await?;
+        Ok(true)
+    }
+
+    /// The oldest stretch that is in the database: from a whole state up to before the first whole one that follows at
+    /// least [`VERSIONS_MIN`] later. Nothing, unless its policy lets all of it go.
+    async fn stretch(&self, keys: &Keys, standing: &Standing, now: Timestamp) -> Result<Option<Stretch>> {
+        let (record, from) = (&standing.thread.record, standing.thread.record.gone.archived);
+        let last = (from + VERSIONS_MAX).min(record.head.version);
+        // Before anything is read: the shortest that it could be.
+        if last < from + VERSIONS_MIN || !standing.retain.may_let_go(from + VERSIONS_MIN - 1, record.head.version) {
+            return Ok(None);
+        }
+        let states = self.stored_of::<StateRow>(keys, &record.id, from..=last).await?;
+        let whole = |it: &&Stored<StateRow>| {
+            it.record.version >= from + VERSIONS_MIN && matches!(it.record.content, StateContent::Full { .. })
+        };
+        let Some(next) = states.iter().find(whole).map(|it| it.record.version) else { return Ok(None) };
+        let entries = self.stored_of::<ChainRow>(keys, &record.id, from..=next).await?;
+        let left = committed_at(entries.last())?;
+        if !standing.retain.lets_go((next - 1, left), record.head.version, now) {
+            return Ok(None);
+        }
+        let states: Vec<_> = states.into_iter().take_while(|it| it.record.version < next).collect();
+        let mut digests: Vec<String> =
+            entries.iter().take(states.len()).map(|it| it.record.transition.to_string()).collect();
+        digests.extend(self.ended_between(keys, &record.id, (committed_at(entries.first())?, left)).await?);
+        let found = self.reader(keys).get_many::<Transition>(&digests).await?.into_iter();
+        let of_it = |it: &Transition| (from..next).contains(&it.statement.version) && it.values == Values::Here;
+        let mut transitions: Vec<_> = found.filter(|it| of_it(&it.record)).collect();
+        transitions.sort_by_key(|it| place_of(&it.record));
+        Ok(Some(Stretch { states, transitions }))
+    }
+
+    /// What was asked for in that time and held, whatever became of it.
+    async fn ended_between(
+        &self,
+        keys: &Keys,
+        thread: &ThreadId,
+        (since, until): (Timestamp, Timestamp),
+    ) -> Result<Vec<String>> {
+        let after = Cursor { due: 0, id: held_since(since) };
+        let holds = self.reader(keys).list::<Hold>(Filter::Owner(thread.as_str()), Some(&after), ENDED_MAX).await?;
+        let opened = holds.iter().map(|it| &it.record).take_while(|it| it.opened_at <= until);
+        Ok(opened.map(|it| it.transition.to_string()).take(LIST_ROWS_MAX as usize / 2).collect())
+    }
+
+    /// What is to be written of a stretch; each version is checked like a head first.
+    async fn content_of(&self, keys: &Keys, standing: &Standing, stretch: &Stretch) -> Result<Content> {
+        let thread = &standing.thread.record.id;
+        let range = range_of(&stretch.states)?;
+        let before = match (range.start().checked_sub(1), standing.thread.record.gone.erased) {
+            (Some(last), erased) if last >= erased => Some(self.version(keys, thread, last).await?),
+            _ => None,
+        };
+        let versions = self.versions(keys, thread, range).await?;
+        let mut entries = Vec::with_capacity(versions.len());
+        for (index, (version, transition)) in versions.iter().enumerate() {
+            let last = index.checked_sub(1).map_or(before.as_ref(), |it| Some(&versions[it].0));
+            let policy = self.policy(keys, version.entry.policy).await?;
+            entries.push(Exported {
+                version: version.entry.version,
+                transition: version.entry.transition,
+                statement: transition.statement.clone(),
+                entry: version.token.clone(),
+                opening: self.opened(keys, &policy, last, version),
+            });
+        }
+        let transitions = stretch.transitions.iter().map(|it| it.record.clone()).collect();
+        let states = stretch.states.iter().map(|it| it.record.clone()).collect();
+        Content::new(thread, entries, transitions, states).ok_or(Error::Broken("the chain"))
+    }
+
+    /// Both trees as an auditor's export has them; nothing where the state before is erased.
+    fn opened(&self, keys: &Keys, policy: &Policy, before: Option<&Version>, after: &Version) -> Option<Opening> {
+        let wanted = |at: &Pointer| policy.writers().any(|(_, rules)| rules.reads().touches(at));
+        let view = View { hidden: &|_| false, wanted: &wanted };
+        let to = (&after.state, &after.tree);
+        match before {
+            Some(before) => Some(open((&before.state, &before.tree), to, &view)),
+            None if after.entry.version == 0 => {
+                let (secret, nothing) = (self.secret(keys, &after.entry.thread), Value::Object(Default::default()));
+                let tree = Tree::new(&secret, &nothing, &after.statement.proposal);
+                Some(open((&nothing, &tree), to, &view))
+            }
+            None => None,
+        }
+    }
+
+    /// Writes the file, and reads it again as it would be read: only what comes back whole may leave the database. Nothing
+    /// for what would be too much to read.
+    async fn write_archive(&self, standing: &Standing, content: &Content, now: Timestamp) -> Result<Option<Archive>> {
+        let text = content.text();
+        if text.len() as u64 > PLAIN_BYTES_MAX {
+            tracing::warn!(thread = %content.thread(), "a stretch of states is too much for one archive; it stays in the database");
+            return Ok(None);
+        }
+        let bytes = packed(&text).map_err(Error::Unwritten)?;
+        let archive = Archive {
+            thread: content.thread().clone(),
+            from: *content.versions().start(),
+            to: *content.versions().end(),
+            file: Digest::of_file(&bytes),
+            bytes: bytes.len() as u64,
+            plain_bytes: text.len() as u64,
+            policy: standing.policy.digest(),
+            at: now,
+            kept: Kept::File {},
+        };
+        let (archives, written) = (self.archives.clone().ok_or(Error::NoArchives)?, archive.clone());
+        let write = move || archives.write(&written, &bytes);
+        let wrote = tokio::task::spawn_blocking(write).await.map_err(std::io::Error::other);
+        wrote.flatten().map_err(Error::Unwritten)?;
+        if self.content(&archive).await? == *content { Ok(Some(archive)) } else { Err(Error::Broken("an archive")) }
+    }
+
+    /// Decides that the values of the oldest archive are erased, if its policy says so: from then on nobody is given them.
+    async fn erase_once(&self, thread: &ThreadId) -> Result<bool> {
+        let (keys, now) = (self.keys()?, self.now());
+        let Some(standing) = self.retained(&keys, thread).await? else { return Ok(false) };
+        let (record, first) = (&standing.thread.record, standing.thread.record.gone.erased);
+        if standing.retain.erase_after_days.is_none() || first >= record.gone.archived {
+            return Ok(false);
+        }
+        let archive = self.archive_over(&keys, thread, first).await?.ok_or(Error::Broken("an archive"))?;
+        let next = self.stored_of::<ChainRow>(&keys, thread, archive.record.to + 1..=archive.record.to + 1).await?;
+        let over = standing.retain.lets_erase(committed_at(next.first())?, now);
+        if !over || self.is_asked_for(&keys, record, archive.record.to).await? {
+            return Ok(false);
+        }
+        let policy = standing.policy.digest();
+        let erasing = Archive { kept: Kept::Erasing { at: now, policy }, ..archive.record.clone() };
+        let mut draft = Draft::new(keys.row(), now);
+        draft.rely_on(&standing.flow).replace(&archive, &erasing)?;
+        let mut next = record.clone();
+        next.gone.erased = erasing.to + 1;
+        recorder::in_thread(&mut draft, &mut next, now, EventType::ThreadErased, told(&erasing, policy))?;
+        draft.replace(&standing.thread, &next)?;
+        self.commit(draft.finish()).await?;
+        self.finish_erasing(&keys).await?;
+        Ok(true)
+    }
+
+    /// Whether people are asked for a state of these versions again.
+    async fn is_asked_for(&self, keys: &Keys, thread: &Thread, up_to: u64) -> Result<bool> {
+        let Some(review) = &thread.hold else { return Ok(false) };
+        let hold: Stored<Hold> = self.need(keys, review.as_str(), "review").await?;
+        let restores = self.stated(keys, hold.record.transition).await?.record.statement.restores;
+        let Some(restores) = restores else { return Ok(false) };
+        Ok(self.stated(keys, restores).await?.record.statement.version <= up_to)
+    }
+
+    /// Removes the files of what was decided to be erased. A run that was cut off is made up for by the next.
+    async fn finish_erasing(&self, keys: &Keys) -> Result<usize> {
+        let erasing = self.reader(keys).list::<Archive>(Filter::State("erasing"), None, LIST_ROWS_MAX).await?;
+        let mut done = 0;
+        for archive in erasing {
+            let Kept::Erasing { at, policy } = archive.record.kept.clone() else { continue };
+            let (archives, gone) = (self.archives.clone().ok_or(Error::NoArchives)?, archive.record.clone());
+            let removed = tokio::task::spawn_blocking(move || archives.remove(&gone)).await;
+            removed.map_err(std::io::Error::other).flatten().map_err(Error::Unwritten)?;
+            let mut draft = Draft::new(keys.row(), self.now());
+            draft.replace(&archive, &Archive { kept: Kept::Erased { at, policy }, ..archive.record.clone() })?;
+            self.commit(draft.finish()).await?;
+            done += 1;
+        }
+        Ok(done)
+    }
+}
+
+/// What events tell of an archive.
+pub(super) fn told(archive: &Archive, policy: Digest) -> Value {
+    json!({"from": archive.from, "to": archive.to, "file": archive.file, "policy": policy})
+}
+
+fn range_of(states: &[Stored<StateRow>]) -> Result<RangeInclusive<u64>> {
+    let ends = states.first().zip(states.last());
+    ends.map(|(first, last)| first.record.version..=last.record.version).ok_or(Error::Broken("the chain"))
+}
+
+/// In the order of versions, and within one by digest.
+fn place_of(transition: &Transition) -> (u64, Digest) {
+    (transition.statement.version, transition.digest)
+}
+
+fn committed_at(row: Option<&Stored<ChainRow>>) -> Result<Timestamp> {
+    let entry = row.and_then(|it| jws::read::<Entry>(&it.record.entry, Typ::Entry).ok());
+    entry.map(|it| it.claims_unverified().committed_at).ok_or(Error::Broken("the chain"))
+}

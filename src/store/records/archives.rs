@@ -1,0 +1,26 @@
+//! Where archives are kept.
+
+use super::{owned, version_id};
+use crate::domain::archive::Archive;
+use crate::domain::time::Timestamp;
+use crate::store::CLOCK_SKEW_MILLIS_MAX;
+use crate::store::record::Record;
+use crate::store::row::{Facets, Table};
+
+/// What ids of reviews since that moment come after: they begin with their moment.
+pub fn held_since(moment: Timestamp) -> String {
+    // The clocks of gateways may differ a little.
+    let millis = moment.millis().saturating_sub(2 * CLOCK_SKEW_MILLIS_MAX).max(0);
+    let digits = format!("{millis:012x}");
+    format!("{}-{}", &digits[..8], &digits[8..])
+}
+
+impl Record for Archive {
+    const TABLE: Table = Table::Archives;
+    fn id(&self) -> String {
+        version_id(&self.thread, self.to)
+    }
+    fn facets(&self) -> Facets {
+        Facets { state: self.kept.word().to_owned(), ..owned(self.thread.as_str()) }
+    }
+}

@@ -1,0 +1,36 @@
+//! A thread whose past has left the database.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use countersign::archives::Archives;
+use countersign::domain::account::MachineRole;
+use countersign::service::Service;
+use countersign::service::archiving::Place;
+use serde_json::json;
+
+use super::{Cast, admin, example, make, propose, token};
+
+/// Where a history's archives are.
+pub fn in_folder(folder: &Path) -> Archives {
+    Archives::in_folder(folder.join("archives"))
+}
+
+/// As many as the shortest archive has, and one that stays.
+const VERSIONS: u32 = 17;
+
+pub async fn outgrows_the_database(service: &Service, _: &Cast) {
+    let mut source = example("payments");
+    source.text = source.text.replacen("flow = \"payments\"", "flow = \"kept\"", 1);
+    source.text.push_str("\n[retain]\nversions = 1\n");
+    service.activate_policy(&admin(), None, source, BTreeSet::new()).await.unwrap();
+    let host = token(service, MachineRole::Host, "kept", &[]).await;
+    let agent = token(service, MachineRole::Agent, "kept", &["input_parser"]).await;
+    make(service, &host, "long").await;
+    for version in 1..VERSIONS {
+        // More than half of the state each time, so that each is kept whole.
+        let text = format!("text {version}, and so on. ").repeat(20);
+        propose(service, &agent, "long", "input_parser", json!({"raw_text": text})).await;
+    }
+    assert_eq!(service.retain(&mut Place::default()).await.unwrap(), 1, "all but the last are in an archive");
+}

@@ -70,7 +70,10 @@ impl Service {
         if self.archives.is_none() {
             return Ok(0);
         }
-        let Some(_duty) = self.store.take(Duty::Archiving).await? else { return Ok(0) };
+        Ok(self.on_duty(Duty::Archiving, self.retain_next(place)).await?.unwrap_or(0))
+    }
+
+    async fn retain_next(&self, place: &mut Place) -> Result<usize> {
         let keys = self.keys()?;
         let mut done = self.finish_erasing(&keys).await?;
         let mut failed = None;

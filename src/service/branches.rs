@@ -198,6 +198,8 @@ impl Service {
             violations: Default::default(),
             gone: Default::default(),
             last_event: None,
+            // A run is its thread's; what is done on its branches it tells of as forks and joins.
+            episode: None,
             // Nothing is new because it was forked: neither what was spent nor who had a hand in it.
             ..parent.clone()
         };
@@ -328,16 +330,21 @@ impl Service {
         effected: Effected,
         reasons: Vec<Reason>,
     ) -> Result<Answer> {
-        let is_of_the_effect =
-            |it: &&Reason| matches!(it.code, ReasonCode::Protected | ReasonCode::Rollback | ReasonCode::Reaffirm);
-        let others: Vec<&Reason> = reasons.iter().filter(|it| !is_of_the_effect(it)).collect();
-        if others.is_empty() {
-            return self.commit_alone(asking, effected, Some(reasons)).await;
+        match not_asked_at_the_join(&reasons) {
+            None => self.commit_alone(asking, effected, Some(reasons)).await,
+            Some(code) => self.reject(asking, Because::of(vec![not_on_a_branch(code)])).await,
         }
-        let over = others.iter().all(|it| it.code == ReasonCode::Budget);
-        let code = if over { RejectCode::Budget } else { RejectCode::RuleDenied };
-        self.reject(asking, Because::of(vec![not_on_a_branch(code)])).await
     }
+}
+
+/// As what something is rejected on a branch that would be held elsewhere, if its join asks nobody about all of it.
+pub(super) fn not_asked_at_the_join(reasons: &[Reason]) -> Option<RejectCode> {
+    let is_of_the_effect =
+        |it: &&Reason| matches!(it.code, ReasonCode::Protected | ReasonCode::Rollback | ReasonCode::Reaffirm);
+    let others: Vec<&Reason> = reasons.iter().filter(|it| !is_of_the_effect(it)).collect();
+    let over = others.iter().all(|it| it.code == ReasonCode::Budget);
+    let code = if over { RejectCode::Budget } else { RejectCode::RuleDenied };
+    (!others.is_empty()).then_some(code)
 }
 
 /// What a branch cannot do.

@@ -1,5 +1,6 @@
 //! Replays: a flow's recorded proposals, judged by another policy. Nothing comes of it.
 
+mod tried;
 mod walk;
 
 use serde::Serialize;
@@ -87,11 +88,15 @@ struct Page {
     rows: Vec<Replayed>,
     rows_max: usize,
     looked: usize,
+    /// Events that were only read because they lead up to a branch.
+    led_up: usize,
 }
 
 impl Page {
     fn is_full(&self) -> bool {
-        self.rows.len() >= self.rows_max || self.looked >= EVENTS_MAX
+        // What led up to a branch counts once something of it was looked at: a call always comes further.
+        let led_up = if self.looked > 0 { self.led_up } else { 0 };
+        self.rows.len() >= self.rows_max || self.looked + led_up >= EVENTS_MAX
     }
 }
 
@@ -113,7 +118,7 @@ impl Service {
         let keys = self.keys()?;
         let trial = Trial { keys: &keys, candidate: &candidate, active: &active };
         let rows_max = usize::try_from(limit.clamp(1, REPLAYED_MAX)).unwrap_or(1);
-        let mut page = Page { rows: Vec::new(), rows_max, looked: 0 };
+        let mut page = Page { rows: Vec::new(), rows_max, looked: 0, led_up: 0 };
         let policy = candidate.digest();
         let mut last = None;
         if let Some(ReplayFrom { thread, seq }) = after {

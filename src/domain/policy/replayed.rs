@@ -126,7 +126,7 @@ impl Untold {
     pub const fn detail(self) -> &'static str {
         match self {
             Self::NotKept => {
-                "the rejected request is not kept: it was too long, or held what was hidden, or is older than keeping them"
+                "the rejected request is not kept: it was a join, was too long, held what was hidden, or is older than keeping them"
             }
             Self::NotJudged => "it was turned away unread: its node had no tries left on that head",
             Self::NoAsker => "the token that asked is not there any more",
@@ -183,6 +183,12 @@ pub struct Policies<'p> {
 }
 
 impl WouldBe {
+    /// A request that would come to nothing before it was judged: branches that do not agree.
+    pub fn refused(code: &str) -> Self {
+        let (reasons, warnings, errors) = (Vec::new(), Vec::new(), Vec::new());
+        Self { outcome: Became::Reject, codes: BTreeSet::from([code.to_owned()]), reasons, warnings, errors }
+    }
+
     /// What the candidate makes of a request, told without what it or the active policy hides of the request and the
     /// state it was for.
     pub fn of(judgement: Judgement, policies: Policies<'_>, state: &Value, kept: &KeptRequest) -> Self {

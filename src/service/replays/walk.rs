@@ -1,34 +1,31 @@
-//! One thread, walked from its first event on: what it had come to at each proposal is what its commits before made.
+//! One thread, walked from its first event on: what it had come to at each proposal is what its commits before made. A branch
+//! goes on from what its thread had come to.
 
 use std::collections::BTreeSet;
 
 use super::{Page, Replayed};
-use crate::domain::account::Token;
 use crate::domain::branch::Carried;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::statement::{Kind, Statement};
 use crate::domain::event::{Event, EventType};
 use crate::domain::id::NodeId;
-use crate::domain::json::patch::Patch;
 use crate::domain::kept::KeptRequest;
 use crate::domain::keys::Keys;
-use crate::domain::policy::{
-    Asker, Became, Circumstances, Compared, Judgement, Policies, Policy, Request, RequestKind, Untold, Was, WouldBe,
-    judge_in, unreadable,
-};
+use crate::domain::policy::{Became, Compared, Policy, Untold, Was};
 use crate::domain::thread::Thread;
 use crate::domain::transition::{Outcome, Rejection, Transition, Values};
-use crate::domain::usage::{Totals, Usage};
+use crate::domain::usage::Totals;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::heads::Version;
+use crate::service::proposals::Proposal;
 use crate::store::records::event_alias;
 
 /// How far into a thread is walked. Going on in the middle of one begins at its first event again, so this bounds
 /// what a call reads before its first row.
 const EVENTS_BACK_MAX: u64 = 10_000;
 
-const BROKEN: Error = Error::Broken("what an event tells of a proposal");
+pub(super) const BROKEN: Error = Error::Broken("what an event tells of a proposal");
 
 /// What recorded proposals are tried on.
 pub(super) struct Trial<'a> {
@@ -46,14 +43,14 @@ enum Seen {
 
 /// What a thread had come to at some event.
 #[derive(Default)]
-struct Past {
-    version: u64,
-    committed_nodes: BTreeSet<NodeId>,
-    spent: Totals,
+pub(super) struct Past {
+    pub(super) version: u64,
+    pub(super) committed_nodes: BTreeSet<NodeId>,
+    pub(super) spent: Totals,
     /// What the gateway itself stated anew because another policy was activated: no agent's proposal.
     restated: Option<Digest>,
     /// The version as it was last needed.
-    head: Option<Version>,
+    pub(super) head: Option<Version>,
 }
 
 impl Past {
@@ -86,14 +83,18 @@ fn named(event: &Event, name: &str) -> Result<Digest> {
 }
 
 /// A proposal as it is recorded.
-struct Recorded {
-    row: Replayed,
-    parent: Option<Digest>,
-    request: Option<KeptRequest>,
+pub(super) struct Recorded {
+    pub(super) row: Replayed,
+    pub(super) parent: Option<Digest>,
+    pub(super) request: Option<KeptRequest>,
+    /// What was stated of a join: which branches, and what they had come to.
+    pub(super) join: Option<Proposal>,
 }
 
 impl Recorded {
     fn of_transition(transition: Transition, on: &Past, was: Was) -> Result<Self> {
+        let is_join = transition.statement.kind == Kind::Join && transition.values == Values::Here;
+        let join = is_join.then(|| Proposal::of(&transition).ok_or(BROKEN)).transpose()?;
         let statement = transition.statement;
         let request = (transition.values == Values::Here).then(|| KeptRequest {
             kind: statement.kind,
@@ -115,7 +116,7 @@ impl Recorded {
             was,
             compared: Compared::Unknown { why: Untold::TooFar },
         };
-        Ok(Self { row, parent: statement.parent, request })
+        Ok(Self { row, parent: statement.parent, request, join })
     }
 
     fn of_rejection(rejection: Rejection, on: &Past) -> Self {
@@ -132,7 +133,7 @@ impl Recorded {
             was: Was::new(Became::Reject, rejection.errors.into_iter().map(|it| it.code)),
             compared: Compared::Unknown { why: Untold::TooFar },
         };
-        Self { row, parent: rejection.parent, request }
+        Self { row, parent: rejection.parent, request, join: None }
     }
 }
 
@@ -146,11 +147,9 @@ impl Service {
         page: &mut Page,
     ) -> Result<Option<u64>> {
         let last = thread.last_event.ok_or(BROKEN)?.seq;
-        // What is done on a branch is judged as a whole, by its join.
-        if thread.branch.is_some() {
-            return Ok(None);
-        }
-        let mut past = Past::default();
+        let begun = self.begun(trial, thread, page).await?;
+        let known = if begun.is_some() { EVENTS_BACK_MAX } else { 0 };
+        let mut past = begun.unwrap_or_default();
         let first = if after >= EVENTS_BACK_MAX { after.saturating_add(1) } else { 1 };
         for seq in first..=last {
             let seen = if seq > after { Seen::Wanted } else { Seen::Before };
@@ -160,13 +159,12 @@ impl Service {
                 }
                 page.looked += 1;
             }
-            let alias = event_alias(&thread.id, seq);
-            let event = self.reader(trial.keys).get_by_alias::<Event>(&alias).await?.ok_or(BROKEN)?.record;
+            let event = self.event_of(trial, thread, seq).await?;
             let (recorded, committed) = self.tells(trial, &event, &past, seen).await?;
             past.hear(&event);
             if let Some(mut recorded) = recorded {
-                if seq <= EVENTS_BACK_MAX {
-                    recorded.row.compared = match self.tried(trial, &mut past, &recorded).await {
+                if seq <= known {
+                    recorded.row.compared = match self.tried(trial, thread, &mut past, &recorded).await {
                         Err(Error::Erased) => Compared::Unknown { why: Untold::Erased },
                         tried => tried?,
                     };
@@ -180,6 +178,32 @@ impl Service {
             }
         }
         Ok(None)
+    }
+
+    /// What a thread begins with: of a branch what its thread had come to at the version that it was made of, if that is
+    /// not too far into it.
+    async fn begun(&self, trial: &Trial<'_>, thread: &Thread, page: &mut Page) -> Result<Option<Past>> {
+        let Some(origin) = thread.branch.as_ref().filter(|it| it.version > 0) else { return Ok(Some(Past::default())) };
+        let parent = self.thread(trial.keys, &origin.thread).await?.record;
+        let last = parent.last_event.ok_or(BROKEN)?.seq.min(EVENTS_BACK_MAX);
+        let mut past = Past::default();
+        for seq in 1..=last {
+            page.led_up += 1;
+            let event = self.event_of(trial, &parent, seq).await?;
+            let (_, committed) = self.tells(trial, &event, &past, Seen::Before).await?;
+            let Some((statement, carried)) = committed else { continue };
+            past.advance((&statement, carried.as_deref()))?;
+            if past.version == origin.version {
+                return Ok(Some(Past { version: 0, ..past }));
+            }
+        }
+        // So many events do not lead to it.
+        if last == EVENTS_BACK_MAX { Ok(None) } else { Err(BROKEN) }
+    }
+
+    async fn event_of(&self, trial: &Trial<'_>, thread: &Thread, seq: u64) -> Result<Event> {
+        let alias = event_alias(&thread.id, seq);
+        Ok(self.reader(trial.keys).get_by_alias::<Event>(&alias).await?.ok_or(BROKEN)?.record)
     }
 
     /// The proposal that an event is the first to tell of, if it is asked for; and what it tells was committed.
@@ -231,66 +255,9 @@ impl Service {
             whole => whole,
         }
     }
-
-    /// What the candidate makes of a proposal, on its head and amid what had come before.
-    async fn tried(&self, trial: &Trial<'_>, past: &mut Past, recorded: &Recorded) -> Result<Compared> {
-        let Recorded { row, parent: Some(parent), request: Some(request) } = recorded else {
-            let erased = recorded.row.transition.is_some();
-            return Ok(Compared::Unknown { why: if erased { Untold::Erased } else { Untold::NotKept } });
-        };
-        let Some(token) = self.fetch::<Token>(trial.keys, row.principal.as_str()).await? else {
-            return Ok(Compared::Unknown { why: Untold::NoAsker });
-        };
-        let head = match past.head.take() {
-            Some(head) if head.entry.version == past.version => head,
-            _ => self.version(trial.keys, &row.thread, past.version).await?,
-        };
-        if head.entry.transition != *parent {
-            return Err(BROKEN);
-        }
-        let usage = request.usage.as_ref().map(Usage::read).transpose().map_err(|_| BROKEN)?.unwrap_or_default();
-        let asker = Asker {
-            principal: row.principal.as_str(),
-            owner: &token.record.owner,
-            committed_nodes: &past.committed_nodes,
-        };
-        let around =
-            Circumstances { tool: request.tool.as_ref(), usage, spent: Some(&past.spent), ..Circumstances::of(asker) };
-        let judgement = self.judged_by(trial, (row, request), &head, &around).await?;
-        let policies = Policies { candidate: trial.candidate, active: trial.active };
-        let would_be = WouldBe::of(judgement, policies, &head.state, request);
-        past.head = Some(head);
-        Ok(row.was.compared(would_be))
-    }
-
-    async fn judged_by(
-        &self,
-        trial: &Trial<'_>,
-        (row, request): (&Replayed, &KeptRequest),
-        head: &Version,
-        around: &Circumstances<'_>,
-    ) -> Result<Judgement> {
-        let judge = |kind| {
-            let request = Request { node: &row.node, kind };
-            judge_in(trial.candidate, &head.state, &request, around, self.limits())
-        };
-        Ok(match request.kind {
-            Kind::Propose => match Patch::read(request.format, request.content.clone()) {
-                Ok(patch) => judge(RequestKind::Propose { patch: &patch }),
-                Err(error) => unreadable(error.pointer()),
-            },
-            Kind::Reaffirm => judge(RequestKind::Reaffirm),
-            Kind::Rollback => {
-                let to = request.content.get("to_version").and_then(|it| it.as_u64());
-                let to = to.filter(|it| *it < head.entry.version).ok_or(BROKEN)?;
-                judge(RequestKind::Rollback { to: &self.version(trial.keys, &row.thread, to).await?.state })
-            }
-            Kind::Create | Kind::Fork | Kind::Edit | Kind::Join | Kind::Confirm => return Err(BROKEN),
-        })
-    }
 }
 
-/// What agents propose. A host's first state, a reviewer's edit and a writer's result are no proposals.
+/// What agents propose. A host's first state, a fork of it, a reviewer's edit and a writer's result are no proposals.
 const fn is_proposal(kind: Kind) -> bool {
-    matches!(kind, Kind::Propose | Kind::Reaffirm | Kind::Rollback)
+    matches!(kind, Kind::Propose | Kind::Reaffirm | Kind::Rollback | Kind::Join)
 }

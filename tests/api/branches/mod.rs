@@ -20,6 +20,7 @@ mod between;
 mod decided;
 mod made;
 mod merged;
+mod replayed;
 
 fn research(covers: &str) -> String {
     format!(

@@ -1,0 +1,149 @@
+//! What another policy would have said of what was done on branches, and of their joins.
+
+use super::*;
+
+on_both! {
+    by_the_same_policy_branches_and_joins_come_to_the_same(super::research("write")),
+    what_else_is_protected_would_be_observed_on_a_branch_and_held_at_its_join(super::research("write")),
+    a_join_is_merged_again_by_the_policy_that_is_tried(super::research("write")),
+    a_branch_goes_on_from_what_its_thread_had_come_to(super::research("write")),
+    a_join_that_was_turned_away_is_not_guessed(super::research("write")),
+}
+
+async fn rows(g: &Gateway, policy: &str) -> Vec<Value> {
+    let ask = json!({"policy": policy, "schemas": {}, "limit": 200});
+    let answer = g.post("/v1/flows/payments/replays", &g.auditor, ask).await.expect(200);
+    assert_eq!(answer["next"], Value::Null);
+    answer["proposals"].as_array().unwrap().clone()
+}
+
+/// Comparison, what was, what would be, and by which codes; of one thread.
+fn of(rows: &[Value], thread: &Value) -> Vec<[String; 4]> {
+    let text = |it: &Value| it.as_str().unwrap_or_default().to_owned();
+    let four = |it: &Value| {
+        let codes = it["would_be"]["codes"].as_array().into_iter().flatten();
+        let codes = codes.map(&text).collect::<Vec<_>>().join(",");
+        [text(&it["comparison"]), text(&it["was"]["outcome"]), text(&it["would_be"]["outcome"]), codes]
+    };
+    rows.iter().filter(|it| it["thread"] == *thread).map(four).collect()
+}
+
+fn four(text: [&str; 4]) -> [String; 4] {
+    text.map(str::to_owned)
+}
+
+async fn by_the_same_policy_branches_and_joins_come_to_the_same(scene: Scene) {
+    let g = &scene.gateway;
+    let it = Forked::new(g, &["a", "b"]).await;
+    let noted = it.change(g, 0, json!({"notes": {"a": 1}})).await;
+    it.change(g, 1, json!({"target_user_id": 666})).await;
+    let tool = json!({"node": "planner", "parent": noted["transition"], "patch": {}, "tool": {"name": "crm.find", "arguments": {}}});
+    let path = format!("/v1/threads/{}/transitions", it.branches[0]["thread"].as_str().unwrap());
+    g.post(&path, &g.planner, tool).await.expect(422);
+    let held = it.join(g, &["a", "b"], "union").await.expect(202);
+    g.approved(&held).await;
+    let rows = rows(g, &research("write")).await;
+    let (a, b) = (of(&rows, &it.branches[0]["thread"]), of(&rows, &it.branches[1]["thread"]));
+    assert_eq!(a, [four(["same", "commit", "commit", ""]), four(["same", "reject", "reject", "tool_not_allowed"])]);
+    assert_eq!(b, [four(["same", "observe", "observe", "protected"])], "nobody is asked on a branch");
+    assert_eq!(of(&rows, &it.id), [four(["same", "hold", "hold", "protected"])]);
+    let join = rows.iter().find(|row| row["thread"] == it.id).unwrap();
+    assert_eq!((&join["kind"], &join["transition"]), (&json!("join"), &held["transition"]));
+    assert_eq!(rows.len(), 4, "neither a fork nor an approval is a proposal");
+    scene.passes_an_audit().await;
+}
+
+async fn what_else_is_protected_would_be_observed_on_a_branch_and_held_at_its_join(scene: Scene) {
+    let g = &scene.gateway;
+    let it = Forked::new(g, &["a", "b"]).await;
+    it.change(g, 0, json!({"notes": {"a": 1}})).await;
+    it.change(g, 1, json!({"question": "what"})).await;
+    it.join(g, &["a", "b"], "union").await.expect(201);
+    let more = research("write").replacen("[\"target_user_id\"]", "[\"target_user_id\", \"notes\"]", 1);
+    let strict = rows(g, &more).await;
+    assert_eq!(of(&strict, &it.branches[0]["thread"]), [four(["differs", "commit", "observe", "protected"])]);
+    assert_eq!(of(&strict, &it.branches[1]["thread"]), [four(["same", "commit", "commit", ""])]);
+    assert_eq!(of(&strict, &it.id), [four(["differs", "commit", "hold", "protected"])]);
+    // What would be held for another reason than its effect is asked of nobody there.
+    let rule = "[[rules]]\nname = \"r\"\nwhen = \"change.path == '/question'\"\nthen = \"hold\"\nreason = \"ask\"\n\n[approval]\n";
+    let ruled = rows(g, &research("write").replacen("[approval]\n", rule, 1)).await;
+    assert_eq!(of(&ruled, &it.branches[0]["thread"]), [four(["same", "commit", "commit", ""])]);
+    assert_eq!(of(&ruled, &it.branches[1]["thread"]), [four(["differs", "commit", "reject", "rule_denied"])]);
+    assert_eq!(of(&ruled, &it.id)[0][..3], four(["differs", "commit", "hold", ""])[..3]);
+    // A flow that only observes commits all of it.
+    let observing =
+        rows(g, &more.replacen("trust_initial = true", "trust_initial = true\nmode = \"observe\"", 1)).await;
+    assert_eq!(of(&observing, &it.branches[0]["thread"])[0][2], "observe");
+    assert_eq!(of(&observing, &it.id)[0][2], "observe");
+}
+
+async fn a_join_is_merged_again_by_the_policy_that_is_tried(scene: Scene) {
+    let g = &scene.gateway;
+    let it = Forked::new(g, &["a", "b"]).await;
+    it.change(g, 0, json!({"found": [{"id": "start"}, {"id": "a"}]})).await;
+    it.change(g, 1, json!({"found": [{"id": "start"}, {"id": "b"}]})).await;
+    it.join(g, &["a", "b"], "union").await.expect(201);
+    let keyless = research("write").replacen("[transitions.keyed_arrays.\"found\"]\nkey = \"id\"\n", "", 1);
+    let found = of(&rows(g, &keyless).await, &it.id);
+    assert_eq!(found, [four(["differs", "commit", "reject", "conflict"])], "two lists without keys are two values");
+    let by_confidence = Forked::new(g, &["a", "b"]).await;
+    by_confidence.change(g, 0, json!({"question": "a", "sure": 0.9})).await;
+    by_confidence.change(g, 1, json!({"question": "b", "sure": 0.1})).await;
+    by_confidence.join(g, &["a", "b"], "confidence").await.expect(201);
+    let unsure = research("write").replacen("[join]\nconfidence = \"sure\"\n", "", 1);
+    let found = rows(g, &unsure).await;
+    assert_eq!(of(&found, &by_confidence.id), [four(["differs", "commit", "reject", "malformed"])]);
+    assert_eq!(of(&found, &it.id), [four(["same", "commit", "commit", ""])]);
+    scene.passes_an_audit().await;
+}
+
+async fn a_branch_goes_on_from_what_its_thread_had_come_to(scene: Scene) {
+    let g = &scene.gateway;
+    let state = json!({"question": "who", "found": [], "notes": {}, "sure": 0.5, "target_user_id": 17, "contact": {}});
+    let made = g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await.expect(201);
+    let (id, mut head) = (made["thread"].clone(), made["transition"].clone());
+    let uses = async |thread: &Value, head: &Value, by: (&str, &str), tokens: u64, patch: Value| {
+        let path = format!("/v1/threads/{}/transitions", thread.as_str().unwrap());
+        let body = json!({"node": by.1, "parent": head, "patch": patch, "usage": {"tokens": tokens}});
+        g.post(&path, by.0, body).await.expect(201)["transition"].clone()
+    };
+    head = uses(&id, &head, (&g.planner, "planner"), 60, json!({"question": "a"})).await;
+    let branches = fork(g, &id, &["x", "y"]).await.expect(201)["branches"].clone();
+    // What comes after the fork is none of the branch's.
+    let parser = (g.parser.as_str(), "input_parser");
+    uses(&id, &head, parser, 30, json!({"notes": {"late": 1}})).await;
+    let branch = &branches[0];
+    uses(&branch["thread"], &branch["transition"], (&g.planner, "planner"), 30, json!({"question": "b"})).await;
+    let with = |tokens: u64| {
+        let budget = format!("[budgets.thread]\ntokens = {tokens}\n\n[approval]\n");
+        research("write").replacen("[approval]\n", &budget, 1)
+    };
+    assert_eq!(of(&rows(g, &with(95)).await, &branch["thread"]), [four(["same", "commit", "commit", ""])]);
+    let over = of(&rows(g, &with(80)).await, &branch["thread"]);
+    assert_eq!(over, [four(["differs", "commit", "reject", "budget"])], "what its thread had spent counts");
+    let after = |node: &str| {
+        let rule = format!(
+            "[[rules]]\nname = \"r\"\nwhen = \"'{node}' in thread.committed_nodes\"\nthen = \"deny\"\nreason = \"no\"\n\n[approval]\n"
+        );
+        research("write").replacen("[approval]\n", &rule, 1)
+    };
+    assert_eq!(of(&rows(g, &after("planner")).await, &branch["thread"])[0][2], "reject");
+    assert_eq!(of(&rows(g, &after("input_parser")).await, &branch["thread"])[0][2], "commit");
+    scene.passes_an_audit().await;
+}
+
+async fn a_join_that_was_turned_away_is_not_guessed(scene: Scene) {
+    let g = &scene.gateway;
+    let it = Forked::new(g, &["a"]).await;
+    it.change(g, 0, json!({"found": [{"id": "start"}, {"id": "a"}]})).await;
+    let body = json!({"node": "input_parser", "parent": it.head, "branches": ["a"], "strategy": "union"});
+    g.post(&it.path("joins"), &g.parser, body).await.expect(422);
+    it.join(g, &["a"], "union").await.expect(201);
+    let rows = rows(g, &research("write")).await;
+    let joins: Vec<&Value> = rows.iter().filter(|row| row["thread"] == it.id).collect();
+    assert_eq!(
+        (joins.len(), &joins[0]["comparison"], &joins[0]["why"]["code"]),
+        (2, &json!("unknown"), &json!("not_kept"))
+    );
+    assert_eq!(joins[1]["comparison"], "same", "and what comes after it is judged");
+}

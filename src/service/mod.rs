@@ -27,6 +27,7 @@ pub mod error;
 pub mod events;
 pub mod extensions;
 pub mod following;
+pub mod forked;
 mod gauges;
 pub mod heads;
 pub mod history;

@@ -211,7 +211,7 @@ const PAGES: &[(&str, usize)] = &[
     ("/reviews/D", 30),
     ("/reviews/R/edit", 30),
     ("/threads", 8),
-    ("/threads/T", 18),
+    ("/threads/T", 20),
     ("/threads/T/versions/1", 22),
     ("/threads/T/compare?from=1&to=2", 18),
     ("/log", 8),

@@ -12,9 +12,26 @@ use crate::domain::event::{Event, EventType};
 use crate::domain::json::canonical::canonical;
 use crate::domain::time::Timestamp;
 
-/// What of an event's facts a run is told: names and numbers, never a value, a reason or a comment.
-const TOLD: [&str; 10] =
-    ["transition", "version", "node", "review", "expires_at", "write_id", "fence", "late", "outcome", "instruction"];
+/// What of an event's facts a run is told: names and numbers, never a value, a reason or a comment. `branches` are those
+/// that were made, and `join` names those that were joined.
+const TOLD: [&str; 12] = [
+    "transition",
+    "version",
+    "node",
+    "review",
+    "expires_at",
+    "write_id",
+    "fence",
+    "late",
+    "outcome",
+    "instruction",
+    BRANCHES,
+    JOIN,
+];
+
+/// What a fork made, and in a join what it was made of: each with its name, its thread and its head.
+const BRANCHES: &str = "branches";
+const JOIN: &str = "join";
 
 /// What a hold does to a run, and its end.
 const PAUSED: &str = "paused";
@@ -111,7 +128,7 @@ fn masked_members(members: &Map<String, Value>, mask: &impl Fn(&str) -> String) 
 /// checked, and would tell by its absence that it stands among what is hidden.
 pub fn masked_payload(phase: &str, payload: &Map<String, Value>, mask: &impl Fn(&str) -> String) -> Map<String, Value> {
     let open = match phase {
-        phase::RUNTIME => return payload.clone(),
+        phase::RUNTIME => return masked_names(payload, mask),
         phase::START => "process",
         phase::TERMINATE => "status",
         _ => "",
@@ -121,6 +138,28 @@ pub fn masked_payload(phase: &str, payload: &Map<String, Value>, mask: &impl Fn(
         shown.insert(open.to_owned(), value.clone());
     }
     shown
+}
+
+/// What the gateway says, but for the names of branches, which an agent chose.
+fn masked_names(payload: &Map<String, Value>, mask: &impl Fn(&str) -> String) -> Map<String, Value> {
+    let mut shown = payload.clone();
+    let named = |branches: Option<&mut Value>| {
+        for branch in branches.and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Some(Value::String(name)) = branch.get_mut("name") {
+                *name = mask(name);
+            }
+        }
+    };
+    named(shown.get_mut(BRANCHES));
+    named(shown.get_mut(JOIN).and_then(|it| it.get_mut(BRANCHES)));
+    shown
+}
+
+/// The branches that an event names: those that were made, or joined.
+pub fn branches_named(record: &Record) -> Vec<&str> {
+    let made = record.payload.get(BRANCHES);
+    let branches = made.or_else(|| record.payload.get(JOIN)?.get(BRANCHES)).and_then(Value::as_array);
+    branches.into_iter().flatten().filter_map(|it| it["name"].as_str()).collect()
 }
 
 /// A record without what is hidden. Names that the gateway gave hide nothing.

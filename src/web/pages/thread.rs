@@ -13,8 +13,11 @@ use super::parts::{deciders, ending, head_change, headline, html, moment};
 use super::version::asker;
 use super::view::shell::{Hash, Tone};
 use super::view::text::Line;
-use super::view::thread::{EndedRow, EntryRow, Gate as Shown, ThreadPage, ThreadStatus, Write};
+use super::view::thread::{
+    Became, BranchRow, EndedRow, EntryRow, Gate as Shown, OriginRow, ThreadPage, ThreadStatus, Write,
+};
 use super::visitor::Visitor;
+use crate::domain::branch::Branch;
 use crate::domain::chain::entry::Gate;
 use crate::domain::chain::statement::Kind;
 use crate::domain::flow::Mode;
@@ -22,6 +25,7 @@ use crate::domain::id::ThreadId;
 use crate::domain::thread::{HeadUse, Status, Thread};
 use crate::domain::time::Timestamp;
 use crate::service::error::{Error, Result};
+use crate::service::forked::{BranchBecame, BranchSeen, BranchesSeen};
 use crate::service::history::{HistoryItem, Who};
 use crate::service::inbox::InboxItem;
 use crate::web::app::App;
@@ -70,6 +74,10 @@ async fn page(app: &App, visitor: &Visitor, thread: &str, below: Option<u64>) ->
         None => service.reviews_in_vain(&id, viewer, ENDED_MAX).await?,
         Some(_) => Vec::new(),
     };
+    let seen = match below {
+        None => service.branches_seen(&thread).await?,
+        Some(_) => BranchesSeen::default(),
+    };
     let (context, mode) = (&thread.context, service.active_policy(&thread.flow).await?.mode());
     Ok(ThreadPage {
         shell: visitor.shell(service.waiting_for(viewer, WAITING_MAX).await?, None),
@@ -78,6 +86,9 @@ async fn page(app: &App, visitor: &Visitor, thread: &str, below: Option<u64>) ->
         flow: Line::new(thread.flow.as_str()),
         on_behalf_of: context.on_behalf_of.as_deref().map(Line::new),
         episode_url: thread.episode.as_ref().map(|_| format!("/threads/{id}/episode")),
+        origin: thread.branch.as_ref().map(origin),
+        branches: seen.branches.iter().map(|it| branch(&id, it)).collect(),
+        earlier_branches: !seen.looked_at_all && !seen.branches.is_empty(),
         status: status_of(&thread, status),
         standing: [standing(&thread, mode, now), erased(&thread)].concat(),
         head: thread.head.version,
@@ -85,6 +96,44 @@ async fn page(app: &App, visitor: &Visitor, thread: &str, below: Option<u64>) ->
         ended: ended.iter().filter_map(|it| ended_row(it, now)).collect(),
         older_url: (last > thread.gone.told_from()).then(|| format!("/threads/{id}?below={last}")),
     })
+}
+
+fn origin(branch: &Branch) -> OriginRow {
+    let (of, version) = (&branch.thread, branch.version);
+    OriginRow {
+        name: Line::new(branch.name.as_str()),
+        thread: Line::new(of.as_str()),
+        thread_url: format!("/threads/{of}"),
+        version,
+        version_url: format!("/threads/{of}/versions/{version}"),
+    }
+}
+
+fn branch(of: &ThreadId, seen: &BranchSeen) -> BranchRow {
+    let BranchSeen { branch, version, became } = seen;
+    let became = match became {
+        BranchBecame::Joined { version } => Became {
+            words: format!("Joined in version {version}"),
+            tone: Tone::Good,
+            url: Some(format!("/threads/{of}/versions/{version}")),
+        },
+        BranchBecame::Asked(review) => Became {
+            words: "People are asked about its join".to_owned(),
+            tone: Tone::Care,
+            url: Some(format!("/reviews/{review}")),
+        },
+        BranchBecame::Open => Became { words: "Not joined".to_owned(), tone: Tone::Plain, url: None },
+        BranchBecame::LeftBehind => {
+            Became { words: "Left behind: the thread has moved on".to_owned(), tone: Tone::Plain, url: None }
+        }
+    };
+    BranchRow {
+        name: Line::new(branch.name.as_str()),
+        url: format!("/threads/{}", branch.thread),
+        version: *version,
+        version_url: format!("/threads/{of}/versions/{version}"),
+        became,
+    }
 }
 
 /// Where a thread stands, for a page.
@@ -109,11 +158,8 @@ fn standing(thread: &Thread, mode: Mode, now: Timestamp) -> String {
     if let Some(closed) = &thread.closed {
         return format!("It takes nothing since {}.", moment(closed.at, now).words);
     }
-    if let Some(origin) = &thread.branch {
-        let (name, version, of) = (&origin.name, origin.version, &origin.thread);
-        return format!(
-            "It is the branch {name} of version {version} of {of}. Nothing of a branch is written: it is joined."
-        );
+    if thread.branch.is_some() {
+        return "Nothing of a branch is written: it is joined.".to_owned();
     }
     if thread.outcome_unknown(now) {
         return "A writer was let through and never said how it went; an administrator can settle it.".to_owned();

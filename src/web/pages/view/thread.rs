@@ -24,6 +24,12 @@ pub struct ThreadPage {
     pub on_behalf_of: Option<Line>,
     /// The page of the run that it is, if it is one.
     pub episode_url: Option<String>,
+    /// The thread that it is a branch of, if it is one.
+    pub origin: Option<OriginRow>,
+    /// The branches that were made of it, the last first.
+    pub branches: Vec<BranchRow>,
+    /// Whether there may be earlier ones that are not listed.
+    pub earlier_branches: bool,
     /// Where it stands.
     pub status: ThreadStatus,
     /// Whether its head may be written: "The head owes an approval: it cannot be written without a receipt."
@@ -36,6 +42,47 @@ pub struct ThreadPage {
     pub ended: Vec<EndedRow>,
     /// The next page, if there is one.
     pub older_url: Option<String>,
+}
+
+/// What a branch is a branch of.
+#[derive(Clone, Debug)]
+pub struct OriginRow {
+    /// What the branch is called.
+    pub name: Line,
+    /// The thread that was forked.
+    pub thread: Line,
+    /// Its page.
+    pub thread_url: String,
+    /// Which version of it was forked.
+    pub version: u64,
+    /// The page of that version.
+    pub version_url: String,
+}
+
+/// A branch of a thread.
+#[derive(Clone, Debug)]
+pub struct BranchRow {
+    /// What it is called.
+    pub name: Line,
+    /// Its page.
+    pub url: String,
+    /// Of which version it was made.
+    pub version: u64,
+    /// The page of that version.
+    pub version_url: String,
+    /// What became of it.
+    pub became: Became,
+}
+
+/// What became of a branch.
+#[derive(Clone, Debug)]
+pub struct Became {
+    /// In words.
+    pub words: String,
+    /// How it is meant.
+    pub tone: Tone,
+    /// Where that can be read.
+    pub url: Option<String>,
 }
 
 /// Where a thread stands.

@@ -16,7 +16,9 @@ use crate::web::pages::view::review::{Deciding, Outcome, ReviewPage, Standing, V
 use crate::web::pages::view::shell::{Hash, Moment, Notice, Shell, Tone};
 use crate::web::pages::view::sign_in::{LeavingPage, RoleChoice, SetUpPage, SignInLinkPage, SignInPage};
 use crate::web::pages::view::text::{Path, Prose};
-use crate::web::pages::view::thread::{EndedRow, EntryRow, Gate, ThreadPage, ThreadStatus, Write};
+use crate::web::pages::view::thread::{
+    Became, BranchRow, EndedRow, EntryRow, Gate, OriginRow, ThreadPage, ThreadStatus, Write,
+};
 use crate::web::pages::view::version::Asker;
 
 fn soon() -> Moment {
@@ -307,6 +309,28 @@ pub fn own_agent() -> ReviewPage {
     page
 }
 
+fn branch(name: &str, words: &str) -> BranchRow {
+    BranchRow {
+        name: line(name),
+        url: format!("/threads/branch-{name}"),
+        version: 2,
+        version_url: "/threads/order-8812/versions/2".to_owned(),
+        became: Became { words: words.to_owned(), tone: Tone::Plain, url: None },
+    }
+}
+
+/// One that is itself a branch.
+pub fn of_another() -> ThreadPage {
+    let origin = OriginRow {
+        name: line("a"),
+        thread: line("order-8812"),
+        thread_url: "/threads/order-8812".to_owned(),
+        version: 2,
+        version_url: "/threads/order-8812/versions/2".to_owned(),
+    };
+    ThreadPage { origin: Some(origin), branches: Vec::new(), earlier_branches: false, ..thread() }
+}
+
 pub fn thread() -> ThreadPage {
     let digest = |digit: &str| Hash::new(format!("sha256:{}", digit.repeat(32)));
     let entry = |version, step: &str, node: Option<&str>, gate, changed: &[&str], digit: &str, at: &str| EntryRow {
@@ -342,6 +366,9 @@ pub fn thread() -> ThreadPage {
         episode_url: Some("/threads/order-8812/episode".to_owned()),
         flow: line("payments"),
         on_behalf_of: Some(line("Mira Novak, customer care")),
+        origin: None,
+        branches: vec![branch("a", "Joined in version 3"), branch("b", "Left behind: the thread has moved on")],
+        earlier_branches: true,
         status: ThreadStatus::Held("/reviews/0192f0c1".to_owned()),
         standing: "The head is written and owes nothing.".to_owned(),
         head: 3,

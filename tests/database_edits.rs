@@ -87,6 +87,8 @@ const TABLES: &[(Table, Outcome, AtVerify)] = &[
         AtVerify::NotAsked("a key means nothing there"),
     ),
     (Table::EpisodeEvents, Outcome::Found, AtVerify::NotAsked("what agents say of their run lets nobody write")),
+    (Table::Imports, Outcome::Found, AtVerify::NotAsked("nothing is written by a run that was imported")),
+    (Table::ImportPieces, Outcome::Found, AtVerify::NotAsked("nothing is written by a run that was imported")),
     (Table::Events, Outcome::Found, AtVerify::Refused),
     (Table::Outbox, Outcome::Found, AtVerify::NotAsked("what waits for the log is not what was signed")),
     (Table::Endpoints, Outcome::Found, AtVerify::NotAsked("what is sent lets nobody write")),

@@ -26,7 +26,7 @@ use crate::domain::time::Timestamp;
 pub use access::{Token, TokenAdd, TokenRevoke, User, UserAdd, UserName};
 pub use archive::{Archive, ArchiveList, ArchiveRestore, ArchiveVerify};
 pub use envelope::{Envelope, EnvelopeVerify};
-pub use episode::{Episode, EpisodeExport, EpisodeShow, EpisodeVerify};
+pub use episode::{Episode, EpisodeExport, EpisodeImport, EpisodeShow, EpisodeVerify};
 pub use guard::{Guard, GuardCommit, GuardCreate, GuardPayload, GuardTransition};
 pub use values::{Halted, Input, Nodes, Scope};
 use values::{digest, format, input, key_use, label, moment, nodes, scope, secret};

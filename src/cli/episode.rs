@@ -1,4 +1,6 @@
-//! `episode`: what remains of a run, checked and shown without a gateway, and written beside one.
+//! `episode`: what remains of a run, checked and shown without a gateway, written and taken in beside one.
+
+mod import;
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -11,10 +13,9 @@ use super::args;
 use super::output::Output;
 use super::{CliError, Exit, beside};
 use crate::config::{Config, ConfigError};
-use crate::domain::episode::Artefact;
 use crate::domain::episode::finding::{Finding, Noted};
 use crate::domain::episode::record::Record;
-use crate::domain::episode::verify::{Report, Run, Signature, Verdict, verify};
+use crate::domain::episode::verify::{Folder, Report, Run, Signature, Verdict, verify};
 use crate::domain::inert::printed_line;
 use crate::domain::json::parse::{BYTES_MAX, Limits, parse};
 use crate::domain::keys::PublicKeys;
@@ -45,32 +46,37 @@ pub fn run(
             })?;
             Ok(exit(&report))
         }
-        args::Episode::Export(it) => {
-            let config = config()?;
-            beside::need_database(&config)?;
-            let thread = it.thread.clone();
-            let files = beside::with_service(&config, |service| async move { service.files_of_run(&thread).await })?;
-            written(&it.out, &files)?;
-            let names: Vec<&str> = files.iter().map(|(artefact, _)| artefact.file()).collect();
-            let (folder, thread) = (it.out.display().to_string(), &it.thread);
-            let text = format!("{folder}: {} of {thread}", names.join(", "));
-            out.answer(text, || json!({"folder": folder, "thread": thread, "files": names}))?;
-            Ok(Exit::Yes)
-        }
+        args::Episode::Export(it) => export(it, &config()?, out),
+        args::Episode::Import(it) => import::run(it, &config()?, out),
     }
 }
 
+fn export(asked: &args::EpisodeExport, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
+    beside::need_database(config)?;
+    let thread = asked.thread.clone();
+    let files = beside::with_service(config, |service| async move { service.files_of_run(&thread).await })?;
+    written(&asked.out, &files)?;
+    let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+    let (folder, thread) = (asked.out.display().to_string(), &asked.thread);
+    let text = format!("{folder}: {} of {thread}", names.join(", "));
+    out.answer(text, || json!({"folder": folder, "thread": thread, "files": names}))?;
+    Ok(Exit::Yes)
+}
+
 /// Writes a run's files into a folder that is not there yet.
-pub(super) fn written(folder: &Path, files: &[(Artefact, Vec<u8>)]) -> Result<(), CliError> {
-    let named: Vec<(&str, &[u8])> = files.iter().map(|(it, bytes)| (it.file(), bytes.as_slice())).collect();
+pub(super) fn written(folder: &Path, files: &[(String, Vec<u8>)]) -> Result<(), CliError> {
+    let named: Vec<(&str, &[u8])> = files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())).collect();
     let put = episode_folder::write(folder, &random::uuid_v4().simple().to_string(), &named);
     put.map_err(|source| CliError::Write { what: folder.display().to_string(), source })
 }
 
 fn checked(folder: &Path, signature: Signature<'_>) -> Result<(Run, Report), CliError> {
+    Ok(verify(&read(folder)?, signature))
+}
+
+fn read(folder: &Path) -> Result<Folder, CliError> {
     let read = episode_folder::read(folder);
-    let read = read.map_err(|source| CliError::Read { what: folder.display().to_string(), source })?;
-    Ok(verify(&read, signature))
+    read.map_err(|source| CliError::Read { what: folder.display().to_string(), source })
 }
 
 fn exit(report: &Report) -> Exit {

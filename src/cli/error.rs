@@ -123,6 +123,7 @@ fn exit_of(error: &Error) -> Exit {
         | Error::WriteInProgress
         | Error::Halted
         | Error::Closed
+        | Error::Imported
         | Error::Exists(_)
         | Error::WrongState(_)
         | Error::Expired

@@ -67,6 +67,7 @@ events! {
     PolicyEnded = "policy.ended",
     PolicyActivated = "policy.activated",
     EpisodeEvent = "episode.event",
+    EpisodeImported = "episode.imported",
     InterruptReceived = "interrupt.received",
     InterruptPosted = "interrupt.posted",
     InterruptVote = "interrupt.vote",

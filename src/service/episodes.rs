@@ -223,12 +223,15 @@ impl Service {
         Ok(said)
     }
 
-    /// Every file that a run has by now, with their manifest if it is finished.
-    pub async fn files_of_run(&self, thread: &ThreadId) -> Result<Vec<(Artefact, Vec<u8>)>> {
-        let run = self.run_of(thread).await?;
+    /// Every file that a run has by now, with their manifest if it is finished; of an imported one those that it came with.
+    pub async fn files_of_run(&self, thread: &ThreadId) -> Result<Vec<(String, Vec<u8>)>> {
+        let run = match self.run_of(thread).await {
+            Err(Error::Imported) => return self.files_of_import(thread).await,
+            run => run?,
+        };
         let mut files = run.timeline.files();
         files.extend(self.manifest_of(&run)?.map(|bytes| (Artefact::Manifest, bytes)));
-        Ok(files)
+        Ok(files.into_iter().map(|(artefact, bytes)| (artefact.file().to_owned(), bytes)).collect())
     }
 
     /// The manifest of a finished run, signed.

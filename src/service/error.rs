@@ -78,6 +78,9 @@ pub enum Error {
     /// The thread takes nothing.
     #[error("the thread is closed")]
     Closed,
+    /// The thread is a run that was imported.
+    #[error("this is a run that was imported; it is read, and nothing else is done with it")]
+    Imported,
     /// It is there already, and not the same.
     #[error("{0}")]
     Exists(&'static str),

@@ -32,6 +32,7 @@ mod gauges;
 pub mod heads;
 pub mod history;
 pub mod holds;
+pub mod imports;
 pub mod inbox;
 pub mod insight;
 pub mod interrupts;
@@ -335,7 +336,10 @@ impl Service {
     }
 
     async fn thread(&self, keys: &Keys, thread: &ThreadId) -> Result<Stored<Thread>> {
-        self.need(keys, thread.as_str(), "thread").await
+        match self.fetch(keys, thread.as_str()).await? {
+            Some(stored) => Ok(stored),
+            None => Err(self.no_thread(keys, thread).await),
+        }
     }
 
     async fn standing(&self, keys: &Keys, thread: Stored<Thread>) -> Result<Standing> {

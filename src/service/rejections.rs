@@ -2,14 +2,25 @@
 
 use super::Service;
 use super::error::Result;
+use crate::domain::time::Timestamp;
 use crate::domain::transition::Rejection;
 use crate::store::{Cursor, Filter};
 
-/// Where a list of rejections goes on.
+/// Where a list goes on that has the latest first.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Older(Cursor);
 
 impl Older {
+    /// After the row of that moment and name.
+    pub(super) fn at(at: Timestamp, id: &str) -> Self {
+        Self(Cursor { due: at.millis(), id: id.to_owned() })
+    }
+
+    /// As the store has it.
+    pub(super) const fn cursor(&self) -> &Cursor {
+        &self.0
+    }
+
     /// As an address carries it.
     pub fn token(&self) -> String {
         format!("{}.{}", self.0.due, self.0.id)
@@ -26,10 +37,10 @@ impl Service {
     /// Rejected attempts of every flow, the latest first, and where the next page begins.
     pub async fn rejections(&self, after: Option<&Older>, limit: u32) -> Result<(Vec<Rejection>, Option<Older>)> {
         let keys = self.keys()?;
-        let page = self.reader(&keys).list::<Rejection>(Filter::Latest, after.map(|it| &it.0), limit).await?;
+        let page = self.reader(&keys).list::<Rejection>(Filter::Latest, after.map(Older::cursor), limit).await?;
         let rejections: Vec<Rejection> = page.into_iter().map(|it| it.record).collect();
         let last = rejections.last().filter(|_| rejections.len() == limit as usize);
-        let next = last.map(|it| Older(Cursor { due: it.at.millis(), id: it.identity.to_string() }));
+        let next = last.map(|it| Older::at(it.at, &it.identity.to_string()));
         Ok((rejections, next))
     }
 }

@@ -16,6 +16,7 @@ use crate::domain::chain::entry::{Entry, Gate};
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::statement::{Kind, Statement};
 use crate::domain::episode::goal::{Episode, Terms};
+use crate::domain::episode::imported;
 use crate::domain::event::EventType;
 use crate::domain::flow::Flow;
 use crate::domain::id::{FlowId, NodeId, PrincipalId, ReviewId, ThreadId};
@@ -115,6 +116,9 @@ impl Service {
         };
         if let Some(made) = self.made_before(&keys, token, &id, new).await? {
             return Ok(made);
+        }
+        if imported::is_name(&id) {
+            return Err(Error::invalid("/thread", "only a run that is imported has such a name"));
         }
         let step = self.first_step(&keys, token, &policy, &id, (&new.state, now));
         let mut draft = Draft::new(keys.row(), now);

@@ -85,7 +85,13 @@ impl Service {
         let token = &self.token_still(&keys, token).await?;
         writer_node(&token.record)?;
         let thread = self.fetch::<Thread>(&keys, ask.thread.as_str()).await?;
-        let thread = thread.ok_or(Error::Denied(DenialCode::UnknownThread))?;
+        let Some(thread) = thread else {
+            return Err(match self.no_thread(&keys, &ask.thread).await {
+                Error::Imported => Error::Denied(DenialCode::Imported),
+                Error::NotFound(_) => Error::Denied(DenialCode::UnknownThread),
+                other => other,
+            });
+        };
         if !token.record.of_flow(&thread.record.flow) {
             return Err(Error::Denied(DenialCode::Forbidden));
         }

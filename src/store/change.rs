@@ -134,6 +134,15 @@ impl<'k> Draft<'k> {
         self
     }
 
+    /// Everything that another draft by the same key writes and relies on; this one says when it was decided.
+    pub fn add(&mut self, other: Self) {
+        let Drafted { change: Change { guards, writes, labels, .. }, known } = other.drafted;
+        self.drafted.change.guards.extend(guards);
+        self.drafted.change.writes.extend(writes);
+        self.drafted.change.labels.extend(labels);
+        self.drafted.known.extend(known);
+    }
+
     /// The decision holds only until this moment.
     pub fn before(&mut self, moment: Timestamp) -> &mut Self {
         self.drafted.change.guards.push(Guard::Before(moment));

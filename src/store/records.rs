@@ -15,7 +15,7 @@ pub use answers::KEPT;
 pub use archives::held_since;
 pub use delegations::{delegation_alias, delegations_from};
 pub use endpoints::{behind_in, deliveries_of, delivery_id, ended_of, waiting_of};
-pub use episodes::posted_row_id;
+pub use episodes::{piece_id, posted_row_id};
 pub use figures::{COUNTED, InsightRow};
 pub use interrupts::{interrupt_alias, post_id};
 pub use marks::{Follower, LogMark};

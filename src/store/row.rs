@@ -83,6 +83,10 @@ tables! {
     Answers = "answers",
     /// What agents added to their runs, by thread and number; alias: the event's id.
     EpisodeEvents = "episode_events",
+    /// Runs that were imported, by the name that they are shown under.
+    Imports = "imports",
+    /// Their files, in pieces.
+    ImportPieces = "import_pieces",
     /// Events; alias: thread and number.
     Events = "events",
     /// Events that have no place in the log yet.
@@ -120,7 +124,7 @@ impl Table {
             | Self::Answers => true,
             Self::Transitions | Self::Rejections | Self::Entries | Self::States => false,
             Self::Receipts | Self::Writes | Self::Events | Self::Outbox => false,
-            Self::EpisodeEvents => false,
+            Self::EpisodeEvents | Self::Imports | Self::ImportPieces => false,
             Self::Archives => true,
             Self::Posts | Self::Tries | Self::Sightings | Self::Figures | Self::Marks | Self::Contacts => false,
             Self::Deliveries => true,
@@ -130,7 +134,7 @@ impl Table {
 
     /// Whether the rows can be listed by their moments, the last first: what people look through, and nobody owns.
     pub const fn is_listed_by_moment(self) -> bool {
-        matches!(self, Self::Rejections)
+        matches!(self, Self::Rejections | Self::Imports)
     }
 
     /// Whether the rows bear labels: what people search by several things at once. Each label is one more entry to

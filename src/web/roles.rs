@@ -115,6 +115,7 @@ pub const TABLE: &[Rule] = &[
     person("GET", "/interrupts/{interrupt}", EVERYBODY),
     person("POST", "/interrupts/{interrupt}/decision", &[PersonRole::Reviewer]),
     person("GET", "/threads", EVERYBODY),
+    person("GET", "/imports", EVERYBODY),
     person("GET", "/threads/{thread}", EVERYBODY),
     person("GET", "/threads/{thread}/episode", EVERYBODY),
     person("GET", "/threads/{thread}/episode/{artefact}", EVERYBODY),

@@ -8,6 +8,7 @@ use countersign::domain::episode::finding::Note;
 use countersign::domain::episode::posted::POSTED_MAX;
 use countersign::domain::episode::verify::{Content, Folder, Report, Signature, Verdict, verify};
 use countersign::domain::review::Verdict as Said;
+use countersign::service::forked::BranchBecame;
 use futures_util::future::join_all;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -25,6 +26,7 @@ on_both! {
     of_many_events_at_once_each_has_its_number(crate::gateway::POLICY),
     a_run_is_begun_as_it_is_said_or_not_at_all(crate::gateway::POLICY),
     what_remains_is_for_the_host_and_who_oversees(crate::gateway::POLICY),
+    a_run_tells_of_its_forks_and_joins_and_its_branches_are_plain_threads(crate::gateway::POLICY),
 }
 
 const CARD: &str = "4111111111111111";
@@ -34,7 +36,7 @@ fn goal() -> Value {
         "using": "graph", "intuition_mode": "advisory"})
 }
 
-async fn begun(g: &Gateway) -> Value {
+pub async fn begun(g: &Gateway) -> Value {
     let state = json!({"requested_action": "none", "target_user_id": 17, "payment": {"amount": 10, "card": CARD}});
     g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state, "episode": goal()})).await.expect(201)
 }
@@ -43,7 +45,7 @@ fn path(thread: &Value, rest: &str) -> String {
     format!("/v1/threads/{}/episode/{rest}", thread["thread"].as_str().unwrap())
 }
 
-async fn add(g: &Gateway, thread: &Value, phase: &str, payload: Value) -> Answer {
+pub async fn add(g: &Gateway, thread: &Value, phase: &str, payload: Value) -> Answer {
     let event = json!({"node": "planner", "phase": phase, "payload": payload});
     g.post(&path(thread, "events"), &g.planner, event).await
 }
@@ -65,7 +67,7 @@ async fn bytes(g: &Gateway, thread: &Value, file: &str, token: &str) -> Option<V
     }
 }
 
-async fn folder(g: &Gateway, thread: &Value, token: &str) -> Folder {
+pub async fn folder(g: &Gateway, thread: &Value, token: &str) -> Folder {
     let mut folder = Folder::default();
     for file in Artefact::ALL.map(Artefact::file) {
         if let Some(bytes) = bytes(g, thread, file, token).await {
@@ -339,6 +341,49 @@ async fn what_remains_is_for_the_host_and_who_oversees(scene: Scene) {
     assert_eq!(g.get(&path(&thread, "state.json"), &other).await.status, 403);
 }
 
+async fn a_run_tells_of_its_forks_and_joins_and_its_branches_are_plain_threads(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = begun(g).await;
+    let at = |rest: &str| format!("/v1/threads/{}/{rest}", thread["thread"].as_str().unwrap());
+    // A branch may be called like something that is hidden.
+    let names = json!(["left", CARD]);
+    let made = g.post(&at("forks"), &g.planner, json!({"node": "planner", "branches": names})).await.expect(201);
+    for (branch, patch) in [(0, json!({"requested_action": "refund"})), (1, json!({"target_user_id": 42}))] {
+        let branch = &made["branches"][branch];
+        g.propose(&branch["thread"], &branch["transition"], (&g.planner, "planner"), patch).await.expect(201);
+        assert_eq!(g.get(&path(branch, "state.json"), &g.host).await.code(), "not_found", "it is no run");
+        assert_eq!(add(g, branch, "observe", json!({})).await.code(), "wrong_state");
+    }
+    let join = json!({"node": "planner", "parent": thread["transition"], "branches": names, "strategy": "union"});
+    let held = g.post(&at("joins"), &g.planner, join).await.expect(202);
+    g.pass(Duration::from_secs(60));
+    g.approved(&held).await;
+    add(g, &thread, "terminate", json!({"status": "ok"})).await.expect(201);
+    let told: Vec<Value> = {
+        let lines = bytes(g, &thread, "events.jsonl", &g.host).await.unwrap();
+        std::str::from_utf8(&lines).unwrap().lines().map(|it| serde_json::from_str(it).unwrap()).collect()
+    };
+    let of = |name: &str| told.iter().find(|it| it["event_type"] == name).unwrap()["payload"].clone();
+    let fork = of("thread.forked");
+    assert_eq!(fork["branches"][0]["thread"], made["branches"][0]["thread"]);
+    let names_of = |it: &Value| it.as_array().unwrap().iter().map(|it| it["name"].clone()).collect::<Vec<_>>();
+    assert_eq!(names_of(&fork["branches"])[0], "left");
+    for name in ["transition.held", "transition.committed"] {
+        let join = of(name)["join"].clone();
+        assert_eq!((join["branches"].as_array().unwrap().len(), &join["strategy"]), (2, &json!("union")), "{name}");
+        assert!(names_of(&join["branches"]).contains(&json!("left")));
+    }
+    assert!(!json!(told).to_string().contains(CARD), "what an agent chose to call it is masked like all else");
+    let state = json_of(g, &thread, "state.json").await;
+    assert_eq!(state["outcomes"]["x-gateway"]["thread.forked"], 1);
+    assert_eq!(report(g, &folder(g, &thread, &g.host).await).verdict(), Verdict::Verified);
+    let row = g.service.overview(&serde_json::from_value(thread["thread"].clone()).unwrap()).await.unwrap().thread;
+    let seen = g.service.branches_seen(&row).await.unwrap();
+    assert!(seen.looked_at_all && seen.branches.len() == 2);
+    assert!(seen.branches.iter().all(|it| it.became == BranchBecame::Joined { version: 1 }), "{seen:?}");
+    scene.passes_an_audit().await;
+}
+
 #[tokio::test]
 async fn agents_add_a_bounded_number_of_events() {
     let scene = Scene::on_sqlite(crate::gateway::POLICY).await;
@@ -353,7 +398,7 @@ async fn agents_add_a_bounded_number_of_events() {
 }
 
 /// Runs the program on the gateway's own folder.
-fn program(g: &Gateway, arguments: &[&str]) -> (String, Option<i32>) {
+pub fn program(g: &Gateway, arguments: &[&str]) -> (String, Option<i32>) {
     let ran = std::process::Command::new(env!("CARGO_BIN_EXE_countersign"))
         .args(arguments)
         .arg("--data")

@@ -21,6 +21,7 @@ mod extensions;
 #[path = "../support/gateway.rs"]
 mod gateway;
 mod halts;
+mod imports;
 mod inbox;
 mod inert;
 mod insight;

@@ -1,5 +1,10 @@
 //! A run of agents as people read it: the plan, what happened with its holds and decisions, and what remains.
 
+use std::path::Path;
+
+use countersign::domain::episode::verify::{Content, Folder};
+use countersign::domain::id::{PrincipalId, ThreadId};
+use countersign::service::imports::Import;
 use serde_json::{Value, json};
 
 use crate::forms::{Hand, form_of, with};
@@ -44,6 +49,125 @@ pub async fn ended(gateway: &Gateway, payments: &Payments, held: &Held) {
     says(gateway, payments, &held.thread, ("act", done)).await;
     let over = json!({"status": "ok", "message": "Refunded 120 EUR."});
     says(gateway, payments, &held.thread, ("terminate", over)).await;
+}
+
+/// The published golden run.
+pub fn golden() -> Folder {
+    let at = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/episode/golden");
+    countersign::episode_folder::read(&at).unwrap()
+}
+
+/// What a run of this gateway left.
+pub async fn own_folder(gateway: &Gateway, thread: &str) -> Folder {
+    let files = gateway.service.files_of_run(&ThreadId::try_from(thread).unwrap()).await.unwrap();
+    Folder { entries: files.into_iter().map(|(name, bytes)| (name, Content::Bytes(bytes))).collect() }
+}
+
+/// Imports it; gives its thread.
+pub async fn imported(gateway: &Gateway, folder: &Folder) -> String {
+    let by = PrincipalId::try_from("command-line").unwrap();
+    match gateway.service.import_episode(&by, folder, None).await.unwrap() {
+        Import::Kept(import, _) => import.id.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A thread of which two branches were joined, one was left behind, and one is open; gives that one's thread.
+pub async fn forked(gateway: &Gateway, payments: &Payments, name: &str) -> String {
+    let head = gateway.thread(payments, name, &order()).await;
+    let asks = async |rest: &str, body: Value| {
+        let answer = gateway.post(&payments.agent, &format!("/v1/threads/{name}/{rest}"), &body).await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+        answer.body
+    };
+    let made = asks("forks", json!({"node": "planner", "branches": ["law", "press", "web"]})).await;
+    for (at, patch) in [(0, json!({"requested_action": "refund"})), (1, json!({"payment": {"amount": 95}}))] {
+        let (branch, parent) = (made["branches"][at]["thread"].as_str().unwrap(), &made["branches"][at]["transition"]);
+        let ask = json!({"node": "planner", "parent": parent, "patch": patch});
+        let done = gateway.post(&payments.agent, &format!("/v1/threads/{branch}/transitions"), &ask).await;
+        assert_eq!(done.status, 201, "{done:?}");
+    }
+    asks("joins", json!({"node": "planner", "parent": head, "branches": ["law", "press"], "strategy": "union"})).await;
+    let next = asks("forks", json!({"node": "planner", "branches": ["second-look"]})).await;
+    next["branches"][0]["thread"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_imported_run_is_read_and_said_to_be_one_without_scripts() {
+    let gateway = spawn_gateway().await;
+    gateway.reviewer("ana", &["reviewers"]).await;
+    let payments = gateway.payments().await;
+    let held = planned(&gateway, &payments, "order-8812").await;
+    ended(&gateway, &payments, &held).await;
+    let own = imported(&gateway, &own_folder(&gateway, "order-8812").await).await;
+    let foreign = imported(&gateway, &golden()).await;
+    let browser = Chromium::open().await;
+    let tab = browser.tab(&gateway).await;
+    tab.sign_in("ana").await;
+    tab.without_scripts().await;
+    tab.goto("/imports").await;
+    let page = tab.text().await;
+    for words in ["deterministic golden", "not signed", "Refund order 8812 <b>now</b>", "signed by this gateway"] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    tab.goto(&format!("/threads/{own}")).await;
+    assert_eq!(tab.path().await, format!("/threads/{own}/episode"), "it has no versions");
+    let page = tab.text().await;
+    for words in
+        ["Signed by this gateway", "imported", "by command-line", "Look the order up", "transition.held", "order-8812"]
+    {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    assert!(!page.contains("A proposal was held for people"), "its files are not this gateway's word: {page}");
+    assert_eq!(tab.count("a[href^='/reviews/']").await, 0, "and lead to no review");
+    assert_eq!(tab.count("a[download]").await, 6);
+    assert!(!page.contains('\u{202e}'), "{page}");
+    tab.goto(&format!("/threads/{foreign}/episode")).await;
+    let page = tab.text().await;
+    for words in
+        ["Not signed", "Completed 3 minimal steps.", "Collect relevant context", "no evidence", "adapter:core.minimal"]
+    {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    assert_eq!(tab.count("a[download]").await, 4);
+    let ana = Hand::signed_in(&gateway, "ana").await;
+    let state = ana.get(&format!("/threads/{foreign}/episode/state.json")).await;
+    let came = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/episode/golden/state.json"));
+    assert_eq!((state.status, state.text), (200, came.unwrap()));
+    assert_eq!(ana.get(&format!("/threads/{foreign}/episode/learn.jsonl")).await.status, 404);
+    for nowhere in ["versions/0", "compare?from=0&to=1"] {
+        assert_eq!(ana.get(&format!("/threads/{foreign}/{nowhere}")).await.status, 409, "{nowhere}");
+    }
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thread_names_its_branches_and_each_of_them_where_it_comes_from() {
+    let gateway = spawn_gateway().await;
+    gateway.reviewer("ana", &["reviewers"]).await;
+    let payments = gateway.payments().await;
+    let open = forked(&gateway, &payments, "order-8700").await;
+    let browser = Chromium::open().await;
+    let tab = browser.tab(&gateway).await;
+    tab.sign_in("ana").await;
+    tab.without_scripts().await;
+    tab.goto("/threads/order-8700").await;
+    let section = tab.text_of("section[aria-labelledby='branches']").await;
+    assert_eq!(section.matches("Joined in version 1").count(), 2, "{section}");
+    assert_eq!(section.matches("Left behind").count(), 1, "{section}");
+    assert_eq!(section.matches("Not joined").count(), 1, "{section}");
+    let order: Vec<_> = ["second-look", "law", "press", "web"].iter().map(|it| section.find(it).unwrap()).collect();
+    assert!(order.is_sorted(), "{section}");
+    tab.follow(&format!("a[href='/threads/{open}']")).await;
+    let page = tab.text().await;
+    assert!(page.contains("It is the branch second-look of order-8700, made of its version 1."), "{page}");
+    assert_eq!(tab.count("section[aria-labelledby='branches']").await, 0);
+    tab.follow("a[href='/threads/order-8700/versions/1']").await;
+    assert_eq!(tab.path().await, "/threads/order-8700/versions/1");
+    tab.goto(&format!("/threads/{open}")).await;
+    tab.follow("a[href='/threads/order-8700']").await;
+    assert_eq!(tab.path().await, "/threads/order-8700");
+    browser.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

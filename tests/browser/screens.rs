@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::amendments::amended;
 use crate::endpoints::{add_endpoint, send};
-use crate::episodes::planned;
+use crate::episodes::{ended, forked, golden, imported, own_folder, planned};
 use crate::gateway::{Gateway, Held, PAYMENTS, Payments, order, spawn_gateway, spawn_gateway_with};
 use crate::person::{Chromium, Tab};
 use crate::provider::settings;
@@ -125,9 +125,6 @@ async fn every_screen_fits_and_can_be_looked_at() {
     album.take(&tab, "version").await;
     tab.goto("/threads/order-8812/compare?from=0&to=1").await;
     album.take(&tab, "compare").await;
-    planned(&gateway, &payments, "order-8650").await;
-    tab.goto("/threads/order-8650/episode").await;
-    album.take(&tab, "episode").await;
     while gateway.service.sequence().await.unwrap() > 0 {}
     tab.goto("/insight").await;
     assert!(tab.text().await.contains("Nothing was asked in the last 7 days."));
@@ -422,6 +419,38 @@ async fn stopping_and_lifting_can_be_looked_at() {
     tab.sign_in("gus").await;
     tab.goto("/emergency").await;
     album.take(&tab, "emergency-asked").await;
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_page_of_runs_and_branches_fits_and_can_be_looked_at() {
+    let gateway = spawn_gateway().await;
+    gateway.reviewer("ana", &["reviewers"]).await;
+    let payments = gateway.payments().await;
+    let (album, browser) = (Album::new(), Chromium::open().await);
+    let tab = browser.tab(&gateway).await;
+    tab.sign_in("ana").await;
+    tab.goto("/imports").await;
+    album.take(&tab, "imports-none").await;
+    let held = planned(&gateway, &payments, "order-8650").await;
+    tab.goto("/threads/order-8650/episode").await;
+    album.take(&tab, "episode").await;
+    ended(&gateway, &payments, &held).await;
+    tab.goto("/threads/order-8650/episode").await;
+    album.take(&tab, "episode-ended").await;
+    let own = imported(&gateway, &own_folder(&gateway, "order-8650").await).await;
+    let golden = imported(&gateway, &golden()).await;
+    tab.goto("/imports").await;
+    album.take(&tab, "imports").await;
+    tab.goto(&format!("/threads/{own}/episode")).await;
+    album.take(&tab, "episode-imported").await;
+    tab.goto(&format!("/threads/{golden}/episode")).await;
+    album.take(&tab, "episode-imported-unsigned").await;
+    let branch = forked(&gateway, &payments, "order-8700").await;
+    tab.goto("/threads/order-8700").await;
+    album.take(&tab, "thread-branches").await;
+    tab.goto(&format!("/threads/{branch}")).await;
+    album.take(&tab, "thread-branch").await;
     browser.close().await;
 }
 

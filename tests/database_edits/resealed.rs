@@ -23,6 +23,7 @@ use countersign::domain::contact::{Contact, Letter};
 use countersign::domain::delegation::Delegation;
 use countersign::domain::endpoint::delivery::Delivery;
 use countersign::domain::endpoint::{Endpoint, Lane};
+use countersign::domain::episode::imported::{Imported, Piece};
 use countersign::domain::episode::posted::Posted as EpisodeEvent;
 use countersign::domain::event::Event;
 use countersign::domain::flow::{Flow, Gateway as GatewayRow, PolicyRow, ReceiptRow};
@@ -94,6 +95,8 @@ const KINDS: &[(Table, Seal)] = &[
     (Table::Delegations, sealed::<Delegation>),
     (Table::Answers, sealed::<KeptAnswer>),
     (Table::EpisodeEvents, sealed::<EpisodeEvent>),
+    (Table::Imports, sealed::<Imported>),
+    (Table::ImportPieces, sealed::<Piece>),
     (Table::Events, sealed::<Event>),
     (Table::Outbox, sealed::<Pending>),
     (Table::Log, sealed::<LogRow>),

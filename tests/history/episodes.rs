@@ -1,14 +1,18 @@
-//! Two runs: one that was planned, held, approved and ended, and one that goes on.
+//! Two runs: one that was planned, held, approved and ended, and one that goes on. And two that were imported.
+
+use std::path::Path;
 
 use countersign::domain::episode::posted::{Phase, Posted};
+use countersign::domain::episode::verify::{Content, Folder};
 use countersign::domain::id::{EventId, NodeId};
 use countersign::domain::review::Verdict;
 use countersign::service::Service;
 use countersign::service::episodes::NewEvent;
+use countersign::service::imports::Import;
 use countersign::service::threads::NewThread;
 use serde_json::{Value, json};
 
-use super::{Cast, ballot, first_state, held, propose, thread};
+use super::{Cast, admin, ballot, first_state, held, propose, thread};
 
 /// Begins a run.
 pub async fn begins(service: &Service, cast: &Cast, name: &str) {
@@ -58,4 +62,15 @@ pub async fn runs(service: &Service, cast: &Cast) {
     };
     service.add_episode_event(&cast.agent, &act).await.unwrap();
     says(service, cast, "run", (Phase::Terminate, json!({"status": "ok", "message": "Eva is paid."}))).await;
+}
+
+/// The first of them as it was exported, and the published golden run.
+pub async fn imports(service: &Service) {
+    let files = service.files_of_run(&thread("run")).await.unwrap();
+    let own = Folder { entries: files.into_iter().map(|(name, bytes)| (name, Content::Bytes(bytes))).collect() };
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/episode/golden");
+    for folder in [own, countersign::episode_folder::read(&golden).unwrap()] {
+        let done = service.import_episode(&admin(), &folder, None).await.unwrap();
+        assert!(matches!(done, Import::Kept(..)), "{done:?}");
+    }
 }

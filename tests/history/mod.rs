@@ -291,6 +291,7 @@ pub async fn live_through(service: &Service) -> (Cast, Ready) {
     interrupts::asks_people(service, &cast).await;
     episodes::runs(service, &cast).await;
     archives::outgrows_the_database(service, &cast).await;
+    episodes::imports(service).await;
     lifts_in_pairs(service, &cast).await;
     looks_after_people(service, &cast).await;
     sending::tells_others(service, &cast).await;

@@ -15,6 +15,19 @@ pub enum Episode {
     Show(EpisodeShow),
     /// Write what remains of a run into a folder, as its host would be given it.
     Export(EpisodeExport),
+    /// Keep a finished run's folder as a thread that can be read and nothing else.
+    Import(EpisodeImport),
+}
+
+/// `episode import …`
+#[derive(clap::Args, Debug)]
+pub struct EpisodeImport {
+    /// The folder.
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
+    /// The published keys of the gateway that it comes from: the manifest must then be signed by one of them.
+    #[arg(long, value_name = "FILE")]
+    pub jwks: Option<PathBuf>,
 }
 
 /// `episode export …`

@@ -58,6 +58,8 @@ pub enum Tag {
     EpisodeTerms,
     /// What an agent added to an episode.
     EpisodeEvent,
+    /// The files of an episode that was imported.
+    Imported,
 }
 
 impl Tag {
@@ -87,6 +89,7 @@ impl Tag {
             Self::Episode => "countersign.episode.v1",
             Self::EpisodeTerms => "countersign.episode_terms.v1",
             Self::EpisodeEvent => "countersign.episode_event.v1",
+            Self::Imported => "countersign.imported.v1",
         }
     }
 }

@@ -49,6 +49,8 @@ denials! {
     Forbidden = "forbidden": "This token may not verify writes of this thread.",
     /// No such thread.
     UnknownThread = "unknown_thread": "There is no such thread.",
+    /// The thread is a run that was imported.
+    Imported = "imported": "This is a run that was imported: it is read, and nothing of it is written.",
     /// Someone stopped verifying.
     Halted = "halted": "Verifying is halted. Nothing may be written until an administrator lifts the halt.",
     /// The thread is closed.

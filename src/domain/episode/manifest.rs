@@ -125,16 +125,20 @@ pub fn read(bytes: &[u8]) -> Option<Manifest> {
 impl Manifest {
     /// Whether its signature is one by a key that signs chains, or once did, over exactly this manifest.
     pub fn is_signed_by(&self, keys: &PublicKeys) -> bool {
-        let Some(signer) = &self.signer else { return false };
-        let Ok(token) = jws::read::<Claims>(&signer.jws, Typ::Episode) else { return false };
+        self.signed_by(keys).is_some()
+    }
+
+    /// The issuer whose signature it is, by such a key.
+    pub fn signed_by(&self, keys: &PublicKeys) -> Option<String> {
+        let signer = self.signer.as_ref()?;
+        let token = jws::read::<Claims>(&signer.jws, Typ::Episode).ok()?;
         let trusted = |state| matches!(state, KeyState::Signing | KeyState::Retired);
         let key = keys.public(KeyUse::Chain, token.kid()).filter(|it| trusted(it.state()) && it.kid() == signer.kid);
-        let claims = key.and_then(|key| token.verify(key));
-        claims.is_some_and(|it| {
-            it.is_whole()
-                && it.episode.as_str() == self.episode_id
-                && it.manifest == self.digest
-                && keys.issuer().is_none_or(|issuer| issuer == it.iss)
-        })
+        let claims = token.verify(key?)?;
+        let ours = claims.is_whole()
+            && claims.episode.as_str() == self.episode_id
+            && claims.manifest == self.digest
+            && keys.issuer().is_none_or(|issuer| issuer == claims.iss);
+        ours.then(|| claims.iss.clone())
     }
 }

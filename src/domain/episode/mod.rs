@@ -7,6 +7,7 @@
 pub mod artefacts;
 pub mod finding;
 pub mod goal;
+pub mod imported;
 pub mod manifest;
 pub mod plan;
 pub mod posted;

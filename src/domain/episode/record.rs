@@ -7,10 +7,19 @@ use serde_json::{Map, Value};
 use super::finding::{Code, Finding};
 use crate::domain::chain::hash::Digest;
 use crate::domain::json::canonical::canonical;
-use crate::domain::json::parse::{Limits, parse};
+use crate::domain::json::parse::{DEPTH_MAX, Limits, parse};
+use crate::domain::time::Timestamp;
 
 /// Events of one run: what agents may add, what a gateway adds of a thread, and room for other systems' runs.
 pub const EVENTS_MAX: usize = 20_000;
+
+/// What is read of one line, or of a state. What an agent says has as many levels as any request, and of what is projected
+/// some more stand around it; the state of a long run is longer than a request, and never longer than its file.
+pub const LIMITS: Limits = Limits { bytes_max: BYTES_MAX, depth_max: DEPTH_MAX + LEVELS_AROUND };
+/// Bytes of a whole file: a timeline of the longest is some megabytes.
+pub const BYTES_MAX: usize = 64 * 1024 * 1024;
+/// `outcomes.metrics` in the payload of a projection, and room for what other systems put around it.
+const LEVELS_AROUND: usize = 16;
 
 /// What a run does in an event. The names are the published ones.
 pub mod phase {
@@ -131,13 +140,18 @@ pub fn read(bytes: &[u8], file: &str) -> (Vec<Line>, Vec<Finding>) {
 }
 
 fn record(line: &[u8]) -> Option<Record> {
-    let record: Record = serde_json::from_value(parse(line, &Limits::default()).ok()?).ok()?;
+    let record: Record = serde_json::from_value(parse(line, &LIMITS).ok()?).ok()?;
     is_moment(&record.timestamp).then_some(record)
 }
 
 /// Whether a text is a moment by RFC 3339. Other systems write other forms of it than ours.
 pub fn is_moment(text: &str) -> bool {
     DateTime::parse_from_rfc3339(text).is_ok()
+}
+
+/// The moment that a text says, by RFC 3339.
+pub fn moment_of(text: &str) -> Option<Timestamp> {
+    Some(Timestamp::from_millis(DateTime::parse_from_rfc3339(text).ok()?.timestamp_millis()))
 }
 
 /// The milliseconds from one moment to another, where both can be read.

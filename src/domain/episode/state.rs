@@ -16,7 +16,7 @@ pub use numbers::{final_marker, summary};
 /// Who projects. A folder whose projections say so can be made again from its events, and is.
 pub const PROJECTOR: &str = "countersign";
 /// Where a state has no plan yet.
-const NO_PLAN: &str = "none";
+pub const NO_PLAN: &str = "none";
 /// What a goal is of, where nobody said.
 const TASK: &str = "task";
 /// What a learn record says of itself.

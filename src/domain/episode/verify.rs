@@ -14,7 +14,7 @@ use super::finding::{Code, Finding, Note, Noted};
 use super::manifest::{self, Manifest};
 use super::record::{self, Line};
 use super::{Artefact, STATE_SCHEMA_VERSION, VERSION};
-use crate::domain::json::parse::{Limits, parse};
+use crate::domain::json::parse::parse;
 use crate::domain::keys::PublicKeys;
 
 /// What stands under a name.
@@ -29,7 +29,7 @@ pub enum Content {
 }
 
 /// Longer files are of no run: a timeline of the longest is some megabytes.
-pub const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+pub const FILE_BYTES_MAX: u64 = record::BYTES_MAX as u64;
 /// Findings that are listed; a folder with more is wrong as a whole.
 pub const FINDINGS_MAX: usize = 200;
 
@@ -94,6 +94,11 @@ impl Report {
         } else {
             Verdict::Verified
         }
+    }
+
+    /// Whether nothing is wrong, and a manifest says that nothing is left out.
+    pub fn is_whole(&self) -> bool {
+        self.verdict() == Verdict::Verified
     }
 
     /// As JSON.
@@ -181,8 +186,7 @@ fn episode(run: &Run) -> Option<String> {
 
 /// A state of the version that is known, with the members that are looked at here.
 fn state(bytes: &[u8], found: &mut Findings) -> Option<Value> {
-    let limits = Limits { bytes_max: bytes.len(), ..Limits::default() };
-    let state = parse(bytes, &limits).ok().filter(is_state);
+    let state = parse(bytes, &record::LIMITS).ok().filter(is_state);
     if state.is_none() {
         found.add(Finding::of(Code::StateMalformed, Artefact::State.file()));
     }

@@ -53,6 +53,7 @@ impl Audit<'_> {
         self.check_flows(&outside);
         self.check_amendments(&outside);
         self.check_interrupts(&outside);
+        self.check_imports(&outside);
         self.check_gateway(&outside);
         self.check_delegations(&outside);
         self.check_endpoints(&outside);

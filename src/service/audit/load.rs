@@ -10,6 +10,7 @@ use crate::domain::contact::{Contact, Letter};
 use crate::domain::delegation::Delegation;
 use crate::domain::endpoint::delivery::Delivery;
 use crate::domain::endpoint::{Endpoint, Lane};
+use crate::domain::episode::imported::{Imported, Piece};
 use crate::domain::episode::posted::Posted;
 use crate::domain::event::Event;
 use crate::domain::flow::{Flow, Gateway, PolicyRow, ReceiptRow};
@@ -64,6 +65,8 @@ pub(super) struct Everything {
     pub(super) passkeys: Kept<Passkey>,
     pub(super) delegations: Kept<Delegation>,
     pub(super) episode_events: Kept<Posted>,
+    pub(super) imports: Kept<Imported>,
+    pub(super) import_pieces: Kept<Piece>,
     pub(super) events: Kept<Event>,
     pub(super) outbox: Kept<Pending>,
     pub(super) log: Kept<LogRow>,
@@ -129,6 +132,8 @@ impl Everything {
             passkeys: loader.table().await?,
             delegations: loader.table().await?,
             episode_events: loader.table().await?,
+            imports: loader.table().await?,
+            import_pieces: loader.table().await?,
             events: loader.table().await?,
             outbox: loader.table().await?,
             log: loader.table().await?,

@@ -21,6 +21,7 @@ mod figures;
 mod gate;
 mod halts;
 mod holds;
+mod imports;
 mod interrupts;
 mod labels;
 mod load;

@@ -1,6 +1,7 @@
-//! What agents added to runs, numbered within each.
+//! What agents added to runs, numbered within each; and runs that were imported, with their files in pieces.
 
 use super::event_alias;
+use crate::domain::episode::imported::{Imported, Piece};
 use crate::domain::episode::posted::Posted;
 use crate::domain::id::ThreadId;
 use crate::store::record::Record;
@@ -18,5 +19,30 @@ impl Record for Posted {
     }
     fn facets(&self) -> Facets {
         Facets { alias: Some(self.id.to_string()), ..Facets::default() }
+    }
+}
+
+/// The id of a piece of an imported run.
+pub fn piece_id(import: &ThreadId, number: u64) -> String {
+    event_alias(import, number)
+}
+
+impl Record for Imported {
+    const TABLE: Table = Table::Imports;
+    fn id(&self) -> String {
+        self.id.to_string()
+    }
+    fn facets(&self) -> Facets {
+        Facets { due: self.at.millis(), ..Facets::default() }
+    }
+}
+
+impl Record for Piece {
+    const TABLE: Table = Table::ImportPieces;
+    fn id(&self) -> String {
+        piece_id(&self.import, self.number)
+    }
+    fn facets(&self) -> Facets {
+        Facets::default()
     }
 }

@@ -20,6 +20,7 @@ pub const BY_STATUS: &[(u16, &str, &[&str])] = &[
         "Not as things stand",
         &[
             "head_moved",
+            "imported",
             "conflict",
             "thread_held",
             "write_in_progress",

@@ -201,6 +201,10 @@ fn failures(path: &str, method: &str, call: &Value, asks_who: bool) -> Vec<u16> 
         // What is told of an earlier version needs its values.
         all.push(410);
     }
+    if path.starts_with("/v1/threads/{thread}") {
+        // It may be a run that was imported.
+        all.push(409);
+    }
     if path.ends_with("/envelope") {
         // What a node requires may not be there, or too much.
         all.push(422);

@@ -91,7 +91,16 @@ pub async fn artefact(
         let (thread, file) = path.into_inner();
         let thread: ThreadId = body::name("/thread", &thread)?;
         let wanted = Artefact::of_file(&file).ok_or(Error::NotFound("artefact"))?;
-        of_own_flow(&machine, &app.service.flow_of(&thread).await?, "thread")?;
+        match app.service.flow_of(&thread).await {
+            Ok(flow) => of_own_flow(&machine, &flow, "thread")?,
+            // An imported run is of no flow, and so is whoever reads it.
+            Err(Error::Imported) if machine.0.record.flow.is_none() => {
+                let files = app.service.files_of_run(&thread).await?;
+                let bytes = files.into_iter().find_map(|(name, bytes)| (name == file).then_some(bytes));
+                return bytes.map(|it| answer(wanted, it)).ok_or(Error::NotFound("artefact"));
+            }
+            Err(error) => return Err(error),
+        }
         let run = app.service.run_of(&thread).await?;
         let bytes = match wanted {
             Artefact::Manifest => app.service.manifest_of(&run)?,

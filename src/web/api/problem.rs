@@ -239,6 +239,7 @@ fn shape_of(error: &Error) -> Shape {
         Error::WriteInProgress => shape(StatusCode::CONFLICT, "write_in_progress", "A write is in progress"),
         Error::Halted => shape(StatusCode::CONFLICT, "halted", "Halted"),
         Error::Closed => shape(StatusCode::CONFLICT, "closed", "The thread is closed"),
+        Error::Imported => shape(StatusCode::CONFLICT, "imported", "An imported run"),
         Error::Exists(_) => shape(StatusCode::CONFLICT, "exists", "It exists already"),
         Error::WrongState(_) => shape(StatusCode::CONFLICT, "wrong_state", "Not in this state"),
         Error::Denied(code) => shape(StatusCode::FORBIDDEN, code.as_str(), "The write is denied"),

@@ -61,6 +61,7 @@ fn next_step(error: &Error) -> &'static str {
         Error::WriteInProgress => "A writer is at work on this thread. Wait a few seconds and propose again.",
         Error::Halted => "An administrator stopped this flow. Tell your user, and do not try again before they say so.",
         Error::Closed => "This thread is over. Tell your user; only an administrator opens it again.",
+        Error::Imported => "This is a run that was imported: it can be read and nothing else. Use another thread.",
         Error::Expired => "The deadline has passed and nobody decided. Ask again with a higher `attempt`.",
         Error::NotFound("tool") => "There is no such tool here; tools/list names those that there are.",
         Error::NotFound(_) => "Check the name. It is not there, or not in the flow that your token is for.",

@@ -296,6 +296,7 @@ pub fn words(error: &Error) -> Option<String> {
         | Error::NotSealed(_)
         | Error::Envelope(_)
         | Error::ThreadHeld(_)
+        | Error::Imported
         | Error::Exists(_)
         | Error::WrongState(_)
         | Error::Expired

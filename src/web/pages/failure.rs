@@ -142,6 +142,7 @@ fn words_of(error: &Error) -> Words {
         | Error::WriteInProgress
         | Error::Halted
         | Error::Closed
+        | Error::Imported
         | Error::Exists(_)
         | Error::WrongState(_)
         | Error::Expired

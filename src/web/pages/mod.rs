@@ -21,6 +21,7 @@ pub mod endpoints;
 pub mod episode;
 pub mod extension;
 pub mod failure;
+pub mod imports;
 pub mod inbox;
 pub mod insight;
 pub mod interrupt;
@@ -149,6 +150,7 @@ fn stopping(cfg: &mut ServiceConfig) {
 /// What was.
 fn past(cfg: &mut ServiceConfig) {
     cfg.service(web::resource("/threads").route(web::get().to(threads::show)))
+        .service(web::resource("/imports").route(web::get().to(imports::show)))
         .service(web::resource("/threads/{thread}").route(web::get().to(thread::show)))
         .service(web::resource("/threads/{thread}/episode").route(web::get().to(episode::show)))
         .service(web::resource("/threads/{thread}/episode/{artefact}").route(web::get().to(episode::download)))

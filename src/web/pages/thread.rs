@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::failure::Failure;
 use super::inbox::WAITING_MAX;
-use super::parts::{deciders, ending, head_change, headline, html, moment};
+use super::parts::{deciders, ending, head_change, headline, html, moment, see_other};
 use super::version::asker;
 use super::view::shell::{Hash, Tone};
 use super::view::text::Line;
@@ -53,8 +53,12 @@ pub async fn show(
     thread: web::Path<String>,
     query: web::Query<Below>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    let page = page(&app, &visitor, &thread, query.below).await.map_err(|error| Failure::of(&request, error))?;
-    Ok(html(StatusCode::OK, page.render()))
+    match page(&app, &visitor, &thread, query.below).await {
+        Ok(page) => Ok(html(StatusCode::OK, page.render())),
+        // It has no versions; what it has is there.
+        Err(Error::Imported) => Ok(see_other(&format!("/threads/{thread}/episode"))),
+        Err(error) => Err(Failure::of(&request, error)),
+    }
 }
 
 async fn page(app: &App, visitor: &Visitor, thread: &str, below: Option<u64>) -> Result<ThreadPage> {

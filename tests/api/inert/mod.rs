@@ -153,6 +153,8 @@ struct Written {
     thread: String,
     open: Value,
     reviews: BTreeSet<String>,
+    /// A run of another system that says it wherever such a run can.
+    imported: String,
 }
 
 async fn admin(g: &Gateway) -> Account {
@@ -231,5 +233,6 @@ async fn write(g: &Gateway, thread: &str, said: &str) -> Written {
     g.post(&format!("/v1/threads/{thread}-closed/closing"), &g.admin, json!({"reason": said})).await.expect(200);
     let open = asked(g, thread, &head, &format!("{said}."), 1).await;
     reviews.insert(review_of(&open));
-    Written { thread: thread.to_owned(), open, reviews }
+    let imported = crate::imports::hostile(g, said).await;
+    Written { thread: thread.to_owned(), open, reviews, imported }
 }

@@ -79,6 +79,7 @@ async fn addresses(
             }
         }
     }
+    all.extend(written.iter().map(|it| (AN_IMPORT, format!("/threads/{}/episode", it.imported))));
     all.extend([("/", "/?show=everything".to_owned()), ("/", "/?show=past".to_owned())]);
     all.extend([("/insight", "/insight?span=24h".to_owned()), ("/insight", "/insight?span=1h".to_owned())]);
     for it in &all {
@@ -110,6 +111,9 @@ fn last(text: &str) -> &str {
     &text[start..]
 }
 
+/// The same route as of a run of ours, and another page.
+const AN_IMPORT: &str = "/threads/{thread}/episode, imported";
+
 /// Where each is shown, at least.
 const SHOWN_ON: &[&str] = &[
     "/",
@@ -125,6 +129,8 @@ const SHOWN_ON: &[&str] = &[
     "/threads/{thread}",
     "/threads/{thread}/compare",
     "/threads/{thread}/episode",
+    AN_IMPORT,
+    "/imports",
     "/threads/{thread}/versions/{version}",
 ];
 

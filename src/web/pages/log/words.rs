@@ -15,7 +15,7 @@ pub const KINDS: [(&str, &str); 11] = [
     ("access", "Access"),
 ];
 
-const WORDS: [(&str, &str); 57] = [
+const WORDS: [(&str, &str); 58] = [
     ("thread.created", "A thread was created"),
     ("thread.closed", "A thread was closed"),
     ("thread.reopened", "A thread was reopened"),
@@ -44,6 +44,7 @@ const WORDS: [(&str, &str); 57] = [
     ("policy.ended", "The asking about a policy ended"),
     ("policy.activated", "A policy was activated"),
     ("episode.event", "An agent added to its run"),
+    ("episode.imported", "A run was imported"),
     ("interrupt.received", "A host asked people"),
     ("interrupt.posted", "A host’s signed post was taken"),
     ("interrupt.vote", "Somebody voted on what a host asks"),

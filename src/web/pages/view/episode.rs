@@ -13,10 +13,8 @@ pub struct EpisodePage {
     pub shell: Shell,
     /// The thread.
     pub thread: Line,
-    /// Its page.
-    pub thread_url: String,
-    /// The thread's flow.
-    pub flow: Line,
+    /// Where it comes from.
+    pub head: Head,
     /// What the run is for.
     pub task: Line,
     /// How it stands.
@@ -37,6 +35,66 @@ pub struct EpisodePage {
     pub outcomes: Vec<Fact>,
     /// What can be downloaded.
     pub files: Vec<FileRow>,
+}
+
+/// Where a run comes from.
+#[derive(Clone, Debug)]
+pub enum Head {
+    /// A thread of this gateway.
+    Own {
+        /// Its page.
+        thread_url: String,
+        /// Its flow.
+        flow: Line,
+    },
+    /// A folder.
+    Imported(Box<ImportHead>),
+}
+
+/// Of a run that was imported.
+#[derive(Clone, Debug)]
+pub struct ImportHead {
+    /// What it calls itself.
+    pub episode: Line,
+    /// Who imported it.
+    pub by: Line,
+    /// When.
+    pub at: Moment,
+    /// Who vouches for it.
+    pub vouched: Vouched,
+    /// What could not be told of it.
+    pub untold: Vec<Untold>,
+}
+
+/// Who vouches for an imported run, each with the key that the manifest names.
+#[derive(Clone, Debug)]
+pub enum Vouched {
+    /// Nobody.
+    Nobody,
+    /// Nobody knows who.
+    Unchecked(Line),
+    /// This gateway.
+    Gateway(Line),
+    /// This gateway did, and its key was revoked since.
+    Revoked(Line),
+    /// Another gateway, whose key was given along.
+    Other {
+        /// What it calls itself.
+        issuer: Line,
+        /// By which key.
+        kid: Line,
+    },
+}
+
+/// Something that could not be told of a folder.
+#[derive(Clone, Debug)]
+pub struct Untold {
+    /// In which file.
+    pub file: Line,
+    /// About what in it.
+    pub about: Option<Line>,
+    /// What.
+    pub words: &'static str,
 }
 
 /// A word that is never told by its colour alone.
@@ -98,7 +156,7 @@ pub struct Fact {
 #[derive(Clone, Debug)]
 pub struct FileRow {
     /// Its name.
-    pub name: &'static str,
+    pub name: Line,
     /// Where it is.
     pub url: String,
     /// What it holds.

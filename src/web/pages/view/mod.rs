@@ -17,6 +17,7 @@ pub mod endpoints;
 pub mod episode;
 pub mod error;
 pub mod headline;
+pub mod imports;
 pub mod inbox;
 pub mod insight;
 pub mod interrupt;

@@ -58,6 +58,7 @@ pub const SCREENS: &[Screen] = &[
     menu(Group::Record, "/log", "Log", &[]),
     menu(Group::Record, "/insight", "Insight", &[]),
     menu(Group::Record, "/verifier", "Verifier", &[]),
+    menu(Group::Record, "/imports", "Imported runs", &[]),
     menu(Group::People, "/people", "People", &[]),
     menu(Group::People, "/tokens", "Tokens", &[]),
     menu(Group::People, "/endpoints", "Webhooks", &[]),

@@ -14,6 +14,8 @@ mod site;
 use askama::Template;
 use sample::Case;
 
+use super::episode::Vouched;
+
 fn all() -> Vec<(&'static str, String)> {
     vec![
         ("sign_in", screens::sign_in().render().unwrap()),
@@ -43,8 +45,12 @@ fn all() -> Vec<(&'static str, String)> {
         ("passkeys", screens::passkeys().render().unwrap()),
         ("passkeys_nowhere", screens::passkeys_nowhere().render().unwrap()),
         ("thread", screens::thread().render().unwrap()),
+        ("thread_of_another", screens::of_another().render().unwrap()),
         ("episode", episodes::page().render().unwrap()),
         ("episode_begun", episodes::begun().render().unwrap()),
+        ("episode_imported", episodes::imported(Vouched::Nobody).render().unwrap()),
+        ("imports", episodes::imports().render().unwrap()),
+        ("imports_empty", episodes::no_imports().render().unwrap()),
         ("threads", history::threads().render().unwrap()),
         ("threads_empty", history::threads_empty().render().unwrap()),
         ("insight", history::insight().render().unwrap()),

@@ -1,7 +1,12 @@
 //! Samples of a run of agents.
 
+use askama::Template as _;
+
 use super::sample::{line, moment, shell};
-use crate::web::pages::view::episode::{Badge, EpisodePage, EventRow, Fact, FileRow, PlanHead, StepRow};
+use crate::web::pages::view::episode::{
+    Badge, EpisodePage, EventRow, Fact, FileRow, Head, ImportHead, PlanHead, StepRow, Untold, Vouched,
+};
+use crate::web::pages::view::imports::{ImportRow, ImportsPage};
 use crate::web::pages::view::shell::{Moment, Tone};
 use crate::web::pages::view::text::{Json, Prose};
 
@@ -34,8 +39,7 @@ pub fn page() -> EpisodePage {
     EpisodePage {
         shell: shell(2),
         thread: line("order-8812"),
-        thread_url: "/threads/order-8812".to_owned(),
-        flow: line("payments"),
+        head: Head::Own { thread_url: "/threads/order-8812".to_owned(), flow: line("payments") },
         task: line("Refund order 8812"),
         status: Badge { words: "Done", tone: Tone::Good },
         summary: Some(Prose::new("Refunded 40 EUR.")),
@@ -56,7 +60,7 @@ pub fn page() -> EpisodePage {
         earlier: 12,
         outcomes: vec![Fact { name: line("steps_total"), value: Json::new("3") }],
         files: vec![FileRow {
-            name: "state.json",
+            name: line("state.json"),
             url: "/threads/order-8812/episode/state.json".to_owned(),
             words: "the state, as it follows from the events",
         }],
@@ -74,5 +78,58 @@ pub fn begun() -> EpisodePage {
         earlier: 0,
         outcomes: Vec::new(),
         ..page()
+    }
+}
+
+/// One that was imported.
+pub fn imported(vouched: Vouched) -> EpisodePage {
+    let untold =
+        Untold { file: line("state.json"), about: Some(line("step-1")), words: "no event says the step's status" };
+    let head = ImportHead {
+        episode: line("ep_01"),
+        by: line("command-line"),
+        at: at("1 h ago"),
+        vouched,
+        untold: vec![untold],
+    };
+    EpisodePage { head: Head::Imported(Box::new(head)), ..page() }
+}
+
+/// Runs that were imported.
+pub fn imports() -> ImportsPage {
+    let row = ImportRow {
+        url: "/threads/imported-0192/episode".to_owned(),
+        task: line("Refund order 8812"),
+        episode: line("ep_01"),
+        vouched: "not signed",
+        status: Badge { words: "Done", tone: Tone::Good },
+        at: at("1 h ago"),
+    };
+    ImportsPage { shell: shell(2), rows: vec![row], older_url: Some("/imports?older=1.a".to_owned()) }
+}
+
+/// None.
+pub fn no_imports() -> ImportsPage {
+    ImportsPage { rows: Vec::new(), older_url: None, ..imports() }
+}
+
+/// Each way in which somebody can vouch for a run.
+fn vouchers() -> Vec<Vouched> {
+    let other = Vouched::Other { issuer: line("https://b.example"), kid: line("k1") };
+    let (unchecked, own, revoked) =
+        (Vouched::Unchecked(line("k1")), Vouched::Gateway(line("k1")), Vouched::Revoked(line("k1")));
+    vec![Vouched::Nobody, unchecked, own, revoked, other]
+}
+
+#[test]
+fn who_vouches_for_an_imported_run_is_said_in_words() {
+    let words =
+        ["Not signed", "Signature not checked", "Signed by this gateway", "Key revoked", "Signed by another gateway"];
+    let pages: Vec<String> = vouchers().into_iter().map(|it| imported(it).render().unwrap()).collect();
+    for (at, page) in pages.iter().enumerate() {
+        let said: Vec<&str> = words.into_iter().filter(|it| page.contains(&format!(">{it}<"))).collect();
+        assert_eq!(said, [words[at]]);
+        assert!(page.contains("/imports") && !page.contains("/threads/order-8812\""), "it leads to no thread");
+        assert!(!page.contains("from its log"), "nothing of it is this gateway's word");
     }
 }

@@ -1,0 +1,63 @@
+//! `episode import`: a run's folder, kept as a thread that can be read.
+
+use serde_json::{Value, json};
+
+use super::{exit, keys, read, told};
+use crate::cli::args;
+use crate::cli::output::Output;
+use crate::cli::{CliError, Exit, beside};
+use crate::config::Config;
+use crate::domain::episode::imported::{Imported, Voucher};
+use crate::domain::inert::printed_line;
+use crate::service::imports::Import;
+
+/// Checks the folder, and keeps it if nothing is wrong.
+pub(super) fn run(asked: &args::EpisodeImport, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
+    beside::need_database(config)?;
+    let given = asked.jwks.as_deref().map(keys).transpose()?;
+    let (folder, by) = (read(&asked.folder)?, beside::principal());
+    let done =
+        beside::with_service(
+            config,
+            |service| async move { service.import_episode(&by, &folder, given.as_ref()).await },
+        )?;
+    match done {
+        Import::Refused(report) => {
+            let text = format!("{}\nnothing was imported", told(&report));
+            out.answer(text, || json!({"imported": false, "report": report.json()}))?;
+            Ok(exit(&report))
+        }
+        Import::Kept(import, report) => {
+            let text = format!("{}\n{}: imported, {}", told(&report), import.id, vouched(&import.voucher));
+            out.answer(text, || answer(&import, &report.json()))?;
+            Ok(Exit::Yes)
+        }
+        Import::KeptBefore(import, report) => {
+            let text = format!("{}: was imported before, {}", import.id, vouched(&import.voucher));
+            out.answer(text, || answer(&import, &report.json()))?;
+            Ok(Exit::Yes)
+        }
+    }
+}
+
+fn answer(import: &Imported, report: &Value) -> Value {
+    let voucher = match &import.voucher {
+        Voucher::Nobody {} => json!({"by": "nobody"}),
+        Voucher::Unchecked { kid } => json!({"by": "unchecked", "kid": kid}),
+        Voucher::Gateway { kid } => json!({"by": "gateway", "kid": kid}),
+        Voucher::Other { issuer, kid, .. } => json!({"by": "other", "issuer": issuer, "kid": kid}),
+    };
+    json!({
+        "imported": true, "thread": import.id, "episode_id": import.episode_id, "at": import.at, "signed": voucher,
+        "report": report,
+    })
+}
+
+fn vouched(voucher: &Voucher) -> String {
+    match voucher {
+        Voucher::Nobody {} => "signed by nobody".to_owned(),
+        Voucher::Unchecked { kid } => format!("signed by {}, which was not checked", printed_line(kid)),
+        Voucher::Gateway { kid } => format!("signed by this gateway ({kid})"),
+        Voucher::Other { issuer, kid, .. } => format!("signed by {} ({kid})", printed_line(issuer)),
+    }
+}

@@ -1,0 +1,304 @@
+//! A run that came in a folder: kept as it came, to the byte, with who vouches for it.
+//!
+//! It bears a thread's name, so that it is found where runs are, and is nothing else of a thread: it has no flow, no policy,
+//! no state and no chain. So there is nothing of it that could be proposed to, held, joined, written or verified.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::record::phase;
+use super::state::Status;
+use super::verify::{Content, Folder, Report, Run, Signature, verify};
+use crate::domain::chain::hash::{Digest, Tag};
+use crate::domain::id::{PrincipalId, ThreadId};
+use crate::domain::json::canonical::canonical;
+use crate::domain::keys::{KeyState, KeyUse, PublicKeys};
+use crate::domain::time::Timestamp;
+
+/// A folder of more is not kept: its page reads it whole. The longest run of ours that is not made to be long has a tenth.
+pub const FOLDER_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// What one row holds of it: far below what either database takes.
+pub const PIECE_BYTES_MAX: usize = 256 * 1024;
+/// What its thread is called, before some digits of its digest.
+const NAME_BEGINS: &str = "imported-";
+/// Half a digest: nobody finds two folders that share it.
+const NAMED_BY: usize = 32;
+/// What lists say of a run; the whole is in its files.
+const TASK_CHARS_MAX: usize = 2_000;
+/// A name that somebody else gave.
+const WORD_CHARS_MAX: usize = 200;
+
+/// Who vouches for the files.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "by", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Voucher {
+    /// Nobody: the manifest is not signed.
+    Nobody {},
+    /// Somebody signed it, and nobody said by which key that should be.
+    Unchecked {
+        /// The key that it names.
+        kid: String,
+    },
+    /// This gateway.
+    Gateway {
+        /// By which key.
+        kid: String,
+    },
+    /// Whoever has the key that was given along.
+    Other {
+        /// Who the signature says it is.
+        issuer: String,
+        /// By which key.
+        kid: String,
+        /// That key, as it was published.
+        keys: Value,
+    },
+}
+
+/// A file of the folder.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeptFile {
+    /// Its name there.
+    pub name: String,
+    /// The plain SHA-256 of its bytes.
+    pub sha256: Digest,
+    /// How many they are.
+    pub size_bytes: u64,
+}
+
+/// A run that was imported.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Imported {
+    /// The thread that it is shown as.
+    pub id: ThreadId,
+    /// Over names, hashes and sizes of its files.
+    pub digest: Digest,
+    /// What the run calls itself.
+    pub episode_id: String,
+    /// What it was for.
+    pub task: String,
+    /// How it ended.
+    pub status: Status,
+    /// Its files, by name.
+    pub files: Vec<KeptFile>,
+    /// Who vouches for them.
+    pub voucher: Voucher,
+    /// Who imported it.
+    pub by: PrincipalId,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// A part of an imported folder's bytes.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Piece {
+    /// Of which.
+    pub import: ThreadId,
+    /// Which of its pieces, from 0.
+    pub number: u64,
+    /// The bytes, as base64.
+    pub bytes: String,
+}
+
+/// What was found out about a folder before it is kept.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Checked {
+    /// What it holds.
+    pub run: Run,
+    /// What is wrong with it.
+    pub report: Report,
+    /// Who vouches for it.
+    pub voucher: Voucher,
+}
+
+/// Why a sound folder is not kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum NotKept {
+    /// More than [`FOLDER_BYTES_MAX`].
+    #[error("a folder of more than 16 MiB is not imported")]
+    TooLarge,
+    /// Something in it is no file.
+    #[error("a folder with what is no plain file is not imported")]
+    NoFiles,
+}
+
+/// Whether only an imported run has such a name.
+pub fn is_name(thread: &ThreadId) -> bool {
+    let digits = thread.as_str().strip_prefix(NAME_BEGINS);
+    digits.is_some_and(|it| it.len() == NAMED_BY && it.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f')))
+}
+
+/// Checks a folder as `episode verify` does, and asks who signed it: where `given` are keys, one of them, else this gateway,
+/// if the manifest names a key of its.
+pub fn check(folder: &Folder, own: &PublicKeys, given: Option<&PublicKeys>) -> Checked {
+    let (run, unchecked) = verify(folder, Signature::Unchecked);
+    let named = run.manifest.as_ref().and_then(|it| it.signer.as_ref()).map(|it| it.kid.clone());
+    let ours = named.as_ref().is_some_and(|kid| own.public(KeyUse::Chain, kid).is_some());
+    let by = given.or(ours.then_some(own));
+    let Some(keys) = by else {
+        let voucher = named.map_or(Voucher::Nobody {}, |kid| Voucher::Unchecked { kid: cut(&kid, WORD_CHARS_MAX) });
+        return Checked { run, report: unchecked, voucher };
+    };
+    let (run, report) = verify(folder, Signature::By(keys));
+    let signed = |keys| run.manifest.as_ref().and_then(|it| Some((it.signer.as_ref()?, it.signed_by(keys)?)));
+    let voucher = match (signed(own), signed(keys)) {
+        (Some((signer, _)), _) => Voucher::Gateway { kid: signer.kid.clone() },
+        (None, Some((signer, issuer))) => {
+            let kid = signer.kid.clone();
+            let jwks: Vec<Value> = keys.iter().filter(|it| it.kid() == kid).map(|it| it.jwk()).collect();
+            Voucher::Other { keys: json!({"issuer": issuer, "keys": jwks}), issuer, kid }
+        }
+        // Then the report says so.
+        (None, None) => Voucher::Nobody {},
+    };
+    Checked { run, report, voucher }
+}
+
+impl Imported {
+    /// What is kept of a folder that was checked.
+    pub fn of(
+        folder: &Folder,
+        (run, voucher): (&Run, Voucher),
+        by: PrincipalId,
+        at: Timestamp,
+    ) -> Result<(Self, Vec<Piece>), NotKept> {
+        let mut bytes: Vec<(&str, &[u8])> = Vec::with_capacity(folder.entries.len());
+        for (name, content) in &folder.entries {
+            let Content::Bytes(content) = content else { return Err(NotKept::NoFiles) };
+            bytes.push((name, content));
+        }
+        bytes.sort_unstable();
+        if bytes.iter().map(|it| it.1.len() as u64).sum::<u64>() > FOLDER_BYTES_MAX {
+            return Err(NotKept::TooLarge);
+        }
+        let file = |(name, bytes): &(&str, &[u8])| KeptFile {
+            name: (*name).to_owned(),
+            sha256: Digest::of_file(bytes),
+            size_bytes: bytes.len() as u64,
+        };
+        let files: Vec<KeptFile> = bytes.iter().map(file).collect();
+        let digest = Digest::of(Tag::Imported, &[canonical(&json!(files)).as_bytes()]);
+        let id = named(digest);
+        let all: Vec<u8> = bytes.iter().flat_map(|it| it.1).copied().collect();
+        let pieces = all.chunks(PIECE_BYTES_MAX).zip(0..);
+        let piece = |(bytes, number)| Piece { import: id.clone(), number, bytes: STANDARD_NO_PAD.encode(bytes) };
+        let pieces = pieces.map(piece).collect();
+        let (episode_id, task) = (run.episode_id.as_deref().unwrap_or_default(), task_of(run));
+        let status = run.state.as_ref().and_then(|it| it["outcomes"]["status"].as_str()).and_then(Status::named);
+        let imported = Self {
+            digest,
+            episode_id: cut(episode_id, WORD_CHARS_MAX),
+            task: cut(task, TASK_CHARS_MAX),
+            status: status.unwrap_or(Status::Pending),
+            files,
+            voucher,
+            by,
+            at,
+            id,
+        };
+        Ok((imported, pieces))
+    }
+
+    /// In how many pieces its files are kept.
+    pub fn pieces(&self) -> u64 {
+        self.size_bytes().div_ceil(PIECE_BYTES_MAX as u64)
+    }
+
+    /// How many bytes its files have.
+    pub fn size_bytes(&self) -> u64 {
+        self.files.iter().map(|it| it.size_bytes).fold(0, u64::saturating_add)
+    }
+
+    /// The folder again, if these are its pieces, in their order.
+    pub fn folder(&self, pieces: &[Piece]) -> Option<Folder> {
+        let whole = pieces.len() as u64 == self.pieces()
+            && self.size_bytes() <= FOLDER_BYTES_MAX
+            && pieces.iter().zip(0..).all(|(it, number)| it.import == self.id && it.number == number);
+        let mut all = Vec::new();
+        for piece in pieces.iter().filter(|_| whole) {
+            all.extend(STANDARD_NO_PAD.decode(&piece.bytes).ok()?);
+        }
+        let mut folder = Folder::default();
+        let mut rest = all.as_slice();
+        for file in &self.files {
+            let (bytes, after) = rest.split_at_checked(usize::try_from(file.size_bytes).ok()?)?;
+            if Digest::of_file(bytes) != file.sha256 {
+                return None;
+            }
+            rest = after;
+            folder.entries.push((file.name.clone(), Content::Bytes(bytes.to_vec())));
+        }
+        let same = Digest::of(Tag::Imported, &[canonical(&json!(self.files)).as_bytes()]) == self.digest;
+        (whole && rest.is_empty() && same && named(self.digest) == self.id).then_some(folder)
+    }
+
+    /// What the log says of it: never what is in it.
+    pub fn told(&self) -> Value {
+        json!({
+            "thread": self.id, "digest": self.digest, "files": self.files.len(), "bytes": self.size_bytes(), "by": self.by,
+            "voucher": Digest::of(Tag::Imported, &[canonical(&json!(self.voucher)).as_bytes()]),
+        })
+    }
+}
+
+impl Voucher {
+    /// Whether whoever vouched for it when it was imported signed exactly this run. The gateway's own key may have been
+    /// revoked since: then nobody vouches for it any more, and it says [`Standing::Revoked`].
+    pub fn stands(&self, run: &Run, own: &PublicKeys) -> Standing {
+        let signer = run.manifest.as_ref().and_then(|it| it.signer.as_ref());
+        let by = |keys: &PublicKeys| run.manifest.as_ref().and_then(|it| it.signed_by(keys));
+        let holds = match self {
+            Self::Nobody {} => signer.is_none(),
+            Self::Unchecked { kid } => signer.is_some_and(|it| cut(&it.kid, WORD_CHARS_MAX) == *kid),
+            Self::Gateway { kid } => match own.public(KeyUse::Chain, kid).map(|it| it.state()) {
+                Some(KeyState::Revoked) => return Standing::Revoked,
+                Some(_) => by(own).is_some() && signer.is_some_and(|it| it.kid == *kid),
+                None => false,
+            },
+            Self::Other { issuer, kid, keys } => {
+                let keys = PublicKeys::from_jwks(keys).ok();
+                keys.and_then(|it| by(&it)).as_ref() == Some(issuer) && signer.is_some_and(|it| it.kid == *kid)
+            }
+        };
+        if holds { Standing::Holds } else { Standing::Broken }
+    }
+}
+
+/// What a voucher is worth today.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Standing {
+    /// As much as when the run was imported.
+    Holds,
+    /// Nothing: the key was revoked since.
+    Revoked,
+    /// It is not what the files say.
+    Broken,
+}
+
+fn named(digest: Digest) -> ThreadId {
+    let hex: String = digest.bytes().iter().map(|it| format!("{it:02x}")).collect();
+    let name = format!("{NAME_BEGINS}{}", &hex[..NAMED_BY]);
+    ThreadId::try_from(name).expect("letters, digits and a hyphen are a name")
+}
+
+fn task_of(run: &Run) -> &str {
+    let of_state = run.state.as_ref().and_then(|it| it["goal"]["task"].as_str());
+    let start = run.lines.iter().map(|it| &it.record).find(|it| it.is(phase::START));
+    of_state.or_else(|| start?.text("task")).unwrap_or_default()
+}
+
+/// As much of a text as is shown of it.
+pub fn cut(text: &str, chars_max: usize) -> String {
+    match text.char_indices().nth(chars_max) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

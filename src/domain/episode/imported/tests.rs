@@ -1,0 +1,141 @@
+use super::*;
+use crate::domain::episode::Artefact;
+use crate::domain::episode::samples::{folder, happened, paused};
+
+fn by() -> PrincipalId {
+    PrincipalId::try_from("command-line").unwrap()
+}
+
+fn at() -> Timestamp {
+    Timestamp::from_millis(1_795_225_000_000)
+}
+
+fn kept(folder: &Folder) -> (Imported, Vec<Piece>) {
+    let (run, report) = verify(folder, Signature::Unchecked);
+    assert!(report.is_whole(), "{report:?}");
+    Imported::of(folder, (&run, Voucher::Nobody {}), by(), at()).unwrap()
+}
+
+fn sorted(mut folder: Folder) -> Folder {
+    folder.entries.sort_by(|one, other| one.0.cmp(&other.0));
+    folder
+}
+
+/// A run that made a file of so many bytes.
+fn with_a_file_of(bytes: usize) -> Folder {
+    let mut folder = folder(happened("ok"));
+    folder.entries.retain(|it| it.0 != Artefact::Manifest.file());
+    folder.entries.push(("made.bin".to_owned(), Content::Bytes((0..=255).cycle().take(bytes).collect())));
+    folder
+}
+
+#[test]
+fn a_folder_comes_back_to_the_byte_from_however_many_pieces() {
+    for bytes in [0, 1, PIECE_BYTES_MAX, 3 * PIECE_BYTES_MAX + 7] {
+        let folder = with_a_file_of(bytes);
+        let run = Run::default();
+        let (import, pieces) = Imported::of(&folder, (&run, Voucher::Nobody {}), by(), at()).unwrap();
+        assert_eq!(pieces.len() as u64, import.pieces());
+        assert_eq!(import.folder(&pieces), Some(sorted(folder)), "{bytes}");
+    }
+}
+
+#[test]
+fn what_is_called_after_its_content_has_one_name_and_another_content_another() {
+    let (one, _) = kept(&folder(happened("ok")));
+    let mut backwards = folder(happened("ok"));
+    backwards.entries.reverse();
+    assert_eq!(kept(&backwards).0.id, one.id);
+    assert_ne!(kept(&folder(happened("error"))).0.id, one.id);
+    assert!(is_name(&one.id), "{}", one.id);
+    for other in ["imported-", "imported-1", "order-17", "branch-0123456789abcdef0123456789abcdef"] {
+        assert!(!is_name(&ThreadId::try_from(other).unwrap()), "{other}");
+    }
+    let capitals = format!("imported-{}", "A".repeat(NAMED_BY));
+    assert!(!is_name(&ThreadId::try_from(capitals).unwrap()));
+}
+
+#[test]
+fn pieces_that_are_not_its_own_are_no_folder() {
+    let folder = with_a_file_of(2 * PIECE_BYTES_MAX);
+    let run = Run::default();
+    let (import, pieces) = Imported::of(&folder, (&run, Voucher::Nobody {}), by(), at()).unwrap();
+    assert_eq!(pieces.len(), 3);
+    let with = |change: fn(&mut Vec<Piece>)| {
+        let mut pieces = pieces.clone();
+        change(&mut pieces);
+        import.folder(&pieces)
+    };
+    assert!(with(|_| {}).is_some());
+    assert_eq!(with(|it| drop(it.pop())), None, "one is gone");
+    assert_eq!(with(|it| it.push(it[0].clone())), None, "one too many");
+    assert_eq!(with(|it| it.swap(0, 1)), None, "in another order");
+    assert_eq!(with(|it| it[1].number = 2), None);
+    assert_eq!(with(|it| it[1].import = ThreadId::try_from("other").unwrap()), None);
+    assert_eq!(with(|it| it[1].bytes = STANDARD_NO_PAD.encode([0; PIECE_BYTES_MAX])), None, "other bytes");
+    assert_eq!(with(|it| it[1].bytes.push('*')), None, "no base64");
+    assert_eq!(with(|it| it[1].bytes = STANDARD_NO_PAD.encode([0; 3])), None, "fewer bytes");
+}
+
+#[test]
+fn a_row_that_says_something_else_of_its_files_is_no_folder() {
+    let (import, pieces) = kept(&folder(happened("ok")));
+    let with = |change: fn(&mut Imported)| {
+        let mut import = import.clone();
+        change(&mut import);
+        let pieces: Vec<Piece> = pieces.iter().map(|it| Piece { import: import.id.clone(), ..it.clone() }).collect();
+        import.folder(&pieces)
+    };
+    assert!(with(|_| {}).is_some());
+    assert_eq!(with(|it| it.files[0].name = "other".to_owned()), None);
+    assert_eq!(with(|it| it.files[0].sha256 = Digest::of_file(b"")), None);
+    assert_eq!(with(|it| it.files[0].size_bytes += 1), None);
+    assert_eq!(with(|it| it.files[0].size_bytes = u64::MAX), None);
+    assert_eq!(with(|it| drop(it.files.pop())), None);
+    assert_eq!(with(|it| it.digest = Digest::of_file(b"")), None);
+    assert_eq!(with(|it| it.id = named(Digest::of_file(b""))), None, "a name is that of its content");
+}
+
+#[test]
+fn what_is_too_large_or_no_file_is_not_kept() {
+    let run = Run::default();
+    let of = |folder: &Folder| Imported::of(folder, (&run, Voucher::Nobody {}), by(), at()).map(|_| ());
+    let mut large = Folder::default();
+    let bytes = usize::try_from(FOLDER_BYTES_MAX).unwrap();
+    large.entries.push(("a".to_owned(), Content::Bytes(vec![0; bytes])));
+    assert_eq!(of(&large), Ok(()));
+    large.entries.push(("b".to_owned(), Content::Bytes(vec![0])));
+    assert_eq!(of(&large), Err(NotKept::TooLarge));
+    for content in [Content::NotAFile, Content::TooLong] {
+        let entries = vec![("a".to_owned(), content)];
+        assert_eq!(of(&Folder { entries }), Err(NotKept::NoFiles));
+    }
+}
+
+#[test]
+fn what_a_run_says_of_itself_is_cut_where_it_is_listed() {
+    let mut events = happened("ok");
+    events.iter_mut().for_each(|it| it.episode_id = "é".repeat(500));
+    events[0].payload.insert("task".to_owned(), "é".repeat(5_000).into());
+    let (import, _) = kept(&folder(events));
+    assert_eq!(import.episode_id.chars().count(), WORD_CHARS_MAX + 1);
+    assert_eq!(import.task.chars().count(), TASK_CHARS_MAX + 1);
+}
+
+#[test]
+fn the_log_is_told_that_something_was_imported_and_nothing_of_what_it_says() {
+    let (import, _) = kept(&folder(happened("ok")));
+    let told = import.told().to_string();
+    for said in ["Refund", "order-17", "state.json"] {
+        assert!(!told.contains(said), "{said}: {told}");
+    }
+    let mut other = import.clone();
+    other.voucher = Voucher::Unchecked { kid: "k".to_owned() };
+    assert_ne!(other.told(), import.told(), "who vouched is told by its hash");
+}
+
+#[test]
+fn a_run_that_waits_is_not_whole() {
+    let (_, report) = verify(&folder(paused()), Signature::Unchecked);
+    assert!(!report.is_whole());
+}

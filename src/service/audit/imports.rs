@@ -1,0 +1,47 @@
+//! Runs that were imported: each against the event that tells of it, and against its own files.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Audit;
+use super::access::text;
+use crate::domain::episode::imported::{Imported, Piece, Standing};
+use crate::domain::episode::verify::{Signature, verify};
+use crate::domain::event::{Event, EventType};
+use crate::store::records::piece_id;
+use crate::store::row::Table;
+
+impl Audit<'_> {
+    pub(super) fn check_imports(&mut self, outside: &[&Event]) {
+        let told = outside.iter().filter(|it| it.kind == EventType::EpisodeImported);
+        let mut told: BTreeMap<&str, &Event> = told.filter_map(|it| Some((text(it, "thread")?, *it))).collect();
+        let mut pieces = BTreeSet::new();
+        for (id, stored) in &self.all.imports {
+            let import = &stored.record;
+            let event = told.remove(id.as_str());
+            let same = event.is_some_and(|it| it.data == import.told() && it.at == import.at) && stored.revision == 1;
+            self.expect(same, Table::Imports, id, "it is not what its event tells of");
+            self.expect(self.is_kept_whole(import), Table::Imports, id, "its files are not those that were imported");
+            let thread = self.all.threads.contains_key(id);
+            self.expect(!thread, Table::Imports, id, "a thread has its name");
+            pieces.extend((0..import.pieces()).map(|it| piece_id(&import.id, it)));
+        }
+        for id in told.into_keys() {
+            self.note(Table::Imports, id, "an event tells of it, and its row is gone");
+        }
+        for (id, stored) in &self.all.import_pieces {
+            let counted = pieces.contains(id) && stored.revision == 1;
+            self.expect(counted, Table::ImportPieces, id, "it is of no run that was imported");
+        }
+    }
+
+    /// Whether all of its files are there, and say what its row says of them.
+    fn is_kept_whole(&self, import: &Imported) -> bool {
+        let kept = (0..import.pieces()).map(|it| self.all.import_pieces.get(&piece_id(&import.id, it)));
+        let pieces: Option<Vec<Piece>> = kept.map(|it| it.map(|it| it.record.clone())).collect();
+        let Some(folder) = pieces.and_then(|it| import.folder(&it)) else { return false };
+        let (run, _) = verify(&folder, Signature::Unchecked);
+        let again = Imported::of(&folder, (&run, import.voucher.clone()), import.by.clone(), import.at);
+        again.is_ok_and(|(again, _)| again == *import)
+            && import.voucher.stands(&run, self.keys.trusted()) != Standing::Broken
+    }
+}

@@ -1,0 +1,67 @@
+//! `GET /imports`: runs that were imported, the last first.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+use serde::Deserialize;
+
+use super::episode::ended;
+use super::failure::Failure;
+use super::inbox::WAITING_MAX;
+use super::parts::{html, moment};
+use super::view::imports::{ImportRow, ImportsPage};
+use super::view::text::Line;
+use super::visitor::Visitor;
+use crate::domain::episode::imported::{Imported, Voucher};
+use crate::domain::time::Timestamp;
+use crate::service::error::{Error, Result};
+use crate::service::rejections::Older;
+use crate::web::app::App;
+
+/// Runs on one page.
+const ROWS_MAX: u32 = 30;
+
+/// `?older=`: the page after that run.
+#[derive(Deserialize)]
+pub struct Where {
+    older: Option<String>,
+}
+
+/// `GET /imports`.
+pub async fn show(
+    app: web::Data<App>,
+    request: HttpRequest,
+    visitor: Visitor,
+    query: web::Query<Where>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let page = page(&app, &visitor, query.older.as_deref()).await.map_err(|error| Failure::of(&request, error))?;
+    Ok(html(StatusCode::OK, page.render()))
+}
+
+async fn page(app: &App, visitor: &Visitor, older: Option<&str>) -> Result<ImportsPage> {
+    let (service, viewer) = (&app.service, visitor.account());
+    let after = older.map(|token| Older::read(token).ok_or(Error::NotFound("page"))).transpose()?;
+    let (runs, next) = service.imported_runs(after.as_ref(), ROWS_MAX).await?;
+    let now = service.now();
+    Ok(ImportsPage {
+        shell: visitor.shell(service.waiting_for(viewer, WAITING_MAX).await?, None),
+        rows: runs.iter().map(|it| row(it, now)).collect(),
+        older_url: next.map(|it| format!("/imports?older={}", it.token())),
+    })
+}
+
+fn row(import: &Imported, now: Timestamp) -> ImportRow {
+    ImportRow {
+        url: format!("/threads/{}/episode", import.id),
+        task: Line::new(import.task.as_str()),
+        episode: Line::new(import.episode_id.as_str()),
+        vouched: match import.voucher {
+            Voucher::Nobody {} => "not signed",
+            Voucher::Unchecked { .. } => "signed, by a key that nobody checked",
+            Voucher::Gateway { .. } => "signed by this gateway",
+            Voucher::Other { .. } => "signed by another gateway",
+        },
+        status: ended(import.status),
+        at: moment(import.at, now),
+    }
+}

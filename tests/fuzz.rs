@@ -21,13 +21,15 @@ use accidents::Accidents;
 type Check = fn(&[u8]);
 
 /// Every target: its name, what it checks, and how many accidents happen to its seeds.
-const TARGETS: [(&str, Check, usize); 6] = [
+const TARGETS: [(&str, Check, usize); 8] = [
     ("json", targets::json::check, 20_000),
     ("places", targets::places::check, 20_000),
     ("patches", targets::patches::check, 10_000),
     ("differences", targets::differences::check, 10_000),
     ("policies", targets::policies::check, 500),
     ("judgements", targets::judgements::check, 2_000),
+    ("joins", targets::joins::check, 5_000),
+    ("episodes", targets::episodes::check, 1_000),
 ];
 
 fn folder() -> PathBuf {
@@ -84,6 +86,16 @@ fn whatever_is_a_policy_means_one_thing() {
 #[test]
 fn whatever_is_judged_the_promises_hold() {
     run("judgements");
+}
+
+#[test]
+fn whatever_branches_made_their_join_is_of_them_alone() {
+    run("joins");
+}
+
+#[test]
+fn whatever_a_run_says_its_folder_verifies_and_no_other_does() {
+    run("episodes");
 }
 
 #[test]

@@ -3,6 +3,8 @@
 //! `tests/fuzz.rs` includes this file, so that the same functions run in `./test`, without libFuzzer.
 
 pub mod differences;
+pub mod episodes;
+pub mod joins;
 pub mod json;
 pub mod judgements;
 pub mod patches;

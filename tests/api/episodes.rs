@@ -26,7 +26,11 @@ on_both! {
     of_many_events_at_once_each_has_its_number(crate::gateway::POLICY),
     a_run_is_begun_as_it_is_said_or_not_at_all(crate::gateway::POLICY),
     what_remains_is_for_the_host_and_who_oversees(crate::gateway::POLICY),
-    a_run_tells_of_its_forks_and_joins_and_its_branches_are_plain_threads(crate::gateway::POLICY),
+    a_run_tells_of_its_forks_and_joins_and_its_branches_are_plain_threads(super::forking()),
+}
+
+fn forking() -> String {
+    crate::gateway::POLICY.replacen("[nodes.planner]\n", "[nodes.planner]\nfork = true\n", 1)
 }
 
 const CARD: &str = "4111111111111111";

@@ -8,7 +8,7 @@ use countersign::service::imports::Import;
 use serde_json::{Value, json};
 
 use crate::forms::{Hand, form_of, with};
-use crate::gateway::{Gateway, Held, Payments, order, spawn_gateway};
+use crate::gateway::{Gateway, Held, PAYMENTS, Payments, order, spawn_gateway};
 use crate::person::Chromium;
 
 /// Begins a run and gives version 0's digest.
@@ -72,6 +72,13 @@ pub async fn imported(gateway: &Gateway, folder: &Folder) -> String {
     }
 }
 
+/// A policy whose planner may fork.
+pub fn forking() -> String {
+    let policy = PAYMENTS.replacen("[nodes.planner]\n", "[nodes.planner]\nfork = true\n", 1);
+    assert_ne!(policy, PAYMENTS);
+    policy
+}
+
 /// A thread of which two branches were joined, one was left behind, and one is open; gives that one's thread.
 pub async fn forked(gateway: &Gateway, payments: &Payments, name: &str) -> String {
     let head = gateway.thread(payments, name, &order()).await;
@@ -81,7 +88,7 @@ pub async fn forked(gateway: &Gateway, payments: &Payments, name: &str) -> Strin
         answer.body
     };
     let made = asks("forks", json!({"node": "planner", "branches": ["law", "press", "web"]})).await;
-    for (at, patch) in [(0, json!({"requested_action": "refund"})), (1, json!({"payment": {"amount": 95}}))] {
+    for (at, patch) in [(0, json!({"requested_action": "refund"})), (1, json!({"items": ["A-1"]}))] {
         let (branch, parent) = (made["branches"][at]["thread"].as_str().unwrap(), &made["branches"][at]["transition"]);
         let ask = json!({"node": "planner", "parent": parent, "patch": patch});
         let done = gateway.post(&payments.agent, &format!("/v1/threads/{branch}/transitions"), &ask).await;
@@ -145,7 +152,7 @@ async fn an_imported_run_is_read_and_said_to_be_one_without_scripts() {
 async fn a_thread_names_its_branches_and_each_of_them_where_it_comes_from() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
-    let payments = gateway.payments().await;
+    let payments = gateway.payments_under(&forking()).await;
     let open = forked(&gateway, &payments, "order-8700").await;
     let browser = Chromium::open().await;
     let tab = browser.tab(&gateway).await;

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::amendments::amended;
 use crate::endpoints::{add_endpoint, send};
-use crate::episodes::{ended, forked, golden, imported, own_folder, planned};
+use crate::episodes::{ended, forked, forking, golden, imported, own_folder, planned};
 use crate::gateway::{Gateway, Held, PAYMENTS, Payments, order, spawn_gateway, spawn_gateway_with};
 use crate::person::{Chromium, Tab};
 use crate::provider::settings;
@@ -426,7 +426,7 @@ async fn stopping_and_lifting_can_be_looked_at() {
 async fn every_page_of_runs_and_branches_fits_and_can_be_looked_at() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
-    let payments = gateway.payments().await;
+    let payments = gateway.payments_under(&forking()).await;
     let (album, browser) = (Album::new(), Chromium::open().await);
     let tab = browser.tab(&gateway).await;
     tab.sign_in("ana").await;

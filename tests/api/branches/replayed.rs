@@ -109,11 +109,11 @@ async fn a_branch_goes_on_from_what_its_thread_had_come_to(scene: Scene) {
     };
     head = uses(&id, &head, (&g.planner, "planner"), 60, json!({"question": "a"})).await;
     let branches = fork(g, &id, &["x", "y"]).await.expect(201)["branches"].clone();
+    let branch = &branches[0];
+    uses(&branch["thread"], &branch["transition"], (&g.planner, "planner"), 30, json!({"question": "b"})).await;
     // What comes after the fork is none of the branch's.
     let parser = (g.parser.as_str(), "input_parser");
     uses(&id, &head, parser, 30, json!({"notes": {"late": 1}})).await;
-    let branch = &branches[0];
-    uses(&branch["thread"], &branch["transition"], (&g.planner, "planner"), 30, json!({"question": "b"})).await;
     let with = |tokens: u64| {
         let budget = format!("[budgets.thread]\ntokens = {tokens}\n\n[approval]\n");
         research("write").replacen("[approval]\n", &budget, 1)

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::error::{Error, Result};
 use super::heads::Version;
+use super::imports::own_name;
 use super::proposals::result_error;
 use super::stating::{Step, new_proposal_id};
 use super::transitions::head_of;
@@ -16,7 +17,6 @@ use crate::domain::chain::entry::{Entry, Gate};
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::statement::{Kind, Statement};
 use crate::domain::episode::goal::{Episode, Terms};
-use crate::domain::episode::imported;
 use crate::domain::event::EventType;
 use crate::domain::flow::Flow;
 use crate::domain::id::{FlowId, NodeId, PrincipalId, ReviewId, ThreadId};
@@ -29,7 +29,6 @@ use crate::domain::thread::{Closed, Context, Status, Thread};
 use crate::domain::time::Timestamp;
 use crate::domain::transition::{EndWord, Identity, Outcome, StateContent, Transition, Values, patch_digest};
 use crate::domain::usage::Malformed;
-use crate::random;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
@@ -110,15 +109,9 @@ impl Service {
         let policy = self.policy(&keys, flow.record.policy).await?;
         let initial = judge_initial(&policy, &new.state, self.limits())
             .map_err(|violations| Error::Rejected(violations.iter().map(result_error).collect::<Vec<_>>().into()))?;
-        let id = match &new.thread {
-            Some(id) => id.clone(),
-            None => ThreadId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name"),
-        };
+        let id = own_name(new.thread.as_ref(), now)?;
         if let Some(made) = self.made_before(&keys, token, &id, new).await? {
             return Ok(made);
-        }
-        if imported::is_name(&id) {
-            return Err(Error::invalid("/thread", "only a run that is imported has such a name"));
         }
         let step = self.first_step(&keys, token, &policy, &id, (&new.state, now));
         let mut draft = Draft::new(keys.row(), now);

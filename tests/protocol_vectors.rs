@@ -277,6 +277,7 @@ fn check_identities(file: &Value) {
                 patch,
                 attempt: u32::try_from(of["attempt"].as_u64().unwrap()).unwrap(),
                 tool: None,
+                step: None,
             };
             assert_eq!(identity.digest(), digest(&case, "identity"), "{}", case["name"]);
         }

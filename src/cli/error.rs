@@ -116,6 +116,7 @@ fn exit_of(error: &Error) -> Exit {
         | Error::Rejected(_)
         | Error::Policy(_)
         | Error::HeadMoved { .. }
+        | Error::StepReused { .. }
         | Error::Conflict(_)
         | Error::NotSealed(_)
         | Error::Envelope(_)

@@ -140,6 +140,8 @@ ids! {
     BranchName, "a branch's name", is_short_name, short_name;
     /// A node of the agent graph.
     NodeId, "a node", is_name, name;
+    /// A step of an agent's run, as its agent names it.
+    StepKey, "a step", is_name, name;
     /// A tool that agents call.
     ToolName, "a tool", is_name, name;
     /// Who did something: the immutable id of a token or an account.

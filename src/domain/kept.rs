@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::chain::hash::Digest;
 use super::chain::statement::Kind;
-use super::id::{NodeId, PrincipalId, ThreadId};
+use super::id::{NodeId, PrincipalId, StepKey, ThreadId};
 use super::json::canonical::canonical;
 use super::json::parse::{DEPTH_CEILING, Limits, parse};
 use super::json::patch::Format;
@@ -33,6 +33,9 @@ pub struct KeptRequest {
     /// What it took, as it was said.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub usage: Option<Value>,
+    /// Under which name of the agent's own.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub step: Option<StepKey>,
 }
 
 impl KeptRequest {
@@ -60,6 +63,7 @@ impl KeptRequest {
             patch: patch_digest(&self.content),
             attempt: self.attempt,
             tool: self.tool.as_ref(),
+            step: self.step.as_ref(),
         }
         .digest()
     }
@@ -72,7 +76,15 @@ mod tests {
     use super::*;
 
     fn kept(content: Value) -> KeptRequest {
-        KeptRequest { kind: Kind::Propose, format: Format::Merge, content, attempt: 1, tool: None, usage: None }
+        KeptRequest {
+            kind: Kind::Propose,
+            format: Format::Merge,
+            content,
+            attempt: 1,
+            tool: None,
+            usage: None,
+            step: None,
+        }
     }
 
     #[test]

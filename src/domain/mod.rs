@@ -33,6 +33,7 @@ pub mod review;
 mod schema;
 pub mod secret;
 pub mod signed_post;
+pub mod step;
 pub mod thread;
 pub mod time;
 pub mod tool;

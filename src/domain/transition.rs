@@ -9,7 +9,7 @@ use super::branch::Carried;
 use super::chain::commitment::Origins;
 use super::chain::hash::{Digest, Tag};
 use super::chain::statement::{Kind, Statement};
-use super::id::{AccountId, FlowId, Jti, NodeId, PrincipalId, ProposalId, ReviewId, ThreadId, ToolName};
+use super::id::{AccountId, FlowId, Jti, NodeId, PrincipalId, ProposalId, ReviewId, StepKey, ThreadId, ToolName};
 use super::json::canonical::canonical;
 use super::json::delta::Delta;
 use super::json::patch::Format;
@@ -41,6 +41,8 @@ pub struct Identity<'a> {
     pub attempt: u32,
     /// The tool that is called along with it.
     pub tool: Option<&'a Tool>,
+    /// The step that it is, by its agent's name for it.
+    pub step: Option<&'a StepKey>,
 }
 
 impl Identity<'_> {
@@ -59,6 +61,10 @@ impl Identity<'_> {
         // With a tool there is one part more, so that no request without one is the same.
         if let (Some(tool), Value::Array(parts)) = (self.tool, &mut parts) {
             parts.push(tool.identity());
+        }
+        // Likewise; a tool is an object, and a step a text.
+        if let (Some(step), Value::Array(parts)) = (self.step, &mut parts) {
+            parts.push(Value::from(step.as_str()));
         }
         Digest::of(Tag::Proposal, &[canonical(&parts).as_bytes()])
     }
@@ -172,6 +178,9 @@ pub struct Transition {
     /// The same as others than the proposer may read it, where that is less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings_cut: Option<Vec<Warning>>,
+    /// The step that it is, by its agent's name for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<StepKey>,
     /// What it brings of its branches, if it is a join.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried: Option<Box<Carried>>,
@@ -222,6 +231,9 @@ pub struct Rejection {
     /// The tool that was to be called along with it.
     #[serde(default)]
     pub tool: Option<ToolName>,
+    /// The step that it was, by its agent's name for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<StepKey>,
     /// The beginning of the patch's canonical text, without what the policy hides.
     pub excerpt: String,
     /// Every violation.

@@ -6,6 +6,7 @@ use super::Standing;
 use super::heads::Version;
 use super::proposals::Proposal;
 use super::proposer::Proposer;
+use super::steps::Trying;
 use crate::domain::chain::hash::Digest;
 use crate::domain::keys::Keys;
 use crate::domain::policy::Policy;
@@ -21,6 +22,8 @@ pub(super) struct Asking<'a> {
     pub(super) standing: &'a Standing,
     pub(super) head: &'a Arc<Version>,
     pub(super) policy: &'a Policy,
+    /// The step that it is, as it was found.
+    pub(super) trying: Option<&'a Trying>,
 }
 
 impl<'a> Asking<'a> {

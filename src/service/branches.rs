@@ -261,6 +261,7 @@ impl Service {
             tool: None,
             warnings: Vec::new(),
             warnings_cut: None,
+            step: None,
             carried: None,
             editor: None,
             outcome: Outcome::Committed { entry: String::new() },
@@ -284,6 +285,7 @@ pub(super) fn fork_identity(origin: &Branch, node: &NodeId, principal: &Principa
         patch: patch_digest(&json!({"branch": origin.name})),
         attempt: 1,
         tool: None,
+        step: None,
     };
     identity.digest()
 }

@@ -119,12 +119,14 @@ impl Service {
             rationale: Some(ask.why.clone()),
             tool: transition.tool.clone(),
             usage: usage.ok_or(Error::Broken("what a statement says was used"))?,
+            step: None,
         };
         let by = Proposer::Editor(person, token);
         let Some((proposal, identity)) = self.next_try(keys, by, proposal).await? else {
             return Err(Error::WrongState(TOO_MANY));
         };
-        let asking = Asking { keys, by, proposal: &proposal, identity, standing, head: &head, policy: &policy };
+        let (proposal, trying) = (&proposal, None);
+        let asking = Asking { keys, by, proposal, identity, standing, head: &head, policy: &policy, trying };
         match self.judge_proposal(&asking).await? {
             Judgement::Hold { after, named, reasons, warnings, .. } => {
                 let effected = Effected { after, named: named.into_iter().collect(), warnings };

@@ -14,6 +14,7 @@ use crate::domain::passkey::Refused;
 use crate::domain::policy::PolicyError;
 use crate::domain::repeat::NotRepeated;
 use crate::domain::review::VoteRefused;
+use crate::domain::thread::Checkpoint;
 use crate::keyring::KeyringError;
 use crate::store::StoreError;
 
@@ -56,6 +57,14 @@ pub enum Error {
         version: u64,
         /// Its digest.
         transition: Digest,
+    },
+    /// Something else was done under the name of this step.
+    #[error("this step has done something else; give what is new a name of its own, or read what became of it")]
+    StepReused {
+        /// What it has done, or people may still let it do.
+        transition: Digest,
+        /// The head as it is.
+        checkpoint: Checkpoint,
     },
     /// Branches have several values at one place.
     #[error("the branches do not agree; settle it by another strategy, or by `resolve`")]

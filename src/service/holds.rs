@@ -8,6 +8,7 @@ use super::asking::Asking;
 use super::error::{Error, Result};
 use super::notices::notices_of;
 use super::stating::Step;
+use super::steps::put_try;
 use super::transitions::{Answer, with_warnings};
 use super::{Service, recorder, retrying};
 use crate::domain::account::{Account, Token};
@@ -212,6 +213,7 @@ pub(super) fn put_hold(
     let transition = Transition { outcome: Outcome::Held { review: review.clone() }, ..step.transition };
     draft.insert(&transition)?;
     draft.insert(&hold)?;
+    put_try(draft, asking, Some(transition.digest))?;
     thread.hold = Some(review);
     *thread.holds_opened.entry(hold.node.clone()).or_insert(0) += 1;
     let data = held_data(&hold, &transition);
@@ -231,6 +233,9 @@ pub(super) fn held_data(hold: &Hold, transition: &Transition) -> serde_json::Val
     }
     if let Some(join) = &transition.statement.join {
         data["join"] = json!(join);
+    }
+    if let Some(step) = &transition.step {
+        data["step"] = json!(step);
     }
     with_warnings(data, transition.warnings_shown())
 }

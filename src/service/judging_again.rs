@@ -148,7 +148,7 @@ impl Service {
         let head = self.head(keys, &standing.thread.record).await?;
         let proposal = self.gathered(keys, (&head, &standing.thread.record), proposal).await?;
         let (by, proposal) = (Proposer::Token(&token), &proposal);
-        let asking = Asking { keys, by, proposal, identity, standing, head: &head, policy: &policy };
+        let asking = Asking { keys, by, proposal, identity, standing, head: &head, policy: &policy, trying: None };
         match self.anew(&asking, hold, &transition).await? {
             Anew::Same => {
                 self.kept.put(&hold.record.id, over(&standing.flow.record));

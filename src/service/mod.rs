@@ -68,6 +68,7 @@ pub mod sending;
 pub mod several;
 pub mod sightings;
 mod stating;
+mod steps;
 pub mod stops;
 pub mod taking_back;
 pub mod thread_list;

@@ -13,6 +13,7 @@ use super::joins::{Join, joined};
 use super::proposer::Proposer;
 use super::refusals::{Because, no_tries};
 use super::stating::{Effected, Stating, Step};
+use super::steps::{Before, no_step_tries, put_try};
 use super::transitions::{Answer, Effect, authors_with};
 use super::{Service, Standing, retrying};
 use crate::domain::account::Token;
@@ -20,7 +21,7 @@ use crate::domain::chain::entry::Gate;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::statement::Kind;
 use crate::domain::flow::Mode;
-use crate::domain::id::{NodeId, ThreadId};
+use crate::domain::id::{NodeId, StepKey, ThreadId};
 use crate::domain::json::patch::{Format, Patch};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::kept::KeptRequest;
@@ -33,7 +34,6 @@ use crate::domain::time::Timestamp;
 use crate::domain::tool::Tool;
 use crate::domain::transition::{Outcome, Transition};
 use crate::domain::usage::Usage;
-use crate::domain::write::ResultError;
 use crate::store::record::Stored;
 
 /// A rationale is an argument, not a document.
@@ -58,6 +58,8 @@ pub struct Proposal {
     pub tool: Option<Tool>,
     /// What it took, as the agent says.
     pub usage: Usage,
+    /// The agent's own name for what it does: of one name there is one effect.
+    pub step: Option<StepKey>,
 }
 
 /// For what.
@@ -139,6 +141,8 @@ impl Proposal {
             rationale: transition.rationale.clone(),
             tool: transition.tool.clone(),
             usage: statement.usage.as_ref().map_or(Some(Usage::default()), |it| Usage::read(it).ok())?,
+            // Whatever is stated anew is found from what it takes the place of.
+            step: None,
         })
     }
 
@@ -151,6 +155,7 @@ impl Proposal {
             attempt: self.attempt,
             tool: self.tool.clone(),
             usage: self.usage.stated(),
+            step: self.step.clone(),
         }
     }
 }
@@ -177,11 +182,19 @@ impl Service {
         if let Some(answer) = self.answered(&keys, identity, &proposal.ask).await? {
             return Ok(answer);
         }
+        let trying = match self.step_before(&keys, &thread.record, proposal).await? {
+            Before::Done(answer) => return Ok(*answer),
+            Before::Open(trying) => trying,
+        };
         let standing = self.ready(&keys, thread, proposal.parent).await?;
         let head = self.head(&keys, &standing.thread.record).await?;
         let policy = self.policy(&keys, standing.flow.record.policy).await?;
         let proposal = &self.gathered(&keys, (&head, &standing.thread.record), proposal.clone()).await?;
-        let asking = Asking { keys: &keys, by, proposal, identity, standing: &standing, head: &head, policy: &policy };
+        let (standing, trying) = (&standing, trying.as_ref());
+        let asking = Asking { keys: &keys, by, proposal, identity, standing, head: &head, policy: &policy, trying };
+        if trying.is_some_and(|it| it.is_exhausted(policy.step_attempts())) {
+            return self.reject(&asking, Because::StepOver(no_step_tries())).await;
+        }
         if policy.on_violation().is_exhausted(standing.violations(&proposal.node)) {
             return self.reject(&asking, Because::NoTries(no_tries())).await;
         }
@@ -301,6 +314,7 @@ impl Service {
         };
         let transition = Transition { outcome, ..effect.transition.clone() };
         draft.insert(&transition)?;
+        put_try(&mut draft, asking, Some(transition.digest))?;
         draft.replace(&asking.standing.thread, &thread)?;
         let answer = Answer::committed(asking.policy, &transition, &effect);
         self.put_answer(&mut draft, asking.keys, &answer)?;
@@ -360,6 +374,7 @@ impl Service {
             rationale: proposal.rationale.clone(),
             tool: proposal.tool.clone(),
             usage: proposal.usage,
+            step: proposal.step.clone(),
             restores,
             edits,
             write_id: None,
@@ -377,13 +392,4 @@ pub(super) fn check_words(proposal: &Proposal) -> Result<()> {
     }
     let long = proposal.rationale.as_ref().is_some_and(|it| it.chars().count() > RATIONALE_CHARS_MAX);
     if long { Err(Error::invalid("/rationale", format!("at most {RATIONALE_CHARS_MAX} characters"))) } else { Ok(()) }
-}
-
-pub(super) fn result_error(violation: &Violation) -> ResultError {
-    ResultError {
-        pointer: violation.pointer.to_string(),
-        code: violation.code.as_str().to_owned(),
-        detail: violation.detail.clone().into_owned(),
-        rule: violation.rule.clone(),
-    }
 }

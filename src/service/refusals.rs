@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::asking::Asking;
 use super::error::Result;
-use super::proposals::{Asked, result_error};
+use super::proposals::Asked;
+use super::steps::put_try;
 use super::transitions::Answer;
 use super::{Service, recorder};
 use crate::domain::event::EventType;
@@ -60,6 +61,8 @@ pub(super) enum Because {
     Violations(Vec<Violation>),
     /// Its node has no tries left on this head.
     NoTries(Violation),
+    /// Its step was tried as often as may be.
+    StepOver(Violation),
     /// Nobody could approve it: nothing that its node did wrong.
     Nobody(Violation),
 }
@@ -81,6 +84,7 @@ impl Because {
         match self {
             Self::Violations(_) => Some(policy.instruction(before.saturating_add(1))),
             Self::NoTries(_) => Some(Instruction::NoMoreTries),
+            Self::StepOver(_) => Some(Instruction::Stop),
             Self::Nobody(_) => None,
         }
     }
@@ -94,7 +98,7 @@ impl Because {
                 }
                 violations
             }
-            Self::NoTries(violation) | Self::Nobody(violation) => vec![violation],
+            Self::NoTries(violation) | Self::StepOver(violation) | Self::Nobody(violation) => vec![violation],
         }
     }
 }
@@ -142,6 +146,7 @@ impl Service {
             principal: asking.by.principal(),
             patch: patch_digest(&content),
             tool: tool.map(|it| it.name.clone()),
+            step: proposal.step.clone(),
             excerpt: excerpt(&hiding, proposal.ask.format(), &told),
             cut: violations.iter().enumerate().filter_map(cut).collect(),
             errors: violations.iter().map(result_error).collect(),
@@ -154,6 +159,9 @@ impl Service {
         };
         let mut draft = asking.draft(now);
         draft.insert(&rejection)?;
+        if counted {
+            put_try(&mut draft, asking, None)?;
+        }
         recorder::in_thread(&mut draft, &mut thread, now, EventType::TransitionRejected, event_data(&rejection))?;
         draft.replace(&asking.standing.thread, &thread)?;
         self.commit(draft.finish()).await?;
@@ -192,6 +200,9 @@ pub(super) fn event_data(rejection: &Rejection) -> Value {
     if let Some(tool) = &rejection.tool {
         data["tool"] = json!(tool);
     }
+    if let Some(step) = &rejection.step {
+        data["step"] = json!(step);
+    }
     // Nothing of what was asked for is told but what its identity does not cover.
     if let Some(kept) = rejection.request.as_deref() {
         data["kept"] = json!(true);
@@ -200,6 +211,15 @@ pub(super) fn event_data(rejection: &Rejection) -> Value {
         }
     }
     data
+}
+
+pub(super) fn result_error(violation: &Violation) -> ResultError {
+    ResultError {
+        pointer: violation.pointer.to_string(),
+        code: violation.code.as_str().to_owned(),
+        detail: violation.detail.clone().into_owned(),
+        rule: violation.rule.clone(),
+    }
 }
 
 /// The value that the request itself puts at a place; nothing of any state.

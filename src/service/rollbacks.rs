@@ -64,6 +64,7 @@ impl Service {
             standing: &standing,
             head: &head,
             policy: &policy,
+            trying: None,
         };
         match self.judge_proposal(&asking).await? {
             Judgement::Hold { after, named, reasons, warnings, .. } => {
@@ -89,6 +90,7 @@ fn proposal_of(rollback: &Rollback) -> Proposal {
         rationale: rollback.reason.clone(),
         tool: None,
         usage: Usage::default(),
+        step: None,
     }
 }
 

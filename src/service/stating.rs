@@ -10,7 +10,7 @@ use crate::domain::branch::{Carried, Joining};
 use crate::domain::chain::commitment::Setting;
 use crate::domain::chain::hash::{Digest, Tag};
 use crate::domain::chain::statement::{Kind, Statement};
-use crate::domain::id::{AccountId, NodeId, PrincipalId, ProposalId, WriteId};
+use crate::domain::id::{AccountId, NodeId, PrincipalId, ProposalId, StepKey, WriteId};
 use crate::domain::json::delta::Delta;
 use crate::domain::json::patch::Format;
 use crate::domain::json::pointer::Pointer;
@@ -39,6 +39,8 @@ pub(super) struct Stating<'a> {
     pub(super) rationale: Option<String>,
     pub(super) tool: Option<Tool>,
     pub(super) usage: Usage,
+    /// The step that it is, by its agent's name for it.
+    pub(super) step: Option<StepKey>,
     pub(super) restores: Option<Digest>,
     /// Which transition it takes the place of, and who rewrote it.
     pub(super) edits: Option<(Digest, AccountId)>,
@@ -104,6 +106,7 @@ impl Service {
             tool: stating.tool,
             warnings_cut: shown.filter(|it| *it != effected.warnings),
             warnings: effected.warnings,
+            step: stating.step,
             carried: stating.joins.map(|it| Box::new(it.1)),
             editor: stating.edits.map(|it| it.1),
             outcome: Outcome::Committed { entry: String::new() },

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::error::{Error, Result};
 use super::heads::Version;
 use super::imports::own_name;
-use super::proposals::result_error;
+use super::refusals::result_error;
 use super::stating::{Step, new_proposal_id};
 use super::transitions::head_of;
 use super::{Service, recorder, retrying};
@@ -207,6 +207,7 @@ impl Service {
             tool: None,
             warnings: Vec::new(),
             warnings_cut: None,
+            step: None,
             carried: None,
             editor: None,
             outcome: Outcome::Committed { entry: String::new() },
@@ -392,6 +393,7 @@ fn first_identity(thread: &ThreadId, principal: &PrincipalId, state: &Value) -> 
         patch: patch_digest(state),
         attempt: 1,
         tool: None,
+        step: None,
     };
     identity.digest()
 }

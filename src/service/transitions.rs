@@ -150,7 +150,7 @@ impl Service {
         let carried = step.transition.carried.clone();
         let owes = owes(&base, &gate, carried.as_deref().is_some_and(|it| it.owes));
         let kept = kept_state(base.head, &step)?;
-        let warnings = step.transition.warnings_shown().to_vec();
+        let (warnings, name) = (step.transition.warnings_shown().to_vec(), step.transition.step.clone());
         let version = self.enter(draft, keys, (step, gate, owes, now), kept)?;
         *thread = thread.clone().advanced(head_of(&version.entry), now);
         thread.committed_nodes.extend(version.statement.node.clone());
@@ -166,6 +166,9 @@ impl Service {
         });
         if let Some(join) = &version.statement.join {
             data["join"] = json!(join);
+        }
+        if let Some(name) = name {
+            data["step"] = json!(name);
         }
         recorder::in_thread(draft, thread, now, EventType::TransitionCommitted, with_warnings(data, &warnings))?;
         Ok(version)
@@ -212,14 +215,19 @@ impl Service {
             return Ok(Some(Answer::Rejected(Refusal::of(rejection.record, ask, checkpoint))));
         }
         let Some(stored) = self.reader(keys).get_by_alias::<Transition>(&name).await? else { return Ok(None) };
-        let transition = self.whole(keys, stored.record).await?;
+        self.answer_of(keys, stored.record).await.map(Some)
+    }
+
+    /// What a proposal that was stated is answered, then and ever after.
+    pub(super) async fn answer_of(&self, keys: &Keys, transition: Transition) -> Result<Answer> {
+        let transition = self.whole(keys, transition).await?;
         let policy = self.policy(keys, transition.statement.policy).await?;
         let changes = self.changes_of(keys, &transition).await?;
         if let Some(hold) = self.hold_of(keys, transition.digest).await? {
-            return Ok(Some(Answer::held(&policy, &transition, &changes, hold.record)));
+            return Ok(Answer::held(&policy, &transition, &changes, hold.record));
         }
         let effect = Effect { transition: transition.clone(), changes };
-        Ok(Some(Answer::committed(&policy, &transition, &effect)))
+        Ok(Answer::committed(&policy, &transition, &effect))
     }
 
     /// The hold of a transition, if it was held.

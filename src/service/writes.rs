@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::error::{Error, Result};
 use super::heads::Version;
-use super::proposals::result_error;
+use super::refusals::result_error;
 use super::stating::{Effected, Stating};
 use super::transitions::Base;
 use super::verify::writer_node;
@@ -89,17 +89,7 @@ impl Service {
             committed_nodes: &ending.standing.thread.record.committed_nodes,
         };
         let (after, content, refused) = self.admitted(&policy, &head, (&write, asker), result);
-        let identity = Identity {
-            thread: &write.thread,
-            parent: Some(write.transition),
-            node: Some(&write.node),
-            principal: &write.key.principal,
-            kind: Kind::Confirm,
-            format: Format::Merge,
-            patch: patch_digest(&json!({"write_id": write.key.write_id, "result": content})),
-            attempt: 1,
-            tool: None,
-        };
+        let identity = identity_of(&write, &content);
         let stating = Stating {
             kind: Kind::Confirm,
             node: &write.node,
@@ -110,11 +100,12 @@ impl Service {
             rationale: None,
             tool: None,
             usage: Usage::default(),
+            step: None,
             restores: None,
             edits: None,
             write_id: Some(write.key.write_id.clone()),
             joins: None,
-            identity: identity.digest(),
+            identity,
             now,
         };
         let step = self.state(keys, (&head, &policy), stating, after);
@@ -290,4 +281,21 @@ fn unreadable(pointer: &str) -> ResultError {
         detail: "the result is not a patch of the writer's own node".to_owned(),
         rule: None,
     }
+}
+
+/// What makes another confirmation the same.
+fn identity_of(write: &Write, content: &Value) -> Digest {
+    let identity = Identity {
+        thread: &write.thread,
+        parent: Some(write.transition),
+        node: Some(&write.node),
+        principal: &write.key.principal,
+        kind: Kind::Confirm,
+        format: Format::Merge,
+        patch: patch_digest(&json!({"write_id": write.key.write_id, "result": content})),
+        attempt: 1,
+        tool: None,
+        step: None,
+    };
+    identity.digest()
 }

@@ -10,6 +10,7 @@ mod episodes;
 mod figures;
 mod interrupts;
 mod marks;
+mod steps;
 
 pub use answers::KEPT;
 pub use archives::held_since;
@@ -19,6 +20,7 @@ pub use episodes::{piece_id, posted_row_id};
 pub use figures::{COUNTED, InsightRow};
 pub use interrupts::{interrupt_alias, post_id};
 pub use marks::{Follower, LogMark};
+pub use steps::step_row_id;
 
 use serde::{Deserialize, Serialize};
 

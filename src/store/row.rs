@@ -43,6 +43,8 @@ tables! {
     Transitions = "transitions",
     /// Rejected attempts, by what makes two requests the same proposal.
     Rejections = "rejections",
+    /// Steps of agents' runs and how they were tried, by thread, node and name.
+    Steps = "steps",
     /// Committed transitions' entries, by thread and version.
     Entries = "entries",
     /// States, whole or as a delta on the version before, by thread and version.
@@ -124,7 +126,7 @@ impl Table {
             | Self::Answers => true,
             Self::Transitions | Self::Rejections | Self::Entries | Self::States => false,
             Self::Receipts | Self::Writes | Self::Events | Self::Outbox => false,
-            Self::EpisodeEvents | Self::Imports | Self::ImportPieces => false,
+            Self::EpisodeEvents | Self::Imports | Self::ImportPieces | Self::Steps => false,
             Self::Archives => true,
             Self::Posts | Self::Tries | Self::Sightings | Self::Figures | Self::Marks | Self::Contacts => false,
             Self::Deliveries => true,

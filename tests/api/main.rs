@@ -62,6 +62,7 @@ mod roles;
 mod rules;
 mod second_thoughts;
 mod several;
+mod steps;
 mod streams;
 mod supposed;
 mod taking_back;

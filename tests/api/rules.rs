@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use countersign::clock::ClockOffset;
 use countersign::domain::account::MachineRole;
+use countersign::domain::step::StepRow;
 use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::service::audit::audit_with;
 use countersign::store::Store;
+use countersign::store::change::Draft;
 use countersign::store::postgres::{PostgresOptions, PostgresStore};
+use countersign::store::record::Reader;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -63,11 +66,20 @@ impl Scene {
 
     /// What is counted and remembered is what an audit comes to.
     pub async fn passes_an_audit(&self) {
+        assert_eq!(self.findings().await, Vec::<String>::new());
+    }
+
+    /// The last try of a step is taken out of its row, under a good seal. How many there were.
+    pub async fn forgets_a_try(&self, thread: &str, node: &str, step: &str) -> usize {
         let keys = self.gateway.service.keys().unwrap();
-        let archives = crate::gateway::archives_in(self.gateway.folder.path());
-        let now = self.gateway.service.now();
-        let report = audit_with(&*self.store, Some(&archives), &keys, now).await.unwrap();
-        assert!(report.findings.is_empty(), "{:?}", report.findings);
+        let reader = Reader { store: &*self.store, key: keys.row() };
+        let stored = reader.get::<StepRow>(&format!("{thread}/{node}/{step}")).await.unwrap().unwrap();
+        let mut less = stored.record.clone();
+        less.tries.pop().unwrap();
+        let mut draft = Draft::new(keys.row(), self.gateway.service.now());
+        draft.replace(&stored, &less).unwrap();
+        self.store.commit(draft.finish().change).await.unwrap();
+        stored.record.tries.len()
     }
 
     /// What an audit finds, each in a line.

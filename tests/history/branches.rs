@@ -1,7 +1,7 @@
 //! Work side by side: branches, one of which does what people must decide, joined; and branches that nobody joins.
 
 use countersign::domain::branch::Strategy;
-use countersign::domain::id::{BranchName, NodeId};
+use countersign::domain::id::{BranchName, NodeId, StepKey};
 use countersign::domain::review::Verdict;
 use countersign::service::Service;
 use countersign::service::branches::{Forked, NewBranches};
@@ -33,6 +33,7 @@ async fn join(service: &Service, cast: &Cast, name: &str, parent: Digest, branch
         rationale: Some("both of them".to_owned()),
         tool: None,
         usage: Usage::read(&json!({"tokens": 3})).unwrap(),
+        step: Some(StepKey::try_from(branches.join(".")).unwrap()),
     };
     service.propose(&cast.agent, &proposal).await.unwrap()
 }

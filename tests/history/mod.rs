@@ -224,6 +224,7 @@ pub async fn propose(service: &Service, agent: &Stored<Token>, name: &str, node:
         tool: (node == "planner" && !name.starts_with("branch-"))
             .then(|| Tool::read(&json!({"name": "crm.find", "arguments": {"who": "Eva"}})).unwrap()),
         usage: Usage::read(&json!({"tokens": 12, "cost": 0.5})).unwrap(),
+        step: None,
     };
     service.propose(agent, &proposal).await.unwrap()
 }

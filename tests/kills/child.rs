@@ -235,6 +235,7 @@ impl Hand {
             rationale: None,
             tool: None,
             usage: Default::default(),
+            step: None,
         }
     }
 

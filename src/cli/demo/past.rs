@@ -150,6 +150,7 @@ impl Played {
             rationale: Some("The customer's message asks for it.".to_owned()),
             tool: None,
             usage: Usage::default(),
+            step: None,
         };
         self.service.propose(&self.agent, &proposal).await
     }

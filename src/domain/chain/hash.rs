@@ -36,6 +36,8 @@ pub enum Tag {
     Patch,
     /// What makes two requests the same proposal.
     Proposal,
+    /// What a step asks for.
+    Step,
     /// An event.
     Event,
     /// A policy that waits for people.
@@ -78,6 +80,7 @@ impl Tag {
             Self::Comment => "countersign.comment.v1",
             Self::Patch => "countersign.patch.v1",
             Self::Proposal => "countersign.proposal.v1",
+            Self::Step => "countersign.step.v1",
             Self::Event => "countersign.event.v1",
             Self::Amendment => "countersign.amendment.v1",
             Self::Interrupt => "countersign.interrupt.v1",

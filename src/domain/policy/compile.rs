@@ -39,6 +39,7 @@ const KEYS: &[&str] = &[
     "join",
     "context",
     "retain",
+    "steps",
     "approval",
     "redaction",
 ];
@@ -101,6 +102,7 @@ impl Policy {
             confidence: read_confidence(&root)?,
             encoding: context::read_encoding(&root)?,
             retain: retain::read_retain(&root)?,
+            step_attempts: context::read_step_attempts(&root)?,
             hidden,
             detectors,
             reveal_to,

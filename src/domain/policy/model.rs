@@ -38,6 +38,8 @@ pub struct Policy {
     pub(super) encoding: Encoding,
     /// How long states stay in the database; for ever, if it does not say.
     pub(super) retain: Option<Retain>,
+    /// How often one step may be tried.
+    pub(super) step_attempts: u32,
     /// Where a state says how sure it is, for joins by confidence.
     pub(super) confidence: Option<Pointer>,
     pub(super) nodes: BTreeMap<NodeId, NodePolicy>,
@@ -183,6 +185,11 @@ impl Policy {
     /// How long states stay in the database; for ever, if it does not say.
     pub fn retain(&self) -> Option<&Retain> {
         self.retain.as_ref()
+    }
+
+    /// How often one step may be tried.
+    pub fn step_attempts(&self) -> u32 {
+        self.step_attempts
     }
 
     /// Where a state says how sure it is.

@@ -358,6 +358,7 @@ fn identity_of(transition: &Transition) -> Option<Digest> {
         patch,
         attempt: statement.attempt.unwrap_or(1),
         tool: transition.tool.as_ref(),
+        step: transition.step.as_ref(),
     };
     Some(identity.digest())
 }

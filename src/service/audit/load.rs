@@ -19,6 +19,7 @@ use crate::domain::keys::RowKey;
 use crate::domain::passkey::Passkey;
 use crate::domain::repeat::KeptAnswer;
 use crate::domain::review::Hold;
+use crate::domain::step::StepRow;
 use crate::domain::thread::Thread;
 use crate::domain::transition::{ChainRow, Rejection, StateRow, Transition};
 use crate::domain::tries::Tries;
@@ -50,6 +51,7 @@ pub(super) struct Everything {
     pub(super) threads: Kept<Thread>,
     pub(super) transitions: Kept<Transition>,
     pub(super) rejections: Kept<Rejection>,
+    pub(super) steps: Kept<StepRow>,
     pub(super) entries: Kept<ChainRow>,
     pub(super) states: Kept<StateRow>,
     pub(super) archives: Kept<Archive>,
@@ -117,6 +119,7 @@ impl Everything {
             threads: loader.table().await?,
             transitions: loader.table().await?,
             rejections: loader.table().await?,
+            steps: loader.table().await?,
             entries: loader.table().await?,
             states: loader.table().await?,
             archives: loader.table().await?,

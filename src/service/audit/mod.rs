@@ -27,6 +27,7 @@ mod labels;
 mod load;
 mod notices;
 mod passkeys;
+mod steps;
 mod story;
 mod votes;
 mod writes;
@@ -137,9 +138,11 @@ async fn look(
         audit.check_branches(thread, &own, &story);
         audit.check_archives(thread, &own.archives, &story);
         audit.check_episode(thread, &own);
+        audit.check_steps(thread, &own);
     }
     audit.check_strays();
     audit.check_episode_strays();
+    audit.check_step_strays();
     audit.check_labels(store).await?;
     let Audit { mut findings, versions, .. } = audit;
     findings.sort();

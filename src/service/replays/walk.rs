@@ -103,6 +103,7 @@ impl Recorded {
             attempt: statement.attempt.unwrap_or(1),
             tool: transition.tool,
             usage: statement.usage,
+            step: None,
         });
         let row = Replayed {
             thread: statement.thread,

@@ -14,7 +14,7 @@ use super::transitions::read_along;
 use super::transitions_told::answer;
 use crate::domain::branch::Strategy;
 use crate::domain::chain::hash::Digest;
-use crate::domain::id::{BranchName, NodeId, ThreadId};
+use crate::domain::id::{BranchName, NodeId, StepKey, ThreadId};
 use crate::domain::json::pointer::Pointer;
 use crate::service::branches::{Forked, Made, NewBranches};
 use crate::service::error::Result as Done;
@@ -61,6 +61,8 @@ pub struct Join {
     /// Why, in the agent's words; shown to people as untrusted.
     #[schema(max_length = 8000)]
     pub rationale: Option<String>,
+    /// The agent's own name for what it does here: of one name, one effect, on whatever head it is asked for again.
+    pub step: Option<StepKey>,
 }
 
 /// What is to stand at a place where branches do not agree.
@@ -146,5 +148,6 @@ fn read_join(thread: ThreadId, ask: Join) -> Done<Proposal> {
         rationale: ask.rationale,
         tool: None,
         usage,
+        step: ask.step,
     })
 }

@@ -21,6 +21,7 @@ pub const BY_STATUS: &[(u16, &str, &[&str])] = &[
         &[
             "head_moved",
             "imported",
+            "step_reused",
             "conflict",
             "thread_held",
             "write_in_progress",

@@ -16,7 +16,7 @@ use super::threads::Reason;
 use super::transitions_told::{answer, told_to};
 use super::{of_own_flow, waiting};
 use crate::domain::chain::hash::Digest;
-use crate::domain::id::{NodeId, ThreadId};
+use crate::domain::id::{NodeId, StepKey, ThreadId};
 use crate::domain::json::patch::Format;
 use crate::domain::tool::Tool;
 use crate::domain::usage::{Malformed, Usage};
@@ -53,6 +53,8 @@ pub struct Propose {
     /// Why, in the agent's words; shown to people as untrusted.
     #[schema(max_length = 8000)]
     pub rationale: Option<String>,
+    /// The agent's own name for what it does here: of one name, one effect, on whatever head it is asked for again.
+    pub step: Option<StepKey>,
 }
 
 /// `POST /v1/threads/{thread}/rollbacks`
@@ -68,6 +70,8 @@ pub struct RollBack {
     /// Which try, from 1.
     #[schema(minimum = 1)]
     pub attempt: Option<u32>,
+    /// The agent's own name for what it does here: of one name, one effect, on whatever head it is asked for again.
+    pub step: Option<StepKey>,
 }
 
 /// Takes a proposal.
@@ -116,6 +120,7 @@ pub fn read_proposal(thread: ThreadId, ask: Propose) -> Done<Proposal> {
         rationale: ask.rationale,
         tool,
         usage,
+        step: ask.step,
     })
 }
 
@@ -154,6 +159,7 @@ pub async fn roll_back(
             rationale: None,
             tool: None,
             usage: Usage::default(),
+            step: ask.step,
         };
         let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
         post.once(app.service.propose(&machine.0, &proposal), answer).await

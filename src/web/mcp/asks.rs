@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::domain::chain::hash::Digest;
-use crate::domain::id::{NodeId, ThreadId};
+use crate::domain::id::{NodeId, StepKey, ThreadId};
 use crate::domain::json::patch::Format;
 
 /// `read_view`
@@ -57,6 +57,10 @@ pub struct Propose {
     /// Why, in your words. People read it next to the change.
     #[schemars(length(max = 8000))]
     pub rationale: Option<String>,
+    /// A name of your own for this step of your work. Repeat it when you are not sure that the step was done: of one name
+    /// there is one effect.
+    #[schemars(with = "Option<String>")]
+    pub step: Option<StepKey>,
 }
 
 /// The forms of a patch, for a model that is shown the schema.

@@ -46,6 +46,9 @@ fn next_step(error: &Error) -> &'static str {
             "The state changed since you read it. Call read_view, look at what is new, and propose again with its \
              `transition` as `parent`."
         }
+        Error::StepReused { .. } => {
+            "This `step` did something else: look at `transition`, or name what is new differently."
+        }
         Error::ThreadHeld(_) => {
             "People are deciding on an earlier change of this thread. Tell your user; propose again when that review has \
              ended. If the held change is yours and no longer wanted, call take_back."

@@ -67,8 +67,8 @@ impl Tools {
     }
 
     async fn propose(&self, asker: &Asker, ask: Propose) -> Result<Value> {
-        let Propose { thread, node, parent, patch, format, reaffirm, attempt, tool, usage, rationale } = ask;
-        let ask = transitions::Propose { node, parent, patch, format, reaffirm, attempt, tool, usage, rationale };
+        let Propose { thread, node, parent, patch, format, reaffirm, attempt, tool, usage, rationale, step } = ask;
+        let ask = transitions::Propose { node, parent, patch, format, reaffirm, attempt, tool, usage, rationale, step };
         let proposal = transitions::read_proposal(thread, ask)?;
         let answer = self.app.service.propose(&asker.machine.0, &proposal).await?;
         let told = transitions_told::answer(&self.app, &answer)?;

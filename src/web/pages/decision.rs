@@ -292,6 +292,7 @@ pub fn words(error: &Error) -> Option<String> {
         | Error::Rejected(_)
         | Error::Policy(_)
         | Error::HeadMoved { .. }
+        | Error::StepReused { .. }
         | Error::Conflict(_)
         | Error::NotSealed(_)
         | Error::Envelope(_)

@@ -134,6 +134,7 @@ fn words_of(error: &Error) -> Words {
         ),
         Error::Json(_)
         | Error::Rejected(_)
+        | Error::StepReused { .. }
         | Error::Conflict(_)
         | Error::NotSealed(_)
         | Error::Envelope(_)

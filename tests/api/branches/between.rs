@@ -23,6 +23,7 @@ fn asks(thread: &Value, parent: &Value, ask: Asked) -> Proposal {
         rationale: None,
         tool: None,
         usage: Default::default(),
+        step: None,
     }
 }
 

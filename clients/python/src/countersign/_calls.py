@@ -179,16 +179,24 @@ def propose(
     tool: Mapping[str, Json] | None = None,
     usage: Mapping[str, Json] | None = None,
     rationale: str | None = None,
+    step: str | None = None,
 ) -> Plan[Committed | Held]:
     """Asks for a change on the head `parent`. The very same request finds what became of the first one.
+
+    `step` is your own name for what is done here: of one name there is one effect, on whatever head it is asked for
+    again, whichever worker asks; `StepReused` says that it has done something else.
 
     A change that the policy refuses raises `Rejected`, and so does asking the same again; after that `attempt=2` asks
     anew. `HeadMoved`, `ThreadHeld` and `WriteInProgress` say that it was not judged at all.
     """
     body: dict[str, Json] = {"patch": dict(patch) if isinstance(patch, Mapping) else patch}
-    extra = {"format": format, "tool": tool, "usage": usage, "rationale": rationale}
+    extra = {"format": format, "tool": tool, "usage": usage, "rationale": rationale, "step": _step(step)}
     body.update({key: value for key, value in extra.items() if value is not None})
     return (yield from _proposed(core, thread, "/transitions", node, parent, attempt, body))
+
+
+def _step(step: str | None) -> str | None:
+    return None if step is None else names.name("step", step)
 
 
 def reaffirm(
@@ -202,10 +210,12 @@ def reaffirm(
 
 
 def rollback(
-    core: Core, thread: str, *, to_version: int, node: str, parent: str, attempt: int = 1
+    core: Core, thread: str, *, to_version: int, node: str, parent: str, attempt: int = 1, step: str | None = None
 ) -> Plan[Committed | Held]:
     """Asks people for an earlier version's state again."""
     body: dict[str, Json] = {"to_version": names.whole("to_version", to_version, 0)}
+    if step is not None:
+        body["step"] = _step(step)
     return (yield from _proposed(core, thread, "/rollbacks", node, parent, attempt, body))
 
 
@@ -233,6 +243,7 @@ def join(
     attempt: int = 1,
     usage: Mapping[str, Json] | None = None,
     rationale: str | None = None,
+    step: str | None = None,
 ) -> Plan[Committed | Held]:
     """Proposes on the head `parent` what branches of it changed, as one. It is judged and answered as a proposal is.
 
@@ -242,7 +253,7 @@ def join(
     body: dict[str, Json] = {"branches": [names.name("branches", it) for it in branches], "strategy": strategy}
     if resolve is not None:
         body["resolve"] = [dict(it) for it in resolve]
-    extra = {"usage": usage, "rationale": rationale}
+    extra = {"usage": usage, "rationale": rationale, "step": _step(step)}
     body.update({key: value for key, value in extra.items() if value is not None})
     return (yield from _proposed(core, thread, "/joins", node, parent, attempt, body))
 

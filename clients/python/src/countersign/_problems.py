@@ -8,6 +8,7 @@ from .errors import Fault, Json, Problem
 _BY_CODE: dict[tuple[int, str], type[Problem]] = {
     (409, "conflict"): errors.BranchConflict,
     (409, "head_moved"): errors.HeadMoved,
+    (409, "step_reused"): errors.StepReused,
     (409, "thread_held"): errors.ThreadHeld,
     (409, "write_in_progress"): errors.WriteInProgress,
     (409, "halted"): errors.Halted,

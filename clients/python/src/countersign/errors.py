@@ -145,6 +145,17 @@ class HeadMoved(Conflict):
         return found
 
 
+class StepReused(Conflict):
+    """The step has done something else: `transition` says what, and `checkpoint` where the thread is now."""
+
+    @property
+    def transition(self) -> str:
+        found = self.facts.get("transition")
+        if isinstance(found, str):
+            return found
+        raise UnexpectedAnswer("step_reused without a transition")
+
+
 class ThreadHeld(Conflict):
     """People are asked about something else in this thread: wait for `review`."""
 

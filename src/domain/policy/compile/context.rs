@@ -12,6 +12,7 @@ use crate::domain::json::pointer::Pointer;
 use crate::domain::schema::Openness;
 
 pub(super) const KEYS: &[&str] = &["encoding"];
+pub(super) const STEPS_KEYS: &[&str] = &["attempts"];
 
 /// What a node is given.
 #[derive(Debug, Default)]
@@ -36,6 +37,14 @@ pub(super) fn read_encoding(root: &Section<'_>) -> Result<Encoding, PolicyError>
         let known: Vec<&str> = Encoding::ALL.iter().map(|it| it.as_str()).collect();
         item.error(PolicyCode::BadValue, format!("`{}` must be one of {}", item.name(), known.join(", ")))
     })
+}
+
+/// `[steps]`: how often one may be tried.
+pub(super) fn read_step_attempts(root: &Section<'_>) -> Result<u32, PolicyError> {
+    let Some(item) = root.get("steps") else { return Ok(bounds::ATTEMPTS_DEFAULT) };
+    let section = item.section()?;
+    section.expect_keys(STEPS_KEYS)?;
+    section.get("attempts").map_or(Ok(bounds::ATTEMPTS_DEFAULT), |item| item.count(bounds::ATTEMPTS))
 }
 
 pub(super) fn read_given(section: &Section<'_>, reads: &Patterns, source: &PolicySource) -> Result<Given, PolicyError> {

@@ -47,7 +47,15 @@ fn what_depends_on_more_than_the_policy_is_not_guessed() {
 
 fn would_become((candidate, active): (&Policy, &Policy), state: &Value, content: Value) -> WouldBe {
     let judgement = propose(candidate, state, Format::Merge, content.clone());
-    let kept = KeptRequest { kind: Kind::Propose, format: Format::Merge, content, attempt: 1, tool: None, usage: None };
+    let kept = KeptRequest {
+        kind: Kind::Propose,
+        format: Format::Merge,
+        content,
+        attempt: 1,
+        tool: None,
+        usage: None,
+        step: None,
+    };
     WouldBe::of(judgement, Policies { candidate, active }, state, &kept)
 }
 

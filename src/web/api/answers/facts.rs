@@ -11,7 +11,10 @@ pub struct Facts {
     /// Of `head_moved`: the head as it is.
     #[schema(nullable = false)]
     pub head: Option<HeadNow>,
-    /// Of `head_moved`, of what a proposal is rejected for, and of envelopes that are not made or not believed: the
+    /// Of `step_reused`: what the step has done, or people may still let it do.
+    #[schema(nullable = false)]
+    pub transition: Option<Digest>,
+    /// Of `head_moved` and `step_reused`, of what a proposal is rejected for, and of envelopes that are not made or not believed: the
     /// version that stands, to go on from.
     #[schema(nullable = false)]
     pub checkpoint: Option<HeadNow>,

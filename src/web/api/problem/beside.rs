@@ -62,6 +62,7 @@ pub(super) fn facts_of(error: &Error) -> Map<String, Value> {
         Error::HeadMoved { version, transition } => {
             put("head", json!({"version": version, "transition": transition}));
         }
+        Error::StepReused { transition, .. } => put("transition", json!(transition)),
         Error::ThreadHeld(review) => put("review", json!({"id": review})),
         Error::Rejected(Refusal { instruction: Some(it), .. }) => {
             put("instruction", json!({"action": it.as_str(), "detail": it.detail()}));
@@ -79,6 +80,7 @@ pub(super) fn facts_of(error: &Error) -> Map<String, Value> {
 const fn checkpoint_of(error: &Error) -> Option<Checkpoint> {
     match error {
         Error::HeadMoved { version, transition } => Some(Checkpoint { version: *version, transition: *transition }),
+        Error::StepReused { checkpoint, .. } => Some(*checkpoint),
         Error::Rejected(refusal) => refusal.checkpoint,
         Error::NotSealed(why) => Some(why.checkpoint),
         Error::Envelope(why) => why.checkpoint,

@@ -1,0 +1,86 @@
+//! Steps, against the events that tell of their tries: a row that is gone or says less would let a step happen twice.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Audit;
+use super::load::Belongings;
+use super::story::said;
+use crate::domain::chain::hash::Digest;
+use crate::domain::event::{Event, EventType};
+use crate::domain::kept::KeptRequest;
+use crate::domain::step::{Try, content_of};
+use crate::domain::thread::Thread;
+use crate::domain::transition::{Transition, Values};
+use crate::store::row::Table;
+
+impl Audit<'_> {
+    /// The steps of one thread, each as its events tell it.
+    pub(super) fn check_steps(&mut self, thread: &Thread, own: &Belongings<'_>) {
+        let mut told: BTreeMap<String, Vec<Try>> = BTreeMap::new();
+        let mut events: Vec<&Event> = own.events.iter().copied().filter(|it| !said(it, "step").is_empty()).collect();
+        events.sort_by_key(|it| it.seq);
+        for event in events {
+            let id = format!("{}/{}/{}", thread.id, said(event, "node"), said(event, "step"));
+            let Some(tried) = self.tried(event, &id) else { continue };
+            let tries = told.entry(id).or_default();
+            // What was held is told once more when it commits.
+            if !tries.contains(&tried) {
+                tries.push(tried);
+            }
+        }
+        for (id, tries) in &told {
+            let row = self.all.steps.get(id).map(|it| &it.record.tries);
+            let finding = if row.is_none() {
+                "events tell of it, and its row is gone"
+            } else {
+                "its tries are not those that events tell"
+            };
+            self.expect(row == Some(tries), Table::Steps, id, finding);
+        }
+        let rows = self.all.steps.iter().filter(|it| it.1.record.thread == thread.id);
+        for id in rows.map(|it| it.0).filter(|it| !told.contains_key(*it)).collect::<Vec<_>>() {
+            self.note(Table::Steps, id, "no event tells of it");
+        }
+    }
+
+    /// The steps of threads that there are not.
+    pub(super) fn check_step_strays(&mut self) {
+        let threads: BTreeSet<&str> = self.all.threads.keys().map(String::as_str).collect();
+        for id in self.all.steps.iter().filter(|it| !threads.contains(it.1.record.thread.as_str())).map(|it| it.0) {
+            self.note(Table::Steps, id, "it is of a thread that is not there");
+        }
+    }
+
+    /// The try that an event tells of, if it is one that counts. What was asked for is looked at while it is there.
+    fn tried(&self, event: &Event, id: &str) -> Option<Try> {
+        let digest = |name: &str| Digest::try_from(said(event, name).to_owned()).ok();
+        match event.kind {
+            EventType::TransitionCommitted | EventType::TransitionHeld => {
+                let transition = digest("transition")?;
+                let row = &self.all.transitions.get(&transition.to_string())?.record;
+                let same = |it: &&Try| it.transition() == Some(transition);
+                let known = self.all.steps.get(id).and_then(|it| it.record.tries.iter().find(same).copied());
+                match (row.values, known) {
+                    (Values::Archived, Some(known)) => Some(known),
+                    _ => Some(Try::Stated { content: content_of(&request_of(row)), transition }),
+                }
+            }
+            EventType::TransitionRejected if event.data.get("counted")? == true => {
+                Some(Try::Rejected { identity: digest("identity")? })
+            }
+            _ => None,
+        }
+    }
+}
+
+fn request_of(transition: &Transition) -> KeptRequest {
+    KeptRequest {
+        kind: transition.statement.kind,
+        format: transition.format,
+        content: transition.patch.clone(),
+        attempt: transition.statement.attempt.unwrap_or(1),
+        tool: transition.tool.clone(),
+        usage: None,
+        step: transition.step.clone(),
+    }
+}

@@ -1,0 +1,21 @@
+//! Steps of agents' runs, by thread, node and name.
+
+use crate::domain::id::{NodeId, StepKey, ThreadId};
+use crate::domain::step::StepRow;
+use crate::store::record::Record;
+use crate::store::row::{Facets, Table};
+
+/// The id of a step's row: no name has a slash in it.
+pub fn step_row_id(thread: &ThreadId, node: &NodeId, step: &StepKey) -> String {
+    format!("{thread}/{node}/{step}")
+}
+
+impl Record for StepRow {
+    const TABLE: Table = Table::Steps;
+    fn id(&self) -> String {
+        step_row_id(&self.thread, &self.node, &self.step)
+    }
+    fn facets(&self) -> Facets {
+        super::owned(self.thread.as_str())
+    }
+}

@@ -231,6 +231,13 @@ fn a_file_under_another_kind_is_found() {
     let mut itself = folder(happened("ok"));
     edit(&mut itself, "manifest.json", |it| it["files"][0]["name"] = "manifest.json".into());
     assert!(codes(&itself).contains(&"kind"));
+    let mut rightly = folder(happened("ok"));
+    edit(&mut rightly, "manifest.json", |it| {
+        let entry =
+            json!({"name": "manifest.json", "kind": "manifest", "sha256": Digest::of_file(b""), "size_bytes": 0});
+        it["files"].as_array_mut().unwrap().push(entry);
+    });
+    assert!(codes(&rightly).contains(&"kind"), "a manifest cannot have its own hash, whatever it calls itself");
 }
 
 #[test]
@@ -463,6 +470,21 @@ fn whatever_a_plan_or_a_state_has_in_it_is_held_against_the_events() {
         foreign(&|it| it["episode"]["started_at"] = "2026-11-22T07:00:00.000Z".into()),
         ["projection_started_at"]
     );
+}
+
+#[test]
+fn a_finished_run_that_links_to_less_than_it_has_is_found_though_its_last_projection_says_so() {
+    let less = |links: &mut Value| drop(links.as_object_mut().unwrap().remove("summary"));
+    let mut folder = with_lines(|it| {
+        let last = it.len() - 1;
+        changed(&mut it[last], |it| {
+            drop(it.payload.remove("projector"));
+            less(it.payload.get_mut("links").unwrap());
+        });
+    });
+    edit(&mut folder, "state.json", |it| less(&mut it["links"]));
+    covered_up(&mut folder);
+    assert_eq!(codes(&folder), ["projection_links"]);
 }
 
 #[test]

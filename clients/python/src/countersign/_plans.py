@@ -148,6 +148,9 @@ def asked(core: Core, call: Call[T], retries: Retries | None = None) -> Plan[T]:
     raise AssertionError("the last try returns")
 
 
+_FOR_PEOPLE = frozenset({"chain_broken", "archive_missing", "archive_damaged"})
+
+
 def _may_ask_again(came: Came, repeatable: bool) -> bool:
     if isinstance(came, Lost):
         return repeatable or not came.sent
@@ -160,8 +163,8 @@ def _may_ask_again(came: Came, repeatable: bool) -> bool:
     # Our own request, which is still being carried out: its answer is about to be there.
     if came.status == 409:
         return code == "request_in_progress"
-    # A broken chain does not mend itself while one asks.
-    return repeatable and came.status >= 500 and code != "chain_broken"
+    # A broken chain does not mend itself while one asks, nor does the file of an archive come back.
+    return repeatable and came.status >= 500 and code not in _FOR_PEOPLE
 
 
 def _code(came: Reply) -> object:

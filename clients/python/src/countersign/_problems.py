@@ -17,6 +17,7 @@ _BY_CODE: dict[tuple[int, str], type[Problem]] = {
     (409, "wrong_state"): errors.WrongState,
     (409, "expired"): errors.Expired,
     (403, "forbidden"): errors.Forbidden,
+    (410, "state_erased"): errors.StateErased,
     (422, "rejected"): errors.Rejected,
     (500, "chain_broken"): errors.ChainBroken,
 }

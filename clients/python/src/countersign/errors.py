@@ -126,6 +126,10 @@ class NotFound(Problem):
     """404: not there, or not of this token's flow."""
 
 
+class StateErased(Problem):
+    """410: the values of that version are erased, as the flow's policy has it. Later versions are there."""
+
+
 class Conflict(Problem):
     """409: not as things stand. Read, then ask again."""
 

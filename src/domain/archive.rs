@@ -104,12 +104,17 @@ pub enum Kept {
     },
 }
 
+/// The word of archives whose file is there.
+pub const ARCHIVED: &str = "file";
+/// The word of those whose file is being removed.
+pub const ERASING: &str = "erasing";
+
 impl Kept {
     /// Its word, for lists.
     pub const fn word(&self) -> &'static str {
         match self {
-            Self::File {} => "file",
-            Self::Erasing { .. } => "erasing",
+            Self::File {} => ARCHIVED,
+            Self::Erasing { .. } => ERASING,
             Self::Erased { .. } => "erased",
         }
     }

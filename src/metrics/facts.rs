@@ -59,6 +59,12 @@ pub struct Facts {
     pub log: u64,
     /// How many of them were not counted yet.
     pub uncounted: u64,
+    /// How large the database is, where that is known.
+    pub database_bytes: Option<u64>,
+    /// Archives whose file is there.
+    pub archives: u64,
+    /// How large these are.
+    pub archive_bytes: u64,
 }
 
 /// Their families.
@@ -78,6 +84,9 @@ pub(super) struct Gauges {
     unplaced_oldest: GaugeVec,
     log: GaugeVec,
     uncounted: GaugeVec,
+    database_bytes: GaugeVec,
+    archives: GaugeVec,
+    archive_bytes: GaugeVec,
 }
 
 impl Gauges {
@@ -109,6 +118,9 @@ impl Gauges {
             unplaced_oldest: of("unplaced_event_oldest_seconds", "How long the oldest of them has waited", &[]),
             log: of("log_events", "Events that have their place in the log", &[]),
             uncounted: of("uncounted_events", "Those that were not counted yet", &[]),
+            database_bytes: of("database_bytes", "How large the database is", &[]),
+            archives: of("archives", "Files with states that have left the database", &[]),
+            archive_bytes: of("archive_bytes", "How large these are", &[]),
         }
     }
 
@@ -127,6 +139,9 @@ impl Gauges {
             &self.unplaced_oldest,
             &self.log,
             &self.uncounted,
+            &self.database_bytes,
+            &self.archives,
+            &self.archive_bytes,
         ];
         families.into_iter().for_each(GaugeVec::reset);
         self.readable.set(if facts.is_some() { 1.0 } else { 0.0 });
@@ -163,11 +178,21 @@ impl Gauges {
                 family.with_label_values(&[endpoint.as_str()]).set(value);
             }
         }
-        let alone: [(&GaugeVec, f64); 4] = [
+        self.set_alone(facts);
+    }
+
+    /// Those without labels.
+    fn set_alone(&self, facts: &Facts) {
+        if let Some(bytes) = facts.database_bytes {
+            self.database_bytes.with_label_values(&[] as &[&str]).set(bytes as f64);
+        }
+        let alone: [(&GaugeVec, f64); 6] = [
             (&self.unplaced, facts.unplaced as f64),
             (&self.unplaced_oldest, facts.unplaced_oldest.as_secs_f64()),
             (&self.log, facts.log as f64),
             (&self.uncounted, facts.uncounted as f64),
+            (&self.archives, facts.archives as f64),
+            (&self.archive_bytes, facts.archive_bytes as f64),
         ];
         for (family, value) in alone {
             family.with_label_values(&[] as &[&str]).set(value);

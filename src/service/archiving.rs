@@ -9,7 +9,7 @@ use super::error::{Error, Result};
 use super::heads::Version;
 use super::{Service, recorder, retrying};
 use crate::archives::packed;
-use crate::domain::archive::{Archive, Content, Exported, Kept, PLAIN_BYTES_MAX, Retain, VERSIONS_MIN};
+use crate::domain::archive::{Archive, Content, ERASING, Exported, Kept, PLAIN_BYTES_MAX, Retain, VERSIONS_MIN};
 use crate::domain::chain::commitment::Tree;
 use crate::domain::chain::entry::Entry;
 use crate::domain::chain::hash::Digest;
@@ -320,7 +320,7 @@ impl Service {
 
     /// Removes the files of what was decided to be erased. A run that was cut off is made up for by the next.
     async fn finish_erasing(&self, keys: &Keys) -> Result<usize> {
-        let erasing = self.reader(keys).list::<Archive>(Filter::State("erasing"), None, LIST_ROWS_MAX).await?;
+        let erasing = self.reader(keys).list::<Archive>(Filter::State(ERASING), None, LIST_ROWS_MAX).await?;
         let mut done = 0;
         for archive in erasing {
             let Kept::Erasing { at, policy } = archive.record.kept.clone() else { continue };

@@ -151,6 +151,11 @@ pub trait Store: Send + Sync {
     /// its connection ends, however it ends, the duty is another's to take at once.
     async fn take(&self, duty: Duty) -> Result<Option<Box<dyn OnDuty>>, StoreError>;
 
+    /// How many bytes the database takes, as it says itself; `None` where that is not known.
+    async fn bytes(&self) -> Result<Option<u64>, StoreError> {
+        Ok(None)
+    }
+
     /// How many changes wait to be written, here and now.
     fn queued(&self) -> usize;
 

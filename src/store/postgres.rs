@@ -166,6 +166,10 @@ impl Store for PostgresStore {
         Ok(self.clock_offset.applied_to(now))
     }
 
+    async fn bytes(&self) -> Result<Option<u64>, StoreError> {
+        self.engine.run(reader::bytes(self.pool.clone())).await?.map(Some)
+    }
+
     async fn take(&self, duty: Duty) -> Result<Option<Box<dyn OnDuty>>, StoreError> {
         let lock = self.engine.run(try_lock(self.config.clone(), lock(duty))).await??;
         Ok(lock.map(|it| -> Box<dyn OnDuty> { Box::new(it) }))

@@ -150,6 +150,11 @@ impl Store for SqliteStore {
         Ok(self.clock_offset.applied_to(SystemClock.now()))
     }
 
+    async fn bytes(&self) -> Result<Option<u64>, StoreError> {
+        let failed = |error: std::io::Error| StoreError::Database(format!("the database's file: {error}"));
+        Ok(Some(std::fs::metadata(&self.path).map_err(failed)?.len()))
+    }
+
     async fn take(&self, duty: Duty) -> Result<Option<Box<dyn OnDuty>>, StoreError> {
         let path = beside(&self.path, &format!("-{}", duty.name()));
         let failed = |error: std::io::Error| StoreError::Database(format!("the {}'s lock file: {error}", duty.name()));

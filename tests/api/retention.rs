@@ -8,8 +8,11 @@ use std::time::Duration;
 
 use countersign::archives::{packed, unpacked};
 use countersign::domain::archive::{Archive, Kept, PLAIN_BYTES_MAX};
+use countersign::domain::chain::hash::Digest;
 use countersign::domain::review::Verdict;
-use countersign::store::record::{Reader, Stored};
+use countersign::domain::thread::Thread;
+use countersign::store::change::Draft;
+use countersign::store::record::{Reader, Record, Stored};
 use countersign::store::row::Table;
 use countersign::store::{Filter, LIST_ROWS_MAX};
 use countersign::worker::archive::Archiver;
@@ -31,6 +34,9 @@ on_both! {
     what_people_are_asked_for_again_is_not_erased(super::retaining("versions = 10\nerase_after_days = 5")),
     what_was_held_and_not_committed_goes_with_its_stretch(super::retaining("versions = 10\nerase_after_days = 5")),
     a_branch_stays_while_it_may_be_joined(super::forking("versions = 1")),
+    an_altered_state_does_not_pass_whoever_sealed_it(super::retaining("versions = 10")),
+    a_dropped_row_is_refused_and_found(super::retaining("versions = 10")),
+    what_is_called_erased_and_was_not_is_found(super::retaining("versions = 10")),
 }
 
 fn retaining(keys: &str) -> String {
@@ -119,6 +125,13 @@ async fn what_has_gone_is_read_as_before_and_audited(scene: Scene) {
     assert_eq!(told(g, &thread, &heads).await, before, "nothing is told otherwise");
     scene.passes_an_audit().await;
     assert_eq!(works(g).await, 0, "there is nothing more to do");
+    let scrape = crate::metrics::Scrape::of(g).await;
+    let bytes: u64 = gone.iter().map(|it| it.bytes).sum();
+    assert_eq!(
+        (scrape.one("archives", ""), scrape.one("archive_bytes", "")),
+        (Some(gone.len() as f64), Some(bytes as f64))
+    );
+    assert!(scrape.one("database_bytes", "").unwrap() > 100_000.0);
     // The thread goes on, back to what is in an archive.
     let path = format!("/v1/threads/{}/rollbacks", thread.as_str().unwrap());
     let back = json!({"node": "planner", "parent": heads.last().unwrap(), "to_version": 1});
@@ -371,4 +384,84 @@ async fn a_branch_stays_while_it_may_be_joined(scene: Scene) {
     g.post(&format!("/v1/threads/{id}/joins"), &g.parser, join).await.expect(201);
     assert!(works(g).await > 0, "the head has moved, so nothing of it is joined again");
     scene.passes_an_audit().await;
+}
+
+/// What whoever has the row key besides the database writes there.
+async fn seals<R: Record>(scene: &Scene, write: impl FnOnce(&mut Draft<'_>, &[Stored<R>])) {
+    let keys = scene.gateway.service.keys().unwrap();
+    let reader = Reader { store: scene.store(), key: keys.row() };
+    let found: Vec<Stored<R>> = reader.list(Filter::All, None, LIST_ROWS_MAX).await.unwrap();
+    let mut draft = Draft::new(keys.row(), scene.gateway.service.now());
+    write(&mut draft, &found);
+    scene.store().commit(draft.finish().change).await.unwrap();
+}
+
+async fn an_altered_state_does_not_pass_whoever_sealed_it(scene: Scene) {
+    let g = &scene.gateway;
+    let (thread, _) = grown(g, VERSIONS).await;
+    works(g).await;
+    let first = archives(&scene).await[0].clone();
+    let plain = unpacked(&std::fs::read(path(g, &first)).unwrap(), PLAIN_BYTES_MAX).unwrap();
+    let (states, lie) = (plain.find("\"states\":").unwrap(), "\"raw_text\":\"another text");
+    let altered = plain[..states].to_owned() + &plain[states..].replace("\"raw_text\":\"secret text", lie);
+    let altered = altered.replace("[\"/raw_text\",\"secret text", "[\"/raw_text\",\"another text");
+    assert_ne!(altered, plain);
+    let bytes = packed(&altered).unwrap();
+    archives_in(g.folder.path()).write(&first, &bytes).unwrap();
+    let sealed = Archive {
+        file: Digest::of_file(&bytes),
+        bytes: bytes.len() as u64,
+        plain_bytes: altered.len() as u64,
+        ..first.clone()
+    };
+    seals::<Archive>(&scene, |draft, rows| {
+        let row = rows.iter().find(|it| it.record == first).unwrap();
+        draft.replace(row, &sealed).unwrap();
+    })
+    .await;
+    let lied = state(g, &thread, 3).await;
+    assert_eq!((lied.status, lied.code()), (500, "chain_broken"), "{:#}", lied.body);
+    let found = scene.findings().await.join("\n");
+    assert!(found.contains("the archives are not those that events tell of"), "{found}");
+    assert!(
+        found.contains("the state is not what the transition made") || found.contains("not one signed link"),
+        "{found}"
+    );
+}
+
+async fn a_dropped_row_is_refused_and_found(scene: Scene) {
+    let g = &scene.gateway;
+    let (thread, _) = grown(g, VERSIONS).await;
+    works(g).await;
+    seals::<Archive>(&scene, |draft, rows| {
+        draft.remove(&rows[0]);
+    })
+    .await;
+    assert_eq!(state(g, &thread, 3).await.code(), "chain_broken");
+    let found = scene.findings().await.join("\n");
+    assert!(found.contains("the archives are not those that events tell of"), "{found}");
+    assert!(found.contains("a version's state is gone"), "{found}");
+}
+
+async fn what_is_called_erased_and_was_not_is_found(scene: Scene) {
+    let g = &scene.gateway;
+    let (thread, _) = grown(g, VERSIONS).await;
+    works(g).await;
+    let first = archives(&scene).await[0].clone();
+    let kept = Kept::Erased { at: g.service.now(), policy: first.policy };
+    seals::<Archive>(&scene, |draft, rows| {
+        let row = rows.iter().find(|it| it.record == first).unwrap();
+        draft.replace(row, &Archive { kept, ..first.clone() }).unwrap();
+    })
+    .await;
+    seals::<Thread>(&scene, |draft, rows| {
+        let mut record = rows[0].record.clone();
+        record.gone.erased = first.to + 1;
+        draft.replace(&rows[0], &record).unwrap();
+    })
+    .await;
+    assert_eq!(state(g, &thread, 3).await.code(), "state_erased");
+    let found = scene.findings().await.join("\n");
+    assert!(found.contains("the archives are not those that events tell of"), "{found}");
+    assert!(found.contains("how far its past has left the database is not what its events say"), "{found}");
 }

@@ -38,8 +38,7 @@ def patch_hash(patch: Json) -> str:
 def proposal_identity(proposal: Object, patch: Json) -> str:
     """What asking twice is recognised by."""
     named = [proposal[key] for key in ("thread", "parent", "node", "principal", "type", "format")]
-    step = [proposal["step"]] if "step" in proposal else []
-    return H(PROPOSAL, canonical([*named, patch_hash(patch), proposal["attempt"], *step]))
+    return H(PROPOSAL, canonical([*named, patch_hash(patch), proposal["attempt"]]))
 
 
 def transition_digest(statement: Json) -> str:

@@ -225,6 +225,17 @@ pub(super) async fn now(pool: Pool) -> Result<Timestamp, StoreError> {
     Ok(now)
 }
 
+/// How many bytes the database takes.
+pub(super) async fn bytes(pool: Pool) -> Result<u64, StoreError> {
+    let client = Lease::take(&pool).await?;
+    let row = client.query_one(BYTES, &[]).await.map_err(|error| database(&error))?;
+    let bytes: i64 = row.try_get(0).map_err(|error| database(&error))?;
+    client.give_back();
+    Ok(bytes.unsigned_abs())
+}
+
+const BYTES: &str = "SELECT pg_database_size(current_database())";
+
 /// Milliseconds since 1970, as they are when the statement runs and not when its transaction began.
 pub(super) const NOW: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 

@@ -256,7 +256,8 @@ fn rows(connection: &Connection, table: Table) -> Vec<Kept> {
     let read = |row: &rusqlite::Row<'_>| {
         let body: String = row.get(3)?;
         let body: Value = serde_json::from_str(&body).unwrap();
-        let kind = format!("{} {}", row.get::<_, String>(1)?, body["statement"]["type"]);
+        // A transition whose values are in an archive is held against its file.
+        let kind = format!("{} {} {}", row.get::<_, String>(1)?, body["statement"]["type"], body["values"]);
         Ok(Kept { id: row.get(0)?, kind, revision: row.get(2)?, body })
     };
     statement.query_map([], read).unwrap().map(Result::unwrap).collect()

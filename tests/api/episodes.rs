@@ -5,15 +5,23 @@ use std::time::Duration;
 use countersign::domain::account::MachineRole;
 use countersign::domain::episode::Artefact;
 use countersign::domain::episode::finding::Note;
-use countersign::domain::episode::posted::POSTED_MAX;
+use countersign::domain::episode::posted::{POSTED_MAX, Posted};
+use countersign::domain::episode::told::TOLD_MAX;
 use countersign::domain::episode::verify::{Content, Folder, Report, Signature, Verdict, verify};
+use countersign::domain::event::{Event, EventLink};
+use countersign::domain::id::ThreadId;
 use countersign::domain::review::Verdict as Said;
+use countersign::domain::thread::Thread;
+use countersign::service::error::Error;
 use countersign::service::forked::BranchBecame;
+use countersign::store::record::Reader;
+use countersign::store::records::{event_alias, posted_row_id};
 use futures_util::future::join_all;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
 use crate::gateway::{Answer, Gateway, owned_token};
+use crate::imports::put;
 use crate::rules::Scene;
 
 on_both! {
@@ -399,6 +407,60 @@ async fn agents_add_a_bounded_number_of_events() {
     let more = add(g, &thread, "observe", json!({})).await;
     assert_eq!((more.status, more.code()), (409, "wrong_state"));
     assert_eq!(words(g, &thread).await.len() as u64, POSTED_MAX + 2);
+}
+
+#[tokio::test]
+async fn a_run_whose_rows_were_sealed_again_is_not_told() {
+    let scene = Scene::on_sqlite(crate::gateway::POLICY).await;
+    let g = &scene.gateway;
+    let begun = begun(g).await;
+    for at in 0..3 {
+        add(g, &begun, "observe", json!({"at": at})).await.expect(201);
+    }
+    let thread: ThreadId = serde_json::from_value(begun["thread"].clone()).unwrap();
+    let (row, keys) = (g.service.overview(&thread).await.unwrap().thread, g.service.keys().unwrap());
+    let reader = Reader { store: scene.store(), key: keys.row() };
+    let posted = reader.get::<Posted>(&posted_row_id(&thread, 2)).await.unwrap().unwrap().record;
+    let event = reader.get_by_alias::<Event>(&event_alias(&thread, 2)).await.unwrap().unwrap().record;
+    let refused = async |what: &str| {
+        let told = g.service.run_of(&thread).await;
+        assert!(matches!(told, Err(Error::Broken(_))), "{what}: {told:?}");
+    };
+    put(g, &Posted { payload: serde_json::from_value(json!({"at": 7})).unwrap(), ..posted.clone() });
+    refused("an event says something else than its digest").await;
+    put(g, &posted);
+    g.service.run_of(&thread).await.unwrap();
+    put(g, &Event { at: g.service.now().plus(Duration::from_secs(1)), ..event.clone() });
+    refused("what comes after it links to another event").await;
+    put(g, &event);
+    let link = row.last_event.unwrap();
+    put(g, &Thread { last_event: Some(EventLink { hash: event.hash(), ..link }), ..row.clone() });
+    refused("the thread's last event is another").await;
+    let mut episode = row.episode.clone().unwrap();
+    episode.terms.seed += 1;
+    put(g, &Thread { episode: Some(episode), ..row.clone() });
+    refused("it was begun with something else").await;
+    let mut episode = row.episode.clone().unwrap();
+    episode.events += 1;
+    put(g, &Thread { episode: Some(episode), ..row.clone() });
+    put(g, &Posted { number: 4, id: "another".try_into().unwrap(), ..posted });
+    refused("nothing tells of one of its events").await;
+    put(g, &Thread { last_event: Some(EventLink { seq: TOLD_MAX + 1, ..link }), ..row.clone() });
+    let longer = g.service.run_of(&thread).await;
+    assert!(matches!(longer, Err(Error::WrongState(_))), "more events than are told: {longer:?}");
+    put(g, &row);
+    g.service.run_of(&thread).await.unwrap();
+}
+
+#[tokio::test]
+async fn nothing_is_added_while_its_flow_is_halted() {
+    let scene = Scene::on_sqlite(crate::gateway::POLICY).await;
+    let g = &scene.gateway;
+    let thread = begun(g).await;
+    let (said, code) = program(g, &["halt", "set", "payments", "--only", "proposing"]);
+    assert_eq!(code, Some(0), "{said}");
+    let refused = add(g, &thread, "observe", json!({})).await;
+    assert_eq!((refused.status, refused.code()), (409, "halted"));
 }
 
 /// Runs the program on the gateway's own folder.

@@ -5,17 +5,19 @@ use std::path::Path;
 
 use countersign::domain::account::MachineRole;
 use countersign::domain::chain::hash::Digest;
-use countersign::domain::episode::imported::{FOLDER_BYTES_MAX, Standing, Voucher};
-use countersign::domain::episode::record::Record;
+use countersign::domain::episode::imported::{FOLDER_BYTES_MAX, Imported, Piece, Standing, Voucher};
+use countersign::domain::episode::record::Record as Said;
 use countersign::domain::episode::verify::{Content, Folder};
 use countersign::domain::episode::{Artefact, manifest, state};
 use countersign::domain::id::{PrincipalId, ThreadId};
 use countersign::domain::json::canonical::canonical;
 use countersign::domain::keys::{KeyUse, Keys, PublicKeys};
+use countersign::domain::thread::Thread;
 use countersign::domain::time::Timestamp;
 use countersign::service::error::Error;
 use countersign::service::imports::Import;
-use countersign::store::row::Table;
+use countersign::store::record::Record;
+use countersign::store::row::{Row, Table};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -266,7 +268,7 @@ fn with_a_file_of(bytes: u64) -> Folder {
 
 /// Imports a run of another system that says the same wherever it says something; gives its thread.
 pub async fn hostile(g: &Gateway, said: &str) -> String {
-    let record = |phase: &str, payload: Value| Record {
+    let record = |phase: &str, payload: Value| Said {
         agent_id: said.to_owned(),
         caused_by: None,
         episode_id: said.to_owned(),
@@ -388,4 +390,81 @@ async fn the_command_imports_once_says_who_signed_and_refuses_with_what_is_wrong
     assert!(said.contains("[not_finished]") && said.ends_with("nothing was imported\n"), "{said}");
     assert_eq!(g.service.imported_runs(None, 10).await.unwrap().0.len(), 1);
     scene.passes_an_audit().await;
+}
+
+/// Puts a record into the database, sealed as the gateway would.
+pub fn put<R: Record>(g: &Gateway, record: &R) {
+    let keys = g.service.keys().unwrap();
+    let Row { table, id, facets, revision, body, key_id, mac } = record.seal(keys.row(), 1).unwrap();
+    let database = rusqlite::Connection::open(g.folder.path().join("countersign.db")).unwrap();
+    let columns = "id, alias, owner, state, due, revision, body, key_id, mac";
+    let sql =
+        format!("INSERT OR REPLACE INTO {} ({columns}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)", table.name());
+    let row = rusqlite::params![id, facets.alias, facets.owner, facets.state, facets.due, revision, body, key_id, mac];
+    assert_eq!(database.execute(&sql, row).unwrap(), 1);
+}
+
+fn removed(g: &Gateway, table: Table) {
+    let database = rusqlite::Connection::open(g.folder.path().join("countersign.db")).unwrap();
+    database.execute(&format!("DELETE FROM {}", table.name()), []).unwrap();
+}
+
+/// What an audit finds, as `table: finding`.
+async fn found(scene: &Scene) -> Vec<String> {
+    let short = |line: String| {
+        let (row, finding) = line.split_once(": ").unwrap();
+        format!("{}: {finding}", row.split_once(' ').unwrap().0)
+    };
+    scene.findings().await.into_iter().map(short).collect()
+}
+
+#[tokio::test]
+async fn whatever_is_sealed_again_of_an_import_is_found_and_not_believed() {
+    let scene = Scene::on_sqlite(POLICY).await;
+    let g = &scene.gateway;
+    let (thread, _) = kept(g, &golden(), None).await;
+    let run = g.service.imported_run(&thread).await.unwrap();
+    let import = run.import.clone();
+    assert_eq!(found(&scene).await, [""; 0]);
+    let not_told = "imports: it is not what its event tells of".to_owned();
+    let other_files = "imports: its files are not those that were imported".to_owned();
+    put(g, &Imported { voucher: Voucher::Unchecked { kid: "k".to_owned() }, ..import.clone() });
+    assert_eq!(found(&scene).await, [not_told.clone(), other_files.clone()]);
+    assert!(matches!(g.service.imported_run(&thread).await, Err(Error::Broken(_))), "nobody signed it");
+    put(g, &Imported { task: "another".to_owned(), ..import.clone() });
+    assert_eq!(found(&scene).await, std::slice::from_ref(&other_files), "what lists say of it follows from its files");
+    put(g, &Imported { at: Timestamp::from_millis(1), ..import.clone() });
+    assert_eq!(found(&scene).await, std::slice::from_ref(&not_told));
+    put(g, &import);
+    let (_, mut pieces) =
+        Imported::of(&run.folder, (&run.run, import.voucher.clone()), import.by.clone(), import.at).unwrap();
+    let piece = pieces.remove(0);
+    put(g, &Piece { bytes: piece.bytes.replacen('A', "B", 1), ..piece.clone() });
+    assert_eq!(found(&scene).await, [other_files]);
+    put(g, &piece);
+    put(g, &Piece { number: 1, ..piece.clone() });
+    assert_eq!(found(&scene).await, ["import_pieces: it is of no run that was imported"]);
+    removed(g, Table::ImportPieces);
+    put(g, &piece);
+    assert_eq!(found(&scene).await, [""; 0]);
+    removed(g, Table::Imports);
+    let gone = found(&scene).await;
+    assert!(gone.contains(&"imports: an event tells of it, and its row is gone".to_owned()), "{gone:?}");
+}
+
+#[tokio::test]
+async fn a_thread_that_has_the_name_keeps_it_and_is_found() {
+    let scene = Scene::on_sqlite(POLICY).await;
+    let g = &scene.gateway;
+    let own: ThreadId = serde_json::from_value(g.thread().await["thread"].clone()).unwrap();
+    let row = g.service.overview(&own).await.unwrap().thread;
+    let elsewhere = Scene::on_sqlite(POLICY).await;
+    let (name, _) = kept(&elsewhere.gateway, &golden(), None).await;
+    put(g, &Thread { id: name.clone(), ..row.clone() });
+    let refused = g.service.import_episode(&operator(), &golden(), None).await;
+    assert!(matches!(refused, Err(Error::Exists(_))), "{refused:?}");
+    assert!(g.service.imported_runs(None, 10).await.unwrap().0.is_empty());
+    let other = &elsewhere.gateway;
+    put(other, &Thread { id: name, ..row });
+    assert!(found(&elsewhere).await.contains(&"imports: a thread has its name".to_owned()));
 }

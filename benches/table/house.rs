@@ -119,6 +119,7 @@ impl House {
             rationale: None,
             tool: None,
             usage: Default::default(),
+            step: None,
         };
         self.service.propose(&self.agent, &proposal).await.unwrap()
     }

@@ -18,7 +18,7 @@ use countersign::domain::chain::statement::{Kind, Statement};
 use countersign::domain::chain::verify::{Link, check_link, read_receipt};
 use countersign::domain::context::{Envelope, EnvelopeClaims, EnvelopeCode, Expected, check};
 use countersign::domain::episode::manifest;
-use countersign::domain::id::{BranchName, NodeId, PrincipalId, ProposalId, ThreadId};
+use countersign::domain::id::{BranchName, NodeId, PrincipalId, ProposalId, StepKey, ThreadId};
 use countersign::domain::interrupt::InterruptAnswer;
 use countersign::domain::join::{How, NotJoined, Resolutions, Side, join};
 use countersign::domain::json::canonical::canonical;
@@ -267,6 +267,7 @@ fn check_identities(file: &Value) {
         for patch in case["patch_texts"].as_array().unwrap() {
             let patch = patch_digest(&parse(patch.as_str().unwrap().as_bytes(), &Limits::default()).unwrap());
             assert_eq!(patch, digest(&case, "patch_hash"), "{}", case["name"]);
+            let step = of["step"].as_str().map(|it| StepKey::try_from(it).unwrap());
             let identity = Identity {
                 thread: &ThreadId::try_from(text(of, "thread")).unwrap(),
                 parent: Some(digest(of, "parent")),
@@ -277,7 +278,7 @@ fn check_identities(file: &Value) {
                 patch,
                 attempt: u32::try_from(of["attempt"].as_u64().unwrap()).unwrap(),
                 tool: None,
-                step: None,
+                step: step.as_ref(),
             };
             assert_eq!(identity.digest(), digest(&case, "identity"), "{}", case["name"]);
         }

@@ -29,9 +29,6 @@ use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::{HUNDRED, posted_row_id};
 
-/// Events of a thread that one run is told of: what agents may add, and some for what the gateway did about it.
-const TOLD_MAX: u64 = 10_000;
-
 /// What an agent adds.
 #[derive(Clone, Debug)]
 pub struct NewEvent {
@@ -183,7 +180,7 @@ impl Service {
         let Some(episode) = &thread.episode else { return Err(Error::NotFound("episode")) };
         let events = self.events_of_run(&keys, &thread, episode).await?;
         let said = self.posted_of_run(&keys, &thread, episode).await?;
-        let happened = happened(&thread, episode, &events, said)?;
+        let happened = happened(&thread, episode, events, said)?;
         let hidden = self.hidden_of_run(&keys, &thread).await?;
         let shown = hidden.mask(|mask| happened.into_iter().map(|it| told::masked_record(it, &mask)).collect());
         Ok(Run { timeline: Timeline::of(shown), thread })
@@ -193,7 +190,7 @@ impl Service {
     async fn events_of_run(&self, keys: &Keys, thread: &Thread, episode: &Episode) -> Result<Vec<Event>> {
         let last = thread.last_event.ok_or(Error::Broken("a thread's events"))?;
         let until = episode.ended.as_ref().map_or(last.seq, |it| it.seq);
-        if until > TOLD_MAX {
+        if until > told::TOLD_MAX {
             return Err(Error::WrongState("this thread has more events than are told as one run"));
         }
         let mut events: Vec<Event> = Vec::new();
@@ -256,20 +253,20 @@ fn open_episode(thread: &Thread) -> Result<Episode> {
 }
 
 /// What happened in a run: each event that concerns it, with what agents said where the log says that they did.
-fn happened(thread: &Thread, episode: &Episode, events: &[Event], said: Vec<Posted>) -> Result<Vec<Record>> {
+fn happened(thread: &Thread, episode: &Episode, events: Vec<Event>, said: Vec<Posted>) -> Result<Vec<Record>> {
     let mut happened: Vec<Record> = Vec::with_capacity(events.len());
     let mut said = said.into_iter();
     for event in events {
         match event.kind {
             EventType::ThreadCreated if event.data["episode"] == json!(episode.terms.digest()) => {
-                happened.push(told::started(event, thread.id.as_str(), &episode.terms));
+                happened.push(told::started(&event, thread.id.as_str(), &episode.terms));
             }
             EventType::ThreadCreated => return Err(Error::Broken("an episode")),
             EventType::EpisodeEvent => {
                 let posted = said.next().filter(|it| posted_data(it) == event.data);
                 happened.push(told::said(&posted.ok_or(Error::Broken("an episode's events"))?));
             }
-            _ => happened.extend(told::done(event, thread.id.as_str())),
+            _ => happened.extend(told::done(&event, thread.id.as_str())),
         }
     }
     if said.next().is_some() { Err(Error::Broken("an episode's events")) } else { Ok(happened) }

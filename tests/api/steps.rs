@@ -8,6 +8,7 @@ use countersign::domain::review::Verdict;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
+use crate::amendments::activates;
 use crate::gateway::{Answer, Gateway, POLICY, person, token};
 use crate::rules::{Scene, codes};
 
@@ -18,6 +19,8 @@ on_both! {
     a_step_that_people_decide_on_is_theirs_until_they_have(super::POLICY),
     of_one_step_at_once_on_two_gateways_one_is_done(super::POLICY),
     a_step_may_be_a_rollback_a_join_or_a_question(super::POLICY),
+    what_took_the_place_of_a_held_step_is_the_step(super::POLICY),
+    a_step_that_a_write_overtook_is_tried_again(super::POLICY),
     an_audit_knows_what_was_tried(super::bounded()),
 }
 
@@ -100,6 +103,11 @@ async fn a_step_that_is_turned_away_is_tried_as_often_as_the_policy_lets_it(scen
     for _ in 0..3 {
         assert_eq!(steps(g, &thread, head, "s1", wrong(1)).await.body["errors"], first.body["errors"], "asked twice");
     }
+    // The same under another name is another step's try.
+    for n in [1, 9] {
+        assert_eq!(codes(&steps(g, &thread, head, "s0", wrong(n)).await)[0], "write_not_allowed");
+    }
+    assert_eq!(codes(&steps(g, &thread, head, "s0", action("update_email")).await), ["attempts_exhausted"]);
     let mended = steps(g, &thread, head, "s1", action("update_email")).await.expect(201);
     let on = &mended["transition"];
     for n in [2, 3] {
@@ -194,6 +202,36 @@ async fn a_step_may_be_a_rollback_a_join_or_a_question(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
+async fn what_took_the_place_of_a_held_step_is_the_step(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = g.thread().await;
+    let head = &thread["transition"];
+    let held = steps(g, &thread, head, "s1", json!({"target_user_id": 42})).await.expect(202);
+    activates(g, &POLICY.replacen("ttl = \"24h\"", "ttl = \"12h\"", 1), json!([])).await.expect(200);
+    for review in g.service.holds_to_judge_again().await.unwrap() {
+        g.service.judge_hold_again(&review).await.unwrap();
+    }
+    let decision = g.decision(&held).await.expect(200);
+    assert_eq!(decision["decision"], "superseded");
+    assert!(decision["superseded_by"].is_string(), "{decision}");
+    let other = steps(g, &thread, head, "s1", json!({"target_user_id": 43})).await;
+    assert_eq!((other.code(), &other.body["transition"]), ("step_reused", &held["transition"]));
+    scene.passes_an_audit().await;
+}
+
+async fn a_step_that_a_write_overtook_is_tried_again(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = g.thread().await;
+    let head = &thread["transition"];
+    let held = steps(g, &thread, head, "s1", json!({"target_user_id": 42})).await.expect(202);
+    g.verify(&thread["thread"], head, &Value::Null, "w1").await.expect(200);
+    let written = g.confirm("w1").await.expect(200);
+    assert_eq!(g.decision(&held).await.expect(200)["decision"], "superseded");
+    let again = steps(g, &thread, &written["transition"], "s1", json!({"target_user_id": 43})).await.expect(202);
+    assert_ne!(again["transition"], held["transition"]);
+    scene.passes_an_audit().await;
+}
+
 async fn an_audit_knows_what_was_tried(scene: Scene) {
     let g = &scene.gateway;
     let thread = g.thread().await;
@@ -203,5 +241,6 @@ async fn an_audit_knows_what_was_tried(scene: Scene) {
     let tries = scene.forgets_a_try(thread["thread"].as_str().unwrap(), "planner", "s1").await;
     assert_eq!(tries, 2);
     let row = format!("steps {}/planner/s1", thread["thread"].as_str().unwrap());
-    assert_eq!(scene.findings().await, [format!("{row}: its tries are not those that events tell")]);
+    let findings = ["it was not written once for each try", "its tries are not those that events tell"];
+    assert_eq!(scene.findings().await, findings.map(|it| format!("{row}: {it}")));
 }

@@ -131,11 +131,16 @@ async fn an_imported_run_is_read_and_said_to_be_one_without_scripts() {
     assert!(!page.contains('\u{202e}'), "{page}");
     tab.goto(&format!("/threads/{foreign}/episode")).await;
     let page = tab.text().await;
-    for words in
-        ["Not signed", "Completed 3 minimal steps.", "Collect relevant context", "no evidence", "adapter:core.minimal"]
-    {
+    for words in [
+        "Not signed",
+        "Completed 3 minimal steps.",
+        "Collect relevant context",
+        "What could not be told",
+        "adapter:core.minimal",
+    ] {
         assert!(page.contains(words), "{words}: {page}");
     }
+    assert!(tab.html().await.contains("the events are not linked by hashes"));
     assert_eq!(tab.count("a[download]").await, 4);
     let ana = Hand::signed_in(&gateway, "ana").await;
     let state = ana.get(&format!("/threads/{foreign}/episode/state.json")).await;

@@ -32,6 +32,7 @@ use countersign::domain::keys::{KeyUse, Keys, RowKey};
 use countersign::domain::passkey::Passkey;
 use countersign::domain::repeat::KeptAnswer;
 use countersign::domain::review::Hold;
+use countersign::domain::step::StepRow;
 use countersign::domain::thread::Thread;
 use countersign::domain::transition::{ChainRow, Rejection, StateRow, Transition};
 use countersign::domain::tries::Tries;
@@ -75,6 +76,7 @@ const KINDS: &[(Table, Seal)] = &[
     (Table::Threads, sealed::<Thread>),
     (Table::Transitions, sealed::<Transition>),
     (Table::Rejections, sealed::<Rejection>),
+    (Table::Steps, sealed::<StepRow>),
     (Table::Entries, sealed::<ChainRow>),
     (Table::States, sealed::<StateRow>),
     (Table::Archives, sealed::<Archive>),

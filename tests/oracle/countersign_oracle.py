@@ -38,7 +38,8 @@ def patch_hash(patch: Json) -> str:
 def proposal_identity(proposal: Object, patch: Json) -> str:
     """What asking twice is recognised by."""
     named = [proposal[key] for key in ("thread", "parent", "node", "principal", "type", "format")]
-    return H(PROPOSAL, canonical([*named, patch_hash(patch), proposal["attempt"]]))
+    step = [proposal["step"]] if "step" in proposal else []
+    return H(PROPOSAL, canonical([*named, patch_hash(patch), proposal["attempt"], *step]))
 
 
 def transition_digest(statement: Json) -> str:

@@ -140,6 +140,18 @@ def proposals() -> Object:
                     "identity": proposal_identity(asked, patch),
                 }
             )  # fmt: skip
+    name, kind, form, texts = PATCHES[0]
+    asked = {
+        "thread": THREAD, "parent": parent, "node": "planner", "principal": fixed_uuid7("agent token"),
+        "type": kind, "format": form, "attempt": 1, "step": "task-7",
+    }  # fmt: skip
+    patch = parse(texts[0].encode())
+    cases.append(
+        {
+            "name": f"{name}, as a step", "proposal": asked, "patch_texts": list(texts),
+            "patch_hash": patch_hash(patch), "identity": proposal_identity(asked, patch),
+        }
+    )  # fmt: skip
     return {"cases": cases}
 
 

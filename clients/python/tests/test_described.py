@@ -50,7 +50,7 @@ SAMPLES: dict[str, Any] = {
     "failed_since": "2026-11-21T04:03:42.391Z", "interrupt": "i-1", "interrupt_id": "abc",
     "transition_digest": "d" * 16, "changed_keys": ["a"], "redacted_diff": [], "thread_ref": "t",
     "title": "T", "expires_in_secs": 60, "episode": {"goal": {"task": "T"}}, "phase": "act", "caused_by": "e-1",
-    "evidence_ids": ["m-1"], "file": "state.json",
+    "evidence_ids": ["m-1"], "file": "state.json", "step": "task-7",
 }  # fmt: skip
 # Where one name means two things.
 OWN = {("chain_page", "page_token"): 0, ("replay_page", "after"): "x", ("judge", "principal"): {"id": "token:1"},

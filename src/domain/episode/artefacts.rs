@@ -5,12 +5,15 @@ use serde_json::Value;
 use super::Artefact;
 use super::manifest;
 use super::record::{Record, phase};
-use super::state::{self, PROJECTOR, status};
+use super::state::{self, Evidence, PROJECTOR, status};
 use crate::domain::chain::hash::Digest;
 use crate::domain::json::canonical::canonical;
 
 /// Events after which a run waits, and its state is written. What the gateway calls them.
 const PAUSES: [&str; 1] = ["transition.held"];
+/// After so many pauses no more of them have a projection of their own: each is made of everything before it, and a run may
+/// be held thousands of times.
+pub const PAUSES_TOLD_MAX: usize = 100;
 
 /// A run whose events are complete: each with its link, and a projection wherever the state was written.
 #[derive(Clone, PartialEq, Debug)]
@@ -20,17 +23,20 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// The timeline of what happened. A projection follows each pause, the end, and what happened last, so that what is
+    /// The timeline of what happened. A projection follows each of the first pauses, the end, and what happened last, so that what is
     /// exported at one pause is the beginning of what is exported later.
     pub fn of(happened: Vec<Record>) -> Self {
         let mut timeline = Self { events: Vec::with_capacity(happened.len() + 1), lines: Vec::new() };
         let last = happened.len().saturating_sub(1);
-        let mut before = Value::Null;
+        let (mut before, mut pauses) = (Value::Null, 0);
         for (at, event) in happened.into_iter().enumerate() {
-            let writes = at == last || is_pause(&event) || event.is(phase::TERMINATE);
+            let is_pause = is_pause(&event);
+            pauses += usize::from(is_pause);
+            let told = is_pause && pauses <= PAUSES_TOLD_MAX;
+            let writes = at == last || told || event.is(phase::TERMINATE);
             timeline.push(event, &mut before);
             if writes {
-                let projection = projection(&timeline.events);
+                let projection = projection(&timeline.events, if told { Evidence::Short } else { Evidence::Whole });
                 timeline.push(projection, &mut before);
             }
         }
@@ -92,7 +98,7 @@ fn is_pause(event: &Record) -> bool {
     event.is(phase::RUNTIME) && event.event_type.as_deref().is_some_and(|it| PAUSES.contains(&it))
 }
 
-fn projection(events: &[Record]) -> Record {
+fn projection(events: &[Record], evidence: Evidence) -> Record {
     let last = events.last().expect("a projection follows an event");
     Record {
         agent_id: PROJECTOR.to_owned(),
@@ -101,7 +107,7 @@ fn projection(events: &[Record]) -> Record {
         event_type: Some(state::projection_type().to_owned()),
         evidence_ids: Vec::new(),
         id: last.id.as_ref().map(|it| format!("{it}.state")),
-        payload: state::projection(events),
+        payload: state::projection(events, evidence),
         phase: phase::RUNTIME.to_owned(),
         timestamp: last.timestamp.clone(),
         previous: None,

@@ -10,8 +10,9 @@ use crate::domain::json::canonical::canonical;
 use crate::domain::json::parse::{DEPTH_MAX, Limits, parse};
 use crate::domain::time::Timestamp;
 
-/// Events of one run: what agents may add, what a gateway adds of a thread, and room for other systems' runs.
-pub const EVENTS_MAX: usize = 20_000;
+/// Events of one run: what agents may add, what a gateway adds of a thread, and room for other systems' runs. So many short
+/// ones, with as much as agents can say twice over, are a file that is still read.
+pub const EVENTS_MAX: usize = 50_000;
 
 /// What is read of one line, or of a state. What an agent says has as many levels as any request, and of what is projected
 /// some more stand around it; the state of a long run is longer than a request, and never longer than its file.

@@ -9,12 +9,18 @@ use serde_json::{Map, Value, json};
 use super::plan::{self, Plan};
 use super::record::{Record, STATE_PROJECTION, phase};
 use super::{Artefact, STATE_SCHEMA_VERSION, VERSION};
+use crate::domain::chain::hash::Digest;
+use crate::domain::json::canonical::canonical;
 use outcomes::Outcomes;
 
 pub use numbers::{final_marker, summary};
 
 /// Who projects. A folder whose projections say so can be made again from its events, and is.
 pub const PROJECTOR: &str = "countersign";
+/// Where a projection has the hash of outcomes, instead of `outcomes`.
+const OUTCOMES_HASH: &str = "outcomes_sha256";
+/// Outcomes that every pause may repeat: a hundred of them are some megabytes of a file.
+const REPEATED_BYTES_MAX: usize = 64 * 1024;
 /// Where a state has no plan yet.
 pub const NO_PLAN: &str = "none";
 /// What a goal is of, where nobody said.
@@ -93,15 +99,43 @@ pub fn state(events: &[Record]) -> Value {
     state
 }
 
+/// How much of the outcomes a projection repeats.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Evidence {
+    /// All of them.
+    Whole,
+    /// Their hash, if they are long: else the same actions would stand in a timeline once for each pause.
+    Short,
+}
+
 /// The event that says what `state.json` says after these events.
-pub fn projection(events: &[Record]) -> Map<String, Value> {
+pub fn projection(events: &[Record], evidence: Evidence) -> Map<String, Value> {
     let outcomes = Outcomes::of(events);
-    let said = json!({
-        "links": links(outcomes.status()), "outcomes": outcomes.value(events), "projector": PROJECTOR,
-        "state_path": Artefact::State.file(),
+    let mut said = json!({
+        "links": links(outcomes.status()), "projector": PROJECTOR, "state_path": Artefact::State.file(),
     });
+    let value = outcomes.value(events);
+    let long = evidence == Evidence::Short && canonical(&value).len() > REPEATED_BYTES_MAX;
+    match long {
+        true => said[OUTCOMES_HASH] = json!(outcomes_hash(&value)),
+        false => said["outcomes"] = value,
+    }
     let Value::Object(said) = said else { unreachable!("it is written as an object") };
     said
+}
+
+/// Whether a projection has the outcomes of a state: themselves, or their hash.
+pub fn has_outcomes(projection: &Record, outcomes: &Value) -> bool {
+    match (projection.payload.get("outcomes"), projection.payload.get(OUTCOMES_HASH)) {
+        (Some(told), _) => told == outcomes,
+        (None, Some(hash)) => *hash == json!(outcomes_hash(outcomes)),
+        (None, None) => false,
+    }
+}
+
+/// The plain SHA-256 of their canonical form.
+fn outcomes_hash(outcomes: &Value) -> Digest {
+    Digest::of_file(canonical(outcomes).as_bytes())
 }
 
 /// What the projection's event is called.

@@ -4,9 +4,10 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
+use super::artefacts::PAUSES_TOLD_MAX;
 use super::goal::Terms;
 use super::posted::Posted;
-use super::record::{Record, phase};
+use super::record::{EVENTS_MAX, Record, phase};
 use super::state::PROJECTOR;
 use crate::domain::event::{Event, EventType};
 use crate::domain::json::canonical::canonical;
@@ -32,6 +33,11 @@ const TOLD: [&str; 12] = [
 /// What a fork made, and in a join what it was made of: each with its name, its thread and its head.
 const BRANCHES: &str = "branches";
 const JOIN: &str = "join";
+
+/// Events of a thread that one run is told of. Each is one line at most, and with the projections between them they are as
+/// many as whoever reads the run reads.
+pub const TOLD_MAX: u64 = 49_000;
+const _: () = assert!(TOLD_MAX as usize + PAUSES_TOLD_MAX + 2 <= EVENTS_MAX, "a run that is told can be read");
 
 /// What a hold does to a run, and its end.
 const PAUSED: &str = "paused";

@@ -29,13 +29,13 @@ impl Audit<'_> {
             }
         }
         for (id, tries) in &told {
-            let row = self.all.steps.get(id).map(|it| &it.record.tries);
-            let finding = if row.is_none() {
-                "events tell of it, and its row is gone"
-            } else {
-                "its tries are not those that events tell"
+            let Some(row) = self.all.steps.get(id) else {
+                self.note(Table::Steps, id, "events tell of it, and its row is gone");
+                continue;
             };
-            self.expect(row == Some(tries), Table::Steps, id, finding);
+            self.expect(row.record.tries == *tries, Table::Steps, id, "its tries are not those that events tell");
+            let written = u64::try_from(row.revision).is_ok_and(|it| it == tries.len() as u64);
+            self.expect(written, Table::Steps, id, "it was not written once for each try");
         }
         let rows = self.all.steps.iter().filter(|it| it.1.record.thread == thread.id);
         for id in rows.map(|it| it.0).filter(|it| !told.contains_key(*it)).collect::<Vec<_>>() {

@@ -1,6 +1,7 @@
 use super::*;
-use crate::domain::episode::Artefact;
 use crate::domain::episode::samples::{folder, happened, paused};
+use crate::domain::episode::{Artefact, manifest};
+use crate::domain::keys::Keys;
 
 fn by() -> PrincipalId {
     PrincipalId::try_from("command-line").unwrap()
@@ -69,12 +70,20 @@ fn pieces_that_are_not_its_own_are_no_folder() {
     assert!(with(|_| {}).is_some());
     assert_eq!(with(|it| drop(it.pop())), None, "one is gone");
     assert_eq!(with(|it| it.push(it[0].clone())), None, "one too many");
+    let empty = |it: &mut Vec<Piece>| it.push(Piece { number: 3, bytes: String::new(), ..it[0].clone() });
+    assert_eq!(with(empty), None, "one too many, though it has nothing in it");
     assert_eq!(with(|it| it.swap(0, 1)), None, "in another order");
     assert_eq!(with(|it| it[1].number = 2), None);
     assert_eq!(with(|it| it[1].import = ThreadId::try_from("other").unwrap()), None);
     assert_eq!(with(|it| it[1].bytes = STANDARD_NO_PAD.encode([0; PIECE_BYTES_MAX])), None, "other bytes");
     assert_eq!(with(|it| it[1].bytes.push('*')), None, "no base64");
     assert_eq!(with(|it| it[1].bytes = STANDARD_NO_PAD.encode([0; 3])), None, "fewer bytes");
+    let longer = |it: &mut Vec<Piece>| {
+        let mut bytes = STANDARD_NO_PAD.decode(&it[2].bytes).unwrap();
+        bytes.push(0);
+        it[2].bytes = STANDARD_NO_PAD.encode(bytes);
+    };
+    assert_eq!(with(longer), None, "more bytes than its files have");
 }
 
 #[test]
@@ -138,4 +147,76 @@ fn the_log_is_told_that_something_was_imported_and_nothing_of_what_it_says() {
 fn a_run_that_waits_is_not_whole() {
     let (_, report) = verify(&folder(paused()), Signature::Unchecked);
     assert!(!report.is_whole());
+}
+
+fn keys(issuer: &str) -> Keys {
+    Keys::generate(issuer, at(), &mut crate::random::fill).unwrap()
+}
+
+/// The folder of a finished run, signed.
+fn signed(keys: &Keys) -> Folder {
+    let mut folder = folder(happened("ok"));
+    let (_, content) = folder.entries.iter_mut().find(|it| it.0 == Artefact::Manifest.file()).unwrap();
+    let Content::Bytes(bytes) = content else { panic!("it is a file") };
+    let run = ThreadId::try_from("order-17").unwrap();
+    let bare = serde_json::from_slice(bytes).unwrap();
+    let signed = manifest::signed(bare, &run, keys.signing(KeyUse::Chain), (keys.issuer(), 1));
+    *bytes = canonical(&signed).into_bytes();
+    folder
+}
+
+fn kid(keys: &Keys) -> String {
+    keys.signing(KeyUse::Chain).kid().to_owned()
+}
+
+#[test]
+fn who_vouches_is_asked_by_keys_and_never_by_what_the_files_say() {
+    let (own, other) = (keys("https://a.example"), keys("https://b.example"));
+    let by = |folder: &Folder, given: Option<&Keys>| check(folder, own.trusted(), given.map(Keys::trusted));
+    let bare = folder(happened("ok"));
+    assert_eq!(by(&bare, None).voucher, Voucher::Nobody {});
+    assert_eq!(by(&signed(&own), None).voucher, Voucher::Gateway { kid: kid(&own) });
+    assert_eq!(by(&signed(&own), Some(&own)).voucher, Voucher::Gateway { kid: kid(&own) });
+    assert_eq!(by(&signed(&other), None).voucher, Voucher::Unchecked { kid: kid(&other) });
+    let given = by(&signed(&other), Some(&other));
+    assert!(given.report.is_whole());
+    assert!(matches!(&given.voucher, Voucher::Other { issuer, .. } if issuer == "https://b.example"), "{given:?}");
+    for (folder, given) in [(signed(&other), &own), (signed(&own), &other), (bare, &other)] {
+        assert!(!by(&folder, Some(given)).report.is_whole(), "another one is to have signed it");
+    }
+    let mut forged = signed(&own);
+    let (_, content) = forged.entries.iter_mut().find(|it| it.0 == Artefact::Manifest.file()).unwrap();
+    let Content::Bytes(bytes) = content else { panic!("it is a file") };
+    let text = String::from_utf8(bytes.clone()).unwrap().replacen("2026-11-22", "2026-11-23", 1);
+    *bytes = text.into_bytes();
+    assert!(!by(&forged, None).report.is_whole(), "it names this gateway's key, and is not what that signed");
+}
+
+#[test]
+fn what_a_voucher_is_worth_is_asked_again_of_the_files() {
+    let (own, other, third) = (keys("https://a.example"), keys("https://b.example"), keys("https://c.example"));
+    let of = |folder: &Folder, given: Option<&Keys>| {
+        let Checked { run, voucher, .. } = check(folder, own.trusted(), given.map(Keys::trusted));
+        (run, voucher)
+    };
+    let all = [
+        of(&folder(happened("ok")), None),
+        of(&signed(&own), None),
+        of(&signed(&other), Some(&other)),
+        of(&signed(&third), None),
+    ];
+    for (at, (_, voucher)) in all.iter().enumerate() {
+        for (other, (run, _)) in all.iter().enumerate() {
+            let expected = if at == other { Standing::Holds } else { Standing::Broken };
+            assert_eq!(voucher.stands(run, own.trusted()), expected, "{voucher:?} over {other}");
+        }
+    }
+    let (run, voucher) = &all[1];
+    let first = kid(&own);
+    let rotated = own.rotate(KeyUse::Chain, at(), &mut crate::random::fill).unwrap();
+    assert_eq!(voucher.stands(run, rotated.trusted()), Standing::Holds, "a retired key did sign");
+    let (later, _) = verify(&signed(&rotated), Signature::Unchecked);
+    assert_eq!(voucher.stands(&later, rotated.trusted()), Standing::Broken, "it is not that key's");
+    let revoked = rotated.revoke(&first, at(), &mut crate::random::fill).unwrap();
+    assert_eq!(voucher.stands(run, revoked.trusted()), Standing::Revoked);
 }

@@ -56,6 +56,22 @@ fn every_state_that_was_written_is_told_in_the_events() {
 }
 
 #[test]
+fn long_outcomes_are_told_at_a_pause_by_their_hash_and_at_the_end_whole() {
+    let act = |at: usize| event(at, "act", json!({"tool": "t", "outcome": "ok", "input_excerpt": "x".repeat(1_000)}));
+    let mut long = vec![event(0, "start", json!({"task": "x"}))];
+    long.extend((1..100).map(act));
+    long.push(gateway(100, "transition.held"));
+    let waiting = Timeline::of(long.clone());
+    long.push(event(101, "terminate", json!({"status": "ok"})));
+    let over = Timeline::of(long);
+    let told: Vec<_> = over.events().iter().filter(|it| it.is_projection()).collect();
+    assert!(told[0].payload.get("outcomes").is_none() && told[0].payload["outcomes_sha256"].is_string());
+    assert_eq!(canonical(&told[1].payload["outcomes"]), canonical(&state(over.events())["outcomes"]));
+    let lines = |it: &Timeline| it.bytes(Artefact::Events).unwrap();
+    assert!(lines(&over).starts_with(&lines(&waiting)), "the pause's own export is the beginning");
+}
+
+#[test]
 fn a_run_begins_once_however_often_it_is_paused() {
     let mut long = paused();
     long.extend([gateway(20, "transition.approved"), gateway(21, "transition.held"), gateway(22, "thread.reopened")]);

@@ -25,7 +25,7 @@ pub(super) fn check(folder: &Folder, run: &Run, found: &mut Findings) {
         found.note(Note::NoProjection, Artefact::Events.file());
         return;
     };
-    if last.payload.get("outcomes") != Some(&state["outcomes"]) {
+    if !state::has_outcomes(last, &state["outcomes"]) {
         found.add(Finding::of(Code::Outcomes, FILE));
     }
     if last.payload.get("links") != Some(&state["links"]) {

@@ -1,8 +1,8 @@
 use super::*;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::jws::{self, Typ};
-use crate::domain::episode::artefacts::Timeline;
-use crate::domain::episode::record::Record;
+use crate::domain::episode::artefacts::{PAUSES_TOLD_MAX, Timeline};
+use crate::domain::episode::record::{EVENTS_MAX, Record};
 use crate::domain::episode::samples::{event, folder, happened, paused};
 use crate::domain::id::ThreadId;
 use crate::domain::json::canonical::canonical;
@@ -231,6 +231,13 @@ fn a_file_under_another_kind_is_found() {
     let mut itself = folder(happened("ok"));
     edit(&mut itself, "manifest.json", |it| it["files"][0]["name"] = "manifest.json".into());
     assert!(codes(&itself).contains(&"kind"));
+    let mut rightly = folder(happened("ok"));
+    edit(&mut rightly, "manifest.json", |it| {
+        let entry =
+            json!({"name": "manifest.json", "kind": "manifest", "sha256": Digest::of_file(b""), "size_bytes": 0});
+        it["files"].as_array_mut().unwrap().push(entry);
+    });
+    assert!(codes(&rightly).contains(&"kind"), "a manifest cannot have its own hash, whatever it calls itself");
 }
 
 #[test]
@@ -356,6 +363,190 @@ fn a_run_of_another_system_is_told_what_it_has_no_evidence_for() {
         (Note::NoProjection, None),
     ];
     assert_eq!(notes, expected);
+}
+
+/// A run of so many events, held every second time.
+fn held_often(events: usize) -> Vec<Record> {
+    let mut happened = vec![event(0, "start", json!({"task": "x"}))];
+    let held = |at: usize| if at % 2 == 1 { "transition.held" } else { "transition.denied" };
+    happened.extend((1..events).map(|at| Record {
+        timestamp: "2026-11-22T08:00:00.000Z".to_owned(),
+        ..crate::domain::episode::samples::gateway(at, held(at))
+    }));
+    happened
+}
+
+#[test]
+fn a_run_of_as_many_events_as_are_told_is_read_again() {
+    let most = usize::try_from(crate::domain::episode::told::TOLD_MAX).unwrap();
+    let mut happened = held_often(most - 1);
+    happened.push(Record {
+        timestamp: "2026-11-22T09:00:00.000Z".to_owned(),
+        ..event(most, "terminate", json!({"status": "ok"}))
+    });
+    assert_eq!(happened.len(), most);
+    let folder = folder(happened);
+    let lines = folder.bytes(Artefact::Events).unwrap();
+    assert!(lines.len() < 32 * 1024 * 1024, "room is left for what agents say: {}", lines.len());
+    let (run, report) = verify(&folder, Signature::Unchecked);
+    assert_eq!(report.verdict(), Verdict::Verified, "{:?}", &report.findings);
+    assert_eq!(run.lines.iter().filter(|it| it.record.is_projection()).count(), PAUSES_TOLD_MAX + 1);
+}
+
+#[test]
+fn more_events_than_any_run_has_are_found() {
+    let line = event(1, "observe", json!({})).line() + "\n";
+    let (lines, found) = record::read(line.repeat(EVENTS_MAX).as_bytes(), "events.jsonl");
+    assert_eq!((lines.len(), found.len()), (EVENTS_MAX, 0));
+    let (lines, found) = record::read(line.repeat(EVENTS_MAX + 2).as_bytes(), "events.jsonl");
+    assert_eq!((lines.len(), found[0].code, found.len()), (EVENTS_MAX, Code::EventsTooMany, 1));
+}
+
+#[test]
+fn long_outcomes_that_are_others_are_found_by_their_hash() {
+    let act = |at: usize| event(at, "act", json!({"tool": "t", "outcome": "ok", "input_excerpt": "x".repeat(1_000)}));
+    let mut long = vec![event(0, "start", json!({"task": "x"}))];
+    long.extend((1..100).map(act));
+    long.push(crate::domain::episode::samples::gateway(100, "transition.held"));
+    let mut waiting = folder(long);
+    assert_eq!(codes(&waiting), [""; 0]);
+    edit(&mut waiting, "state.json", |it| it["outcomes"]["actions"][0]["tool"] = "other".into());
+    assert!(codes(&waiting).contains(&"projection_outcomes"));
+}
+
+#[test]
+fn whatever_a_plan_or_a_state_has_in_it_is_held_against_the_events() {
+    let stated = |change: &dyn Fn(&mut Value)| {
+        let mut folder = folder(happened("ok"));
+        edit(&mut folder, "state.json", change);
+        covered_up(&mut folder);
+        codes(&folder)
+    };
+    for (place, value) in [
+        ("/plan/source", json!("other")),
+        ("/plan/rationale", json!("other")),
+        ("/plan/updated_at", json!("2026-11-22T08:00:00.000Z")),
+        ("/plan/steps/0/id", json!("other")),
+        ("/plan/steps/0/kind", json!("verify")),
+        ("/plan/steps/0/description", json!("other")),
+    ] {
+        let found = stated(&|it| *it.pointer_mut(place).unwrap() = value.clone());
+        assert!(found.contains(&"projection_plan"), "{place}: {found:?}");
+    }
+    assert!(stated(&|it| drop(it["plan"]["steps"].as_array_mut().unwrap().pop())).contains(&"projection_plan"));
+    for (place, value) in [
+        ("/version", json!("2.0")),
+        ("/state_schema_version", json!("2.0.0")),
+        ("/memory", json!([])),
+        ("/goal", json!("x")),
+        ("/episode/id", json!(7)),
+        ("/beliefs", json!({})),
+        ("/outcomes/status", json!("fine")),
+        ("/plan/steps", json!({})),
+        ("/plan/steps/0/id", json!(7)),
+        ("/plan/steps/0/description", json!(7)),
+        ("/plan/steps/0/kind", json!("ponder")),
+        ("/plan/steps/0/status", json!("fine")),
+    ] {
+        let found = stated(&|it| *it.pointer_mut(place).unwrap() = value.clone());
+        assert_eq!(found, ["state_malformed"], "{place}");
+    }
+    // A state that is none is held against nothing: of one whose projection is another system's, only what it says.
+    let foreign = |change: &dyn Fn(&mut Value)| {
+        let mut folder = with_lines(|it| {
+            let last = it.len() - 1;
+            changed(&mut it[last], |it| drop(it.payload.remove("projector")));
+        });
+        edit(&mut folder, "state.json", change);
+        covered_up(&mut folder);
+        codes(&folder)
+    };
+    assert_eq!(foreign(&|_| {}), [""; 0]);
+    assert_eq!(foreign(&|it| it["links"]["learn"] = "other.jsonl".into()), ["projection_links"]);
+    assert_eq!(foreign(&|it| it["links"]["more"] = "more.json".into()), ["projection_links", "projection_links"]);
+    assert_eq!(foreign(&|it| it["outcomes"]["summary"] = "other".into()), ["projection_outcomes"]);
+    assert_eq!(foreign(&|it| it["plan"]["steps"][1]["status"] = "failed".into()), ["projection_status"]);
+    assert_eq!(
+        foreign(&|it| it["episode"]["started_at"] = "2026-11-22T07:00:00.000Z".into()),
+        ["projection_started_at"]
+    );
+}
+
+#[test]
+fn a_finished_run_that_links_to_less_than_it_has_is_found_though_its_last_projection_says_so() {
+    let less = |links: &mut Value| drop(links.as_object_mut().unwrap().remove("summary"));
+    let mut folder = with_lines(|it| {
+        let last = it.len() - 1;
+        changed(&mut it[last], |it| {
+            drop(it.payload.remove("projector"));
+            less(it.payload.get_mut("links").unwrap());
+        });
+    });
+    edit(&mut folder, "state.json", |it| less(&mut it["links"]));
+    covered_up(&mut folder);
+    assert_eq!(codes(&folder), ["projection_links"]);
+}
+
+#[test]
+fn names_of_every_odd_form_are_found_each_for_itself() {
+    let long = "a".repeat(129);
+    for name in [long.as_str(), "a.", ".a", "-a", "a b", "a/b"] {
+        let mut there = folder(happened("ok"));
+        there.entries.push((name.to_owned(), Content::Bytes(Vec::new())));
+        assert!(codes(&there).contains(&"name"), "{name:?}");
+    }
+    let mut fits = folder(happened("ok"));
+    fits.entries.push(("a".repeat(128), Content::Bytes(Vec::new())));
+    assert_eq!(codes(&fits), ["unexpected"]);
+}
+
+#[test]
+fn a_manifest_of_more_files_than_any_run_has_is_none() {
+    let with = |count: usize| {
+        let mut many = folder(happened("ok"));
+        edit(&mut many, "manifest.json", |it| {
+            let entry = |at: usize| json!({"name": format!("f{at}"), "sha256": Digest::of_file(b""), "size_bytes": 0, "kind": "o"});
+            it["files"].as_array_mut().unwrap().extend((0..count).map(entry));
+        });
+        codes(&many)
+    };
+    assert!(with(manifest::FILES_MAX - 5).iter().all(|it| *it == "missing"));
+    assert_eq!(with(manifest::FILES_MAX - 4), ["manifest_malformed"]);
+}
+
+#[test]
+fn each_claim_of_a_signature_is_asked_for_itself() {
+    let keys = keys();
+    let with = |change: &dyn Fn(&mut Value), kid: Option<&str>| {
+        let mut folder = signed(&keys);
+        edit(&mut folder, "manifest.json", |it| {
+            let read = jws::read::<manifest::Claims>(it["signer"]["jws"].as_str().unwrap(), Typ::Episode).unwrap();
+            let mut claims = json!(read.claims_unverified());
+            change(&mut claims);
+            it["signer"]["jws"] = jws::sign(keys.signing(KeyUse::Chain), Typ::Episode, &claims).into();
+            if let Some(kid) = kid {
+                it["signer"]["kid"] = kid.into();
+            }
+        });
+        codes_by(&folder, &keys)
+    };
+    assert_eq!(with(&|_| {}, None), [""; 0]);
+    assert_eq!(with(&|it| it["episode"] = "order-18".into(), None), ["signature"]);
+    assert_eq!(with(&|it| it["manifest"] = json!(Digest::of_file(b"")), None), ["signature"]);
+    assert_eq!(with(&|it| it["iss"] = "https://b.example".into(), None), ["signature"]);
+    assert_eq!(with(&|_| {}, Some("another")), ["signature"], "the manifest names the key that signed");
+    // Keys that name no issuer still do not believe one that is empty.
+    let mut nameless = keys.trusted().jwks();
+    drop(nameless.as_object_mut().unwrap().remove("issuer"));
+    let nameless = PublicKeys::from_jwks(&nameless).unwrap();
+    let mut empty = signed(&keys);
+    edit(&mut empty, "manifest.json", |it| {
+        let read = jws::read::<manifest::Claims>(it["signer"]["jws"].as_str().unwrap(), Typ::Episode).unwrap();
+        let claims = manifest::Claims { iss: String::new(), ..read.claims_unverified().clone() };
+        it["signer"]["jws"] = jws::sign(keys.signing(KeyUse::Chain), Typ::Episode, &claims).into();
+    });
+    let (_, report) = verify(&empty, Signature::By(&nameless));
+    assert_eq!(report.findings.iter().map(|it| it.code).collect::<Vec<_>>(), [Code::Signature]);
 }
 
 #[test]

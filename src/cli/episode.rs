@@ -74,7 +74,7 @@ fn checked(folder: &Path, signature: Signature<'_>) -> Result<(Run, Report), Cli
     Ok(verify(&read(folder)?, signature))
 }
 
-fn read(folder: &Path) -> Result<Folder, CliError> {
+pub(super) fn read(folder: &Path) -> Result<Folder, CliError> {
     let read = episode_folder::read(folder);
     read.map_err(|source| CliError::Read { what: folder.display().to_string(), source })
 }

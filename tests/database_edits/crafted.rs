@@ -74,6 +74,17 @@ pub fn put_together(bench: &mut Bench) {
     laden["carried"] = json!({"authors": [], "committed_nodes": [], "spent": {}, "owes": false});
     bench.instead(Table::Transitions, &alone, &laden, "it carries something, and is no join");
 
+    let import = bench.pick(Table::Imports, |_| true);
+    let mut namesake = other.body.clone();
+    namesake["id"] = json!(import.id);
+    let namesake = sealed::<Thread>(key, &namesake, 1).unwrap();
+    bench.beside(Table::Threads, &namesake, "a thread has its name");
+    let archived = bench.pick(Table::Events, |it| it.body["type"] == "thread.archived");
+    let mut unasked = archived.body.clone();
+    unasked["data"]["policy"] = json!(format!("sha256:{}", "0".repeat(64)));
+    let finding = "its past left the database as no policy of its flow lets it";
+    bench.instead(Table::Events, &archived, &unasked, finding);
+
     let outside = Row { mac: vec![0; 32], ..pending.clone() };
     bench.beside(Table::Outbox, &outside, "it does not bear this gateway's seal");
     let shapeless = Row::seal(key, Table::Outbox, "x".to_owned(), pending.facets.clone(), 1, "{}".to_owned());
@@ -146,16 +157,19 @@ pub fn lifted(bench: &mut Bench) {
 pub fn signed_again(bench: &mut Bench) {
     let keys = std::sync::Arc::clone(&bench.keys);
     let other_root = json!(format!("sha256:{}", "0".repeat(64)));
-    type Spoil<'a> = (&'a str, &'a dyn Fn(&mut Value, &mut Value));
-    let spoils: [Spoil<'_>; 2] = [
-        ("it does not begin at the state before", &|statement, _| statement["from"] = other_root.clone()),
-        ("what it owes does not follow from its chain", &|_, entry| entry["owes"] = json!(true)),
+    type Spoil<'a> = (u64, &'a str, &'a dyn Fn(&mut Value, &mut Value));
+    let spoils: [Spoil<'_>; 3] = [
+        (1, "it does not begin at the state before", &|statement, _| statement["from"] = other_root.clone()),
+        (1, "what it owes does not follow from its chain", &|_, entry| entry["owes"] = json!(true)),
+        (0, "its policy lets no such node fork", &|statement, _| statement["node"] = json!("input_parser")),
     ];
-    let entry_row = bench.pick(Table::Entries, |it| it.body["thread"] == "round" && it.body["version"] == 1);
-    let transition_row = bench.pick(Table::Transitions, |it| it.body["digest"] == entry_row.body["transition"]);
-    let claims = entry_row.body["entry"].as_str().unwrap().split('.').nth(1).unwrap();
-    let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).unwrap()).unwrap();
-    for (finding, spoil) in spoils {
+    let branch = bench.pick(Table::Threads, |it| it.body["branch"].is_object()).body["id"].clone();
+    for (version, finding, spoil) in spoils {
+        let thread = if version == 0 { branch.clone() } else { json!("round") };
+        let entry_row = bench.pick(Table::Entries, |it| it.body["thread"] == thread && it.body["version"] == version);
+        let transition_row = bench.pick(Table::Transitions, |it| it.body["digest"] == entry_row.body["transition"]);
+        let claims = entry_row.body["entry"].as_str().unwrap().split('.').nth(1).unwrap();
+        let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).unwrap()).unwrap();
         let (mut statement, mut entry) = (transition_row.body["statement"].clone(), claims.clone());
         spoil(&mut statement, &mut entry);
         let digest = serde_json::from_value::<Statement>(statement.clone()).unwrap().digest();

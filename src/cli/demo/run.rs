@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::past::{Played, name};
 use crate::cli::CliError;
-use crate::cli::episode::written;
+use crate::cli::beside::principal;
+use crate::cli::episode::{read, written};
 use crate::domain::episode::posted::Phase;
 use crate::domain::id::{EventId, ThreadId};
 use crate::domain::review::Verdict;
@@ -16,11 +17,14 @@ use crate::service::error::{Error, Result};
 const THREAD: &str = "refund-109";
 
 impl Played {
-    /// A refund that is planned, held, approved, written and ended, and its folder.
+    /// A refund that is planned, held, approved, written and ended, and its folder; which is brought in again, as one of
+    /// another gateway would be.
     pub(super) async fn leaves_a_run(&self, data: &Path) -> std::result::Result<PathBuf, CliError> {
         self.runs().await?;
         let folder = data.join("episode");
         written(&folder, &self.service.files_of_run(&name::<ThreadId>(THREAD)?).await?)?;
+        let brought = read(&folder)?;
+        self.service.import_episode(&principal(), &brought, None).await?;
         Ok(folder)
     }
 

@@ -14,7 +14,7 @@ from langgraph.types import Command, interrupt
 from pydantic import BaseModel
 
 from conftest import Flow
-from countersign.langchain import ToolGate
+from countersign.langchain import ToolGate, _asking, _middleware
 from countersign.langchain._once import Once
 from test_agents import MODES, POLICY, Desk, Mode, Run, Scripted, approve_of, call, told, waiting
 
@@ -78,6 +78,37 @@ def test_nor_does_it_run_what_the_policy_let_through_once(desk: Desk, failing: l
     assert [it for it, _ in told(run.begin())] == ["error", "success"]
     assert desk.ran == [("refund", 5), ("refund", 5)]
     assert desk.host.thread(run.made.thread).version == 2
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_call_that_is_asked_about_again_is_one_step_however_far_others_went_on(
+    desk: Desk, failing: list[Any], mode: Mode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saver = InMemorySaver()
+    run = run_of(desk, mode, failing, [call("refund", amount=5)], saver=saver)
+    others = {"name": "look_up", "arguments": {"user": "jo"}}
+    desk.agent.propose(run.made.thread, node="planner", parent=run.made.transition, patch={}, tool=others)
+    found = run.begin()
+    assert (told(found), found["countersign"]["version"]) == ([("success", "refunded 5")], 2)
+    # From the checkpoint before it was asked, as another process would after a crash; and nobody looks for it version
+    # by version. Only this process knows that the tool ran.
+    monkeypatch.setattr(_asking, "REBASED_MAX", 1)
+    monkeypatch.setattr(_middleware, "RAN", Once())
+    asks = "ToolGate.after_model" if mode == "batched" else "tools"
+    *_, before = (it for it in run.agent.get_state_history(run.config) if it.next == (asks,))
+    again = run.agent.invoke(None, before.config)
+    assert (told(again), again["countersign"]["version"]) == ([("success", "refunded 5")], 2)
+    assert desk.host.thread(run.made.thread).version == 2
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_call_of_a_later_turn_is_another_step_though_its_id_is_the_same(
+    desk: Desk, failing: list[Any], mode: Mode
+) -> None:
+    same = call("refund", amount=5)
+    run = run_of(desk, mode, failing, [same], [same])
+    assert told(run.begin()) == [("success", "refunded 5")] * 2
+    assert (desk.host.thread(run.made.thread).version, len(desk.ran)) == (2, 2)
 
 
 @pytest.mark.anyio

@@ -191,23 +191,6 @@ def test_parallel_branches_are_both_kept(office: Office) -> None:
     assert found["countersign"]["version"] == 3
 
 
-def test_a_node_that_is_run_again_on_its_checkpoint_commits_once(office: Office) -> None:
-    made = office.thread()
-
-    @governed(office.agent, node="planner", state=State)
-    def node(state: dict[str, Any]) -> dict[str, Any]:
-        return {"log": ["once"]}
-
-    for _ in range(3):
-        assert run(graph_of(node), made)["countersign"]["version"] == 1
-    # And so it is found again where it was committed on a later version than the run points to.
-    other = office.thread()
-    office.agent.propose(other.thread, node="clerk", parent=other.transition, patch={"log": ["begun", "other"]})
-    for _ in range(3):
-        assert run(graph_of(node), other)["countersign"]["version"] == 2
-    assert kept(office, other)["log"] == ["begun", "other", "once"]
-
-
 def test_what_changes_nothing_is_not_proposed(office: Office) -> None:
     made = office.thread()
     run(graph_of(governed(office.agent, node="planner", state=State)(lambda state: {"target": state["target"]})), made)
@@ -233,8 +216,6 @@ def test_a_no_does_what_the_policy_says(any_office: Office) -> None:
         assert run(graph_of(clerk), made)["countersign"]["version"] == 1
         assert turns == [None, "write_not_allowed"]
         assert kept(any_office, made)["log"] == ["begun", "behaved"]
-        # The whole node once more, as after a crash: the same turns, and nothing a second time.
-        assert run(graph_of(clerk), made)["countersign"]["version"] == 1
 
 
 def test_a_node_that_does_not_learn_ends_the_run(any_office: Office) -> None:

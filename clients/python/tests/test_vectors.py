@@ -102,7 +102,7 @@ def test_an_envelope_is_believed(case: Any) -> None:
 
 def test_what_its_node_may_not_receive_is_refused() -> None:
     envelope = ENVELOPES["genuine"][0]["envelope"]
-    for fits in (lambda payload: False, lambda payload: None):
+    for fits in (lambda payload: False, lambda payload: None, lambda payload: "it does"):
         with pytest.raises(Refused) as refused:
             check_envelope(envelope, fits=fits)
         assert refused.value.code == "schema_mismatch"

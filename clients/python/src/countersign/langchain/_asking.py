@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -42,6 +44,11 @@ class ToolCall:
         if not isinstance(call.get("id"), str) or not call["id"]:
             raise Invalid("tool_call", f"a call of {call.get('name')} has no id")
         return cls(call["id"], call["name"], dict(call["args"]))
+
+    def made(self, *where: object) -> str:
+        """What tells the call from every other one that is made there."""
+        told = [*where, self.tool()]
+        return hashlib.sha256(json.dumps(told, sort_keys=True, default=repr).encode()).hexdigest()
 
     def tool(self) -> dict[str, Any]:
         """As the gateway is told it."""
@@ -130,7 +137,11 @@ def _proposed(
     version, parent = pointer["version"], pointer["transition"]
     for _ in range(REBASED_MAX):
         try:
-            return (yield from _calls.propose(core, thread, node=node, parent=parent, patch={}, tool=call.tool()))
+            return (
+                yield from _calls.propose(
+                    core, thread, node=node, parent=parent, patch={}, tool=call.tool(), step=_step(pointer, call)
+                )
+            )
         except ThreadHeld as held:
             return held
         except HeadMoved as moved:
@@ -140,6 +151,13 @@ def _proposed(
         view = yield from _calls.state(core, thread, node, version=version)
         parent = view.transition
     raise UnexpectedAnswer(f"more than {REBASED_MAX} versions were committed meanwhile")
+
+
+def _step(pointer: Pointer, call: ToolCall) -> str:
+    """What a call is at the gateway: this call of the turn that began there. It is asked about when the model said it
+    and again where it runs, which are two tasks of LangGraph's, so that no task's id would do. What somebody makes of
+    it is another call, and no further try of the model's."""
+    return f"call.{call.made(pointer['transition'])}"
 
 
 def _waiting_for(call: ToolCall, found: Held | ThreadHeld) -> Waiting:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection
@@ -144,8 +143,7 @@ class ToolGate(AgentMiddleware[Any, Any, Any]):
     def _made(self, request: ToolCallRequest) -> str:
         """What tells a call from every other one: where in which thread it was made, and as what."""
         state, call = request.state, ToolCall.of(request.tool_call)
-        told = [self._thread(state), pointer_of(state, CHANNEL)["transition"], call.tool()]
-        return hashlib.sha256(json.dumps(told, sort_keys=True, default=repr).encode()).hexdigest()
+        return call.made(self._thread(state), pointer_of(state, CHANNEL)["transition"])
 
     def _asks_with_all(self, calls: list[ToolCall], answers: deque[object]) -> Callable[[Waiting], Answer | None]:
         def ask(waiting: Waiting) -> Answer | None:

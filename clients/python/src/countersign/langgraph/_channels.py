@@ -17,6 +17,8 @@ from pydantic import BaseModel
 from countersign._names import Invalid
 from countersign.errors import Json
 
+from ._patching import same
+
 
 class Channels:
     """Those of a schema that the gateway keeps: all but the `local` ones, and the pointer's own."""
@@ -52,6 +54,26 @@ class Channels:
                 continue
             found[key] = Overwrite(value) if isinstance(channel, BinaryOperatorAggregate) else value
         return found
+
+    def between(self, before: Mapping[str, Json], after: Mapping[str, Json]) -> dict[str, Any]:
+        """An update that makes `after` of `before`: what was appended, where the channel appends, so that it goes
+        together with what other nodes say at the same time."""
+        return {
+            key: self._update(key, before, value)
+            for key, value in after.items()
+            if key in self._channels and not (key in before and same(before[key], value))
+        }
+
+    def _update(self, key: str, before: Mapping[str, Json], after: Json) -> Any:
+        value = self._decoded(key, after)
+        if not isinstance(self._channels[key], BinaryOperatorAggregate):
+            return value
+        was = before.get(key)
+        if isinstance(was, list) and isinstance(value, list):
+            appended = value[len(was) :]
+            if same(self._reduced(key, before, appended), after):
+                return appended
+        return Overwrite(value)
 
     def _reduced(self, key: str, view: Mapping[str, Json], value: Any) -> Json:
         channel = self._channels[key].copy()

@@ -10,16 +10,17 @@ from typing import Any, overload
 
 from langgraph.types import Command
 
-from countersign import AsyncClient, Client, _calls
+from countersign import AsyncClient, Client, _calls, _waiting
 from countersign._names import Invalid
 from countersign._plans import Came, Core, Plan, Step
 from countersign.answers import Committed, Held, View
-from countersign.errors import HeadMoved, Rejected, UnexpectedAnswer
+from countersign.errors import HeadMoved, Rejected, StepReused, UnexpectedAnswer
 
 from ._channels import Channels
+from ._executions import StepOf, step_of
 from ._nodes import AsyncNode, Node, Update, named_as
 from ._patching import patch
-from ._pointer import CHANNEL, Pointer, State, ThreadOf, of_run, pointer_of
+from ._pointer import CHANNEL, Pointer, State, ThreadOf, approved, head, of_run, pointer_of
 
 # How many versions others may have committed since the one that a run points to.
 REBASED_MAX = 200
@@ -39,16 +40,36 @@ Playing = Generator[Step | Turn, Any, Any]
 
 
 @dataclass(frozen=True)
+class _Asked:
+    """What a node's proposals have in common, and where its run stands."""
+
+    thread: str
+    step: str | None
+    pointer: Pointer
+
+
+@dataclass(frozen=True)
+class _Came:
+    """What came of a turn: what the graph is told of it, and where its run stands then."""
+
+    update: Update
+    pointer: Pointer | None
+
+
+@dataclass(frozen=True)
 class _Governed:
     node: str
     channels: Channels
     thread: ThreadOf
     channel: str
+    step: StepOf | None
+    body: str
 
     def play(self, core: Core, state: State, thread: str) -> Playing:
-        """The whole node, but for its code. Run again from its top on the same checkpoint it begins on the same
-        version, and what it proposed before is found again."""
+        """The whole node, but for its code. Run again from its top it is the same step, begins on the same version,
+        and finds what it proposed before."""
         pointer = pointer_of(state, self.channel)
+        asked = _Asked(thread, self.step(state) if self.step else step_of(self.body, pointer), pointer)
         view = yield from self._view(core, thread, pointer["version"])
         if view.transition != pointer["transition"]:
             raise UnexpectedAnswer("the run points to a version that this thread does not have")
@@ -56,7 +77,7 @@ class _Governed:
         for attempt in (1, 2):
             returned = yield Turn({**self.channels.given(view.state), **self._local(state)}, rejected)
             try:
-                found = yield from self._proposed(core, thread, view, _update(returned), attempt)
+                came = yield from self._came(core, asked, view, _update(returned), attempt)
             except Rejected as error:
                 if error.action == "skip_node":
                     return {}
@@ -64,7 +85,7 @@ class _Governed:
                     raise
                 rejected = error
             else:
-                return self._returned(returned, found, pointer)
+                return self._returned(returned, came)
         raise AssertionError("the second turn returns or raises")
 
     def _view(self, core: Core, thread: str, version: int) -> Plan[View]:
@@ -73,41 +94,60 @@ class _Governed:
     def _local(self, state: State) -> dict[str, Any]:
         return {key: state[key] for key in self.channels.local if key in state}
 
-    def _proposed(
-        self, core: Core, thread: str, view: View, update: Update, attempt: int
-    ) -> Plan[tuple[Update, Committed | Held | None]]:
-        """Proposes on the version that was read, or, where others were faster, on the first one after it that takes
-        it: in the same order each time, so that an earlier proposal is found and not made twice."""
+    def _came(self, core: Core, asked: _Asked, view: View, update: Update, attempt: int) -> Plan[_Came]:
         governed = self.channels.governed(update)
         local = {key: value for key, value in update.items() if key in self.channels.local}
+        try:
+            found = yield from self._proposed(core, asked, view, governed, attempt)
+        except StepReused as reused:
+            return (yield from self._done_before(core, asked, local, reused))
+        if isinstance(found, Held):
+            return _Came(local, {**asked.pointer, "pending": found.transition})
+        return _Came({**local, **governed}, None if found is None else head(found))
+
+    def _proposed(
+        self, core: Core, asked: _Asked, view: View, governed: Update, attempt: int
+    ) -> Plan[Committed | Held | None]:
+        """Proposes on the version that was read, or, where others were faster, on the first one after it that takes
+        it: in the same order each time, so that an earlier proposal is found and not made twice."""
         for _ in range(REBASED_MAX):
             steps = patch(view.state, self.channels.after(view.state, governed))
             if not steps:
-                return {**local, **governed}, None
+                return None
             try:
-                found = yield from _calls.propose(
-                    core,
-                    thread,
-                    node=self.node,
-                    parent=view.transition,
-                    patch=steps,
-                    format="json-patch",
-                    attempt=attempt,
+                return (
+                    yield from _calls.propose(
+                        core,
+                        asked.thread,
+                        node=self.node,
+                        parent=view.transition,
+                        patch=steps,
+                        format="json-patch",
+                        attempt=attempt,
+                        step=asked.step,
+                    )
                 )
             except HeadMoved as moved:
                 if moved.head.version <= view.version:
                     raise
-                view = yield from self._view(core, thread, view.version + 1)
-            else:
-                return ({**local, **governed} if isinstance(found, Committed) else local), found
+                view = yield from self._view(core, asked.thread, view.version + 1)
         raise UnexpectedAnswer(f"more than {REBASED_MAX} versions were committed meanwhile")
 
-    def _returned(self, returned: Any, told: tuple[Update, Committed | Held | None], pointer: Pointer) -> Any:
-        update, found = told
-        if isinstance(found, Committed):
-            update = {**update, self.channel: {"version": found.version, "transition": found.transition}}
-        elif isinstance(found, Held):
-            update = {**update, self.channel: {**pointer, "pending": found.transition}}
+    def _done_before(self, core: Core, asked: _Asked, local: Update, reused: StepReused) -> Plan[_Came]:
+        """This very execution had its effect before, and its code says something else now. The effect stands: the
+        graph goes on with what came of it, and not with what was said this time."""
+        transition, ended = yield from _waiting.followed(core, reused.transition)
+        if ended is None:
+            return _Came(local, {**asked.pointer, "pending": transition})
+        if not ended.approved or ended.version is None:
+            raise reused
+        before = yield from self._view(core, asked.thread, ended.version - 1)
+        after = yield from self._view(core, asked.thread, ended.version)
+        pointer = approved(ended, ended.version)
+        return _Came({**local, **self.channels.between(before.state, after.state)}, pointer)
+
+    def _returned(self, returned: Any, came: _Came) -> Any:
+        update = came.update if came.pointer is None else {**came.update, self.channel: came.pointer}
         return dataclasses.replace(returned, update=update) if isinstance(returned, Command) else update
 
 
@@ -129,6 +169,7 @@ def governed(
     local: Iterable[str] = (),
     thread: ThreadOf = of_run,
     channel: str = CHANNEL,
+    step: StepOf | None = None,
 ) -> Callable[[Body], Node]: ...
 @overload
 def governed(
@@ -139,6 +180,7 @@ def governed(
     local: Iterable[str] = (),
     thread: ThreadOf = of_run,
     channel: str = CHANNEL,
+    step: StepOf | None = None,
 ) -> Callable[[AsyncBody], AsyncNode]: ...
 def governed(
     client: Client | AsyncClient,
@@ -148,6 +190,7 @@ def governed(
     local: Iterable[str] = (),
     thread: ThreadOf = of_run,
     channel: str = CHANNEL,
+    step: StepOf | None = None,
 ) -> Callable[[Any], Any]:
     """Makes `body(state)` a node that is given the gateway's view for the policy's `node`, and nothing else.
 
@@ -155,17 +198,22 @@ def governed(
     with it; if it is held, the graph goes on without, to an `approval_gate` that waits for it; if it is rejected, the
     policy's `on_violation` is done: the run fails, or the body runs once more (with the `Rejected` as its second
     argument, if it takes one), or the node is passed over. Channels in `local` are the graph's own affair.
+
+    Each execution of the node is a step, and has one effect: tried again, resumed, or run again after its process died,
+    it finds what it did before, also where its body says something else now. `step` gives it a name of your own, for
+    runs that are begun anew with other checkpoints: a job's id, say, and what tells the turns of a loop apart.
     """
-    node_of = _Governed(node, Channels(state, channel, local), thread, channel)
+    channels = Channels(state, channel, local)
 
     def decorate(body: Any) -> Any:
         if inspect.iscoroutinefunction(body) != isinstance(client, AsyncClient):
             raise Invalid("client", "a Client goes with a function, an AsyncClient with an async one")
         takes_rejected = len(inspect.signature(body).parameters) > 1
 
-        def turn(step: Turn) -> Any:
-            return body(step.state, step.rejected) if takes_rejected else body(step.state)
+        def turn(now: Turn) -> Any:
+            return body(now.state, now.rejected) if takes_rejected else body(now.state)
 
+        node_of = _Governed(node, channels, thread, channel, step, getattr(body, "__name__", ""))
         made = _awaiting(client, node_of, turn) if isinstance(client, AsyncClient) else _blocking(client, node_of, turn)
         return named_as(body, made)
 

@@ -26,11 +26,11 @@ def _object(at: str, before: dict[str, Json], after: dict[str, Json]) -> Iterato
 
 
 def _value(at: str, before: Json, after: Json) -> Iterator[Operation]:
-    if _same(before, after):
+    if same(before, after):
         return
     if isinstance(before, dict) and isinstance(after, dict):
         yield from _object(at, before, after)
-    elif isinstance(before, list) and isinstance(after, list) and _same(after[: len(before)], before):
+    elif isinstance(before, list) and isinstance(after, list) and same(after[: len(before)], before):
         # What was appended, item by item: the others are not named.
         for item in after[len(before) :]:
             yield {"op": "add", "path": f"{at}/-", "value": item}
@@ -38,12 +38,12 @@ def _value(at: str, before: Json, after: Json) -> Iterator[Operation]:
         yield {"op": "replace", "path": at, "value": after}
 
 
-def _same(a: Json, b: Json) -> bool:
+def same(a: Json, b: Json) -> bool:
     """Equal as JSON: to Python, true is 1."""
     if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a)
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
     if isinstance(a, list) and isinstance(b, list):
-        return len(a) == len(b) and all(map(_same, a, b))
+        return len(a) == len(b) and all(map(same, a, b))
     return isinstance(a, bool) == isinstance(b, bool) and bool(a == b)
 
 

@@ -29,10 +29,13 @@ use countersign::domain::json::patch::{Format, Patch};
 use countersign::domain::json::pattern::Pattern;
 use countersign::domain::json::pointer::Pointer;
 use countersign::domain::json::size::StateLimits;
+use countersign::domain::kept::KeptRequest;
 use countersign::domain::keys::{KeyUse, PublicKeys, ThreadSecret};
 use countersign::domain::passkey::Refused;
 use countersign::domain::policy::{Policy, PolicySource};
-use countersign::domain::transition::{Identity, patch_digest};
+use countersign::domain::step::content_of;
+use countersign::domain::tool::Tool;
+use countersign::domain::transition::patch_digest;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -265,22 +268,22 @@ fn check_identities(file: &Value) {
     for case in cases(file, "proposals") {
         let of = &case["proposal"];
         for patch in case["patch_texts"].as_array().unwrap() {
-            let patch = patch_digest(&parse(patch.as_str().unwrap().as_bytes(), &Limits::default()).unwrap());
-            assert_eq!(patch, digest(&case, "patch_hash"), "{}", case["name"]);
-            let step = of["step"].as_str().map(|it| StepKey::try_from(it).unwrap());
-            let identity = Identity {
-                thread: &ThreadId::try_from(text(of, "thread")).unwrap(),
-                parent: Some(digest(of, "parent")),
-                node: Some(&NodeId::try_from(text(of, "node")).unwrap()),
-                principal: &PrincipalId::try_from(text(of, "principal")).unwrap(),
+            let asked = KeptRequest {
                 kind: serde_json::from_value::<Kind>(of["type"].clone()).unwrap(),
                 format: serde_json::from_value(of["format"].clone()).unwrap(),
-                patch,
+                content: parse(patch.as_str().unwrap().as_bytes(), &Limits::default()).unwrap(),
                 attempt: u32::try_from(of["attempt"].as_u64().unwrap()).unwrap(),
-                tool: None,
-                step: step.as_ref(),
+                tool: of.get("tool").map(|it| Tool::read(it).unwrap()),
+                usage: None,
+                step: of["step"].as_str().map(|it| StepKey::try_from(it).unwrap()),
             };
-            assert_eq!(identity.digest(), digest(&case, "identity"), "{}", case["name"]);
+            let thread = ThreadId::try_from(text(of, "thread")).unwrap();
+            let node = NodeId::try_from(text(of, "node")).unwrap();
+            let principal = PrincipalId::try_from(text(of, "principal")).unwrap();
+            let identity = asked.identity(&thread, digest(of, "parent"), &node, &principal);
+            assert_eq!(patch_digest(&asked.content), digest(&case, "patch_hash"), "{}", case["name"]);
+            assert_eq!(identity, digest(&case, "identity"), "{}", case["name"]);
+            assert_eq!(content_of(&asked), digest(&case, "content"), "{}", case["name"]);
         }
     }
 }

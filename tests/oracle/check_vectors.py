@@ -15,7 +15,7 @@ from check_export import check_export, read_json
 from commitment import Completeness, H, check_opening, commitment, disclose, leaf_salt
 from commitment import open_fully, origins_after, thread_secret
 from countersign_oracle import check_branch, check_chain, check_join
-from countersign_oracle import patch_hash, policy_digest, proposal_identity, transition_digest
+from countersign_oracle import patch_hash, policy_digest, proposal_identity, step_content, transition_digest
 from envelope import check_envelope
 from effect import Absent, Change, apply_patch, diff, leaves, tokens
 from joining import Branch, branch_thread, join
@@ -150,6 +150,7 @@ def check_proposal(case: Case) -> None:
         patch = parse(text.encode())
         expect(case["patch_hash"], patch_hash(patch))
         expect(case["identity"], proposal_identity(case["proposal"], patch))
+        expect(case["content"], step_content(case["proposal"], patch))
 
 
 def check_hash(case: Case) -> None:

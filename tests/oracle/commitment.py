@@ -23,6 +23,7 @@ LEAF, OBJECT, ARRAY = "countersign.leaf.v1", "countersign.object.v1", "countersi
 TRANSITION, POLICY = "countersign.transition.v1", "countersign.policy.v1"
 RATIONALE, COMMENT = "countersign.rationale.v1", "countersign.comment.v1"
 PATCH, PROPOSAL = "countersign.patch.v1", "countersign.proposal.v1"
+STEP = "countersign.step.v1"
 BRANCH = "countersign.branch.v1"
 PAYLOAD, TRUNCATED = "countersign.payload.v1", "countersign.truncated.v1"
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from commitment import PATCH, POLICY, PROPOSAL, TRANSITION
+from commitment import PATCH, POLICY, PROPOSAL, STEP, TRANSITION
 from commitment import Completeness, H, check_opening, is_digest
 from joining import is_fork, is_join
 from signed import ENTRY, RECEIPT, Jwks, check_token, is_name, is_time
@@ -39,7 +39,18 @@ def proposal_identity(proposal: Object, patch: Json) -> str:
     """What asking twice is recognised by."""
     named = [proposal[key] for key in ("thread", "parent", "node", "principal", "type", "format")]
     step = [proposal["step"]] if "step" in proposal else []
-    return H(PROPOSAL, canonical([*named, patch_hash(patch), proposal["attempt"], *step]))
+    asked = [patch_hash(patch), proposal["attempt"], *_tool(proposal), *step]
+    return H(PROPOSAL, canonical([*named, *asked]))
+
+
+def step_content(proposal: Object, patch: Json) -> str:
+    """What a step asks for, on whatever head and whoever asks."""
+    asked = [proposal["type"], proposal["format"], patch_hash(patch), proposal["attempt"]]
+    return H(STEP, canonical([*asked, *_tool(proposal)]))
+
+
+def _tool(proposal: Object) -> list[Json]:
+    return [proposal["tool"]] if "tool" in proposal else []
 
 
 def transition_digest(statement: Json) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from countersign_oracle import patch_hash, proposal_identity, transition_digest
+from countersign_oracle import transition_digest
+from make_hashed import asked_for
 from fixtures import SIGNING, Object, Thread, fixed_uuid7
 from joining import Branch, branch_thread, join
 from signed import ENTRY
@@ -120,8 +121,7 @@ def _proposals(own: list[Object]) -> list[Json]:
     for name, statement, text in rows:
         asked: Object = {key: statement[key] for key in ("thread", "parent", "node", "principal", "type", "attempt")}
         asked["format"] = "merge"
-        patch = parse(text.encode())
-        cases.append({"name": name, "proposal": asked, "patch_texts": [text], "patch_hash": patch_hash(patch), "identity": proposal_identity(asked, patch)})  # fmt: skip
+        cases.append(asked_for(name, asked, [text]))
     return cases
 
 

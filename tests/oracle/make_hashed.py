@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from commitment import COMMENT, RATIONALE, H
 from commitment import commitment, open_fully, origins_after, thread_secret
-from countersign_oracle import patch_hash, policy_digest, proposal_identity, transition_digest
+from countersign_oracle import patch_hash, policy_digest, proposal_identity
+from countersign_oracle import step_content, transition_digest
 from effect import leaves
 from fixtures import POLICY_TEXT, SALT_KEY, SCHEMAS, Object, fixed_bytes, fixed_uuid4
 from fixtures import fixed_uuid7, payments_thread, salts_of
@@ -122,37 +123,43 @@ PATCHES: list[tuple[str, str, str, list[str]]] = [
 ]  # fmt: skip
 
 
+TOOL: Object = {"name": "refund", "arguments": {"cents": 1000}}
+OTHER_CALL: Object = {**TOOL, "arguments": {"cents": 1001}}
+OTHER_TOOL: Object = {**TOOL, "name": "look_up"}
+BESIDE: list[tuple[str, Object]] = [
+    ("as a step", {"step": "task-7"}),
+    ("that calls a tool", {"tool": TOOL}),
+    ("that calls it as a step", {"tool": TOOL, "step": "task-7"}),
+    ("that calls it otherwise", {"tool": OTHER_CALL, "step": "task-7"}),
+    ("that calls another tool", {"tool": OTHER_TOOL, "step": "task-7"}),
+]
+
+
 def proposals() -> Object:
+    asked: Object = {
+        "thread": THREAD, "parent": H("countersign.transition.v1", b"a head"), "node": "planner",
+        "principal": fixed_uuid7("agent token"),
+    }  # fmt: skip
     cases: list[Json] = []
-    parent = H("countersign.transition.v1", b"a head")
     for name, kind, form, texts in PATCHES:
         for attempt in (1, 2):
-            asked: Object = {
-                "thread": THREAD, "parent": parent, "node": "planner",
-                "principal": fixed_uuid7("agent token"), "type": kind, "format": form,
-                "attempt": attempt,
-            }  # fmt: skip
-            patch = parse(texts[0].encode())
-            cases.append(
-                {
-                    "name": f"{name}, attempt {attempt}", "proposal": asked,
-                    "patch_texts": list(texts), "patch_hash": patch_hash(patch),
-                    "identity": proposal_identity(asked, patch),
-                }
-            )  # fmt: skip
+            of: Object = {**asked, "type": kind, "format": form, "attempt": attempt}
+            cases.append(asked_for(f"{name}, attempt {attempt}", of, texts))
     name, kind, form, texts = PATCHES[0]
-    asked = {
-        "thread": THREAD, "parent": parent, "node": "planner", "principal": fixed_uuid7("agent token"),
-        "type": kind, "format": form, "attempt": 1, "step": "task-7",
-    }  # fmt: skip
-    patch = parse(texts[0].encode())
-    cases.append(
-        {
-            "name": f"{name}, as a step", "proposal": asked, "patch_texts": list(texts),
-            "patch_hash": patch_hash(patch), "identity": proposal_identity(asked, patch),
-        }
-    )  # fmt: skip
+    for how, facts in BESIDE:
+        of = {**asked, "type": kind, "format": form, "attempt": 1, **facts}
+        cases.append(asked_for(f"{name}, {how}", of, texts))
     return {"cases": cases}
+
+
+def asked_for(name: str, asked: Object, texts: list[str]) -> Object:
+    """A proposal, what it is known by, and what it asks for if it is a step."""
+    patch = parse(texts[0].encode())
+    return {
+        "name": name, "proposal": asked, "patch_texts": list(texts),
+        "patch_hash": patch_hash(patch), "identity": proposal_identity(asked, patch),
+        "content": step_content(asked, patch),
+    }  # fmt: skip
 
 
 def hashes() -> Object:

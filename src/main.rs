@@ -6,6 +6,10 @@ use std::process::ExitCode;
 use countersign::cli::{self, args::Args};
 use countersign::domain::inert;
 
+/// What one thread makes and another frees, as rows on their way to the disk are, costs the system's allocator its locks.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     match Args::read(std::env::args_os()) {
         Ok(args) => cli::run(&args, &mut io::stdout(), &mut io::stderr()).into(),

@@ -1,5 +1,6 @@
 //! The load: a process of its own that keeps connections busy and tells how long each answer took.
 
+use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 
@@ -45,6 +46,7 @@ pub async fn send(port: u16, requests: Vec<Request>) -> Turn {
     let count = requests.len() as f64;
     let orders = serde_json::to_vec(&Orders { port, requests }).unwrap();
     let before = cpu_micros();
+    let threads = cpu_of_threads();
     let turn = tokio::task::spawn_blocking(move || {
         let mut command = Command::new(std::env::current_exe().unwrap());
         let mut child = command.env(ORDERS, "1").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -54,6 +56,7 @@ pub async fn send(port: u16, requests: Vec<Request>) -> Turn {
         serde_json::from_slice::<Turn>(&output.stdout).unwrap()
     });
     let turn = turn.await.unwrap();
+    tell_threads(&threads, count);
     Turn { cpu_micros: (cpu_micros() - before) / count, ..turn }
 }
 
@@ -63,6 +66,32 @@ pub fn cpu_micros() -> f64 {
     let after_name = stat.rsplit_once(") ").unwrap().1;
     let ticks = after_name.split(' ').skip(11).take(2).map(|it| it.parse::<f64>().unwrap());
     ticks.sum::<f64>() * 10_000.0
+}
+
+/// The same by threads' names, in nanoseconds.
+fn cpu_of_threads() -> BTreeMap<String, f64> {
+    let mut all = BTreeMap::new();
+    for task in std::fs::read_dir("/proc/self/task").unwrap() {
+        let task = task.unwrap().path();
+        let Ok(name) = std::fs::read_to_string(task.join("comm")) else { continue };
+        let Ok(stat) = std::fs::read_to_string(task.join("schedstat")) else { continue };
+        let nanos: f64 = stat.split(' ').next().unwrap().parse().unwrap();
+        *all.entry(name.trim().to_owned()).or_default() += nanos;
+    }
+    all
+}
+
+fn tell_threads(before: &BTreeMap<String, f64>, count: f64) {
+    if std::env::var("BENCH_THREADS").is_err() {
+        return;
+    }
+    for (name, nanos) in cpu_of_threads() {
+        let micros = (nanos - before.get(&name).copied().unwrap_or_default()) / 1_000.0 / count;
+        if micros > 0.5 {
+            eprint!("{name} {micros:.1}  ");
+        }
+    }
+    eprintln!();
 }
 
 /// The life of the process that loads.

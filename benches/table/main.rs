@@ -4,10 +4,10 @@
 //! the turns counts. Beside it stands the processor's time per request of the serving process; the load comes
 //! from a process of its own. `-- verify` (or `sqlite` or `postgres` of it), `propose`, `sending`, `json`, `rules`, `joining`, `pages`, `chain`, `checkpoints` or `retention` runs one part; `BENCH_REQUESTS`,
 //! `BENCH_EVENTS`, `BENCH_VERSIONS`, `BENCH_OPEN` and `BENCH_PAST` make it shorter. `pages` keeps the file that it
-//! fills, some gigabytes, in the target folder.
+//! fills, some gigabytes, in the target folder. `BENCH_THREADS=1` tells beside it where the time of each turn of requests went, by threads.
 
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a bench that cannot go on says where")]
-#![expect(clippy::print_stdout, reason = "the table is its output")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "the table is its output")]
 
 #[path = "../../tests/support/description.rs"]
 mod description;
@@ -16,6 +16,10 @@ mod description;
 mod gateway;
 #[path = "../../tests/support/postgres.rs"]
 mod postgres;
+
+/// As the gateway has it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 mod bare;
 mod chain;

@@ -3,6 +3,7 @@
 //! `config.default.toml` is compiled in and is the defaults: what a key is called, what kind of value it has
 //! and what it is when nobody says anything stand there and nowhere else.
 
+mod envelopes;
 mod mail;
 mod network;
 mod oidc;
@@ -21,6 +22,7 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::domain::context::Rotation;
 use crate::domain::halt::LiftNeeds;
 use crate::domain::secret::Secret;
 use crate::keyring::KeyringSource;
@@ -74,6 +76,8 @@ pub struct Config {
     pub limits: Limits,
     /// How long people stay signed in.
     pub sessions: Sessions,
+    /// How the secrets change by which nodes check their envelopes.
+    pub node_secrets: Rotation,
     /// How many people let go on what was stopped.
     pub lift_needs: LiftNeeds,
     /// Which ways lead in.
@@ -276,6 +280,7 @@ impl Config {
             trusted_proxies: settings.list("trusted_proxies", network::EXPECTED, Network::parse)?,
             shutdown: settings.secs("shutdown_secs", 0..=600)?,
             limits: Limits::read(settings)?,
+            node_secrets: envelopes::read(settings)?,
             lift_needs: read_lift_needs(settings.number("halts.lift_needs", 1..=2)?),
             sessions: Sessions { lifetime: settings.secs("sessions.lifetime_secs", 60..=31_536_000)? },
             sign_in: SignIn::read(settings)?,

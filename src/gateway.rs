@@ -67,6 +67,7 @@ pub async fn open(config: &Config, public_url: String) -> Result<Arc<Service>, G
     })?;
     let service = Service::open(store, keyring, Arc::new(SystemClock), settings).await?;
     let service = service.letting_in(ways).sending_by(outgoing).keeping_answers(config.limits.idempotency);
+    let service = service.rotating_node_secrets(config.node_secrets);
     let service = service.archiving_in(Archives::in_folder(&config.archives));
     let traces = config.traces.as_ref().map(Traces::to).transpose()?.unwrap_or_default();
     Ok(Arc::new(service.traced_by(traces)))

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -16,7 +17,9 @@ use countersign::domain::chain::receipt::{Denial, Receipt, Verification};
 use countersign::domain::chain::signed_vote::{Evidence, PolicyVoteStatement, Signable as _};
 use countersign::domain::chain::statement::{Kind, Statement};
 use countersign::domain::chain::verify::{Link, check_link, read_receipt};
-use countersign::domain::context::{Envelope, EnvelopeClaims, EnvelopeCode, Expected, check};
+use countersign::domain::context::{
+    Envelope, EnvelopeClaims, EnvelopeCode, Expected, NodeSecrets, Rotation, ShownSecrets, check,
+};
 use countersign::domain::episode::manifest;
 use countersign::domain::id::{BranchName, NodeId, PrincipalId, ProposalId, StepKey, ThreadId};
 use countersign::domain::interrupt::InterruptAnswer;
@@ -30,10 +33,11 @@ use countersign::domain::json::pattern::Pattern;
 use countersign::domain::json::pointer::Pointer;
 use countersign::domain::json::size::StateLimits;
 use countersign::domain::kept::KeptRequest;
-use countersign::domain::keys::{KeyUse, PublicKeys, ThreadSecret};
+use countersign::domain::keys::{KeyUse, PublicKeys, RowKey, ThreadSecret};
 use countersign::domain::passkey::Refused;
 use countersign::domain::policy::{Policy, PolicySource};
 use countersign::domain::step::content_of;
+use countersign::domain::time::Timestamp;
 use countersign::domain::tool::Tool;
 use countersign::domain::transition::patch_digest;
 use serde::Serialize;
@@ -355,12 +359,11 @@ fn every_genuine_envelope_is_believed_and_every_spoiled_one_refused_with_its_cod
     let keys = PublicKeys::from_jwks(&file["jwks"]).unwrap();
     let (thread, node) = (text(&file, "thread").try_into().unwrap(), text(&file, "node").try_into().unwrap());
     let expected = Expected {
-        keys: &keys,
         issuer: Some("https://countersign.example"),
         thread: Some(&thread),
         node: Some(&node),
         version: file["version"].as_u64(),
-        receives: None,
+        ..Expected::by(&keys)
     };
     let checked = |case: &Value| match serde_json::from_value::<Envelope>(case["envelope"].clone()) {
         Ok(envelope) => check(&envelope, &expected).map(drop).map_err(EnvelopeCode::as_str),
@@ -371,6 +374,47 @@ fn every_genuine_envelope_is_believed_and_every_spoiled_one_refused_with_its_cod
     }
     for case in cases(&file, "spoiled") {
         assert_eq!(checked(&case), Err(text(&case, "code")), "{}", case["name"]);
+    }
+}
+
+#[test]
+fn every_genuine_hmac_is_believed_and_every_spoiled_one_refused_with_its_code() {
+    let file = vectors("envelopes");
+    let said = &file["hmac"];
+    let keys = PublicKeys::from_jwks(&file["jwks"]).unwrap();
+    let shown: ShownSecrets = serde_json::from_value(said["secrets"].clone()).unwrap();
+    let moment = |name: &str| Timestamp::parse(text(said, name)).unwrap();
+    let secs = |name: &str| Duration::from_secs(said[name].as_u64().unwrap());
+    let rotation = Rotation { period: secs("period_secs"), overlap: secs("overlap_secs") };
+    let row_key = RowKey::from_bytes(&bytes32(text(said, "row_key")));
+    let made = NodeSecrets::of(&row_key, (&shown.flow, &shown.node), &rotation, moment("now"));
+    assert_eq!(json!(made.shown()), said["secrets"]["secrets"], "they follow from the row key");
+    assert_eq!(rotation.next(rotation.epoch(moment("now"))), shown.rotates_at);
+    let (given, later) = (NodeSecrets::read(&shown, moment("now")), NodeSecrets::read(&shown, moment("later")));
+    let (given, later) = (given.unwrap(), later.unwrap());
+    let thread = text(&file, "thread").try_into().unwrap();
+    let checked = |case: &Value, secrets: &NodeSecrets| {
+        let expected = Expected {
+            issuer: Some("https://countersign.example"),
+            thread: Some(&thread),
+            node: Some(&shown.node),
+            version: file["version"].as_u64(),
+            secrets: Some(secrets),
+            ..Expected::by(&keys)
+        };
+        match serde_json::from_value::<Envelope>(case["envelope"].clone()) {
+            Ok(envelope) => check(&envelope, &expected).map(drop).map_err(EnvelopeCode::as_str),
+            Err(_) => Err("envelope_malformed"),
+        }
+    };
+    for case in cases(said, "genuine") {
+        assert_eq!(checked(&case, &given), Ok(()), "{}", case["name"]);
+        assert_eq!(checked(&case, &made), Ok(()), "{}", case["name"]);
+    }
+    assert_eq!(checked(&said["genuine"][0], &later), Err("hmac_expired"));
+    for case in cases(said, "spoiled") {
+        assert_eq!(checked(&case, &given), Err(text(&case, "code")), "{}", case["name"]);
+        assert_eq!(checked(&case, &made), Err(text(&case, "code")), "{}", case["name"]);
     }
 }
 

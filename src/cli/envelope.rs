@@ -1,5 +1,6 @@
 //! `envelope verify`: whether an envelope may be given to a model, by published keys alone. No gateway, no network.
 
+use std::env;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Read as _;
@@ -7,26 +8,35 @@ use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use zeroize::Zeroizing;
 
 use super::args;
 use super::output::Output;
 use super::{CliError, Exit};
-use crate::domain::context::{Envelope, EnvelopeClaims, EnvelopeCode, Expected, Misfit, Receives, check};
+use crate::clock::Clock;
+use crate::domain::context::{
+    Envelope, EnvelopeClaims, EnvelopeCode, Expected, Misfit, NodeSecrets, Receives, ShownSecrets, check,
+};
 use crate::domain::inert::printed_line;
 use crate::domain::json::parse::{Limits, parse};
 use crate::domain::keys::PublicKeys;
+use crate::domain::time::Timestamp;
+
+/// Where the node's secrets are taken from, unless a file is named.
+const SECRET_VARIABLE: &str = "COUNTERSIGN_ENVELOPE_SECRET";
 
 /// Longer files are none of ours: an envelope is a state and a signature.
 const FILE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
 /// Runs `envelope …`.
-pub fn run(command: &args::Envelope, out: &mut Output<'_>) -> Result<Exit, CliError> {
+pub fn run(command: &args::Envelope, clock: &impl Clock, out: &mut Output<'_>) -> Result<Exit, CliError> {
     let args::Envelope::Verify(ask) = command;
     let envelope: Envelope = document(&ask.envelope, "an envelope")?;
     let keys: Value = document(&ask.jwks, "a set of published keys")?;
     let keys = PublicKeys::from_jwks(&keys)
         .map_err(|error| CliError::Given(format!("{} cannot be trusted as a whole: {error}", ask.jwks.display())))?;
     let receives = ask.schema.as_deref().map(schema).transpose()?;
+    let secrets = secrets(ask.secret_file.as_deref(), clock.now())?;
     let expected = Expected {
         keys: &keys,
         issuer: keys.issuer(),
@@ -34,12 +44,14 @@ pub fn run(command: &args::Envelope, out: &mut Output<'_>) -> Result<Exit, CliEr
         node: ask.node.as_ref(),
         version: ask.head,
         receives: receives.as_ref(),
+        secrets: secrets.as_ref(),
     };
     match check(&envelope, &expected) {
         Ok(claims) => {
+            let hmac = if secrets.is_some() { "checked" } else { "not_checked" };
             out.answer(good(&claims), || {
                 json!({"valid": true, "thread": claims.thread, "node": claims.node, "version": claims.version,
-                    "tokens": claims.tokens, "encoding": claims.encoding})
+                    "tokens": claims.tokens, "encoding": claims.encoding, "hmac": hmac})
             })?;
             Ok(Exit::Yes)
         }
@@ -55,6 +67,23 @@ pub fn run(command: &args::Envelope, out: &mut Output<'_>) -> Result<Exit, CliEr
             Ok(Exit::No)
         }
     }
+}
+
+/// The node's secrets, if there are any to be had: never an argument, which every list of processes shows.
+fn secrets(file: Option<&Path>, now: Timestamp) -> Result<Option<NodeSecrets>, CliError> {
+    let (named, text) = match (file, env::var(SECRET_VARIABLE)) {
+        (Some(path), _) => (path.display().to_string(), Zeroizing::new(text(path)?)),
+        (None, Ok(text)) => (SECRET_VARIABLE.to_owned(), Zeroizing::new(text)),
+        (None, Err(env::VarError::NotPresent)) => return Ok(None),
+        (None, Err(env::VarError::NotUnicode(_))) => {
+            return Err(CliError::Given(format!("{SECRET_VARIABLE} is not UTF-8")));
+        }
+    };
+    // What a parser says of a text may quote it, and this one is secret.
+    let shown = serde_json::from_str::<ShownSecrets>(&text).ok();
+    let secrets = shown.and_then(|it| NodeSecrets::read(&it, now));
+    let none = || CliError::Given(format!("{named} does not hold what the gateway answered about a node's secrets"));
+    secrets.ok_or_else(none).map(Some)
 }
 
 fn good(claims: &EnvelopeClaims) -> String {

@@ -88,7 +88,7 @@ fn dispatch(args: &Args, out: &mut Output<'_>) -> Result<Exit, CliError> {
         Command::Archive(command) => archive::run(command, config, out),
         Command::Demo(_) => demo::run(&config()?, out),
         Command::Guard(command) => guard::run(command, out),
-        Command::Envelope(command) => envelope::run(command, out),
+        Command::Envelope(command) => envelope::run(command, &SystemClock, out),
         Command::Episode(command) => episode::run(command, config, out),
         Command::Mcp(args) => mcp::run(args),
     }

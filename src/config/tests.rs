@@ -155,6 +155,24 @@ fn a_value_out_of_bounds_says_the_bounds_and_the_key() {
 }
 
 #[test]
+fn a_nodes_secret_overlaps_the_next_one_by_less_than_its_period() {
+    let rotation = load("[envelopes]\nhmac_period_secs = 120\nhmac_overlap_secs = 119\n", &[]).unwrap().node_secrets;
+    assert_eq!((rotation.period.as_secs(), rotation.overlap.as_secs()), (120, 119));
+    assert_eq!(Config::default().node_secrets, Rotation::default(), "a day and an hour");
+    for (period, overlap, key) in [
+        (120, 120, "envelopes.hmac_overlap_secs"),
+        (120, 3600, "envelopes.hmac_overlap_secs"),
+        (120, 0, "envelopes.hmac_overlap_secs"),
+        (0, 10, "envelopes.hmac_period_secs"),
+        (31_536_000, 10, "envelopes.hmac_period_secs"),
+    ] {
+        let file = format!("[envelopes]\nhmac_period_secs = {period}\nhmac_overlap_secs = {overlap}\n");
+        let refused = load(&file, &[]).unwrap_err();
+        assert_eq!((refused.code, refused.key.as_str()), (ConfigCode::BadValue, key), "{period} {overlap}");
+    }
+}
+
+#[test]
 fn plain_http_beyond_this_machine_needs_a_proxy_that_speaks_tls() {
     let proxy = "\ntrusted_proxies = ['10.0.0.7']";
     let code = |file: String| load(&file, &[]).err().map(|it| (it.code, it.key));

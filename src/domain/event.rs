@@ -90,6 +90,7 @@ events! {
     TokenAdded = "access.token_added",
     TokenRevoked = "access.token_revoked",
     PostSecretMade = "access.post_secret_made",
+    EnvelopeSecretGiven = "access.envelope_secret_given",
     SetupLinkMade = "access.setup_link_made",
     SetupLinkUsed = "access.setup_link_used",
     ProviderAsked = "access.provider_asked",

@@ -1,15 +1,24 @@
 //! Envelopes: what a node is given, sealed, and whether one may still be believed.
 
-use serde_json::Value;
+use std::sync::Arc;
 
-use super::Service;
+use serde_json::{Value, json};
+
 use super::error::{Error, Result};
-use crate::domain::context::{Envelope, EnvelopeClaims, EnvelopeCode, Expected, Misfit, NotFitted, check, fit};
-use crate::domain::id::{NodeId, ThreadId};
+use super::{Service, recorder, retrying};
+use crate::domain::account::Token;
+use crate::domain::context::{
+    Envelope, EnvelopeClaims, EnvelopeCode, Expected, MacAlg, Misfit, NodeSecrets, NotFitted, Rotation, ShownSecrets,
+    check_signed, check_sound, fit,
+};
+use crate::domain::event::EventType;
+use crate::domain::id::{FlowId, NodeId, ThreadId};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::KeyUse;
 use crate::domain::policy::{Policy, project};
-use crate::domain::thread::Checkpoint;
+use crate::domain::thread::{Checkpoint, Thread};
+use crate::store::change::Draft;
+use crate::store::record::Stored;
 
 /// That no envelope is made. Nothing was changed: the head is as it was.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -85,15 +94,50 @@ impl From<EnvelopeCode> for NotBelieved {
     }
 }
 
+/// What an envelope bears.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Bears {
+    /// Its signature.
+    Signature,
+    /// An HMAC beside it, by its node's secret.
+    Hmac,
+}
+
+/// What an envelope that is handed in should be.
+#[derive(Debug)]
+pub struct Asked {
+    /// Of which thread, if somebody says.
+    pub thread: Option<ThreadId>,
+    /// Whose view, if somebody says.
+    pub node: Option<NodeId>,
+    /// What it must bear. An HMAC that it bears is looked at in any case.
+    pub bears: Bears,
+}
+
+/// An envelope that this gateway signed.
+#[derive(Debug)]
+pub struct Signed {
+    /// What was signed.
+    pub claims: EnvelopeClaims,
+    envelope: Envelope,
+    bears: Bears,
+}
+
 impl Service {
+    /// The same service, with node's secrets that change so.
+    #[must_use]
+    pub fn rotating_node_secrets(self, rotation: Rotation) -> Self {
+        Self { rotation, ..self }
+    }
+
     /// The head as a node may read it, as much as fits, sealed. Only from a checked chain.
-    pub async fn envelope(&self, thread: &ThreadId, node: &NodeId) -> Result<Envelope> {
+    pub async fn envelope(&self, thread: &ThreadId, node: &NodeId, bears: Bears) -> Result<Envelope> {
         let keys = self.keys()?;
         let stored = self.thread(&keys, thread).await?;
         let head = self.head(&keys, &stored.record).await?;
         let flow = self.flow(&keys, &stored.record.flow).await?;
         let policy = self.policy(&keys, flow.record.policy).await?;
-        let (node, now) = (node.clone(), self.now());
+        let (node, now, rotation) = (node.clone(), self.now(), self.rotation);
         // Counting a large state takes long, and others ask here too.
         let sealing = move || {
             let wish = policy.wish(&node);
@@ -103,44 +147,90 @@ impl Service {
                 let checkpoint = Checkpoint { version: at.0, transition: at.1 };
                 NotSealed { why: Unsealed::of(why, wish.max_tokens, &policy), checkpoint }
             })?;
+            let view = (&head.entry.thread, &node);
             let claims = EnvelopeClaims {
                 budget: wish.max_tokens,
                 encoding: wish.encoding,
                 requires: wish.requires.to_vec(),
-                ..EnvelopeClaims::unsealed(keys.issuer(), (&head.entry.thread, &node), at, now)
+                ..EnvelopeClaims::unsealed(keys.issuer(), view, at, now)
             };
-            Ok(Envelope::seal(keys.signing(KeyUse::Chain), claims, fitted))
+            let sealed = Envelope::seal(keys.signing(KeyUse::Chain), claims, fitted);
+            Ok(match bears {
+                Bears::Signature => sealed,
+                Bears::Hmac => {
+                    NodeSecrets::of(keys.row(), (&flow.record.id, &node), &rotation, now).beside(sealed, view)
+                }
+            })
         };
         tokio::task::spawn_blocking(sealing).await.map_err(|_| Error::Broken("the counting of tokens"))?
     }
 
-    /// Whether an envelope is this gateway's, and as it was signed. What was signed, if so, and the payload.
-    pub async fn signed_envelope(
-        &self,
-        envelope: Envelope,
-        (thread, node): (Option<ThreadId>, Option<NodeId>),
-    ) -> Result<(EnvelopeClaims, Value)> {
-        let keys = self.keys()?;
-        let (trusted, issuer) = (keys.clone(), keys.issuer().to_owned());
-        let checking = move || {
-            let expected = Expected {
-                keys: trusted.trusted(),
-                issuer: Some(&issuer),
-                thread: thread.as_ref(),
-                node: node.as_ref(),
-                version: None,
-                receives: None,
-            };
-            check(&envelope, &expected).map(|it| (it, envelope.payload))
-        };
-        let counted = tokio::task::spawn_blocking(checking).await;
-        counted.map_err(|_| Error::Broken("the counting of tokens"))?.map_err(|code| Error::Envelope(code.into()))
+    /// The secrets of a node that are good now, for the agent that acts as it. That they were given is told, and to whom.
+    pub async fn node_secrets(&self, token: &Arc<Stored<Token>>, flow: &FlowId, node: &NodeId) -> Result<ShownSecrets> {
+        retrying!(self.node_secrets_once(token, flow, node))
     }
 
-    /// Whether the view that was sealed is still one of the head, and what its node may receive by the policy of now.
-    pub async fn still_of_head(&self, (claims, payload): (&EnvelopeClaims, &Value)) -> Result<()> {
+    async fn node_secrets_once(
+        &self,
+        token: &Arc<Stored<Token>>,
+        flow: &FlowId,
+        node: &NodeId,
+    ) -> Result<ShownSecrets> {
+        let (keys, now) = (self.keys()?, self.now());
+        let flow = self.flow(&keys, flow).await?.record.id;
+        let epoch = self.rotation.epoch(now);
+        let mut draft = Draft::new(keys.row(), now);
+        draft.rely_on(token);
+        let data = json!({"token": token.record.id, "node": node, "epoch": epoch});
+        recorder::outside(&mut draft, Some(&flow), now, EventType::EnvelopeSecretGiven, data)?;
+        self.commit(draft.finish()).await?;
+        let secrets = NodeSecrets::of(keys.row(), (&flow, node), &self.rotation, now).shown();
+        let rotates_at = self.rotation.next(epoch);
+        Ok(ShownSecrets { flow, node: node.clone(), alg: MacAlg::Hs256, rotates_at, secrets })
+    }
+
+    /// Whether an envelope is this gateway's, and as it was signed.
+    pub async fn signed_envelope(&self, envelope: Envelope, asked: Asked) -> Result<Signed> {
         let keys = self.keys()?;
-        let stored = self.thread(&keys, &claims.thread).await?;
+        let Asked { thread, node, bears } = asked;
+        let checking = move || {
+            let expected = Expected {
+                issuer: Some(keys.issuer()),
+                thread: thread.as_ref(),
+                node: node.as_ref(),
+                ..Expected::by(keys.trusted())
+            };
+            check_signed(&envelope, &expected).map(|claims| Signed { claims, envelope, bears })
+        };
+        let checked = tokio::task::spawn_blocking(checking).await;
+        checked.map_err(|_| Error::Broken("the hashing of a payload"))?.map_err(|code| Error::Envelope(code.into()))
+    }
+
+    /// Whether what was sealed may still be given to its node, by the secrets, the head and the policy of now. What was
+    /// signed, if so.
+    pub async fn still_good(&self, signed: Signed) -> Result<EnvelopeClaims> {
+        let keys = self.keys()?;
+        let stored = self.thread(&keys, &signed.claims.thread).await?;
+        if signed.bears == Bears::Hmac || signed.envelope.hmac.is_some() {
+            let whose = (&stored.record.flow, &signed.claims.node);
+            let secrets = NodeSecrets::of(keys.row(), whose, &self.rotation, self.now());
+            secrets.check(&signed.envelope, &signed.claims).map_err(|code| Error::Envelope(code.into()))?;
+        }
+        let trusted = keys.clone();
+        let checking = move || {
+            let sound = check_sound(&signed.envelope, &signed.claims, &Expected::by(trusted.trusted()));
+            sound.map(|()| (signed.claims, signed.envelope.payload))
+        };
+        let counted = tokio::task::spawn_blocking(checking).await;
+        let (claims, payload) = counted
+            .map_err(|_| Error::Broken("the counting of tokens"))?
+            .map_err(|code| Error::Envelope(code.into()))?;
+        self.still_of_head(&stored, (&claims, &payload)).await?;
+        Ok(claims)
+    }
+
+    async fn still_of_head(&self, stored: &Stored<Thread>, (claims, payload): (&EnvelopeClaims, &Value)) -> Result<()> {
+        let keys = self.keys()?;
         let head = self.head(&keys, &stored.record).await?;
         let (version, transition) = (head.entry.version, head.entry.transition);
         let refused = |code, misfits| {

@@ -86,6 +86,7 @@ use std::time::{Duration, Instant};
 
 use crate::archives::Archives;
 use crate::clock::Clock;
+use crate::domain::context::Rotation;
 use crate::domain::flow::{Flow, Gateway, Halt};
 use crate::domain::halt::LiftNeeds;
 use crate::domain::id::{FlowId, NodeId, ThreadId};
@@ -144,6 +145,7 @@ pub struct Service {
     tail: Tail,
     traces: Traces,
     joining: joins::Turns,
+    rotation: Rotation,
 }
 
 /// What a deployment decides.
@@ -237,6 +239,7 @@ impl Service {
             tail: Tail::default(),
             traces: Traces::default(),
             joining: joins::Turns::default(),
+            rotation: Rotation::default(),
         };
         service.settle_identity().await?;
         service.settle_labels().await?;

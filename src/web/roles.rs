@@ -57,6 +57,7 @@ pub const TABLE: &[Rule] = &[
     machine("GET", "/v1/threads/{thread}/chain", &[Host, Auditor]),
     machine("GET", "/v1/threads/{thread}/envelope", &[Agent, Auditor]),
     machine("POST", "/v1/envelopes/verify", &[Agent, Auditor]),
+    machine("GET", "/v1/flows/{flow}/nodes/{node}/envelope-secret", &[Agent]),
     machine("POST", "/v1/threads/{thread}/transitions", &[Agent]),
     machine("POST", "/v1/threads/{thread}/rollbacks", &[Agent]),
     machine("POST", "/v1/threads/{thread}/forks", &[Agent]),

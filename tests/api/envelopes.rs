@@ -76,7 +76,7 @@ async fn told_so_far(g: &Gateway) -> u64 {
 
 fn offline(keys: &PublicKeys, envelope: &Value) -> Result<u64, EnvelopeCode> {
     let envelope: Envelope = serde_json::from_value(envelope.clone()).unwrap();
-    let expected = Expected { keys, issuer: keys.issuer(), thread: None, node: None, version: None, receives: None };
+    let expected = Expected { issuer: keys.issuer(), ..Expected::by(keys) };
     check(&envelope, &expected).map(|it| it.version)
 }
 

@@ -31,6 +31,7 @@ mod mail;
 mod mcp;
 mod meanwhile;
 mod metrics;
+mod node_secrets;
 mod notices;
 #[path = "../support/npm.rs"]
 mod npm;

@@ -29,6 +29,7 @@ const MAY: &[(&str, &str, &[&str])] = &[
     ("POST", "/v1/threads/{thread}/rollbacks", &[AGENT]),
     ("GET", "/v1/threads/{thread}/envelope", &[AGENT, AUDITOR]),
     ("POST", "/v1/envelopes/verify", &[AGENT, AUDITOR]),
+    ("GET", "/v1/flows/{flow}/nodes/{node}/envelope-secret", &[AGENT]),
     ("POST", "/v1/threads/{thread}/forks", &[AGENT]),
     ("POST", "/v1/threads/{thread}/joins", &[AGENT]),
     ("POST", "/v1/threads/{thread}/episode/events", &[AGENT]),
@@ -92,6 +93,7 @@ fn path_of(route: &str) -> String {
         .replace("{jti}", "AAAAAAAAAAAAAAAAAAAAAA")
         .replace("{scope}", "no-such-flow")
         .replace("{flow}", "no-such-flow")
+        .replace("{node}", "planner")
         .replace("{amendment}", "no-such-amendment")
         .replace("{interrupt}", "no-such-interrupt")
         .replace("{review}", "no-such-review")

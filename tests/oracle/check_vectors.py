@@ -16,7 +16,7 @@ from commitment import Completeness, H, check_opening, commitment, disclose, lea
 from commitment import open_fully, origins_after, thread_secret
 from countersign_oracle import check_branch, check_chain, check_join
 from countersign_oracle import patch_hash, policy_digest, proposal_identity, step_content, transition_digest
-from envelope import check_envelope
+from envelope import check_envelope, envelope_secret
 from effect import Absent, Change, apply_patch, diff, leaves, tokens
 from joining import Branch, branch_thread, join
 from passkeys import challenge, check_vote, evidence_digest
@@ -284,6 +284,32 @@ def envelope_checks(document: Any) -> Iterator[tuple[str, Callable[[], None]]]:
         if case["code"] != "tokens_mismatch":
             run = lambda case=case: refuses(lambda: check(case), case["code"])  # noqa: E731
             yield case["name"], run  # type: ignore[misc]
+    yield from mac_checks(document, keys)
+
+
+def mac_checks(document: Any, keys: Any) -> Iterator[tuple[str, Callable[[], None]]]:
+    said = document["hmac"]
+    shown, issuer = said["secrets"], "https://countersign.example"
+
+    def check(case: Case, now: str) -> None:
+        # Moments of one form are in the order of their texts.
+        good = {it["epoch"]: it["secret"] for it in shown["secrets"] if now < it["good_until"]}
+        asked = (document["thread"], document["node"], document["version"])
+        check_envelope(case["envelope"], keys, issuer, *asked, secrets=good)
+
+    def follows() -> None:
+        for it in shown["secrets"]:
+            secret = envelope_secret(bytes.fromhex(said["row_key"]), shown["flow"], shown["node"], it["epoch"])
+            assert secret == it["secret"]
+
+    yield "secrets follow from the row key", follows
+    for case in said["genuine"]:
+        yield case["name"], lambda case=case: check(case, said["now"])  # type: ignore[misc]
+    over = said["genuine"][0]
+    yield "no overlap for ever", lambda: refuses(lambda: check(over, said["later"]), "hmac_expired")
+    for case in said["spoiled"]:
+        run = lambda case=case: refuses(lambda: check(case, said["now"]), case["code"])  # noqa: E731
+        yield case["name"], run  # type: ignore[misc]
 
 
 def vote_checks(document: Any) -> Iterator[tuple[str, Callable[[], None]]]:

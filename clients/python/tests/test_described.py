@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from conftest import REPOSITORY
-from countersign import Client, Envelope
+from countersign import Client, Envelope, HeldSecrets
 from countersign._driving import Blocking, BlockingWalk
 from countersign._plans import Call, Core, Request, text
 from countersign._reading import read
@@ -50,11 +50,13 @@ SAMPLES: dict[str, Any] = {
     "failed_since": "2026-11-21T04:03:42.391Z", "interrupt": "i-1", "interrupt_id": "abc",
     "transition_digest": "d" * 16, "changed_keys": ["a"], "redacted_diff": [], "thread_ref": "t",
     "title": "T", "expires_in_secs": 60, "episode": {"goal": {"task": "T"}}, "phase": "act", "caused_by": "e-1",
-    "evidence_ids": ["m-1"], "file": "state.json", "step": "task-7",
+    "evidence_ids": ["m-1"], "file": "state.json", "step": "task-7", "hmac": True, "require_hmac": True,
+    "issuer": "urn:i", "fits": None, "count": None,
 }  # fmt: skip
 # Where one name means two things.
 OWN = {("chain_page", "page_token"): 0, ("replay_page", "after"): "x", ("judge", "principal"): {"id": "token:1"},
-       ("add_event", "payload"): {}, ("verify_envelope", "envelope"): ENVELOPE}  # fmt: skip
+       ("add_event", "payload"): {}, ("verify_envelope", "envelope"): ENVELOPE,
+       ("checked_envelope", "held"): HeldSecrets()}  # fmt: skip
 
 
 def plans(client: type, *kinds: type) -> dict[str, Callable[..., Any]]:

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from conftest import REPOSITORY
-from countersign import Invalid, verify
+from countersign import Envelope, HeldSecrets, Invalid, NodeSecrets, verify
+from countersign._reading import moment, read
 from countersign.verify import ANY, CouldNotTell, Keys, Refused
 from countersign.verify._branches import branch_thread
 from countersign.verify._claims import Answer, Denial, Entry, Episode, Receipt, Verification
@@ -113,6 +114,38 @@ def test_an_envelope_that_is_not_what_it_says_is_refused(case: Any) -> None:
     with pytest.raises(Refused) as refused:
         check_envelope(case["envelope"])
     assert refused.value.code == case["code"]
+
+
+MACS = ENVELOPES["hmac"]
+GIVEN = read(NodeSecrets, MACS["secrets"])
+
+
+@pytest.mark.parametrize("case", MACS["genuine"], ids=lambda it: it["name"])
+def test_an_hmac_is_believed_while_its_secret_is_good(case: Any) -> None:
+    now, later = moment(MACS["now"]), moment(MACS["later"])
+    assert check_envelope(case["envelope"], secrets=GIVEN, at=now).node == ENVELOPES["node"]
+    assert check_envelope(read(Envelope, case["envelope"]), secrets=GIVEN, at=now).node == ENVELOPES["node"]
+    assert check_envelope(case["envelope"]).node == ENVELOPES["node"]
+    with pytest.raises(Invalid):
+        check_envelope(case["envelope"], secrets=None)
+    if case is MACS["genuine"][0]:
+        with pytest.raises(Refused) as refused:
+            check_envelope(case["envelope"], secrets=GIVEN, at=later)
+        assert refused.value.code == "hmac_expired"
+
+
+@pytest.mark.parametrize("case", MACS["spoiled"], ids=lambda it: it["name"])
+def test_an_hmac_that_is_not_this_envelopes_is_refused(case: Any) -> None:
+    with pytest.raises(Refused) as refused:
+        check_envelope(case["envelope"], secrets=GIVEN, at=moment(MACS["now"]))
+    assert refused.value.code == case["code"]
+
+
+def test_a_secret_does_not_print() -> None:
+    held = HeldSecrets()
+    held.keep(GIVEN)
+    for printed in (repr(GIVEN), str(GIVEN), repr(held), str(vars(GIVEN.secrets[0]).keys())):
+        assert GIVEN.secrets[0].secret not in printed
 
 
 def test_the_chains_of_a_thread_and_its_branches_hold() -> None:

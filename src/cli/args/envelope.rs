@@ -31,6 +31,10 @@ pub struct EnvelopeVerify {
     /// The schema of what the node receives.
     #[arg(long, value_name = "FILE")]
     pub schema: Option<PathBuf>,
+    /// A file with what the gateway answered about the node's secrets; else that is taken from
+    /// COUNTERSIGN_ENVELOPE_SECRET. With either the envelope must bear an HMAC by one of them.
+    #[arg(long, value_name = "FILE")]
+    pub secret_file: Option<PathBuf>,
     /// The version that the thread is known to have come to: an older view is stale.
     #[arg(long, value_name = "VERSION")]
     pub head: Option<u64>,

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::encoding::Encoding;
 use super::fitting::{Fitted, Truncated};
+use super::mac::{EnvelopeMac, NodeSecrets};
 use super::receiving::Receives;
 use crate::domain::chain::hash::{Digest, Tag};
 use crate::domain::chain::jws::{self, Typ};
@@ -37,6 +38,10 @@ pub struct Envelope {
     pub transition: Digest,
     /// All of it, signed, and whose view it is: a JWS.
     pub signature: String,
+    /// The same under a secret of its node's, where that was asked for. It is over the signature, too, which is not over it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub hmac: Option<EnvelopeMac>,
 }
 
 /// What an envelope's signature is over.
@@ -97,6 +102,12 @@ codes! {
     NodeMismatch = "node_mismatch": "It is another node's view.",
     /// What stands beside the signature is not what was signed.
     EnvelopeMismatch = "envelope_mismatch": "What is in it is not what was signed: ask for another one.",
+    /// It should bear an HMAC, and bears none.
+    HmacMissing = "hmac_missing": "It bears no HMAC, and one is asked for: ask for an envelope with `hmac=true`.",
+    /// The HMAC is by a secret that does not count.
+    HmacExpired = "hmac_expired": "The HMAC is by a secret that is not good now: ask for another envelope and the node's secrets.",
+    /// The HMAC is not over this, or not by this node's secret.
+    HmacMismatch = "hmac_mismatch": "The HMAC is not that of this envelope by its node's secret.",
     /// Something was committed since.
     Stale = "stale": "The thread has moved on since it was sealed: ask for another one.",
     /// It is not of the chain that there is.
@@ -126,6 +137,15 @@ pub struct Expected<'a> {
     pub version: Option<u64>,
     /// What the node may receive, if whoever checks knows that.
     pub receives: Option<&'a Receives>,
+    /// The node's secrets, if whoever checks has them: then it must bear an HMAC by one of them.
+    pub secrets: Option<&'a NodeSecrets>,
+}
+
+impl<'a> Expected<'a> {
+    /// Anything that one of these keys signed.
+    pub const fn by(keys: &'a PublicKeys) -> Self {
+        Self { keys, issuer: None, thread: None, node: None, version: None, receives: None, secrets: None }
+    }
 }
 
 fn payload_digest(payload: &Value) -> Digest {
@@ -155,6 +175,7 @@ impl Envelope {
             truncated,
             transition: claims.transition,
             signature: jws::sign(key, Typ::Envelope, &claims),
+            hmac: None,
         }
     }
 }
@@ -185,8 +206,22 @@ impl EnvelopeClaims {
     }
 }
 
+fn is(holds: bool, code: EnvelopeCode) -> Result<(), EnvelopeCode> {
+    if holds { Ok(()) } else { Err(code) }
+}
+
 /// Whether an envelope may be given to a model, as far as can be told without the gateway. What was signed, if so.
 pub fn check(envelope: &Envelope, expected: &Expected<'_>) -> Result<EnvelopeClaims, EnvelopeCode> {
+    let claims = check_signed(envelope, expected)?;
+    if let Some(secrets) = expected.secrets {
+        secrets.check(envelope, &claims)?;
+    }
+    check_sound(envelope, &claims, expected)?;
+    Ok(claims)
+}
+
+/// The first part of it: whether it is what a key of the gateway's signed, of what was asked for. What was signed, if so.
+pub fn check_signed(envelope: &Envelope, expected: &Expected<'_>) -> Result<EnvelopeClaims, EnvelopeCode> {
     let malformed = EnvelopeCode::EnvelopeMalformed;
     let unverified = jws::read::<EnvelopeClaims>(&envelope.signature, Typ::Envelope).map_err(|_| malformed)?;
     let key = expected.keys.public(KeyUse::Chain, unverified.kid()).ok_or(EnvelopeCode::UnknownKey)?;
@@ -194,7 +229,6 @@ pub fn check(envelope: &Envelope, expected: &Expected<'_>) -> Result<EnvelopeCla
         return Err(EnvelopeCode::UnknownKey);
     }
     let claims = unverified.verify(key).ok_or(EnvelopeCode::SignatureInvalid)?;
-    let is = |holds: bool, code: EnvelopeCode| if holds { Ok(()) } else { Err(code) };
     is(expected.issuer.is_none_or(|it| it == claims.iss), EnvelopeCode::IssuerMismatch)?;
     is(expected.thread.is_none_or(|it| *it == claims.thread), EnvelopeCode::ThreadMismatch)?;
     is(expected.node.is_none_or(|it| *it == claims.node), EnvelopeCode::NodeMismatch)?;
@@ -206,6 +240,11 @@ pub fn check(envelope: &Envelope, expected: &Expected<'_>) -> Result<EnvelopeCla
         && truncated_digest(&envelope.truncated) == claims.truncated
         && payload_digest(&envelope.payload) == claims.payload;
     is(signed, EnvelopeCode::EnvelopeMismatch)?;
+    Ok(claims)
+}
+
+/// The last part: whether what was signed is what its node may be given.
+pub fn check_sound(envelope: &Envelope, claims: &EnvelopeClaims, expected: &Expected<'_>) -> Result<(), EnvelopeCode> {
     is(expected.version.is_none_or(|it| claims.version >= it), EnvelopeCode::Stale)?;
     let there = claims.requires.iter().all(|it| it.resolve(&envelope.payload).is_some());
     is(there, EnvelopeCode::RequiredMissing)?;
@@ -213,8 +252,7 @@ pub fn check(envelope: &Envelope, expected: &Expected<'_>) -> Result<EnvelopeCla
     is(fits, EnvelopeCode::SchemaMismatch)?;
     // Whoever signs can count wrongly, too: what goes to a model is counted where it goes.
     is(claims.encoding.count(&canonical(&envelope.payload)) == claims.tokens, EnvelopeCode::TokensMismatch)?;
-    is(claims.budget.is_none_or(|it| claims.tokens <= it), EnvelopeCode::OverBudget)?;
-    Ok(claims)
+    is(claims.budget.is_none_or(|it| claims.tokens <= it), EnvelopeCode::OverBudget)
 }
 
 #[cfg(test)]

@@ -136,6 +136,11 @@ impl RowKey {
         Self { id: schedule.id("countersign row key id v1"), schedule, bytes }
     }
 
+    /// The key of those bytes, as test vectors have it.
+    pub fn from_bytes(bytes: &[u8; 32]) -> Self {
+        Self::of(Zeroizing::new(*bytes))
+    }
+
     pub(super) fn bytes(&self) -> &[u8; 32] {
         &self.bytes
     }

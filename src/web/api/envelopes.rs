@@ -1,5 +1,6 @@
 //! Envelopes: a node's view, as much of it as fits, sealed; and whether one may be given to a model.
 
+use actix_web::http::header;
 use actix_web::web::{Data, Path, Query};
 use actix_web::{HttpRequest, HttpResponse};
 use serde::Deserialize;
@@ -11,7 +12,8 @@ use super::of_own_flow;
 use super::problem::Problem;
 use crate::domain::account::MachineRole;
 use crate::domain::context::Envelope;
-use crate::domain::id::{NodeId, ThreadId};
+use crate::domain::id::{FlowId, NodeId, ThreadId};
+use crate::service::envelopes::{Asked, Bears};
 use crate::service::error::Error;
 use crate::web::app::App;
 use crate::web::auth::Machine;
@@ -21,6 +23,7 @@ use crate::web::auth::Machine;
 #[serde(deny_unknown_fields)]
 pub struct EnvelopeQuery {
     node: String,
+    hmac: Option<bool>,
 }
 
 /// `POST /v1/envelopes/verify`
@@ -33,6 +36,9 @@ pub struct CheckEnvelope {
     pub thread: Option<ThreadId>,
     /// Whose view it should be.
     pub node: Option<NodeId>,
+    /// Whether it must bear an HMAC. One that it bears is looked at in any case.
+    #[serde(default)]
+    pub require_hmac: bool,
 }
 
 /// A node's view of the head, as much of it as fits, sealed.
@@ -41,6 +47,7 @@ pub struct CheckEnvelope {
     params(
         ("thread" = ThreadId, Path, description = "The thread's name"),
         ("node" = NodeId, Query, description = "Whose view"),
+        ("hmac" = Option<bool>, Query, description = "Whether an HMAC by the node's secret stands beside the signature"),
     ),
     responses((status = 200, description = "The view, sealed", body = Envelope))
 )]
@@ -58,7 +65,35 @@ pub async fn envelope(
         if machine.0.record.role == MachineRole::Agent && !machine.0.record.acts_as(&flow, &node) {
             return Err(Error::Forbidden("this token may not act as this node of this thread's flow"));
         }
-        Ok(HttpResponse::Ok().json(app.service.envelope(&thread, &node).await?))
+        let bears = if query.hmac == Some(true) { Bears::Hmac } else { Bears::Signature };
+        Ok(HttpResponse::Ok().json(app.service.envelope(&thread, &node, bears).await?))
+    };
+    done.await.map_err(|error| Problem::of(&request, error))
+}
+
+/// The secrets that a node's envelopes bear HMACs by, for the agent that acts as it. The one before is good for a while.
+#[utoipa::path(
+    get, path = "/v1/flows/{flow}/nodes/{node}/envelope-secret", tag = "threads",
+    params(
+        ("flow" = FlowId, Path, description = "The flow"),
+        ("node" = NodeId, Path, description = "The node that the token acts as"),
+    ),
+    responses((status = 200, description = "Those that are good now", body = super::answers::NodeSecretsShown))
+)]
+pub async fn secret(
+    request: HttpRequest,
+    app: Data<App>,
+    machine: Machine,
+    path: Path<(String, String)>,
+) -> Result<HttpResponse, Problem> {
+    let done = async {
+        let (flow, node): (FlowId, NodeId) = (body::name("/flow", &path.0)?, body::name("/node", &path.1)?);
+        of_own_flow(&machine, &flow, "flow")?;
+        if !machine.0.record.acts_as(&flow, &node) {
+            return Err(Error::Forbidden("this token may not act as this node of this flow"));
+        }
+        let shown = app.service.node_secrets(&machine.0, &flow, &node).await?;
+        Ok(HttpResponse::Ok().insert_header((header::CACHE_CONTROL, "no-store")).json(shown))
     };
     done.await.map_err(|error| Problem::of(&request, error))
 }
@@ -77,10 +112,12 @@ pub async fn verify(
 ) -> Result<HttpResponse, Problem> {
     let done = async {
         let ask: CheckEnvelope = body::read(&app, &bytes)?;
-        let (claims, payload) = app.service.signed_envelope(ask.envelope, (ask.thread, ask.node)).await?;
+        let bears = if ask.require_hmac { Bears::Hmac } else { Bears::Signature };
+        let asked = Asked { thread: ask.thread, node: ask.node, bears };
+        let signed = app.service.signed_envelope(ask.envelope, asked).await?;
         // How a thread stands is told to those only who may know that there is one.
-        of_own_flow(&machine, &app.service.flow_of(&claims.thread).await?, "thread")?;
-        app.service.still_of_head((&claims, &payload)).await?;
+        of_own_flow(&machine, &app.service.flow_of(&signed.claims.thread).await?, "thread")?;
+        let claims = app.service.still_good(signed).await?;
         Ok(HttpResponse::Ok().json(json!({
             "valid": true, "thread": claims.thread, "node": claims.node, "version": claims.version,
             "transition": claims.transition, "tokens": claims.tokens, "encoding": claims.encoding,

@@ -59,6 +59,7 @@ use crate::web::{mcp, roles};
         threads::chain,
         envelopes::envelope,
         envelopes::verify,
+        envelopes::secret,
         threads::close,
         threads::reopen,
         episodes::add_event,
@@ -119,6 +120,7 @@ pub fn routes(config: &mut ServiceConfig) {
         .route("/v1/threads/{thread}/state", get().to(threads::state))
         .route("/v1/threads/{thread}/envelope", get().to(envelopes::envelope))
         .route("/v1/envelopes/verify", post().to(envelopes::verify))
+        .route("/v1/flows/{flow}/nodes/{node}/envelope-secret", get().to(envelopes::secret))
         .route("/v1/threads/{thread}/chain", get().to(threads::chain))
         .route("/v1/threads/{thread}/rollbacks", post().to(transitions::roll_back))
         .route("/v1/threads/{thread}/forks", post().to(branches::fork))

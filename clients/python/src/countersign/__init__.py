@@ -6,6 +6,7 @@ exception with its code, and only a clear yes comes back from `verify`.
 
 from ._client import AsyncClient, Client
 from ._names import Invalid
+from ._node_secrets import HeldSecrets
 from ._plans import Retries
 from .answers import (
     Branch,
@@ -17,10 +18,13 @@ from .answers import (
     Ended,
     Envelope,
     EnvelopeChecked,
+    EnvelopeMac,
     Event,
     EventsPage,
     Forked,
     Held,
+    NodeSecret,
+    NodeSecrets,
     Review,
     ReviewLink,
     ThreadStatus,
@@ -82,6 +86,7 @@ __all__ = [
     "Ended",
     "Envelope",
     "EnvelopeChecked",
+    "EnvelopeMac",
     "Event",
     "EventsPage",
     "Exists",
@@ -94,8 +99,11 @@ __all__ = [
     "Head",
     "HeadMoved",
     "Held",
+    "HeldSecrets",
     "Invalid",
     "Malformed",
+    "NodeSecret",
+    "NodeSecrets",
     "NotFound",
     "Problem",
     "Rejected",

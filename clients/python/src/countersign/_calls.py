@@ -128,17 +128,29 @@ def state(core: Core, thread: str, node: str, *, version: int | None = None) -> 
     return (yield from asked(core, get(View, thread_path(thread, "/state"), **query)))
 
 
-def envelope(core: Core, thread: str, *, node: str) -> Plan[Envelope]:
-    """What a node may read of the head, made to fit and sealed. Check it before you give it to a model."""
-    return (yield from asked(core, get(Envelope, thread_path(thread, "/envelope"), node=names.name("node", node))))
+def envelope(core: Core, thread: str, *, node: str, hmac: bool = False) -> Plan[Envelope]:
+    """What a node may read of the head, made to fit and sealed. Check it before you give it to a model. With `hmac` it
+    bears one by the node's secret beside its signature; `checked_envelope` asks for that and checks it."""
+    query = {"node": names.name("node", node)}
+    if hmac:
+        query["hmac"] = "true"
+    return (yield from asked(core, get(Envelope, thread_path(thread, "/envelope"), **query)))
 
 
 def verify_envelope(
-    core: Core, envelope: Envelope, *, thread: str | None = None, node: str | None = None
+    core: Core,
+    envelope: Envelope,
+    *,
+    thread: str | None = None,
+    node: str | None = None,
+    require_hmac: bool = False,
 ) -> Plan[EnvelopeChecked]:
     """Whether an envelope may be given to a model: signed, whole, of the head as it stands, and not too much. If not,
-    the exception's `code` says why."""
-    body: dict[str, Json] = {"envelope": {**asdict(envelope), "truncated": [*envelope.truncated]}}
+    the exception's `code` says why. An HMAC that it bears is looked at; with `require_hmac` it must bear one."""
+    sent = {name: value for name, value in asdict(envelope).items() if name != "hmac" or value is not None}
+    body: dict[str, Json] = {"envelope": {**sent, "truncated": [*envelope.truncated]}}
+    if require_hmac:
+        body["require_hmac"] = True
     if thread is not None:
         body["thread"] = names.name("thread", thread)
     if node is not None:

@@ -8,7 +8,7 @@ from types import TracebackType
 
 import httpx
 
-from . import _administering, _auditing, _calls, _endpoints, _episodes, _interrupts, _verifying, _waiting
+from . import _administering, _auditing, _calls, _endpoints, _episodes, _interrupts, _node_secrets, _verifying, _waiting
 from ._bounded import ANSWER_BYTES_MAX
 from ._driving import Awaiting, AwaitingWalk, Awaits, Blocking, BlockingWalk, Blocks
 from ._following import afollow, follow
@@ -59,6 +59,8 @@ class Client(Blocks):
     rollback = Blocking(_calls.rollback)
     envelope = Blocking(_calls.envelope)
     verify_envelope = Blocking(_calls.verify_envelope)
+    checked_envelope = Blocking(_node_secrets.checked_envelope)
+    node_secrets = Blocking(_node_secrets.node_secrets)
     fork = Blocking(_calls.fork)
     join = Blocking(_calls.join)
     transition = Blocking(_calls.transition)
@@ -173,6 +175,8 @@ class AsyncClient(Awaits):
     rollback = Awaiting(_calls.rollback)
     envelope = Awaiting(_calls.envelope)
     verify_envelope = Awaiting(_calls.verify_envelope)
+    checked_envelope = Awaiting(_node_secrets.checked_envelope)
+    node_secrets = Awaiting(_node_secrets.node_secrets)
     fork = Awaiting(_calls.fork)
     join = Awaiting(_calls.join)
     transition = Awaiting(_calls.transition)

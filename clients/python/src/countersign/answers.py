@@ -56,6 +56,15 @@ class EventAdded:
 
 
 @dataclass(frozen=True)
+class EnvelopeMac:
+    """An HMAC by the secret that its node has for the period that began at `epoch`."""
+
+    alg: str
+    epoch: str
+    value: str
+
+
+@dataclass(frozen=True)
 class Envelope:
     """A node's view, as much of it as fits, sealed: ask `verify_envelope`, or `countersign.verify.check_envelope`,
     before you give `payload` to a model."""
@@ -68,6 +77,27 @@ class Envelope:
     truncated: tuple[dict[str, Json], ...]
     transition: str
     signature: str
+    hmac: EnvelopeMac | None = None
+
+
+@dataclass(frozen=True)
+class NodeSecret:
+    """The secret of a node for one period, and until when an HMAC by it is good."""
+
+    epoch: str
+    good_until: datetime
+    secret: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class NodeSecrets:
+    """The secrets of a node that are good now, the one of this period first. Keep them to yourself."""
+
+    flow: str
+    node: str
+    alg: str
+    rotates_at: datetime
+    secrets: tuple[NodeSecret, ...]
 
 
 @dataclass(frozen=True)

@@ -48,12 +48,11 @@ fn checked(keys: &Keys, envelope: &Envelope) -> Result<EnvelopeClaims, EnvelopeC
     check(
         envelope,
         &Expected {
-            keys: keys.trusted(),
             issuer: Some("urn:test:gateway"),
             thread: Some(&thread),
             node: Some(&node),
             version: Some(3),
-            receives: None,
+            ..Expected::by(keys.trusted())
         },
     )
 }
@@ -104,12 +103,11 @@ fn an_envelope_is_believed_as_what_it_is_alone() {
     let envelope = sealed(&keys);
     let (thread, node) = (thread(), node());
     let expected = Expected {
-        keys: keys.trusted(),
         issuer: Some("urn:test:gateway"),
         thread: Some(&thread),
         node: Some(&node),
         version: Some(3),
-        receives: None,
+        ..Expected::by(keys.trusted())
     };
     let elsewhere = ThreadId::try_from("brief-8").unwrap();
     let another = NodeId::try_from("press").unwrap();
@@ -160,14 +158,7 @@ fn whoever_signs_is_not_believed_about_what_the_node_may_receive() {
     let read = |text: &str| Receives::read("brief", text).unwrap();
     let brief = read(r#"{"properties": {"question": {"type": "string"}, "notes": {}}, "required": ["question"]}"#);
     let report = read(r#"{"properties": {"question": {}, "notes": {}, "report": {}}, "required": ["report"]}"#);
-    let expected = Expected {
-        keys: keys.trusted(),
-        issuer: None,
-        thread: None,
-        node: None,
-        version: None,
-        receives: Some(&brief),
-    };
+    let expected = Expected { receives: Some(&brief), ..Expected::by(keys.trusted()) };
     assert!(check(&envelope, &expected).is_ok());
     let expected = Expected { receives: Some(&report), ..expected };
     assert_eq!(check(&envelope, &expected), Err(EnvelopeCode::SchemaMismatch));

@@ -8,7 +8,7 @@ use crate::domain::branch::Branch;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::opening::Opening;
 use crate::domain::chain::statement::Statement;
-use crate::domain::context::Encoding;
+use crate::domain::context::{Encoding, Epoch, MacAlg};
 use crate::domain::episode::posted::Phase;
 use crate::domain::id::{BranchName, EventId, FlowId, NodeId, ThreadId, ToolName};
 use crate::domain::thread::Status;
@@ -146,6 +146,32 @@ pub struct EnvelopeChecked {
     pub tokens: u64,
     /// Counted how.
     pub encoding: Encoding,
+}
+
+/// The secrets of a node that are good now.
+#[derive(Debug, ToSchema)]
+pub struct NodeSecretsShown {
+    /// Of which flow.
+    pub flow: FlowId,
+    /// Of which of its nodes.
+    pub node: NodeId,
+    /// What they are for.
+    pub alg: MacAlg,
+    /// When the next period begins, and with it another secret.
+    pub rotates_at: Timestamp,
+    /// The one of this period, and for a while the one before.
+    pub secrets: Vec<NodeSecretShown>,
+}
+
+/// The secret of one period.
+#[derive(Debug, ToSchema)]
+pub struct NodeSecretShown {
+    /// When the period began: an HMAC names it.
+    pub epoch: Epoch,
+    /// Until when an HMAC by it is good.
+    pub good_until: Timestamp,
+    /// `envsec_` and 32 bytes in base64url without padding.
+    pub secret: String,
 }
 
 /// A page of a chain.

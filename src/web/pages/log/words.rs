@@ -15,7 +15,7 @@ pub const KINDS: [(&str, &str); 11] = [
     ("access", "Access"),
 ];
 
-const WORDS: [(&str, &str); 58] = [
+const WORDS: [(&str, &str); 59] = [
     ("thread.created", "A thread was created"),
     ("thread.closed", "A thread was closed"),
     ("thread.reopened", "A thread was reopened"),
@@ -64,6 +64,7 @@ const WORDS: [(&str, &str); 58] = [
     ("access.account_enabled", "An account was enabled"),
     ("access.token_added", "A token was added"),
     ("access.post_secret_made", "A secret was made that a host signs posts with"),
+    ("access.envelope_secret_given", "A node was given the secret of its envelopes"),
     ("access.token_revoked", "A token was revoked"),
     ("access.setup_link_made", "A set-up link was made"),
     ("access.setup_link_used", "A set-up link was used"),

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, is_dataclass
+from datetime import datetime, timezone
 from typing import Any, Literal
 
 from countersign._names import Invalid
+from countersign.answers import NodeSecrets
 
 from ._claims import Envelope
 from ._expected import ANY, Whatever, expects
-from ._forms import Count, Digest, Moment, Text, exactly
+from ._forms import Count, Digest, Moment, Text, base64url, exactly, unbase64url
 from ._json import Json, canonical
 from ._keys import Keys
 from ._refused import Refused, must
@@ -31,6 +34,15 @@ class Truncated:
 
 
 @dataclass(frozen=True)
+class Mac:
+    """What stands beside the signature."""
+
+    alg: Literal["HS256"]
+    epoch: Moment
+    value: Any
+
+
+@dataclass(frozen=True)
 class Sealed:
     """An envelope as it is sent."""
 
@@ -42,6 +54,7 @@ class Sealed:
     truncated: tuple[Truncated, ...]
     transition: Digest
     signature: Text
+    hmac: Mac | None = None
 
 
 def check_envelope(
@@ -54,6 +67,8 @@ def check_envelope(
     version: int | Whatever,
     fits: Callable[[Json], bool] | Whatever,
     count: Callable[[str, str], int] | Whatever,
+    secrets: NodeSecrets | Whatever = ANY,
+    at: datetime | None = None,
 ) -> Envelope:
     """That a model may be given this: signed for this node of this thread, of `version` or a later one, whole, with all
     that the node requires, what it may receive, and no more than it may have.
@@ -64,10 +79,14 @@ def check_envelope(
 
     `count(text, encoding)` counts tokens, as `len(tiktoken.get_encoding(encoding).encode(text, disallowed_special=()))`
     does; with `ANY` the gateway is believed about that.
+
+    With `secrets`, those that the node was given, it must bear an HMAC by one that is good at the moment `at`, or now.
     """
     said = asdict(envelope) if is_dataclass(envelope) and not isinstance(envelope, type) else envelope
-    if isinstance(said, Mapping) and isinstance(said.get("truncated"), tuple):
-        said = {**said, "truncated": [*said["truncated"]]}
+    if isinstance(said, Mapping):
+        # As it was sent: lists, and no member for an HMAC that is not there.
+        listed_as = {"truncated": [*said["truncated"]]} if isinstance(said.get("truncated"), tuple) else {}
+        said = {name: it for name, it in {**said, **listed_as}.items() if name != "hmac" or it is not None}
     sealed = exactly(Sealed, said, MALFORMED)
     try:
         found = claims(sealed.signature, Envelope, keys)
@@ -86,6 +105,10 @@ def check_envelope(
         and tagged("countersign.truncated.v1", canonical(listed)) == found.truncated
     )
     must(same, "envelope_mismatch", "what is in it is not what was signed")
+    if secrets is not ANY:
+        if not isinstance(secrets, NodeSecrets):
+            raise Invalid("secrets", "what node_secrets(…) gave, or ANY")
+        _bears(sealed.hmac, said, found, secrets, datetime.now(timezone.utc) if at is None else at)
     if version is not ANY:
         if type(version) is not int:
             raise Invalid("version", "say which version the thread has come to, or ANY")
@@ -103,6 +126,23 @@ def check_envelope(
         must(tokens == found.tokens, "tokens_mismatch", "it is not as many tokens as it says")
     must(found.budget is None or found.tokens <= found.budget, "over_budget", "it is more than the node may be given")
     return found
+
+
+def _bears(mac: Mac | None, said: Json, found: Envelope, secrets: NodeSecrets, at: datetime) -> None:
+    """That there is an HMAC, by a secret that is good then, over all of it, as the view that its signature says."""
+    if mac is None:
+        raise Refused("hmac_missing", "it bears no HMAC")
+    good = [it.secret for it in secrets.secrets if it.epoch == mac.epoch and at < it.good_until]
+    must(len(good) == 1, "hmac_expired", "its HMAC is by a secret that is not good now")
+    secret = unbase64url(good[0].removeprefix("envsec_")) if good[0].startswith("envsec_") else None
+    if secret is None:
+        raise Invalid("secrets", "what node_secrets(…) gave, or ANY")
+    bare = {name: value for name, value in said.items() if name != "hmac"} if isinstance(said, Mapping) else None
+    message = canonical({"envelope": bare, "epoch": mac.epoch, "node": found.node, "thread": found.thread})
+    expected = base64url(hmac.digest(secret, b"countersign.envelope-mac.v1\0" + message, "sha256"))
+    said_of_it = mac.value if isinstance(mac.value, str) and mac.value.isascii() else ""
+    same = hmac.compare_digest(expected, said_of_it)
+    must(same, "hmac_mismatch", "its HMAC is not that of this envelope by its node's secret")
 
 
 def _stands(value: Json, pointer: str) -> bool:

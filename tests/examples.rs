@@ -218,7 +218,8 @@ fn a_taken_port_is_named_with_its_remedy() {
     let address = taken.local_addr().unwrap().to_string();
     for command in ["serve", "demo"] {
         let folder = tempfile::tempdir().unwrap();
-        let ran = Command::new(PROGRAM).arg("--data").arg(folder.path()).args([command, "--listen", &address]).output();
+        let ran =
+            Command::new(PROGRAM).env("COUNTERSIGN_DATA", folder.path()).args([command, "--listen", &address]).output();
         let ran = ran.unwrap();
         let said = String::from_utf8_lossy(&ran.stderr).into_owned();
         assert_eq!(ran.status.code(), Some(2), "{said}");

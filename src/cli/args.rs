@@ -4,6 +4,7 @@ mod access;
 mod archive;
 mod envelope;
 mod episode;
+mod global;
 mod guard;
 #[cfg(test)]
 mod tests;
@@ -21,15 +22,16 @@ use crate::config::Flags;
 use crate::domain::id::{FlowId, Jti, NodeId, ThreadId};
 use crate::domain::json::patch::Format;
 use crate::domain::keys::KeyUse;
-use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
 pub use access::{Token, TokenAdd, TokenRevoke, User, UserAdd, UserName};
 pub use archive::{Archive, ArchiveList, ArchiveRestore, ArchiveVerify};
 pub use envelope::{Envelope, EnvelopeVerify};
 pub use episode::{Episode, EpisodeExport, EpisodeImport, EpisodeShow, EpisodeVerify};
+use global::DEMO_IS_ITS_OWN;
+pub use global::Global;
 pub use guard::{Guard, GuardCommit, GuardCreate, GuardPayload, GuardTransition};
 pub use values::{Halted, Input, Nodes, Scope};
-use values::{digest, format, input, key_use, label, moment, nodes, scope, secret};
+use values::{digest, format, input, key_use, label, moment, nodes, scope};
 
 /// A gateway that holds what AI agents would write until people have signed exactly that.
 ///
@@ -43,23 +45,6 @@ pub struct Args {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
-}
-
-/// Flags that may stand anywhere on the line.
-#[derive(clap::Args, Debug)]
-pub struct Global {
-    /// The directory for the embedded database and the keyring.
-    #[arg(long, global = true, value_name = "DIR")]
-    pub data: Option<PathBuf>,
-    /// A PostgreSQL database; better given by COUNTERSIGN_DATABASE, which no process list shows.
-    #[arg(long, global = true, value_name = "URL", value_parser = secret)]
-    pub database: Option<Secret<String>>,
-    /// The configuration file.
-    #[arg(long, global = true, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// Answer in JSON.
-    #[arg(long, global = true)]
-    pub json: bool,
 }
 
 /// The commands.
@@ -375,6 +360,9 @@ impl Args {
                 Some(problem) => Err(refuse(ErrorKind::MissingRequiredArgument, problem)),
                 None => Ok(args),
             },
+            Command::Demo(_) if args.global.names_a_gateway() => {
+                Err(refuse(ErrorKind::ArgumentConflict, DEMO_IS_ITS_OWN))
+            }
             _ => Ok(args),
         }
     }

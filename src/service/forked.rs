@@ -1,25 +1,29 @@
-//! The branches that were made of a thread, as people look for them: told from the thread's own events.
+//! The branches that were made of a thread, as people look for them, and what became of each.
 
-use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Service;
 use super::error::{Error, Result};
-use crate::domain::branch::{JoinedBranch, Joining};
-use crate::domain::chain::hash::Digest;
-use crate::domain::event::{Event, EventType};
-use crate::domain::id::{ReviewId, ThreadId};
+use super::thread_list::Onward;
+use crate::domain::branch::Joining;
+use crate::domain::id::{BranchName, ReviewId, ThreadId};
+use crate::domain::keys::Keys;
+use crate::domain::review::Hold;
 use crate::domain::thread::Thread;
-use crate::store::records::HUNDRED;
+use crate::domain::transition::{ChainRow, Transition};
+use crate::store::Direction;
+use crate::store::record::Stored;
+use crate::store::records::{branches_word, version_id};
 
-/// Hundreds of events that one look goes back, each a read: a page asks no more because its past is long. What was forked
-/// before leads to its thread by itself.
-const HUNDREDS_BACK: u64 = 2;
+const BROKEN: Error = Error::Broken("what became of a branch");
 
 /// A branch, and what became of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BranchSeen {
-    /// Its name and thread, with the head that it began with.
-    pub branch: JoinedBranch,
+    /// Its name.
+    pub name: BranchName,
+    /// Its thread.
+    pub thread: ThreadId,
     /// The version that it was made of.
     pub version: u64,
     /// What became of it.
@@ -42,89 +46,84 @@ pub enum BranchBecame {
     LeftBehind,
 }
 
-/// The branches of a thread, those made last first.
+/// Some branches of a thread, those made last first; of one moment by name.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct BranchesSeen {
     /// They.
     pub branches: Vec<BranchSeen>,
-    /// Whether there are earlier events that were not looked at.
-    pub looked_at_all: bool,
+    /// Where those made before begin, if there may be any.
+    pub earlier: Option<Onward>,
 }
 
-/// What `thread.forked` tells.
-#[derive(Deserialize)]
-struct Forked {
-    version: u64,
-    transition: Digest,
-    branches: Vec<JoinedBranch>,
-}
-
-/// What an event of a join tells of it.
-#[derive(Deserialize)]
+/// Which branches joins name.
 struct Joins {
-    #[serde(default)]
-    version: Option<u64>,
-    #[serde(default)]
-    review: Option<ReviewId>,
-    join: Joining,
+    /// By the version that a join was committed as.
+    committed: BTreeMap<u64, Joining>,
+    /// In a review.
+    asked: Option<(ReviewId, Joining)>,
 }
 
 impl Service {
-    /// The branches of a thread, and what became of each.
-    pub async fn branches_seen(&self, thread: &Thread) -> Result<BranchesSeen> {
+    /// A page of the branches of a thread.
+    pub async fn branches_seen(&self, thread: &Thread, before: Option<&Onward>, limit: u32) -> Result<BranchesSeen> {
         let keys = self.keys()?;
-        let last = thread.last_event.ok_or(Error::Broken("a thread's events"))?.seq;
-        let mut seen = Seen { thread, fates: Vec::new(), branches: Vec::new() };
-        let mut top = last;
-        for _ in 0..HUNDREDS_BACK {
-            for (_, line) in self.thread_lines(&keys, &thread.id, top).await? {
-                seen.hear(&line.event)?;
-            }
-            top = (top - top % HUNDRED).saturating_sub(1);
-            if top == 0 {
-                break;
-            }
+        let (word, before) = (branches_word(&thread.id), before.map(Onward::cursor));
+        let (rows, next) = self.reader(&keys).labelled::<Thread>(&word, Direction::Backward, before, limit).await?;
+        if rows.is_empty() {
+            return Ok(BranchesSeen { branches: Vec::new(), earlier: next.map(Onward::at) });
         }
-        Ok(BranchesSeen { branches: seen.branches, looked_at_all: top == 0 })
+        let mut rows: Vec<Thread> = rows.into_iter().map(|it| it.record).collect();
+        let name = |it: &Thread| it.branch.as_ref().map(|it| it.name.clone());
+        rows.sort_by(|a, b| b.created_at.cmp(&a.created_at).then_with(|| name(a).cmp(&name(b))));
+        let versions: BTreeSet<u64> = rows.iter().filter_map(|it| Some(it.branch.as_ref()?.version)).collect();
+        let joins = self.joins_of(&keys, thread, &versions).await?;
+        let seen = |row: Thread| {
+            let origin = row.branch?;
+            let became = joins.became(&row.id, origin.version, thread);
+            Some(BranchSeen { name: origin.name, thread: row.id, version: origin.version, became })
+        };
+        Ok(BranchesSeen { branches: rows.into_iter().filter_map(seen).collect(), earlier: next.map(Onward::at) })
+    }
+
+    /// The joins of branches that were made of these versions: what is made of a version is joined as the next one or not
+    /// at all.
+    async fn joins_of(&self, keys: &Keys, thread: &Thread, versions: &BTreeSet<u64>) -> Result<Joins> {
+        let head = thread.head.version;
+        let next: Vec<String> =
+            versions.iter().filter(|it| **it < head).map(|it| version_id(&thread.id, it + 1)).collect();
+        let rows: Vec<Stored<ChainRow>> = self.reader(keys).get_many(&next).await?;
+        if rows.len() < next.len() {
+            return Err(BROKEN);
+        }
+        let digests: Vec<String> = rows.iter().map(|it| it.record.transition.to_string()).collect();
+        let stated =
+            self.reader(keys).get_many::<Transition>(&digests).await?.into_iter().map(|it| it.record.statement);
+        let committed = stated.filter_map(|it| Some((it.version, it.join?)));
+        let asked = match &thread.hold {
+            Some(review) if versions.contains(&head) => self.join_in(keys, review).await?,
+            _ => None,
+        };
+        Ok(Joins { committed: committed.collect(), asked })
+    }
+
+    async fn join_in(&self, keys: &Keys, review: &ReviewId) -> Result<Option<(ReviewId, Joining)>> {
+        let hold: Stored<Hold> = self.need(keys, review.as_str(), "review").await?;
+        let join = self.stated(keys, hold.record.transition).await?.record.statement.join;
+        Ok(join.map(|it| (review.clone(), it)))
     }
 }
 
-/// What was heard so far, from the last event backwards: what became of branches before that they were made.
-struct Seen<'a> {
-    thread: &'a Thread,
-    fates: Vec<(ThreadId, BranchBecame)>,
-    branches: Vec<BranchSeen>,
-}
-
-impl Seen<'_> {
-    fn hear(&mut self, event: &Event) -> Result<()> {
-        const BROKEN: Error = Error::Broken("what an event tells of branches");
-        let tells = |name: &str| event.data.get(name).is_some();
-        match event.kind {
-            EventType::TransitionCommitted | EventType::TransitionHeld if tells("join") => {
-                let joins: Joins = serde_json::from_value(event.data.clone()).map_err(|_| BROKEN)?;
-                let became = match (joins.version, joins.review) {
-                    (Some(version), _) if event.kind == EventType::TransitionCommitted => {
-                        Some(BranchBecame::Joined { version })
-                    }
-                    (_, review) => review.filter(|it| self.thread.hold.as_ref() == Some(it)).map(BranchBecame::Asked),
-                };
-                for branch in joins.join.branches {
-                    self.fates.extend(became.clone().map(|it| (branch.thread, it)));
-                }
+impl Joins {
+    fn became(&self, branch: &ThreadId, version: u64, thread: &Thread) -> BranchBecame {
+        let names = |it: &Joining| it.branches.iter().any(|it| it.thread == *branch);
+        match &self.asked {
+            _ if version < thread.head.version => {
+                let next = version + 1;
+                let joined = self.committed.get(&next).is_some_and(names);
+                if joined { BranchBecame::Joined { version: next } } else { BranchBecame::LeftBehind }
             }
-            EventType::ThreadForked => {
-                let forked: Forked = serde_json::from_value(event.data.clone()).map_err(|_| BROKEN)?;
-                let stands = forked.transition == self.thread.head.transition;
-                let unjoined = if stands { BranchBecame::Open } else { BranchBecame::LeftBehind };
-                for branch in forked.branches {
-                    let fate = self.fates.iter().find(|it| it.0 == branch.thread).map(|it| it.1.clone());
-                    let became = fate.unwrap_or_else(|| unjoined.clone());
-                    self.branches.push(BranchSeen { branch, version: forked.version, became });
-                }
-            }
-            _ => {}
+            Some((review, join)) if names(join) => BranchBecame::Asked(review.clone()),
+            _ => BranchBecame::Open,
         }
-        Ok(())
     }
 }

@@ -4,14 +4,15 @@ use super::error::Result;
 use super::{Service, retrying};
 use crate::domain::keys::Keys;
 use crate::domain::review::Hold;
+use crate::domain::thread::Thread;
 use crate::store::change::Draft;
 use crate::store::label::{Label, Labelling};
-use crate::store::record::Record;
+use crate::store::record::{Record, Stored};
 use crate::store::{Cursor, Filter, Store, StoreError};
 
 /// Which labels records bear is said by the program. One that says otherwise counts on, and every row is labelled again
 /// at the first start.
-const EDITION: i64 = 1;
+const EDITION: i64 = 2;
 
 /// Rows that are labelled in one change: each bears a few dozen labels at most, and a change has a bound.
 const ROWS_AT_ONCE: u32 = 50;
@@ -36,31 +37,39 @@ impl Service {
         if are_settled(&*self.store).await? {
             return Ok(());
         }
+        self.label_all::<Hold>().await?;
+        self.label_all::<Thread>().await?;
         let keys = self.keys()?;
-        let mut after: Option<Cursor> = None;
-        loop {
-            let next = retrying!(self.label_page(&keys, after.as_ref()))?;
-            if next.is_none() {
-                break;
-            }
-            after = next;
-        }
         let mut draft = Draft::new(keys.row(), self.now());
         draft.set(Labelling::Put(settled()));
-        draft.set(Labelling::Remove(Label { due: EDITION - 1, ..settled() }));
+        for before in 1..EDITION {
+            draft.set(Labelling::Remove(Label { due: before, ..settled() }));
+        }
         self.commit(draft.finish()).await
     }
 
-    async fn label_page(&self, keys: &Keys, after: Option<&Cursor>) -> Result<Option<Cursor>> {
-        let holds = self.reader(keys).list::<Hold>(Filter::All, after, ROWS_AT_ONCE).await?;
-        let mut draft = Draft::new(keys.row(), self.now());
-        for hold in &holds {
-            draft.label(hold);
+    async fn label_all<R: Record>(&self) -> Result<()> {
+        let keys = self.keys()?;
+        let mut after: Option<Cursor> = None;
+        loop {
+            let next = retrying!(self.label_page::<R>(&keys, after.as_ref()))?;
+            if next.is_none() {
+                return Ok(());
+            }
+            after = next;
         }
-        let last = holds.last().map(|it| Cursor { due: it.record.facets().due, id: it.record.id() });
-        if last.is_some() {
+    }
+
+    async fn label_page<R: Record>(&self, keys: &Keys, after: Option<&Cursor>) -> Result<Option<Cursor>> {
+        let rows = self.reader(keys).list::<R>(Filter::All, after, ROWS_AT_ONCE).await?;
+        let mut draft = Draft::new(keys.row(), self.now());
+        let bearing: Vec<&Stored<R>> = rows.iter().filter(|it| !it.record.labels().words.is_empty()).collect();
+        for row in &bearing {
+            draft.label(row);
+        }
+        if !bearing.is_empty() {
             self.commit(draft.finish()).await?;
         }
-        Ok(last)
+        Ok(rows.last().map(|it| Cursor { due: it.record.facets().due, id: it.record.id() }))
     }
 }

@@ -50,6 +50,14 @@ impl Onward {
         format!("{}.{}", self.0.due, self.0.id)
     }
 
+    pub(super) const fn at(cursor: Cursor) -> Self {
+        Self(cursor)
+    }
+
+    pub(super) const fn cursor(&self) -> &Cursor {
+        &self.0
+    }
+
     /// Reads what [`Self::token`] wrote.
     pub fn read(token: &str) -> Option<Self> {
         let (due, id) = token.split_once('.')?;

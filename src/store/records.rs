@@ -149,6 +149,11 @@ impl Record for PolicyRow {
     }
 }
 
+/// What the branches of a thread are found by.
+pub fn branches_word(of: &ThreadId) -> String {
+    format!("branch_of:{of}")
+}
+
 impl Record for Thread {
     const TABLE: Table = Table::Threads;
     const REMEMBERED: bool = true;
@@ -161,6 +166,10 @@ impl Record for Thread {
             (Some(_), _) | (None, HeadUse::Unused {} | HeadUse::Used {} | HeadUse::Revoked {}) => ("", 0),
         };
         Facets { alias: None, owner: self.flow.to_string(), state: state.to_owned(), due }
+    }
+    fn labels(&self) -> Labels {
+        let words = self.branch.iter().map(|it| branches_word(&it.thread)).collect();
+        Labels { due: self.created_at.millis(), words }
     }
 }
 

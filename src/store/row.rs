@@ -142,7 +142,7 @@ impl Table {
     /// Whether the rows bear labels: what people search by several things at once. Each label is one more entry to
     /// write with its row.
     pub const fn is_labelled(self) -> bool {
-        matches!(self, Self::Holds)
+        matches!(self, Self::Holds | Self::Threads)
     }
 }
 

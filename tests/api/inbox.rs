@@ -204,6 +204,8 @@ async fn a_database_of_before_labels_gets_them_when_the_gateway_starts() {
     let path = g.folder.path().join("countersign.db");
     let database = rusqlite::Connection::open(&path).unwrap();
     assert!(database.execute("DELETE FROM labels", []).unwrap() > 10);
+    // As they were while branches were not listed: that much is said, and no more.
+    assert_eq!(database.execute("INSERT INTO labels VALUES ('labels', 'edition', 1, 'holds')", []).unwrap(), 1);
     assert_eq!(all(&g, &g.alice, &Wanted::open()).await, [""; 0]);
     let options = SqliteOptions { clock_offset: g.clock.clone(), ..SqliteOptions::default() };
     let store = Arc::new(SqliteStore::open(&path, options).unwrap());

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use super::{Audit, Finding};
 use crate::domain::review::Hold;
+use crate::domain::thread::Thread;
 use crate::service::labels::settled;
 use crate::store::label::Label;
 use crate::store::record::Record;
+use crate::store::row::Table;
 use crate::store::{LIST_ROWS_MAX, Store, StoreError};
 
 /// What labels stand in.
@@ -16,6 +18,7 @@ impl Audit<'_> {
     /// Goes through all labels in their order, and counts those of each row: none is there twice.
     pub(super) async fn check_labels(&mut self, store: &dyn Store) -> Result<(), StoreError> {
         let mut borne: BTreeMap<String, usize> = BTreeMap::new();
+        let mut missing: Vec<String> = Vec::new();
         let (mut settled_says_so, mut after): (bool, Option<Label>) = (false, None);
         loop {
             let page = store.labels(after.as_ref(), LIST_ROWS_MAX).await?;
@@ -37,18 +40,24 @@ impl Audit<'_> {
                 "its rows were not labelled yet; starting the gateway does it".to_owned(),
             );
         }
-        for (id, hold) in &self.all.holds {
-            let expected = hold.record.labels().words.len();
+        let holds = self.all.holds.iter().map(|(id, it)| (id, it.record.labels().words.len()));
+        let threads = self.all.threads.iter().map(|(id, it)| (id, it.record.labels().words.len()));
+        for (id, expected) in holds.chain(threads) {
             if settled_says_so && borne.get(id).copied().unwrap_or_default() != expected {
-                self.note_label(id, "a label is missing: a search does not find the row".to_owned());
+                missing.push(id.clone());
             }
+        }
+        for id in missing {
+            self.note_label(&id, "a label is missing: a search does not find the row".to_owned());
         }
         Ok(())
     }
 
     fn is_borne(&self, label: &Label) -> bool {
-        let hold = (label.kept_in == Hold::TABLE.name()).then(|| self.all.holds.get(&label.id)).flatten();
-        hold.is_some_and(|it| it.record.labels().bear(&label.word, label.due))
+        let of = |table: Table| label.kept_in == table.name();
+        let hold = of(Hold::TABLE).then(|| self.all.holds.get(&label.id)).flatten().map(|it| it.record.labels());
+        let thread = of(Thread::TABLE).then(|| self.all.threads.get(&label.id)).flatten().map(|it| it.record.labels());
+        hold.or(thread).is_some_and(|it| it.bear(&label.word, label.due))
     }
 
     fn note_label(&mut self, id: &str, finding: String) {

@@ -28,6 +28,7 @@ use crate::service::error::{Error, Result};
 use crate::service::forked::{BranchBecame, BranchSeen, BranchesSeen};
 use crate::service::history::{HistoryItem, Who};
 use crate::service::inbox::InboxItem;
+use crate::service::thread_list::Onward;
 use crate::web::app::App;
 
 /// Versions of one page: each is checked before it is shown.
@@ -39,10 +40,14 @@ const ENDED_MAX: usize = 10;
 /// Places that one row names.
 const PLACES_SHOWN: usize = 4;
 
-/// `?below=`: the page of the versions below that one.
+/// Branches that are listed at once.
+const BRANCHES_MAX: u32 = 25;
+
+/// `?below=`: the page of the versions below that one; `?branches=`: with the branches from there on.
 #[derive(Deserialize)]
-pub struct Below {
+pub struct Part {
     below: Option<u64>,
+    branches: Option<String>,
 }
 
 /// `GET /threads/{thread}`.
@@ -51,9 +56,9 @@ pub async fn show(
     request: HttpRequest,
     visitor: Visitor,
     thread: web::Path<String>,
-    query: web::Query<Below>,
+    query: web::Query<Part>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    match page(&app, &visitor, &thread, query.below).await {
+    match page(&app, &visitor, &thread, &query).await {
         Ok(page) => Ok(html(StatusCode::OK, page.render())),
         // It has no versions; what it has is there.
         Err(Error::Imported) => Ok(see_other(&format!("/threads/{thread}/episode"))),
@@ -61,7 +66,8 @@ pub async fn show(
     }
 }
 
-async fn page(app: &App, visitor: &Visitor, thread: &str, below: Option<u64>) -> Result<ThreadPage> {
+async fn page(app: &App, visitor: &Visitor, thread: &str, part: &Part) -> Result<ThreadPage> {
+    let below = part.below;
     let (service, viewer) = (&app.service, visitor.account());
     let id = ThreadId::try_from(thread).map_err(|_| Error::NotFound("thread"))?;
     let status = service.overview(&id).await?.status;
@@ -79,7 +85,11 @@ async fn page(app: &App, visitor: &Visitor, thread: &str, below: Option<u64>) ->
         Some(_) => Vec::new(),
     };
     let seen = match below {
-        None => service.branches_seen(&thread).await?,
+        None => {
+            let from =
+                part.branches.as_deref().map(|it| Onward::read(it).ok_or(Error::NotFound("page"))).transpose()?;
+            service.branches_seen(&thread, from.as_ref(), BRANCHES_MAX).await?
+        }
         Some(_) => BranchesSeen::default(),
     };
     let (context, mode) = (&thread.context, service.active_policy(&thread.flow).await?.mode());
@@ -92,7 +102,7 @@ async fn page(app: &App, visitor: &Visitor, thread: &str, below: Option<u64>) ->
         episode_url: thread.episode.as_ref().map(|_| format!("/threads/{id}/episode")),
         origin: thread.branch.as_ref().map(origin),
         branches: seen.branches.iter().map(|it| branch(&id, it)).collect(),
-        earlier_branches: !seen.looked_at_all && !seen.branches.is_empty(),
+        earlier_branches_url: seen.earlier.map(|it| format!("/threads/{id}?branches={}#branches", it.token())),
         status: status_of(&thread, status),
         standing: [standing(&thread, mode, now), erased(&thread)].concat(),
         head: thread.head.version,
@@ -114,7 +124,7 @@ fn origin(branch: &Branch) -> OriginRow {
 }
 
 fn branch(of: &ThreadId, seen: &BranchSeen) -> BranchRow {
-    let BranchSeen { branch, version, became } = seen;
+    let BranchSeen { name, thread, version, became } = seen;
     let became = match became {
         BranchBecame::Joined { version } => Became {
             words: format!("Joined in version {version}"),
@@ -132,8 +142,8 @@ fn branch(of: &ThreadId, seen: &BranchSeen) -> BranchRow {
         }
     };
     BranchRow {
-        name: Line::new(branch.name.as_str()),
-        url: format!("/threads/{}", branch.thread),
+        name: Line::new(name.as_str()),
+        url: format!("/threads/{thread}"),
         version: *version,
         version_url: format!("/threads/{of}/versions/{version}"),
         became,

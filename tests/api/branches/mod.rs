@@ -18,6 +18,7 @@ use crate::rules::{Scene, codes};
 mod apart;
 mod between;
 mod decided;
+mod listed;
 mod made;
 mod merged;
 mod replayed;
@@ -63,6 +64,11 @@ need = 1
 hide = ["contact.mail"]
 "#
     )
+}
+
+/// By which the parser settles what nobody sees.
+fn hidden_notes() -> String {
+    research("write").replacen("[\"contact.mail\"]", "[\"contact.mail\", \"notes.secret\"]", 1)
 }
 
 fn budgeted() -> String {

@@ -28,8 +28,8 @@ pub struct ThreadPage {
     pub origin: Option<OriginRow>,
     /// The branches that were made of it, the last first.
     pub branches: Vec<BranchRow>,
-    /// Whether there may be earlier ones that are not listed.
-    pub earlier_branches: bool,
+    /// The page with those that were made before, if there are any.
+    pub earlier_branches_url: Option<String>,
     /// Where it stands.
     pub status: ThreadStatus,
     /// Whether its head may be written: "The head owes an approval: it cannot be written without a receipt."

@@ -328,7 +328,7 @@ pub fn of_another() -> ThreadPage {
         version: 2,
         version_url: "/threads/order-8812/versions/2".to_owned(),
     };
-    ThreadPage { origin: Some(origin), branches: Vec::new(), earlier_branches: false, ..thread() }
+    ThreadPage { origin: Some(origin), branches: Vec::new(), earlier_branches_url: None, ..thread() }
 }
 
 pub fn thread() -> ThreadPage {
@@ -368,7 +368,7 @@ pub fn thread() -> ThreadPage {
         on_behalf_of: Some(line("Mira Novak, customer care")),
         origin: None,
         branches: vec![branch("a", "Joined in version 3"), branch("b", "Left behind: the thread has moved on")],
-        earlier_branches: true,
+        earlier_branches_url: Some("/threads/order-17?branches=1.branch-1#branches".to_owned()),
         status: ThreadStatus::Held("/reviews/0192f0c1".to_owned()),
         standing: "The head is written and owes nothing.".to_owned(),
         head: 3,

@@ -249,7 +249,7 @@ fn an_edited_label_is_found() {
     let mut edits: Vec<String> = Vec::new();
     // The last of each table that bears labels, and the one that says that all do.
     for row in
-        ["(SELECT max(kept_in || label || due || id) FROM labels WHERE kept_in = 'holds')", "'labelsedition1holds'"]
+        ["(SELECT max(kept_in || label || due || id) FROM labels WHERE kept_in = 'holds')", "'labelsedition2holds'"]
     {
         let at = format!("WHERE kept_in || label || due || id = {row}");
         edits.extend(LABEL_COLUMNS.iter().map(|(column, value)| format!("UPDATE labels SET {column} = {value} {at}")));
@@ -391,7 +391,9 @@ fn a_row_put_back_to_an_older_sealed_revision_is_found() {
     let (folder, older) = runtime.block_on(async {
         let folder = tempfile::tempdir().unwrap();
         let gateway = Gateway::open(folder.path()).await;
-        let older = history::live_through_remembering(&gateway.service, &folder.path().join("countersign.db")).await;
+        let older =
+            history::remembered::live_through_remembering(&gateway.service, &folder.path().join("countersign.db"))
+                .await;
         (folder, older)
     });
     let keyring = folder.path().join("keyring.json");

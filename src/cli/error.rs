@@ -117,7 +117,7 @@ fn exit_of(error: &Error) -> Exit {
         | Error::Policy(_)
         | Error::HeadMoved { .. }
         | Error::StepReused { .. }
-        | Error::Conflict(_)
+        | Error::Conflict { .. }
         | Error::NotSealed(_)
         | Error::Envelope(_)
         | Error::ThreadHeld(_)

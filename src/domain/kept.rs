@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::branch::{Carried, Joining};
 use super::chain::hash::Digest;
 use super::chain::statement::Kind;
 use super::id::{NodeId, PrincipalId, StepKey, ThreadId};
@@ -36,6 +37,19 @@ pub struct KeptRequest {
     /// Under which name of the agent's own.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub step: Option<StepKey>,
+    /// What it was to join, as that stood. No part of what makes another request the same: a branch may go on.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub join: Option<Box<KeptJoin>>,
+}
+
+/// What a join was to join.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeptJoin {
+    /// Each branch with the head that it had.
+    pub joining: Joining,
+    /// What they bring along.
+    pub carried: Carried,
 }
 
 impl KeptRequest {
@@ -84,6 +98,7 @@ mod tests {
             tool: None,
             usage: None,
             step: None,
+            join: None,
         }
     }
 

@@ -68,7 +68,12 @@ pub enum Error {
     },
     /// Branches have several values at one place.
     #[error("the branches do not agree; settle it by another strategy, or by `resolve`")]
-    Conflict(Vec<Pointer>),
+    Conflict {
+        /// Where.
+        places: Vec<Pointer>,
+        /// The head that they were to be joined on, as it is.
+        checkpoint: Checkpoint,
+    },
     /// No envelope is made of a view.
     #[error(transparent)]
     NotSealed(#[from] NotSealed),

@@ -14,9 +14,10 @@ use crate::domain::chain::statement::Kind;
 use crate::domain::id::{BranchName, NodeId};
 use crate::domain::join::{How, NotJoined, Resolutions, Side, changed, join};
 use crate::domain::json::pointer::Pointer;
+use crate::domain::kept::{KeptJoin, KeptRequest};
 use crate::domain::keys::Keys;
 use crate::domain::policy::{Policy, Violation, unread};
-use crate::domain::thread::Thread;
+use crate::domain::thread::{Checkpoint, Thread};
 use crate::domain::transition::Transition;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
@@ -113,12 +114,21 @@ impl Join {
 
     /// What was asked for by a stored join, on what its branches had come to then.
     pub(super) fn of(transition: &Transition) -> Option<Self> {
-        let content = &transition.patch;
+        let carried = transition.carried.as_deref()?.clone();
+        Self::asked(&transition.patch, transition.statement.join.clone()?, carried)
+    }
+
+    /// The same of one that was turned away.
+    pub(super) fn of_kept(request: &KeptRequest) -> Option<Self> {
+        let KeptJoin { joining, carried } = request.join.as_deref()?.clone();
+        Self::asked(&request.content, joining, carried)
+    }
+
+    fn asked(content: &Value, joining: Joining, carried: Carried) -> Option<Self> {
         let branches = serde_json::from_value(content.get("branches")?.clone()).ok()?;
         let strategy = serde_json::from_value(content.get("strategy")?.clone()).ok()?;
         let asked = Self::read(branches, strategy, content.get("resolve").cloned()).ok()?;
-        let carried = transition.carried.as_deref()?.clone();
-        Some(Self { source: Source::Stated(transition.statement.join.clone()?, carried), ..asked })
+        Some(Self { source: Source::Stated(joining, carried), ..asked })
     }
 
     /// What is hashed as the request's content.
@@ -128,6 +138,11 @@ impl Join {
             content["resolve"] = resolve.clone();
         }
         content
+    }
+
+    /// What was said of conflicts: operations that put values at places of a state.
+    pub(super) const fn resolve(&self) -> Option<&Value> {
+        self.resolve.as_ref()
     }
 
     /// The same without values of states: the places of `resolve` are those of a state, and some are hidden.
@@ -155,6 +170,12 @@ impl Asked {
         let Self::Join(join) = self else { return Ok(None) };
         let found = join.found()?;
         Ok(Some((found.joining.clone(), found.carried.clone())))
+    }
+
+    /// The same, to be judged again; nothing while nobody has looked at the branches.
+    pub(super) fn kept_join(&self) -> Option<Box<KeptJoin>> {
+        let (joining, carried) = self.joins().ok().flatten()?;
+        Some(Box::new(KeptJoin { joining, carried }))
     }
 
     /// The decision relies on the branches as they were read.
@@ -266,10 +287,10 @@ impl Service {
 /// What comes of the branches, or why this node may not join them.
 pub(super) fn joined<'j>(
     policy: &Policy,
-    (node, base): (&NodeId, &Value),
+    (node, head): (&NodeId, &Version),
     ask: &'j Join,
 ) -> Result<std::result::Result<Merged<'j>, Violation>> {
-    let found = ask.found()?;
+    let (found, base) = (ask.found()?, &head.state);
     let mut changed: BTreeSet<Pointer> = changed(base, found.states.iter()).into_iter().collect();
     changed.extend(found.set.iter().cloned());
     let changed: Vec<Pointer> = changed.into_iter().collect();
@@ -293,7 +314,9 @@ pub(super) fn joined<'j>(
         Ok(after) => Ok(Ok(Merged { after, changed, carried: &found.carried })),
         Err(NotJoined::Conflicts(places)) => {
             let places: BTreeSet<Pointer> = places.iter().map(|it| policy.cut(it)).collect();
-            Err(Error::Conflict(places.into_iter().take(CONFLICTS_TOLD_MAX).collect()))
+            let places = places.into_iter().take(CONFLICTS_TOLD_MAX).collect();
+            let checkpoint = Checkpoint { version: head.entry.version, transition: head.entry.transition };
+            Err(Error::Conflict { places, checkpoint })
         }
         Err(NotJoined::NoConflict(_)) => {
             Err(Error::invalid("/resolve", "it settles a place where nothing is in conflict"))

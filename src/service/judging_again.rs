@@ -163,7 +163,7 @@ impl Service {
         let (policy, flow) = (asking.policy, &asking.standing.flow.record);
         let judged = match self.judge_proposal(asking).await {
             // Under this policy the branches of a join do not come to anything.
-            Err(Error::Conflict(_) | Error::Invalid { .. }) if asking.proposal.ask.carried().is_some() => {
+            Err(Error::Conflict { .. } | Error::Invalid { .. }) if asking.proposal.ask.carried().is_some() => {
                 return Ok(Anew::Nobody);
             }
             judged => judged?,

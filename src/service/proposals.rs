@@ -156,6 +156,7 @@ impl Proposal {
             tool: self.tool.clone(),
             usage: self.usage.stated(),
             step: self.step.clone(),
+            join: self.ask.kept_join(),
         }
     }
 }
@@ -271,7 +272,7 @@ impl Service {
                 RequestKind::Rollback { to: &restored.state }
             }
             Asked::Join(join) => {
-                merged = match joined(policy, (&proposal.node, &head.state), join)? {
+                merged = match joined(policy, (&proposal.node, head), join)? {
                     Ok(merged) => merged,
                     Err(unread) => return Ok(Judgement::Reject { violations: vec![unread] }),
                 };

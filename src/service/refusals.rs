@@ -181,12 +181,17 @@ impl Service {
 
 /// The request, to be judged again; not if it is long, nor if any of it is hidden.
 fn kept(asking: &Asking<'_>, hiding: &Hiding<'_>) -> Option<String> {
-    // What branches had come to is not kept with it, so nothing could be tried on it.
-    if matches!(asking.proposal.ask, Asked::Join(_)) {
-        return None;
-    }
-    let kept = asking.proposal.kept();
-    let whole = hides_nothing(hiding, kept.format, &kept.content, kept.tool.as_ref());
+    let (proposal, kept) = (asking.proposal, asking.proposal.kept());
+    let whole = match &proposal.ask {
+        Asked::Join(join) => {
+            let settles = join.resolve().is_none_or(|it| {
+                let settled = Hiding::of_request(asking.policy, &asking.head.state, (Format::JsonPatch, it), None);
+                hides_nothing(&settled, Format::JsonPatch, it, None)
+            });
+            settles && hides_nothing(hiding, kept.format, &proposal.ask.told(), None)
+        }
+        _ => hides_nothing(hiding, kept.format, &kept.content, kept.tool.as_ref()),
+    };
     whole.then(|| kept.text()).flatten()
 }
 
@@ -206,8 +211,12 @@ pub(super) fn event_data(rejection: &Rejection) -> Value {
     // Nothing of what was asked for is told but what its identity does not cover.
     if let Some(kept) = rejection.request.as_deref() {
         data["kept"] = json!(true);
-        if let Some(usage) = KeptRequest::read(kept).and_then(|it| it.usage) {
-            data["usage"] = usage;
+        let kept = KeptRequest::read(kept);
+        if let Some(usage) = kept.as_ref().and_then(|it| it.usage.as_ref()) {
+            data["usage"] = usage.clone();
+        }
+        if let Some(join) = kept.and_then(|it| it.join) {
+            data["join"] = json!(join.joining);
         }
     }
     data

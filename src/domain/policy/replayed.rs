@@ -126,7 +126,7 @@ impl Untold {
     pub const fn detail(self) -> &'static str {
         match self {
             Self::NotKept => {
-                "the rejected request is not kept: it was a join, was too long, held what was hidden, or is older than keeping them"
+                "the rejected request is not kept: it was too long, held what was hidden, or is older than keeping them"
             }
             Self::NotJudged => "it was turned away unread: its node had no tries left on that head",
             Self::NoAsker => "the token that asked is not there any more",

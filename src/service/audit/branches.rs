@@ -8,15 +8,16 @@ use serde_json::Value;
 use super::Audit;
 use super::load::Belongings;
 use super::story::{Story, said};
-use crate::domain::branch::{Carried, Standing};
+use crate::domain::branch::{Carried, JoinedBranch, Joining, Standing};
 use crate::domain::chain::entry::{Entry, Gate};
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::jws::{self, Typ};
 use crate::domain::chain::statement::Kind;
 use crate::domain::id::ThreadId;
+use crate::domain::kept::{KeptJoin, KeptRequest};
 use crate::domain::policy::NodePolicy;
 use crate::domain::thread::Thread;
-use crate::domain::transition::{StateContent, Transition};
+use crate::domain::transition::{Rejection, StateContent, Transition};
 use crate::service::joins::{Join, replayed};
 use crate::store::records::version_id;
 use crate::store::row::Table;
@@ -74,8 +75,13 @@ impl Audit<'_> {
 
     /// What a join brings along, worked out from the chains of its branches.
     fn carried_by(&mut self, transition: &Transition, before: &Standing) -> Option<Carried> {
+        let joining = transition.statement.join.as_ref()?;
+        self.carried_from(joining, before)
+    }
+
+    fn carried_from(&mut self, joining: &Joining, before: &Standing) -> Option<Carried> {
         let mut carried = Carried::default();
-        for branch in &transition.statement.join.as_ref()?.branches {
+        for branch in &joining.branches {
             let version = self.all.transitions.get(&branch.transition.to_string())?.record.statement.version;
             let standing = self.standing_at(&branch.thread, version)?;
             carried.add(&before.spent, standing, self.entry_at(&branch.thread, version)?.owes);
@@ -183,15 +189,8 @@ impl Audit<'_> {
         let before = self.state_at(&statement.thread, at)?;
         let mut states = Vec::new();
         for branch in &joining.branches {
-            let tip = &self.all.transitions.get(&branch.transition.to_string())?.record.statement;
-            let first = self.entry_at(&branch.thread, 0)?;
-            let origin = self.all.transitions.get(&first.transition.to_string())?.record.statement.fork.as_ref()?;
-            let of_head = origin.thread == statement.thread && Some(origin.transition) == statement.parent;
-            let tip_there = self.entry_at(&branch.thread, tip.version)?.transition == branch.transition;
-            if !of_head || !tip_there || origin.name != branch.name || origin.own_thread() != branch.thread {
-                return None;
-            }
-            states.push(self.state_at(&branch.thread, tip.version)?);
+            let tip = self.tip_of(branch, (&statement.thread, statement.parent?))?;
+            states.push(self.state_at(&branch.thread, tip)?);
         }
         let policy = self.policies.get(&statement.policy)?;
         let after = replayed(policy, &before, (&Join::of(transition)?, joining), &states)?;
@@ -200,5 +199,36 @@ impl Audit<'_> {
         let same = transition.delta.apply(&before).ok().as_ref() == Some(&after)
             && transition.carried.as_deref() == Some(&carried);
         same.then_some(())
+    }
+    /// The version of a branch of that head that a join names.
+    fn tip_of(&self, branch: &JoinedBranch, (thread, parent): (&ThreadId, Digest)) -> Option<u64> {
+        let tip = &self.all.transitions.get(&branch.transition.to_string())?.record.statement;
+        let first = self.entry_at(&branch.thread, 0)?;
+        let origin = self.all.transitions.get(&first.transition.to_string())?.record.statement.fork.as_ref()?;
+        let of_head = origin.thread == *thread && origin.transition == parent;
+        let tip_there = self.entry_at(&branch.thread, tip.version)?.transition == branch.transition;
+        let named = origin.name == branch.name && origin.own_thread() == branch.thread;
+        (of_head && tip_there && named).then_some(tip.version)
+    }
+
+    /// Whether what is kept of a join that was turned away is what its branches had come to; of anything else nothing is.
+    pub(super) fn is_of_its_branches(&mut self, rejection: &Rejection) -> bool {
+        let kept = rejection.request.as_deref().and_then(KeptRequest::read);
+        match kept.map(|it| (it.kind == Kind::Join, it.join)) {
+            Some((true, Some(join))) => self.could_join(rejection, &join).is_some(),
+            Some((is_join, join)) => !is_join && join.is_none(),
+            None => true,
+        }
+    }
+
+    fn could_join(&mut self, rejection: &Rejection, join: &KeptJoin) -> Option<()> {
+        let parent = rejection.parent?;
+        let version = self.all.transitions.get(&parent.to_string())?.record.statement.version;
+        for branch in &join.joining.branches {
+            self.tip_of(branch, (&rejection.thread, parent))?;
+        }
+        let standing = self.standing_at(&rejection.thread, version)?;
+        let carried = self.carried_from(&join.joining, &standing)?;
+        (join.joining.is_whole(&rejection.thread) && join.carried == carried).then_some(())
     }
 }

@@ -208,7 +208,9 @@ impl Audit<'_> {
                 "it is not the rejection that an event tells",
             );
             let kept = row.request.as_deref().is_none_or(|text| is_kept(row, text));
-            self.expect(kept, Table::Rejections, id, "the request that it keeps is not the one it rejects");
+            self.expect(kept, Table::Rejections, &id, "the request that it keeps is not the one it rejects");
+            let joins = self.is_of_its_branches(row);
+            self.expect(joins, Table::Rejections, id, "what it says that it was to join is not what its branches were");
         }
         let same = violations == thread.violations;
         self.expect(same, Table::Threads, &thread.id, "it does not count the violations on its head");

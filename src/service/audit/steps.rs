@@ -82,5 +82,6 @@ fn request_of(transition: &Transition) -> KeptRequest {
         tool: transition.tool.clone(),
         usage: None,
         step: transition.step.clone(),
+        join: None,
     }
 }

@@ -118,13 +118,13 @@ impl Service {
             let request = recorded.request.clone().ok_or(BROKEN)?;
             Ok::<_, Error>(KeptRequest { format: Format::Merge, content, ..request })
         };
-        let merged = match joined(trial.candidate, (node, &head.state), join) {
+        let merged = match joined(trial.candidate, (node, head), join) {
             Ok(Ok(merged)) => merged,
             Ok(Err(unread)) => {
                 let judgement = Judgement::Reject { violations: vec![unread] };
                 return Ok(OfJoin::Judged(Box::new((judgement, kept(join.content())?))));
             }
-            Err(Error::Conflict(_)) => return Ok(OfJoin::Refused("conflict")),
+            Err(Error::Conflict { .. }) => return Ok(OfJoin::Refused("conflict")),
             Err(Error::Invalid { .. }) => return Ok(OfJoin::Refused("malformed")),
             Err(error) => return Err(error),
         };

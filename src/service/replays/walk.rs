@@ -14,11 +14,12 @@ use crate::domain::keys::Keys;
 use crate::domain::policy::{Became, Compared, Policy, Untold, Was};
 use crate::domain::thread::Thread;
 use crate::domain::transition::{Outcome, Rejection, Transition, Values};
-use crate::domain::usage::Totals;
+use crate::domain::usage::{Totals, Usage};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::heads::Version;
-use crate::service::proposals::Proposal;
+use crate::service::joins::Join;
+use crate::service::proposals::{Asked, Proposal};
 use crate::store::records::event_alias;
 
 /// How far into a thread is walked. Going on in the middle of one begins at its first event again, so this bounds
@@ -87,7 +88,7 @@ pub(super) struct Recorded {
     pub(super) row: Replayed,
     pub(super) parent: Option<Digest>,
     pub(super) request: Option<KeptRequest>,
-    /// What was stated of a join: which branches, and what they had come to.
+    /// What was stated of a join, or kept of one that was turned away: which branches, and what they had come to.
     pub(super) join: Option<Proposal>,
 }
 
@@ -104,6 +105,7 @@ impl Recorded {
             tool: transition.tool,
             usage: statement.usage,
             step: None,
+            join: None,
         });
         let row = Replayed {
             thread: statement.thread,
@@ -122,6 +124,7 @@ impl Recorded {
 
     fn of_rejection(rejection: Rejection, on: &Past) -> Self {
         let request = rejection.request.as_deref().and_then(KeptRequest::read);
+        let join = request.as_ref().and_then(|it| turned_away(&rejection, it));
         let row = Replayed {
             thread: rejection.thread,
             on_version: on.version,
@@ -134,7 +137,7 @@ impl Recorded {
             was: Was::new(Became::Reject, rejection.errors.into_iter().map(|it| it.code)),
             compared: Compared::Unknown { why: Untold::TooFar },
         };
-        Self { row, parent: rejection.parent, request, join: None }
+        Self { row, parent: rejection.parent, request, join }
     }
 }
 
@@ -256,6 +259,22 @@ impl Service {
             whole => whole,
         }
     }
+}
+
+/// A join that was turned away, to be judged again on what its branches had come to then.
+fn turned_away(rejection: &Rejection, request: &KeptRequest) -> Option<Proposal> {
+    let usage = request.usage.as_ref().map(Usage::read).transpose().ok()?;
+    Some(Proposal {
+        thread: rejection.thread.clone(),
+        node: rejection.node.clone(),
+        parent: rejection.parent?,
+        ask: Asked::Join(Box::new(Join::of_kept(request)?)),
+        attempt: request.attempt,
+        rationale: None,
+        tool: None,
+        usage: usage.unwrap_or_default(),
+        step: None,
+    })
 }
 
 /// What agents propose. A host's first state, a fork of it, a reviewer's edit and a writer's result are no proposals.

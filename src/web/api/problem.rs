@@ -229,7 +229,7 @@ fn shape_of(error: &Error) -> Shape {
         Error::Policy(_) => shape(StatusCode::UNPROCESSABLE_ENTITY, "policy_refused", "The policy is refused"),
         Error::HeadMoved { .. } => shape(StatusCode::CONFLICT, "head_moved", "The head has moved"),
         Error::StepReused { .. } => shape(StatusCode::CONFLICT, "step_reused", "The step has done something else"),
-        Error::Conflict(_) => shape(StatusCode::CONFLICT, "conflict", "The branches do not agree"),
+        Error::Conflict { .. } => shape(StatusCode::CONFLICT, "conflict", "The branches do not agree"),
         Error::NotSealed(why) => {
             shape(StatusCode::UNPROCESSABLE_ENTITY, why.why.code().as_str(), "No envelope is made")
         }

@@ -57,7 +57,7 @@ fn next_step(error: &Error) -> &'static str {
             "The policy does not allow this. `errors` says what is wrong where. Propose something that obeys it, or tell \
              your user that you may not do it. The same change will be refused again."
         }
-        Error::Conflict(_) => {
+        Error::Conflict { .. } => {
             "The branches do not agree at the places in `errors`. Join them by another strategy, or say by `resolve` what \
              is to stand there."
         }

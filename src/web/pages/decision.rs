@@ -293,7 +293,7 @@ pub fn words(error: &Error) -> Option<String> {
         | Error::Policy(_)
         | Error::HeadMoved { .. }
         | Error::StepReused { .. }
-        | Error::Conflict(_)
+        | Error::Conflict { .. }
         | Error::NotSealed(_)
         | Error::Envelope(_)
         | Error::ThreadHeld(_)

@@ -135,7 +135,7 @@ fn words_of(error: &Error) -> Words {
         Error::Json(_)
         | Error::Rejected(_)
         | Error::StepReused { .. }
-        | Error::Conflict(_)
+        | Error::Conflict { .. }
         | Error::NotSealed(_)
         | Error::Envelope(_)
         | Error::Policy(_)

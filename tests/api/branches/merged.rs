@@ -57,6 +57,7 @@ async fn a_conflict_names_its_places_and_every_strategy_settles_it(scene: Scene)
         assert_eq!((refused.status, refused.code()), (409, "conflict"));
         assert_eq!(places(&refused), ["/found/1/by", "/question", "/sure"]);
         assert_eq!(codes(&refused), ["conflict"; 3]);
+        assert_eq!(refused.body["checkpoint"], json!({"version": 0, "transition": it.head}), "what was forked stands");
         let mut body = json!({"branches": names, "strategy": strategy});
         if strategy == "explicit" {
             let open = it.join_with(g, json!({"branches": names, "strategy": strategy, "resolve": []})).await;

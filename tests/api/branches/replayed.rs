@@ -1,13 +1,19 @@
 //! What another policy would have said of what was done on branches, and of their joins.
 
+use countersign::domain::transition::Rejection;
+use countersign::store::Filter;
+use countersign::store::record::Reader;
+
 use super::*;
+use crate::imports::put;
 
 on_both! {
     by_the_same_policy_branches_and_joins_come_to_the_same(super::research("write")),
     what_else_is_protected_would_be_observed_on_a_branch_and_held_at_its_join(super::research("write")),
     a_join_is_merged_again_by_the_policy_that_is_tried(super::research("write")),
     a_branch_goes_on_from_what_its_thread_had_come_to(super::research("write")),
-    a_join_that_was_turned_away_is_not_guessed(super::research("write")),
+    a_join_that_was_turned_away_is_tried_on_what_its_branches_were_then(super::research("write")),
+    a_join_that_settles_what_is_hidden_is_not_kept(super::hidden_notes()),
 }
 
 async fn rows(g: &Gateway, policy: &str) -> Vec<Value> {
@@ -132,18 +138,91 @@ async fn a_branch_goes_on_from_what_its_thread_had_come_to(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn a_join_that_was_turned_away_is_not_guessed(scene: Scene) {
+/// A policy by which the parser joins.
+fn trusting() -> String {
+    let own = "[nodes.input_parser]\nreads = [\"question\", \"notes\"]\nwrites = [\"notes\", \"aside\"]\n";
+    let all = "\"question\", \"found\", \"notes\", \"sure\", \"target_user_id\", \"contact\"";
+    let more = format!("[nodes.input_parser]\nreads = [{all}]\nwrites = [{all}]\n");
+    let policy = research("write");
+    assert!(policy.contains(own));
+    policy.replacen(own, &more, 1)
+}
+
+async fn a_join_that_was_turned_away_is_tried_on_what_its_branches_were_then(scene: Scene) {
+    let g = &scene.gateway;
+    let it = Forked::new(g, &["a", "b"]).await;
+    let found = it.change(g, 0, json!({"found": [{"id": "start"}, {"id": "a"}]})).await;
+    it.change(g, 1, json!({"question": "b"})).await;
+    let refused = async |names: &[&str], more: Value| {
+        let mut body = json!({"node": "input_parser", "parent": it.head, "branches": names, "strategy": "union"});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        g.post(&it.path("joins"), &g.parser, body).await.expect(422);
+    };
+    refused(&["a", "b"], json!({"usage": {"tokens": 70}})).await;
+    // What its branch does afterwards is none of it.
+    let (branch, by) = (&it.branches[0], (g.planner.as_str(), "planner"));
+    g.propose(&branch["thread"], &found["transition"], by, json!({"target_user_id": 666, "question": "a"}))
+        .await
+        .expect(201);
+    it.join(g, &["a"], "union").await.expect(202);
+    let of_rejected = async |policy: &str| of(&rows(g, policy).await, &it.id)[0].clone();
+    assert_eq!(of_rejected(&research("write")).await, four(["same", "reject", "reject", "read_not_allowed"]));
+    assert_eq!(of_rejected(&trusting()).await, four(["differs", "reject", "commit", ""]));
+    let protecting = |place: &str| trusting().replacen("[\"target_user_id\"]", &format!("[\"{place}\"]"), 1);
+    assert_eq!(of_rejected(&protecting("found")).await, four(["differs", "reject", "hold", "protected"]));
+    let budget = trusting().replacen("[approval]\n", "[budgets.thread]\ntokens = 69\n\n[approval]\n", 1);
+    assert_eq!(of_rejected(&budget).await, four(["differs", "reject", "reject", "budget"]));
+    scene.passes_an_audit().await;
+}
+
+async fn a_join_that_settles_what_is_hidden_is_not_kept(scene: Scene) {
+    let g = &scene.gateway;
+    for (place, why) in [("secret", json!("not_kept")), ("open", json!(null))] {
+        let it = Forked::new(g, &["a", "b"]).await;
+        // What the parser may not write has it turned away.
+        it.change(g, 0, json!({"question": "a", "notes": {place: 1}})).await;
+        it.change(g, 1, json!({"notes": {place: 2}})).await;
+        let resolve = json!([{"path": format!("/notes/{place}"), "value": 3}]);
+        let body = json!({"node": "input_parser", "parent": it.head, "branches": ["a", "b"], "strategy": "explicit",
+            "resolve": resolve});
+        g.post(&it.path("joins"), &g.parser, body).await.expect(422);
+        let rows = rows(g, &super::hidden_notes()).await;
+        let joins: Vec<&Value> = rows.iter().filter(|row| row["thread"] == it.id).collect();
+        assert_eq!((joins.len(), &joins[0]["why"]["code"]), (1, &why), "{place}: {}", joins[0]);
+        assert_eq!(joins[0]["comparison"] == "same", why == json!(null), "{place}");
+    }
+    scene.passes_an_audit().await;
+}
+
+#[tokio::test]
+async fn what_is_kept_of_a_join_is_what_its_branches_were() {
+    let scene = Scene::on_sqlite(&research("write")).await;
     let g = &scene.gateway;
     let it = Forked::new(g, &["a"]).await;
-    it.change(g, 0, json!({"found": [{"id": "start"}, {"id": "a"}]})).await;
+    let change = it.change(g, 0, json!({"question": "a"})).await;
     let body = json!({"node": "input_parser", "parent": it.head, "branches": ["a"], "strategy": "union"});
     g.post(&it.path("joins"), &g.parser, body).await.expect(422);
-    it.join(g, &["a"], "union").await.expect(201);
-    let rows = rows(g, &research("write")).await;
-    let joins: Vec<&Value> = rows.iter().filter(|row| row["thread"] == it.id).collect();
-    assert_eq!(
-        (joins.len(), &joins[0]["comparison"], &joins[0]["why"]["code"]),
-        (2, &json!("unknown"), &json!("not_kept"))
-    );
-    assert_eq!(joins[1]["comparison"], "same", "and what comes after it is judged");
+    scene.passes_an_audit().await;
+    let keys = g.service.keys().unwrap();
+    let reader = Reader { store: scene.store(), key: keys.row() };
+    let rejection = reader.list::<Rejection>(Filter::Latest, None, 1).await.unwrap().remove(0).record;
+    let kept: Value = serde_json::from_str(rejection.request.as_deref().unwrap()).unwrap();
+    assert_eq!(kept["join"]["joining"]["branches"][0]["transition"], change["transition"]);
+    let finding = "what it says that it was to join is not what its branches were";
+    for (at, other) in [
+        ("/join/joining/branches/0/transition", it.branches[0]["transition"].clone()),
+        ("/join/joining/branches/0/name", json!("b")),
+        ("/join/carried/committed_nodes", json!([])),
+        ("/join/carried/owes", json!(true)),
+        ("/join", json!(null)),
+    ] {
+        let mut altered = kept.clone();
+        assert_ne!(altered.pointer(at), Some(&other), "{at}");
+        *altered.pointer_mut(at).unwrap() = other;
+        put(g, &Rejection { request: Some(altered.to_string()), ..rejection.clone() });
+        let found = scene.findings().await;
+        assert!(found.iter().any(|it| it.contains(finding)), "{at}: {found:?}");
+    }
+    put(g, &rejection);
+    scene.passes_an_audit().await;
 }

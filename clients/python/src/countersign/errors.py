@@ -135,7 +135,8 @@ class Conflict(Problem):
 
 
 class BranchConflict(Conflict):
-    """Branches have several values at the places in `errors`: join by another strategy, or settle them by `resolve`."""
+    """Branches have several values at the places in `errors`: join by another strategy, or settle them by `resolve`, on
+    the version that `checkpoint` names."""
 
 
 class HeadMoved(Conflict):

@@ -55,6 +55,7 @@ fn would_become((candidate, active): (&Policy, &Policy), state: &Value, content:
         tool: None,
         usage: None,
         step: None,
+        join: None,
     };
     WouldBe::of(judgement, Policies { candidate, active }, state, &kept)
 }

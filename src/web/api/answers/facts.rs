@@ -14,7 +14,7 @@ pub struct Facts {
     /// Of `step_reused`: what the step has done, or people may still let it do.
     #[schema(nullable = false)]
     pub transition: Option<Digest>,
-    /// Of `head_moved` and `step_reused`, of what a proposal is rejected for, and of envelopes that are not made or not believed: the
+    /// Of `head_moved`, `step_reused` and `conflict`, of what a proposal is rejected for, and of envelopes that are not made or not believed: the
     /// version that stands, to go on from.
     #[schema(nullable = false)]
     pub checkpoint: Option<HeadNow>,

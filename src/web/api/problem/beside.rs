@@ -46,7 +46,7 @@ pub(super) fn faults_of(error: &Error) -> Vec<Fault> {
                 |it: &Pointer| fault(it.to_string(), "required_missing", "the node requires it, and it is not there");
             places.iter().map(one).collect()
         }
-        Error::Conflict(places) => {
+        Error::Conflict { places, .. } => {
             let one = |it: &Pointer| fault(it.to_string(), "conflict", "branches have several values here");
             places.iter().map(one).collect()
         }
@@ -80,7 +80,7 @@ pub(super) fn facts_of(error: &Error) -> Map<String, Value> {
 const fn checkpoint_of(error: &Error) -> Option<Checkpoint> {
     match error {
         Error::HeadMoved { version, transition } => Some(Checkpoint { version: *version, transition: *transition }),
-        Error::StepReused { checkpoint, .. } => Some(*checkpoint),
+        Error::StepReused { checkpoint, .. } | Error::Conflict { checkpoint, .. } => Some(*checkpoint),
         Error::Rejected(refusal) => refusal.checkpoint,
         Error::NotSealed(why) => Some(why.checkpoint),
         Error::Envelope(why) => why.checkpoint,

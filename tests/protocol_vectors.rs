@@ -44,6 +44,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+#[path = "protocol_vectors/branches.rs"]
+mod branches;
+#[path = "protocol_vectors/tokens.rs"]
+mod tokens;
+
 fn vectors(name: &str) -> Value {
     let path = format!("{}/tests/vectors/{name}.json", env!("CARGO_MANIFEST_DIR"));
     let limits = Limits { bytes_max: 1 << 24, ..Limits::default() };
@@ -280,6 +285,7 @@ fn check_identities(file: &Value) {
                 tool: of.get("tool").map(|it| Tool::read(it).unwrap()),
                 usage: None,
                 step: of["step"].as_str().map(|it| StepKey::try_from(it).unwrap()),
+                join: None,
             };
             let thread = ThreadId::try_from(text(of, "thread")).unwrap();
             let node = NodeId::try_from(text(of, "node")).unwrap();
@@ -289,67 +295,6 @@ fn check_identities(file: &Value) {
             assert_eq!(identity, digest(&case, "identity"), "{}", case["name"]);
             assert_eq!(content_of(&asked), digest(&case, "content"), "{}", case["name"]);
         }
-    }
-}
-
-/// The names, states and confidences of a case's branches, by a policy that says which of its lists have keys.
-fn joined(case: &Value) -> Result<Value, NotJoined> {
-    let keyed = case["keyed"].as_object().unwrap().iter();
-    let keyed = keyed.map(|(place, key)| format!("[transitions.keyed_arrays.\"{}\"]\nkey = {key}\n", &place[1..]));
-    let source = format!("flow = \"payments\"\n{}", keyed.collect::<String>());
-    let policy = Policy::compile(&PolicySource { text: source, schemas: BTreeMap::new() }).unwrap();
-    let named = |it: &Value| BranchName::try_from(text(it, "name")).unwrap();
-    let sides: Vec<(BranchName, Value, u32)> = cases(case, "branches")
-        .iter()
-        .map(|it| (named(it), it["state"].clone(), u32::try_from(it["confidence"].as_u64().unwrap()).unwrap()))
-        .collect();
-    let sides: Vec<Side<'_>> =
-        sides.iter().map(|(name, state, confidence)| Side { name, state, confidence: *confidence }).collect();
-    let resolutions = case.get("resolve").map(|it| Resolutions::read(it).unwrap()).unwrap_or_default();
-    let strategy: Strategy = serde_json::from_value(case["strategy"].clone()).unwrap();
-    join(&case["base"], &sides, How { strategy, policy: &policy, resolutions: &resolutions })
-}
-
-#[test]
-fn branches_come_to_one_state_or_do_not_agree_at_those_places() {
-    for case in cases(&vectors("joins"), "cases") {
-        let places = |key: &str| -> Vec<Pointer> { serde_json::from_value(case[key].clone()).unwrap() };
-        let wanted = match (case.get("result"), case.get("conflicts")) {
-            (Some(state), _) => Ok(state.clone()),
-            (None, Some(_)) => Err(NotJoined::Conflicts(places("conflicts"))),
-            (None, None) => Err(NotJoined::NoConflict(places("idle").remove(0))),
-        };
-        assert_eq!(joined(&case), wanted, "{}", case["name"]);
-    }
-}
-
-#[test]
-fn forks_and_joins_have_their_names_digests_and_identities_and_no_other_form_is_one() {
-    let file = vectors("branches");
-    for case in cases(&file, "names") {
-        let thread = ThreadId::try_from(text(&case, "thread")).unwrap();
-        let name = BranchName::try_from(text(&case, "name")).unwrap();
-        let found = Branch::thread_of(&thread, digest(&case, "transition"), &name);
-        assert_eq!(found.as_str(), text(&case, "branch"));
-    }
-    check_statements(&file, "statements");
-    check_identities(&file);
-    let keys = PublicKeys::from_jwks(&file["jwks"]).unwrap();
-    let chains = &file["chains"];
-    let all = [&chains["parent"], &chains["branches"]["left"], &chains["branches"]["right"]];
-    for entry in all.iter().flat_map(|it| it.as_array().unwrap()) {
-        let statement: Statement = serde_json::from_value(entry["statement"].clone()).unwrap();
-        let root = serde_json::from_value::<Opening>(entry["opening"].clone()).unwrap().to.root().unwrap();
-        let link = Link { entry: text(entry, "entry"), statement: &statement, root };
-        check_link(&link, &keys, "https://countersign.example").unwrap();
-    }
-    // Which of what is spoiled shows in one link alone: the gate of a fork or a join.
-    for case in cases(&file, "spoiled").iter().filter(|it| it["code"] == "gate") {
-        let place = &case["patch"][0];
-        let at = Pointer::try_from(text(place, "path").strip_suffix("/entry").unwrap()).unwrap();
-        let statement: Statement = serde_json::from_value(at.resolve(chains).unwrap()["statement"].clone()).unwrap();
-        let link = Link { entry: text(place, "value"), statement: &statement, root: statement.to };
-        assert!(check_link(&link, &keys, "https://countersign.example").is_err(), "{}", case["name"]);
     }
 }
 
@@ -418,99 +363,6 @@ fn every_genuine_hmac_is_believed_and_every_spoiled_one_refused_with_its_code() 
     }
 }
 
-fn typ(name: &str) -> Typ {
-    let all = [Typ::Entry, Typ::Receipt, Typ::Denial, Typ::Verification, Typ::InterruptAnswer, Typ::Episode];
-    all.into_iter().find(|it| it.as_str() == name).unwrap()
-}
-
-/// What is said of a token: its claims, or the code it is refused with.
-fn believed(token: &str, accept_as: Typ, keys: &PublicKeys) -> Result<Value, &'static str> {
-    fn generic<C: DeserializeOwned + Serialize>(
-        token: &str,
-        typ: Typ,
-        keys: &PublicKeys,
-    ) -> Result<Value, &'static str> {
-        let read = jws::read::<C>(token, typ).map_err(|_| "receipt_malformed")?;
-        let key = keys.public(KeyUse::Chain, read.kid()).ok_or("unknown_key")?;
-        if matches!(key.state().as_str(), "next" | "revoked") {
-            return Err("unknown_key");
-        }
-        read.verify(key).map(|it| serde_json::to_value(it).unwrap()).ok_or("signature_invalid")
-    }
-    match accept_as {
-        Typ::Receipt => {
-            read_receipt(token, keys, None).map(|it| serde_json::to_value(it).unwrap()).map_err(|it| it.as_str())
-        }
-        Typ::Entry => generic::<Entry>(token, accept_as, keys),
-        Typ::Denial => generic::<Denial>(token, accept_as, keys),
-        Typ::Verification => generic::<Verification>(token, accept_as, keys),
-        Typ::InterruptAnswer => generic::<InterruptAnswer>(token, accept_as, keys),
-        Typ::Episode => generic::<manifest::Claims>(token, accept_as, keys),
-        Typ::Envelope => generic::<EnvelopeClaims>(token, accept_as, keys),
-    }
-}
-
-#[test]
-fn every_genuine_token_is_read_and_every_spoiled_one_refused_with_its_code() {
-    let file = vectors("tokens");
-    let keys = PublicKeys::from_jwks(&file["jwks"]).unwrap();
-    for case in cases(&file, "genuine") {
-        let read = believed(text(&case, "token"), typ(text(&case, "typ")), &keys);
-        assert_eq!(read.as_ref(), Ok(&case["claims"]), "{}", case["name"]);
-        let payload = text(&case, "token").split('.').nth(1).unwrap();
-        assert_eq!(URL_SAFE_NO_PAD.decode(payload).unwrap(), text(&case, "payload").as_bytes());
-    }
-    for case in cases(&file, "could_not_tell") {
-        let read = believed(text(&case, "token"), typ(text(&case, "accept_as")), &keys);
-        assert_eq!(read, Err("unknown_key"), "not stored: {}", case["name"]);
-    }
-    for case in cases(&file, "refused") {
-        let own = case.get("jwks").map(PublicKeys::from_jwks);
-        let keys = match &own {
-            Some(Err(_)) => continue, // refused when it is loaded, which the page allows
-            Some(Ok(keys)) => keys,
-            None => &keys,
-        };
-        let refused = believed(text(&case, "token"), typ(text(&case, "accept_as")), keys);
-        assert_eq!(refused, Err(text(&case, "code")), "{}", case["name"]);
-    }
-}
-
-#[test]
-fn claims_with_anything_wrong_are_no_claims() {
-    let file = vectors("claims");
-    fn whole<C: DeserializeOwned + Serialize>(claims: &Value, is_whole: impl Fn(&C) -> bool) -> bool {
-        let read = serde_json::from_value::<C>(claims.clone());
-        read.is_ok_and(|it| is_whole(&it) && serde_json::to_value(&it).unwrap() == *claims)
-    }
-    let reads = |typ: &str, claims: &Value| match typ {
-        "countersign-entry+jwt" => whole(claims, Entry::is_whole),
-        "countersign-receipt+jwt" => whole(claims, Receipt::is_whole),
-        "countersign-denial+jwt" => whole(claims, Denial::is_whole),
-        "countersign-interrupt-answer+jwt" => whole(claims, InterruptAnswer::is_whole),
-        "countersign-episode+jwt" => whole(claims, manifest::Claims::is_whole),
-        _ => whole(claims, Verification::is_whole),
-    };
-    for (typ, whole) in file["whole"].as_object().unwrap() {
-        assert!(reads(typ, whole), "{typ}");
-    }
-    let mut read = Vec::new();
-    for case in cases(&file, "refused") {
-        let name = text(&case, "typ");
-        let mut claims = file["whole"][name].clone();
-        if let Some(without) = case.get("without") {
-            claims.as_object_mut().unwrap().remove(without.as_str().unwrap());
-        }
-        if let Some(with) = case.get("with") {
-            claims.as_object_mut().unwrap().extend(with.as_object().unwrap().clone());
-        }
-        if reads(name, &claims) {
-            read.push(case.to_string());
-        }
-    }
-    assert_eq!(read, Vec::<String>::new());
-}
-
 #[test]
 fn the_published_chain_links_and_re_commits_link_by_link() {
     let chain = vectors("export/chain");
@@ -527,44 +379,5 @@ fn the_published_chain_links_and_re_commits_link_by_link() {
         parent = Some(signed.transition);
         let other = Link { root: statement.from, ..link };
         assert!(statement.from == statement.to || check_link(&other, &keys, "https://countersign.example").is_err());
-    }
-}
-
-#[test]
-fn what_a_passkey_signs_of_a_vote_is_that_and_nothing_else() {
-    let vectors = vectors("votes");
-    let pinned: Pinned = serde_json::from_value(vectors["passkey"].clone()).unwrap();
-    let passkey = pinned.unused();
-    let evidence = |case: &Value| serde_json::from_value::<Evidence>(case["evidence"].clone()).unwrap();
-    for case in cases(&vectors, "cases") {
-        let evidence = evidence(&case);
-        assert_eq!(canonical(&serde_json::to_value(&evidence.statement).unwrap()), text(&case, "jcs"));
-        assert_eq!(evidence.statement.challenge(), digest(&case, "challenge"));
-        assert_eq!(evidence.digest(), digest(&case, "digest"));
-        assert_eq!(evidence.check(&passkey), Ok(7), "{}", text(&case, "name"));
-    }
-    type OfPolicy = Evidence<PolicyVoteStatement>;
-    let of_policy = |case: &Value| serde_json::from_value::<OfPolicy>(case["evidence"].clone()).unwrap();
-    for case in cases(&vectors, "policy_cases") {
-        let evidence = of_policy(&case);
-        assert_eq!(canonical(&serde_json::to_value(&evidence.statement).unwrap()), text(&case, "jcs"));
-        assert_eq!(evidence.statement.challenge(), digest(&case, "challenge"));
-        assert_eq!((evidence.digest(), evidence.check(&passkey)), (digest(&case, "digest"), Ok(7)));
-        assert!(serde_json::from_value::<Evidence>(case["evidence"].clone()).is_err(), "it is no vote on a review");
-    }
-    for case in cases(&vectors, "policy_spoiled") {
-        assert_eq!(of_policy(&case).check(&passkey), Err(Refused::Challenge), "{}", text(&case, "name"));
-    }
-    for case in cases(&vectors, "spoiled") {
-        let why = match evidence(&case).check(&passkey) {
-            Err(Refused::Purpose) => "purpose",
-            Err(Refused::Origin) => "origin",
-            Err(Refused::Unverified) => "unverified",
-            Err(Refused::Challenge) => "challenge",
-            Err(Refused::NotTheirs) => "not_theirs",
-            Err(Refused::Signature) => "signature",
-            other => panic!("{other:?} of {case}"),
-        };
-        assert_eq!(why, text(&case, "code"), "{}", text(&case, "name"));
     }
 }

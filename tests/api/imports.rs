@@ -394,8 +394,13 @@ async fn the_command_imports_once_says_who_signed_and_refuses_with_what_is_wrong
 
 /// Puts a record into the database, sealed as the gateway would.
 pub fn put<R: Record>(g: &Gateway, record: &R) {
+    sealed(g, record, 1);
+}
+
+/// The same, as if it had been written so often.
+pub fn sealed<R: Record>(g: &Gateway, record: &R, revision: i64) {
     let keys = g.service.keys().unwrap();
-    let Row { table, id, facets, revision, body, key_id, mac } = record.seal(keys.row(), 1).unwrap();
+    let Row { table, id, facets, revision, body, key_id, mac } = record.seal(keys.row(), revision).unwrap();
     let database = rusqlite::Connection::open(g.folder.path().join("countersign.db")).unwrap();
     let columns = "id, alias, owner, state, due, revision, body, key_id, mac";
     let sql =
@@ -410,7 +415,7 @@ fn removed(g: &Gateway, table: Table) {
 }
 
 /// What an audit finds, as `table: finding`.
-async fn found(scene: &Scene) -> Vec<String> {
+pub async fn found(scene: &Scene) -> Vec<String> {
     let short = |line: String| {
         let (row, finding) = line.split_once(": ").unwrap();
         format!("{}: {finding}", row.split_once(' ').unwrap().0)
@@ -435,12 +440,16 @@ async fn whatever_is_sealed_again_of_an_import_is_found_and_not_believed() {
     assert_eq!(found(&scene).await, std::slice::from_ref(&other_files), "what lists say of it follows from its files");
     put(g, &Imported { at: Timestamp::from_millis(1), ..import.clone() });
     assert_eq!(found(&scene).await, std::slice::from_ref(&not_told));
+    sealed(g, &import, 2);
+    assert_eq!(found(&scene).await, std::slice::from_ref(&not_told), "nothing is changed of it");
     put(g, &import);
     let (_, mut pieces) =
         Imported::of(&run.folder, (&run.run, import.voucher.clone()), import.by.clone(), import.at).unwrap();
     let piece = pieces.remove(0);
     put(g, &Piece { bytes: piece.bytes.replacen('A', "B", 1), ..piece.clone() });
     assert_eq!(found(&scene).await, [other_files]);
+    sealed(g, &piece, 2);
+    assert_eq!(found(&scene).await, ["import_pieces: it is of no run that was imported"]);
     put(g, &piece);
     put(g, &Piece { number: 1, ..piece.clone() });
     assert_eq!(found(&scene).await, ["import_pieces: it is of no run that was imported"]);

@@ -14,8 +14,10 @@ mod episodes;
 mod interrupts;
 #[path = "../support/passkeys.rs"]
 mod passkeys;
+pub mod remembered;
 mod repeats;
 pub mod sending;
+mod stops;
 mod ways_in;
 
 use countersign::clock::{Clock, ClockOffset, SystemClock};
@@ -54,6 +56,7 @@ use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::worker::judge_again;
 use serde_json::{Value, json};
 
+use stops::{amends, lifts_in_pairs, stops_and_takes_back};
 use ways_in::{looks_after_people, sign_in_and_out, uses_passkeys};
 
 /// Moves with the store's clock.
@@ -340,57 +343,6 @@ async fn writes_that_end_otherwise(service: &Service, cast: &Cast) {
     service.verify(&cast.writer, &ask("writes", head, None, "w-3")).await.unwrap();
 }
 
-async fn stops_and_takes_back(service: &Service, cast: &Cast) {
-    let halt = |proposing| Halt { proposing, verifying: false, reason: "drill".to_owned() };
-    for scope in [Scope::All, Scope::Flow(flow("payments"))] {
-        service.set_halt(&admin(), &scope, &halt(true)).await.unwrap();
-        service.set_halt(&admin(), &scope, &halt(false)).await.unwrap();
-    }
-    make(service, &cast.host, "revoked").await;
-    let (transition, review) =
-        held(&propose(service, &cast.agent, "revoked", "planner", json!({"target_user_id": 42})).await);
-    service.vote(&cast.ada, &review, &ballot(transition, 0, Verdict::Approve)).await.unwrap();
-    let decision = service.decision(transition).await.unwrap().1.unwrap();
-    let by = Revoker::Reviewer(cast.ada.clone());
-    service.revoke_receipt(&by, &decision.nonce.unwrap(), "I misread it").await.unwrap();
-    let spare = token(service, MachineRole::Agent, "payments", &["planner"]).await;
-    service.revoke_token(&spare.record.id).await.unwrap();
-    for admission in [Admission::Barred, Admission::Open] {
-        service.set_admission("ben", admission).await.unwrap();
-    }
-    make(service, &cast.host, "asked").await;
-    held(&propose(service, &cast.agent, "asked", "planner", json!({"target_user_id": 42})).await);
-    service.activate_policy(&admin(), None, stricter(), BTreeSet::new()).await.unwrap();
-    judge_again::run_once(service).await.unwrap();
-    service.activate_policy(&admin(), None, example("payments"), BTreeSet::new()).await.unwrap();
-    judge_again::run_once(service).await.unwrap();
-}
-
-/// A policy that people are asked about: one is approved, one refused, one taken back, one overtaken, one waits.
-async fn amends(service: &Service, cast: &Cast) {
-    let guarded = |ttl: &str| {
-        let mut source = example("payments");
-        source.text = source.text.replacen("flow = \"payments\"", "flow = \"amended\"", 1);
-        source.text.push_str(&format!("\n[approval.policy]\ngroups = [\"finance\"]\nttl = \"{ttl}\"\n"));
-        source
-    };
-    let by = token(service, MachineRole::Host, "payments", &[]).await.record.principal();
-    let asked = async |source: PolicySource| match service.activate_policy(&by, None, source, BTreeSet::new()).await {
-        Ok(Activation::Waiting(amendment)) => *amendment,
-        other => panic!("{other:?}"),
-    };
-    service.activate_policy(&by, None, guarded("1h"), BTreeSet::new()).await.unwrap();
-    let refused = asked(guarded("2h")).await;
-    let vote = |of: &Amendment, verdict| ballot(of.digest, 0, verdict);
-    service.vote_on_amendment(&cast.ada, &refused.id, &vote(&refused, Verdict::Deny)).await.unwrap();
-    let taken_back = asked(guarded("3h")).await;
-    service.cancel_amendment(&by, &taken_back.id, "a slip").await.unwrap();
-    asked(guarded("4h")).await;
-    let approved = asked(guarded("5h")).await;
-    service.vote_on_amendment(&cast.ada, &approved.id, &vote(&approved, Verdict::Approve)).await.unwrap();
-    asked(guarded("6h")).await;
-}
-
 /// What an agent asked for, rewritten by one who is asked and approved by another.
 async fn rewritten(service: &Service, cast: &Cast) {
     make(service, &cast.host, "rewritten").await;
@@ -413,105 +365,11 @@ async fn think_again(service: &Service, cast: &Cast, (review, transition): (&Rev
     service.vote(&cast.ada, review, &ballot(transition, 0, Verdict::Approve)).await.unwrap();
 }
 
-/// A halt that two people lift, and one that a first has asked to lift.
-async fn lifts_in_pairs(service: &Service, cast: &Cast) {
-    let scope = Scope::Flow(flow("amended"));
-    let both = |reason: &str| Halt { proposing: true, verifying: true, reason: reason.to_owned() };
-    let pull = async |who: &AccountId, wish: Wish| {
-        let person = service.account_row(who).await.unwrap();
-        service.wish_halt(Puller::Person(&person), &scope, &wish).await.unwrap()
-    };
-    pull(&cast.ada, Wish::Stop(both("something is off"))).await;
-    let asked = pull(&cast.gus, Wish::Lift(both("a false alarm"))).await;
-    assert!(asked.halt.proposing && asked.halt.verifying);
-    let lifted = pull(&cast.hal, Wish::Lift(both("seen it, too"))).await;
-    assert!(!lifted.halt.proposing && !lifted.halt.verifying && lifted.stops.is_none());
-    pull(&cast.ben, Wish::Stop(both("off again"))).await;
-    pull(&cast.gus, Wish::Lift(both("again a false alarm"))).await;
-}
-
 /// Another writer's token, as whoever runs the gateway asks for it.
 pub fn writer() -> NewToken {
     let nodes = BTreeSet::from([NodeId::try_from("database_writer").unwrap()]);
     let name = "another-writer".to_owned();
     NewToken { name, role: MachineRole::Writer, owner: "platform".to_owned(), flow: Some(flow("payments")), nodes }
-}
-
-/// A row as the database has it.
-pub type Columns = Vec<rusqlite::types::Value>;
-
-/// Lives through everything, and returns every row that was replaced since, as it once was.
-pub async fn live_through_remembering(service: &Service, file: &Path) -> Vec<(Table, Columns)> {
-    let mut seen: BTreeMap<(Table, String), Columns> = BTreeMap::new();
-    let mut older = Vec::new();
-    service.set_up_link().await.unwrap().unwrap();
-    let cast = cast(service).await;
-    look(file, &mut seen, &mut older);
-    // A set-up link is used by nobody here; a sign-in link is.
-    let link = service.sign_in_link(&cast.ben).await.unwrap();
-    look(file, &mut seen, &mut older);
-    let (ben, _) = service.use_sign_in_link(&link).await.unwrap();
-    look(file, &mut seen, &mut older);
-    service.sign_out(&ben).await.unwrap();
-    uses_passkeys(service, &cast).await;
-    look(file, &mut seen, &mut older);
-    delegations::ends(service, &cast).await;
-    let by = admin();
-    service.remove_passkeys_of(&by, "ada").await.unwrap();
-    make(service, &cast.host, "t").await;
-    look(file, &mut seen, &mut older);
-    let (transition, review) =
-        held(&propose(service, &cast.agent, "t", "planner", json!({"target_user_id": 42})).await);
-    look(file, &mut seen, &mut older);
-    look_at_card(service, &cast.ben, &review, transition).await;
-    look(file, &mut seen, &mut older);
-    count(service).await;
-    look(file, &mut seen, &mut older);
-    service.vote(&cast.ada, &review, &ballot(transition, 0, Verdict::Approve)).await.unwrap();
-    count(service).await;
-    look(file, &mut seen, &mut older);
-    let receipt = receipt_of(service, transition).await;
-    let allowed = service.verify(&cast.writer, &ask("t", transition, receipt, "w")).await.unwrap();
-    look(file, &mut seen, &mut older);
-    let by = Revoker::Admin(admin());
-    service.revoke_receipt(&by, &allowed.write.receipt.clone().unwrap(), "too late").await.unwrap();
-    service.confirm(&cast.writer, &allowed.write.key.write_id, &json!({"result_ref": "row-1"})).await.unwrap();
-    look(file, &mut seen, &mut older);
-    for proposing in [true, false] {
-        let halt = Halt { proposing, verifying: false, reason: "drill".to_owned() };
-        for scope in [Scope::All, Scope::Flow(flow("payments"))] {
-            service.set_halt(&admin(), &scope, &halt).await.unwrap();
-        }
-        look(file, &mut seen, &mut older);
-    }
-    let asked = interrupts::ask(service, &cast, "1").await;
-    look(file, &mut seen, &mut older);
-    interrupts::decide(service, &cast.ada, &asked, Verdict::Approve).await;
-    look(file, &mut seen, &mut older);
-    service.revoke_token(&cast.agent.record.id).await.unwrap();
-    look(file, &mut seen, &mut older);
-    for admission in [Admission::Barred, Admission::Open, Admission::Barred] {
-        service.set_admission("ben", admission).await.unwrap();
-        look(file, &mut seen, &mut older);
-    }
-    older
-}
-
-fn look(file: &Path, seen: &mut BTreeMap<(Table, String), Columns>, older: &mut Vec<(Table, Columns)>) {
-    let connection = rusqlite::Connection::open(file).unwrap();
-    for table in Table::ALL {
-        let sql = format!("SELECT id, alias, owner, state, due, revision, body, key_id, mac FROM {}", table.name());
-        let mut statement = connection.prepare(&sql).unwrap();
-        let rows = statement.query_map([], |row| (0..9).map(|at| row.get(at)).collect::<rusqlite::Result<Columns>>());
-        for columns in rows.unwrap().map(Result::unwrap) {
-            let rusqlite::types::Value::Text(id) = &columns[0] else { panic!("an id is a text") };
-            if let Some(before) = seen.insert((*table, id.clone()), columns.clone())
-                && before != columns
-            {
-                older.push((*table, before));
-            }
-        }
-    }
 }
 
 fn stricter() -> PolicySource {

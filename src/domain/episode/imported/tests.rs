@@ -169,6 +169,17 @@ fn kid(keys: &Keys) -> String {
     keys.signing(KeyUse::Chain).kid().to_owned()
 }
 
+/// The folder with another day in its manifest, and the signature as it was.
+fn forged(mut folder: Folder) -> Folder {
+    let (_, content) = folder.entries.iter_mut().find(|it| it.0 == Artefact::Manifest.file()).unwrap();
+    let Content::Bytes(bytes) = content else { panic!("it is a file") };
+    let text = String::from_utf8(bytes.clone()).unwrap();
+    let other = text.replacen("2026-11-22", "2026-11-23", 1);
+    assert_ne!(other, text);
+    *bytes = other.into_bytes();
+    folder
+}
+
 #[test]
 fn who_vouches_is_asked_by_keys_and_never_by_what_the_files_say() {
     let (own, other) = (keys("https://a.example"), keys("https://b.example"));
@@ -184,11 +195,7 @@ fn who_vouches_is_asked_by_keys_and_never_by_what_the_files_say() {
     for (folder, given) in [(signed(&other), &own), (signed(&own), &other), (bare, &other)] {
         assert!(!by(&folder, Some(given)).report.is_whole(), "another one is to have signed it");
     }
-    let mut forged = signed(&own);
-    let (_, content) = forged.entries.iter_mut().find(|it| it.0 == Artefact::Manifest.file()).unwrap();
-    let Content::Bytes(bytes) = content else { panic!("it is a file") };
-    let text = String::from_utf8(bytes.clone()).unwrap().replacen("2026-11-22", "2026-11-23", 1);
-    *bytes = text.into_bytes();
+    let forged = forged(signed(&own));
     assert!(!by(&forged, None).report.is_whole(), "it names this gateway's key, and is not what that signed");
 }
 
@@ -219,4 +226,44 @@ fn what_a_voucher_is_worth_is_asked_again_of_the_files() {
     assert_eq!(voucher.stands(&later, rotated.trusted()), Standing::Broken, "it is not that key's");
     let revoked = rotated.revoke(&first, at(), &mut crate::random::fill).unwrap();
     assert_eq!(voucher.stands(run, revoked.trusted()), Standing::Revoked);
+}
+
+#[test]
+fn a_voucher_is_held_against_signature_issuer_and_key_each_for_itself() {
+    let (own, other) = (keys("https://a.example"), keys("https://b.example"));
+    let run = |folder: &Folder| verify(folder, Signature::Unchecked).0;
+    let ours = Voucher::Gateway { kid: kid(&own) };
+    assert_eq!(ours.stands(&run(&signed(&own)), own.trusted()), Standing::Holds);
+    assert_eq!(ours.stands(&run(&forged(signed(&own))), own.trusted()), Standing::Broken, "its key is named");
+    let theirs = check(&signed(&other), own.trusted(), Some(other.trusted())).voucher;
+    let Voucher::Other { issuer, kid, keys } = theirs.clone() else { panic!("{theirs:?}") };
+    assert_eq!(theirs.stands(&run(&signed(&other)), own.trusted()), Standing::Holds);
+    assert_eq!(theirs.stands(&run(&forged(signed(&other))), own.trusted()), Standing::Broken, "the key is named");
+    let elsewhere = Voucher::Other { issuer: "https://c.example".to_owned(), kid: kid.clone(), keys: keys.clone() };
+    assert_eq!(
+        elsewhere.stands(&run(&signed(&other)), own.trusted()),
+        Standing::Broken,
+        "who signed it says who it is"
+    );
+    let by_another = Voucher::Other { issuer, kid: format!("{kid}x"), keys };
+    assert_eq!(by_another.stands(&run(&signed(&other)), own.trusted()), Standing::Broken, "by which key, too");
+}
+
+#[test]
+fn a_row_of_more_bytes_than_are_kept_is_no_folder() {
+    for (bytes, is_one) in [(FOLDER_BYTES_MAX, true), (FOLDER_BYTES_MAX + 1, false)] {
+        let all = vec![0; usize::try_from(bytes).unwrap()];
+        let file = KeptFile { name: "made.bin".to_owned(), sha256: Digest::of_file(&all), size_bytes: bytes };
+        let (mut import, _) = kept(&folder(happened("ok")));
+        import.files = vec![file];
+        import.digest = Digest::of(Tag::Imported, &[canonical(&json!(import.files)).as_bytes()]);
+        import.id = named(import.digest);
+        let piece = |(bytes, number): (&[u8], u64)| Piece {
+            import: import.id.clone(),
+            number,
+            bytes: STANDARD_NO_PAD.encode(bytes),
+        };
+        let pieces: Vec<Piece> = all.chunks(PIECE_BYTES_MAX).zip(0..).map(piece).collect();
+        assert_eq!(import.folder(&pieces).is_some(), is_one, "{bytes}");
+    }
 }

@@ -24,14 +24,17 @@ use crate::gateway::{Answer, Gateway, owned_token};
 use crate::imports::put;
 use crate::rules::Scene;
 
+mod added;
+mod exported;
+mod sealed;
+
+pub use exported::program;
+
 on_both! {
     a_run_leaves_a_folder_that_verifies(crate::gateway::POLICY),
     a_run_that_waits_has_no_more_than_it_can_have(crate::gateway::POLICY),
     a_run_that_is_stopped_is_aborted(crate::gateway::POLICY),
-    what_agents_add_is_judged_for_who_says_it_and_how(crate::gateway::POLICY),
-    nothing_comes_after_the_end(crate::gateway::POLICY),
     what_is_hidden_is_in_no_artefact_for_anybody(crate::gateway::POLICY),
-    of_many_events_at_once_each_has_its_number(crate::gateway::POLICY),
     a_run_is_begun_as_it_is_said_or_not_at_all(crate::gateway::POLICY),
     what_remains_is_for_the_host_and_who_oversees(crate::gateway::POLICY),
     a_run_tells_of_its_forks_and_joins_and_its_branches_are_plain_threads(super::forking()),
@@ -204,75 +207,6 @@ async fn a_run_that_is_stopped_is_aborted(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn what_agents_add_is_judged_for_who_says_it_and_how(scene: Scene) {
-    let g = &scene.gateway;
-    let thread = begun(g).await;
-    let events = path(&thread, "events");
-    let event = |member: &str, value: Value| {
-        let mut event = json!({"node": "planner", "phase": "observe", "payload": {}});
-        event[member] = value;
-        event
-    };
-    for (member, value, place) in [
-        ("payload", json!([]), ""),
-        ("payload", json!({"a": "x".repeat(17 * 1024)}), "/payload"),
-        ("phase", json!("start"), ""),
-        ("phase", json!("runtime"), ""),
-        ("evidence_ids", json!([""]), "/evidence_ids"),
-        ("caused_by", json!("no-such-event"), "/caused_by"),
-        ("agent_id", json!("countersign"), ""),
-    ] {
-        let refused = g.post(&events, &g.planner, event(member, value)).await;
-        assert_eq!(refused.status, 400, "{member}: {}", refused.body);
-        assert_eq!(refused.body["errors"][0]["pointer"], place, "{}", refused.body);
-    }
-    let plan = json!({"node": "planner", "phase": "plan", "payload": {"step_records": [{"id": "a"}]}});
-    let refused = g.post(&events, &g.planner, plan).await;
-    assert_eq!(
-        (refused.status, refused.body["errors"][0]["pointer"].as_str()),
-        (400, Some("/payload/step_records/0/kind"))
-    );
-    let other_node = g.post(&events, &g.parser, event("phase", json!("observe"))).await;
-    assert_eq!((other_node.status, other_node.code()), (403, "forbidden"));
-    for token in [&g.host, &g.writer, &g.auditor, &g.admin] {
-        assert_eq!(g.post(&events, token, event("phase", json!("observe"))).await.status, 403);
-    }
-    let nowhere =
-        g.post("/v1/threads/no-such-thread/episode/events", &g.planner, event("phase", json!("observe"))).await;
-    assert_eq!((nowhere.status, nowhere.code()), (404, "not_found"));
-    let plain = g.thread().await;
-    assert_eq!(add(g, &plain, "observe", json!({})).await.code(), "wrong_state");
-    let theirs = add(g, &plain, "observe", json!({})).await;
-    assert_eq!(theirs.status, 409);
-    let other = begun(g).await;
-    let saw = add(g, &other, "observe", json!({})).await.expect(201);
-    let stranger = g.post(&events, &g.planner, event("caused_by", saw["event"].clone())).await;
-    assert_eq!(stranger.status, 400, "a cause is an event of the same run");
-    g.service.sequence().await.unwrap();
-    assert_eq!(words(g, &thread).await, ["start", "run.state_projection"], "nothing of all that was taken");
-    scene.passes_an_audit().await;
-}
-
-async fn nothing_comes_after_the_end(scene: Scene) {
-    let g = &scene.gateway;
-    let thread = begun(g).await;
-    let held = g.held(&thread).await;
-    assert_eq!(add(g, &thread, "terminate", json!({"status": "ok"})).await.code(), "thread_held");
-    g.vote(&g.alice, &held, Said::Deny).await.unwrap();
-    add(g, &thread, "terminate", json!({"status": "vetoed"})).await.expect(201);
-    let before = folder(g, &thread, &g.host).await;
-    for phase in ["observe", "terminate"] {
-        let late = add(g, &thread, phase, json!({"status": "ok"})).await;
-        assert_eq!((late.status, late.code()), (409, "wrong_state"));
-    }
-    // What the thread does afterwards is not of the run.
-    let patch = json!({"requested_action": "update_email"});
-    g.propose(&thread["thread"], &thread["transition"], (&g.planner, "planner"), patch).await.expect(201);
-    assert_eq!(folder(g, &thread, &g.host).await, before);
-    assert_eq!(json_of(g, &thread, "final.json").await["outcome"], "vetoed");
-    scene.passes_an_audit().await;
-}
-
 async fn what_is_hidden_is_in_no_artefact_for_anybody(scene: Scene) {
     let g = &scene.gateway;
     let thread = begun(g).await;
@@ -287,6 +221,15 @@ async fn what_is_hidden_is_in_no_artefact_for_anybody(scene: Scene) {
     add(g, &thread, "learn", json!({"basis": [text]})).await.expect(201);
     add(g, &thread, "terminate", json!({"status": "error", "message": text})).await.expect(201);
     g.service.sequence().await.unwrap();
+    // Nor is it kept, whatever the policy hides by then.
+    let (id, keys) = (ThreadId::try_from(thread["thread"].as_str().unwrap()).unwrap(), g.service.keys().unwrap());
+    let reader = Reader { store: scene.store(), key: keys.row() };
+    let kept: Vec<String> = (1..=5).map(|it| posted_row_id(&id, it)).collect();
+    let kept = reader.get_many::<Posted>(&kept).await.unwrap();
+    assert_eq!(kept.len(), 5);
+    for row in kept {
+        assert!(!json!(row.record).to_string().contains(CARD), "{:?}", row.record.phase);
+    }
     for token in [&g.host, &g.auditor] {
         for (file, content) in folder(g, &thread, token).await.entries {
             let Content::Bytes(bytes) = content else { panic!("it is a file") };
@@ -296,20 +239,6 @@ async fn what_is_hidden_is_in_no_artefact_for_anybody(scene: Scene) {
         assert!(!events.contains(CARD) && !events.contains("the card is"), "the log tells that something was said");
     }
     assert_eq!(report(g, &folder(g, &thread, &g.host).await).verdict(), Verdict::Verified);
-    scene.passes_an_audit().await;
-}
-
-async fn of_many_events_at_once_each_has_its_number(scene: Scene) {
-    let g = &scene.gateway;
-    let thread = begun(g).await;
-    let all = join_all((0..12).map(|at| add(g, &thread, "observe", json!({"at": at})))).await;
-    let mut numbers: Vec<u64> =
-        all.iter().filter(|it| it.status == 201).map(|it| it.body["number"].as_u64().unwrap()).collect();
-    assert!(all.iter().all(|it| it.status == 201 || it.code() == "busy"));
-    numbers.sort_unstable();
-    assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
-    assert!(!numbers.is_empty());
-    assert!(report(g, &folder(g, &thread, &g.host).await).findings.is_empty());
     scene.passes_an_audit().await;
 }
 
@@ -390,114 +319,8 @@ async fn a_run_tells_of_its_forks_and_joins_and_its_branches_are_plain_threads(s
     assert_eq!(state["outcomes"]["x-gateway"]["thread.forked"], 1);
     assert_eq!(report(g, &folder(g, &thread, &g.host).await).verdict(), Verdict::Verified);
     let row = g.service.overview(&serde_json::from_value(thread["thread"].clone()).unwrap()).await.unwrap().thread;
-    let seen = g.service.branches_seen(&row).await.unwrap();
-    assert!(seen.looked_at_all && seen.branches.len() == 2);
+    let seen = g.service.branches_seen(&row, None, 25).await.unwrap();
+    assert!(seen.earlier.is_none() && seen.branches.len() == 2);
     assert!(seen.branches.iter().all(|it| it.became == BranchBecame::Joined { version: 1 }), "{seen:?}");
     scene.passes_an_audit().await;
-}
-
-#[tokio::test]
-async fn agents_add_a_bounded_number_of_events() {
-    let scene = Scene::on_sqlite(crate::gateway::POLICY).await;
-    let g = &scene.gateway;
-    let thread = begun(g).await;
-    for _ in 0..POSTED_MAX {
-        add(g, &thread, "observe", json!({})).await.expect(201);
-    }
-    let more = add(g, &thread, "observe", json!({})).await;
-    assert_eq!((more.status, more.code()), (409, "wrong_state"));
-    assert_eq!(words(g, &thread).await.len() as u64, POSTED_MAX + 2);
-}
-
-#[tokio::test]
-async fn a_run_whose_rows_were_sealed_again_is_not_told() {
-    let scene = Scene::on_sqlite(crate::gateway::POLICY).await;
-    let g = &scene.gateway;
-    let begun = begun(g).await;
-    for at in 0..3 {
-        add(g, &begun, "observe", json!({"at": at})).await.expect(201);
-    }
-    let thread: ThreadId = serde_json::from_value(begun["thread"].clone()).unwrap();
-    let (row, keys) = (g.service.overview(&thread).await.unwrap().thread, g.service.keys().unwrap());
-    let reader = Reader { store: scene.store(), key: keys.row() };
-    let posted = reader.get::<Posted>(&posted_row_id(&thread, 2)).await.unwrap().unwrap().record;
-    let event = reader.get_by_alias::<Event>(&event_alias(&thread, 2)).await.unwrap().unwrap().record;
-    let refused = async |what: &str| {
-        let told = g.service.run_of(&thread).await;
-        assert!(matches!(told, Err(Error::Broken(_))), "{what}: {told:?}");
-    };
-    put(g, &Posted { payload: serde_json::from_value(json!({"at": 7})).unwrap(), ..posted.clone() });
-    refused("an event says something else than its digest").await;
-    put(g, &posted);
-    g.service.run_of(&thread).await.unwrap();
-    put(g, &Event { at: g.service.now().plus(Duration::from_secs(1)), ..event.clone() });
-    refused("what comes after it links to another event").await;
-    put(g, &event);
-    let link = row.last_event.unwrap();
-    put(g, &Thread { last_event: Some(EventLink { hash: event.hash(), ..link }), ..row.clone() });
-    refused("the thread's last event is another").await;
-    let mut episode = row.episode.clone().unwrap();
-    episode.terms.seed += 1;
-    put(g, &Thread { episode: Some(episode), ..row.clone() });
-    refused("it was begun with something else").await;
-    let mut episode = row.episode.clone().unwrap();
-    episode.events += 1;
-    put(g, &Thread { episode: Some(episode), ..row.clone() });
-    put(g, &Posted { number: 4, id: "another".try_into().unwrap(), ..posted });
-    refused("nothing tells of one of its events").await;
-    put(g, &Thread { last_event: Some(EventLink { seq: TOLD_MAX + 1, ..link }), ..row.clone() });
-    let longer = g.service.run_of(&thread).await;
-    assert!(matches!(longer, Err(Error::WrongState(_))), "more events than are told: {longer:?}");
-    put(g, &row);
-    g.service.run_of(&thread).await.unwrap();
-}
-
-#[tokio::test]
-async fn nothing_is_added_while_its_flow_is_halted() {
-    let scene = Scene::on_sqlite(crate::gateway::POLICY).await;
-    let g = &scene.gateway;
-    let thread = begun(g).await;
-    let (said, code) = program(g, &["halt", "set", "payments", "--only", "proposing"]);
-    assert_eq!(code, Some(0), "{said}");
-    let refused = add(g, &thread, "observe", json!({})).await;
-    assert_eq!((refused.status, refused.code()), (409, "halted"));
-}
-
-/// Runs the program on the gateway's own folder.
-pub fn program(g: &Gateway, arguments: &[&str]) -> (String, Option<i32>) {
-    let ran = std::process::Command::new(env!("CARGO_BIN_EXE_countersign"))
-        .args(arguments)
-        .arg("--data")
-        .arg(g.folder.path())
-        .output()
-        .unwrap();
-    let said = String::from_utf8(ran.stdout).unwrap() + &String::from_utf8(ran.stderr).unwrap();
-    (said, ran.status.code())
-}
-
-#[tokio::test]
-async fn a_run_is_exported_whole_and_verifies_by_the_gateways_keys() {
-    let scene = Scene::on_sqlite(crate::gateway::POLICY).await;
-    let g = &scene.gateway;
-    let thread = begun(g).await;
-    add(g, &thread, "plan", json!({"steps": []})).await.expect(201);
-    add(g, &thread, "terminate", json!({"status": "ok", "message": "Done."})).await.expect(201);
-    let around = tempfile::tempdir().unwrap();
-    let (out, jwks) = (around.path().join("run"), around.path().join("jwks.json"));
-    let keys = g.get("/.well-known/jwks.json", &g.host).await.expect(200);
-    std::fs::write(&jwks, keys.to_string()).unwrap();
-    let (name, path) = (thread["thread"].as_str().unwrap(), out.to_str().unwrap());
-    let (said, code) = program(g, &["episode", "export", name, "--out", path]);
-    assert_eq!(code, Some(0), "{said}");
-    let (said, code) = program(g, &["episode", "verify", path, "--jwks", jwks.to_str().unwrap()]);
-    assert_eq!((said.as_str(), code), ("verified: these are the run's files, and they belong together\n", Some(0)));
-    for (file, content) in folder(g, &thread, &g.host).await.entries {
-        assert_eq!(Content::Bytes(std::fs::read(out.join(&file)).unwrap()), content, "{file}");
-    }
-    let (said, code) = program(g, &["episode", "export", name, "--out", path]);
-    assert_eq!(code, Some(2), "what is there is not written over: {said}");
-    let (said, code) = program(g, &["episode", "export", "no-such-thread", "--out", "unused"]);
-    assert_eq!(code, Some(1), "{said}");
-    let (said, code) = program(g, &["episode", "show", path]);
-    assert!(code == Some(0) && said.contains("Change an address") && said.contains("status   ok"), "{said}");
 }

@@ -1,0 +1,220 @@
+//! What agents add to a run: by whom, how much, and until when.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use countersign::domain::episode::posted::Phase;
+use countersign::domain::flow::Halt;
+use countersign::domain::id::PrincipalId;
+use countersign::service::access::NewToken;
+use countersign::service::episodes::NewEvent;
+use countersign::service::stops::{Puller, Scope, Wish};
+
+use super::*;
+use crate::gateway::{source, spawn_gateway};
+use crate::meanwhile::{Happening, second_gateway};
+
+on_both! {
+    what_agents_add_is_judged_for_who_says_it_and_how(crate::gateway::POLICY),
+    a_run_is_not_there_for_tokens_of_another_flow(crate::gateway::POLICY),
+    nothing_comes_after_the_end(crate::gateway::POLICY),
+    of_many_events_at_once_each_has_its_number(crate::gateway::POLICY),
+}
+
+async fn what_agents_add_is_judged_for_who_says_it_and_how(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = begun(g).await;
+    let events = path(&thread, "events");
+    let event = |member: &str, value: Value| {
+        let mut event = json!({"node": "planner", "phase": "observe", "payload": {}});
+        event[member] = value;
+        event
+    };
+    for (member, value, place) in [
+        ("payload", json!([]), ""),
+        ("payload", json!({"a": "x".repeat(17 * 1024)}), "/payload"),
+        ("phase", json!("start"), ""),
+        ("phase", json!("runtime"), ""),
+        ("evidence_ids", json!([""]), "/evidence_ids"),
+        ("caused_by", json!("no-such-event"), "/caused_by"),
+        ("agent_id", json!("countersign"), ""),
+    ] {
+        let refused = g.post(&events, &g.planner, event(member, value)).await;
+        assert_eq!(refused.status, 400, "{member}: {}", refused.body);
+        assert_eq!(refused.body["errors"][0]["pointer"], place, "{}", refused.body);
+    }
+    let plan = json!({"node": "planner", "phase": "plan", "payload": {"step_records": [{"id": "a"}]}});
+    let refused = g.post(&events, &g.planner, plan).await;
+    assert_eq!(
+        (refused.status, refused.body["errors"][0]["pointer"].as_str()),
+        (400, Some("/payload/step_records/0/kind"))
+    );
+    let other_node = g.post(&events, &g.parser, event("phase", json!("observe"))).await;
+    assert_eq!((other_node.status, other_node.code()), (403, "forbidden"));
+    for token in [&g.host, &g.writer, &g.auditor, &g.admin] {
+        assert_eq!(g.post(&events, token, event("phase", json!("observe"))).await.status, 403);
+    }
+    let nowhere =
+        g.post("/v1/threads/no-such-thread/episode/events", &g.planner, event("phase", json!("observe"))).await;
+    assert_eq!((nowhere.status, nowhere.code()), (404, "not_found"));
+    let plain = g.thread().await;
+    assert_eq!(add(g, &plain, "observe", json!({})).await.code(), "wrong_state");
+    let theirs = add(g, &plain, "observe", json!({})).await;
+    assert_eq!(theirs.status, 409);
+    let other = begun(g).await;
+    let saw = add(g, &other, "observe", json!({})).await.expect(201);
+    let stranger = g.post(&events, &g.planner, event("caused_by", saw["event"].clone())).await;
+    assert_eq!(stranger.status, 400, "a cause is an event of the same run");
+    g.service.sequence().await.unwrap();
+    assert_eq!(words(g, &thread).await, ["start", "run.state_projection"], "nothing of all that was taken");
+    scene.passes_an_audit().await;
+}
+
+async fn a_run_is_not_there_for_tokens_of_another_flow(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = begun(g).await;
+    let other = crate::gateway::POLICY.replacen("flow = \"payments\"", "flow = \"refunds\"", 1);
+    let by = PrincipalId::try_from("tests").unwrap();
+    g.service.activate_policy(&by, None, source(&other), BTreeSet::new()).await.unwrap();
+    let new = NewToken {
+        name: "elsewhere".to_owned(),
+        role: MachineRole::Agent,
+        owner: "platform".to_owned(),
+        flow: Some("refunds".try_into().unwrap()),
+        nodes: BTreeSet::from(["planner".try_into().unwrap()]),
+    };
+    let (_, elsewhere) = g.service.add_token(&new).await.unwrap();
+    let event = json!({"node": "planner", "phase": "observe", "payload": {}});
+    let refused = g.post(&path(&thread, "events"), &elsewhere, event).await;
+    assert_eq!((refused.status, refused.code()), (404, "not_found"), "nor is it told that it is there");
+}
+
+async fn nothing_comes_after_the_end(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = begun(g).await;
+    let held = g.held(&thread).await;
+    assert_eq!(add(g, &thread, "terminate", json!({"status": "ok"})).await.code(), "thread_held");
+    g.vote(&g.alice, &held, Said::Deny).await.unwrap();
+    add(g, &thread, "terminate", json!({"status": "vetoed"})).await.expect(201);
+    let before = folder(g, &thread, &g.host).await;
+    for phase in ["observe", "terminate"] {
+        let late = add(g, &thread, phase, json!({"status": "ok"})).await;
+        assert_eq!((late.status, late.code()), (409, "wrong_state"));
+    }
+    // What the thread does afterwards is not of the run.
+    let patch = json!({"requested_action": "update_email"});
+    g.propose(&thread["thread"], &thread["transition"], (&g.planner, "planner"), patch).await.expect(201);
+    assert_eq!(folder(g, &thread, &g.host).await, before);
+    assert_eq!(json_of(g, &thread, "final.json").await["outcome"], "vetoed");
+    scene.passes_an_audit().await;
+}
+
+async fn of_many_events_at_once_each_has_its_number(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = begun(g).await;
+    let all = join_all((0..12).map(|at| add(g, &thread, "observe", json!({"at": at})))).await;
+    let mut numbers: Vec<u64> =
+        all.iter().filter(|it| it.status == 201).map(|it| it.body["number"].as_u64().unwrap()).collect();
+    assert!(all.iter().all(|it| it.status == 201 || it.code() == "busy"));
+    numbers.sort_unstable();
+    assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
+    assert!(!numbers.is_empty());
+    assert!(report(g, &folder(g, &thread, &g.host).await).findings.is_empty());
+    scene.passes_an_audit().await;
+}
+
+#[tokio::test]
+async fn agents_add_a_bounded_number_of_events() {
+    let scene = Scene::on_sqlite(crate::gateway::POLICY).await;
+    let g = &scene.gateway;
+    let thread = begun(g).await;
+    for _ in 0..POSTED_MAX {
+        add(g, &thread, "observe", json!({})).await.expect(201);
+    }
+    let more = add(g, &thread, "observe", json!({})).await;
+    assert_eq!((more.status, more.code()), (409, "wrong_state"));
+    assert_eq!(words(g, &thread).await.len() as u64, POSTED_MAX + 2);
+}
+
+#[tokio::test]
+async fn nothing_is_added_while_its_flow_is_halted() {
+    let scene = Scene::on_sqlite(crate::gateway::POLICY).await;
+    let g = &scene.gateway;
+    let thread = begun(g).await;
+    let (said, code) = program(g, &["halt", "set", "payments", "--only", "proposing"]);
+    assert_eq!(code, Some(0), "{said}");
+    let refused = add(g, &thread, "observe", json!({})).await;
+    assert_eq!((refused.status, refused.code()), (409, "halted"));
+}
+
+#[tokio::test]
+async fn what_no_run_is_told_of_is_no_cause() {
+    let scene = Scene::on_sqlite(crate::gateway::POLICY).await;
+    let g = &scene.gateway;
+    let thread = begun(g).await;
+    let said = add(g, &thread, "observe", json!({})).await.expect(201);
+    let (id, keys) = (ThreadId::try_from(thread["thread"].as_str().unwrap()).unwrap(), g.service.keys().unwrap());
+    let reader = Reader { store: scene.store(), key: keys.row() };
+    let by = async |cause: Value| {
+        let event = json!({"node": "planner", "phase": "interpret", "payload": {}, "caused_by": cause});
+        g.post(&path(&thread, "events"), &g.planner, event).await
+    };
+    // The log's own line about what was said, beside what was said itself.
+    let line = reader.get_by_alias::<Event>(&event_alias(&id, 2)).await.unwrap().unwrap().record;
+    assert_eq!((line.kind.name(), &line.data["event"]), ("episode.event", &said["event"]));
+    let refused = by(json!(line.id)).await;
+    assert_eq!((refused.status, &refused.body["errors"][0]["pointer"]), (400, &json!("/caused_by")));
+    by(said["event"].clone()).await.expect(201);
+    let begun = reader.get_by_alias::<Event>(&event_alias(&id, 1)).await.unwrap().unwrap().record;
+    by(json!(begun.id)).await.expect(201);
+}
+
+/// An event that a second gateway adds, while something happens before it is committed.
+async fn meanwhile(g: &Gateway, thread: &Value, happening: Happening) -> Result<(), Error> {
+    let (store, second) = second_gateway(g).await;
+    let token = second.token_of(&g.planner).await.unwrap();
+    store.committing.by(happening);
+    let new = NewEvent {
+        thread: thread["thread"].as_str().unwrap().try_into().unwrap(),
+        node: "planner".try_into().unwrap(),
+        phase: Phase::Observe,
+        payload: serde_json::Map::new(),
+        caused_by: None,
+        evidence_ids: Vec::new(),
+    };
+    let added = second.add_episode_event(&token, &new).await.map(drop);
+    assert!(store.committing.is_over());
+    added
+}
+
+#[tokio::test]
+async fn nothing_is_added_where_its_flow_is_stopped_before_it_is_committed() {
+    let g = spawn_gateway().await;
+    let thread = begun(&g).await;
+    let (service, alice) = (Arc::clone(&g.service), g.alice.id.clone());
+    let stops: Happening = Box::new(move || {
+        Box::pin(async move {
+            let person = service.account_row(&alice).await.unwrap();
+            let halt = Halt { proposing: true, verifying: false, reason: "drill".to_owned() };
+            service.wish_halt(Puller::Person(&person), &Scope::All, &Wish::Stop(halt)).await.unwrap();
+        })
+    });
+    let refused = meanwhile(&g, &thread, stops).await;
+    assert!(matches!(refused, Err(Error::Halted)), "{refused:?}");
+}
+
+#[tokio::test]
+async fn nothing_is_added_by_a_token_that_is_revoked_before_it_is_committed() {
+    let g = spawn_gateway().await;
+    let thread = begun(&g).await;
+    let (service, token) = (Arc::clone(&g.service), g.planner.clone());
+    let revokes: Happening = Box::new(move || {
+        Box::pin(async move {
+            let id = service.token_of(&token).await.unwrap().record.id;
+            service.revoke_token(&id).await.unwrap();
+        })
+    });
+    assert!(meanwhile(&g, &thread, revokes).await.is_err());
+    let row = g.service.overview(&thread["thread"].as_str().unwrap().try_into().unwrap()).await.unwrap().thread;
+    assert_eq!(row.episode.unwrap().events, 0);
+}

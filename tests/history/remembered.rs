@@ -1,0 +1,80 @@
+//! A past, and how each row of it was in between.
+
+use super::*;
+
+/// A row as the database has it.
+pub type Columns = Vec<rusqlite::types::Value>;
+
+/// Lives through everything, and returns every row that was replaced since, as it once was.
+pub async fn live_through_remembering(service: &Service, file: &Path) -> Vec<(Table, Columns)> {
+    let mut seen: BTreeMap<(Table, String), Columns> = BTreeMap::new();
+    let mut older = Vec::new();
+    service.set_up_link().await.unwrap().unwrap();
+    let cast = cast(service).await;
+    look(file, &mut seen, &mut older);
+    // A set-up link is used by nobody here; a sign-in link is.
+    let link = service.sign_in_link(&cast.ben).await.unwrap();
+    look(file, &mut seen, &mut older);
+    let (ben, _) = service.use_sign_in_link(&link).await.unwrap();
+    look(file, &mut seen, &mut older);
+    service.sign_out(&ben).await.unwrap();
+    uses_passkeys(service, &cast).await;
+    look(file, &mut seen, &mut older);
+    delegations::ends(service, &cast).await;
+    let by = admin();
+    service.remove_passkeys_of(&by, "ada").await.unwrap();
+    make(service, &cast.host, "t").await;
+    look(file, &mut seen, &mut older);
+    let (transition, review) =
+        held(&propose(service, &cast.agent, "t", "planner", json!({"target_user_id": 42})).await);
+    look(file, &mut seen, &mut older);
+    look_at_card(service, &cast.ben, &review, transition).await;
+    look(file, &mut seen, &mut older);
+    count(service).await;
+    look(file, &mut seen, &mut older);
+    service.vote(&cast.ada, &review, &ballot(transition, 0, Verdict::Approve)).await.unwrap();
+    count(service).await;
+    look(file, &mut seen, &mut older);
+    let receipt = receipt_of(service, transition).await;
+    let allowed = service.verify(&cast.writer, &ask("t", transition, receipt, "w")).await.unwrap();
+    look(file, &mut seen, &mut older);
+    let by = Revoker::Admin(admin());
+    service.revoke_receipt(&by, &allowed.write.receipt.clone().unwrap(), "too late").await.unwrap();
+    service.confirm(&cast.writer, &allowed.write.key.write_id, &json!({"result_ref": "row-1"})).await.unwrap();
+    look(file, &mut seen, &mut older);
+    for proposing in [true, false] {
+        let halt = Halt { proposing, verifying: false, reason: "drill".to_owned() };
+        for scope in [Scope::All, Scope::Flow(flow("payments"))] {
+            service.set_halt(&admin(), &scope, &halt).await.unwrap();
+        }
+        look(file, &mut seen, &mut older);
+    }
+    let asked = interrupts::ask(service, &cast, "1").await;
+    look(file, &mut seen, &mut older);
+    interrupts::decide(service, &cast.ada, &asked, Verdict::Approve).await;
+    look(file, &mut seen, &mut older);
+    service.revoke_token(&cast.agent.record.id).await.unwrap();
+    look(file, &mut seen, &mut older);
+    for admission in [Admission::Barred, Admission::Open, Admission::Barred] {
+        service.set_admission("ben", admission).await.unwrap();
+        look(file, &mut seen, &mut older);
+    }
+    older
+}
+
+fn look(file: &Path, seen: &mut BTreeMap<(Table, String), Columns>, older: &mut Vec<(Table, Columns)>) {
+    let connection = rusqlite::Connection::open(file).unwrap();
+    for table in Table::ALL {
+        let sql = format!("SELECT id, alias, owner, state, due, revision, body, key_id, mac FROM {}", table.name());
+        let mut statement = connection.prepare(&sql).unwrap();
+        let rows = statement.query_map([], |row| (0..9).map(|at| row.get(at)).collect::<rusqlite::Result<Columns>>());
+        for columns in rows.unwrap().map(Result::unwrap) {
+            let rusqlite::types::Value::Text(id) = &columns[0] else { panic!("an id is a text") };
+            if let Some(before) = seen.insert((*table, id.clone()), columns.clone())
+                && before != columns
+            {
+                older.push((*table, before));
+            }
+        }
+    }
+}

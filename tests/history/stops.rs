@@ -1,0 +1,71 @@
+//! Stops, and what is taken back; policies that people decide about, and what they lift together.
+
+use super::*;
+
+pub async fn stops_and_takes_back(service: &Service, cast: &Cast) {
+    let halt = |proposing| Halt { proposing, verifying: false, reason: "drill".to_owned() };
+    for scope in [Scope::All, Scope::Flow(flow("payments"))] {
+        service.set_halt(&admin(), &scope, &halt(true)).await.unwrap();
+        service.set_halt(&admin(), &scope, &halt(false)).await.unwrap();
+    }
+    make(service, &cast.host, "revoked").await;
+    let (transition, review) =
+        held(&propose(service, &cast.agent, "revoked", "planner", json!({"target_user_id": 42})).await);
+    service.vote(&cast.ada, &review, &ballot(transition, 0, Verdict::Approve)).await.unwrap();
+    let decision = service.decision(transition).await.unwrap().1.unwrap();
+    let by = Revoker::Reviewer(cast.ada.clone());
+    service.revoke_receipt(&by, &decision.nonce.unwrap(), "I misread it").await.unwrap();
+    let spare = token(service, MachineRole::Agent, "payments", &["planner"]).await;
+    service.revoke_token(&spare.record.id).await.unwrap();
+    for admission in [Admission::Barred, Admission::Open] {
+        service.set_admission("ben", admission).await.unwrap();
+    }
+    make(service, &cast.host, "asked").await;
+    held(&propose(service, &cast.agent, "asked", "planner", json!({"target_user_id": 42})).await);
+    service.activate_policy(&admin(), None, stricter(), BTreeSet::new()).await.unwrap();
+    judge_again::run_once(service).await.unwrap();
+    service.activate_policy(&admin(), None, example("payments"), BTreeSet::new()).await.unwrap();
+    judge_again::run_once(service).await.unwrap();
+}
+
+/// A policy that people are asked about: one is approved, one refused, one taken back, one overtaken, one waits.
+pub async fn amends(service: &Service, cast: &Cast) {
+    let guarded = |ttl: &str| {
+        let mut source = example("payments");
+        source.text = source.text.replacen("flow = \"payments\"", "flow = \"amended\"", 1);
+        source.text.push_str(&format!("\n[approval.policy]\ngroups = [\"finance\"]\nttl = \"{ttl}\"\n"));
+        source
+    };
+    let by = token(service, MachineRole::Host, "payments", &[]).await.record.principal();
+    let asked = async |source: PolicySource| match service.activate_policy(&by, None, source, BTreeSet::new()).await {
+        Ok(Activation::Waiting(amendment)) => *amendment,
+        other => panic!("{other:?}"),
+    };
+    service.activate_policy(&by, None, guarded("1h"), BTreeSet::new()).await.unwrap();
+    let refused = asked(guarded("2h")).await;
+    let vote = |of: &Amendment, verdict| ballot(of.digest, 0, verdict);
+    service.vote_on_amendment(&cast.ada, &refused.id, &vote(&refused, Verdict::Deny)).await.unwrap();
+    let taken_back = asked(guarded("3h")).await;
+    service.cancel_amendment(&by, &taken_back.id, "a slip").await.unwrap();
+    asked(guarded("4h")).await;
+    let approved = asked(guarded("5h")).await;
+    service.vote_on_amendment(&cast.ada, &approved.id, &vote(&approved, Verdict::Approve)).await.unwrap();
+    asked(guarded("6h")).await;
+}
+
+/// A halt that two people lift, and one that a first has asked to lift.
+pub async fn lifts_in_pairs(service: &Service, cast: &Cast) {
+    let scope = Scope::Flow(flow("amended"));
+    let both = |reason: &str| Halt { proposing: true, verifying: true, reason: reason.to_owned() };
+    let pull = async |who: &AccountId, wish: Wish| {
+        let person = service.account_row(who).await.unwrap();
+        service.wish_halt(Puller::Person(&person), &scope, &wish).await.unwrap()
+    };
+    pull(&cast.ada, Wish::Stop(both("something is off"))).await;
+    let asked = pull(&cast.gus, Wish::Lift(both("a false alarm"))).await;
+    assert!(asked.halt.proposing && asked.halt.verifying);
+    let lifted = pull(&cast.hal, Wish::Lift(both("seen it, too"))).await;
+    assert!(!lifted.halt.proposing && !lifted.halt.verifying && lifted.stops.is_none());
+    pull(&cast.ben, Wish::Stop(both("off again"))).await;
+    pull(&cast.gus, Wish::Lift(both("again a false alarm"))).await;
+}

@@ -38,8 +38,12 @@ def test_branches_that_do_not_agree_name_the_places_and_the_version_that_stands(
     assert [it.pointer for it in no.value.errors] == ["/question"]
     assert no.value.checkpoint is not None
     assert (no.value.checkpoint.version, no.value.checkpoint.transition) == (0, made.transition)
-    strategy = {"strategy": "explicit", "resolve": [{"path": "/question", "value": "both"}]}
     joined = lead.join(
-        made.thread, node="lead", parent=no.value.checkpoint.transition, branches=["a", "b"], **strategy
+        made.thread,
+        node="lead",
+        parent=no.value.checkpoint.transition,
+        branches=["a", "b"],
+        strategy="explicit",
+        resolve=[{"path": "/question", "value": "both"}],
     )
     assert joined.outcome == "committed"

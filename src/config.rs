@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use crate::domain::context::Rotation;
 use crate::domain::halt::LiftNeeds;
+use crate::domain::json::size::STATE_DEPTH_CEILING;
 use crate::domain::secret::Secret;
 use crate::keyring::KeyringSource;
 pub use mail::{Mail, MailTls};
@@ -330,7 +331,7 @@ impl Limits {
         Ok(Self {
             body_bytes: settings.number("limits.body_bytes", 1_024..=268_435_456)?,
             // Parsing, canonical form and diff recurse: the stack bounds it.
-            depth: settings.number("limits.depth", 1..=128)?,
+            depth: settings.number("limits.depth", 1..=STATE_DEPTH_CEILING)?,
             state_bytes: settings.number("limits.state_bytes", 2..=268_435_456)?,
             leaves: settings.number("limits.leaves", 1..=1_000_000)?,
             rate_per_sec: NonZeroU32::new(settings.number("limits.rate_per_sec", 0..=1_000_000)?),

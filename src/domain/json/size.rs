@@ -18,9 +18,9 @@ pub const LEAVES_MAX: usize = 10_000;
 /// 10,000 leaves may have pointers of 1,600 bytes each.
 pub const POINTER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// The levels that a state has whatever is configured: what requests, deltas and exports wrap around it
-/// must still be readable.
-pub const STATE_DEPTH_CEILING: usize = DEPTH_CEILING / 2;
+/// The levels that requests and states have whatever is configured: what rows, deltas, openings and files wrap around
+/// them must still be readable. An opening has two levels for each; the reader of rows stops at the 128th.
+pub const STATE_DEPTH_CEILING: usize = DEPTH_CEILING / 2 - 8;
 
 /// What a value amounts to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -52,11 +52,12 @@ impl Archives {
     }
 
     /// Where the archive is, or would be. Names of threads are for machines and may differ in case alone, so folders are
-    /// called by their hashes.
+    /// called by their hashes. With its values and without it is two files: the one is there before the other goes.
     pub fn path(&self, archive: &Archive) -> PathBuf {
         let thread = Digest::of_file(archive.thread.as_str().as_bytes()).to_string();
         let thread = thread.trim_start_matches("sha256:");
-        let name = format!("{:020}-{:020}.json.gz", archive.from, archive.to);
+        let without = if archive.kept.has_values() { "" } else { ".erased" };
+        let name = format!("{:020}-{:020}{without}.json.gz", archive.from, archive.to);
         self.folder.join(&thread[..2]).join(thread).join(name)
     }
 

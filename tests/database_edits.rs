@@ -67,6 +67,7 @@ const TABLES: &[(Table, Outcome, AtVerify)] = &[
     (Table::Entries, Outcome::Found, AtVerify::Refused),
     (Table::States, Outcome::Found, AtVerify::Refused),
     (Table::Archives, Outcome::Found, AtVerify::NotAsked("the head is never in one")),
+    (Table::Whereabouts, Outcome::Found, AtVerify::NotAsked("the head is never in an archive")),
     (Table::Holds, Outcome::Found, AtVerify::NotAsked("a receipt is signed; how it came about is for an audit")),
     (Table::Receipts, Outcome::Found, AtVerify::Refused),
     (Table::Writes, Outcome::Found, AtVerify::NotAsked("the head's reservation stands in its thread's row")),

@@ -9,12 +9,13 @@ fn of(text: &str) -> (Archive, Vec<u8>) {
         thread: "Order:7".try_into().unwrap(),
         from: 0,
         to: 31,
+        left: crate::domain::time::Timestamp::from_millis(0),
         file: Digest::of_file(&bytes),
         bytes: bytes.len() as u64,
         plain_bytes: text.len() as u64,
         policy: Digest::of_file(b""),
         at: crate::domain::time::Timestamp::from_millis(0),
-        kept: Kept::File {},
+        kept: Kept::Whole {},
     };
     (archive, bytes)
 }

@@ -1,4 +1,4 @@
-//! `archive`: states that are in files and no longer in the database: which there are, whether they are sound, and back again.
+//! `archive`: versions that are in files and no longer in the database: which there are, whether they are sound, and back again.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::output::Output;
 use super::{CliError, Exit, beside};
 use crate::archives::{Archives, read_bounded, unpacked};
 use crate::config::{Config, ConfigError};
-use crate::domain::archive::{Archive, Content, Kept, PLAIN_BYTES_MAX, check};
+use crate::domain::archive::{Archive, Content, PLAIN_BYTES_MAX, check};
 use crate::domain::json::parse::{Limits, parse};
 use crate::domain::keys::PublicKeys;
 
@@ -33,11 +33,8 @@ fn list(ask: &args::ArchiveList, config: &Config, out: &mut Output<'_>) -> Resul
     let archives = Archives::in_folder(&config.archives);
     let line = |it: &Archive| {
         let (place, bytes) = (archives.path(it), it.bytes);
-        let place = match it.kept {
-            Kept::File {} => format!("{bytes} bytes in {}", place.display()),
-            Kept::Erasing { .. } | Kept::Erased { .. } => "erased".to_owned(),
-        };
-        format!("{} {} to {}: {place}", it.thread, it.from, it.to)
+        let erased = if it.kept.has_values() { "" } else { ", its values erased" };
+        format!("{} {} to {}: {bytes} bytes in {}{erased}", it.thread, it.from, it.to, place.display())
     };
     let lines: Vec<String> = found.iter().map(line).collect();
     let text = if lines.is_empty() { "nothing is archived".to_owned() } else { lines.join("\n") };
@@ -77,8 +74,10 @@ fn answer(name: &str, content: Option<&Content>, why: Option<String>) -> (String
         (Some(content), None) => {
             let (thread, versions) = (content.thread(), content.versions());
             let (from, to) = (versions.start(), versions.end());
-            let line = format!("{name}: sound, versions {from} to {to} of {thread}, linked and signed");
-            (line, json!({"file": name, "sound": true, "thread": thread, "from": from, "to": to}))
+            let values = content.has_values();
+            let words = if values { "" } else { "; their values are erased" };
+            let line = format!("{name}: sound, versions {from} to {to} of {thread}, linked and signed{words}");
+            (line, json!({"file": name, "sound": true, "thread": thread, "from": from, "to": to, "values": values}))
         }
         (_, why) => {
             let why = why.unwrap_or_default();

@@ -1,6 +1,4 @@
-//! Archives: stretches of a thread's past whose states are kept in files, and what such a file holds.
-
-use std::ops::RangeInclusive;
+//! Archives: stretches of a thread's past that are kept in files and no longer in the database.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,10 +8,12 @@ use super::chain::opening::Opening;
 use super::chain::statement::{Kind, Statement};
 use super::chain::verify::{Link, check_link};
 use super::id::ThreadId;
-use super::json::parse::{DEPTH_CEILING, Limits, parse};
 use super::keys::PublicKeys;
 use super::time::Timestamp;
-use super::transition::{StateRow, Transition};
+
+mod content;
+
+pub use content::{Archived, Content};
 
 /// An archive ends with the first whole state after so many versions: which stretches there are follows from the rows
 /// alone, so that a run that was cut off comes to the same file again.
@@ -68,9 +68,11 @@ pub struct Archive {
     pub from: u64,
     /// The last.
     pub to: u64,
-    /// The SHA-256 of the file.
+    /// When the last was followed by the next: since then none of them was the head.
+    pub left: Timestamp,
+    /// The SHA-256 of the file as it is now.
     pub file: Digest,
-    /// How long the file is.
+    /// How long that file is.
     pub bytes: u64,
     /// How long its text is, uncompressed: no more is ever read of it.
     pub plain_bytes: u64,
@@ -78,24 +80,24 @@ pub struct Archive {
     pub policy: Digest,
     /// When it was made.
     pub at: Timestamp,
-    /// What became of it.
+    /// What is in the file.
     pub kept: Kept,
 }
 
-/// What became of an archive.
+/// What is in an archive's file.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "as", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Kept {
-    /// Its file is there.
-    File {},
-    /// Its values are erased: that is decided, and its file is being removed.
+    /// Everything that was taken out of the database.
+    Whole {},
+    /// Everything but the values: they are erased. The file that had them is being removed.
     Erasing {
         /// When it was decided.
         at: Timestamp,
         /// By which policy.
         policy: Digest,
     },
-    /// Its values are erased, and its file is gone.
+    /// Everything but the values, and no other file has them.
     Erased {
         /// When it was decided.
         at: Timestamp,
@@ -104,20 +106,35 @@ pub enum Kept {
     },
 }
 
-/// The word of archives whose file is there.
-pub const ARCHIVED: &str = "file";
-/// The word of those whose file is being removed.
+/// The word of archives whose file with values is being removed.
 pub const ERASING: &str = "erasing";
 
 impl Kept {
     /// Its word, for lists.
     pub const fn word(&self) -> &'static str {
         match self {
-            Self::File {} => ARCHIVED,
+            Self::Whole {} => "whole",
             Self::Erasing { .. } => ERASING,
             Self::Erased { .. } => "erased",
         }
     }
+
+    /// Whether the file has the values.
+    pub const fn has_values(&self) -> bool {
+        matches!(self, Self::Whole {})
+    }
+}
+
+/// Where a transition is whose version is in an archive: what the database keeps of it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Whereabouts {
+    /// The transition.
+    pub transition: Digest,
+    /// Its thread.
+    pub thread: ThreadId,
+    /// Its version.
+    pub version: u64,
 }
 
 /// How far a thread's past has left the database. Both count versions, from version 0 on.
@@ -142,101 +159,6 @@ impl Gone {
     }
 }
 
-/// What a file says that it is.
-const WORD: &str = "archive";
-/// The form of files as they are written.
-const EDITION: u32 = 1;
-
-/// What a file holds: a thread's export in part, and the rows that were taken out of the database.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Content {
-    countersign: String,
-    edition: u32,
-    thread: ThreadId,
-    from: u64,
-    to: u64,
-    /// As in an export.
-    pub entries: Vec<Exported>,
-    /// Every transition that was asked for on the way to these versions, whatever became of it.
-    pub transitions: Vec<Transition>,
-    /// The states as they were kept.
-    pub states: Vec<StateRow>,
-}
-
-/// A version in the form of an export.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Exported {
-    /// The version.
-    pub version: u64,
-    /// Its transition.
-    pub transition: Digest,
-    /// What was stated.
-    pub statement: Statement,
-    /// The signed entry.
-    pub entry: String,
-    /// What it changed; nothing where the state before was erased already.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub opening: Option<Opening>,
-}
-
-impl Content {
-    /// What is to be written of these versions.
-    pub fn new(
-        thread: &ThreadId,
-        entries: Vec<Exported>,
-        transitions: Vec<Transition>,
-        states: Vec<StateRow>,
-    ) -> Option<Self> {
-        let (from, to) = (entries.first()?.version, entries.last()?.version);
-        let (countersign, thread) = (WORD.to_owned(), thread.clone());
-        Some(Self { countersign, edition: EDITION, thread, from, to, entries, transitions, states })
-    }
-
-    /// The text of a file. Equal contents have equal texts.
-    pub fn text(&self) -> String {
-        serde_json::to_string(self).expect("plain structs with text keys")
-    }
-
-    /// Reads a file's text; nothing, unless it is whole in itself.
-    pub fn read(text: &str) -> Option<Self> {
-        let limits = Limits { bytes_max: text.len(), depth_max: DEPTH_CEILING };
-        let content: Self = serde_json::from_value(parse(text.as_bytes(), &limits).ok()?).ok()?;
-        content.is_whole().then_some(content)
-    }
-
-    fn is_whole(&self) -> bool {
-        let of_one_thread = self.entries.iter().all(|it| it.statement.thread == self.thread)
-            && self.transitions.iter().all(|it| it.statement.thread == self.thread)
-            && self.states.iter().all(|it| it.thread == self.thread);
-        let committed = |it: &Exported| {
-            it.statement.version == it.version
-                && self.transitions.iter().any(|of| of.digest == it.transition && of.statement == it.statement)
-        };
-        (self.countersign.as_str(), self.edition) == (WORD, EDITION)
-            && of_one_thread
-            && self.entries.iter().map(|it| it.version).eq(self.versions())
-            && self.states.iter().map(|it| it.version).eq(self.versions())
-            && self.entries.iter().all(committed)
-    }
-
-    /// Whose it is.
-    pub const fn thread(&self) -> &ThreadId {
-        &self.thread
-    }
-
-    /// Which versions it has.
-    pub const fn versions(&self) -> RangeInclusive<u64> {
-        self.from..=self.to
-    }
-
-    /// Whether it is what the row says that it is.
-    pub fn is_of(&self, archive: &Archive) -> bool {
-        self.thread == archive.thread && self.versions() == (archive.from..=archive.to)
-    }
-}
-
 /// What is wrong with a file that was checked by published keys alone.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("version {version}: {what}")]
@@ -248,9 +170,9 @@ pub struct Spoiled {
 }
 
 /// Checks a file by published keys: each version signed and linked to the one before, each change complete and from root
-/// to root. Whether its states are those roots takes the keyring: they are checked when they are restored.
+/// to root. Whether its states are those roots takes the keyring: they are checked whenever they are read.
 pub fn check(content: &Content, keys: &PublicKeys) -> Result<(), Spoiled> {
-    let mut before: Option<(Entry, &Exported)> = None;
+    let mut before: Option<(Entry, &Archived)> = None;
     for it in &content.entries {
         let spoiled = |what| Spoiled { version: it.version, what };
         let link = Link { entry: &it.entry, statement: &it.statement, root: it.statement.to };
@@ -260,10 +182,10 @@ pub fn check(content: &Content, keys: &PublicKeys) -> Result<(), Spoiled> {
         if entry.transition != it.transition {
             return Err(spoiled("the entry is of another transition"));
         }
-        if let Some((last, exported)) = &before {
-            let follows = entry.parent == Some(last.transition) && it.statement.from == exported.statement.to;
+        if let Some((last, of)) = &before {
+            let follows = entry.parent == Some(last.transition) && it.statement.from == of.statement.to;
             let kept_owing = !last.owes || entry.owes || matches!(entry.gate, Gate::Approved { .. });
-            if !follows || !kept_owing || it.statement.flow != exported.statement.flow {
+            if !follows || !kept_owing || it.statement.flow != of.statement.flow {
                 return Err(spoiled("it does not follow from the version before"));
             }
         }

@@ -1,48 +1,123 @@
-//! What is no longer in the database: states and transitions' values, read from archives when somebody asks for them.
-//! A file is believed as far as its hash stands in a sealed row; what it says is then committed to its signed root again, as if it
+//! What is no longer in the database: versions with all that was kept of them, read from archives when somebody asks.
+//! A file is believed as far as its hash stands in a sealed row; what it says is then held against what was signed again, as if it
 //! had come from the database.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::RangeInclusive;
 
 use super::Service;
 use super::error::{Error, Result};
+use super::versions::OfVersion;
 use crate::archives::Unusable;
-use crate::domain::archive::{Archive, Content, Kept};
+use crate::domain::archive::{Archive, Archived, Content, Whereabouts};
 use crate::domain::chain::hash::Digest;
-use crate::domain::chain::statement::Statement;
 use crate::domain::id::ThreadId;
 use crate::domain::keys::Keys;
-use crate::domain::transition::{StateRow, Transition, Values};
+use crate::domain::thread::Thread;
+use crate::domain::transition::{ChainRow, Transition, Values};
 use crate::store::record::Stored;
 use crate::store::records::version_id;
-use crate::store::{Cursor, Filter};
+use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
 
 const BROKEN: Error = Error::Broken("an archive");
 
-/// The transition that was archived as this one.
+/// The files that one call has read, each once. Nothing of them outlives the call: a file that is gone is missed at once.
+#[derive(Default)]
+pub(super) struct Files(Vec<Content>);
+
+/// What is wanted of a version in a file; nothing where that is erased.
+pub(super) type Taken<R> = fn(&Archived) -> Option<R>;
+
+/// The transition that was archived as this one, whose row stayed without its values.
 fn with_values(content: &Content, transition: &Transition) -> Result<Transition> {
-    let whole = content.transitions.iter().find(|it| it.digest == transition.digest).ok_or(BROKEN)?;
+    if !content.has_values() {
+        return Err(Error::Erased);
+    }
+    let whole = content.ended.iter().find(|it| it.digest == transition.digest).ok_or(BROKEN)?;
     if whole.without_values() == *transition { Ok(whole.clone()) } else { Err(BROKEN) }
 }
 
 impl Service {
-    /// Adds to the rows of these versions those that archives have. Whatever is in neither is not there.
-    pub(super) async fn with_archived(
+    /// Adds to the rows of these versions those that archives have, in order. Whatever is in neither is not there; what is
+    /// erased is an error.
+    pub(super) async fn with_archived<R: OfVersion>(
         &self,
-        keys: &Keys,
+        (keys, files): (&Keys, &mut Files),
         thread: &ThreadId,
         of: RangeInclusive<u64>,
-        mut rows: Vec<StateRow>,
-    ) -> Result<Vec<StateRow>> {
-        let mut next = *of.start();
-        while next <= *of.end() && !rows.iter().any(|it| it.version == next) {
-            let Some(archive) = self.archive_over(keys, thread, next).await? else { break };
-            let content = self.content(&archive.record).await?;
-            next = content.versions().end().saturating_add(1);
-            rows.extend(content.states.into_iter().filter(|it| of.contains(&it.version)));
+        (mut rows, taken): (Vec<R>, Taken<R>),
+    ) -> Result<Vec<R>> {
+        let there: BTreeSet<u64> = rows.iter().map(OfVersion::version).collect();
+        for version in of.filter(|it| !there.contains(it)) {
+            let Some(file) = self.file_over((keys, files), thread, version).await? else { break };
+            let archived = file.at(version).ok_or(BROKEN)?;
+            rows.push(taken(archived).ok_or(Error::Erased)?);
         }
+        rows.sort_by_key(OfVersion::version);
         Ok(rows)
+    }
+
+    /// The transition of that digest, if its version is in an archive.
+    pub(super) async fn archived(
+        &self,
+        (keys, files): (&Keys, &mut Files),
+        digest: Digest,
+    ) -> Result<Option<Transition>> {
+        let Some(place) = self.fetch::<Whereabouts>(keys, &digest.to_string()).await? else { return Ok(None) };
+        self.archived_at((keys, files), &place.record).await.map(Some)
+    }
+
+    async fn archived_at(&self, (keys, files): (&Keys, &mut Files), place: &Whereabouts) -> Result<Transition> {
+        let file = self.file_over((keys, files), &place.thread, place.version).await?.ok_or(BROKEN)?;
+        let row = file.at(place.version).map(Archived::row).ok_or(BROKEN)?;
+        if row.digest == place.transition && row.statement.digest() == row.digest { Ok(row) } else { Err(BROKEN) }
+    }
+
+    /// Adds those of these transitions that are in archives.
+    pub(super) async fn add_archived(
+        &self,
+        (keys, files): (&Keys, &mut Files),
+        digests: &[Digest],
+        found: &mut HashMap<Digest, Transition>,
+    ) -> Result<()> {
+        let missing = digests.iter().filter(|it| !found.contains_key(it)).map(ToString::to_string);
+        let missing: Vec<String> = missing.collect();
+        for chunk in missing.chunks(LIST_ROWS_MAX as usize) {
+            for place in self.reader(keys).get_many::<Whereabouts>(chunk).await? {
+                let transition = self.archived_at((keys, &mut *files), &place.record).await?;
+                found.insert(transition.digest, transition);
+            }
+        }
+        Ok(())
+    }
+
+    /// What was committed on that version under this identity, if it is in an archive. Nothing else can be: a repeated
+    /// request names the head that it was made on.
+    pub(super) async fn archived_as(
+        &self,
+        keys: &Keys,
+        (thread, parent): (&Thread, Digest),
+        identity: Digest,
+    ) -> Result<Option<Transition>> {
+        if parent == thread.head.transition || thread.gone.archived == 0 {
+            return Ok(None);
+        }
+        let place = self.place_of(keys, parent).await?.filter(|it| it.thread == thread.id);
+        let next = place.and_then(|it| it.version.checked_add(1)).filter(|it| *it < thread.gone.archived);
+        let Some(next) = next else { return Ok(None) };
+        let mut files = Files::default();
+        let file = self.file_over((keys, &mut files), &thread.id, next).await?.ok_or(BROKEN)?;
+        Ok(file.at(next).map(Archived::row).filter(|it| it.identity == identity))
+    }
+
+    /// Where in a chain a transition is, if it is in one.
+    pub(super) async fn place_of(&self, keys: &Keys, transition: Digest) -> Result<Option<Whereabouts>> {
+        let name = transition.to_string();
+        if let Some(row) = self.reader(keys).get_by_alias::<ChainRow>(&name).await? {
+            let ChainRow { thread, version, .. } = row.record;
+            return Ok(Some(Whereabouts { transition, thread, version }));
+        }
+        Ok(self.fetch::<Whereabouts>(keys, &name).await?.map(|it| it.record))
     }
 
     /// The transition with its values, wherever they are.
@@ -50,25 +125,22 @@ impl Service {
         if transition.values == Values::Here {
             return Ok(transition);
         }
-        let content = self.content_over(keys, &transition.statement).await?;
-        with_values(&content, &transition)
+        let (statement, mut files) = (&transition.statement, Files::default());
+        let file = self.file_over((keys, &mut files), &statement.thread, statement.version).await?;
+        with_values(file.ok_or(BROKEN)?, &transition)
     }
 
-    /// Gives these transitions their values, each archive read once. Those that are erased stay without.
-    pub(super) async fn fill_in(&self, keys: &Keys, transitions: &mut HashMap<Digest, Transition>) -> Result<()> {
-        let mut read: Vec<Content> = Vec::new();
+    /// Gives these transitions their values. Those that are erased stay without.
+    pub(super) async fn fill_in(
+        &self,
+        (keys, files): (&Keys, &mut Files),
+        transitions: &mut HashMap<Digest, Transition>,
+    ) -> Result<()> {
         for transition in transitions.values_mut().filter(|it| it.values == Values::Archived) {
             let statement = &transition.statement;
-            let has = |it: &&Content| *it.thread() == statement.thread && it.versions().contains(&statement.version);
-            if let Some(content) = read.iter().find(has) {
-                *transition = with_values(content, transition)?;
-                continue;
-            }
-            match self.content_over(keys, statement).await {
-                Ok(content) => {
-                    *transition = with_values(&content, transition)?;
-                    read.push(content);
-                }
+            let file = self.file_over((keys, &mut *files), &statement.thread, statement.version).await?;
+            match with_values(file.ok_or(BROKEN)?, transition) {
+                Ok(whole) => *transition = whole,
                 Err(Error::Erased) => {}
                 Err(error) => return Err(error),
             }
@@ -76,9 +148,23 @@ impl Service {
         Ok(())
     }
 
-    async fn content_over(&self, keys: &Keys, statement: &Statement) -> Result<Content> {
-        let archive = self.archive_over(keys, &statement.thread, statement.version).await?.ok_or(BROKEN)?;
-        self.content(&archive.record).await
+    /// The file that a version is in, if it is in one.
+    async fn file_over<'f>(
+        &self,
+        (keys, files): (&Keys, &'f mut Files),
+        thread: &ThreadId,
+        version: u64,
+    ) -> Result<Option<&'f Content>> {
+        let has = |it: &Content| it.thread() == thread && it.versions().contains(&version);
+        let at = match files.0.iter().position(has) {
+            Some(at) => at,
+            None => {
+                let Some(archive) = self.archive_over(keys, thread, version).await? else { return Ok(None) };
+                files.0.push(self.content(&archive.record).await?);
+                files.0.len() - 1
+            }
+        };
+        Ok(files.0.get(at))
     }
 
     /// The archive that a version is in, if it is in one.
@@ -96,9 +182,6 @@ impl Service {
 
     /// What an archive holds.
     pub(super) async fn content(&self, archive: &Archive) -> Result<Content> {
-        if !matches!(archive.kept, Kept::File {}) {
-            return Err(Error::Erased);
-        }
         let (archives, archive) = (self.archives.clone().ok_or(Error::NoArchives)?, archive.clone());
         let read = move || {
             let text = archives.read(&archive)?;

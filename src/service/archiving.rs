@@ -1,7 +1,5 @@
-//! Taking a thread's past out of the database, as its policy has it: first into a file, then out of the rows; and, later,
-//! erasing it. What a change relies on is the policy and the thread as they were read.
-
-use std::ops::RangeInclusive;
+//! Taking a thread's past out of the database, as its policy has it: first into a file, then out of the rows. What a change
+//! relies on is the policy and the thread as they were read.
 
 use serde_json::{Value, json};
 
@@ -9,7 +7,7 @@ use super::error::{Error, Result};
 use super::heads::Version;
 use super::{Service, recorder, retrying};
 use crate::archives::packed;
-use crate::domain::archive::{Archive, Content, ERASING, Exported, Kept, PLAIN_BYTES_MAX, Retain, VERSIONS_MIN};
+use crate::domain::archive::{Archive, Archived, Content, Kept, PLAIN_BYTES_MAX, Retain, VERSIONS_MIN, Whereabouts};
 use crate::domain::chain::commitment::Tree;
 use crate::domain::chain::entry::Entry;
 use crate::domain::chain::hash::Digest;
@@ -24,7 +22,7 @@ use crate::domain::policy::Policy;
 use crate::domain::review::Hold;
 use crate::domain::thread::Thread;
 use crate::domain::time::Timestamp;
-use crate::domain::transition::{ChainRow, STATE_DELTAS_MAX, StateContent, StateRow, Transition, Values};
+use crate::domain::transition::{ChainRow, Outcome, STATE_DELTAS_MAX, StateContent, StateRow, Transition, Values};
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::held_since;
@@ -50,17 +48,23 @@ pub struct Place {
 }
 
 /// A thread as it stands, with the policy that says how long its past stays.
-struct Standing {
-    thread: Stored<Thread>,
-    flow: Stored<Flow>,
-    policy: std::sync::Arc<Policy>,
-    retain: Retain,
+pub(super) struct Standing {
+    pub(super) thread: Stored<Thread>,
+    pub(super) flow: Stored<Flow>,
+    pub(super) policy: std::sync::Arc<Policy>,
+    pub(super) retain: Retain,
 }
 
 /// A stretch that goes: its rows as they were read.
 struct Stretch {
+    links: Vec<Stored<ChainRow>>,
     states: Vec<Stored<StateRow>>,
-    transitions: Vec<Stored<Transition>>,
+    /// What was committed, in the order of versions.
+    committed: Vec<Stored<Transition>>,
+    /// What was asked for on the way and not committed, by digest.
+    ended: Vec<Stored<Transition>>,
+    /// When its last version was followed by the next.
+    left: Timestamp,
 }
 
 impl Service {
@@ -128,7 +132,7 @@ impl Service {
         Ok(done)
     }
 
-    async fn retained(&self, keys: &Keys, thread: &ThreadId) -> Result<Option<Standing>> {
+    pub(super) async fn retained(&self, keys: &Keys, thread: &ThreadId) -> Result<Option<Standing>> {
         let thread = self.thread(keys, thread).await?;
         let flow = self.flow(keys, &thread.record.flow).await?;
         let policy = self.policy(keys, flow.record.policy).await?;
@@ -148,19 +152,17 @@ impl Service {
 
     /// Archives the oldest stretch that is in the database, if all of it may go.
     async fn archive_once(&self, thread: &ThreadId) -> Result<bool> {
-        let (keys, now) = (self.keys()?, self.now());
+        let keys = self.keys()?;
         let Some(standing) = self.retained(&keys, thread).await? else { return Ok(false) };
-        let Some(stretch) = self.stretch(&keys, &standing, now).await? else { return Ok(false) };
+        let Some(stretch) = self.stretch(&keys, &standing, self.now()).await? else { return Ok(false) };
         let content = self.content_of(&keys, &standing, &stretch).await?;
-        let Some(archive) = self.write_archive(&standing, &content, now).await? else { return Ok(false) };
+        let Some(archive) = self.write_archive(&standing, &content, stretch.left).await? else { return Ok(false) };
+        // A large file takes its time; what might go before may go now.
+        let now = self.now();
+        let archive = Archive { at: now, ..archive };
         let mut draft = Draft::new(keys.row(), now);
         draft.rely_on(&standing.flow);
-        for state in &stretch.states {
-            draft.remove(state);
-        }
-        for transition in &stretch.transitions {
-            draft.replace(transition, &transition.record.without_values())?;
-        }
+        self.put_away(&mut draft, &keys, &stretch).await?;
         let mut record = standing.thread.record.clone();
         record.gone.archived = archive.to + 1;
         recorder::in_thread(&mut draft, &mut record, now, EventType::ThreadArchived, told(&archive, archive.policy))?;
@@ -168,6 +170,33 @@ impl Service {
         draft.insert(&archive)?;
         self.commit(draft.finish()).await?;
         Ok(true)
+    }
+
+    /// Takes a stretch's rows out of the database. Rows that go whole leave whole pages free, from the oldest end; rows that
+    /// become shorter would not. What stays of a version is where its transition is.
+    async fn put_away(&self, draft: &mut Draft<'_>, keys: &Keys, stretch: &Stretch) -> Result<()> {
+        for state in &stretch.states {
+            draft.remove(state);
+        }
+        for transition in &stretch.committed {
+            let Transition { digest, statement, .. } = &transition.record;
+            let (thread, version) = (statement.thread.clone(), statement.version);
+            draft.remove(transition).insert(&Whereabouts { transition: *digest, thread, version })?;
+        }
+        for transition in &stretch.ended {
+            draft.replace(transition, &transition.record.without_values())?;
+        }
+        // The last entry stays until the next stretch goes: what follows it is checked against it, without a file.
+        let Some((last, links)) = stretch.links.split_last() else { return Err(Error::Broken("the chain")) };
+        for link in links {
+            draft.remove(link);
+        }
+        if let Some(before) = last.record.version.checked_sub(stretch.links.len() as u64) {
+            for link in self.stored_of::<ChainRow>(keys, &last.record.thread, before..=before).await? {
+                draft.remove(&link);
+            }
+        }
+        Ok(())
     }
 
     /// The oldest stretch that is in the database: from a whole state up to before the first whole one that follows at
@@ -190,14 +219,22 @@ impl Service {
             return Ok(None);
         }
         let states: Vec<_> = states.into_iter().take_while(|it| it.record.version < next).collect();
-        let mut digests: Vec<String> =
-            entries.iter().take(states.len()).map(|it| it.record.transition.to_string()).collect();
-        digests.extend(self.ended_between(keys, &record.id, (committed_at(entries.first())?, left)).await?);
-        let found = self.reader(keys).get_many::<Transition>(&digests).await?.into_iter();
-        let of_it = |it: &Transition| (from..next).contains(&it.statement.version) && it.values == Values::Here;
-        let mut transitions: Vec<_> = found.filter(|it| of_it(&it.record)).collect();
-        transitions.sort_by_key(|it| place_of(&it.record));
-        Ok(Some(Stretch { states, transitions }))
+        let ended = self.ended_between(keys, &record.id, (committed_at(entries.first())?, left)).await?;
+        let links: Vec<_> = entries.into_iter().take(states.len()).collect();
+        let digests: Vec<String> = links.iter().map(|it| it.record.transition.to_string()).collect();
+        let mut committed = self.reader(keys).get_many::<Transition>(&digests).await?;
+        committed.sort_by_key(|it| it.record.statement.version);
+        if !committed.iter().map(|it| it.record.digest).eq(links.iter().map(|it| it.record.transition)) {
+            return Err(Error::Broken("the chain"));
+        }
+        let ended = self.reader(keys).get_many::<Transition>(&ended).await?.into_iter();
+        let of_it = |it: &Transition| {
+            let within = (from..next).contains(&it.statement.version) && it.values == Values::Here;
+            within && matches!(it.outcome, Outcome::Ended { .. })
+        };
+        let mut ended: Vec<_> = ended.filter(|it| of_it(&it.record)).collect();
+        ended.sort_by_key(|it| it.record.digest);
+        Ok(Some(Stretch { links, states, committed, ended, left }))
     }
 
     /// What was asked for in that time and held, whatever became of it.
@@ -216,27 +253,25 @@ impl Service {
     /// What is to be written of a stretch; each version is checked like a head first.
     async fn content_of(&self, keys: &Keys, standing: &Standing, stretch: &Stretch) -> Result<Content> {
         let thread = &standing.thread.record.id;
-        let range = range_of(&stretch.states)?;
+        let ends = stretch.links.first().zip(stretch.links.last());
+        let range = ends.map(|(first, last)| first.record.version..=last.record.version);
+        let range = range.ok_or(Error::Broken("the chain"))?;
         let before = match (range.start().checked_sub(1), standing.thread.record.gone.erased) {
             (Some(last), erased) if last >= erased => Some(self.version(keys, thread, last).await?),
             _ => None,
         };
         let versions = self.versions(keys, thread, range).await?;
+        let rows = stretch.links.iter().zip(&stretch.committed).zip(&stretch.states);
         let mut entries = Vec::with_capacity(versions.len());
-        for (index, (version, transition)) in versions.iter().enumerate() {
+        for (index, ((version, _), ((link, transition), state))) in versions.iter().zip(rows).enumerate() {
             let last = index.checked_sub(1).map_or(before.as_ref(), |it| Some(&versions[it].0));
             let policy = self.policy(keys, version.entry.policy).await?;
-            entries.push(Exported {
-                version: version.entry.version,
-                transition: version.entry.transition,
-                statement: transition.statement.clone(),
-                entry: version.token.clone(),
-                opening: self.opened(keys, &policy, last, version),
-            });
+            let opening = self.opened(keys, &policy, last, version);
+            entries.extend(Archived::new(&link.record, &transition.record, &state.record, opening));
         }
-        let transitions = stretch.transitions.iter().map(|it| it.record.clone()).collect();
-        let states = stretch.states.iter().map(|it| it.record.clone()).collect();
-        Content::new(thread, entries, transitions, states).ok_or(Error::Broken("the chain"))
+        let ended = stretch.ended.iter().map(|it| it.record.clone()).collect();
+        let whole = entries.len() == stretch.links.len();
+        Content::new(thread, entries, ended).filter(|_| whole).ok_or(Error::Broken("the chain"))
     }
 
     /// Both trees as an auditor's export has them; nothing where the state before is erased.
@@ -257,7 +292,7 @@ impl Service {
 
     /// Writes the file, and reads it again as it would be read: only what comes back whole may leave the database. Nothing
     /// for what would be too much to read.
-    async fn write_archive(&self, standing: &Standing, content: &Content, now: Timestamp) -> Result<Option<Archive>> {
+    async fn write_archive(&self, standing: &Standing, content: &Content, left: Timestamp) -> Result<Option<Archive>> {
         let text = content.text();
         if text.len() as u64 > PLAIN_BYTES_MAX {
             tracing::warn!(thread = %content.thread(), "a stretch of states is too much for one archive; it stays in the database");
@@ -268,87 +303,31 @@ impl Service {
             thread: content.thread().clone(),
             from: *content.versions().start(),
             to: *content.versions().end(),
+            left,
             file: Digest::of_file(&bytes),
             bytes: bytes.len() as u64,
             plain_bytes: text.len() as u64,
             policy: standing.policy.digest(),
-            at: now,
-            kept: Kept::File {},
+            at: self.now(),
+            kept: Kept::Whole {},
         };
+        self.write_file(&archive, bytes, content).await?;
+        Ok(Some(archive))
+    }
+
+    /// Writes an archive's file and reads it again. Until a row names it nobody asks for it.
+    pub(super) async fn write_file(&self, archive: &Archive, bytes: Vec<u8>, content: &Content) -> Result<()> {
         let (archives, written) = (self.archives.clone().ok_or(Error::NoArchives)?, archive.clone());
         let write = move || archives.write(&written, &bytes);
         let wrote = tokio::task::spawn_blocking(write).await.map_err(std::io::Error::other);
         wrote.flatten().map_err(Error::Unwritten)?;
-        if self.content(&archive).await? == *content { Ok(Some(archive)) } else { Err(Error::Broken("an archive")) }
-    }
-
-    /// Decides that the values of the oldest archive are erased, if its policy says so: from then on nobody is given them.
-    async fn erase_once(&self, thread: &ThreadId) -> Result<bool> {
-        let (keys, now) = (self.keys()?, self.now());
-        let Some(standing) = self.retained(&keys, thread).await? else { return Ok(false) };
-        let (record, first) = (&standing.thread.record, standing.thread.record.gone.erased);
-        if standing.retain.erase_after_days.is_none() || first >= record.gone.archived {
-            return Ok(false);
-        }
-        let archive = self.archive_over(&keys, thread, first).await?.ok_or(Error::Broken("an archive"))?;
-        let next = self.stored_of::<ChainRow>(&keys, thread, archive.record.to + 1..=archive.record.to + 1).await?;
-        let over = standing.retain.lets_erase(committed_at(next.first())?, now);
-        if !over || self.is_asked_for(&keys, record, archive.record.to).await? {
-            return Ok(false);
-        }
-        let policy = standing.policy.digest();
-        let erasing = Archive { kept: Kept::Erasing { at: now, policy }, ..archive.record.clone() };
-        let mut draft = Draft::new(keys.row(), now);
-        draft.rely_on(&standing.flow).replace(&archive, &erasing)?;
-        let mut next = record.clone();
-        next.gone.erased = erasing.to + 1;
-        recorder::in_thread(&mut draft, &mut next, now, EventType::ThreadErased, told(&erasing, policy))?;
-        draft.replace(&standing.thread, &next)?;
-        self.commit(draft.finish()).await?;
-        self.finish_erasing(&keys).await?;
-        Ok(true)
-    }
-
-    /// Whether people are asked for a state of these versions again.
-    async fn is_asked_for(&self, keys: &Keys, thread: &Thread, up_to: u64) -> Result<bool> {
-        let Some(review) = &thread.hold else { return Ok(false) };
-        let hold: Stored<Hold> = self.need(keys, review.as_str(), "review").await?;
-        let restores = self.stated(keys, hold.record.transition).await?.record.statement.restores;
-        let Some(restores) = restores else { return Ok(false) };
-        Ok(self.stated(keys, restores).await?.record.statement.version <= up_to)
-    }
-
-    /// Removes the files of what was decided to be erased. A run that was cut off is made up for by the next.
-    async fn finish_erasing(&self, keys: &Keys) -> Result<usize> {
-        let erasing = self.reader(keys).list::<Archive>(Filter::State(ERASING), None, LIST_ROWS_MAX).await?;
-        let mut done = 0;
-        for archive in erasing {
-            let Kept::Erasing { at, policy } = archive.record.kept.clone() else { continue };
-            let (archives, gone) = (self.archives.clone().ok_or(Error::NoArchives)?, archive.record.clone());
-            let removed = tokio::task::spawn_blocking(move || archives.remove(&gone)).await;
-            removed.map_err(std::io::Error::other).flatten().map_err(Error::Unwritten)?;
-            let mut draft = Draft::new(keys.row(), self.now());
-            draft.replace(&archive, &Archive { kept: Kept::Erased { at, policy }, ..archive.record.clone() })?;
-            self.commit(draft.finish()).await?;
-            done += 1;
-        }
-        Ok(done)
+        if self.content(archive).await? == *content { Ok(()) } else { Err(Error::Broken("an archive")) }
     }
 }
 
 /// What events tell of an archive.
 pub(super) fn told(archive: &Archive, policy: Digest) -> Value {
     json!({"from": archive.from, "to": archive.to, "file": archive.file, "policy": policy})
-}
-
-fn range_of(states: &[Stored<StateRow>]) -> Result<RangeInclusive<u64>> {
-    let ends = states.first().zip(states.last());
-    ends.map(|(first, last)| first.record.version..=last.record.version).ok_or(Error::Broken("the chain"))
-}
-
-/// In the order of versions, and within one by digest.
-fn place_of(transition: &Transition) -> (u64, Digest) {
-    (transition.statement.version, transition.digest)
 }
 
 fn committed_at(row: Option<&Stored<ChainRow>>) -> Result<Timestamp> {

@@ -85,7 +85,7 @@ impl Service {
     /// What became of a transition: `None` while people are asked.
     pub async fn decision(&self, digest: Digest) -> Result<(ThreadId, Option<Decision>)> {
         let keys = self.keys()?;
-        let transition = self.stated(&keys, digest).await?.record;
+        let transition = self.stated(&keys, digest).await?;
         let thread = transition.statement.thread.clone();
         let Some(hold) = self.hold_of(&keys, digest).await? else {
             return Ok((thread, Some(committed(&transition))));
@@ -115,7 +115,7 @@ impl Service {
     /// it is shown.
     async fn masked_comment(&self, keys: &Keys, hold: &Hold, comment: &str) -> Result<String> {
         let states = async {
-            let transition = self.transition(keys, hold.transition).await?.record;
+            let transition = self.transition(keys, hold.transition).await?;
             Ok((self.states_of(keys, &transition).await?, transition.tool))
         };
         let ((before, after), tool) = match states.await {
@@ -130,7 +130,7 @@ impl Service {
     /// A transition with its statement and effect.
     pub async fn told(&self, digest: Digest) -> Result<Told> {
         let keys = self.keys()?;
-        let transition = self.transition(&keys, digest).await?.record;
+        let transition = self.transition(&keys, digest).await?;
         let policy = self.policy(&keys, transition.statement.policy).await?;
         let (before, after) = self.states_of(&keys, &transition).await?;
         let changes = diff(&before, &after);
@@ -159,7 +159,7 @@ impl Service {
     /// The flow of a transition.
     pub async fn flow_of_transition(&self, digest: Digest) -> Result<FlowId> {
         let keys = self.keys()?;
-        Ok(self.stated(&keys, digest).await?.record.statement.flow)
+        Ok(self.stated(&keys, digest).await?.statement.flow)
     }
 
     /// What an agent may see of a transition's effect: what its own nodes read.
@@ -175,7 +175,7 @@ impl Service {
     /// The opening of a transition along what it changed, for auditors: nothing hidden in it.
     pub async fn opening(&self, digest: Digest) -> Result<Opening> {
         let keys = self.keys()?;
-        let transition = self.transition(&keys, digest).await?.record;
+        let transition = self.transition(&keys, digest).await?;
         let policy = self.policy(&keys, transition.statement.policy).await?;
         self.open_transition(&keys, &transition, &policy, &|_| false).await
     }

@@ -80,7 +80,7 @@ impl Service {
         if ask.transition != hold.record.transition {
             return Err(VoteRefused::Digest.into());
         }
-        let transition = self.transition(&keys, hold.record.transition).await?.record;
+        let transition = self.transition(&keys, hold.record.transition).await?;
         hold.record.may_rewrite(&person.record, transition.editor.as_ref(), now).map_err(VoteRefused::from)?;
         if self.judged_again(&keys, &standing, &hold).await? != JudgedAgain::Kept {
             return Err(VoteRefused::PolicyChanged.into());
@@ -143,7 +143,7 @@ impl Service {
         for _ in 0..EDITS_MAX {
             match (of.statement.kind, of.statement.supersedes) {
                 (Kind::Propose, _) => return Ok(()),
-                (Kind::Edit, Some(before)) => of = self.transition(keys, before).await?.record,
+                (Kind::Edit, Some(before)) => of = self.transition(keys, before).await?,
                 _ => return Err(Error::WrongState(NOT_EDITABLE)),
             }
         }

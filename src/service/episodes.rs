@@ -165,7 +165,7 @@ impl Service {
         let mut tool = None;
         if let Some(review) = &thread.hold {
             let hold: Stored<Hold> = self.need(keys, review.as_str(), "review").await?;
-            let transition = self.transition(keys, hold.record.transition).await?.record;
+            let transition = self.transition(keys, hold.record.transition).await?;
             states = self.states_of(keys, &transition).await?.into();
             tool = transition.tool;
         }

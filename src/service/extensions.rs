@@ -49,7 +49,7 @@ impl Service {
 
     /// Hosts read events, and nothing that is hidden.
     async fn masked_reason(&self, keys: &Keys, hold: &Hold, reason: &str) -> Result<String> {
-        let transition = self.transition(keys, hold.transition).await?.record;
+        let transition = self.transition(keys, hold.transition).await?;
         let policy = self.policy(keys, hold.policy).await?;
         let (before, after) = self.states_of(keys, &transition).await?;
         let hiding = Hiding::of(&policy, [&before, &after], transition.tool.as_ref());

@@ -10,7 +10,7 @@ use super::Service;
 use super::error::Result;
 use super::sending::lanes::UNWRITTEN_MAX;
 use super::stops::Scope;
-use crate::domain::archive::{ARCHIVED, Archive};
+use crate::domain::archive::Archive;
 use crate::domain::event::Event;
 use crate::domain::id::EndpointId;
 use crate::domain::keys::Keys;
@@ -99,7 +99,7 @@ impl Service {
             Some(InsightRow::Counted(counted)) => facts.log.saturating_sub(counted.index),
             Some(InsightRow::Figures(_)) | None => facts.log,
         };
-        let archives = self.counted_pages::<Archive>(&keys, Filter::State(ARCHIVED)).await?;
+        let archives = self.counted_pages::<Archive>(&keys, Filter::All).await?;
         facts.archives = archives.len() as u64;
         facts.archive_bytes = archives.iter().map(|it| it.record.bytes).sum();
         facts.database_bytes = self.store.bytes().await?;

@@ -170,7 +170,7 @@ impl Service {
             return Err(Error::NotFound("version"));
         }
         let checked = self.version(&keys, thread, version).await?;
-        let transition = self.transition(&keys, checked.entry.transition).await?.record;
+        let transition = self.transition(&keys, checked.entry.transition).await?;
         let policies = self.policies_over(&keys, &record, [transition.statement.policy]).await?;
         let active = Some(self.flow(&keys, &record.flow).await?.record.policy);
         let (before, _) = self.states_of(&keys, &transition).await?;
@@ -229,7 +229,7 @@ impl Service {
     }
 
     async fn tool_of(&self, keys: &Keys, version: &Version) -> Result<Option<Tool>> {
-        Ok(self.transition(keys, version.entry.transition).await?.record.tool)
+        Ok(self.transition(keys, version.entry.transition).await?.tool)
     }
 
     /// The policies of these, and the one that is active now: what it has come to hide is hidden in the past as well.

@@ -108,14 +108,14 @@ impl Service {
 
     async fn cancel_once(&self, token: &Stored<Token>, transition: Digest, reason: &str) -> Result<()> {
         let keys = self.keys()?;
-        let stored = self.transition(&keys, transition).await?;
-        if !token.record.of_flow(&stored.record.statement.flow) {
+        let transition = self.transition(&keys, transition).await?;
+        if !token.record.of_flow(&transition.statement.flow) {
             return Err(Error::NotFound("transition"));
         }
-        if stored.record.statement.principal != token.record.principal() {
+        if transition.statement.principal != token.record.principal() {
             return Err(Error::Forbidden("only its own proposer may cancel a proposal"));
         }
-        let (hold, now) = (self.hold_of(&keys, transition).await?, self.now());
+        let (hold, now) = (self.hold_of(&keys, transition.digest).await?, self.now());
         let hold = hold.ok_or(Error::WrongState("it is not held"))?;
         match &hold.record.state {
             HoldState::Open {} if hold.record.is_open(now) => {}
@@ -160,7 +160,7 @@ impl Service {
         hold: &Stored<Hold>,
         (state, decision, now): (HoldState, EndWord, Timestamp),
     ) -> Result<()> {
-        let stored = self.transition(keys, hold.record.transition).await?;
+        let stored = self.held(keys, hold.record.transition).await?;
         let review = hold.record.id.clone();
         let ended = hold.record.clone().ended(state)?;
         let outcome = Outcome::Ended { review: review.clone(), decision };

@@ -8,6 +8,7 @@ mod wanted;
 use std::collections::{BTreeMap, HashMap};
 
 use super::Service;
+use super::archived::Files;
 use super::error::{Error, Result};
 use crate::domain::account::Account;
 use crate::domain::chain::hash::Digest;
@@ -299,7 +300,7 @@ impl Service {
         holds: Vec<Hold>,
     ) -> Result<Vec<InboxItem>> {
         let digests: Vec<Digest> = holds.iter().map(|it| it.transition).collect();
-        let mut transitions = self.transitions_of(keys, &digests).await?;
+        let mut transitions = self.transitions_of((keys, &mut Files::default()), &digests).await?;
         let before = self.states_before(keys, transitions.values()).await?;
         let mut items = Vec::with_capacity(holds.len());
         for hold in holds {
@@ -321,7 +322,11 @@ impl Service {
     }
 
     /// The transitions of those digests, at once; with their values, unless they are erased.
-    pub(super) async fn transitions_of(&self, keys: &Keys, digests: &[Digest]) -> Result<HashMap<Digest, Transition>> {
+    pub(super) async fn transitions_of(
+        &self,
+        (keys, files): (&Keys, &mut Files),
+        digests: &[Digest],
+    ) -> Result<HashMap<Digest, Transition>> {
         let mut found = HashMap::with_capacity(digests.len());
         for chunk in digests.chunks(LIST_ROWS_MAX as usize) {
             let ids: Vec<String> = chunk.iter().map(ToString::to_string).collect();
@@ -333,7 +338,8 @@ impl Service {
                 found.insert(transition.digest, transition);
             }
         }
-        self.fill_in(keys, &mut found).await?;
+        self.add_archived((keys, &mut *files), digests, &mut found).await?;
+        self.fill_in((keys, files), &mut found).await?;
         Ok(found)
     }
 }

@@ -271,7 +271,7 @@ impl Service {
         let (mut states, mut set) = (Vec::with_capacity(names.len()), BTreeSet::new());
         for name in names {
             let branch = joining.branches.iter().find(|it| it.name == *name).ok_or_else(broken)?;
-            let tip = self.stated(keys, branch.transition).await?.record.statement;
+            let tip = self.stated(keys, branch.transition).await?.statement;
             let version = self.version(keys, &branch.thread, tip.version).await?;
             if version.entry.transition != branch.transition {
                 return Err(broken());

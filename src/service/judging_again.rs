@@ -136,7 +136,7 @@ impl Service {
             return Ok(JudgedAgain::Kept);
         }
         let policy = self.policy(keys, active).await?;
-        let transition = self.transition(keys, hold.record.transition).await?.record;
+        let transition = self.transition(keys, hold.record.transition).await?;
         // Nothing is accepted from a revoked token any more, so nothing is stated anew in its name either.
         let token = self.fetch::<Token>(keys, hold.record.proposer.as_str()).await?.filter(|it| !it.record.revoked);
         let (Some(token), Some(proposal)) = (token, Proposal::of(&transition)) else {

@@ -297,7 +297,7 @@ impl Service {
         let named = event.data.get("transition").and_then(Value::as_str).and_then(|it| it.parse::<Digest>().ok());
         let (digest, states, tool) = match named {
             Some(digest) => {
-                let transition = self.transition(keys, digest).await?.record;
+                let transition = self.transition(keys, digest).await?;
                 (transition.statement.policy, self.states_of(keys, &transition).await?, transition.tool)
             }
             None => {

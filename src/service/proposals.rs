@@ -180,7 +180,7 @@ impl Service {
         }
         let by = Proposer::Token(token);
         let identity = identity_of(by, proposal);
-        if let Some(answer) = self.answered(&keys, identity, &proposal.ask).await? {
+        if let Some(answer) = self.answered(&keys, (&thread.record, proposal), identity).await? {
             return Ok(answer);
         }
         let trying = match self.step_before(&keys, &thread.record, proposal).await? {

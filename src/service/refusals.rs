@@ -19,7 +19,7 @@ use crate::domain::kept::KeptRequest;
 use crate::domain::keys::Keys;
 use crate::domain::policy::{Hiding, Instruction, OnViolation, RejectCode, Violation, excerpt, hides_nothing};
 use crate::domain::thread::Checkpoint;
-use crate::domain::transition::{ChainRow, Rejection, patch_digest};
+use crate::domain::transition::{Rejection, patch_digest};
 use crate::domain::write::ResultError;
 
 /// A value in an error is there to be recognised, not to be read back.
@@ -173,9 +173,8 @@ impl Service {
     /// What a rejection told before was made on: it is told again as it was.
     pub(super) async fn made_on(&self, keys: &Keys, rejection: &Rejection) -> Result<Option<Checkpoint>> {
         let Some(transition) = rejection.parent else { return Ok(None) };
-        let row = self.reader(keys).get_by_alias::<ChainRow>(&transition.to_string()).await?;
-        let row = row.filter(|it| it.record.thread == rejection.thread);
-        Ok(row.map(|it| Checkpoint { version: it.record.version, transition }))
+        let place = self.place_of(keys, transition).await?.filter(|it| it.thread == rejection.thread);
+        Ok(place.map(|it| Checkpoint { version: it.version, transition }))
     }
 }
 

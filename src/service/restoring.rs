@@ -2,17 +2,20 @@
 
 use serde_json::Value;
 
+use super::archived::Files;
 use super::archiving::told;
 use super::error::{Error, Result};
 use super::{Service, recorder, retrying};
-use crate::domain::archive::{Archive, Content, Kept};
+use crate::domain::archive::{Archive, Content, Whereabouts};
 use crate::domain::event::EventType;
 use crate::domain::id::{PrincipalId, ThreadId};
 use crate::domain::keys::Keys;
 use crate::domain::transition::Transition;
 use crate::store::change::Draft;
-use crate::store::record::{Record as _, Stored};
+use crate::store::record::Record as _;
 use crate::store::{Filter, LIST_ROWS_MAX};
+
+const BROKEN: Error = Error::Broken("an archive");
 
 impl Service {
     /// Puts back what archives hold of a thread, the last first; what is erased is not there to be put back. Returns how
@@ -29,15 +32,10 @@ impl Service {
         let (keys, now) = (self.keys()?, self.now());
         let stored = self.thread(&keys, thread).await?;
         let last = self.reader(&keys).last_of::<Archive>(thread.as_str()).await?;
-        let Some(archive) = last.filter(|it| matches!(it.record.kept, Kept::File {})) else { return Ok(false) };
+        let Some(archive) = last.filter(|it| it.record.kept.has_values()) else { return Ok(false) };
         let content = self.content(&archive.record).await?;
         let mut draft = Draft::new(keys.row(), now);
-        for (slim, whole) in self.archived_rows(&keys, &content).await? {
-            draft.replace(&slim, &whole)?;
-        }
-        for state in &content.states {
-            draft.insert(state)?;
-        }
+        self.put_back(&mut draft, &keys, &content).await?;
         let mut record = stored.record.clone();
         record.gone.archived = archive.record.from;
         let mut data = told(&archive.record, archive.record.policy);
@@ -52,18 +50,37 @@ impl Service {
         Ok(true)
     }
 
-    /// The transitions of an archive as they stand in the database, each with what it was.
-    async fn archived_rows(&self, keys: &Keys, content: &Content) -> Result<Vec<(Stored<Transition>, Transition)>> {
-        let ids: Vec<String> = content.transitions.iter().map(|it| it.id()).collect();
-        let mut pairs = Vec::with_capacity(ids.len());
-        for chunk in ids.chunks(LIST_ROWS_MAX as usize) {
-            for slim in self.reader(keys).get_many::<Transition>(chunk).await? {
-                let whole = content.transitions.iter().find(|it| it.without_values() == slim.record);
-                let whole = whole.ok_or(Error::Broken("an archive"))?.clone();
-                pairs.push((slim, whole));
-            }
+    /// Every row of an archive, as it was taken out.
+    async fn put_back(&self, draft: &mut Draft<'_>, keys: &Keys, content: &Content) -> Result<()> {
+        let digests: Vec<String> = content.entries.iter().map(|it| it.transition.to_string()).collect();
+        let places = self.reader(keys).get_many::<Whereabouts>(&digests).await?;
+        if places.len() != digests.len() {
+            return Err(BROKEN);
         }
-        if pairs.len() == ids.len() { Ok(pairs) } else { Err(Error::Broken("an archive")) }
+        for place in &places {
+            draft.remove(place);
+        }
+        for archived in &content.entries {
+            draft.insert(&archived.row())?;
+            draft.insert(&archived.state().ok_or(BROKEN)?)?;
+        }
+        let ended: Vec<String> = content.ended.iter().map(|it| it.digest.to_string()).collect();
+        let ended = self.reader(keys).get_many::<Transition>(&ended).await?;
+        if ended.len() != content.ended.len() {
+            return Err(BROKEN);
+        }
+        for slim in ended {
+            let whole = content.ended.iter().find(|it| it.without_values() == slim.record).ok_or(BROKEN)?;
+            draft.replace(&slim, whole)?;
+        }
+        // The last entry stayed, as the last one before it now does again.
+        let (first, last) = content.versions().into_inner();
+        let before = first.saturating_sub(1);
+        for link in self.links((keys, &mut Files::default()), content.thread(), before..=last.saturating_sub(1)).await?
+        {
+            draft.insert(&link)?;
+        }
+        Ok(())
     }
 
     /// Archives, in the order of threads and versions, after a row.

@@ -4,6 +4,7 @@ use std::slice::from_ref;
 
 use serde_json::Value;
 
+use super::archived::Files;
 use super::electorate::can_decide;
 use super::error::{Error, Result};
 use super::history::Who;
@@ -11,6 +12,7 @@ use super::revealing::{HiddenPlace, hidden_places};
 use super::{Service, retrying};
 use crate::domain::account::Account;
 use crate::domain::chain::commitment::{Salt, Setting, Tree};
+use crate::domain::chain::hash::Digest;
 use crate::domain::chain::opening::{Opening, View, open};
 use crate::domain::delegation::Delegation;
 use crate::domain::event::Event;
@@ -30,7 +32,7 @@ use crate::domain::tool::Tool;
 use crate::domain::transition::{ChainRow, Transition};
 use crate::domain::write::Write;
 use crate::store::record::Stored;
-use crate::store::records::{event_alias, version_id};
+use crate::store::records::event_alias;
 
 /// What one writer will read, if this is approved and written.
 #[derive(Clone, Debug)]
@@ -136,7 +138,7 @@ impl Service {
         let hold = hold.record;
         let standing = self.standing(&keys, self.thread(&keys, &hold.thread).await?).await?;
         let thread = standing.thread.record.clone();
-        let transition = self.transition(&keys, hold.transition).await?.record;
+        let transition = self.transition(&keys, hold.transition).await?;
         let policy = self.policy(&keys, hold.policy).await?;
         let (before, after) = self.states_of(&keys, &transition).await?;
         let written = self.written_state(&keys, &thread).await?;
@@ -250,17 +252,16 @@ impl Service {
     pub async fn chain(&self, thread: &ThreadId, from: u64, limit: u32) -> Result<Vec<(ChainRow, Transition)>> {
         let keys = self.keys()?;
         let head = self.thread(&keys, thread).await?.record.head.version;
-        let ids: Vec<String> = (from..=head).take(limit as usize).map(|it| version_id(thread, it)).collect();
-        let mut rows: Vec<ChainRow> =
-            self.reader(&keys).get_many(&ids).await?.into_iter().map(|it: Stored<ChainRow>| it.record).collect();
-        rows.sort_by_key(|row| row.version);
-        let digests: Vec<String> = rows.iter().map(|row| row.transition.to_string()).collect();
-        let transitions = self.reader(&keys).get_many::<Transition>(&digests).await?;
-        let find = |row: ChainRow| {
-            let transition = transitions.iter().find(|it| it.record.digest == row.transition)?;
-            Some((row, transition.record.clone()))
+        let last = head.min(from.saturating_add(u64::from(limit)).saturating_sub(1));
+        let mut files = Files::default();
+        let rows = self.links((&keys, &mut files), thread, from..=last).await?;
+        let digests: Vec<Digest> = rows.iter().map(|row| row.transition).collect();
+        let mut transitions = self.transitions_of((&keys, &mut files), &digests).await?;
+        let with = |row: ChainRow| {
+            let transition = transitions.remove(&row.transition).ok_or(Error::Broken("the chain"))?;
+            Ok((row, transition))
         };
-        Ok(rows.into_iter().filter_map(find).collect())
+        rows.into_iter().map(with).collect()
     }
 
     /// The thread of an event, for callers that follow one.

@@ -63,7 +63,7 @@ impl Service {
             return Ok(Before::Open(Some(Trying { step: step.clone(), content, known })));
         };
         if let Some(digest) = row.record.stated_as(content) {
-            let transition = self.stated(keys, digest).await?.record;
+            let transition = self.stated(keys, digest).await?;
             return Ok(Before::Done(Box::new(self.answer_of(keys, transition).await?)));
         }
         match row.record.last_stated() {
@@ -78,7 +78,7 @@ impl Service {
     /// Whether it is in the chain, or people may still bring it there, be it rewritten or asked anew.
     async fn is_in_force(&self, keys: &Keys, mut digest: Digest) -> Result<bool> {
         for _ in 0..FOLLOWED_MAX {
-            let Transition { outcome, .. } = self.stated(keys, digest).await?.record;
+            let Transition { outcome, .. } = self.stated(keys, digest).await?;
             let review = match outcome {
                 Outcome::Committed { .. } | Outcome::Observed { .. } | Outcome::Approved { .. } => return Ok(true),
                 Outcome::Held { review } | Outcome::Ended { review, .. } => review,
@@ -93,7 +93,7 @@ impl Service {
             };
             let Some(next) = next else { return Ok(false) };
             // A write that was confirmed meanwhile is somebody else's.
-            if self.stated(keys, next).await?.record.statement.kind == Kind::Confirm {
+            if self.stated(keys, next).await?.statement.kind == Kind::Confirm {
                 return Ok(false);
             }
             digest = next;

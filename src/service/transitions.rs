@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::archived::Files;
 use super::error::{Error, Result};
 use super::heads::Version;
-use super::proposals::Asked;
+use super::proposals::{Asked, Proposal};
 use super::refusals::Refusal;
 use super::stating::Step;
 use super::{Service, recorder};
@@ -22,7 +23,9 @@ use crate::domain::policy::{Audience, Covers, Policy, Warning, changed_for, diff
 use crate::domain::review::{Hold, HoldReason};
 use crate::domain::thread::{Head, HeadUse, Thread};
 use crate::domain::time::Timestamp;
-use crate::domain::transition::{ChainRow, Outcome, Rejection, STATE_DELTAS_MAX, StateContent, StateRow, Transition};
+use crate::domain::transition::{
+    ChainRow, Outcome, Rejection, STATE_DELTAS_MAX, StateContent, StateRow, Transition, Values,
+};
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
@@ -208,14 +211,23 @@ impl Service {
     }
 
     /// What became of the same proposal before, if it was made before. Looked up before the head is.
-    pub(super) async fn answered(&self, keys: &Keys, identity: Digest, ask: &Asked) -> Result<Option<Answer>> {
-        let name = identity.to_string();
+    pub(super) async fn answered(
+        &self,
+        keys: &Keys,
+        (thread, proposal): (&Thread, &Proposal),
+        identity: Digest,
+    ) -> Result<Option<Answer>> {
+        let (name, ask) = (identity.to_string(), &proposal.ask);
         if let Some(rejection) = self.fetch::<Rejection>(keys, &name).await? {
             let checkpoint = self.made_on(keys, &rejection.record).await?;
             return Ok(Some(Answer::Rejected(Refusal::of(rejection.record, ask, checkpoint))));
         }
-        let Some(stored) = self.reader(keys).get_by_alias::<Transition>(&name).await? else { return Ok(None) };
-        self.answer_of(keys, stored.record).await.map(Some)
+        let known = match self.reader(keys).get_by_alias::<Transition>(&name).await? {
+            Some(stored) => Some(stored.record),
+            None => self.archived_as(keys, (thread, proposal.parent), identity).await?,
+        };
+        let Some(transition) = known else { return Ok(None) };
+        self.answer_of(keys, transition).await.map(Some)
     }
 
     /// What a proposal that was stated is answered, then and ever after.
@@ -253,15 +265,28 @@ impl Service {
     }
 
     /// A transition by its digest, with its values.
-    pub(super) async fn transition(&self, keys: &Keys, digest: Digest) -> Result<Stored<Transition>> {
-        let Stored { record, revision, seal } = self.stated(keys, digest).await?;
-        Ok(Stored { record: self.whole(keys, record).await?, revision, seal })
+    pub(super) async fn transition(&self, keys: &Keys, digest: Digest) -> Result<Transition> {
+        self.whole(keys, self.stated(keys, digest).await?).await
     }
 
-    /// A transition by its digest: what was stated, and what became of it. Its values may be elsewhere.
-    pub(super) async fn stated(&self, keys: &Keys, digest: Digest) -> Result<Stored<Transition>> {
+    /// A transition by its digest, from the database or from an archive: what was stated, and what became of it. Its values
+    /// may be elsewhere.
+    pub(super) async fn stated(&self, keys: &Keys, digest: Digest) -> Result<Transition> {
+        match self.fetch::<Transition>(keys, &digest.to_string()).await? {
+            Some(stored) if stored.record.statement.digest() == digest => Ok(stored.record),
+            Some(_) => Err(Error::Broken("a statement")),
+            None => {
+                let archived = self.archived((keys, &mut Files::default()), digest).await?;
+                archived.ok_or(Error::NotFound("transition"))
+            }
+        }
+    }
+
+    /// The row of a transition that people are asked about. Until that has ended all of it is in the database.
+    pub(super) async fn held(&self, keys: &Keys, digest: Digest) -> Result<Stored<Transition>> {
         let stored: Stored<Transition> = self.need(keys, &digest.to_string(), "transition").await?;
-        if stored.record.statement.digest() == digest { Ok(stored) } else { Err(Error::Broken("a statement")) }
+        let whole = stored.record.statement.digest() == digest && stored.record.values == Values::Here;
+        if whole { Ok(stored) } else { Err(Error::Broken("a statement")) }
     }
 }
 

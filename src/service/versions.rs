@@ -3,8 +3,10 @@
 use std::ops::RangeInclusive;
 
 use super::Service;
+use super::archived::{Files, Taken};
 use super::error::{Error, Result};
 use super::heads::Version;
+use crate::domain::archive::Archived;
 use crate::domain::chain::commitment::{Setting, Tree};
 use crate::domain::chain::entry::Entry;
 use crate::domain::chain::hash::Digest;
@@ -48,12 +50,12 @@ impl Service {
         if last.saturating_sub(first) >= VERSIONS_MAX {
             return Err(Error::invalid("", "so many versions are not loaded at once"));
         }
-        let rows = self.stored_of::<ChainRow>(keys, thread, first.saturating_sub(1)..=last).await?;
-        let rows: Vec<ChainRow> = rows.into_iter().map(|it| it.record).collect();
+        let mut files = Files::default();
+        let rows = self.links((keys, &mut files), thread, first.saturating_sub(1)..=last).await?;
         let own = usize::from(first > 0);
         let digests: Vec<Digest> = rows[own..].iter().map(|it| it.transition).collect();
-        let mut transitions = self.transitions_of(keys, &digests).await?;
-        let states = self.states_at(keys, thread, of).await?;
+        let mut transitions = self.transitions_of((keys, &mut files), &digests).await?;
+        let states = self.states_at((keys, &mut files), thread, of).await?;
         let mut versions = Vec::with_capacity(digests.len());
         for (index, at) in (own..).zip(states) {
             let (row, before) = (&rows[index], index.checked_sub(1).map(|it| &rows[it]));
@@ -86,18 +88,38 @@ impl Service {
         if whole { Ok(rows) } else { Err(BROKEN) }
     }
 
-    /// The rows of these states in order, from the database or from archives.
-    async fn state_rows(&self, keys: &Keys, thread: &ThreadId, of: RangeInclusive<u64>) -> Result<Vec<StateRow>> {
+    /// The places in the chain of these versions in order, from the database or from archives.
+    pub(super) async fn links(
+        &self,
+        read: (&Keys, &mut Files),
+        thread: &ThreadId,
+        of: RangeInclusive<u64>,
+    ) -> Result<Vec<ChainRow>> {
+        self.rows_of(read, thread, of, |it| Some(it.link())).await
+    }
+
+    /// The rows of these versions in order, from the database or from archives; all of them are there.
+    async fn rows_of<R: Record + OfVersion>(
+        &self,
+        (keys, files): (&Keys, &mut Files),
+        thread: &ThreadId,
+        of: RangeInclusive<u64>,
+        taken: Taken<R>,
+    ) -> Result<Vec<R>> {
         let ids: Vec<String> = of.clone().map(|it| version_id(thread, it)).collect();
-        let found = self.reader(keys).get_many::<StateRow>(&ids).await?.into_iter().map(|it| it.record).collect();
-        let mut rows = self.with_archived(keys, thread, of.clone(), found).await?;
-        rows.sort_by_key(|it| it.version);
-        if rows.iter().map(|it| it.version).eq(of) { Ok(rows) } else { Err(BROKEN) }
+        let found = self.reader(keys).get_many::<R>(&ids).await?.into_iter().map(|it| it.record).collect();
+        let rows = self.with_archived((keys, files), thread, of.clone(), (found, taken)).await?;
+        if rows.iter().map(OfVersion::version).eq(of) { Ok(rows) } else { Err(BROKEN) }
     }
 
     /// The states of neighbouring versions with their trees, rolled forward from the whole state before the first.
-    async fn states_at(&self, keys: &Keys, thread: &ThreadId, of: RangeInclusive<u64>) -> Result<Vec<At>> {
-        let (first, mut rows) = (*of.start(), self.state_rows(keys, thread, of).await?);
+    async fn states_at(
+        &self,
+        (keys, files): (&Keys, &mut Files),
+        thread: &ThreadId,
+        of: RangeInclusive<u64>,
+    ) -> Result<Vec<At>> {
+        let (first, mut rows) = (*of.start(), self.rows_of((keys, &mut *files), thread, of, Archived::state).await?);
         let base = match rows.first().map(|it| &it.content) {
             Some(StateContent::Delta { base, .. }) => *base,
             _ => first,
@@ -106,7 +128,7 @@ impl Service {
             return Err(BROKEN);
         }
         if base < first {
-            let older = self.state_rows(keys, thread, base..=first - 1).await?;
+            let older = self.rows_of((keys, files), thread, base..=first - 1, Archived::state).await?;
             rows.splice(..0, older);
         }
         let rolled = roll_forward(&self.secret(keys, thread), rows).ok_or(BROKEN)?;

@@ -145,7 +145,7 @@ impl Service {
     }
 
     async fn deny(&self, poll: &Poll<'_>, counted: Hold, refusals: Vec<Refusal>) -> Result<Voted> {
-        let stored = self.transition(poll.keys, counted.transition).await?;
+        let stored = self.held(poll.keys, counted.transition).await?;
         let statement = &stored.record.statement;
         let denial = Denial {
             iss: poll.keys.issuer().to_owned(),
@@ -174,7 +174,7 @@ impl Service {
 
     /// In one transaction: the entry, the receipt, the hold's end, the thread's new head, the events.
     async fn approve(&self, poll: &Poll<'_>, counted: Hold, approvals: Vec<Approval>) -> Result<Voted> {
-        let stored = self.transition(poll.keys, counted.transition).await?;
+        let stored = self.held(poll.keys, counted.transition).await?;
         let head = self.head(poll.keys, &poll.standing.thread.record).await?;
         let policy = self.policy(poll.keys, stored.record.statement.policy).await?;
         let step = self.approved_step(poll.keys, &head, &stored.record)?;

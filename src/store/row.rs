@@ -49,8 +49,10 @@ tables! {
     Entries = "entries",
     /// States, whole or as a delta on the version before, by thread and version.
     States = "states",
-    /// States that are in files and no longer in the database, by thread and last version.
+    /// Versions that are in files and no longer in the database, by thread and last version.
     Archives = "archives",
+    /// Where transitions are whose versions are in archives, by digest.
+    Whereabouts = "whereabouts",
     /// Holds with their votes.
     Holds = "holds",
     /// Receipts, by jti.
@@ -128,6 +130,7 @@ impl Table {
             Self::Receipts | Self::Writes | Self::Events | Self::Outbox => false,
             Self::EpisodeEvents | Self::Imports | Self::ImportPieces | Self::Steps => false,
             Self::Archives => true,
+            Self::Whereabouts => false,
             Self::Posts | Self::Tries | Self::Sightings | Self::Figures | Self::Marks | Self::Contacts => false,
             Self::Deliveries => true,
             Self::Endpoints | Self::Lanes => false,

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use countersign::clock::ClockOffset;
 use countersign::domain::account::MachineRole;
+use countersign::domain::json::size::StateLimits;
 use countersign::domain::step::StepRow;
 use countersign::keyring::Keyring;
-use countersign::service::Service;
 use countersign::service::audit::audit_with;
+use countersign::service::{Service, Settings};
 use countersign::store::Store;
 use countersign::store::change::Draft;
 use countersign::store::postgres::{PostgresOptions, PostgresStore};
@@ -59,9 +60,15 @@ impl Scene {
 
     /// Another gateway on the same database.
     pub async fn another(&self) -> Service {
+        self.another_within(StateLimits::default()).await
+    }
+
+    /// Another whose states have other limits.
+    pub async fn another_within(&self, limits: StateLimits) -> Service {
         let keyring = Keyring::open(&self.gateway.folder.path().join("keyring.json"), None).unwrap();
         let clock = Arc::new(MovedClock(self.gateway.clock.clone()));
-        Service::open(Arc::clone(&self.store), keyring, clock, settings(&self.gateway.url)).await.unwrap()
+        let settings = Settings { limits, ..settings(&self.gateway.url) };
+        Service::open(Arc::clone(&self.store), keyring, clock, settings).await.unwrap()
     }
 
     /// What is counted and remembered is what an audit comes to.

@@ -73,6 +73,10 @@ pub fn put_together(bench: &mut Bench) {
     let mut laden = alone.body.clone();
     laden["carried"] = json!({"authors": [], "committed_nodes": [], "spent": {}, "owes": false});
     bench.instead(Table::Transitions, &alone, &laden, "it carries something, and is no join");
+    let mut emptied = alone.body.clone();
+    emptied["values"] = json!("archived");
+    bench.instead(Table::Transitions, &alone, &emptied, "its values are gone, and nobody erased them");
+    beside_its_archive(bench);
 
     let import = bench.pick(Table::Imports, |_| true);
     let mut namesake = other.body.clone();
@@ -90,6 +94,24 @@ pub fn put_together(bench: &mut Bench) {
     let shapeless = Row::seal(key, Table::Outbox, "x".to_owned(), pending.facets.clone(), 1, "{}".to_owned());
     let said = "it is sealed, but not of the shape or not findable as what it says";
     bench.beside(Table::Outbox, &shapeless, said);
+}
+
+/// What is in an archive, in the database as well, or somewhere else.
+fn beside_its_archive(bench: &mut Bench) {
+    let keys = std::sync::Arc::clone(&bench.keys);
+    let archive: Archive = serde_json::from_value(bench.pick(Table::Archives, |_| true).body).unwrap();
+    let content = Content::read(&bench.archives.read(&archive).unwrap()).unwrap();
+    let row = content.entries[1].row().seal(keys.row(), 1).unwrap();
+    bench.beside(Table::Transitions, &row, "what it holds is not what was taken out of the database");
+    let place = bench.pick(Table::Whereabouts, |it| it.body["version"] == 1);
+    let mut moved = place.body.clone();
+    moved["version"] = json!(2);
+    let finding = "the database does not say of all its transitions that they are in it";
+    bench.instead(Table::Whereabouts, &place, &moved, finding);
+    let mut strange = place.body.clone();
+    strange["transition"] = json!(format!("sha256:{}", "0".repeat(64)));
+    let strange = sealed::<Whereabouts>(keys.row(), &strange, 1).unwrap();
+    bench.beside(Table::Whereabouts, &strange, "no archive has it");
 }
 
 /// A policy that people approved, as if they had not.

@@ -15,7 +15,7 @@ use countersign::archives::Archives;
 use countersign::clock::{Clock as _, SystemClock};
 use countersign::domain::account::{Account, OneTimeLink, Session, Token};
 use countersign::domain::amendment::Amendment;
-use countersign::domain::archive::Archive;
+use countersign::domain::archive::{Archive, Content, Whereabouts};
 use countersign::domain::chain::entry::Entry;
 use countersign::domain::chain::jws::{self, Typ};
 use countersign::domain::chain::statement::Statement;
@@ -80,6 +80,7 @@ const KINDS: &[(Table, Seal)] = &[
     (Table::Entries, sealed::<ChainRow>),
     (Table::States, sealed::<StateRow>),
     (Table::Archives, sealed::<Archive>),
+    (Table::Whereabouts, sealed::<Whereabouts>),
     (Table::Holds, sealed::<Hold>),
     (Table::Receipts, sealed::<ReceiptRow>),
     (Table::Writes, sealed::<Write>),

@@ -86,8 +86,8 @@ fn stop_here() {
     }
 }
 
-fn probe(orders: &Orders) -> Probe {
-    let Some((point, count)) = &orders.point else { return Probe::default() };
+pub fn probe(point: Option<&(String, u64)>) -> Probe {
+    let Some((point, count)) = point else { return Probe::default() };
     TO_GO.store(*count, Ordering::SeqCst);
     match point.as_str() {
         "locked" => Probe(|at| {
@@ -110,7 +110,7 @@ fn probe(orders: &Orders) -> Probe {
 }
 
 async fn open(orders: &Orders) -> Arc<dyn Store> {
-    let probe = probe(orders);
+    let probe = probe(orders.point.as_ref());
     if orders.database.starts_with("postgres:") {
         let options = PostgresOptions { probe, ..PostgresOptions::default() };
         return Arc::new(PostgresStore::open(&orders.database, options).await.unwrap());

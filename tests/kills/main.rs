@@ -16,6 +16,7 @@ mod gateway;
 mod postgres;
 
 mod ack;
+mod archiving;
 mod child;
 mod left;
 mod parent;

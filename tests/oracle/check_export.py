@@ -43,7 +43,7 @@ def first_of_archive(chain: Object) -> int:
     """The version that an archive begins with; 0 for an export."""
     if chain.get("countersign") != "archive":
         return 0
-    if not same(chain.get("edition"), 1):
+    if not same(chain.get("edition"), 2):
         raise Refused("archive", "another edition")
     first, last, entries = chain.get("from"), chain.get("to"), chain.get("entries")
     if not (isinstance(first, int) and isinstance(last, int) and isinstance(entries, list)):

@@ -3,25 +3,25 @@
 
 use std::collections::BTreeMap;
 
-use super::load::Everything;
+use super::load::{Everything, Kept};
 use super::story::{Story, number, said};
 use super::{Audit, Finding};
 use crate::archives::Archives;
-use crate::domain::archive::{Archive, Content, Gone, Kept};
+use crate::domain::archive::{self, Archive, Archived, Content, Gone, Whereabouts};
 use crate::domain::chain::hash::Digest;
 use crate::domain::event::{Event, EventType};
 use crate::domain::id::ThreadId;
 use crate::domain::thread::Thread;
 use crate::domain::time::Timestamp;
-use crate::domain::transition::{StateRow, Transition, Values};
-use crate::store::record::{Record as _, Stored};
+use crate::domain::transition::{Transition, Values};
+use crate::store::record::{Record, Stored};
 use crate::store::row::Table;
 
 /// Puts what files hold where it was taken from, so that all of it is replayed as if it had never left.
 pub(super) fn put_back(all: &mut Everything, archives: Option<&Archives>, findings: &mut Vec<Finding>) {
-    let kept = all.archives.values().filter(|it| matches!(it.record.kept, Kept::File {}));
-    let kept: Vec<Archive> = kept.map(|it| it.record.clone()).collect();
-    for archive in kept {
+    let rows: Vec<Archive> = all.archives.values().map(|it| it.record.clone()).collect();
+    let mut places = std::mem::take(&mut all.whereabouts);
+    for archive in rows {
         let mut note = |finding: &str| {
             let (table, id) = (Table::Archives.name(), archive.id());
             findings.push(Finding { table, id, finding: finding.to_owned() });
@@ -31,17 +31,39 @@ pub(super) fn put_back(all: &mut Everything, archives: Option<&Archives>, findin
             note("its file is gone, or is not the one that was written");
             continue;
         };
-        let states = content.states.into_iter().map(|it| put_state(all, it)).filter(|it| !it).count();
-        let transitions = content.transitions.into_iter().map(|it| put_values(all, it)).filter(|it| !it).count();
-        if states + transitions > 0 {
+        let ended = content.ended.into_iter().map(|it| put_values(all, it)).filter(|it| !it).count();
+        let last = Some(archive.to + 1) == all.threads.get(archive.thread.as_str()).map(|it| it.record.gone.archived);
+        let kept = if last { Some(archive.to) } else { None };
+        let gone = content.entries.iter().map(|it| put_version(all, it, kept)).filter(|it| !it).count();
+        if ended + gone > 0 {
             note("what it holds is not what was taken out of the database");
         }
+        let told = content.entries.iter().map(|it| is_told(&mut places, it)).filter(|it| !it).count();
+        if told > 0 {
+            note("the database does not say of all its transitions that they are in it");
+        }
+    }
+    for id in places.into_keys() {
+        let finding = "no archive has it".to_owned();
+        findings.push(Finding { table: Table::Whereabouts.name(), id, finding });
     }
 }
 
-fn put_state(all: &mut Everything, record: StateRow) -> bool {
-    let stored = Stored { revision: 1, seal: Vec::new(), record };
-    all.states.insert(stored.record.id(), stored).is_none()
+/// Puts back all rows of a version, of which none may be there; but for the last archived entry, which stays.
+fn put_version(all: &mut Everything, archived: &Archived, kept: Option<u64>) -> bool {
+    let (row, link) = (archived.row(), archived.link());
+    let state = archived.state().is_none_or(|it| put(&mut all.states, it).is_none());
+    let transition = put(&mut all.transitions, row).is_none();
+    let stayed = put(&mut all.entries, link.clone());
+    let entry = match stayed {
+        None => kept != Some(archived.version),
+        Some(stayed) => kept == Some(archived.version) && stayed.record == link && stayed.revision == 1,
+    };
+    state && transition && entry
+}
+
+fn put<R: Record>(rows: &mut Kept<R>, record: R) -> Option<Stored<R>> {
+    rows.insert(record.id(), Stored { revision: 1, seal: Vec::new(), record })
 }
 
 fn put_values(all: &mut Everything, whole: Transition) -> bool {
@@ -51,10 +73,21 @@ fn put_values(all: &mut Everything, whole: Transition) -> bool {
     true
 }
 
+/// Whether the database says where the transition is, once for all.
+fn is_told(places: &mut Kept<Whereabouts>, archived: &Archived) -> bool {
+    let place = Whereabouts {
+        transition: archived.transition,
+        thread: archived.statement.thread.clone(),
+        version: archived.version,
+    };
+    places.remove(&place.id()).is_some_and(|it| it.record == place && it.revision == 1)
+}
+
 /// An archive as events tell it.
 struct Told {
     from: u64,
     to: u64,
+    /// The file as the last of them tells it.
     file: String,
     made: (Timestamp, String),
     erased: Option<(Timestamp, String)>,
@@ -70,9 +103,9 @@ impl Told {
     fn is(&self, stored: &Stored<Archive>) -> bool {
         let row = &stored.record;
         let (revision, erased) = match &row.kept {
-            Kept::File {} => (1, None),
-            Kept::Erasing { at, policy } => (2, Some((*at, policy.to_string()))),
-            Kept::Erased { at, policy } => (3, Some((*at, policy.to_string()))),
+            archive::Kept::Whole {} => (1, None),
+            archive::Kept::Erasing { at, policy } => (2, Some((*at, policy.to_string()))),
+            archive::Kept::Erased { at, policy } => (3, Some((*at, policy.to_string()))),
         };
         stored.revision == revision
             && (self.from, self.to, &self.file) == (row.from, row.to, &row.file.to_string())
@@ -97,7 +130,12 @@ impl Audit<'_> {
         }
         let detail = "how far its past has left the database is not what its events say";
         self.expect(gone == thread.gone, Table::Threads, &thread.id, detail);
-        let strange = rows.iter().find(|it| !told.get(&it.record.to).is_some_and(|told| told.is(it)));
+        let left = |it: &Archive| self.entry_at(&thread.id, it.to.saturating_add(1)).map(|it| it.committed_at);
+        let is_told = |it: &Stored<Archive>| {
+            let told = told.get(&it.record.to).is_some_and(|told| told.is(it));
+            told && left(&it.record) == Some(it.record.left)
+        };
+        let strange = rows.iter().find(|it| !is_told(it));
         if strange.is_some() || rows.len() != told.len() {
             let id = strange.map_or(thread.id.to_string(), |it| it.record.id());
             self.note(Table::Archives, id, "the archives are not those that events tell of");
@@ -144,8 +182,8 @@ fn follow(gone: &mut Gone, told: &mut BTreeMap<u64, Told>, kind: EventType, it: 
             told.insert(it.to, it);
         }
         EventType::ThreadErased if from == gone.erased => {
-            let archive = told.get_mut(&it.to).filter(|of| (of.from, &of.file) == (it.from, &it.file))?;
-            archive.erased = Some(it.made);
+            let archive = told.get_mut(&it.to).filter(|of| of.from == it.from)?;
+            (archive.file, archive.erased) = (it.file, Some(it.made));
             gone.erased = next;
         }
         EventType::ThreadRestored if next == gone.archived && from >= gone.erased => {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Finding;
 use crate::domain::account::{Account, OneTimeLink, Session, Token};
 use crate::domain::amendment::Amendment;
-use crate::domain::archive::Archive;
+use crate::domain::archive::{Archive, Whereabouts};
 use crate::domain::contact::{Contact, Letter};
 use crate::domain::delegation::Delegation;
 use crate::domain::endpoint::delivery::Delivery;
@@ -55,6 +55,7 @@ pub(super) struct Everything {
     pub(super) entries: Kept<ChainRow>,
     pub(super) states: Kept<StateRow>,
     pub(super) archives: Kept<Archive>,
+    pub(super) whereabouts: Kept<Whereabouts>,
     pub(super) holds: Kept<Hold>,
     pub(super) receipts: Kept<ReceiptRow>,
     pub(super) writes: Kept<Write>,
@@ -123,6 +124,7 @@ impl Everything {
             entries: loader.table().await?,
             states: loader.table().await?,
             archives: loader.table().await?,
+            whereabouts: loader.table().await?,
             holds: loader.table().await?,
             receipts: loader.table().await?,
             writes: loader.table().await?,

@@ -253,7 +253,7 @@ impl Service {
 
     /// A transition with its values, or without those that are erased.
     async fn as_it_is(&self, keys: &Keys, digest: Digest) -> Result<Transition> {
-        let stated = self.stated(keys, digest).await?.record;
+        let stated = self.stated(keys, digest).await?;
         match self.whole(keys, stated.clone()).await {
             Err(Error::Erased) => Ok(stated),
             whole => whole,

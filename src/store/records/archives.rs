@@ -1,7 +1,7 @@
 //! Where archives are kept.
 
 use super::{owned, version_id};
-use crate::domain::archive::Archive;
+use crate::domain::archive::{Archive, Whereabouts};
 use crate::domain::time::Timestamp;
 use crate::store::CLOCK_SKEW_MILLIS_MAX;
 use crate::store::record::Record;
@@ -22,5 +22,16 @@ impl Record for Archive {
     }
     fn facets(&self) -> Facets {
         Facets { state: self.kept.word().to_owned(), ..owned(self.thread.as_str()) }
+    }
+}
+
+impl Record for Whereabouts {
+    const TABLE: Table = Table::Whereabouts;
+    fn id(&self) -> String {
+        self.transition.to_string()
+    }
+    fn facets(&self) -> Facets {
+        // There is one for every archived version, for ever: it is as short as can be, and found by its digest alone.
+        Facets::default()
     }
 }

@@ -1,0 +1,95 @@
+//! Erasing what was archived, as its policy has it: first a file without the values, then the decision, and then the file
+//! that had them goes. What was signed stays, and every link of it.
+
+use super::archiving::{Standing, told};
+use super::error::{Error, Result};
+use super::{Service, recorder};
+use crate::archives::packed;
+use crate::domain::archive::{Archive, ERASING, Kept};
+use crate::domain::chain::hash::Digest;
+use crate::domain::event::EventType;
+use crate::domain::id::ThreadId;
+use crate::domain::keys::Keys;
+use crate::domain::review::Hold;
+use crate::domain::thread::Thread;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+use crate::store::{Filter, LIST_ROWS_MAX};
+
+impl Service {
+    /// Decides that the values of the oldest archive that has any are erased, if its policy says so: from then on nobody is
+    /// given them.
+    pub(super) async fn erase_once(&self, thread: &ThreadId) -> Result<bool> {
+        let keys = self.keys()?;
+        let Some(standing) = self.retained(&keys, thread).await? else { return Ok(false) };
+        let (record, first) = (&standing.thread.record, standing.thread.record.gone.erased);
+        if standing.retain.erase_after_days.is_none() || first >= record.gone.archived {
+            return Ok(false);
+        }
+        let archive = self.archive_over(&keys, thread, first).await?.ok_or(Error::Broken("an archive"))?;
+        let over = standing.retain.lets_erase(archive.record.left, self.now());
+        if !over || self.is_asked_for(&keys, record, archive.record.to).await? {
+            return Ok(false);
+        }
+        let written = self.write_without_values(&standing, &archive.record).await?;
+        // The file took its time; what might be erased before may be erased now.
+        let (now, policy) = (self.now(), standing.policy.digest());
+        let erasing = Archive { kept: Kept::Erasing { at: now, policy }, ..written };
+        let mut draft = Draft::new(keys.row(), now);
+        draft.rely_on(&standing.flow).replace(&archive, &erasing)?;
+        let mut next = record.clone();
+        next.gone.erased = erasing.to + 1;
+        let data = told(&erasing, policy);
+        recorder::in_thread(&mut draft, &mut next, now, EventType::ThreadErased, data)?;
+        draft.replace(&standing.thread, &next)?;
+        self.commit(draft.finish()).await?;
+        self.finish_erasing(&keys).await?;
+        Ok(true)
+    }
+
+    /// Writes what stays of an archive beside it. It follows from the archive alone, so a run that was cut off comes to the
+    /// same file again.
+    async fn write_without_values(&self, standing: &Standing, archive: &Archive) -> Result<Archive> {
+        let content = self.content(archive).await?.without_values();
+        let text = content.text();
+        let bytes = packed(&text).map_err(Error::Unwritten)?;
+        let erasing = Archive {
+            file: Digest::of_file(&bytes),
+            bytes: bytes.len() as u64,
+            plain_bytes: text.len() as u64,
+            kept: Kept::Erasing { at: self.now(), policy: standing.policy.digest() },
+            ..archive.clone()
+        };
+        self.write_file(&erasing, bytes, &content).await?;
+        Ok(erasing)
+    }
+
+    /// Whether people are asked for a state of these versions again.
+    async fn is_asked_for(&self, keys: &Keys, thread: &Thread, up_to: u64) -> Result<bool> {
+        let Some(review) = &thread.hold else { return Ok(false) };
+        let hold: Stored<Hold> = self.need(keys, review.as_str(), "review").await?;
+        let Some(restores) = self.stated(keys, hold.record.transition).await?.statement.restores else {
+            return Ok(false);
+        };
+        let place = self.place_of(keys, restores).await?.ok_or(Error::Broken("the chain"))?;
+        Ok(place.version <= up_to)
+    }
+
+    /// Removes the files that have what was decided to be erased. A run that was cut off is made up for by the next.
+    pub(super) async fn finish_erasing(&self, keys: &Keys) -> Result<usize> {
+        let erasing = self.reader(keys).list::<Archive>(Filter::State(ERASING), None, LIST_ROWS_MAX).await?;
+        let mut done = 0;
+        for archive in erasing {
+            let Kept::Erasing { at, policy } = archive.record.kept.clone() else { continue };
+            let archives = self.archives.clone().ok_or(Error::NoArchives)?;
+            let with_values = Archive { kept: Kept::Whole {}, ..archive.record.clone() };
+            let removed = tokio::task::spawn_blocking(move || archives.remove(&with_values)).await;
+            removed.map_err(std::io::Error::other).flatten().map_err(Error::Unwritten)?;
+            let mut draft = Draft::new(keys.row(), self.now());
+            draft.replace(&archive, &Archive { kept: Kept::Erased { at, policy }, ..archive.record.clone() })?;
+            self.commit(draft.finish()).await?;
+            done += 1;
+        }
+        Ok(done)
+    }
+}

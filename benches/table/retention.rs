@@ -1,6 +1,7 @@
 //! What a long thread takes of a disk: with everything in the database, with what is older in archives, and with that erased.
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,37 +21,90 @@ use super::{gateway, line, number};
 
 /// Between two runs of the worker.
 const VERSIONS_AT_ONCE: usize = 500;
-/// As long passes with each of them, so that values are erased four runs after they were archived.
-const PASSES: Duration = Duration::from_secs(6 * 3600);
+/// As long passes with each of them, so that values are erased two runs after they were archived.
+const PASSES: Duration = Duration::from_secs(12 * 3600);
 
 const RETAINED: &str = "[retain]\nversions = 100\n";
 const ERASED: &str = "[retain]\nversions = 100\nerase_after_days = 1\n";
 
-/// What is on the disk at the end, and how much of it was added by the second half.
+/// What is kept of all versions for ever grows evenly: a tenth of them tells what each more costs.
+const ALL_KEPT_OF: usize = 10;
+
+/// Half a kilobyte of text for each 14.
+const TEXTS: [(&str, usize); 2] = [("1 KB", 28), ("4 KB", 112)];
+
+/// What a thread takes at one moment.
+#[derive(Clone, Copy, Default)]
 struct Size {
-    bytes: u64,
-    each: f64,
+    database: u64,
+    archives: u64,
+    /// The bytes of all states, transitions and entries in the database.
+    versions: u64,
 }
 
-pub async fn measure() {
-    let versions = number("BENCH_VERSIONS", 10_000);
-    let all = grown(versions, "").await;
-    for (name, keys) in [("in archives", RETAINED), ("erased", ERASED)] {
-        let kept = grown(versions, keys).await;
-        let ratio = kept.bytes as f64 / all.bytes as f64;
-        let measured = format!("{ratio:.2}× ({:.0} and {:.0} bytes for each more version)", kept.each, all.each);
-        line(&format!("{versions} versions on disk, older ones {name} ÷ all in the database"), &measured, "< 1×");
+/// What a thread takes at the end, and when it was half as long.
+struct Grown {
+    versions: usize,
+    half: Size,
+    whole: Size,
+}
+
+impl Grown {
+    /// What the second half added, for each version of it.
+    fn each(&self, of: impl Fn(&Size) -> u64) -> f64 {
+        of(&self.whole).saturating_sub(of(&self.half)) as f64 / (self.versions - self.versions / 2) as f64
     }
 }
 
-async fn grown(versions: usize, keys: &str) -> Size {
+pub async fn measure() {
+    let versions = number("BENCH_VERSIONS", 100_000);
+    let mut each = Vec::new();
+    for (text, uuids) in TEXTS {
+        let all = grown((versions / ALL_KEPT_OF, uuids), "").await;
+        for (name, keys) in [("in archives", RETAINED), ("erased", ERASED)] {
+            let kept = grown((versions, uuids), keys).await;
+            let title = format!("{versions} versions of {text}, older ones {name}");
+            let (bytes, beside) = (kept.each(|it| it.database), all.each(|it| it.database));
+            line(
+                &format!("{title}: database, each more version ÷ all kept"),
+                &format!("{:.2}× ({bytes:.0} and {beside:.0} bytes)", bytes / beside),
+                "≤ 0.25×",
+            );
+            let level = kept.whole.versions as f64 / kept.half.versions as f64;
+            let (half, whole) = (kilobytes(kept.half.versions), kilobytes(kept.whole.versions));
+            line(
+                &format!("{title}: states, transitions and entries in it ÷ at half the length"),
+                &format!("{level:.2}× ({whole} and {half} KB)"),
+                "level",
+            );
+            let (files, disk) = (kept.each(|it| it.archives), kept.each(|it| it.database + it.archives));
+            let in_all = kilobytes(kept.whole.database + kept.whole.archives);
+            line(
+                &format!("{title}: everything on disk, each more version ÷ all kept"),
+                &format!("{:.2}× ({disk:.0} bytes, {files:.0} of them in files; {in_all} KB in all)", disk / beside),
+                "< 1×",
+            );
+            each.push(bytes);
+        }
+    }
+    for (at, name) in ["in archives", "erased"].into_iter().enumerate() {
+        let measured = format!("{:.2}×", each[at + 2] / each[at]);
+        line(&format!("database, each more version, older ones {name}, 4 KB ÷ 1 KB"), &measured, "level");
+    }
+}
+
+const fn kilobytes(bytes: u64) -> u64 {
+    bytes / 1_024
+}
+
+async fn grown((versions, uuids): (usize, usize), keys: &str) -> Grown {
     let (folder, offset) = (tempfile::tempdir().unwrap(), ClockOffset::default());
     let house = house(folder.path(), &offset, &format!("{}\n{keys}", gateway::POLICY)).await;
     let (thread, mut head) = house.thread().await;
-    let mut half = 0;
+    let mut half = Size::default();
     for version in 1..versions {
-        // A kilobyte that no other version has.
-        let text: String = (0..28).map(|_| countersign::random::uuid_v4().to_string()).collect();
+        // Text that no other version has.
+        let text: String = (0..uuids).map(|_| countersign::random::uuid_v4().to_string()).collect();
         head = match house.propose(&thread, head, "input_parser", json!({"raw_text": text})).await {
             Answer::Committed { transition, .. } => transition,
             other => panic!("{other:?}"),
@@ -64,8 +118,7 @@ async fn grown(versions: usize, keys: &str) -> Size {
         }
     }
     work(&house.service, &thread).await;
-    let bytes = size(folder.path());
-    Size { bytes, each: bytes.saturating_sub(half) as f64 / (versions - versions / 2) as f64 }
+    Grown { versions, half, whole: size(folder.path()) }
 }
 
 async fn house(folder: &Path, offset: &ClockOffset, policy: &str) -> House {
@@ -86,17 +139,34 @@ fn pass(offset: &ClockOffset) {
     offset.set_millis(so_far + i64::try_from(PASSES.as_millis()).unwrap());
 }
 
-/// Everything that the worker would come to by and by.
+/// Everything that the workers would come to by and by.
 async fn work(service: &Service, thread: &ThreadId) {
     while service.retain_thread(thread).await.unwrap() > 0 {}
     service.retain(&mut Place::default()).await.unwrap();
+    while service.sequence().await.unwrap() > 0 {}
 }
 
-/// All files below a folder, in bytes.
-fn size(folder: &Path) -> u64 {
+fn size(folder: &Path) -> Size {
+    // SQLite's log beside the file has a bound of its own, and would hide what a few versions take.
+    let connection = rusqlite::Connection::open(folder.join("countersign.db")).unwrap();
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    let archives = on_disk(&folder.join("archives"));
+    Size { database: on_disk(folder) - archives, archives, versions: of_versions(&connection) }
+}
+
+/// All files below a folder, in bytes, as many blocks as they take.
+fn on_disk(folder: &Path) -> u64 {
     let of = |entry: std::io::Result<std::fs::DirEntry>| {
         let path = entry.unwrap().path();
-        if path.is_dir() { size(&path) } else { path.metadata().unwrap().len() }
+        if path.is_dir() { on_disk(&path) } else { path.metadata().unwrap().blocks() * 512 }
     };
-    std::fs::read_dir(folder).unwrap().map(of).sum()
+    std::fs::read_dir(folder).into_iter().flatten().map(of).sum()
+}
+
+fn of_versions(connection: &rusqlite::Connection) -> u64 {
+    let bytes = |table: &str| -> i64 {
+        let sql = format!("SELECT coalesce(sum(length(body)), 0) FROM {table}");
+        connection.query_row(&sql, [], |row| row.get(0)).unwrap()
+    };
+    ["states", "transitions", "entries"].map(bytes).iter().sum::<i64>().try_into().unwrap()
 }

@@ -1,21 +1,21 @@
 //! The branches that were made of a thread, as people look for them, and what became of each.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::Service;
-use super::error::{Error, Result};
+use super::archived::Files;
+use super::error::Result;
 use super::thread_list::Onward;
 use crate::domain::branch::Joining;
+use crate::domain::chain::hash::Digest;
 use crate::domain::id::{BranchName, ReviewId, ThreadId};
 use crate::domain::keys::Keys;
 use crate::domain::review::Hold;
 use crate::domain::thread::Thread;
-use crate::domain::transition::{ChainRow, Transition};
+use crate::domain::transition::Transition;
 use crate::store::Direction;
 use crate::store::record::Stored;
-use crate::store::records::{branches_word, version_id};
-
-const BROKEN: Error = Error::Broken("what became of a branch");
+use crate::store::records::branches_word;
 
 /// A branch, and what became of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -89,16 +89,17 @@ impl Service {
     /// at all.
     async fn joins_of(&self, keys: &Keys, thread: &Thread, versions: &BTreeSet<u64>) -> Result<Joins> {
         let head = thread.head.version;
-        let next: Vec<String> =
-            versions.iter().filter(|it| **it < head).map(|it| version_id(&thread.id, it + 1)).collect();
-        let rows: Vec<Stored<ChainRow>> = self.reader(keys).get_many(&next).await?;
-        if rows.len() < next.len() {
-            return Err(BROKEN);
+        let (mut files, mut digests) = (Files::default(), Vec::new());
+        for next in versions.iter().filter(|it| **it < head).map(|it| it + 1) {
+            let links = self.links((keys, &mut files), &thread.id, next..=next).await?;
+            digests.extend(links.into_iter().map(|it| it.transition));
         }
-        let digests: Vec<String> = rows.iter().map(|it| it.record.transition.to_string()).collect();
-        let stated =
-            self.reader(keys).get_many::<Transition>(&digests).await?.into_iter().map(|it| it.record.statement);
-        let committed = stated.filter_map(|it| Some((it.version, it.join?)));
+        let ids: Vec<String> = digests.iter().map(ToString::to_string).collect();
+        let rows = self.reader(keys).get_many::<Transition>(&ids).await?.into_iter();
+        let mut stated: HashMap<Digest, Transition> = rows.map(|it| (it.record.digest, it.record)).collect();
+        // What they state is there however much of their values is erased.
+        self.add_archived((keys, &mut files), &digests, &mut stated).await?;
+        let committed = stated.into_values().map(|it| it.statement).filter_map(|it| Some((it.version, it.join?)));
         let asked = match &thread.hold {
             Some(review) if versions.contains(&head) => self.join_in(keys, review).await?,
             _ => None,
@@ -108,7 +109,7 @@ impl Service {
 
     async fn join_in(&self, keys: &Keys, review: &ReviewId) -> Result<Option<(ReviewId, Joining)>> {
         let hold: Stored<Hold> = self.need(keys, review.as_str(), "review").await?;
-        let join = self.stated(keys, hold.record.transition).await?.record.statement.join;
+        let join = self.held(keys, hold.record.transition).await?.record.statement.join;
         Ok(join.map(|it| (review.clone(), it)))
     }
 }

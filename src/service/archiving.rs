@@ -1,6 +1,8 @@
 //! Taking a thread's past out of the database, as its policy has it: first into a file, then out of the rows. What a change
 //! relies on is the policy and the thread as they were read.
 
+mod erasing;
+
 use serde_json::{Value, json};
 
 use super::error::{Error, Result};
@@ -48,11 +50,11 @@ pub struct Place {
 }
 
 /// A thread as it stands, with the policy that says how long its past stays.
-pub(super) struct Standing {
-    pub(super) thread: Stored<Thread>,
-    pub(super) flow: Stored<Flow>,
-    pub(super) policy: std::sync::Arc<Policy>,
-    pub(super) retain: Retain,
+struct Standing {
+    thread: Stored<Thread>,
+    flow: Stored<Flow>,
+    policy: std::sync::Arc<Policy>,
+    retain: Retain,
 }
 
 /// A stretch that goes: its rows as they were read.
@@ -132,7 +134,7 @@ impl Service {
         Ok(done)
     }
 
-    pub(super) async fn retained(&self, keys: &Keys, thread: &ThreadId) -> Result<Option<Standing>> {
+    async fn retained(&self, keys: &Keys, thread: &ThreadId) -> Result<Option<Standing>> {
         let thread = self.thread(keys, thread).await?;
         let flow = self.flow(keys, &thread.record.flow).await?;
         let policy = self.policy(keys, flow.record.policy).await?;
@@ -316,7 +318,7 @@ impl Service {
     }
 
     /// Writes an archive's file and reads it again. Until a row names it nobody asks for it.
-    pub(super) async fn write_file(&self, archive: &Archive, bytes: Vec<u8>, content: &Content) -> Result<()> {
+    async fn write_file(&self, archive: &Archive, bytes: Vec<u8>, content: &Content) -> Result<()> {
         let (archives, written) = (self.archives.clone().ok_or(Error::NoArchives)?, archive.clone());
         let write = move || archives.write(&written, &bytes);
         let wrote = tokio::task::spawn_blocking(write).await.map_err(std::io::Error::other);

@@ -23,7 +23,6 @@ pub mod electorate;
 pub mod elsewhere;
 pub mod envelopes;
 pub mod episodes;
-mod erasing;
 pub mod error;
 pub mod events;
 pub mod extensions;

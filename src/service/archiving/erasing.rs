@@ -1,9 +1,7 @@
 //! Erasing what was archived, as its policy has it: first a file without the values, then the decision, and then the file
 //! that had them goes. What was signed stays, and every link of it.
 
-use super::archiving::{Standing, told};
-use super::error::{Error, Result};
-use super::{Service, recorder};
+use super::{Standing, told};
 use crate::archives::packed;
 use crate::domain::archive::{Archive, ERASING, Kept};
 use crate::domain::chain::hash::Digest;
@@ -12,6 +10,8 @@ use crate::domain::id::ThreadId;
 use crate::domain::keys::Keys;
 use crate::domain::review::Hold;
 use crate::domain::thread::Thread;
+use crate::service::error::{Error, Result};
+use crate::service::{Service, recorder};
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::{Filter, LIST_ROWS_MAX};

@@ -16,6 +16,7 @@ use countersign::domain::thread::Thread;
 use countersign::domain::transition::{ChainRow, Transition};
 use countersign::domain::usage::Usage;
 use countersign::service::error::Error;
+use countersign::service::forked::BranchBecame;
 use countersign::service::proposals::{Asked, Proposal};
 use countersign::service::transitions::Answer as ProposalAnswer;
 use countersign::store::change::Draft;
@@ -41,6 +42,7 @@ on_both! {
     what_people_are_asked_for_again_is_not_erased(super::retaining("versions = 10\nerase_after_days = 5")),
     what_was_held_and_not_committed_goes_with_its_stretch(super::retaining("versions = 10\nerase_after_days = 5")),
     a_branch_stays_while_it_may_be_joined(super::forking("versions = 1")),
+    what_became_of_a_branch_is_told_from_its_file(super::forking("versions = 10\nerase_after_days = 5")),
     an_altered_state_does_not_pass_whoever_sealed_it(super::retaining("versions = 10")),
     a_dropped_row_is_refused_and_found(super::retaining("versions = 10")),
     what_is_called_erased_and_was_not_is_found(super::retaining("versions = 10")),
@@ -427,6 +429,38 @@ async fn a_branch_stays_while_it_may_be_joined(scene: Scene) {
     let join = json!({"node": "input_parser", "parent": made["transition"], "branches": ["one"], "strategy": "union"});
     g.post(&format!("/v1/threads/{id}/joins"), &g.parser, join).await.expect(201);
     assert!(works(g).await > 0, "the head has moved, so nothing of it is joined again");
+    scene.passes_an_audit().await;
+}
+
+async fn what_became_of_a_branch_is_told_from_its_file(scene: Scene) {
+    let g = &scene.gateway;
+    let made = g.thread().await;
+    let id = made["thread"].as_str().unwrap();
+    let fork = json!({"node": "input_parser", "branches": ["one", "two"]});
+    let forked = g.post(&format!("/v1/threads/{id}/forks"), &g.parser, fork).await.expect(201);
+    let branch = &forked["branches"][0];
+    let patch = json!({"raw_text": "what the branch says"});
+    g.propose(&branch["thread"], &branch["transition"], (&g.parser, "input_parser"), patch).await.expect(201);
+    let join = json!({"node": "input_parser", "parent": made["transition"], "branches": ["one"], "strategy": "union"});
+    let joined = g.post(&format!("/v1/threads/{id}/joins"), &g.parser, join).await.expect(201);
+    let mut head = joined["transition"].clone();
+    for version in 1..=VERSIONS {
+        let patch = json!({"raw_text": format!("text {version}, and a little more of it")});
+        let done = g.propose(&made["thread"], &head, (&g.parser, "input_parser"), patch).await.expect(201);
+        head = done["transition"].clone();
+    }
+    let became = async || {
+        let row = g.service.overview(&id.try_into().unwrap()).await.unwrap().thread;
+        let seen = g.service.branches_seen(&row, None, 10).await.unwrap().branches;
+        seen.into_iter().map(|it| (it.name.to_string(), it.became)).collect::<Vec<_>>()
+    };
+    let all = [("one".to_owned(), BranchBecame::Joined { version: 1 }), ("two".to_owned(), BranchBecame::LeftBehind)];
+    assert_eq!(became().await, all);
+    assert!(works(g).await > 0);
+    assert_eq!(became().await, all, "what was archived says it");
+    g.pass(DAY * 6);
+    assert!(works(g).await > 0);
+    assert_eq!(became().await, all, "and so does what is erased");
     scene.passes_an_audit().await;
 }
 

@@ -186,7 +186,7 @@ async fn a_join_that_settles_what_is_hidden_is_not_kept(scene: Scene) {
         let body = json!({"node": "input_parser", "parent": it.head, "branches": ["a", "b"], "strategy": "explicit",
             "resolve": resolve});
         g.post(&it.path("joins"), &g.parser, body).await.expect(422);
-        let rows = rows(g, &super::hidden_notes()).await;
+        let rows = rows(g, &hidden_notes()).await;
         let joins: Vec<&Value> = rows.iter().filter(|row| row["thread"] == it.id).collect();
         assert_eq!((joins.len(), &joins[0]["why"]["code"]), (1, &why), "{place}: {}", joins[0]);
         assert_eq!(joins[0]["comparison"] == "same", why == json!(null), "{place}");

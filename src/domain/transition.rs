@@ -184,6 +184,9 @@ pub struct Transition {
     /// What it brings of its branches, if it is a join.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried: Option<Box<Carried>>,
+    /// How many tokens its node was given of the state that it was made on, in hundreds, where its policy bounds that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_tokens: Option<u64>,
     /// Which editor made it, if it is an edit.
     pub editor: Option<AccountId>,
     /// What became of it.

@@ -65,6 +65,14 @@ pub struct Spent {
     pub tokens: u64,
     /// Money.
     pub cost_millionths: Cost,
+    /// Tokens of what nodes were given, in hundreds. Left out where nothing was counted.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub context_tokens: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+const fn is_nothing(tokens: &u64) -> bool {
+    *tokens == 0
 }
 
 /// What each node has used in a thread: the sum over its chain.
@@ -167,34 +175,43 @@ impl Spent {
             calls: sum(self.calls, calls),
             tokens: sum(self.tokens, usage.tokens.unwrap_or(0)),
             cost_millionths: self.cost_millionths.plus(usage.cost.unwrap_or_default()),
+            ..self
         }
     }
 
-    /// Reads `{calls?, tokens?, cost?}`.
+    /// With what its node was given.
+    #[must_use]
+    pub fn given(self, context_tokens: u64) -> Self {
+        Self { context_tokens: sum(self.context_tokens, context_tokens), ..self }
+    }
+
+    /// Reads `{calls?, tokens?, cost?, context_tokens?}`.
     fn read(value: &Value) -> Result<Self, Malformed> {
         let root = Pointer::root();
         let Value::Object(members) = value else {
             return Err(Malformed {
                 pointer: root,
-                detail: "what was used is an object with `calls`, `tokens` and `cost`",
+                detail: "what was used is an object with `calls`, `tokens`, `cost` and `context_tokens`",
             });
         };
         let mut rest = members.clone();
-        let calls = match rest.remove("calls") {
-            Some(calls) => calls.as_u64().filter(|it| *it <= TOKENS_MAX).ok_or(Malformed {
-                pointer: root.child("calls"),
-                detail: "calls are a whole number, from 0 to a million million",
-            })?,
-            None => 0,
+        let mut whole = |name: &str, detail| match rest.remove(name) {
+            Some(count) => {
+                let wrong = Malformed { pointer: root.child(name), detail };
+                count.as_u64().filter(|it| *it <= TOKENS_MAX).ok_or(wrong)
+            }
+            None => Ok(0),
         };
-        Ok(Self::default().with(calls, Usage::read(&Value::Object(rest))?))
+        let calls = whole("calls", "calls are a whole number, from 0 to a million million")?;
+        let given = whole("context_tokens", "tokens of context are a whole number, from 0 to a million million")?;
+        Ok(Self::default().with(calls, Usage::read(&Value::Object(rest))?).given(given))
     }
 
     /// Both together.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         let usage = Usage { tokens: Some(other.tokens), cost: Some(other.cost_millionths) };
-        self.with(other.calls, usage)
+        self.with(other.calls, usage).given(other.context_tokens)
     }
 
     fn since(self, earlier: Self) -> Self {
@@ -202,6 +219,7 @@ impl Spent {
             calls: self.calls.saturating_sub(earlier.calls),
             tokens: self.tokens.saturating_sub(earlier.tokens),
             cost_millionths: Cost(self.cost_millionths.0.saturating_sub(earlier.cost_millionths.0)),
+            context_tokens: self.context_tokens.saturating_sub(earlier.context_tokens),
         }
     }
 
@@ -211,7 +229,7 @@ impl Spent {
 }
 
 impl Totals {
-    /// Reads what each node is supposed to have used: `{node: {calls?, tokens?, cost?}}`.
+    /// Reads what each node is supposed to have used: `{node: {calls?, tokens?, cost?, context_tokens?}}`.
     pub fn read(value: &Value) -> Result<Self, Malformed> {
         let root = Pointer::root();
         let Value::Object(members) = value else {
@@ -260,14 +278,16 @@ impl Totals {
         self.0.iter().map(|(node, spent)| (node, *spent))
     }
 
-    /// Counts what a committed statement says. `None` if it says what no request could.
+    /// Counts what a committed statement says, and what its node was given, if that was counted. `None` if it says what no
+    /// request could.
     #[must_use]
-    pub fn counting(mut self, statement: &Statement) -> Option<Self> {
+    pub fn counting(mut self, statement: &Statement, context_tokens: Option<u64>) -> Option<Self> {
         let usage = statement.usage.as_ref().map_or(Some(Usage::default()), |it| Usage::read(it).ok())?;
         let spent = Spent::default().with(u64::from(statement.tool.is_some()), usage);
+        let spent = spent.given(context_tokens.unwrap_or(0));
         match &statement.node {
             Some(node) if !spent.is_nothing() => {
-                let sum = self.of_node(node).with(spent.calls, usage);
+                let sum = self.of_node(node).plus(spent);
                 self.0.insert(node.clone(), sum);
             }
             _ => {}

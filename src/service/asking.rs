@@ -1,6 +1,6 @@
 //! Asking: everything around one proposal while it is decided.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::Standing;
 use super::heads::Version;
@@ -24,6 +24,8 @@ pub(super) struct Asking<'a> {
     pub(super) policy: &'a Policy,
     /// The step that it is, as it was found.
     pub(super) trying: Option<&'a Trying>,
+    /// What its node is given of the head, once that was counted.
+    pub(super) given: OnceLock<Option<u64>>,
 }
 
 impl<'a> Asking<'a> {

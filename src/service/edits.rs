@@ -2,6 +2,7 @@
 //! asked, and always held: others than its editor decide.
 
 use std::collections::BTreeSet;
+use std::sync::OnceLock;
 
 use serde_json::Value;
 
@@ -126,7 +127,8 @@ impl Service {
             return Err(Error::WrongState(TOO_MANY));
         };
         let (proposal, trying) = (&proposal, None);
-        let asking = Asking { keys, by, proposal, identity, standing, head: &head, policy: &policy, trying };
+        let (head, policy, given) = (&head, &policy, OnceLock::new());
+        let asking = Asking { keys, by, proposal, identity, standing, head, policy, trying, given };
         match self.judge_proposal(&asking).await? {
             Judgement::Hold { after, named, reasons, warnings, .. } => {
                 let effected = Effected { after, named: named.into_iter().collect(), warnings };

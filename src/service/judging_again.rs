@@ -5,7 +5,7 @@
 //! nobody is asked any more, and its proposer asks again. A vote makes sure of it, so nothing waits for the worker.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::amendments::over;
 use super::asking::{Asking, identity_of};
@@ -148,7 +148,8 @@ impl Service {
         let head = self.head(keys, &standing.thread.record).await?;
         let proposal = self.gathered(keys, (&head, &standing.thread.record), proposal).await?;
         let (by, proposal) = (Proposer::Token(&token), &proposal);
-        let asking = Asking { keys, by, proposal, identity, standing, head: &head, policy: &policy, trying: None };
+        let (head, policy, given) = (&head, &policy, OnceLock::new());
+        let asking = Asking { keys, by, proposal, identity, standing, head, policy, trying: None, given };
         match self.anew(&asking, hold, &transition).await? {
             Anew::Same => {
                 self.kept.put(&hold.record.id, over(&standing.flow.record));

@@ -29,6 +29,7 @@ pub mod extensions;
 pub mod following;
 pub mod forked;
 mod gauges;
+mod given;
 pub mod heads;
 pub mod history;
 pub mod holds;
@@ -213,8 +214,7 @@ impl Service {
         let (heads, policies) = (HeadCache::default(), PolicyCache::default());
         let (memory, issued) = (Memory::default(), IssuedReceipts::default());
         let (kept, ways) = (KeptHolds::default(), Ways::default());
-        let (telling, sightings) = (Telling::default(), Sightings::default());
-        let reach = LogReach::default();
+        let (telling, sightings, reach) = (Telling::default(), Sightings::default(), LogReach::default());
         let (metrics, last_facts) = (Metrics::default(), LastFacts::default());
         let service = Self {
             store,

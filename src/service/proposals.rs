@@ -1,7 +1,7 @@
 //! Proposing: the one way in which anything comes into a thread's state.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
 
@@ -93,7 +93,7 @@ pub enum Asked {
 }
 
 impl Asked {
-    fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> Kind {
         match self {
             Self::Patch { .. } => Kind::Propose,
             Self::Edit { .. } => Kind::Edit,
@@ -192,7 +192,8 @@ impl Service {
         let policy = self.policy(&keys, standing.flow.record.policy).await?;
         let proposal = &self.gathered(&keys, (&head, &standing.thread.record), proposal.clone()).await?;
         let (standing, trying) = (&standing, trying.as_ref());
-        let asking = Asking { keys: &keys, by, proposal, identity, standing, head: &head, policy: &policy, trying };
+        let (keys, head, policy, given) = (&*keys, &head, &*policy, OnceLock::new());
+        let asking = Asking { keys, by, proposal, identity, standing, head, policy, trying, given };
         if trying.is_some_and(|it| it.is_exhausted(policy.step_attempts())) {
             return self.reject(&asking, Because::StepOver(no_step_tries())).await;
         }
@@ -288,6 +289,7 @@ impl Service {
             tool: proposal.tool.as_ref(),
             usage: proposal.usage,
             spent: Some(&asking.standing.thread.record.spent),
+            context_tokens: self.given_for(asking).await?,
             ..Circumstances::of(asker)
         };
         Ok(judge_in(policy, &head.state, &request, &around, self.limits()))
@@ -375,6 +377,7 @@ impl Service {
             rationale: proposal.rationale.clone(),
             tool: proposal.tool.clone(),
             usage: proposal.usage,
+            context_tokens: self.given_for(asking).await?,
             step: proposal.step.clone(),
             restores,
             edits,

@@ -1,6 +1,8 @@
 //! Rollbacks that people ask for. Each is a proposal like any other, from a node that may roll back, and waits for
 //! others: whoever asks has no vote on it.
 
+use std::sync::OnceLock;
+
 use super::asking::{Asking, identity_of};
 use super::error::{Error, Result};
 use super::proposals::{Asked, Proposal, check_words};
@@ -65,6 +67,7 @@ impl Service {
             head: &head,
             policy: &policy,
             trying: None,
+            given: OnceLock::new(),
         };
         match self.judge_proposal(&asking).await? {
             Judgement::Hold { after, named, reasons, warnings, .. } => {

@@ -39,6 +39,8 @@ pub(super) struct Stating<'a> {
     pub(super) rationale: Option<String>,
     pub(super) tool: Option<Tool>,
     pub(super) usage: Usage,
+    /// What its node is given of the head, where that is counted.
+    pub(super) context_tokens: Option<u64>,
     /// The step that it is, by its agent's name for it.
     pub(super) step: Option<StepKey>,
     pub(super) restores: Option<Digest>,
@@ -108,6 +110,7 @@ impl Service {
             warnings: effected.warnings,
             step: stating.step,
             carried: stating.joins.map(|it| Box::new(it.1)),
+            context_tokens: stating.context_tokens,
             editor: stating.edits.map(|it| it.1),
             outcome: Outcome::Committed { entry: String::new() },
             values: Values::Here,

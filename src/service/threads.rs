@@ -209,6 +209,7 @@ impl Service {
             warnings_cut: None,
             step: None,
             carried: None,
+            context_tokens: None,
             editor: None,
             outcome: Outcome::Committed { entry: String::new() },
             values: Values::Here,

@@ -153,11 +153,12 @@ impl Service {
         let carried = step.transition.carried.clone();
         let owes = owes(&base, &gate, carried.as_deref().is_some_and(|it| it.owes));
         let kept = kept_state(base.head, &step)?;
+        let given = step.transition.context_tokens;
         let (warnings, name) = (step.transition.warnings_shown().to_vec(), step.transition.step.clone());
         let version = self.enter(draft, keys, (step, gate, owes, now), kept)?;
         *thread = thread.clone().advanced(head_of(&version.entry), now);
         thread.committed_nodes.extend(version.statement.node.clone());
-        let spent = thread.spent.clone().counting(&version.statement);
+        let spent = thread.spent.clone().counting(&version.statement, given);
         thread.spent = spent.ok_or(Error::Broken("what a statement says was used"))?;
         if let Some(carried) = carried {
             thread.spent = std::mem::take(&mut thread.spent).plus(&carried.spent);

@@ -100,6 +100,7 @@ impl Service {
             rationale: None,
             tool: None,
             usage: Usage::default(),
+            context_tokens: None,
             step: None,
             restores: None,
             edits: None,

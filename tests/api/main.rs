@@ -20,6 +20,7 @@ mod episodes;
 mod extensions;
 #[path = "../support/gateway.rs"]
 mod gateway;
+mod given;
 mod halts;
 mod imports;
 mod inbox;

@@ -12,7 +12,7 @@ use countersign::service::{Service, Settings};
 use countersign::store::Store;
 use countersign::store::change::Draft;
 use countersign::store::postgres::{PostgresOptions, PostgresStore};
-use countersign::store::record::Reader;
+use countersign::store::record::{Reader, Record};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -87,6 +87,16 @@ impl Scene {
         draft.replace(&stored, &less).unwrap();
         self.store.commit(draft.finish().change).await.unwrap();
         stored.record.tries.len()
+    }
+
+    /// A row says something else, under a good seal.
+    pub async fn retells<R: Record>(&self, id: &str, other: impl FnOnce(R) -> R) {
+        let keys = self.gateway.service.keys().unwrap();
+        let reader = Reader { store: &*self.store, key: keys.row() };
+        let stored = reader.get::<R>(id).await.unwrap().unwrap();
+        let mut draft = Draft::new(keys.row(), self.gateway.service.now());
+        draft.replace(&stored, &other(stored.record.clone())).unwrap();
+        self.store.commit(draft.finish().change).await.unwrap();
     }
 
     /// What an audit finds, each in a line.

@@ -103,7 +103,7 @@ impl Gateway {
     }
 }
 
-/// The policy of `examples/`, with its schemas, with approvals that are typed, with tools to call, a rule that warns, notices, and people who may look at what it hides.
+/// The policy of `examples/`, with its schemas, with approvals that are typed, with tools to call, a rule that warns, what nodes are given counted, notices, and people who may look at what it hides.
 pub fn example(name: &str) -> PolicySource {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name).join("policy.toml");
     let mut source = countersign::cli::policy::source_of(&file).unwrap();
@@ -112,6 +112,8 @@ pub fn example(name: &str) -> PolicySource {
     source.text.push_str("reveal_to = [\"security\"]\n\n[tools]\nallow = [\"crm.*\"]\n");
     let warned = "[[rules]]\nwhen = \"change.path == '/target_user_id'\"\nthen = \"warn\"\nreason = \"another user\"\n";
     source.text.push_str(warned);
+    // More than any of it is given, so that all of it is counted.
+    source.text.push_str("\n[budgets.thread]\ncontext_tokens = 1000000\n");
     source.text = source.text.replacen("[nodes.planner]\n", "[nodes.planner]\nfork = true\n", 1);
     assert!(source.text.contains("need = 1"));
     source.text = source.text.replacen("need = 1", "need = 1\nconfirm = \"typed\"", 1);

@@ -33,6 +33,11 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Whether it is made of what its node was given of the head. A reaffirmation, a return and a writer's result are not.
+    pub const fn is_given_context(self) -> bool {
+        matches!(self, Self::Propose | Self::Edit | Self::Join)
+    }
+
     /// The word on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -89,6 +89,16 @@ pub fn fit(view: &Value, wish: &Wish<'_>) -> Result<Fitted, NotFitted> {
     if misfits.is_empty() { Ok(fitted) } else { Err(NotFitted::Unfit(misfits)) }
 }
 
+/// What is told of sizes is told in steps of so many: who asks often learns no more of what others are given.
+const COUNTED_IN: u64 = 100;
+
+/// How many tokens a node is given of a view, rounded up. Where there is no envelope, it may still read all of the view,
+/// and all of that is counted: or whoever made something required go away would be given everything for nothing.
+pub fn count_given(view: &Value, wish: &Wish<'_>) -> u64 {
+    let tokens = fit(view, wish).map_or_else(|_| wish.encoding.count(&canonical(view)), |it| it.tokens);
+    tokens.div_ceil(COUNTED_IN).saturating_mul(COUNTED_IN)
+}
+
 fn fit_into(view: &Value, wish: &Wish<'_>) -> Result<Fitted, NotFitted> {
     let missing: Vec<Pointer> = wish.requires.iter().filter(|it| it.resolve(view).is_none()).cloned().collect();
     if !missing.is_empty() {
@@ -267,6 +277,25 @@ mod tests {
         };
         assert_eq!(places(fitted(&json!({"a": 1, "b": 2}), None)), pointers(&["/a"]));
         assert_eq!(places(fitted(&whole, Some(count(&whole) - 1))), pointers(&["/b"]), "it went for lack of room");
+    }
+
+    #[test]
+    fn what_is_given_is_counted_in_hundreds_and_where_nothing_fits_whole() {
+        let view = json!({"kept": "short", "long": "word ".repeat(300)});
+        let counted = |requires: &[&str], max_tokens| {
+            let (requires, encoding) = (pointers(requires), Encoding::O200kBase);
+            count_given(&view, &Wish { requires: &requires, priority: &[], max_tokens, encoding, receives: None })
+        };
+        assert!(count(&view) > 300 && count(&view) < 400);
+        assert_eq!(counted(&[], None), 400);
+        assert_eq!(counted(&["/kept"], Some(150)), 200);
+        assert_eq!(counted(&["/kept"], Some(60)), 100);
+        assert_eq!(counted(&["/gone"], Some(60)), 400, "what is required is not there");
+        assert_eq!(counted(&["/long"], Some(60)), 400, "what is required is too much");
+        let receives = Receives::read("given", r#"{"required": ["other"]}"#).unwrap();
+        let (requires, priority, encoding) = (&[][..], &[][..], Encoding::O200kBase);
+        let unfit = Wish { requires, priority, max_tokens: Some(60), encoding, receives: Some(&receives) };
+        assert_eq!(count_given(&view, &unfit), 400, "it is not what the node receives");
     }
 
     #[test]

@@ -9,6 +9,6 @@ mod receiving;
 
 pub use encoding::Encoding;
 pub use envelope::{Envelope, EnvelopeClaims, EnvelopeCode, Expected, check, check_signed, check_sound};
-pub use fitting::{Fitted, How, NotFitted, Truncated, Wish, fit};
+pub use fitting::{Fitted, How, NotFitted, Truncated, Wish, count_given, fit};
 pub use mac::{EnvelopeMac, Epoch, MacAlg, NodeSecrets, Rotation, ShownSecret, ShownSecrets};
 pub use receiving::{Misfit, Receives};

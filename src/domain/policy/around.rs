@@ -81,6 +81,7 @@ impl Around {
             tool: self.tool.as_ref(),
             usage: self.usage,
             spent: self.totals.as_ref(),
+            context_tokens: None,
         }
     }
 }

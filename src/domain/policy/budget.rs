@@ -1,11 +1,16 @@
-//! Budgets: what one request, one node and one thread may use, by what agents say of it.
+//! Budgets: what one request, one node and one thread may use, by what agents say of it; and what nodes may be given,
+//! by what the gateway counts.
+
+use serde_json::Value;
 
 use super::model::{NodePolicy, Policy};
 use super::request::Circumstances;
 use super::verdict::{Audience, Reason, ReasonCode, RejectCode, Violation};
+use super::view::project;
+use crate::domain::context::count_given;
 use crate::domain::id::NodeId;
 use crate::domain::json::pointer::Pointer;
-use crate::domain::usage::{Cost, Spent, Totals, Usage};
+use crate::domain::usage::{Cost, Spent, Totals};
 
 /// One table of bounds. What is left out is not bounded.
 #[derive(Clone, Copy, Debug)]
@@ -13,6 +18,7 @@ pub(super) struct Budget {
     pub(super) calls: Option<u64>,
     pub(super) tokens: Option<u64>,
     pub(super) cost: Option<Cost>,
+    pub(super) context_tokens: Option<u64>,
     pub(super) then: OnBreach,
 }
 
@@ -54,9 +60,8 @@ pub(super) fn breaches_together(policy: &Policy, before: &Totals, used: &Totals)
     });
     let of_thread = policy.budgets.thread.map(|it| (vec![(Level::Thread, it)], sums.of_thread(), used.of_thread()));
     for (bounds, sum, of) in of_nodes.chain(of_thread) {
-        let usage = Usage { tokens: Some(of.tokens), cost: Some(of.cost_millionths) };
         for (level, budget) in bounds {
-            budget.breached(sum, of.calls, usage).for_each(|it| found.add(budget.then, words(level, it)));
+            budget.breached(sum, of).for_each(|it| found.add(budget.then, words(level, it)));
         }
     }
     found
@@ -76,16 +81,37 @@ enum Measure {
     Calls,
     Tokens,
     Cost,
+    Context,
 }
 
 const UNTOLD_TOKENS: &str = "the policy bounds tokens: say with `usage.tokens` how many this took";
 const UNTOLD_COST: &str = "the policy bounds what things cost: say with `usage.cost` what this did";
 
-/// Holds a request against every bound that there is for its node, in a fixed order.
-pub(super) fn breaches(policy: &Policy, node: &NodePolicy, name: &NodeId, along: &Circumstances<'_>) -> Breaches {
+impl Policy {
+    /// How many tokens a node is given of a state, in hundreds; nothing, where no budget bounds that.
+    pub fn context_tokens(&self, node: &NodeId, state: &Value) -> Option<u64> {
+        self.bounds_context(node).then(|| count_given(&project(self, node, state), &self.wish(node)))
+    }
+
+    /// Whether a budget bounds what a node is given.
+    pub fn bounds_context(&self, node: &NodeId) -> bool {
+        let bounds = self.node(node).map(|it| self.budgets.of(it)).unwrap_or_default();
+        bounds.iter().any(|(_, it)| it.context_tokens.is_some())
+    }
+}
+
+/// Holds a request on a state against every bound that there is for its node, in a fixed order.
+pub(super) fn breaches(
+    policy: &Policy,
+    (node, name): (&NodePolicy, &NodeId),
+    state: &Value,
+    along: &Circumstances<'_>,
+) -> Breaches {
     let bounds = policy.budgets.of(node);
     let mut found = Breaches::default();
-    let (usage, calls) = (along.usage, u64::from(along.tool.is_some()));
+    let usage = along.usage;
+    let given = along.context_tokens.or_else(|| policy.context_tokens(name, state)).unwrap_or(0);
+    let own = Spent::default().with(u64::from(along.tool.is_some()), usage).given(given);
     // What is bounded must be told, or the way around a bound would be to say nothing.
     let bounded = |is: fn(&Budget) -> bool| bounds.iter().any(|(_, it)| is(it));
     for (untold, detail) in [
@@ -102,7 +128,7 @@ pub(super) fn breaches(policy: &Policy, node: &NodePolicy, name: &NodeId, along:
             Level::Node => along.spent.map(|it| it.of_node(name)).unwrap_or_default(),
             Level::Thread => along.spent.map(|it| it.of_thread()).unwrap_or_default(),
         };
-        for measure in budget.breached(before.with(calls, usage), calls, usage) {
+        for measure in budget.breached(before.plus(own), own) {
             found.add(budget.then, words(level, measure));
         }
     }
@@ -143,15 +169,14 @@ impl Budgets {
 impl Budget {
     /// What would be above its bound because of this request. One that uses none of it breaches nothing, even where
     /// people have let more through before.
-    fn breached(&self, sum: Spent, calls: u64, usage: Usage) -> impl Iterator<Item = Measure> {
-        let above = |bound: Option<u64>, sum: u64| bound.is_some_and(|it| sum > it);
-        let uses_tokens = usage.tokens.is_some_and(|it| it > 0);
-        let uses_money = usage.cost.is_some_and(|it| !it.is_zero());
+    fn breached(&self, sum: Spent, own: Spent) -> impl Iterator<Item = Measure> {
+        let above = |bound: Option<u64>, sum: u64, own: u64| own > 0 && bound.is_some_and(|it| sum > it);
         let cost_above = self.cost.is_some_and(|it| sum.cost_millionths > it);
         [
-            (calls > 0 && above(self.calls, sum.calls), Measure::Calls),
-            (uses_tokens && above(self.tokens, sum.tokens), Measure::Tokens),
-            (uses_money && cost_above, Measure::Cost),
+            (above(self.calls, sum.calls, own.calls), Measure::Calls),
+            (above(self.tokens, sum.tokens, own.tokens), Measure::Tokens),
+            (!own.cost_millionths.is_zero() && cost_above, Measure::Cost),
+            (above(self.context_tokens, sum.context_tokens, own.context_tokens), Measure::Context),
         ]
         .into_iter()
         .filter_map(|(breached, measure)| breached.then_some(measure))
@@ -171,11 +196,14 @@ const fn words(level: Level, measure: Measure) -> &'static str {
         (Level::Call, Measure::Calls) => "more calls than one request may make",
         (Level::Call, Measure::Tokens) => "more tokens than one request may take",
         (Level::Call, Measure::Cost) => "more cost than one request may make",
+        (Level::Call, Measure::Context) => "more tokens of context than a node may be given for one request",
         (Level::Node, Measure::Calls) => "more calls than this node may make in one thread",
         (Level::Node, Measure::Tokens) => "more tokens than this node may take in one thread",
         (Level::Node, Measure::Cost) => "more cost than this node may make in one thread",
+        (Level::Node, Measure::Context) => "more tokens of context than this node may be given in one thread",
         (Level::Thread, Measure::Calls) => "more calls than may be made in one thread",
         (Level::Thread, Measure::Tokens) => "more tokens than may be taken in one thread",
         (Level::Thread, Measure::Cost) => "more cost than may be made in one thread",
+        (Level::Thread, Measure::Context) => "more tokens of context than nodes may be given in one thread",
     }
 }

@@ -1,5 +1,7 @@
 //! What is asked of a join besides what is asked of any effect.
 
+use serde_json::Value;
+
 use super::budget::{self, Breaches};
 use super::model::{NodePolicy, Policy};
 use super::request::Circumstances;
@@ -20,12 +22,12 @@ pub fn unread(policy: &Policy, node: &NodeId, changed: &[Pointer]) -> Option<Vio
 /// What the join itself uses, on top of its branches; and what these used together.
 pub(super) fn breaches(
     policy: &Policy,
-    (node, name): (&NodePolicy, &NodeId),
+    (node, name, state): (&NodePolicy, &NodeId, &Value),
     around: &Circumstances<'_>,
     used: &Totals,
 ) -> Breaches {
     let before = around.spent.cloned().unwrap_or_default();
     let sum = before.clone().plus(used);
-    let own = budget::breaches(policy, node, name, &Circumstances { spent: Some(&sum), ..*around });
+    let own = budget::breaches(policy, (node, name), state, &Circumstances { spent: Some(&sum), ..*around });
     own.and(budget::breaches_together(policy, &before, used))
 }

@@ -140,7 +140,7 @@ impl<'p> Case<'p> {
         let after = tried.as_ref().and_then(|it| it.as_ref().ok()).map(|it| &it.after);
         let of_node = self.node_schema_violations(patch.object(), after, &claims, &sight);
         let budget = match touched {
-            Touched::Hold => budget::breaches(self.policy, self.node, self.name, self.around),
+            Touched::Hold => budget::breaches(self.policy, (self.node, self.name), self.before, self.around),
             // A writer's result calls nothing and takes nothing.
             Touched::Reject => Breaches::default(),
         };
@@ -167,7 +167,7 @@ impl<'p> Case<'p> {
         }
         let sight = Sight::new(&self.node.reads, &claims);
         let mut found = Found {
-            budget: joining::breaches(self.policy, (self.node, self.name), self.around, used),
+            budget: joining::breaches(self.policy, (self.node, self.name, self.before), self.around, used),
             ..Found::default()
         };
         match &tried {

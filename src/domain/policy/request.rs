@@ -53,6 +53,8 @@ pub struct Circumstances<'a> {
     pub usage: Usage,
     /// What was used in the thread before; nothing, if left out.
     pub spent: Option<&'a Totals>,
+    /// What its node is given of the state, where whoever asks has counted that already.
+    pub context_tokens: Option<u64>,
 }
 
 impl<'a> Circumstances<'a> {

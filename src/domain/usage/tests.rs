@@ -51,7 +51,13 @@ fn what_is_no_usage_is_refused_with_its_place() {
 
 #[test]
 fn a_sum_that_no_number_holds_stays_above_every_bound() {
-    let full = Spent { calls: INTEGER_MAX, tokens: INTEGER_MAX, cost_millionths: Cost(INTEGER_MAX) };
+    let full = Spent {
+        calls: INTEGER_MAX,
+        tokens: INTEGER_MAX,
+        cost_millionths: Cost(INTEGER_MAX),
+        context_tokens: INTEGER_MAX,
+    };
+    assert_eq!(full.given(1), full);
     assert_eq!(full.with(1, Usage { tokens: Some(1), cost: Some(Cost(1)) }), full);
     assert!(full.cost_millionths > Cost::parse("999999999.999999").unwrap());
 }

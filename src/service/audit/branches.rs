@@ -52,7 +52,7 @@ impl Audit<'_> {
         }
         committed_nodes.extend(statement.node.clone());
         committed_nodes.extend(carried.committed_nodes);
-        let spent = spent.counting(statement)?.plus(&carried.spent);
+        let spent = spent.counting(statement, transition.context_tokens)?.plus(&carried.spent);
         Some(Standing { authors, committed_nodes, spent })
     }
 
@@ -96,7 +96,7 @@ impl Audit<'_> {
     }
 
     /// A version's state out of its rows; what they come to, the replay of its own thread finds out.
-    fn state_at(&self, thread: &ThreadId, version: u64) -> Option<Value> {
+    pub(super) fn state_at(&self, thread: &ThreadId, version: u64) -> Option<Value> {
         let content = |at: u64| Some(&self.all.states.get(&version_id(thread, at))?.record.content);
         let base = match content(version)? {
             StateContent::Full { .. } => version,

@@ -186,6 +186,7 @@ impl Audit<'_> {
             _ => token.is_some_and(|it| speaks_for(it, transition)) || self.is_asked_by_a_person(transition),
         };
         self.expect(allowed, Table::Transitions, id, "its principal is nobody who may make it");
+        self.check_given(transition);
         if self.has_values(transition) {
             self.check_values(transition);
         }

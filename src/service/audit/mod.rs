@@ -19,6 +19,7 @@ mod episodes;
 mod events;
 mod figures;
 mod gate;
+mod given;
 mod halts;
 mod holds;
 mod imports;

@@ -55,8 +55,14 @@ impl Service {
             owner: &token.record.owner,
             committed_nodes: &past.committed_nodes,
         };
-        let around =
-            Circumstances { tool: request.tool.as_ref(), usage, spent: Some(&past.spent), ..Circumstances::of(asker) };
+        let context_tokens = self.given(trial.candidate, (&row.node, &head.state)).await?;
+        let around = Circumstances {
+            tool: request.tool.as_ref(),
+            usage,
+            spent: Some(&past.spent),
+            context_tokens,
+            ..Circumstances::of(asker)
+        };
         let policies = Policies { candidate: trial.candidate, active: trial.active };
         let would_be = match request.kind {
             Kind::Join => match self.judged_join(trial, (thread, recorded), &head, &around).await? {

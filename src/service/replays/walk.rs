@@ -8,7 +8,7 @@ use crate::domain::branch::Carried;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::statement::{Kind, Statement};
 use crate::domain::event::{Event, EventType};
-use crate::domain::id::NodeId;
+use crate::domain::id::{NodeId, ThreadId};
 use crate::domain::kept::KeptRequest;
 use crate::domain::keys::Keys;
 use crate::domain::policy::{Became, Compared, Policy, Untold, Was};
@@ -61,10 +61,10 @@ impl Past {
         }
     }
 
-    fn advance(&mut self, (statement, carried): (&Statement, Option<&Carried>)) -> Result<()> {
+    fn advance(&mut self, (statement, carried): (&Statement, Option<&Carried>), given: Option<u64>) -> Result<()> {
         self.version = statement.version;
         self.committed_nodes.extend(statement.node.clone());
-        let spent = std::mem::take(&mut self.spent).counting(statement);
+        let spent = std::mem::take(&mut self.spent).counting(statement, given);
         self.spent = spent.ok_or(Error::Broken("what a statement says was used"))?;
         if let Some(carried) = carried {
             self.spent = std::mem::take(&mut self.spent).plus(&carried.spent);
@@ -74,8 +74,8 @@ impl Past {
     }
 }
 
-/// What was committed, and what a join brought along.
-type Committed = (Statement, Option<Box<Carried>>);
+/// What was committed, what a join brought along, and what its node was given.
+type Committed = (Statement, Option<Box<Carried>>, Option<u64>);
 
 /// A digest in an event's data.
 fn named(event: &Event, name: &str) -> Result<Digest> {
@@ -177,8 +177,9 @@ impl Service {
                 // A candidate's rules may take long, and others ask here too.
                 tokio::task::yield_now().await;
             }
-            if let Some((statement, carried)) = committed {
-                past.advance((&statement, carried.as_deref()))?;
+            if let Some(committed) = committed {
+                let given = self.given_under(trial, &thread.id, &past, &committed).await?;
+                past.advance((&committed.0, committed.1.as_deref()), given)?;
             }
         }
         Ok(None)
@@ -195,14 +196,37 @@ impl Service {
             page.led_up += 1;
             let event = self.event_of(trial, &parent, seq).await?;
             let (_, committed) = self.tells(trial, &event, &past, Seen::Before).await?;
-            let Some((statement, carried)) = committed else { continue };
-            past.advance((&statement, carried.as_deref()))?;
+            let Some(committed) = committed else { continue };
+            let given = self.given_under(trial, &parent.id, &past, &committed).await?;
+            past.advance((&committed.0, committed.1.as_deref()), given)?;
             if past.version == origin.version {
                 return Ok(Some(Past { version: 0, ..past }));
             }
         }
         // So many events do not lead to it.
         if last == EVENTS_BACK_MAX { Ok(None) } else { Err(BROKEN) }
+    }
+
+    /// What a node was given of the version that it built upon, as the candidate counts it; as it was counted, where the
+    /// candidate does not or the state is erased.
+    async fn given_under(
+        &self,
+        trial: &Trial<'_>,
+        thread: &ThreadId,
+        past: &Past,
+        (statement, _, recorded): &Committed,
+    ) -> Result<Option<u64>> {
+        let Some(node) = statement.node.as_ref().filter(|it| trial.candidate.bounds_context(it)) else {
+            return Ok(*recorded);
+        };
+        if !statement.kind.is_given_context() {
+            return Ok(None);
+        }
+        match self.version(trial.keys, thread, past.version).await {
+            Ok(on) => self.given(trial.candidate, (node, &on.state)).await,
+            Err(Error::Erased) => Ok(*recorded),
+            Err(error) => Err(error),
+        }
     }
 
     async fn event_of(&self, trial: &Trial<'_>, thread: &Thread, seq: u64) -> Result<Event> {
@@ -223,6 +247,7 @@ impl Service {
             EventType::TransitionCommitted => {
                 let transition = self.as_it_is(keys, named(event, "transition")?).await?;
                 let (statement, carried) = (transition.statement.clone(), transition.carried.clone());
+                let given = transition.context_tokens;
                 let was = match &transition.outcome {
                     Outcome::Committed { .. } => Some(Was::new(Became::Commit, [])),
                     Outcome::Observed { would_hold, .. } => {
@@ -233,7 +258,7 @@ impl Service {
                 };
                 let was = was.filter(|_| seen == Seen::Wanted && is_proposal(statement.kind));
                 let recorded = was.map(|was| Recorded::of_transition(transition, past, was)).transpose()?;
-                Ok((recorded, Some((statement, carried))))
+                Ok((recorded, Some((statement, carried, given))))
             }
             EventType::TransitionHeld if seen == Seen::Wanted => {
                 let transition = self.as_it_is(keys, named(event, "transition")?).await?;

@@ -121,6 +121,9 @@ pub async fn read(
             let spent = overview.thread.spent.of_thread();
             let cost = spent.cost_millionths.json();
             answer["spent"] = json!({"calls": spent.calls, "tokens": spent.tokens, "cost": cost});
+            if spent.context_tokens > 0 {
+                answer["spent"]["context_tokens"] = json!(spent.context_tokens);
+            }
         }
         if let Some(origin) = &overview.thread.branch {
             answer["branch_of"] = json!(origin);

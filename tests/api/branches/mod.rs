@@ -18,6 +18,7 @@ use crate::rules::{Scene, codes};
 mod apart;
 mod between;
 mod decided;
+mod given;
 mod listed;
 mod made;
 mod merged;

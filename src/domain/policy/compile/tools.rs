@@ -15,8 +15,8 @@ use crate::domain::usage::Cost;
 
 pub(super) const TOOLS_KEYS: &[&str] = &["allow", "deny", "hide"];
 pub(super) const BUDGETS_KEYS: &[&str] = &["call", "node", "thread"];
-pub(super) const BUDGET_KEYS: &[&str] = &["calls", "tokens", "cost", "then"];
-/// One request calls one tool or none.
+pub(super) const BUDGET_KEYS: &[&str] = &["calls", "tokens", "cost", "context_tokens", "then"];
+/// One request calls one tool or none, and its node's `max_tokens` bounds what it is given for it.
 const CALL_KEYS: &[&str] = &["tokens", "cost", "then"];
 
 pub(super) fn read_tools(root: &Section<'_>) -> Result<ToolPolicy, PolicyError> {
@@ -86,12 +86,14 @@ fn read_budget(
         calls: whole("calls")?,
         tokens: whole("tokens")?,
         cost: section.get("cost").map(|it| read_cost(&it)).transpose()?,
+        context_tokens: whole("context_tokens")?,
         then: match section.get("then") {
             Some(item) => read_on_breach(&item, approval)?,
             None => OnBreach::Deny,
         },
     };
-    if budget.calls.is_none() && budget.tokens.is_none() && budget.cost.is_none() {
+    let counts = [budget.calls, budget.tokens, budget.context_tokens];
+    if counts.iter().all(Option::is_none) && budget.cost.is_none() {
         let message = format!("`{}` bounds nothing: add one of {}", item.name(), keys[..keys.len() - 1].join(", "));
         return Err(item.error(PolicyCode::Missing, message));
     }

@@ -94,7 +94,7 @@ fn what_the_guide_says_of_tools_and_budgets_is_so() {
     assert!(rows.len() >= 10, "{}", rows.len());
     for (committed, sent, outcome) in rows {
         let spent = committed.as_array().unwrap().iter().fold(Totals::default(), |totals, usage| {
-            totals.counting(&super::tools::statement("planner", false, usage.clone())).unwrap()
+            totals.counting(&super::tools::statement("planner", false, usage.clone()), None).unwrap()
         });
         let tool = sent.get("tool").map(|it| Tool::read(it).unwrap());
         let usage = sent.get("usage").map(|it| Usage::read(it).unwrap()).unwrap_or_default();

@@ -54,7 +54,7 @@ fn details(judgement: &Judgement) -> Vec<String> {
 /// Totals after these committed statements.
 fn after(committed: &[(&str, bool, Value)]) -> Totals {
     committed.iter().fold(Totals::default(), |totals, (node, called, usage)| {
-        totals.counting(&statement(node, *called, usage.clone())).unwrap()
+        totals.counting(&statement(node, *called, usage.clone()), None).unwrap()
     })
 }
 
@@ -239,7 +239,7 @@ fn what_a_statement_says_is_counted_for_its_node() {
     assert_eq!((of.calls, of.tokens, of.cost_millionths.text()), (1, 11, "0.3".to_owned()));
     let all = totals.of_thread();
     assert_eq!((all.calls, all.tokens, all.cost_millionths.text()), (2, 11, "0.3".to_owned()));
-    assert!(totals.counting(&statement("n", false, json!({"tokens": "1"}))).is_none(), "what nobody could say");
+    assert!(totals.counting(&statement("n", false, json!({"tokens": "1"})), None).is_none(), "what nobody could say");
 }
 
 #[test]
@@ -270,6 +270,9 @@ fn a_table_that_means_nothing_is_refused_with_its_place() {
         ("[budgets.thread]\n", PolicyCode::Missing, "`budgets.thread`"),
         ("[budgets.thread]\nthen = \"deny\"", PolicyCode::Missing, "`budgets.thread`"),
         ("[budgets.call]\ncalls = 1", PolicyCode::UnknownKey, "`budgets.call.calls`"),
+        ("[budgets.call]\ncontext_tokens = 1", PolicyCode::UnknownKey, "`budgets.call.context_tokens`"),
+        ("[budgets.thread]\ncontext_tokens = 1.5", PolicyCode::WrongType, "`budgets.thread.context_tokens`"),
+        ("[nodes.n.budget]\ncontext_tokens = -1", PolicyCode::BadValue, "`nodes.n.budget.context_tokens`"),
         ("[budgets.flow]\ncalls = 1", PolicyCode::UnknownKey, "`budgets.flow`"),
         ("[budgets.thread]\ntokens = -1", PolicyCode::BadValue, "`budgets.thread.tokens`"),
         ("[budgets.thread]\ntokens = 1.5", PolicyCode::WrongType, "`budgets.thread.tokens`"),

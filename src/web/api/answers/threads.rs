@@ -113,6 +113,9 @@ pub struct Spent {
     pub tokens: u64,
     /// In the policy's currency.
     pub cost: f64,
+    /// How many tokens nodes were given, in hundreds, where that was counted.
+    #[schema(nullable = false)]
+    pub context_tokens: Option<u64>,
 }
 
 /// What a node may read of a version, and nothing else.

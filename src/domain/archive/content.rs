@@ -79,6 +79,8 @@ struct RestOfRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     carried: Option<Box<Carried>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    context_tokens: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     editor: Option<AccountId>,
     outcome: Became,
 }
@@ -151,6 +153,7 @@ impl Archived {
             warnings_cut: of.warnings_cut,
             step: of.step,
             carried: of.carried,
+            context_tokens: of.context_tokens,
             editor: of.editor,
             outcome: Became::of(&of.outcome)?,
         };
@@ -198,6 +201,7 @@ impl Archived {
             warnings_cut: row.warnings_cut,
             step: row.step,
             carried: row.carried,
+            context_tokens: row.context_tokens,
             editor: row.editor,
             outcome: row.outcome.with(entry),
             values: kept,

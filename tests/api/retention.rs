@@ -54,6 +54,7 @@ on_both! {
     what_refers_to_what_has_gone_is_answered_as_before(super::retaining("versions = 10\nerase_after_days = 5")),
     when_a_version_was_left_is_told_by_the_next(super::retaining("versions = 10")),
     what_is_nested_deeply_goes_too(super::nesting("versions = 10")),
+    what_a_node_was_given_goes_with_its_version(super::counting("versions = 10\nerase_after_days = 5")),
 }
 
 fn retaining(keys: &str) -> String {
@@ -70,6 +71,11 @@ fn forking(keys: &str) -> String {
 /// Where states are of any form.
 fn nesting(keys: &str) -> String {
     retaining(keys).replacen("schema = \"payments.schema.json\"\n", "", 1)
+}
+
+/// Where what nodes are given is counted.
+fn counting(keys: &str) -> String {
+    retaining(keys).replacen("[approval]\n", "[budgets.thread]\ncontext_tokens = 1000000\n\n[approval]\n", 1)
 }
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -786,4 +792,22 @@ async fn when_a_version_was_left_is_told_by_the_next(scene: Scene) {
     seals::<Archive>(&scene, |draft, _| drop(draft.insert(&earlier).unwrap())).await;
     let found = scene.findings().await.join("\n");
     assert!(found.contains("the archives are not those that events tell of"), "{found}");
+}
+
+async fn what_a_node_was_given_goes_with_its_version(scene: Scene) {
+    let g = &scene.gateway;
+    let (thread, heads) = grown(g, VERSIONS).await;
+    let path = format!("/v1/threads/{}", thread.as_str().unwrap());
+    let sum = async || g.get(&path, &g.host).await.expect(200)["spent"]["context_tokens"].clone();
+    let counted = sum().await;
+    assert!(counted.as_u64().is_some_and(|it| it >= 100 * VERSIONS), "{counted}");
+    let before = told(g, &thread, &heads).await;
+    assert!(works(g).await > 0);
+    assert_eq!(told(g, &thread, &heads).await, before);
+    scene.passes_an_audit().await;
+    g.pass(DAY * 6);
+    assert!(works(g).await > 0);
+    assert!(archives(&scene).await.iter().all(|it| matches!(it.kept, Kept::Erased { .. })));
+    assert_eq!(sum().await, counted);
+    scene.passes_an_audit().await;
 }

@@ -9,6 +9,7 @@ pub fn another_request(bench: &mut Bench) {
         ("usage", json!({"tokens": 1}), "it is not the rejection that an event tells"),
         ("content", json!({}), "the request that it keeps is not the one it rejects"),
         ("tool", json!(null), "the request that it keeps is not the one it rejects"),
+        ("kind", json!("join"), "what it says that it was to join is not what its branches were"),
     ] {
         let mut request: Value = serde_json::from_str(rejected.body["request"].as_str().unwrap()).unwrap();
         assert_ne!(request[member], other, "{request}");

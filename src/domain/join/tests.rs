@@ -192,6 +192,44 @@ fn anything() -> impl proptest::strategy::Strategy<Value = Value> {
     })
 }
 
+/// With their last leaf go the objects that the branch does not have either.
+fn emptied(state: &mut Value, mut path: &str, after: &Value) {
+    while let Some((above, key)) = path.rsplit_once('/') {
+        let at = |it: &str| Pointer::try_from(it).unwrap();
+        let goes = at(path).resolve(after).is_none() && at(path).resolve(state) == Some(&json!({}));
+        match at(above).resolve_mut(state) {
+            Some(Value::Object(members)) if goes => drop(members.remove(key)),
+            _ => return,
+        }
+        path = above;
+    }
+}
+
+/// Of two states, at each place one or the other, as the mask has it for that place.
+fn mixed(base: &Value, other: &Value, (mask, path): (u64, &mut String)) -> Value {
+    let (Value::Object(ours), Value::Object(theirs)) = (base, other) else { return other.clone() };
+    let keys: BTreeSet<&String> = ours.keys().chain(theirs.keys()).collect();
+    let mut made = Map::new();
+    for key in keys {
+        let length = path.len();
+        path.push_str(key);
+        let place = path.bytes().fold(7_u64, |sum, it| sum * 31 % 61 + u64::from(it)) % 64;
+        let value = match (ours.get(key), theirs.get(key)) {
+            (Some(ours @ Value::Object(_)), Some(theirs @ Value::Object(_))) => Some(mixed(ours, theirs, (mask, path))),
+            (ours, theirs) => {
+                if mask >> place & 1 == 1 {
+                    theirs.cloned()
+                } else {
+                    ours.cloned()
+                }
+            }
+        };
+        path.truncate(length);
+        made.extend(value.map(|it| (key.clone(), it)));
+    }
+    Value::Object(made)
+}
+
 /// One leaf after another, as a reader of the differences would apply them.
 fn applied(state: &Value, before: &Value, after: &Value) -> Value {
     let mut state = state.clone();
@@ -203,6 +241,7 @@ fn applied(state: &Value, before: &Value, after: &Value) -> Value {
         if let Some(Value::Object(members)) = Pointer::try_from(above).unwrap().resolve_mut(&mut state) {
             members.remove(key);
         }
+        emptied(&mut state, above, after);
     }
     for change in there {
         let mut at = &mut state;
@@ -217,8 +256,19 @@ fn applied(state: &Value, before: &Value, after: &Value) -> Value {
     state
 }
 
-fn differs(before: &Value, after: &Value) -> Vec<Pointer> {
-    changed(before, std::iter::once(after))
+/// Every place that a branch changed; of an object that went as a whole the object, since then nobody else has changed it.
+fn places(before: &Value, after: &Value) -> Vec<Pointer> {
+    let whole = |it: Pointer| {
+        let mut path = it.as_str();
+        while let Some((above, _)) = path.rsplit_once('/') {
+            if above.is_empty() || Pointer::try_from(above).unwrap().resolve(after).is_some() {
+                break;
+            }
+            path = above;
+        }
+        Pointer::try_from(path).unwrap()
+    };
+    changed(before, std::iter::once(after)).into_iter().map(whole).collect()
 }
 
 proptest! {
@@ -255,8 +305,12 @@ proptest! {
     }
 
     #[test]
-    fn a_union_of_what_is_apart_is_one_change_after_the_other(base in tree(), one in tree(), two in tree()) {
-        let (of_one, of_two) = (differs(&base, &one), differs(&base, &two));
+    fn a_union_of_what_is_apart_is_one_change_after_the_other(
+        base in tree(), one in tree(), two in tree(), mask in any::<u64>(),
+    ) {
+        let one = mixed(&base, &one, (mask, &mut String::new()));
+        let two = mixed(&base, &two, (!mask, &mut String::new()));
+        let (of_one, of_two) = (places(&base, &one), places(&base, &two));
         let apart = of_one.iter().all(|it| of_two.iter().all(|other| !it.touches(other)));
         if apart {
             let joined = union(&base, &[one.clone(), two.clone()]).unwrap();

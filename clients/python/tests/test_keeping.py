@@ -208,7 +208,7 @@ def test_both_clients_have_the_same_calls() -> None:
 
     theirs = {name: it.replace(return_annotation="") for name, it in calls(AsyncClient).items()}
     assert {name: it.replace(return_annotation="") for name, it in calls(Client).items()} == theirs
-    assert len(theirs) == 59
+    assert len(theirs) == 61
     assert all(inspect.getdoc(getattr(Client, name)) for name in calls(Client))
 
 

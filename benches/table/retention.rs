@@ -149,7 +149,11 @@ async fn work(service: &Service, thread: &ThreadId) {
 fn size(folder: &Path) -> Size {
     // SQLite's log beside the file has a bound of its own, and would hide what a few versions take.
     let connection = rusqlite::Connection::open(folder.join("countersign.db")).unwrap();
-    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    let is_cut = || connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| Ok(row.get::<_, i64>(0)? == 0));
+    // Whoever moves the log at the same time is not waited for, so it is tried again.
+    while !is_cut().unwrap() {
+        std::thread::yield_now();
+    }
     let archives = on_disk(&folder.join("archives"));
     Size { database: on_disk(folder) - archives, archives, versions: of_versions(&connection) }
 }

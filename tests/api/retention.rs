@@ -668,6 +668,14 @@ async fn a_transition_that_is_said_to_be_elsewhere_is_refused_and_found(scene: S
     assert_eq!(told().await.status, 404);
     assert_eq!(state(g, &thread, 3).await.code(), "chain_broken");
     assert!(scene.findings().await.join("\n").contains(finding));
+    // At its first revision, as if it had always said so.
+    seals::<Whereabouts>(&scene, |draft, rows| {
+        let transition = heads[3].as_str().unwrap().parse().unwrap();
+        draft.insert(&Whereabouts { transition, version: 4, ..rows[0].record.clone() }).unwrap();
+    })
+    .await;
+    assert_eq!(told().await.code(), "chain_broken");
+    assert!(scene.findings().await.join("\n").contains(finding));
     seals::<Whereabouts>(&scene, |draft, rows| {
         let strange = Whereabouts { transition: Digest::of_file(b"nothing"), ..rows[0].record.clone() };
         draft.insert(&strange).unwrap();

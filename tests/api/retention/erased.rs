@@ -1,0 +1,112 @@
+//! What is erased: its values for ever, and nothing that was signed.
+
+use super::*;
+
+on_both! {
+    what_is_erased_is_gone_and_its_links_are_not(super::retaining("versions = 10\nerase_after_days = 5")),
+    what_people_are_asked_for_again_is_not_erased(super::retaining("versions = 10\nerase_after_days = 5")),
+    what_is_called_erased_and_was_not_is_found(super::retaining("versions = 10")),
+    what_was_stated_is_not_changed_in_what_stays_of_it(super::retaining("versions = 10\nerase_after_days = 5")),
+}
+
+async fn what_is_erased_is_gone_and_its_links_are_not(scene: Scene) {
+    let g = &scene.gateway;
+    let (thread, heads) = grown(g, VERSIONS).await;
+    works(g).await;
+    let files: Vec<PathBuf> = archives(&scene).await.iter().map(|it| path(g, it)).collect();
+    g.pass(DAY * 4);
+    works(g).await;
+    assert!(files.iter().all(|it| it.exists()));
+    g.pass(DAY * 2);
+    assert_eq!(works(g).await, files.len());
+    assert!(files.iter().all(|it| !it.exists()));
+    let all = archives(&scene).await;
+    assert!(all.iter().all(|it| matches!(it.kept, Kept::Erased { .. })), "{all:?}");
+    for table in Table::ALL {
+        let rows = scene.store().list(*table, Filter::All, None, LIST_ROWS_MAX).await.unwrap();
+        assert!(rows.iter().all(|it| !it.body.contains("secret text number 1,")), "{table:?}");
+    }
+    for archive in &all {
+        let plain = unpacked(&std::fs::read(path(g, archive)).unwrap(), PLAIN_BYTES_MAX).unwrap();
+        assert!(!plain.contains("secret text"), "what stays in files is what was signed");
+    }
+    let beside = std::fs::read_dir(path(g, &all[0]).parent().unwrap()).unwrap().count();
+    assert_eq!(beside, all.len());
+    let last = all.last().unwrap().to;
+    for version in [0, 3, last] {
+        let erased = state(g, &thread, version).await;
+        assert_eq!((erased.status, erased.code()), (410, "state_erased"), "{:#}", erased.body);
+    }
+    state(g, &thread, last + 1).await.expect(200);
+    let back = json!({"node": "planner", "parent": heads.last().unwrap(), "to_version": 1});
+    let back = g.post(&format!("/v1/threads/{}/rollbacks", thread.as_str().unwrap()), &g.planner, back).await;
+    assert_eq!((back.status, back.code()), (410, "state_erased"), "{:#}", back.body);
+    let chain = g.get(&format!("/v1/threads/{}/chain?page_size=200", thread.as_str().unwrap()), &g.auditor).await;
+    let chain = chain.expect(200);
+    let opened: Vec<bool> = chain["entries"].as_array().unwrap().iter().map(|it| !it["opening"].is_null()).collect();
+    let expected: Vec<bool> = (0..=VERSIONS).map(|it| it > last + 1).collect();
+    assert_eq!(opened, expected, "every link is there, and the change of what is not erased");
+    let page = g.service.history(&thread.as_str().unwrap().try_into().unwrap(), None, 200).await.unwrap().1;
+    assert_eq!(page.len() as u64, VERSIONS - last - 1);
+    scene.passes_an_audit().await;
+}
+
+async fn what_people_are_asked_for_again_is_not_erased(scene: Scene) {
+    let g = &scene.gateway;
+    let (thread, heads) = grown(g, VERSIONS).await;
+    works(g).await;
+    g.pass(DAY * 6 - Duration::from_secs(3600));
+    let id = thread.as_str().unwrap();
+    let back = json!({"node": "planner", "parent": heads.last().unwrap(), "to_version": 1});
+    let held = g.post(&format!("/v1/threads/{id}/rollbacks"), &g.planner, back).await;
+    assert_eq!(held.status, 202, "{:#}", held.body);
+    assert_eq!(works(g).await, 0, "a review asks for version 1");
+    g.approved(&held.body).await;
+    assert!(works(g).await > 0);
+    assert_eq!(state(g, &thread, 1).await.code(), "state_erased");
+    assert!(state(g, &thread, VERSIONS + 1).await.expect(200)["state"].to_string().contains("secret text number 1,"));
+    scene.passes_an_audit().await;
+}
+
+async fn what_is_called_erased_and_was_not_is_found(scene: Scene) {
+    let g = &scene.gateway;
+    let (thread, _) = grown(g, VERSIONS).await;
+    works(g).await;
+    let first = archives(&scene).await[0].clone();
+    let kept = Kept::Erased { at: g.service.now(), policy: first.policy };
+    seals::<Archive>(&scene, |draft, rows| {
+        let row = rows.iter().find(|it| it.record == first).unwrap();
+        draft.replace(row, &Archive { kept, ..first.clone() }).unwrap();
+    })
+    .await;
+    seals::<Thread>(&scene, |draft, rows| {
+        let mut record = rows[0].record.clone();
+        record.gone.erased = first.to + 1;
+        draft.replace(&rows[0], &record).unwrap();
+    })
+    .await;
+    assert_eq!(state(g, &thread, 3).await.code(), "archive_missing");
+    let found = scene.findings().await.join("\n");
+    assert!(found.contains("the archives are not those that events tell of"), "{found}");
+    assert!(found.contains("how far its past has left the database is not what its events say"), "{found}");
+}
+
+async fn what_was_stated_is_not_changed_in_what_stays_of_it(scene: Scene) {
+    let g = &scene.gateway;
+    let (thread, _) = grown(g, VERSIONS).await;
+    works(g).await;
+    g.pass(DAY * 6);
+    works(g).await;
+    let first = archives(&scene).await[0].clone();
+    let chain = async || {
+        let id = thread.as_str().unwrap();
+        g.get(&format!("/v1/threads/{id}/chain?page_size=200"), &g.auditor).await
+    };
+    chain().await.expect(200);
+    let text = content(g, &first).await.text();
+    seals_file(&scene, &first, &text.replacen("\"node\":\"input_parser\"", "\"node\":\"planner\"", 1)).await;
+    assert_eq!(chain().await.code(), "chain_broken");
+    let found = scene.findings().await.join("\n");
+    assert!(found.contains("the archives are not those that events tell of"), "{found}");
+    assert!(found.contains("entry, statement and state are not one signed link"), "{found}");
+}

@@ -1,0 +1,101 @@
+//! Files by themselves: put back byte for byte, and checked by published keys alone.
+
+use super::*;
+
+on_both! {
+    what_was_taken_out_comes_back_as_it_was_after_a_cut_off_run(super::retaining("versions = 10")),
+    a_file_is_checked_by_published_keys_alone(super::retaining("versions = 10")),
+}
+
+async fn what_was_taken_out_comes_back_as_it_was_after_a_cut_off_run(scene: Scene) {
+    let g = &scene.gateway;
+    let (thread, heads) = grown(g, VERSIONS).await;
+    let before = told(g, &thread, &heads).await;
+    // A run that wrote its file and was cut off before its change: the same run again comes to the same file.
+    works(g).await;
+    let all = archives(&scene).await;
+    let written: Vec<Vec<u8>> = all.iter().map(|it| std::fs::read(path(g, it)).unwrap()).collect();
+    let id = thread.as_str().unwrap().try_into().unwrap();
+    assert_eq!(g.service.restore_archives(&"tests".try_into().unwrap(), &id).await.unwrap(), all.len());
+    assert_eq!(rows(&scene, Table::States).await, VERSIONS + 1);
+    assert_eq!(rows(&scene, Table::Transitions).await, VERSIONS + 1);
+    assert_eq!(rows(&scene, Table::Entries).await, VERSIONS + 1);
+    assert_eq!(rows(&scene, Table::Whereabouts).await, 0);
+    assert!(archives(&scene).await.is_empty() && all.iter().all(|it| !path(g, it).exists()));
+    assert_eq!(told(g, &thread, &heads).await, before);
+    scene.passes_an_audit().await;
+    std::fs::create_dir_all(path(g, &all[0]).parent().unwrap()).unwrap();
+    std::fs::write(path(g, &all[0]), &written[0]).unwrap();
+    works(g).await;
+    let again: Vec<Vec<u8>> = all.iter().map(|it| std::fs::read(path(g, it)).unwrap()).collect();
+    assert_eq!(again, written);
+    assert_eq!(told(g, &thread, &heads).await, before);
+    let policy = source(POLICY);
+    g.service.activate_policy(&"tests".try_into().unwrap(), None, policy, BTreeSet::new()).await.unwrap();
+    assert_eq!(works(g).await, 0, "without the key nothing more goes");
+    scene.passes_an_audit().await;
+}
+
+/// What a program says of a file and the published keys: its exit and its words.
+async fn checked(program: &[String], file: &std::path::Path, bytes: &[u8]) -> (i32, String) {
+    std::fs::write(file, bytes).unwrap();
+    let program = program.to_vec();
+    tokio::task::spawn_blocking(move || {
+        let done = Command::new(&program[0]).args(&program[1..]).output().unwrap();
+        let said = [done.stdout, done.stderr].concat();
+        (done.status.code().unwrap(), String::from_utf8(said).unwrap())
+    })
+    .await
+    .unwrap()
+}
+
+async fn a_file_is_checked_by_published_keys_alone(scene: Scene) {
+    let g = &scene.gateway;
+    grown(g, VERSIONS).await;
+    works(g).await;
+    check_files(&scene).await;
+    g.pass(DAY * 6);
+    works(g).await;
+    check_files(&scene).await;
+}
+
+/// Every file as it is, and changed, by the program and by an implementation of somebody else's.
+async fn check_files(scene: &Scene) {
+    let g = &scene.gateway;
+    let all = archives(scene).await;
+    let (file, jwks) = (g.folder.path().join("a.json.gz"), g.folder.path().join("jwks.json"));
+    let keys = g.http.get(format!("{}/.well-known/jwks.json", g.url)).send().await.unwrap().text().await.unwrap();
+    std::fs::write(&jwks, keys).unwrap();
+    let text = |it: &std::path::Path| it.to_str().unwrap().to_owned();
+    let python = tokio::task::spawn_blocking(crate::python::python).await.unwrap();
+    let oracle = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/oracle/check_export.py");
+    let ours = ["archive", "verify", &text(&file), "--jwks", &text(&jwks)].map(str::to_owned);
+    let ours: Vec<String> = [env!("CARGO_BIN_EXE_countersign").to_owned()].into_iter().chain(ours).collect();
+    let theirs = vec![text(&python), text(&oracle), text(&file), text(&jwks)];
+    for archive in &all {
+        let bytes = std::fs::read(path(g, archive)).unwrap();
+        let plain = unpacked(&bytes, PLAIN_BYTES_MAX).unwrap();
+        assert_eq!(plain.contains("\"opening\""), archive.kept.has_values());
+        let spoiled = |from: &str, to: &str| {
+            assert!(plain.contains(from), "{from}");
+            packed(&plain.replacen(from, to, 1)).unwrap()
+        };
+        let range = format!("\"from\":{},\"to\":{}", archive.from, archive.to);
+        let shifted = format!("\"from\":{},\"to\":{}", archive.from + 1, archive.to + 1);
+        // In an opening: the root that was signed is another.
+        let opened = archive.kept.has_values().then(|| spoiled("\"value\":\"secret text", "\"value\":\"other text"));
+        for (bytes, sound) in [
+            (bytes.clone(), true),
+            (opened.unwrap_or_default(), false),
+            (spoiled("\"node\":\"input_parser\"", "\"node\":\"planner\""), false),
+            (spoiled(&range, &shifted), false),
+            (spoiled("\"edition\":2", "\"edition\":1"), false),
+            (bytes[..bytes.len() / 2].to_vec(), false),
+        ] {
+            let (exit, said) = checked(&ours, &file, &bytes).await;
+            assert_eq!(exit == 0, sound, "{said}");
+            let (exit, said) = checked(&theirs, &file, &bytes).await;
+            assert_eq!(exit == 0, sound, "{said}");
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Archives that are gone, exchanged or made up: refused to whoever asks, and found by the audit, whoever sealed them.
+
+use super::*;
+
+on_both! {
+    an_archive_that_is_gone_or_changed_is_said_and_found(super::retaining("versions = 10")),
+    two_threads_files_are_not_each_others(super::retaining("versions = 10")),
+    an_altered_state_does_not_pass_whoever_sealed_it(super::retaining("versions = 10")),
+    a_dropped_row_is_refused_and_found(super::retaining("versions = 10")),
+    another_stretchs_file_does_not_pass_whoever_sealed_it(super::retaining("versions = 10")),
+    a_row_beside_the_file_that_has_it_is_found(super::retaining("versions = 10")),
+    a_transition_that_is_said_to_be_elsewhere_is_refused_and_found(super::retaining("versions = 10")),
+}
+
+async fn an_archive_that_is_gone_or_changed_is_said_and_found(scene: Scene) {
+    let g = &scene.gateway;
+    let (thread, _) = grown(g, VERSIONS).await;
+    works(g).await;
+    let first = path(g, &archives(&scene).await[0]);
+    let bytes = std::fs::read(&first).unwrap();
+    std::fs::remove_file(&first).unwrap();
+    let missing = state(g, &thread, 3).await;
+    assert_eq!((missing.status, missing.code()), (503, "archive_missing"), "{:#}", missing.body);
+    let found = scene.findings().await.join("\n");
+    assert!(found.contains("its file is gone, or is not the one that was written"), "{found}");
+    let mut changed = bytes.clone();
+    changed[40] ^= 1;
+    std::fs::write(&first, &changed).unwrap();
+    let damaged = state(g, &thread, 3).await;
+    assert_eq!((damaged.status, damaged.code()), (503, "archive_damaged"), "{:#}", damaged.body);
+    assert!(!scene.findings().await.is_empty());
+    assert_eq!(state(g, &thread, VERSIONS).await.status, 200, "the head needs no archive");
+    std::fs::write(&first, &bytes).unwrap();
+    state(g, &thread, 3).await.expect(200);
+    scene.passes_an_audit().await;
+}
+
+async fn two_threads_files_are_not_each_others(scene: Scene) {
+    let g = &scene.gateway;
+    let ((one, _), _) = (grown(g, VERSIONS).await, grown(g, VERSIONS).await);
+    works(g).await;
+    let all = archives(&scene).await;
+    let of_one = all.iter().find(|it| json!(it.thread) == one).unwrap();
+    let of_other = all.iter().find(|it| json!(it.thread) != one).unwrap();
+    let (here, there) = (path(g, of_one), path(g, of_other));
+    let (mine, theirs) = (std::fs::read(&here).unwrap(), std::fs::read(&there).unwrap());
+    std::fs::write(&here, theirs).unwrap();
+    std::fs::write(&there, mine).unwrap();
+    assert_eq!(state(g, &one, of_one.from).await.code(), "archive_damaged");
+    assert_eq!(scene.findings().await.iter().filter(|it| it.contains("its file is gone")).count(), 2);
+}
+
+async fn an_altered_state_does_not_pass_whoever_sealed_it(scene: Scene) {
+    let g = &scene.gateway;
+    let (thread, _) = grown(g, VERSIONS).await;
+    works(g).await;
+    let first = archives(&scene).await[0].clone();
+    let plain = unpacked(&std::fs::read(path(g, &first)).unwrap(), PLAIN_BYTES_MAX).unwrap();
+    let altered = plain.replace("\"raw_text\":\"secret text", "\"raw_text\":\"another text");
+    let altered = altered.replace("[\"/raw_text\",\"secret text", "[\"/raw_text\",\"another text");
+    assert_ne!(altered, plain);
+    seals_file(&scene, &first, &altered).await;
+    let lied = state(g, &thread, 3).await;
+    assert_eq!((lied.status, lied.code()), (500, "chain_broken"), "{:#}", lied.body);
+    let found = scene.findings().await.join("\n");
+    assert!(found.contains("the archives are not those that events tell of"), "{found}");
+    assert!(
+        found.contains("the state is not what the transition made") || found.contains("not one signed link"),
+        "{found}"
+    );
+}
+
+async fn a_dropped_row_is_refused_and_found(scene: Scene) {
+    let g = &scene.gateway;
+    let (thread, _) = grown(g, VERSIONS).await;
+    works(g).await;
+    seals::<Archive>(&scene, |draft, rows| {
+        draft.remove(&rows[0]);
+    })
+    .await;
+    assert_eq!(state(g, &thread, 3).await.code(), "chain_broken");
+    let found = scene.findings().await.join("\n");
+    assert!(found.contains("the archives are not those that events tell of"), "{found}");
+    assert!(found.contains("a version of the chain is gone"), "{found}");
+    assert!(found.contains("no archive has it"), "{found}");
+}
+
+async fn another_stretchs_file_does_not_pass_whoever_sealed_it(scene: Scene) {
+    let g = &scene.gateway;
+    let ((one, _), _) = (grown(g, VERSIONS * 2).await, grown(g, VERSIONS * 2).await);
+    works(g).await;
+    let all = archives(&scene).await;
+    let first = all.iter().find(|it| json!(it.thread) == one).unwrap();
+    let own = all.iter().find(|it| it.thread == first.thread && it.from > first.to).unwrap();
+    let strange = all.iter().find(|it| it.thread != first.thread && it.from == first.from).unwrap();
+    let text = |it: &Archive| unpacked(&std::fs::read(path(g, it)).unwrap(), PLAIN_BYTES_MAX).unwrap();
+    let (own, strange) = (text(own), text(strange));
+    let mut row = first.clone();
+    for other in [own, strange] {
+        seals_file(&scene, &row, &other).await;
+        row = archives(&scene).await.into_iter().find(|it| it.thread == first.thread && it.from == first.from).unwrap();
+        let refused = state(g, &one, first.from).await;
+        assert_eq!((refused.status, refused.code()), (503, "archive_damaged"), "{:#}", refused.body);
+        let found = scene.findings().await.join("\n");
+        assert!(found.contains("its file is gone, or is not the one that was written"), "{found}");
+    }
+}
+
+async fn a_row_beside_the_file_that_has_it_is_found(scene: Scene) {
+    let g = &scene.gateway;
+    grown(g, VERSIONS).await;
+    works(g).await;
+    let all = archives(&scene).await;
+    let archived = content(g, &all[0]).await.entries[3].clone();
+    let finding = "what it holds is not what was taken out of the database";
+    let found = async || scene.findings().await.join("\n");
+    seals::<Transition>(&scene, |draft, _| drop(draft.insert(&archived.row()).unwrap())).await;
+    assert!(found().await.contains(finding), "{}", found().await);
+    seals::<Transition>(&scene, |draft, rows| {
+        draft.remove(rows.iter().find(|it| it.record.digest == archived.transition).unwrap());
+    })
+    .await;
+    scene.passes_an_audit().await;
+    seals::<ChainRow>(&scene, |draft, _| drop(draft.insert(&archived.link()).unwrap())).await;
+    assert!(found().await.contains(finding), "{}", found().await);
+    seals::<ChainRow>(&scene, |draft, rows| {
+        draft.remove(rows.iter().find(|it| it.record.version == 3).unwrap());
+    })
+    .await;
+    scene.passes_an_audit().await;
+    // The last entry that went is there still.
+    seals::<ChainRow>(&scene, |draft, rows| {
+        draft.remove(rows.iter().min_by_key(|it| it.record.version).unwrap());
+    })
+    .await;
+    assert!(found().await.contains(finding), "{}", found().await);
+}
+
+async fn a_transition_that_is_said_to_be_elsewhere_is_refused_and_found(scene: Scene) {
+    let g = &scene.gateway;
+    let (thread, heads) = grown(g, VERSIONS).await;
+    works(g).await;
+    let told = async || g.get(&format!("/v1/transitions/{}", heads[3].as_str().unwrap()), &g.auditor).await;
+    told().await.expect(200);
+    seals::<Whereabouts>(&scene, |draft, rows| {
+        let row = rows.iter().find(|it| json!(it.record.transition) == heads[3]).unwrap();
+        draft.replace(row, &Whereabouts { version: 4, ..row.record.clone() }).unwrap();
+    })
+    .await;
+    assert_eq!(told().await.code(), "chain_broken");
+    let decided = g.service.decision(heads[3].as_str().unwrap().parse().unwrap()).await;
+    assert!(matches!(decided, Err(Error::Broken(_))), "{decided:?}");
+    let finding = "the database does not say of all its transitions that they are in it";
+    assert!(scene.findings().await.join("\n").contains(finding));
+    seals::<Whereabouts>(&scene, |draft, rows| {
+        draft.remove(rows.iter().find(|it| json!(it.record.transition) == heads[3]).unwrap());
+    })
+    .await;
+    assert_eq!(told().await.status, 404);
+    assert_eq!(state(g, &thread, 3).await.code(), "chain_broken");
+    assert!(scene.findings().await.join("\n").contains(finding));
+    // At its first revision, as if it had always said so.
+    seals::<Whereabouts>(&scene, |draft, rows| {
+        let transition = heads[3].as_str().unwrap().parse().unwrap();
+        draft.insert(&Whereabouts { transition, version: 4, ..rows[0].record.clone() }).unwrap();
+    })
+    .await;
+    assert_eq!(told().await.code(), "chain_broken");
+    assert!(scene.findings().await.join("\n").contains(finding));
+    seals::<Whereabouts>(&scene, |draft, rows| {
+        let strange = Whereabouts { transition: Digest::of_file(b"nothing"), ..rows[0].record.clone() };
+        draft.insert(&strange).unwrap();
+    })
+    .await;
+    assert!(scene.findings().await.join("\n").contains("no archive has it"));
+}

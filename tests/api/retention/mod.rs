@@ -1,0 +1,401 @@
+//! What leaves the database by a policy's `[retain]`: nothing without it, nothing before its time, all of it readable as before
+//! from its file, and for ever gone once it is erased. On both databases.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use countersign::archives::{packed, unpacked};
+use countersign::domain::archive::{Archive, Content, Kept, PLAIN_BYTES_MAX, Whereabouts};
+use countersign::domain::chain::hash::Digest;
+use countersign::domain::json::patch::Format;
+use countersign::domain::json::size::{STATE_DEPTH_CEILING, StateLimits};
+use countersign::domain::review::Verdict;
+use countersign::domain::thread::Thread;
+use countersign::domain::transition::{ChainRow, Transition};
+use countersign::domain::usage::Usage;
+use countersign::service::error::Error;
+use countersign::service::forked::BranchBecame;
+use countersign::service::proposals::{Asked, Proposal};
+use countersign::service::transitions::Answer as ProposalAnswer;
+use countersign::store::change::Draft;
+use countersign::store::record::{Reader, Record, Stored};
+use countersign::store::row::Table;
+use countersign::store::{Filter, LIST_ROWS_MAX};
+use countersign::worker::archive::Archiver;
+use serde_json::{Value, json};
+
+use crate::gateway::{Answer, Gateway, POLICY, SCHEMA, archives_in, source};
+use crate::rules::Scene;
+
+mod branches;
+mod erased;
+mod files;
+mod forged;
+
+on_both! {
+    nothing_goes_unless_a_policy_says_so(super::POLICY),
+    what_has_gone_is_read_as_before_and_audited(super::retaining("versions = 10")),
+    what_is_younger_than_the_days_stays(super::retaining("days = 30")),
+    both_bounds_keep(super::retaining("versions = 10\ndays = 30")),
+    what_was_held_and_not_committed_goes_with_its_stretch(super::retaining("versions = 10\nerase_after_days = 5")),
+    what_is_asked_for_again_is_answered_as_it_was_and_does_nothing(super::retaining("versions = 10\nerase_after_days = 5")),
+    what_refers_to_what_has_gone_is_answered_as_before(super::retaining("versions = 10\nerase_after_days = 5")),
+    when_a_version_was_left_is_told_by_the_next(super::retaining("versions = 10")),
+    what_is_nested_deeply_goes_too(super::nesting("versions = 10")),
+    what_a_node_was_given_goes_with_its_version(super::counting("versions = 10\nerase_after_days = 5")),
+}
+
+fn retaining(keys: &str) -> String {
+    format!("{POLICY}\n[retain]\n{keys}\n")
+}
+
+/// Where the parser may make branches, too.
+fn forking(keys: &str) -> String {
+    let policy = retaining(keys);
+    assert!(policy.contains("[nodes.input_parser]\n"));
+    policy.replacen("[nodes.input_parser]\n", "[nodes.input_parser]\nfork = true\n", 1)
+}
+
+/// Where states are of any form.
+fn nesting(keys: &str) -> String {
+    retaining(keys).replacen("schema = \"payments.schema.json\"\n", "", 1)
+}
+
+/// Where what nodes are given is counted.
+fn counting(keys: &str) -> String {
+    retaining(keys).replacen("[approval]\n", "[budgets.thread]\ncontext_tokens = 1000000\n\n[approval]\n", 1)
+}
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// Enough for several archives.
+const VERSIONS: u64 = 60;
+
+/// Enough for one.
+const DEEP_VERSIONS: u64 = 45;
+
+/// A thread with so many versions after its first; its name, and each version's transition.
+async fn grown(g: &Gateway, versions: u64) -> (Value, Vec<Value>) {
+    let made = g.thread().await;
+    let mut heads = vec![made["transition"].clone()];
+    for version in 1..=versions {
+        let patch = json!({"raw_text": format!("secret text number {version}, and a little more of it")});
+        let done = g.propose(&made["thread"], heads.last().unwrap(), (&g.parser, "input_parser"), patch).await;
+        heads.push(done.expect(201)["transition"].clone());
+    }
+    (made["thread"].clone(), heads)
+}
+
+async fn works(g: &Gateway) -> usize {
+    Archiver::default().run_once(&g.service).await.unwrap()
+}
+
+async fn archives(scene: &Scene) -> Vec<Archive> {
+    let keys = scene.gateway.service.keys().unwrap();
+    let reader = Reader { store: scene.store(), key: keys.row() };
+    let found: Vec<Stored<Archive>> = reader.list(Filter::All, None, LIST_ROWS_MAX).await.unwrap();
+    found.into_iter().map(|it| it.record).collect()
+}
+
+fn path(g: &Gateway, archive: &Archive) -> PathBuf {
+    archives_in(g.folder.path()).path(archive)
+}
+
+async fn rows(scene: &Scene, table: Table) -> u64 {
+    scene.store().list(table, Filter::All, None, LIST_ROWS_MAX).await.unwrap().len() as u64
+}
+
+async fn state(g: &Gateway, thread: &Value, version: u64) -> Answer {
+    g.get(&format!("/v1/threads/{}/state?node=planner&version={version}", thread.as_str().unwrap()), &g.planner).await
+}
+
+/// Everything that is told of a thread to whoever may know all.
+async fn told(g: &Gateway, thread: &Value, heads: &[Value]) -> Vec<Value> {
+    let id = thread.as_str().unwrap();
+    let mut told = vec![g.get(&format!("/v1/threads/{id}/chain?page_size=200"), &g.auditor).await.expect(200)];
+    for (version, head) in heads.iter().enumerate() {
+        told.push(state(g, thread, version as u64).await.expect(200));
+        told.push(g.get(&format!("/v1/transitions/{}", head.as_str().unwrap()), &g.auditor).await.expect(200));
+    }
+    told
+}
+
+async fn nothing_goes_unless_a_policy_says_so(scene: Scene) {
+    let g = &scene.gateway;
+    grown(g, VERSIONS).await;
+    g.pass(DAY * 1000);
+    assert_eq!(works(g).await, 0);
+    assert_eq!((rows(&scene, Table::States).await, archives(&scene).await.len()), (VERSIONS + 1, 0));
+    assert!(!g.folder.path().join("archives").exists());
+}
+
+async fn what_has_gone_is_read_as_before_and_audited(scene: Scene) {
+    let g = &scene.gateway;
+    let (thread, heads) = grown(g, VERSIONS).await;
+    let before = told(g, &thread, &heads).await;
+    assert!(works(g).await > 0);
+    let gone = archives(&scene).await;
+    let archived = gone.last().unwrap().to + 1;
+    assert!(archived > 20 && archived <= VERSIONS + 1 - 10, "{archived}");
+    let left = VERSIONS + 1 - archived;
+    assert_eq!(rows(&scene, Table::States).await, left);
+    assert_eq!(rows(&scene, Table::Transitions).await, left, "what was asked for goes with the states");
+    assert_eq!(rows(&scene, Table::Entries).await, left + 1, "the last entry that went is the first one's parent");
+    assert_eq!(rows(&scene, Table::Whereabouts).await, archived);
+    assert_eq!(told(g, &thread, &heads).await, before, "nothing is told otherwise");
+    scene.passes_an_audit().await;
+    assert_eq!(works(g).await, 0, "there is nothing more to do");
+    let scrape = crate::metrics::Scrape::of(g).await;
+    let bytes: u64 = gone.iter().map(|it| it.bytes).sum();
+    assert_eq!(
+        (scrape.one("archives", ""), scrape.one("archive_bytes", "")),
+        (Some(gone.len() as f64), Some(bytes as f64))
+    );
+    assert!(scrape.one("database_bytes", "").unwrap() > 100_000.0);
+    // The thread goes on, back to what is in an archive.
+    let path = format!("/v1/threads/{}/rollbacks", thread.as_str().unwrap());
+    let back = json!({"node": "planner", "parent": heads.last().unwrap(), "to_version": 1});
+    let back = g.post(&path, &g.planner, back).await.expect(202);
+    g.approved(&back).await;
+    let seen = state(g, &thread, VERSIONS + 1).await.expect(200);
+    assert_eq!(seen["state"], before[3]["state"], "version 1 again");
+    let page = g.service.history(&thread.as_str().unwrap().try_into().unwrap(), None, 200).await.unwrap().1;
+    assert_eq!(page.len() as u64, VERSIONS + 2);
+    let compared = g.service.compare(&thread.as_str().unwrap().try_into().unwrap(), 1, VERSIONS).await.unwrap();
+    assert_eq!(compared.differing.diff.len(), 1);
+    scene.passes_an_audit().await;
+}
+
+async fn what_is_younger_than_the_days_stays(scene: Scene) {
+    let g = &scene.gateway;
+    grown(g, VERSIONS).await;
+    g.pass(DAY * 29);
+    assert_eq!(works(g).await, 0);
+    g.pass(DAY * 2);
+    assert!(works(g).await > 0);
+    assert!(rows(&scene, Table::States).await >= 1, "the head's own stretch stays");
+    scene.passes_an_audit().await;
+}
+
+async fn both_bounds_keep(scene: Scene) {
+    let g = &scene.gateway;
+    grown(g, VERSIONS).await;
+    assert_eq!(works(g).await, 0, "of the count alone they might go");
+    g.pass(DAY * 31);
+    assert!(works(g).await > 0);
+    assert!(rows(&scene, Table::States).await >= 10, "of the days alone they all might go");
+}
+
+async fn what_was_held_and_not_committed_goes_with_its_stretch(scene: Scene) {
+    let g = &scene.gateway;
+    let made = g.thread().await;
+    let ask = json!({"requested_action": "refund", "target_user_id": 77_123_456});
+    let held = g.propose(&made["thread"], &made["transition"], (&g.planner, "planner"), ask).await.expect(202);
+    g.vote(&g.alice, &held, Verdict::Deny).await.unwrap();
+    let mut head = made["transition"].clone();
+    for version in 1..=VERSIONS {
+        let patch = json!({"raw_text": format!("text {version}, and a little more of it")});
+        let done = g.propose(&made["thread"], &head, (&g.parser, "input_parser"), patch).await.expect(201);
+        head = done["transition"].clone();
+    }
+    let path = format!("/v1/transitions/{}", held["transition"].as_str().unwrap());
+    let before = g.get(&path, &g.auditor).await.expect(200);
+    assert!(before.to_string().contains("77123456"));
+    works(g).await;
+    assert_eq!(g.get(&path, &g.auditor).await.expect(200), before);
+    let found = g.service.decision(held["transition"].as_str().unwrap().parse().unwrap()).await.unwrap().1.unwrap();
+    assert_eq!(found.decision, "denied");
+    scene.passes_an_audit().await;
+    g.pass(DAY * 6);
+    works(g).await;
+    assert_eq!(g.get(&path, &g.auditor).await.code(), "state_erased");
+    for table in Table::ALL {
+        let rows = scene.store().list(*table, Filter::All, None, LIST_ROWS_MAX).await.unwrap();
+        assert!(rows.iter().all(|it| !it.body.contains("77123456")), "{table:?}");
+    }
+    scene.passes_an_audit().await;
+}
+
+/// What whoever has the row key besides the database writes there.
+async fn seals<R: Record>(scene: &Scene, write: impl FnOnce(&mut Draft<'_>, &[Stored<R>])) {
+    let keys = scene.gateway.service.keys().unwrap();
+    let reader = Reader { store: scene.store(), key: keys.row() };
+    let found: Vec<Stored<R>> = reader.list(Filter::All, None, LIST_ROWS_MAX).await.unwrap();
+    let mut draft = Draft::new(keys.row(), scene.gateway.service.now());
+    write(&mut draft, &found);
+    scene.store().commit(draft.finish().change).await.unwrap();
+}
+
+/// Whoever has the row key writes another file, and a row that calls it the one.
+async fn seals_file(scene: &Scene, archive: &Archive, text: &str) {
+    let bytes = packed(text).unwrap();
+    archives_in(scene.gateway.folder.path()).write(archive, &bytes).unwrap();
+    let (file, plain_bytes) = (Digest::of_file(&bytes), text.len() as u64);
+    let sealed = Archive { file, bytes: bytes.len() as u64, plain_bytes, ..archive.clone() };
+    seals::<Archive>(scene, |draft, rows| {
+        let row = rows.iter().find(|it| it.record == *archive).unwrap();
+        draft.replace(row, &sealed).unwrap();
+    })
+    .await;
+}
+
+async fn what_is_asked_for_again_is_answered_as_it_was_and_does_nothing(scene: Scene) {
+    let g = &scene.gateway;
+    let (thread, heads) = grown(g, 2).await;
+    let id = thread.as_str().unwrap();
+    let stepped = json!({"node": "input_parser", "parent": heads[2], "step": "third", "patch": {"raw_text": "a step"}});
+    let ask = async |body: &Value| g.post(&format!("/v1/threads/{id}/transitions"), &g.parser, body.clone()).await;
+    let first = ask(&stepped).await.expect(201);
+    let mut head = first["transition"].clone();
+    for version in 4..=VERSIONS {
+        let patch = json!({"raw_text": format!("text number {version}, and a little more of it")});
+        head = g.propose(&thread, &head, (&g.parser, "input_parser"), patch).await.expect(201)["transition"].clone();
+    }
+    let again = json!({"node": "input_parser", "parent": heads[1],
+        "patch": {"raw_text": "secret text number 2, and a little more of it"}});
+    let mut elsewhere = stepped.clone();
+    elsewhere["parent"] = head.clone();
+    let mut other = again.clone();
+    other["patch"]["raw_text"] = json!("something else");
+    let before = [ask(&again).await.expect(201), ask(&stepped).await.expect(201), ask(&elsewhere).await.expect(201)];
+    assert!(works(g).await > 0);
+    assert_eq!(rows(&scene, Table::Transitions).await, rows(&scene, Table::States).await);
+    let after = [ask(&again).await.expect(201), ask(&stepped).await.expect(201), ask(&elsewhere).await.expect(201)];
+    assert_eq!((after, &before[1]["transition"]), (before.clone(), &first["transition"]));
+    assert_eq!(ask(&other).await.code(), "head_moved");
+    let mut reused = elsewhere.clone();
+    reused["patch"]["raw_text"] = json!("something else");
+    assert_eq!(ask(&reused).await.code(), "step_reused");
+    g.pass(DAY * 6);
+    assert!(works(g).await > 0);
+    for body in [&again, &stepped, &elsewhere] {
+        let erased = ask(body).await;
+        assert_eq!((erased.status, erased.code()), (410, "state_erased"), "{:#}", erased.body);
+    }
+    assert_eq!(ask(&other).await.code(), "head_moved");
+    let overview = g.service.overview(&id.try_into().unwrap()).await.unwrap();
+    assert_eq!(overview.thread.head.version, VERSIONS, "nothing came of any of it");
+    scene.passes_an_audit().await;
+}
+
+async fn content(g: &Gateway, archive: &Archive) -> Content {
+    Content::read(&unpacked(&std::fs::read(path(g, archive)).unwrap(), PLAIN_BYTES_MAX).unwrap()).unwrap()
+}
+
+async fn what_is_nested_deeply_goes_too(scene: Scene) {
+    let g = &scene.gateway;
+    let made = g.thread().await;
+    let limits = StateLimits { depth_max: STATE_DEPTH_CEILING, ..StateLimits::default() };
+    let service = scene.another_within(limits).await.archiving_in(archives_in(g.folder.path()));
+    let token = service.token_of(&g.parser).await.unwrap();
+    let mut head: Digest = made["transition"].as_str().unwrap().parse().unwrap();
+    for version in 1..=DEEP_VERSIONS {
+        let deep = (2..STATE_DEPTH_CEILING).fold(json!({"at": version}), |below, _| json!({"a": below}));
+        let proposal = Proposal {
+            thread: made["thread"].as_str().unwrap().try_into().unwrap(),
+            parent: head,
+            node: "input_parser".try_into().unwrap(),
+            ask: Asked::Patch { format: Format::Merge, patch: json!({"raw_text": deep}) },
+            attempt: 1,
+            rationale: None,
+            tool: None,
+            usage: Usage::default(),
+            step: None,
+        };
+        let Ok(ProposalAnswer::Committed { transition, .. }) = service.propose(&token, &proposal).await else {
+            panic!()
+        };
+        head = transition;
+    }
+    assert!(Archiver::default().run_once(&service).await.unwrap() > 0);
+    state(g, &made["thread"], 3).await.expect(200);
+    let of = archives(&scene).await;
+    assert!(content(g, &of[0]).await.entries[5].opening.is_some());
+    scene.passes_an_audit().await;
+}
+
+async fn what_refers_to_what_has_gone_is_answered_as_before(scene: Scene) {
+    let g = &scene.gateway;
+    let made = g.thread().await;
+    let held = g.held(&made).await;
+    let approved = g.approved(&held).await;
+    let (id, review) = (made["thread"].as_str().unwrap(), held["review"]["id"].as_str().unwrap());
+    let mut head = held["transition"].clone();
+    for version in 2..=VERSIONS {
+        let patch = json!({"raw_text": format!("text {version}, and a little more of it")});
+        head = g.propose(&made["thread"], &head, (&g.parser, "input_parser"), patch).await.expect(201)["transition"]
+            .clone();
+    }
+    let stays = async |write_id: &str| {
+        let verified = g.verify(&made["thread"], &held["transition"], &approved["receipt"], write_id).await;
+        json!([
+            g.decision(&held).await.expect(200),
+            verified.status,
+            verified.body["code"],
+            verified.body["denial"]["code"]
+        ])
+    };
+    let goes = async || {
+        let facts = g.service.review(&review.try_into().unwrap(), &g.alice).await.unwrap();
+        let version = g.service.version_facts(&id.try_into().unwrap(), 1).await.unwrap();
+        let replays = json!({"policy": retaining("versions = 10"), "schemas": {"payments.schema.json": SCHEMA}});
+        let replayed = g.post("/v1/flows/payments/replays", &g.admin, replays).await.expect(200);
+        let told = g.get(&format!("/v1/transitions/{}", held["transition"].as_str().unwrap()), &g.auditor).await;
+        json!([
+            format!("{:?} {:?}", facts.diff, facts.receipt),
+            format!("{:?}", version.receipt),
+            version.token,
+            replayed["proposals"][0],
+            told.expect(200)
+        ])
+    };
+    let (first, second) = (stays("w1").await, goes().await);
+    assert!(works(g).await > 0);
+    assert_eq!(rows(&scene, Table::Transitions).await, rows(&scene, Table::States).await);
+    assert_eq!((stays("w2").await, goes().await), (first.clone(), second));
+    scene.passes_an_audit().await;
+    g.pass(DAY * 6);
+    assert!(works(g).await > 0);
+    let after = stays("w3").await;
+    assert_eq!(after[0]["decision"], "approved", "how it was decided stays");
+    assert_eq!(after[0]["receipt"], first[0]["receipt"]);
+    let erased = g.service.review(&review.try_into().unwrap(), &g.alice).await;
+    assert!(matches!(erased, Err(Error::Erased)));
+    scene.passes_an_audit().await;
+}
+
+async fn when_a_version_was_left_is_told_by_the_next(scene: Scene) {
+    let g = &scene.gateway;
+    grown(g, VERSIONS).await;
+    works(g).await;
+    scene.passes_an_audit().await;
+    let first = archives(&scene).await[0].clone();
+    seals::<Archive>(&scene, |draft, rows| {
+        draft.remove(rows.iter().find(|it| it.record == first).unwrap());
+    })
+    .await;
+    let earlier = Archive { left: first.left.minus(DAY * 30), ..first };
+    seals::<Archive>(&scene, |draft, _| drop(draft.insert(&earlier).unwrap())).await;
+    let found = scene.findings().await.join("\n");
+    assert!(found.contains("the archives are not those that events tell of"), "{found}");
+}
+
+async fn what_a_node_was_given_goes_with_its_version(scene: Scene) {
+    let g = &scene.gateway;
+    let (thread, heads) = grown(g, VERSIONS).await;
+    let path = format!("/v1/threads/{}", thread.as_str().unwrap());
+    let sum = async || g.get(&path, &g.host).await.expect(200)["spent"]["context_tokens"].clone();
+    let counted = sum().await;
+    assert!(counted.as_u64().is_some_and(|it| it >= 100 * VERSIONS), "{counted}");
+    let before = told(g, &thread, &heads).await;
+    assert!(works(g).await > 0);
+    assert_eq!(told(g, &thread, &heads).await, before);
+    scene.passes_an_audit().await;
+    g.pass(DAY * 6);
+    assert!(works(g).await > 0);
+    assert!(archives(&scene).await.iter().all(|it| matches!(it.kept, Kept::Erased { .. })));
+    assert_eq!(sum().await, counted);
+    scene.passes_an_audit().await;
+}

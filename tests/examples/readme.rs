@@ -1,0 +1,141 @@
+//! The README's own snippets, as they stand there: typed into one shell, in their order, beside a gateway that the first
+//! of them starts. What is put in their place is where things lie: the program, its folder and its port.
+
+use std::io::{BufRead as _, BufReader, Lines, Write as _};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use super::{Browser, PROGRAM, field, url_in};
+
+const README: &str = include_str!("../../README.md");
+const PASSWORD: &str = "correct horse battery staple";
+
+/// The snippets in bash, without the last, which is another test's.
+fn snippets() -> Vec<String> {
+    let fenced = README.split("```").skip(1).step_by(2);
+    fenced.filter_map(|it| it.strip_prefix("bash\n")).map(str::to_owned).collect()
+}
+
+/// A program that runs, and what it said so far. It does not outlive the test.
+struct Talking {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Lines<BufReader<ChildStdout>>,
+    said: Vec<String>,
+}
+
+impl Talking {
+    fn start(folder: &Path, script: &str) -> Self {
+        let mut bash = Command::new("bash");
+        bash.args(["-euo", "pipefail", "-c", script]).current_dir(folder);
+        bash.env("COUNTERSIGN_DATA", folder.join("data")).env("COUNTERSIGN_LISTEN", "127.0.0.1:0");
+        let mut child = bash.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { stdin: child.stdin.take(), child, lines, said: Vec::new() }
+    }
+
+    /// Types something in.
+    fn types(&mut self, text: &str) {
+        self.stdin.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
+    }
+
+    fn line(&mut self) -> String {
+        let line = self.lines.next().unwrap_or_else(|| panic!("it ended after:\n{}", self.said.join("\n"))).unwrap();
+        self.said.push(line.clone());
+        line
+    }
+
+    fn until(&mut self, wanted: &str) -> String {
+        loop {
+            let line = self.line();
+            if line.contains(wanted) {
+                return line;
+            }
+        }
+    }
+
+    /// Types a snippet in, and gives the lines that it prints; an answer of curl has no end of its line.
+    fn says_to(&mut self, snippet: &str) -> Vec<String> {
+        self.types(&format!("{snippet}\nprintf '\\n== done\\n'\n"));
+        let mut printed = Vec::new();
+        loop {
+            match self.line() {
+                line if line == "== done" => return printed,
+                line if line.is_empty() => {}
+                line => printed.push(line),
+            }
+        }
+    }
+}
+
+impl Drop for Talking {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Makes the first account as the README says, by the link that `serve` prints.
+async fn set_up(link: &str) -> Browser {
+    let mut browser = Browser::new(link);
+    let csrf = field(&browser.get(link).await, "csrf");
+    let fields = [("username", "ada"), ("password", PASSWORD), ("groups", "finance"), ("role", "reviewer")];
+    let mut fields: Vec<(&str, String)> = fields.map(|(name, value)| (name, value.to_owned())).into();
+    fields.push(("csrf", csrf));
+    let (status, page) = browser.post(link, &fields).await;
+    assert_eq!(status, 303, "{page}");
+    browser
+}
+
+#[test]
+fn the_readmes_snippets_lead_from_nothing_to_a_verified_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let house = Path::new(env!("CARGO_MANIFEST_DIR"));
+    std::os::unix::fs::symlink(house.join("examples"), folder.path().join("examples")).unwrap();
+    let programs = Path::new(PROGRAM).parent().unwrap().display().to_string();
+    let snippets = snippets();
+    let [sample, start, policy, host, agent, wait, writer, check, walkthrough] = &snippets[..] else {
+        panic!("there are other snippets in the README: {snippets:#?}")
+    };
+    assert_eq!(walkthrough, "examples/walkthrough.sh\n", "which is run by itself");
+    let here = |snippet: &str| snippet.replace("$PWD/target/release", &programs);
+
+    let start =
+        here(start).replace("cargo build --release\n", "").replace("countersign serve", "exec countersign serve");
+    let mut gateway = Talking::start(folder.path(), &start);
+    let url = url_in(&gateway.until("Countersign listens at"));
+    let link = url_in(&gateway.until("/set-up/"));
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let mut ada = runtime.block_on(set_up(&link));
+
+    let mut shell = Talking::start(folder.path(), "exec bash -euo pipefail");
+    shell.says_to(&here(policy));
+    shell.says_to(&host.replace("http://localhost:8480", &url));
+    // The first sight of a request, with the answer that it promises; the thread is let go again for what follows.
+    let (request, promised) = sample.split_once("# 202 ").unwrap();
+    let held = shell.says_to(&request.replace("http://localhost:8480", &url)).join("");
+    let held: serde_json::Value = serde_json::from_str(&held).unwrap();
+    assert!(promised.contains("\"outcome\":\"held\"") && held["outcome"] == "held", "{held}");
+    assert!(promised.contains("/reviews/") && held["review"]["url"].as_str().unwrap().contains("/reviews/"), "{held}");
+    let digest = held["transition"].as_str().unwrap();
+    shell.says_to(&format!("call $AGENT $gate/v1/transitions/{digest}/cancellation -d '{{\"reason\":\"a sample\"}}'"));
+
+    let said = shell.says_to(agent);
+    assert_eq!(said[0], "\"held\"", "{said:?}");
+    let review = url_in(said.last().unwrap()).trim_matches('"').to_owned();
+    shell.types(&format!("{wait}\necho \"receipt $RECEIPT\"\n"));
+    runtime.block_on(ada.approve(&review));
+    assert_eq!(shell.until("receipt ").matches('.').count(), 2, "the agent waited for it");
+    let said = shell.says_to(writer).join("\n");
+    assert!(said.starts_with("true") && said.contains("\"target_user_id\": 42") && said.contains("\n1\n"), "{said}");
+    assert!(said.contains("\"outcome\":\"confirmed\""), "{said}");
+
+    assert!(README.contains("Ask again with another `write_id`: 403, `not_head`."));
+    let again = writer.lines().take(2).collect::<Vec<_>>().join("\n").replace("write-1", "write-2");
+    let again = again.replace(".allow, .view, .fence", ".status, .code");
+    assert_eq!(shell.says_to(&again), ["403", "\"not_head\""]);
+    let said = shell.says_to(&check.replace("http://localhost:8480", &url)).join("\n");
+    assert!(said.contains("genuine: people approved exactly this"), "{said}");
+    drop(shell.stdin.take());
+    assert!(shell.child.wait().unwrap().success());
+}

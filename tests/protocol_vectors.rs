@@ -46,6 +46,8 @@ use serde_json::{Value, json};
 
 #[path = "protocol_vectors/branches.rs"]
 mod branches;
+#[path = "protocol_vectors/command.rs"]
+mod command;
 #[path = "protocol_vectors/tokens.rs"]
 mod tokens;
 

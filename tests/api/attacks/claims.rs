@@ -1,14 +1,44 @@
 //! Receipts that are signed by the gateway's own key and are for something else: every claim is checked for itself.
 
+use countersign::domain::account::MachineRole;
+use countersign::domain::review::Verdict;
+use countersign::service::access::NewToken;
 use serde_json::{Value, json};
 
 use super::forge::{with_claims, with_receipt};
-use super::{approve, cases};
+use super::{Scene, approve, cases};
+use crate::gateway::{POLICY, SCHEMA};
 
 const OTHER_DIGEST: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
 
 fn add(claims: &mut Value, name: &str, by: i64) {
     claims[name] = json!(claims[name].as_i64().unwrap() + by);
+}
+
+/// The receipt of the very same change, really approved in another flow of this gateway.
+async fn approved_in_refunds(scene: &Scene) -> String {
+    let g = &scene.g;
+    let policy = POLICY.replace("flow = \"payments\"", "flow = \"refunds\"");
+    let body = json!({"policy": policy, "schemas": {"payments.schema.json": SCHEMA}});
+    g.post("/v1/flows/refunds/policies", &g.admin, body).await.expect(200);
+    let token = async |role: MachineRole, nodes: &[&str]| {
+        let new = NewToken {
+            name: format!("refunds-{}", role.as_str()),
+            role,
+            owner: "platform".to_owned(),
+            flow: Some("refunds".try_into().unwrap()),
+            nodes: nodes.iter().map(|it| (*it).try_into().unwrap()).collect(),
+        };
+        g.service.add_token(&new).await.unwrap().1
+    };
+    let (host, planner) = (token(MachineRole::Host, &[]).await, token(MachineRole::Agent, &["planner"]).await);
+    let state = json!({"requested_action": "none", "target_user_id": 17, "payment": {"amount": 10}});
+    let thread = g.post("/v1/threads", &host, json!({"flow": "refunds", "state": state})).await.expect(201);
+    let patch = json!({"target_user_id": 42, "requested_action": "update_email"});
+    let held = g.propose(&thread["thread"], &thread["transition"], (&planner, "planner"), patch).await.expect(202);
+    g.vote(&g.alice, &held, Verdict::Approve).await.unwrap();
+    let decision = format!("/v1/transitions/{}/decision", held["transition"].as_str().unwrap());
+    g.get(&decision, &planner).await.expect(200)["receipt"].as_str().unwrap().to_owned()
 }
 
 cases! {
@@ -32,6 +62,10 @@ cases! {
     a_receipt_of_another_thread_is_refused: "thread_mismatch", Same, |s| {
         let other = approve(&s.g).await;
         with_receipt(s, other.receipt().to_owned())
+    };
+    a_receipt_of_another_flow_is_refused: "thread_mismatch", Same, |s| {
+        let receipt = approved_in_refunds(s).await;
+        with_receipt(s, receipt)
     };
     an_approval_is_for_its_own_digest_only: "not_head", Same, |s| {
         let other = approve(&s.g).await;

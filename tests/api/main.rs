@@ -65,6 +65,7 @@ mod rules;
 mod second_thoughts;
 mod several;
 mod steps;
+mod stopping;
 mod streams;
 mod supposed;
 mod taking_back;

@@ -7,6 +7,7 @@ use countersign::service::audit::audit;
 use countersign::service::error::Error;
 use countersign::service::stops::Scope;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use countersign::worker::sequence;
 use rusqlite::Connection;
 use serde_json::json;
 
@@ -92,4 +93,35 @@ async fn a_revoked_receipt_stays_revoked_when_its_threads_row_is_put_back() {
 
     let answer = gateway.verify(&thread["thread"], &held["transition"], &decision["receipt"], "w1").await;
     assert_eq!((answer.status, answer.code()), (403, "revoked"));
+}
+
+/// What nothing inside can refuse: all that a thread ever was, as it truly was once. The log has what came after.
+#[tokio::test]
+async fn a_thread_that_was_put_back_wholly_is_written_again_and_an_audit_finds_it() {
+    let gateway = spawn_gateway().await;
+    let thread = gateway.thread().await;
+    let held = gateway.held(&thread).await;
+    let decision = gateway.approved(&held).await;
+    while sequence::run_once(&gateway.service).await.unwrap() > 0 {}
+    let database = Connection::open(gateway.folder.path().join("countersign.db")).unwrap();
+    let kept = ["threads", "transitions", "entries", "states", "holds", "receipts", "writes", "events"];
+    for table in kept {
+        database.execute_batch(&format!("CREATE TEMP TABLE kept_{table} AS SELECT * FROM {table}")).unwrap();
+    }
+    let verify =
+        async |write_id| gateway.verify(&thread["thread"], &held["transition"], &decision["receipt"], write_id).await;
+    verify("w1").await.expect(200);
+    gateway.confirm("w1").await.expect(200);
+    assert_eq!(verify("w2").await.code(), "not_head");
+    while sequence::run_once(&gateway.service).await.unwrap() > 0 {}
+    assert_eq!(findings(&gateway).await, [""; 0]);
+
+    for table in kept {
+        let put_back = format!("DELETE FROM {table}; INSERT INTO {table} SELECT * FROM kept_{table}");
+        database.execute_batch(&put_back).unwrap();
+    }
+    let found = findings(&gateway).await;
+    assert!(found.contains(&"events: an event that has a place in the log is gone".to_owned()), "{found:?}");
+    let again = verify("w2").await.expect(200);
+    assert_eq!(again["fence"], 1, "by which a guarded database knows that it has seen this write before");
 }

@@ -1,6 +1,7 @@
 //! The README's own snippets, as they stand there: typed into one shell, in their order, beside a gateway that the first
 //! of them starts. What is put in their place is where things lie: the program, its folder and its port.
 
+use std::fs::File;
 use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -25,11 +26,12 @@ struct Talking {
 }
 
 impl Talking {
-    fn start(folder: &Path, script: &str) -> Self {
+    fn start(folder: &Path, script: &str, stderr: Stdio) -> Self {
         let mut bash = Command::new("bash");
         bash.args(["-euo", "pipefail", "-c", script]).current_dir(folder);
         bash.env("COUNTERSIGN_DATA", folder.join("data")).env("COUNTERSIGN_LISTEN", "127.0.0.1:0");
-        let mut child = bash.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
+        bash.env("COUNTERSIGN_LOG_LEVEL", "trace");
+        let mut child = bash.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         Self { stdin: child.stdin.take(), child, lines, said: Vec::new() }
     }
@@ -102,13 +104,14 @@ fn the_readmes_snippets_lead_from_nothing_to_a_verified_write() {
 
     let start =
         here(start).replace("cargo build --release\n", "").replace("countersign serve", "exec countersign serve");
-    let mut gateway = Talking::start(folder.path(), &start);
+    let log = folder.path().join("log");
+    let mut gateway = Talking::start(folder.path(), &start, File::create(&log).unwrap().into());
     let url = url_in(&gateway.until("Countersign listens at"));
     let link = url_in(&gateway.until("/set-up/"));
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let mut ada = runtime.block_on(set_up(&link));
 
-    let mut shell = Talking::start(folder.path(), "exec bash -euo pipefail");
+    let mut shell = Talking::start(folder.path(), "exec bash -euo pipefail", Stdio::inherit());
     shell.says_to(&here(policy));
     shell.says_to(&host.replace("http://localhost:8480", &url));
     // The first sight of a request, with the answer that it promises; the thread is let go again for what follows.
@@ -136,6 +139,23 @@ fn the_readmes_snippets_lead_from_nothing_to_a_verified_write() {
     assert_eq!(shell.says_to(&again), ["403", "\"not_head\""]);
     let said = shell.says_to(&check.replace("http://localhost:8480", &url)).join("\n");
     assert!(said.contains("genuine: people approved exactly this"), "{said}");
+
+    let ask = "printf '%s\\n' $HOST $AGENT $WRITER | cut -d_ -f3-; echo ${RECEIPT##*.}; echo ${RECEIPT%.*}";
+    let secrets = shell.says_to(ask);
+    assert_eq!(secrets.iter().filter(|it| it.len() >= 43).count(), 5, "{secrets:?}");
     drop(shell.stdin.take());
     assert!(shell.child.wait().unwrap().success());
+    tells_no_secret(&log, secrets.iter().chain(&[link.rsplit('/').next().unwrap().to_owned()]).chain(&ada.cookies));
+}
+
+/// All that a gateway logged, at its most talkative.
+fn tells_no_secret<'a>(log: &Path, secrets: impl Iterator<Item = &'a String>) {
+    let log = std::fs::read_to_string(log).unwrap();
+    for told in ["route=\"/set-up/{secret}\"", "route=\"/v1/verify\"", "status=403"] {
+        assert!(log.contains(told), "{told} in {log}");
+    }
+    for secret in secrets.map(String::as_str).chain([PASSWORD, "Please refund"]) {
+        let value = secret.rsplit('=').next().unwrap();
+        assert!(!log.contains(value), "{value} in {log}");
+    }
 }

@@ -5,6 +5,9 @@ use countersign::domain::review::{Ballot, BrowserCheck, Verdict};
 use countersign::service::access::NewAccount;
 use countersign::service::error::Error;
 use countersign::service::votes::Voted;
+use countersign::store::Store as _;
+use countersign::store::row::{Row, Table};
+use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::web::api::problem::vote_code;
 use serde_json::{Value, json};
 
@@ -217,6 +220,64 @@ votes! {
         let nobody = "nobody".try_into().unwrap();
         code(&s.g.service.vote(&nobody, &review, &ballot(held, Verdict::Approve)).await.unwrap_err())
     };
+}
+
+/// Who is asked in one stage has no say in another, and nothing is approved before each has its own.
+#[tokio::test]
+async fn a_vote_counts_in_the_stages_that_its_voter_is_asked_in_and_in_no_other() {
+    let stages = policy_with("need = 1", "need = 1\n[[approval.stages]]\ngroups = [\"security\"]\nneed = 1");
+    let scene = Scene::new(POLICY).await;
+    scene.activate(&stages, json!([])).await;
+    let carol = person(&scene.g.service, "carol", &["security"]).await;
+    let thread = scene.g.thread().await;
+    let held = scene.g.held(&thread).await;
+    let at = |stage: u32| Ballot { stage, ..ballot(&held, Verdict::Approve) };
+    assert_eq!(cast(&scene, &scene.g.alice, &held, at(1)).await, "wrong_stage");
+    assert_eq!(cast(&scene, &carol, &held, at(0)).await, "wrong_stage");
+    let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
+    assert_eq!(scene.g.service.vote(&carol.id, &review, &at(1)).await.unwrap(), Voted::Waiting);
+    let ask = |receipt: &Value| {
+        let (thread, transition) = (&thread["thread"], &held["transition"]);
+        json!({"thread": thread, "transition": transition, "receipt": receipt, "write_id": "w1"})
+    };
+    assert_eq!(scene.write(&ask(&scene.case.decision["receipt"])).await.code(), "not_head");
+    assert_eq!(scene.rows_all(), 0);
+    assert_eq!(scene.g.service.vote(&scene.g.alice.id, &review, &at(0)).await.unwrap(), Voted::Approved);
+    let receipt = scene.g.decision(&held).await.expect(200)["receipt"].clone();
+    scene.write(&ask(&receipt)).await.expect(200);
+    assert_eq!(scene.rows_all(), 1);
+}
+
+/// Whoever could seal a row could put another effect under an approval: what is committed has to come to the very root
+/// that people were shown.
+#[tokio::test]
+async fn another_effect_than_was_stated_is_not_committed_by_an_approval_of_it() {
+    let scene = Scene::new(POLICY).await;
+    let thread = scene.g.thread().await;
+    let held = scene.g.held(&thread).await;
+    let file = scene.g.folder.path().join("countersign.db");
+    let store = SqliteStore::open(&file, SqliteOptions::default()).unwrap();
+    let row = store.get(Table::Transitions, held["transition"].as_str().unwrap()).await.unwrap().unwrap();
+    let other = row.body.replace("[\"/target_user_id\",42]", "[\"/target_user_id\",99]");
+    assert_ne!(other, row.body, "the effect is kept with the transition");
+    let keys = scene.g.service.keys().unwrap();
+    let sealed = Row::seal(keys.row(), Table::Transitions, row.id.clone(), row.facets.clone(), row.revision, other);
+    let put = |row: &Row| {
+        let database = rusqlite::Connection::open(&file).unwrap();
+        let columns = (&row.body, row.mac.as_slice(), &row.id);
+        database.execute("UPDATE transitions SET body = ?1, mac = ?2 WHERE id = ?3", columns).unwrap()
+    };
+    assert_eq!(put(&sealed), 1);
+    let refused = scene.g.vote(&scene.g.alice, &held, Verdict::Approve).await;
+    assert!(matches!(refused, Err(Error::Broken(_))), "{refused:?}");
+    let ask = json!({"thread": thread["thread"], "transition": held["transition"], "write_id": "w1"});
+    assert_eq!(scene.write(&ask).await.code(), "not_head");
+    assert_eq!((put(&row), scene.rows_all()), (1, 0));
+    let decision = scene.g.approved(&held).await;
+    let mut honest = ask.clone();
+    honest["receipt"] = decision["receipt"].clone();
+    let allowed = scene.write(&honest).await.expect(200);
+    assert_eq!((&allowed["view"]["target_user_id"], scene.rows_all()), (&json!(42), 1));
 }
 
 /// A thread held by an agent of this owner, on top of what others did.

@@ -183,6 +183,16 @@ fn the_demonstration_writes_once_and_its_lines_to_copy_succeed() {
     assert!(demo.child.wait().unwrap().success(), "ctrl-c is an orderly end");
 }
 
+#[test]
+fn left_alone_the_second_review_visibly_expires_and_nothing_is_written() {
+    let mut demo = Demo::start();
+    demo.until("left alone, it expires");
+    // In as much time as its flow gives people, as the page counts it down.
+    demo.until("\"decision\":\"expired\"");
+    demo.until("The second review EXPIRED");
+    assert!(!demo.said.iter().any(|it| it.contains("is decided") || it.contains("The row is written")));
+}
+
 /// Where everybody begins with nothing, in a demonstration too: a passkey is a device of one's own.
 const ONES_OWN: &str = "/account/passkeys";
 

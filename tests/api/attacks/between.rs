@@ -5,16 +5,22 @@ use std::time::Duration;
 
 use countersign::domain::flow::Halt;
 use countersign::domain::id::ReviewId;
-use countersign::domain::review::{Ballot, Verdict};
+use countersign::domain::json::patch::Format;
+use countersign::domain::review::{Ballot, Verdict, VoteRefused};
+use countersign::domain::time::Timestamp;
 use countersign::service::delegations::Naming;
 use countersign::service::error::Error;
 use countersign::service::passkeys::Confirmation;
+use countersign::service::proposals::{Asked, Proposal};
 use countersign::service::stops::Scope;
+use countersign::service::taking_back::Admission;
+use countersign::service::transitions::Answer;
 use countersign::service::verify::VerifyAsk;
 use countersign::service::votes::Voted;
+use serde_json::{Value, json};
 
 use super::Scene;
-use crate::gateway::{POLICY, ballot, person, spawn_with_policy};
+use crate::gateway::{Gateway, POLICY, ballot, person, spawn_with_policy};
 use crate::meanwhile::{Happening, second_gateway};
 
 /// Verifies on a second gateway, while this happens between its decision and its commit; whether it let through.
@@ -114,6 +120,169 @@ async fn a_receipt_that_expires_between_decision_and_commit_is_expired() {
     assert!(!lets_through(&scene, passes).await);
     assert_eq!(scene.write(&scene.case.ask("w2")).await.code(), "expired");
     assert_eq!(scene.rows_all(), 0);
+}
+
+fn stops_proposing(g: &Gateway, scope: Scope) -> Happening {
+    let service = Arc::clone(&g.service);
+    Box::new(move || {
+        Box::pin(async move {
+            let halt = Halt { proposing: true, verifying: false, reason: "now".to_owned() };
+            service.set_halt(&"tests".try_into().unwrap(), &scope, &halt).await.unwrap();
+        })
+    })
+}
+
+fn activates_another(g: &Gateway) -> Happening {
+    let service = Arc::clone(&g.service);
+    let other = crate::gateway::source(&super::policy_with("24h", "12h"));
+    Box::new(move || {
+        Box::pin(async move {
+            let by = "tests".try_into().unwrap();
+            service.activate_policy(&by, None, other, Default::default()).await.unwrap();
+        })
+    })
+}
+
+fn nothing() -> Happening {
+    Box::new(|| Box::pin(async {}))
+}
+
+/// A last vote on a second gateway, while this happens between its decision and its commit; what comes of it.
+async fn votes(happening: impl FnOnce(&Gateway, &Value) -> Happening) -> Result<Voted, Error> {
+    let g = spawn_with_policy(POLICY).await;
+    let held = g.held(&g.thread().await).await;
+    let review: ReviewId = held["review"]["id"].as_str().unwrap().try_into().unwrap();
+    let (store, second) = second_gateway(&g).await;
+    store.committing.by(happening(&g, &held));
+    let voted = second.vote(&g.alice.id, &review, &ballot(&held, Verdict::Approve)).await;
+    assert!(store.committing.is_over(), "it was decided without a commit");
+    let approved = g.decision(&held).await.body["approved"] == true;
+    assert_eq!(approved, voted.is_ok());
+    voted
+}
+
+#[tokio::test]
+async fn a_vote_with_nothing_between_approves() {
+    assert_eq!(votes(|_, _| nothing()).await.unwrap(), Voted::Approved);
+}
+
+#[tokio::test]
+async fn a_halt_between_a_vote_and_its_commit_counts() {
+    for scope in [Scope::Flow("payments".try_into().unwrap()), Scope::All] {
+        let voted = votes(|g, _| stops_proposing(g, scope.clone())).await;
+        assert!(matches!(voted, Err(Error::Halted)), "{scope:?}: {voted:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_policy_activated_between_a_vote_and_its_commit_counts() {
+    let voted = votes(|g, _| activates_another(g)).await;
+    assert!(matches!(voted, Err(Error::Vote(_))), "{voted:?}");
+}
+
+#[tokio::test]
+async fn a_voter_who_is_barred_between_their_vote_and_its_commit_does_not_count() {
+    let bars = |g: &Gateway, _: &Value| -> Happening {
+        let service = Arc::clone(&g.service);
+        Box::new(move || {
+            Box::pin(async move { drop(service.set_admission("alice", Admission::Barred).await.unwrap()) })
+        })
+    };
+    let voted = votes(bars).await;
+    assert!(matches!(voted, Err(Error::Vote(_) | Error::Unauthenticated)), "{voted:?}");
+}
+
+#[tokio::test]
+async fn a_deadline_that_passes_between_a_vote_and_its_commit_counts() {
+    let passes = |g: &Gateway, held: &Value| -> Happening {
+        let deadline: Timestamp = serde_json::from_value(held["review"]["expires_at"].clone()).unwrap();
+        // Half a second before; then one second passes, by which the clocks of gateway and store may well differ.
+        let to_go = deadline.millis() - g.service.now().millis();
+        let clock = g.clock.clone();
+        clock.set_millis(to_go - 500);
+        Box::new(move || Box::pin(async move { clock.set_millis(to_go + 500) }))
+    };
+    let voted = votes(passes).await;
+    assert!(matches!(voted, Err(Error::Vote(VoteRefused::Expired))), "{voted:?}");
+}
+
+fn proposal(thread: &Value, node: &str, patch: Value) -> Proposal {
+    Proposal {
+        thread: thread["thread"].as_str().unwrap().try_into().unwrap(),
+        node: node.try_into().unwrap(),
+        parent: thread["transition"].as_str().unwrap().try_into().unwrap(),
+        ask: Asked::Patch { format: Format::Merge, patch },
+        attempt: 1,
+        rationale: None,
+        tool: None,
+        usage: Default::default(),
+        step: None,
+    }
+}
+
+/// A harmless proposal on a second gateway, while this happens between its decision and its commit.
+async fn proposes(happening: impl FnOnce(&Gateway) -> Happening) -> Result<Answer, Error> {
+    let g = spawn_with_policy(POLICY).await;
+    let thread = g.thread().await;
+    let (store, second) = second_gateway(&g).await;
+    let token = second.token_of(&g.parser).await.unwrap();
+    let proposal = proposal(&thread, "input_parser", json!({"raw_text": "x"}));
+    store.committing.by(happening(&g));
+    let answer = second.propose(&token, &proposal).await;
+    assert!(store.committing.is_over(), "it was decided without a commit");
+    let told = g.get(&format!("/v1/threads/{}", thread["thread"].as_str().unwrap()), &g.host).await.expect(200);
+    assert_eq!(told["version"], json!(u64::from(answer.is_ok())));
+    answer
+}
+
+#[tokio::test]
+async fn a_proposal_with_nothing_between_commits() {
+    assert!(matches!(proposes(|_| nothing()).await, Ok(Answer::Committed { version: 1, .. })));
+}
+
+#[tokio::test]
+async fn a_halt_between_a_proposal_and_its_commit_counts() {
+    for scope in [Scope::Flow("payments".try_into().unwrap()), Scope::All] {
+        let answer = proposes(|g| stops_proposing(g, scope.clone())).await;
+        assert!(matches!(answer, Err(Error::Halted)), "{scope:?}: {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_token_revoked_between_a_proposal_and_its_commit_counts() {
+    let revokes = |g: &Gateway| -> Happening {
+        let (service, text) = (Arc::clone(&g.service), g.parser.clone());
+        Box::new(move || {
+            Box::pin(async move {
+                let id = service.token_of(&text).await.unwrap().record.id;
+                service.revoke_token(&id).await.unwrap();
+            })
+        })
+    };
+    let answer = proposes(revokes).await;
+    assert!(answer.is_err(), "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_policy_activated_between_a_proposal_and_its_commit_judges_it() {
+    let g = spawn_with_policy(POLICY).await;
+    let thread = g.thread().await;
+    let (store, second) = second_gateway(&g).await;
+    let token = second.token_of(&g.planner).await.unwrap();
+    let unprotected = super::policy_with("\"target_user_id\", ", "");
+    let now_free = crate::gateway::source(&unprotected);
+    let proposal = proposal(&thread, "planner", json!({"target_user_id": 42}));
+    g.service.activate_policy(&"tests".try_into().unwrap(), None, now_free, Default::default()).await.unwrap();
+    let service = Arc::clone(&g.service);
+    let protects: Happening = Box::new(move || {
+        Box::pin(async move {
+            let (by, source) = ("tests".try_into().unwrap(), crate::gateway::source(POLICY));
+            service.activate_policy(&by, None, source, Default::default()).await.unwrap();
+        })
+    });
+    store.committing.by(protects);
+    let answer = second.propose(&token, &proposal).await.unwrap();
+    assert!(store.committing.is_over() && matches!(answer, Answer::Held { .. }), "{answer:?}");
 }
 
 /// A vote on a second gateway, while the delegation that it counts on is ended between its decision and its commit.

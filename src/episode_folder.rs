@@ -19,6 +19,10 @@ const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOFOLL
 /// Names that are looked at: all that a manifest can name, itself, and enough beside to say that there is too much.
 const NAMES_MAX: usize = 2 * FILES_MAX;
 
+/// All of it is in memory at once. The longest run has a tenth of this; a file of a few bytes on disk can claim to be of many,
+/// and five hundred such are no run.
+const BYTES_MAX: u64 = 4 * FILE_BYTES_MAX;
+
 /// Reads a folder. Files are opened beside it and not by a path, so that nothing can be put in their way meanwhile.
 pub fn read(path: &Path) -> io::Result<Folder> {
     let folder = rustix::fs::open(path, FOLDER, Mode::empty())?;
@@ -30,10 +34,10 @@ pub fn read(path: &Path) -> io::Result<Folder> {
         names.push(entry?.file_name());
     }
     names.sort();
-    let mut entries = Vec::with_capacity(names.len());
+    let (mut entries, mut left) = (Vec::with_capacity(names.len()), BYTES_MAX);
     for name in names {
         let content = match rustix::fs::openat(&folder, &name, READ, Mode::empty()) {
-            Ok(file) => content(File::from(file))?,
+            Ok(file) => content(File::from(file), &mut left)?,
             Err(Errno::LOOP | Errno::NXIO) => Content::NotAFile,
             Err(error) => return Err(error.into()),
         };
@@ -42,12 +46,15 @@ pub fn read(path: &Path) -> io::Result<Folder> {
     Ok(Folder { entries })
 }
 
-fn content(file: File) -> io::Result<Content> {
+/// What a file holds, of which no more than is left may come.
+fn content(file: File, left: &mut u64) -> io::Result<Content> {
     if !file.metadata()?.is_file() {
         return Ok(Content::NotAFile);
     }
     let mut bytes = Vec::new();
-    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    file.take(left.saturating_add(1).min(FILE_BYTES_MAX + 1)).read_to_end(&mut bytes)?;
+    *left =
+        left.checked_sub(bytes.len() as u64).ok_or_else(|| io::Error::other("there is more in it than any run has"))?;
     Ok(if bytes.len() as u64 > FILE_BYTES_MAX { Content::TooLong } else { Content::Bytes(bytes) })
 }
 

@@ -49,3 +49,18 @@ fn a_file_that_cannot_be_written_leaves_nothing() {
     assert!(write(&around.path().join("no/where"), "1", &FILES).is_err());
     assert!(write(Path::new("/"), "1", &FILES).is_err());
 }
+
+#[test]
+fn a_folder_that_claims_to_hold_more_than_any_run_is_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let claim = |number: u64, bytes: u64| {
+        let file = File::create(folder.path().join(format!("{number}.json"))).unwrap();
+        // Nothing of it is on the disk.
+        file.set_len(bytes).unwrap();
+    };
+    (0..4).for_each(|it| claim(it, FILE_BYTES_MAX));
+    assert_eq!(read(folder.path()).unwrap().entries.len(), 4);
+    claim(4, 1);
+    let error = read(folder.path()).unwrap_err();
+    assert_eq!(error.to_string(), "there is more in it than any run has");
+}

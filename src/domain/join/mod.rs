@@ -109,11 +109,15 @@ impl Merge<'_> {
         }
     }
 
-    /// An object that is one everywhere, or a list without keys that is as long everywhere: what comes of it is what comes
-    /// of its parts, whoever changed it.
+    /// An object that is one everywhere, or everywhere where there is a new one, or a list without keys that is as long everywhere:
+    /// what comes of it is what comes of its parts, whoever changed it.
     fn of_parts(&mut self, base: Option<&Value>, sides: &[Option<&Value>]) -> Option<Value> {
         let all = || [base].into_iter().chain(sides.iter().copied());
-        if all().all(|it| matches!(it, Some(Value::Object(_)))) {
+        let is_object = |it: Option<&Value>| matches!(it, Some(Value::Object(_)));
+        // Where nothing stood, those that put nothing there have no say.
+        let mut put = sides.iter().copied().filter(Option::is_some).peekable();
+        let is_new = base.is_none() && put.peek().is_some() && put.all(is_object);
+        if is_new || all().all(is_object) {
             return Some(Value::Object(self.members(base, sides)));
         }
         let length = base?.as_array()?.len();

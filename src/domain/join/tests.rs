@@ -50,6 +50,26 @@ fn what_branches_changed_apart_is_all_there() {
 }
 
 #[test]
+fn what_is_new_is_made_of_its_parts_however_many_put_it_there() {
+    let absent = json!({});
+    let deep = |leaf: Value| json!({"new": {"a": {"same": [1, {}], "b": leaf}}});
+    let table = [
+        (vec![absent.clone(), deep(json!({"x": 1})), deep(json!({"y": {}}))], Ok(deep(json!({"x": 1, "y": {}})))),
+        (vec![absent.clone(), deep(json!({})), deep(json!({}))], Ok(deep(json!({})))),
+        (vec![absent.clone(), deep(json!({}))], Ok(deep(json!({})))),
+        (vec![absent.clone(), deep(json!({"x": 1})), deep(json!({"x": 2}))], conflicts(&["/new/a/b/x"])),
+        (vec![absent.clone(), deep(json!({"x": 1})), deep(json!(2))], conflicts(&["/new/a/b"])),
+        (vec![deep(json!([1])), deep(json!([1, 2]))], conflicts(&["/new/a/b"])),
+        (vec![deep(json!([1])), deep(json!([1]))], Ok(deep(json!([1])))),
+        (vec![json!({"new": {}}), json!({"new": {}})], Ok(json!({"new": {}}))),
+        (vec![json!({"new": {}}), absent.clone()], Ok(json!({"new": {}}))),
+    ];
+    for (states, expected) in table {
+        assert_eq!(union(&absent, &states), expected, "{states:?}");
+    }
+}
+
+#[test]
 fn a_union_names_every_place_where_branches_do_not_agree() {
     let table = [
         (json!({"x": 1}), json!({"x": 2}), json!({"x": 3}), conflicts(&["/x"])),

@@ -18,9 +18,11 @@ pub mod sequence;
 pub mod sightings;
 
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -149,7 +151,7 @@ impl Round {
     ) {
         let mut failing = false;
         while !*self.stopping.borrow() {
-            let outcome = run(Arc::clone(&service)).await;
+            let outcome = tried(run(Arc::clone(&service))).await;
             self.note(&outcome, failing);
             service.metrics().ran(self.name, if outcome.is_ok() { Run::Done } else { Run::Failed });
             failing = outcome.is_err();
@@ -180,6 +182,12 @@ impl Round {
     }
 }
 
+/// A run, whatever becomes of it. One that panics has failed like another, and is tried again: were it to end its worker, nobody
+/// would do that one's work until the gateway is started anew.
+async fn tried(run: impl Future<Output = Result<usize>>) -> Result<usize> {
+    AssertUnwindSafe(run).catch_unwind().await.unwrap_or(Err(Error::Broken("a worker's run")))
+}
+
 async fn rest(service: &Service, wakes: Wakes, interval: Duration) {
     match wakes {
         Wakes::AtIntervals => tokio::time::sleep(interval).await,
@@ -201,4 +209,22 @@ async fn each<I, F: Future<Output = Result<()>>>(due: Vec<I>, run: impl Fn(I) ->
         }
     }
     failed.map_or(Ok(done), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_run_that_panics_has_failed_and_its_worker_runs_again() {
+        let runs = AtomicUsize::new(0);
+        let run = || async {
+            assert!(runs.fetch_add(1, Ordering::Relaxed) > 0, "the first run panics");
+            Ok(7)
+        };
+        assert!(matches!(tried(run()).await, Err(Error::Broken("a worker's run"))));
+        assert_eq!(tried(run()).await.unwrap(), 7);
+    }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use actix_web::HttpRequest;
+use tokio::sync::Semaphore;
 
 use crate::service::error::Result;
 use crate::web::app::App;
@@ -10,15 +11,20 @@ use crate::web::app::App;
 /// Whoever waits looks again at least this often, so that a deadline passes on time for them too.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
+/// Who of those that wait looks at the same time. A commit wakes all of them: were they to look at once, whoever commits
+/// next would wait behind them.
+static LOOKING: Semaphore = Semaphore::const_new(2);
+
 /// What `look` finds, at once or within the time that is wished for; `None` if it is not there by then.
 pub async fn until_there<T, Look>(app: &App, wished: Duration, look: impl Fn() -> Look) -> Result<Option<T>>
 where
     Look: Future<Output = Result<Option<T>>>,
 {
     let until = app.service.now().plus(wished.min(app.edge.wait_max));
+    let mut found = look().await?;
     loop {
-        if let Some(found) = look().await? {
-            return Ok(Some(found));
+        if found.is_some() {
+            return Ok(found);
         }
         let left = app.service.now().until(until);
         if left.is_zero() {
@@ -29,6 +35,9 @@ where
             () = app.service.changed(left.min(LOOK_AGAIN)) => {}
             () = app.edge.streams.closed() => return Ok(None),
         }
+        // It is never closed.
+        let _turn = LOOKING.acquire().await.ok();
+        found = look().await?;
     }
 }
 

@@ -108,10 +108,11 @@ impl Service {
 
     async fn cancel_once(&self, token: &Stored<Token>, transition: Digest, reason: &str) -> Result<()> {
         let keys = self.keys()?;
-        let transition = self.transition(&keys, transition).await?;
-        if !token.record.of_flow(&transition.statement.flow) {
+        // What is elsewhere, or erased, is nothing to whoever may not know that there is one.
+        if !token.record.of_flow(&self.flow_of_transition(transition).await?) {
             return Err(Error::NotFound("transition"));
         }
+        let transition = self.stated(&keys, transition).await?;
         if transition.statement.principal != token.record.principal() {
             return Err(Error::Forbidden("only its own proposer may cancel a proposal"));
         }

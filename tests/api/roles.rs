@@ -246,7 +246,8 @@ fn said(answer: Answer) -> (u16, Value) {
     (answer.status, body)
 }
 
-async fn other_flows(g: &Gateway, name: &str, role: MachineRole, nodes: &[&str]) -> String {
+/// A token of the flow `refunds`.
+pub async fn other_flows(g: &Gateway, name: &str, role: MachineRole, nodes: &[&str]) -> String {
     let new = NewToken {
         name: name.to_owned(),
         role,

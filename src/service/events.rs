@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 
 use super::Service;
-use super::error::Result;
+use super::error::{Error, Result};
 use crate::domain::event::Event;
 use crate::domain::id::FlowId;
+use crate::domain::keys::Keys;
 use crate::domain::trace::TraceParent;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
@@ -25,6 +26,9 @@ pub struct Placed {
 
 /// How many events get their place in one change.
 const SEQUENCED_AT_ONCE: u32 = 250;
+
+/// Pages of waiting events that one look goes through for some whose place is next.
+const PAGES_MAX: usize = 40;
 
 impl Placed {
     /// One that is looked at, and told nobody.
@@ -49,17 +53,32 @@ impl Service {
         Ok(self.on_duty(Duty::Sequencing, self.sequence_next()).await?.unwrap_or(0))
     }
 
+    /// What waits for an event that is gone keeps nobody else's waiting, and does not wait unsaid.
     async fn sequence_next(&self) -> Result<usize> {
         let keys = self.keys()?;
-        let reader = self.reader(&keys);
-        let waiting = reader.list::<Pending>(Filter::All, None, SEQUENCED_AT_ONCE).await?;
-        if waiting.is_empty() {
-            return Ok(0);
+        let mut after: Option<Cursor> = None;
+        for _ in 0..PAGES_MAX {
+            let page = self.reader(&keys).list::<Pending>(Filter::All, after.as_ref(), SEQUENCED_AT_ONCE).await?;
+            let Some(last) = page.last() else { break };
+            after = Some(Cursor { due: 0, id: last.record.event.to_string() });
+            let placed = self.sequence_page(&keys, &page).await?;
+            if placed > 0 {
+                return Ok(placed);
+            }
         }
+        if after.is_none() { Ok(0) } else { Err(Error::Broken("the log")) }
+    }
+
+    /// Gives those of these their place that have one next.
+    async fn sequence_page(&self, keys: &Keys, waiting: &[Stored<Pending>]) -> Result<usize> {
+        let reader = self.reader(keys);
         let ids: Vec<String> = waiting.iter().map(|it| it.record.event.to_string()).collect();
         let mut events: Vec<Event> = reader.get_many::<Event>(&ids).await?.into_iter().map(|it| it.record).collect();
         events.sort_by(|a, b| (a.at, a.seq, &a.id).cmp(&(b.at, b.seq, &b.id)));
-        let ready = self.in_thread_order(&keys, events).await?;
+        let ready = self.in_thread_order(keys, events).await?;
+        if ready.is_empty() {
+            return Ok(0);
+        }
         let mut next = self.log_length().await? + 1;
         let mut draft = Draft::new(keys.row(), self.now());
         for event in &ready {
@@ -77,7 +96,7 @@ impl Service {
 
     /// An event waits until the thread's event before it has its place: one that was committed earlier by
     /// another gateway's clock may still be waiting in a later batch.
-    async fn in_thread_order(&self, keys: &crate::domain::keys::Keys, mut events: Vec<Event>) -> Result<Vec<Event>> {
+    async fn in_thread_order(&self, keys: &Keys, mut events: Vec<Event>) -> Result<Vec<Event>> {
         events.sort_by(|a, b| (&a.thread, a.seq, &a.id).cmp(&(&b.thread, b.seq, &b.id)));
         let mut ready: Vec<Event> = Vec::with_capacity(events.len());
         for event in events {
@@ -97,12 +116,7 @@ impl Service {
         Ok(stable_by_thread(ready))
     }
 
-    async fn has_place(
-        &self,
-        keys: &crate::domain::keys::Keys,
-        thread: &crate::domain::id::ThreadId,
-        seq: u64,
-    ) -> Result<bool> {
+    async fn has_place(&self, keys: &Keys, thread: &crate::domain::id::ThreadId, seq: u64) -> Result<bool> {
         let alias = crate::store::records::event_alias(thread, seq);
         let Some(event) = self.reader(keys).get_by_alias::<Event>(&alias).await? else { return Ok(false) };
         Ok(self.reader(keys).get_by_alias::<LogRow>(event.record.id.as_str()).await?.is_some())

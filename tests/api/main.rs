@@ -63,6 +63,7 @@ mod revealing;
 mod roles;
 mod rules;
 mod second_thoughts;
+mod sequencing;
 mod several;
 mod steps;
 mod stopping;

@@ -1,0 +1,55 @@
+//! Giving events their place in the log: what waits for one that was taken away keeps nobody else's waiting, and does not wait
+//! unsaid. On both databases.
+
+use countersign::domain::event::Event;
+use countersign::service::error::Error;
+use countersign::store::change::Draft;
+use countersign::store::record::{Reader, Stored};
+use countersign::store::records::Pending;
+use countersign::store::{Filter, LIST_ROWS_MAX};
+use serde_json::{Value, json};
+
+use crate::gateway::{Gateway, POLICY};
+use crate::rules::Scene;
+
+on_both! {
+    what_waits_for_an_event_that_was_taken_away_keeps_nobody_elses_waiting(super::POLICY.to_owned()),
+}
+
+/// So many that one look at those that wait the longest sees no others.
+const STUCK: usize = 260;
+
+async fn says(g: &Gateway, thread: &Value, head: &mut Value, text: &str) {
+    let done = g.propose(thread, head, (&g.parser, "input_parser"), json!({"raw_text": text})).await.expect(201);
+    *head = done["transition"].clone();
+}
+
+async fn placed(g: &Gateway) -> Vec<Event> {
+    g.service.events_after(0, None, 1000).await.unwrap().0.into_iter().map(|it| it.event).collect()
+}
+
+async fn what_waits_for_an_event_that_was_taken_away_keeps_nobody_elses_waiting(scene: Scene) {
+    let g = &scene.gateway;
+    let made = g.thread().await;
+    while g.service.sequence().await.unwrap() > 0 {}
+    let mut head = made["transition"].clone();
+    says(g, &made["thread"], &mut head, "what nobody is to be told").await;
+    let keys = g.service.keys().unwrap();
+    let reader = Reader { store: scene.store(), key: keys.row() };
+    let waiting: Vec<Stored<Pending>> = reader.list(Filter::All, None, LIST_ROWS_MAX).await.unwrap();
+    assert_eq!(waiting.len(), 1);
+    let mut draft = Draft::new(keys.row(), g.service.now());
+    draft.remove(&waiting[0]);
+    scene.store().commit(draft.finish().change).await.unwrap();
+    for number in 0..STUCK {
+        says(g, &made["thread"], &mut head, &format!("text {number}")).await;
+    }
+    let other = g.thread().await;
+    assert!(g.service.sequence().await.unwrap() > 0);
+    assert!(placed(g).await.iter().any(|it| json!(it.thread) == other["thread"]), "others are told of");
+    let said = g.service.sequence().await;
+    assert!(matches!(said, Err(Error::Broken("the log"))), "{said:?}");
+    let of_it = placed(g).await.into_iter().filter(|it| json!(it.thread) == made["thread"]).count();
+    assert_eq!(of_it, 1, "nothing of a thread comes before what came before it");
+    assert!(!scene.findings().await.is_empty());
+}

@@ -7,6 +7,7 @@ use std::ops::RangeInclusive;
 
 use super::Service;
 use super::error::{Error, Result};
+use super::turns::Turn;
 use super::versions::OfVersion;
 use crate::archives::Unusable;
 use crate::domain::archive::{Archive, Archived, Content, Whereabouts};
@@ -21,9 +22,36 @@ use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
 
 const BROKEN: Error = Error::Broken("an archive");
 
-/// The files that one call has read, each once. Nothing of them outlives the call: a file that is gone is missed at once.
+/// The files that one call has read, while they are not too much together. Nothing of them outlives the call: a file that is
+/// gone is missed at once. While a call has any, it is its turn to have some.
 #[derive(Default)]
-pub(super) struct Files(Vec<Content>);
+pub(super) struct Files {
+    read: Vec<Unpacked>,
+    turn: Option<Turn>,
+}
+
+struct Unpacked {
+    content: Content,
+    /// How long its text is.
+    bytes: u64,
+}
+
+/// How much of files' texts one call keeps in hand beside the file that it reads: those of most threads are far smaller.
+const KEPT_BYTES_MAX: u64 = 32 * 1024 * 1024;
+
+impl Files {
+    fn put(&mut self, unpacked: Unpacked) {
+        let mut kept = 0;
+        // The last ones are asked for next: versions are gone through in their order.
+        let fits = |it: &Unpacked| {
+            kept += it.bytes;
+            kept <= KEPT_BYTES_MAX
+        };
+        let drop_before = self.read.len() - self.read.iter().rev().map(fits).take_while(|it| *it).count();
+        self.read.drain(..drop_before);
+        self.read.push(unpacked);
+    }
+}
 
 /// What is wanted of a version in a file; nothing where that is erased.
 pub(super) type Taken<R> = fn(&Archived) -> Option<R>;
@@ -83,7 +111,10 @@ impl Service {
         let missing = digests.iter().filter(|it| !found.contains_key(it)).map(ToString::to_string);
         let missing: Vec<String> = missing.collect();
         for chunk in missing.chunks(LIST_ROWS_MAX as usize) {
-            for place in self.reader(keys).get_many::<Whereabouts>(chunk).await? {
+            let mut places = self.reader(keys).get_many::<Whereabouts>(chunk).await?;
+            // Each file once, however many there are.
+            places.sort_by(|a, b| (&a.record.thread, a.record.version).cmp(&(&b.record.thread, b.record.version)));
+            for place in places {
                 let transition = self.archived_at((keys, &mut *files), &place.record).await?;
                 found.insert(transition.digest, transition);
             }
@@ -136,7 +167,12 @@ impl Service {
         (keys, files): (&Keys, &mut Files),
         transitions: &mut HashMap<Digest, Transition>,
     ) -> Result<()> {
-        for transition in transitions.values_mut().filter(|it| it.values == Values::Archived) {
+        let mut slim: Vec<_> = transitions.values_mut().filter(|it| it.values == Values::Archived).collect();
+        slim.sort_by(|a, b| {
+            let place = |it: &Transition| (it.statement.thread.clone(), it.statement.version);
+            place(a).cmp(&place(b))
+        });
+        for transition in slim {
             let statement = &transition.statement;
             let file = self.file_over((keys, &mut *files), &statement.thread, statement.version).await?;
             match with_values(file.ok_or(BROKEN)?, transition) {
@@ -156,15 +192,19 @@ impl Service {
         version: u64,
     ) -> Result<Option<&'f Content>> {
         let has = |it: &Content| it.thread() == thread && it.versions().contains(&version);
-        let at = match files.0.iter().position(has) {
+        let at = match files.read.iter().position(|it| has(&it.content)) {
             Some(at) => at,
             None => {
                 let Some(archive) = self.archive_over(keys, thread, version).await? else { return Ok(None) };
-                files.0.push(self.content(&archive.record).await?);
-                files.0.len() - 1
+                if files.turn.is_none() {
+                    files.turn = Some(self.turns.unpacking.take(thread.as_str()).await?);
+                }
+                let content = self.content(&archive.record).await?;
+                files.put(Unpacked { content, bytes: archive.record.plain_bytes });
+                files.read.len() - 1
             }
         };
-        Ok(files.0.get(at))
+        Ok(files.read.get(at).map(|it| &it.content))
     }
 
     /// The archive that a version is in, if it is in one.

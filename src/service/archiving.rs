@@ -2,6 +2,7 @@
 //! relies on is the policy and the thread as they were read.
 
 mod erasing;
+mod stretches;
 
 use serde_json::{Value, json};
 
@@ -9,7 +10,7 @@ use super::error::{Error, Result};
 use super::heads::Version;
 use super::{Service, recorder, retrying};
 use crate::archives::packed;
-use crate::domain::archive::{Archive, Archived, Content, Kept, PLAIN_BYTES_MAX, Retain, VERSIONS_MIN, Whereabouts};
+use crate::domain::archive::{Archive, Archived, Content, Kept, PLAIN_BYTES_MAX, Retain, Whereabouts};
 use crate::domain::chain::commitment::Tree;
 use crate::domain::chain::entry::Entry;
 use crate::domain::chain::hash::Digest;
@@ -21,13 +22,11 @@ use crate::domain::id::{FlowId, ThreadId};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::Keys;
 use crate::domain::policy::Policy;
-use crate::domain::review::Hold;
 use crate::domain::thread::Thread;
 use crate::domain::time::Timestamp;
-use crate::domain::transition::{ChainRow, Outcome, STATE_DELTAS_MAX, StateContent, StateRow, Transition, Values};
+use crate::domain::transition::{ChainRow, StateRow, Transition};
 use crate::store::change::Draft;
 use crate::store::record::Stored;
-use crate::store::records::held_since;
 use crate::store::{Cursor, Duty, Filter, LIST_ROWS_MAX};
 
 /// Threads that one look goes through.
@@ -35,12 +34,6 @@ const THREADS_AT_ONCE: u32 = 100;
 
 /// Archives that one look makes of a thread: what was there before a policy said so takes several.
 const ARCHIVES_AT_ONCE: usize = 8;
-
-/// A whole state comes at the latest so many versions after another, and a stretch ends with the first after [`VERSIONS_MIN`].
-const VERSIONS_MAX: u64 = VERSIONS_MIN + STATE_DELTAS_MAX + 1;
-
-/// Holds that are looked at for what was asked for and not committed in one stretch. Values of more stay where they are.
-const ENDED_MAX: u32 = LIST_ROWS_MAX;
 
 /// Where a look stopped, and the next goes on.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -201,57 +194,6 @@ impl Service {
         Ok(())
     }
 
-    /// The oldest stretch that is in the database: from a whole state up to before the first whole one that follows at
-    /// least [`VERSIONS_MIN`] later. Nothing, unless its policy lets all of it go.
-    async fn stretch(&self, keys: &Keys, standing: &Standing, now: Timestamp) -> Result<Option<Stretch>> {
-        let (record, from) = (&standing.thread.record, standing.thread.record.gone.archived);
-        let last = (from + VERSIONS_MAX).min(record.head.version);
-        // Before anything is read: the shortest that it could be.
-        if last < from + VERSIONS_MIN || !standing.retain.may_let_go(from + VERSIONS_MIN - 1, record.head.version) {
-            return Ok(None);
-        }
-        let states = self.stored_of::<StateRow>(keys, &record.id, from..=last).await?;
-        let whole = |it: &&Stored<StateRow>| {
-            it.record.version >= from + VERSIONS_MIN && matches!(it.record.content, StateContent::Full { .. })
-        };
-        let Some(next) = states.iter().find(whole).map(|it| it.record.version) else { return Ok(None) };
-        let entries = self.stored_of::<ChainRow>(keys, &record.id, from..=next).await?;
-        let left = committed_at(entries.last())?;
-        if !standing.retain.lets_go((next - 1, left), record.head.version, now) {
-            return Ok(None);
-        }
-        let states: Vec<_> = states.into_iter().take_while(|it| it.record.version < next).collect();
-        let ended = self.ended_between(keys, &record.id, (committed_at(entries.first())?, left)).await?;
-        let links: Vec<_> = entries.into_iter().take(states.len()).collect();
-        let digests: Vec<String> = links.iter().map(|it| it.record.transition.to_string()).collect();
-        let mut committed = self.reader(keys).get_many::<Transition>(&digests).await?;
-        committed.sort_by_key(|it| it.record.statement.version);
-        if !committed.iter().map(|it| it.record.digest).eq(links.iter().map(|it| it.record.transition)) {
-            return Err(Error::Broken("the chain"));
-        }
-        let ended = self.reader(keys).get_many::<Transition>(&ended).await?.into_iter();
-        let of_it = |it: &Transition| {
-            let within = (from..next).contains(&it.statement.version) && it.values == Values::Here;
-            within && matches!(it.outcome, Outcome::Ended { .. })
-        };
-        let mut ended: Vec<_> = ended.filter(|it| of_it(&it.record)).collect();
-        ended.sort_by_key(|it| it.record.digest);
-        Ok(Some(Stretch { links, states, committed, ended, left }))
-    }
-
-    /// What was asked for in that time and held, whatever became of it.
-    async fn ended_between(
-        &self,
-        keys: &Keys,
-        thread: &ThreadId,
-        (since, until): (Timestamp, Timestamp),
-    ) -> Result<Vec<String>> {
-        let after = Cursor { due: 0, id: held_since(since) };
-        let holds = self.reader(keys).list::<Hold>(Filter::Owner(thread.as_str()), Some(&after), ENDED_MAX).await?;
-        let opened = holds.iter().map(|it| &it.record).take_while(|it| it.opened_at <= until);
-        Ok(opened.map(|it| it.transition.to_string()).take(LIST_ROWS_MAX as usize / 2).collect())
-    }
-
     /// What is to be written of a stretch; each version is checked like a head first.
     async fn content_of(&self, keys: &Keys, standing: &Standing, stretch: &Stretch) -> Result<Content> {
         let thread = &standing.thread.record.id;
@@ -277,7 +219,13 @@ impl Service {
     }
 
     /// Both trees as an auditor's export has them; nothing where the state before is erased.
-    fn opened(&self, keys: &Keys, policy: &Policy, before: Option<&Version>, after: &Version) -> Option<Opening> {
+    pub(super) fn opened(
+        &self,
+        keys: &Keys,
+        policy: &Policy,
+        before: Option<&Version>,
+        after: &Version,
+    ) -> Option<Opening> {
         let wanted = |at: &Pointer| policy.writers().any(|(_, rules)| rules.reads().touches(at));
         let view = View { hidden: &|_| false, wanted: &wanted };
         let to = (&after.state, &after.tree);
@@ -333,6 +281,10 @@ pub(super) fn told(archive: &Archive, policy: Digest) -> Value {
 }
 
 fn committed_at(row: Option<&Stored<ChainRow>>) -> Result<Timestamp> {
-    let entry = row.and_then(|it| jws::read::<Entry>(&it.record.entry, Typ::Entry).ok());
+    row.map_or(Err(Error::Broken("the chain")), |it| committed_in(&it.record))
+}
+
+fn committed_in(row: &ChainRow) -> Result<Timestamp> {
+    let entry = jws::read::<Entry>(&row.entry, Typ::Entry).ok();
     entry.map(|it| it.claims_unverified().committed_at).ok_or(Error::Broken("the chain"))
 }

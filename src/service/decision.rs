@@ -1,15 +1,18 @@
 //! The decision: what an agent resumes with, always the same body for the same end.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Service;
 use super::error::{Error, Result};
+use super::heads::Version;
 use super::log::WITHHELD;
 use super::revealing::HiddenPlace;
 use crate::domain::account::Token;
+use crate::domain::archive::Whereabouts;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::opening::Opening;
 use crate::domain::chain::statement::Statement;
@@ -22,6 +25,9 @@ use crate::domain::review::{Hold, HoldState, Verdict, Vote};
 use crate::domain::time::Timestamp;
 use crate::domain::transition::{Outcome, Transition};
 use crate::store::record::Stored;
+
+/// States with their trees that are in hand at once.
+const OPENED_AT_ONCE: u64 = 16;
 
 /// The resume body.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -156,10 +162,14 @@ impl Service {
         })
     }
 
-    /// The flow of a transition.
+    /// The flow of a transition, as the database says it: no file is read before it is known that the asker may know of it.
     pub async fn flow_of_transition(&self, digest: Digest) -> Result<FlowId> {
         let keys = self.keys()?;
-        Ok(self.stated(&keys, digest).await?.statement.flow)
+        if let Some(stored) = self.fetch::<Transition>(&keys, &digest.to_string()).await? {
+            return Ok(stored.record.statement.flow);
+        }
+        let place = self.need::<Whereabouts>(&keys, &digest.to_string(), "transition").await?;
+        Ok(self.thread(&keys, &place.record.thread).await?.record.flow)
     }
 
     /// What an agent may see of a transition's effect: what its own nodes read.
@@ -170,6 +180,33 @@ impl Service {
             token.nodes.iter().any(|node| policy.node(node).is_some_and(|it| it.reads().covers(&change.pointer)))
         };
         Ok(told.changes.iter().filter(seen).cloned().collect())
+    }
+
+    /// What of neighbouring versions is opened for auditors, by the version: each as [`Self::opening`] has it, but for those whose
+    /// values are erased. Some are loaded at a time, so that a file is not read again for each of its versions.
+    pub async fn openings(&self, thread: &ThreadId, of: RangeInclusive<u64>) -> Result<BTreeMap<u64, Opening>> {
+        let keys = self.keys()?;
+        let told_from = self.thread(&keys, thread).await?.record.gone.told_from();
+        let (mut openings, mut first) = (BTreeMap::new(), told_from.max(*of.start()));
+        while first <= *of.end() {
+            let last = (first + OPENED_AT_ONCE - 1).min(*of.end());
+            let versions = match self.versions(&keys, thread, first.saturating_sub(1)..=last).await {
+                // Since a moment ago: then what is erased by now is left out, and the links are intact without it.
+                Err(Error::Erased) => Vec::new(),
+                versions => versions?,
+            };
+            let mut before: Option<&Version> = None;
+            for (version, _) in &versions {
+                let policy = self.policy(&keys, version.entry.policy).await?;
+                if version.entry.version >= first {
+                    let opening = self.opened(&keys, &policy, before, version);
+                    openings.extend(opening.map(|it| (version.entry.version, it)));
+                }
+                before = Some(version);
+            }
+            first = last + 1;
+        }
+        Ok(openings)
     }
 
     /// The opening of a transition along what it changed, for auditors: nothing hidden in it.

@@ -12,7 +12,7 @@ use crate::domain::context::{
     check_signed, check_sound, fit,
 };
 use crate::domain::event::EventType;
-use crate::domain::id::{FlowId, NodeId, ThreadId};
+use crate::domain::id::{FlowId, NodeId, PrincipalId, ThreadId};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::KeyUse;
 use crate::domain::policy::{Policy, project};
@@ -130,8 +130,14 @@ impl Service {
         Self { rotation, ..self }
     }
 
-    /// The head as a node may read it, as much as fits, sealed. Only from a checked chain.
-    pub async fn envelope(&self, thread: &ThreadId, node: &NodeId, bears: Bears) -> Result<Envelope> {
+    /// The head as a node may read it, as much as fits, sealed. Only from a checked chain, and one after another for whoever asks.
+    pub async fn envelope(
+        &self,
+        by: &PrincipalId,
+        (thread, node): (&ThreadId, &NodeId),
+        bears: Bears,
+    ) -> Result<Envelope> {
+        let _turn = self.turns.counting.take(by.as_str()).await?;
         let keys = self.keys()?;
         let stored = self.thread(&keys, thread).await?;
         let head = self.head(&keys, &stored.record).await?;
@@ -208,7 +214,8 @@ impl Service {
 
     /// Whether what was sealed may still be given to its node, by the secrets, the head and the policy of now. What was
     /// signed, if so.
-    pub async fn still_good(&self, signed: Signed) -> Result<EnvelopeClaims> {
+    pub async fn still_good(&self, by: &PrincipalId, signed: Signed) -> Result<EnvelopeClaims> {
+        let _turn = self.turns.counting.take(by.as_str()).await?;
         let keys = self.keys()?;
         let stored = self.thread(&keys, &signed.claims.thread).await?;
         if signed.bears == Bears::Hmac || signed.envelope.hmac.is_some() {

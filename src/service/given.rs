@@ -18,6 +18,10 @@ impl Service {
         if let Some(known) = asking.given.get() {
             return Ok(*known);
         }
+        let _turn = match asking.policy.bounds_context(&asking.proposal.node) {
+            true => Some(self.turns.counting.take(asking.by.principal().as_str()).await?),
+            false => None,
+        };
         let counted = self.given(asking.policy, (&asking.proposal.node, &asking.head.state)).await?;
         Ok(*asking.given.get_or_init(|| counted))
     }

@@ -76,6 +76,7 @@ pub mod thread_list;
 pub mod threads;
 pub mod traced;
 pub mod transitions;
+mod turns;
 pub mod verify;
 mod versions;
 pub mod votes;
@@ -105,8 +106,6 @@ use crate::store::record::{Known, Reader, Record};
 use crate::store::records::GATEWAY_ID;
 use crate::store::{Filter, Store};
 use crate::traces::Traces;
-use sending::tail::Tail;
-
 use doorkeeping::Telling;
 use elsewhere::Ways;
 use error::{Error, Result};
@@ -117,7 +116,9 @@ use judging_again::KeptHolds;
 use memory::{IssuedReceipts, Memory};
 use policies::PolicyCache;
 use repeats::{ANSWERS_KEPT, Running};
+use sending::tail::Tail;
 use sightings::Sightings;
+use turns::Waiting;
 
 /// How often a decision is made again when others were faster; after that the asker is told to try again.
 pub const ATTEMPTS_MAX: usize = 3;
@@ -145,7 +146,7 @@ pub struct Service {
     answers_kept: Duration,
     tail: Tail,
     traces: Traces,
-    joining: joins::Turns,
+    turns: Waiting,
     rotation: Rotation,
 }
 
@@ -212,10 +213,9 @@ impl Service {
         settings: Settings,
     ) -> Result<Self> {
         let (heads, policies) = (HeadCache::default(), PolicyCache::default());
-        let (memory, issued) = (Memory::default(), IssuedReceipts::default());
-        let (kept, ways) = (KeptHolds::default(), Ways::default());
+        let (memory, issued, kept) = (Memory::default(), IssuedReceipts::default(), KeptHolds::default());
         let (telling, sightings, reach) = (Telling::default(), Sightings::default(), LogReach::default());
-        let (metrics, last_facts) = (Metrics::default(), LastFacts::default());
+        let (ways, metrics, last_facts) = (Ways::default(), Metrics::default(), LastFacts::default());
         let service = Self {
             store,
             keyring,
@@ -238,7 +238,7 @@ impl Service {
             answers_kept: ANSWERS_KEPT,
             tail: Tail::default(),
             traces: Traces::default(),
-            joining: joins::Turns::default(),
+            turns: Waiting::default(),
             rotation: Rotation::default(),
         };
         service.settle_identity().await?;

@@ -165,7 +165,7 @@ impl Service {
     /// Takes a proposal: commits it, holds it, or rejects it; asking the same again gives the same answer.
     pub async fn propose(&self, token: &Stored<Token>, proposal: &Proposal) -> Result<Answer> {
         check_words(proposal)?;
-        let _turn = self.joining.of(&proposal.ask).await;
+        let _turn = self.turns.joining.of(&proposal.ask).await;
         retrying!(self.propose_once(token, proposal))
     }
 

@@ -1,9 +1,9 @@
 //! Erasing what was archived, as its policy has it: first a file without the values, then the decision, and then the file
 //! that had them goes. What was signed stays, and every link of it.
 
-use super::{Standing, told};
+use super::{Standing, committed_in, told};
 use crate::archives::packed;
-use crate::domain::archive::{Archive, ERASING, Kept};
+use crate::domain::archive::{Archive, Archived, ERASING, Kept};
 use crate::domain::chain::hash::Digest;
 use crate::domain::event::EventType;
 use crate::domain::id::ThreadId;
@@ -15,6 +15,9 @@ use crate::service::{Service, recorder};
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::{Filter, LIST_ROWS_MAX};
+
+/// Rows that are emptied by one change: each may be some megabytes as it is read.
+const EMPTIED_AT_ONCE: usize = 16;
 
 impl Service {
     /// Decides that the values of the oldest archive that has any are erased, if its policy says so: from then on nobody is
@@ -75,7 +78,8 @@ impl Service {
         Ok(place.version <= up_to)
     }
 
-    /// Removes the files that have what was decided to be erased. A run that was cut off is made up for by the next.
+    /// Removes the files that have what was decided to be erased, and the values that did not go into them. A run that was cut
+    /// off is made up for by the next.
     pub(super) async fn finish_erasing(&self, keys: &Keys) -> Result<usize> {
         let erasing = self.reader(keys).list::<Archive>(Filter::State(ERASING), None, LIST_ROWS_MAX).await?;
         let mut done = 0;
@@ -85,11 +89,34 @@ impl Service {
             let with_values = Archive { kept: Kept::Whole {}, ..archive.record.clone() };
             let removed = tokio::task::spawn_blocking(move || archives.remove(&with_values)).await;
             removed.map_err(std::io::Error::other).flatten().map_err(Error::Unwritten)?;
+            self.empty_what_stayed(keys, &archive.record).await?;
             let mut draft = Draft::new(keys.row(), self.now());
             draft.replace(&archive, &Archive { kept: Kept::Erased { at, policy }, ..archive.record.clone() })?;
             self.commit(draft.finish()).await?;
             done += 1;
         }
         Ok(done)
+    }
+
+    /// Takes their values from the rows of what was asked for on these versions and not committed, where the file had no
+    /// room for them.
+    async fn empty_what_stayed(&self, keys: &Keys, archive: &Archive) -> Result<()> {
+        let content = self.content(archive).await?;
+        let first = content.at(archive.from).map(Archived::link).ok_or(Error::Broken("an archive"))?;
+        let (within, mut after) = ((committed_in(&first)?, archive.left), None);
+        while let Some((digests, next)) = self.held_within(keys, &archive.thread, (within, after.as_ref())).await? {
+            for chunk in digests.chunks(EMPTIED_AT_ONCE) {
+                let stayed = self.ended_among(keys, chunk, (archive.from, archive.to)).await?;
+                let mut draft = Draft::new(keys.row(), self.now());
+                for transition in &stayed {
+                    draft.replace(transition, &transition.record.without_values())?;
+                }
+                if !stayed.is_empty() {
+                    self.commit(draft.finish()).await?;
+                }
+            }
+            after = Some(next);
+        }
+        Ok(())
     }
 }

@@ -117,7 +117,7 @@ impl Service {
         around: &Circumstances<'_>,
     ) -> Result<OfJoin> {
         let (proposal, node) = (recorded.join.clone().ok_or(BROKEN)?, &recorded.row.node);
-        let _turn = self.joining.of(&proposal.ask).await;
+        let _turn = self.turns.joining.of(&proposal.ask).await;
         let proposal = self.gathered(trial.keys, (head, thread), proposal).await?;
         let Asked::Join(join) = &proposal.ask else { return Err(BROKEN) };
         let kept = |content| {

@@ -66,7 +66,7 @@ pub async fn envelope(
             return Err(Error::Forbidden("this token may not act as this node of this thread's flow"));
         }
         let bears = if query.hmac == Some(true) { Bears::Hmac } else { Bears::Signature };
-        Ok(HttpResponse::Ok().json(app.service.envelope(&thread, &node, bears).await?))
+        Ok(HttpResponse::Ok().json(app.service.envelope(&machine.0.record.principal(), (&thread, &node), bears).await?))
     };
     done.await.map_err(|error| Problem::of(&request, error))
 }
@@ -117,7 +117,7 @@ pub async fn verify(
         let signed = app.service.signed_envelope(ask.envelope, asked).await?;
         // How a thread stands is told to those only who may know that there is one.
         of_own_flow(&machine, &app.service.flow_of(&signed.claims.thread).await?, "thread")?;
-        let claims = app.service.still_good(signed).await?;
+        let claims = app.service.still_good(&machine.0.record.principal(), signed).await?;
         Ok(HttpResponse::Ok().json(json!({
             "valid": true, "thread": claims.thread, "node": claims.node, "version": claims.version,
             "transition": claims.transition, "tokens": claims.tokens, "encoding": claims.encoding,

@@ -1,5 +1,7 @@
 //! `/v1/threads`: making, reading, closing.
 
+use std::collections::BTreeMap;
+
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path, Query};
 use actix_web::{HttpRequest, HttpResponse};
@@ -201,18 +203,21 @@ pub async fn chain(
         let size = query.page_size.unwrap_or(PAGE.0).clamp(1, PAGE.1);
         let from = query.page_token.unwrap_or(0);
         let rows = app.service.chain(&thread, from, size).await?;
+        let mut openings = match (rows.first().zip(rows.last()), machine.0.record.role) {
+            (Some((first, last)), MachineRole::Auditor) => {
+                app.service.openings(&thread, first.0.version..=last.0.version).await?
+            }
+            _ => BTreeMap::new(),
+        };
         let mut entries = Vec::with_capacity(rows.len());
         for (row, transition) in &rows {
             let mut entry = json!({
                 "version": row.version, "transition": row.transition,
                 "statement": transition.statement, "entry": row.entry,
             });
-            if machine.0.record.role == MachineRole::Auditor {
-                match app.service.opening(row.transition).await {
-                    // The links are intact without it.
-                    Err(Error::Erased) => {}
-                    opening => entry["opening"] = json!(opening?),
-                }
+            // The links are intact without it.
+            if let Some(opening) = openings.remove(&row.version) {
+                entry["opening"] = json!(opening);
             }
             entries.push(entry);
         }

@@ -6,6 +6,7 @@ on_both! {
     what_is_erased_is_gone_and_its_links_are_not(super::retaining("versions = 10\nerase_after_days = 5")),
     what_people_are_asked_for_again_is_not_erased(super::retaining("versions = 10\nerase_after_days = 5")),
     what_is_called_erased_and_was_not_is_found(super::retaining("versions = 10")),
+    what_had_no_room_in_a_file_is_erased_with_its_stretch(super::tireless("versions = 10\nerase_after_days = 5")),
     what_was_stated_is_not_changed_in_what_stays_of_it(super::retaining("versions = 10\nerase_after_days = 5")),
 }
 
@@ -109,4 +110,52 @@ async fn what_was_stated_is_not_changed_in_what_stays_of_it(scene: Scene) {
     let found = scene.findings().await.join("\n");
     assert!(found.contains("the archives are not those that events tell of"), "{found}");
     assert!(found.contains("entry, statement and state are not one signed link"), "{found}");
+}
+
+/// Asks for something that people are asked about, and takes it back, so often; each by its transition.
+async fn takes_back(g: &Gateway, on: (&Value, &Value), numbers: std::ops::Range<u64>) -> Vec<String> {
+    let mut asked = Vec::new();
+    for number in numbers {
+        let ask = json!({"target_user_id": 77_000_000 + number});
+        let held = g.propose(on.0, on.1, (&g.planner, "planner"), ask).await.expect(202);
+        let transition = held["transition"].as_str().unwrap().to_owned();
+        let reason = json!({"reason": "again"});
+        g.post(&format!("/v1/transitions/{transition}/cancellation"), &g.planner, reason).await.expect(200);
+        asked.push(format!("/v1/transitions/{transition}"));
+    }
+    asked
+}
+
+async fn what_had_no_room_in_a_file_is_erased_with_its_stretch(scene: Scene) {
+    let g = &scene.gateway;
+    let made = g.thread().await;
+    let mut asked = takes_back(g, (&made["thread"], &made["transition"]), 0..70).await;
+    let mut head = made["transition"].clone();
+    for version in 1..=VERSIONS {
+        let patch = json!({"raw_text": format!("text {version}, and a little more of it")});
+        let done = g.propose(&made["thread"], &head, (&g.parser, "input_parser"), patch).await.expect(201);
+        head = done["transition"].clone();
+        if version == 1 {
+            asked.extend(takes_back(g, (&made["thread"], &head), 70..140).await);
+        }
+    }
+    works(g).await;
+    let first = content(g, &archives(&scene).await[0]).await;
+    assert_eq!(first.ended.len(), 128, "an agent does not make a file too large to be written");
+    let in_rows = async || {
+        let rows = scene.store().list(Table::Transitions, Filter::All, None, LIST_ROWS_MAX).await.unwrap();
+        rows.iter().filter(|it| it.body.contains("\"target_user_id\":770")).count()
+    };
+    assert_eq!(in_rows().await, asked.len() - 128);
+    for path in &asked {
+        assert!(g.get(path, &g.auditor).await.expect(200).to_string().contains(":770"));
+    }
+    scene.passes_an_audit().await;
+    g.pass(DAY * 6);
+    works(g).await;
+    assert_eq!(in_rows().await, 0, "none of it outlives its stretch");
+    for path in &asked {
+        assert_eq!(g.get(path, &g.auditor).await.code(), "state_erased");
+    }
+    scene.passes_an_audit().await;
 }

@@ -7,6 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use countersign::archives::{packed, unpacked};
+use countersign::domain::account::MachineRole;
 use countersign::domain::archive::{Archive, Content, Kept, PLAIN_BYTES_MAX, Whereabouts};
 use countersign::domain::chain::hash::Digest;
 use countersign::domain::json::patch::Format;
@@ -61,6 +62,11 @@ fn forking(keys: &str) -> String {
 /// Where states are of any form.
 fn nesting(keys: &str) -> String {
     retaining(keys).replacen("schema = \"payments.schema.json\"\n", "", 1)
+}
+
+/// Where a node may ask for something else a hundred times.
+fn tireless(keys: &str) -> String {
+    retaining(keys).replacen("[approval]\n", "[approval]\nattempts = 100\n", 1)
 }
 
 /// Where what nodes are given is counted.
@@ -211,6 +217,12 @@ async fn what_was_held_and_not_committed_goes_with_its_stretch(scene: Scene) {
     g.pass(DAY * 6);
     works(g).await;
     assert_eq!(g.get(&path, &g.auditor).await.code(), "state_erased");
+    // That it is erased is nothing to whoever may not know that there is one.
+    let refunds = POLICY.replace("flow = \"payments\"", "flow = \"refunds\"");
+    g.service.activate_policy(&"tests".try_into().unwrap(), None, source(&refunds), BTreeSet::new()).await.unwrap();
+    let stranger = crate::roles::other_flows(g, "other-agent", MachineRole::Agent, &["planner"]).await;
+    let taken_back = g.post(&format!("{path}/cancellation"), &stranger, json!({"reason": "x"})).await;
+    assert_eq!((taken_back.status, taken_back.code()), (404, "not_found"), "{:#}", taken_back.body);
     for table in Table::ALL {
         let rows = scene.store().list(*table, Filter::All, None, LIST_ROWS_MAX).await.unwrap();
         assert!(rows.iter().all(|it| !it.body.contains("77123456")), "{table:?}");

@@ -1,0 +1,193 @@
+//! Which versions leave the database next, and what goes along with them. What is in one file is made and read as one, so
+//! large versions make short stretches, and no agent makes a file that nobody can write or read.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::{Standing, Stretch, committed_at};
+use crate::domain::archive::VERSIONS_MIN;
+use crate::domain::id::ThreadId;
+use crate::domain::keys::Keys;
+use crate::domain::review::Hold;
+use crate::domain::time::Timestamp;
+use crate::domain::transition::{ChainRow, Outcome, STATE_DELTAS_MAX, StateContent, StateRow, Transition, Values};
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::store::record::Stored;
+use crate::store::records::held_since;
+use crate::store::{CLOCK_SKEW_MILLIS_MAX, Cursor, Filter, LIST_ROWS_MAX};
+
+/// A whole state comes at the latest so many versions after another, and a stretch ends with the first after [`VERSIONS_MIN`].
+const VERSIONS_MAX: u64 = VERSIONS_MIN + STATE_DELTAS_MAX + 1;
+
+/// A stretch that comes to more ends with the next whole state, however few versions that are.
+const STRETCH_BYTES_MAX: u64 = 32 * 1024 * 1024;
+
+/// Of what was asked for and not committed, so many go into one file, of so much together. The values of others stay where they
+/// are until those of their stretch are erased.
+const ENDED_MAX: usize = 128;
+const ENDED_BYTES_MAX: u64 = 32 * 1024 * 1024;
+
+/// Holds of other versions are looked at in vain, and none of this one's is missed.
+const CLOCKS_APART: Duration = Duration::from_millis(2 * CLOCK_SKEW_MILLIS_MAX.unsigned_abs());
+
+/// Of these so many are in hand at once: each may be some megabytes.
+const ENDED_AT_ONCE: usize = 16;
+
+/// A version as far as it matters for where a stretch ends.
+struct Sized {
+    version: u64,
+    is_whole: bool,
+    bytes: u64,
+}
+
+/// The first version after a stretch that begins with the first of these: a whole one, once there are enough versions
+/// before it, or more than enough bytes. Which it is follows from the rows alone.
+fn next_after(versions: &[Sized]) -> Option<u64> {
+    let from = versions.first()?.version;
+    let mut bytes: u64 = 0;
+    let ends = |it: &&Sized| {
+        let is_enough = it.version >= from + VERSIONS_MIN || bytes > STRETCH_BYTES_MAX;
+        bytes = bytes.saturating_add(it.bytes);
+        it.version > from && it.is_whole && is_enough
+    };
+    versions.iter().find(ends).map(|it| it.version)
+}
+
+/// How long a row is.
+fn bytes_of(record: &impl Serialize) -> u64 {
+    serde_json::to_string(record).map_or(u64::MAX, |it| it.len() as u64)
+}
+
+impl Service {
+    /// The oldest stretch that is in the database: from a whole state up to before the first whole one that follows at
+    /// least [`VERSIONS_MIN`] later, or after too much. Nothing, unless its policy lets all of it go.
+    pub(super) async fn stretch(&self, keys: &Keys, standing: &Standing, now: Timestamp) -> Result<Option<Stretch>> {
+        let (record, from) = (&standing.thread.record, standing.thread.record.gone.archived);
+        let last = (from + VERSIONS_MAX).min(record.head.version);
+        // Before anything is read: what is short of versions waits for more.
+        if last < from + VERSIONS_MIN || !standing.retain.may_let_go(from + VERSIONS_MIN - 1, record.head.version) {
+            return Ok(None);
+        }
+        let states = self.stored_of::<StateRow>(keys, &record.id, from..=last).await?;
+        let entries = self.stored_of::<ChainRow>(keys, &record.id, from..=last).await?;
+        let committed = self.committed_by(keys, &entries).await?;
+        let sized = |(state, transition): (&Stored<StateRow>, &Stored<Transition>)| Sized {
+            version: state.record.version,
+            is_whole: matches!(state.record.content, StateContent::Full { .. }),
+            bytes: bytes_of(&state.record).saturating_add(bytes_of(&transition.record)),
+        };
+        let sizes: Vec<Sized> = states.iter().zip(&committed).map(sized).collect();
+        let Some(next) = next_after(&sizes) else { return Ok(None) };
+        let left = committed_at(entries.iter().find(|it| it.record.version == next))?;
+        if !standing.retain.lets_go((next - 1, left), record.head.version, now) {
+            return Ok(None);
+        }
+        let states: Vec<_> = states.into_iter().take_while(|it| it.record.version < next).collect();
+        let within = (committed_at(entries.first())?, left);
+        let links: Vec<_> = entries.into_iter().take(states.len()).collect();
+        let committed: Vec<_> = committed.into_iter().take(states.len()).collect();
+        let mut ended = self.ended_of(keys, &record.id, (from, next - 1), within).await?;
+        ended.sort_by_key(|it| it.record.digest);
+        Ok(Some(Stretch { links, states, committed, ended, left }))
+    }
+
+    /// What was committed as these, in their order.
+    async fn committed_by(&self, keys: &Keys, entries: &[Stored<ChainRow>]) -> Result<Vec<Stored<Transition>>> {
+        let digests: Vec<String> = entries.iter().map(|it| it.record.transition.to_string()).collect();
+        let mut committed = self.reader(keys).get_many::<Transition>(&digests).await?;
+        committed.sort_by_key(|it| it.record.statement.version);
+        let same = committed.iter().map(|it| it.record.digest).eq(entries.iter().map(|it| it.record.transition));
+        if same { Ok(committed) } else { Err(Error::Broken("the chain")) }
+    }
+
+    /// What was asked for on these versions and held, and did not come into the chain: as much of it as goes into one file.
+    async fn ended_of(
+        &self,
+        keys: &Keys,
+        thread: &ThreadId,
+        versions: (u64, u64),
+        within: (Timestamp, Timestamp),
+    ) -> Result<Vec<Stored<Transition>>> {
+        let (mut after, mut found, mut bytes) = (None, Vec::new(), 0_u64);
+        while let Some((digests, next)) = self.held_within(keys, thread, (within, after.as_ref())).await? {
+            for chunk in digests.chunks(ENDED_AT_ONCE) {
+                for one in self.ended_among(keys, chunk, versions).await? {
+                    bytes = bytes.saturating_add(bytes_of(&one.record));
+                    if found.len() == ENDED_MAX || bytes > ENDED_BYTES_MAX {
+                        return Ok(found);
+                    }
+                    found.push(one);
+                }
+            }
+            after = Some(next);
+        }
+        Ok(found)
+    }
+
+    /// A page of what was held in a time, whatever became of it, and where the next page begins.
+    pub(super) async fn held_within(
+        &self,
+        keys: &Keys,
+        thread: &ThreadId,
+        ((since, until), after): ((Timestamp, Timestamp), Option<&Cursor>),
+    ) -> Result<Option<(Vec<String>, Cursor)>> {
+        let first = Cursor { due: 0, id: held_since(since) };
+        // Its own row says which version it was on; the clocks of gateways may differ a little.
+        let until = until.plus(CLOCKS_APART);
+        let after = after.unwrap_or(&first);
+        let holds = self.reader(keys).list::<Hold>(Filter::Owner(thread.as_str()), Some(after), LIST_ROWS_MAX).await?;
+        let opened = holds.into_iter().map(|it| it.record).take_while(|it| it.opened_at <= until);
+        let (transitions, ids): (Vec<_>, Vec<_>) = opened.map(|it| (it.transition.to_string(), it.id)).unzip();
+        let last = ids.last().map(|it| Cursor { due: 0, id: it.to_string() });
+        Ok(last.map(|last| (transitions, last)))
+    }
+
+    /// Of these, what ended and has its values in its row, in an order that follows from what they are.
+    pub(super) async fn ended_among(
+        &self,
+        keys: &Keys,
+        digests: &[String],
+        (from, to): (u64, u64),
+    ) -> Result<Vec<Stored<Transition>>> {
+        let mut rows = self.reader(keys).get_many::<Transition>(digests).await?;
+        rows.retain(|it| {
+            let Transition { statement, values, outcome, .. } = &it.record;
+            let within = (from..=to).contains(&statement.version) && *values == Values::Here;
+            within && matches!(outcome, Outcome::Ended { .. })
+        });
+        rows.sort_by_key(|it| it.record.digest);
+        Ok(rows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1024 * 1024;
+
+    fn versions(whole: &[u64], bytes: u64) -> Vec<Sized> {
+        (10..60).map(|version| Sized { version, is_whole: whole.contains(&version), bytes }).collect()
+    }
+
+    #[test]
+    fn a_stretch_ends_with_the_first_whole_state_after_enough_versions() {
+        assert_eq!(next_after(&versions(&[10, 12, 25, 27, 30], 1)), Some(27));
+        assert_eq!(next_after(&versions(&[10, 26], 1)), Some(26));
+        assert_eq!(next_after(&versions(&[10, 25], 1)), None);
+        assert_eq!(next_after(&[]), None);
+    }
+
+    #[test]
+    fn a_stretch_of_large_versions_ends_earlier_but_with_a_whole_state_all_the_same() {
+        assert_eq!(
+            next_after(&versions(&[10, 12, 14, 15, 27], 8 * MIB)),
+            Some(15),
+            "of five the first four are too few"
+        );
+        assert_eq!(next_after(&versions(&[10, 27], 8 * MIB)), Some(27));
+        assert_eq!(next_after(&versions(&[10, 11, 27], 100 * MIB)), Some(11), "one alone");
+    }
+}

@@ -192,18 +192,33 @@ async fn a_voter_who_is_barred_between_their_vote_and_its_commit_does_not_count(
     assert!(matches!(voted, Err(Error::Vote(_) | Error::Unauthenticated)), "{voted:?}");
 }
 
+/// A review's deadline passes.
+fn deadline_passes(g: &Gateway, held: &Value) -> Happening {
+    let deadline: Timestamp = serde_json::from_value(held["review"]["expires_at"].clone()).unwrap();
+    // Half a second before; then one second passes, by which the clocks of gateway and store may well differ.
+    let to_go = deadline.millis() - g.service.now().millis();
+    let clock = g.clock.clone();
+    clock.set_millis(to_go - 500);
+    Box::new(move || Box::pin(async move { clock.set_millis(to_go + 500) }))
+}
+
 #[tokio::test]
 async fn a_deadline_that_passes_between_a_vote_and_its_commit_counts() {
-    let passes = |g: &Gateway, held: &Value| -> Happening {
-        let deadline: Timestamp = serde_json::from_value(held["review"]["expires_at"].clone()).unwrap();
-        // Half a second before; then one second passes, by which the clocks of gateway and store may well differ.
-        let to_go = deadline.millis() - g.service.now().millis();
-        let clock = g.clock.clone();
-        clock.set_millis(to_go - 500);
-        Box::new(move || Box::pin(async move { clock.set_millis(to_go + 500) }))
-    };
-    let voted = votes(passes).await;
+    let voted = votes(deadline_passes).await;
     assert!(matches!(voted, Err(Error::Vote(VoteRefused::Expired))), "{voted:?}");
+}
+
+#[tokio::test]
+async fn a_hold_whose_deadline_passes_while_it_is_taken_back_has_expired() {
+    let g = spawn_with_policy(POLICY).await;
+    let held = g.held(&g.thread().await).await;
+    let (store, second) = second_gateway(&g).await;
+    let token = second.token_of(&g.planner).await.unwrap();
+    store.committing.by(deadline_passes(&g, &held));
+    let digest = held["transition"].as_str().unwrap().try_into().unwrap();
+    let cancelled = second.cancel(&token, digest, "never mind").await;
+    assert!(matches!(cancelled, Err(Error::Expired)) && store.committing.is_over(), "{cancelled:?}");
+    assert_ne!(g.decision(&held).await.body["decision"], "cancelled");
 }
 
 fn proposal(thread: &Value, node: &str, patch: Value) -> Proposal {

@@ -190,6 +190,30 @@ async fn an_abort_frees_a_head_that_needs_no_receipt_for_one_write() {
 }
 
 #[tokio::test]
+async fn only_a_lapsed_write_is_resolved_once_and_in_its_own_thread() {
+    let scene = Scene::new(POLICY).await;
+    let other = scene.g.thread().await;
+    scene.write(&scene.case.ask("w1")).await.expect(200);
+    let principal = scene.g.service.token_of(&scene.g.writer).await.unwrap().record.principal();
+    let resolve = async |thread: &Value, outcome: &str| {
+        let path = format!("/v1/threads/{}/lapses/w1/resolution", thread.as_str().unwrap());
+        let body = json!({"principal": principal, "outcome": outcome, "reason": "looked"});
+        scene.g.post(&path, &scene.g.admin, body).await
+    };
+    // Whoever was let through is still writing: nothing may be committed beside it.
+    let refused = resolve(scene.case.id(), "not_written").await;
+    assert_eq!((refused.status, refused.code()), (409, "write_in_progress"));
+    assert_eq!(status(&scene).await["status"], "writing");
+    scene.pass_seconds(31);
+    assert_eq!(resolve(&other["thread"], "not_written").await.status, 404);
+    resolve(scene.case.id(), "written").await.expect(200);
+    let again = resolve(scene.case.id(), "not_written").await;
+    assert_eq!((again.status, again.code()), (409, "wrong_state"), "an end is never overwritten");
+    assert_eq!(scene.write(&scene.case.ask("w2")).await.code(), "already_used");
+    assert_eq!(scene.rows_all(), 1);
+}
+
+#[tokio::test]
 async fn a_head_that_needs_no_receipt_is_not_freed_by_a_lapse() {
     let scene = Scene::new(POLICY).await;
     let thread = scene.g.thread().await;

@@ -13,7 +13,7 @@ use crate::gateway::{Gateway, POLICY};
 use crate::rules::Scene;
 
 on_both! {
-    what_waits_for_an_event_that_was_taken_away_keeps_nobody_elses_waiting(super::POLICY.to_owned()),
+    what_waits_for_an_event_that_was_taken_away_keeps_nobody_elses_waiting(super::POLICY),
 }
 
 /// So many that one look at those that wait the longest sees no others.

@@ -11,6 +11,9 @@ use crate::web::app::App;
 /// Whoever waits looks again at least this often, so that a deadline passes on time for them too.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
+/// For so many times as long as a look took nobody else looks in its turn, where there are many.
+const REST: u32 = 3;
+
 /// Who of those that wait looks at the same time. A commit wakes all of them: were they to look at once, whoever commits
 /// next would wait behind them.
 static LOOKING: Semaphore = Semaphore::const_new(2);
@@ -37,7 +40,13 @@ where
         }
         // It is never closed.
         let _turn = LOOKING.acquire().await.ok();
+        let begun = app.service.instant();
         found = look().await?;
+        if found.is_none() && LOOKING.available_permits() == 0 {
+            // Others wait to look, too: all of them together leave most of the time to whoever does something.
+            let took = app.service.instant().saturating_duration_since(begun);
+            tokio::time::sleep(took.saturating_mul(REST)).await;
+        }
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) struct Asking<'a> {
     pub(super) identity: Digest,
     pub(super) standing: &'a Standing,
     pub(super) head: &'a Arc<Version>,
-    pub(super) policy: &'a Policy,
+    pub(super) policy: &'a Arc<Policy>,
     /// The step that it is, as it was found.
     pub(super) trying: Option<&'a Trying>,
     /// What its node is given of the head, once that was counted.

@@ -1,9 +1,9 @@
 //! Joins: what branches changed, gathered, and merged into one proposal on the thread that they were made of.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::Service;
 use super::error::{Error, Result};
@@ -28,31 +28,6 @@ const CONFLICTS_TOLD_MAX: usize = 100;
 /// A confidence of 1.
 const CERTAIN: f64 = 1_000_000.0;
 
-/// Joins that are worked on at once: each has up to 32 states in hand, and merging them takes as long as many proposals.
-/// Others wait for their turn, and nobody else waits for them.
-const JOINS_AT_ONCE: usize = 2;
-
-/// Whose turn it is.
-#[derive(Debug)]
-pub(super) struct Turns(Semaphore);
-
-impl Default for Turns {
-    fn default() -> Self {
-        Self(Semaphore::new(JOINS_AT_ONCE))
-    }
-}
-
-impl Turns {
-    /// Waits until it may be looked at what this asks for, if that takes long.
-    pub(super) async fn of(&self, ask: &Asked) -> Option<SemaphorePermit<'_>> {
-        match ask {
-            // It is never closed.
-            Asked::Join(_) => self.0.acquire().await.ok(),
-            Asked::Patch { .. } | Asked::Edit { .. } | Asked::Reaffirm | Asked::Rollback { .. } => None,
-        }
-    }
-}
-
 /// What is to be joined, and what was found of it.
 #[derive(Clone, Debug)]
 pub struct Join {
@@ -73,7 +48,7 @@ enum Source {
     /// As it was stated before, whatever became of them since.
     Stated(Joining, Carried),
     /// Here it is.
-    Found(Box<Found>),
+    Found(Arc<Found>),
 }
 
 #[derive(Clone, Debug)]
@@ -89,10 +64,17 @@ struct Found {
 }
 
 /// What comes of branches, and what they changed.
-pub(super) struct Merged<'a> {
+pub(super) struct Merged {
     pub(super) after: Value,
     pub(super) changed: Vec<Pointer>,
-    pub(super) carried: &'a Carried,
+    found: Arc<Found>,
+}
+
+impl Merged {
+    /// What the branches bring along.
+    pub(super) fn carried(&self) -> &Carried {
+        &self.found.carried
+    }
 }
 
 impl Join {
@@ -150,7 +132,7 @@ impl Join {
         json!({"branches": self.branches, "strategy": self.strategy})
     }
 
-    fn found(&self) -> Result<&Found> {
+    fn found(&self) -> Result<&Arc<Found>> {
         match &self.source {
             Source::Found(found) => Ok(found),
             Source::Named | Source::Stated(..) => Err(Error::Broken("a join whose branches nobody looked at")),
@@ -214,8 +196,21 @@ impl Service {
                 self.branches_then(keys, &join.branches, joining.clone(), carried.clone()).await?
             }
         };
-        join.source = Source::Found(Box::new(found));
+        join.source = Source::Found(Arc::new(found));
         Ok(proposal)
+    }
+
+    /// What comes of the branches, or why this node may not join them. Large states take long, so they are merged where that
+    /// keeps no other request waiting.
+    pub(super) async fn joined(
+        &self,
+        policy: &Arc<Policy>,
+        (node, head): (&NodeId, &Arc<Version>),
+        ask: &Join,
+    ) -> Result<std::result::Result<Merged, Violation>> {
+        let (policy, node, head, ask) = (Arc::clone(policy), node.clone(), Arc::clone(head), ask.clone());
+        let merging = move || joined(&policy, (&node, &head), &ask);
+        tokio::task::spawn_blocking(merging).await.map_err(|_| Error::Broken("the merging of branches"))?
     }
 
     /// The branches of this very head, as they stand.
@@ -285,11 +280,11 @@ impl Service {
 }
 
 /// What comes of the branches, or why this node may not join them.
-pub(super) fn joined<'j>(
+fn joined(
     policy: &Policy,
     (node, head): (&NodeId, &Version),
-    ask: &'j Join,
-) -> Result<std::result::Result<Merged<'j>, Violation>> {
+    ask: &Join,
+) -> Result<std::result::Result<Merged, Violation>> {
     let (found, base) = (ask.found()?, &head.state);
     let mut changed: BTreeSet<Pointer> = changed(base, found.states.iter()).into_iter().collect();
     changed.extend(found.set.iter().cloned());
@@ -311,7 +306,7 @@ pub(super) fn joined<'j>(
     let sides = ask.branches.iter().zip(&found.states).enumerate().map(side).collect::<Result<Vec<_>>>()?;
     let how = How { strategy: ask.strategy, policy, resolutions: &ask.resolutions };
     match join(base, &sides, how) {
-        Ok(after) => Ok(Ok(Merged { after, changed, carried: &found.carried })),
+        Ok(after) => Ok(Ok(Merged { after, changed, found: Arc::clone(found) })),
         Err(NotJoined::Conflicts(places)) => {
             let places: BTreeSet<Pointer> = places.iter().map(|it| policy.cut(it)).collect();
             let places = places.into_iter().take(CONFLICTS_TOLD_MAX).collect();

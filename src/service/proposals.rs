@@ -9,7 +9,7 @@ use super::asking::{Asking, identity_of};
 use super::branches::not_on_a_branch;
 use super::error::{Error, Result};
 use super::holds::hold_reason;
-use super::joins::{Join, joined};
+use super::joins::Join;
 use super::proposer::Proposer;
 use super::refusals::{Because, no_tries};
 use super::stating::{Effected, Stating, Step};
@@ -165,7 +165,7 @@ impl Service {
     /// Takes a proposal: commits it, holds it, or rejects it; asking the same again gives the same answer.
     pub async fn propose(&self, token: &Stored<Token>, proposal: &Proposal) -> Result<Answer> {
         check_words(proposal)?;
-        let _turn = self.turns.joining.of(&proposal.ask).await;
+        let _turn = self.turns.of(&proposal.ask, token.record.principal().as_str()).await?;
         retrying!(self.propose_once(token, proposal))
     }
 
@@ -192,7 +192,7 @@ impl Service {
         let policy = self.policy(&keys, standing.flow.record.policy).await?;
         let proposal = &self.gathered(&keys, (&head, &standing.thread.record), proposal.clone()).await?;
         let (standing, trying) = (&standing, trying.as_ref());
-        let (keys, head, policy, given) = (&*keys, &head, &*policy, OnceLock::new());
+        let (keys, head, policy, given) = (&*keys, &head, &policy, OnceLock::new());
         let asking = Asking { keys, by, proposal, identity, standing, head, policy, trying, given };
         if trying.is_some_and(|it| it.is_exhausted(policy.step_attempts())) {
             return self.reject(&asking, Because::StepOver(no_step_tries())).await;
@@ -273,12 +273,12 @@ impl Service {
                 RequestKind::Rollback { to: &restored.state }
             }
             Asked::Join(join) => {
-                merged = match joined(policy, (&proposal.node, head), join)? {
+                merged = match self.joined(policy, (&proposal.node, head), join).await? {
                     Ok(merged) => merged,
                     Err(unread) => return Ok(Judgement::Reject { violations: vec![unread] }),
                 };
-                thread.to_mut().extend(merged.carried.committed_nodes.iter().cloned());
-                let (to, changed, used) = (&merged.after, &merged.changed, &merged.carried.spent);
+                thread.to_mut().extend(merged.carried().committed_nodes.iter().cloned());
+                let (to, changed, used) = (&merged.after, &merged.changed, &merged.carried().spent);
                 RequestKind::Join { to, changed, used }
             }
         };

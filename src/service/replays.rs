@@ -3,6 +3,8 @@
 mod tried;
 mod walk;
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use crate::domain::chain::hash::Digest;
@@ -111,7 +113,7 @@ impl Service {
         limit: u32,
     ) -> Result<Replay> {
         let active = self.active_policy(flow).await?;
-        let candidate = Policy::compile(candidate).map_err(Error::Policy)?;
+        let candidate = Arc::new(Policy::compile(candidate).map_err(Error::Policy)?);
         if candidate.flow() != flow {
             return Err(Error::invalid("/policy", "the policy's flow is not the one in the address"));
         }

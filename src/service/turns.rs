@@ -7,7 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::error::{Error, Result};
-use super::joins;
+use super::proposals::Asked;
+
+/// Joins that are worked on at once: each has up to 32 states in hand, and merging them takes as long as many proposals.
+const JOINED_AT_ONCE: usize = 2;
 
 /// States whose tokens are counted at once: a large one takes a second of the processor.
 const COUNTED_AT_ONCE: usize = 2;
@@ -18,8 +21,8 @@ const UNPACKED_AT_ONCE: usize = 2;
 /// What takes turns.
 #[derive(Debug)]
 pub(super) struct Waiting {
-    /// Joins.
-    pub(super) joining: joins::Turns,
+    /// Joins, by who asks.
+    joining: Turns,
     /// Counting what nodes are given, by who asks.
     pub(super) counting: Turns,
     /// Reading archives, by whose they are.
@@ -28,8 +31,21 @@ pub(super) struct Waiting {
 
 impl Default for Waiting {
     fn default() -> Self {
-        let (counting, unpacking) = (Turns::of(COUNTED_AT_ONCE), Turns::of(UNPACKED_AT_ONCE));
-        Self { joining: joins::Turns::default(), counting, unpacking }
+        Self {
+            joining: Turns::of(JOINED_AT_ONCE),
+            counting: Turns::of(COUNTED_AT_ONCE),
+            unpacking: Turns::of(UNPACKED_AT_ONCE),
+        }
+    }
+}
+
+impl Waiting {
+    /// Waits until it may be looked at what this asks for, if that takes long.
+    pub(super) async fn of(&self, ask: &Asked, by: &str) -> Result<Option<Turn>> {
+        match ask {
+            Asked::Join(_) => self.joining.take(by).await.map(Some),
+            Asked::Patch { .. } | Asked::Edit { .. } | Asked::Reaffirm | Asked::Rollback { .. } => Ok(None),
+        }
     }
 }
 

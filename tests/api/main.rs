@@ -17,6 +17,7 @@ mod doorkeeping;
 mod edits;
 mod envelopes;
 mod episodes;
+mod examples;
 mod extensions;
 #[path = "../support/gateway.rs"]
 mod gateway;

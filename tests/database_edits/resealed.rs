@@ -3,6 +3,9 @@
 //! too; and each thing that it can say is said here at least once.
 
 mod crafted;
+mod kinds;
+mod others;
+mod unseen;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,34 +16,17 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use countersign::archives::Archives;
 use countersign::clock::{Clock as _, SystemClock};
-use countersign::domain::account::{Account, OneTimeLink, Session, Token};
-use countersign::domain::amendment::Amendment;
 use countersign::domain::archive::{Archive, Content, Whereabouts};
 use countersign::domain::chain::entry::Entry;
 use countersign::domain::chain::jws::{self, Typ};
 use countersign::domain::chain::statement::Statement;
-use countersign::domain::contact::{Contact, Letter};
-use countersign::domain::delegation::Delegation;
-use countersign::domain::endpoint::delivery::Delivery;
-use countersign::domain::endpoint::{Endpoint, Lane};
-use countersign::domain::episode::imported::{Imported, Piece};
-use countersign::domain::episode::posted::Posted as EpisodeEvent;
-use countersign::domain::event::Event;
-use countersign::domain::flow::{Flow, Gateway as GatewayRow, PolicyRow, ReceiptRow};
-use countersign::domain::interrupt::{Interrupt, Posted};
-use countersign::domain::keys::{KeyUse, Keys, RowKey};
-use countersign::domain::passkey::Passkey;
-use countersign::domain::repeat::KeptAnswer;
-use countersign::domain::review::Hold;
-use countersign::domain::step::StepRow;
+use countersign::domain::keys::{KeyUse, Keys};
 use countersign::domain::thread::Thread;
-use countersign::domain::transition::{ChainRow, Rejection, StateRow, Transition};
-use countersign::domain::tries::Tries;
-use countersign::domain::write::Write;
+use countersign::domain::transition::{ChainRow, Transition};
 use countersign::keyring::Keyring;
 use countersign::service::audit::audit_with;
 use countersign::store::record::Record;
-use countersign::store::records::{InsightRow, LogMark, LogRow, Pending, Sighting};
+use countersign::store::records::Pending;
 use countersign::store::row::{Row, Table};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use rusqlite::{Connection, params};
@@ -48,6 +34,9 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crafted::{amended, another_request, lifted, put_together, signed_again};
+use kinds::{FORGOTTEN, KINDS, UNCOUNTED, seal_of, sealed};
+use others::{others, places};
+use unseen::UNSEEN;
 
 use crate::history::{self, Gateway, live_through};
 
@@ -58,192 +47,6 @@ const LAPSED: Duration = Duration::from_secs(120);
 const EACH_MAX: u32 = 2;
 /// Events of threads and outside of them, first and later ones, are all among so many.
 const EVENTS_MAX: u32 = 60;
-
-type Seal = fn(&RowKey, &Value, i64) -> Option<Row>;
-
-fn sealed<R: Record>(key: &RowKey, body: &Value, revision: i64) -> Option<Row> {
-    let record: R = serde_json::from_value(body.clone()).ok()?;
-    record.seal(key, revision).ok()
-}
-
-const KINDS: &[(Table, Seal)] = &[
-    (Table::Gateway, sealed::<GatewayRow>),
-    (Table::Flows, sealed::<Flow>),
-    (Table::Policies, sealed::<PolicyRow>),
-    (Table::Amendments, sealed::<Amendment>),
-    (Table::Interrupts, sealed::<Interrupt>),
-    (Table::Posts, sealed::<Posted>),
-    (Table::Threads, sealed::<Thread>),
-    (Table::Transitions, sealed::<Transition>),
-    (Table::Rejections, sealed::<Rejection>),
-    (Table::Steps, sealed::<StepRow>),
-    (Table::Entries, sealed::<ChainRow>),
-    (Table::States, sealed::<StateRow>),
-    (Table::Archives, sealed::<Archive>),
-    (Table::Whereabouts, sealed::<Whereabouts>),
-    (Table::Holds, sealed::<Hold>),
-    (Table::Receipts, sealed::<ReceiptRow>),
-    (Table::Writes, sealed::<Write>),
-    (Table::Accounts, sealed::<Account>),
-    (Table::Tokens, sealed::<Token>),
-    (Table::Sessions, sealed::<Session>),
-    (Table::Links, sealed::<OneTimeLink>),
-    (Table::Tries, sealed::<Tries>),
-    (Table::Sightings, sealed::<Sighting>),
-    (Table::Passkeys, sealed::<Passkey>),
-    (Table::Figures, sealed::<InsightRow>),
-    (Table::Marks, sealed::<LogMark>),
-    (Table::Contacts, sealed::<Contact>),
-    (Table::Letters, sealed::<Letter>),
-    (Table::Delegations, sealed::<Delegation>),
-    (Table::Answers, sealed::<KeptAnswer>),
-    (Table::EpisodeEvents, sealed::<EpisodeEvent>),
-    (Table::Imports, sealed::<Imported>),
-    (Table::ImportPieces, sealed::<Piece>),
-    (Table::Events, sealed::<Event>),
-    (Table::Outbox, sealed::<Pending>),
-    (Table::Log, sealed::<LogRow>),
-    (Table::Endpoints, sealed::<Endpoint>),
-    (Table::Lanes, sealed::<Lane>),
-    (Table::Deliveries, sealed::<Delivery>),
-];
-
-/// Places that an audit holds against nothing, each with the reason.
-const UNSEEN: &[(&str, &str)] = &[
-    ("accounts.created_at", "when it was made decides nothing"),
-    ("accounts.sign_in.hash", "no event repeats a secret's hash"),
-    ("amendments.votes.*.comment", "a vote's event names person, stage, verdict and digest only"),
-    ("amendments.votes.*.name", "a vote's event names person, stage, verdict and digest only"),
-    ("amendments.votes.*.nonce", "a vote's event names person, stage, verdict and digest only"),
-    ("contacts.at", "where people are told is theirs to say, and decides nothing"),
-    ("contacts.mail", "where people are told is theirs to say, and decides nothing"),
-    ("deliveries.attempts", "what receivers answered is told by nobody else"),
-    ("deliveries.attempts.*.at", "what receivers answered is told by nobody else"),
-    ("deliveries.attempts.*.took_ms", "what receivers answered is told by nobody else"),
-    ("deliveries.state.by_hand", "what receivers answered is told by nobody else"),
-    ("deliveries.state.due", "what receivers answered is told by nobody else"),
-    ("deliveries.tries", "what receivers answered is told by nobody else"),
-    ("gateway.created_at", "when it was made decides nothing"),
-    ("holds.comments.*.name", "a comment's event tells who spoke and when, and not what they said"),
-    ("holds.comments.*.nonce", "a comment's event tells who spoke and when, and not what they said"),
-    ("holds.comments.*.words", "a comment's event tells who spoke and when, and not what they said"),
-    ("holds.excluded", "its event does not name the authors; whoever votes although they are one is found"),
-    ("holds.excluded.*", "its event does not name the authors; whoever votes although they are one is found"),
-    ("holds.extensions.*.name", "its event names the account"),
-    ("holds.proposer", "the transition names the principal"),
-    ("holds.reasons.*.code", "its event repeats the words of each reason only"),
-    ("holds.reasons.*.for_reviewers_only", "its event repeats the words of each reason only"),
-    ("holds.reveals.*.name", "a look's event names the account, place, moment and reason"),
-    ("holds.state.reason", "the event of its end has moment, person and reason; the row repeats them for pages"),
-    ("holds.votes.*.comment", "a vote's event names person, stage, verdict and digest only"),
-    ("holds.votes.*.for.name", "a vote's event names person, stage, verdict and digest only"),
-    ("holds.votes.*.name", "a vote's event names person, stage, verdict and digest only"),
-    ("holds.votes.*.nonce", "a vote's event names person, stage, verdict and digest only"),
-    ("holds.votes.*.withdrawn.nonce", "a vote's event names person, stage, verdict and digest only"),
-    ("interrupts.votes.*.comment", "a vote's event names person, stage, verdict and digest only"),
-    ("interrupts.votes.*.name", "a vote's event names person, stage, verdict and digest only"),
-    ("interrupts.votes.*.nonce", "a vote's event names person, stage, verdict and digest only"),
-    ("lanes.arrived_at", "what receivers answered is told by nobody else"),
-    ("lanes.failed_at", "what receivers answered is told by nobody else"),
-    ("lanes.failing_since", "what receivers answered is told by nobody else"),
-    ("lanes.reached", "an administrator may have it read the log again; a place beyond the log is found"),
-    ("letters.due", "it moves with each try, and decides nothing"),
-    ("letters.tries", "it moves with each try, and decides nothing"),
-    ("links.purpose.account", "a link's event does not say for whom"),
-    ("links.purpose.browser", "what was asked of a provider is used up in minutes; its event has moment and end"),
-    ("links.purpose.next", "what was asked of a provider is used up in minutes; its event has moment and end"),
-    ("passkeys.challenge", "what it was registered with is used up"),
-    ("passkeys.counter", "the authenticator's own count; what was signed names its moment"),
-    ("policies.created_at", "when it was made decides nothing"),
-    ("rejections.errors.*.detail", "what was rejected is inert; its event repeats node, patch and codes only"),
-    ("rejections.errors.*.pointer", "what was rejected is inert; its event repeats node, patch and codes only"),
-    ("rejections.excerpt", "what was rejected is inert; its event repeats node, patch and codes only"),
-    ("rejections.flow", "what was rejected is inert; its event repeats node, patch and codes only"),
-    ("sessions.created_at", "when it was made decides nothing"),
-    ("sessions.expires_at", "its event does not say until when"),
-    ("sessions.passkey.challenge", "what opened it is used up"),
-    ("sessions.provider_hint", "it only tells the provider whom to sign out"),
-    ("sightings.at", "when something was last seen decides nothing"),
-    ("states.content.named.*", "it adds to what counts as set; the root is signed"),
-    ("threads.created_at", "when it was made decides nothing"),
-    ("tokens.created_at", "when it was made decides nothing"),
-    ("tokens.secret_hash", "no event repeats a secret's hash"),
-    ("transitions.delta.set", "what never came into the chain is not replayed"),
-    ("transitions.delta.set.*.*", "what never came into the chain is not replayed"),
-    ("transitions.named", "it adds to what counts as set; the root is signed"),
-    ("transitions.named.*", "it adds to what counts as set; the root is signed"),
-    (
-        "transitions.outcome.would_hold",
-        "why people would have been asked decides nothing; the signed gate says that they would",
-    ),
-    ("transitions.outcome.would_hold.*.code", "it decides nothing; the signed gate says that they would"),
-    ("transitions.outcome.would_hold.*.for_reviewers_only", "it decides nothing; the signed gate says that they would"),
-    ("transitions.outcome.would_hold.*.pointer", "it decides nothing; the signed gate says that they would"),
-    ("transitions.outcome.would_hold.*.text", "it decides nothing; the signed gate says that they would"),
-    ("transitions.patch", "a creation's patch is its effect"),
-    ("tries.failed", "failed tries are told of, not counted, by events"),
-    ("tries.last", "failed tries are told of, not counted, by events"),
-    ("writes.lease_expires_at", "of a write that has ended; the signed answer is compared to the second"),
-    ("writes.state.at", "the event of its end has moment and reason; the row repeats them for pages"),
-    ("writes.state.reason", "the event of its end has moment and reason; the row repeats them for pages"),
-];
-
-/// Rows whose revision counts changes that not every event tells; what they say is held against the events instead.
-const UNCOUNTED: &[&str] = &[
-    "answers",
-    "contacts",
-    "deliveries",
-    "figures",
-    "holds",
-    "lanes",
-    "letters",
-    "marks",
-    "sightings",
-    "threads",
-    "transitions",
-    "tries",
-];
-
-/// Rows that may be forgotten: how often somebody tried, when something was seen, how far something was copied, where people
-/// are told, what was sent, and what was answered.
-const FORGOTTEN: &[Table] =
-    &[Table::Tries, Table::Sightings, Table::Marks, Table::Contacts, Table::Letters, Table::Deliveries, Table::Answers];
-
-/// Words of enums, for where no made-up text is read.
-const WORDS: &[&str] = &[
-    "auditor",
-    "reviewer",
-    "approve",
-    "deny",
-    "match",
-    "mismatch",
-    "rollback",
-    "create",
-    "propose",
-    "merge-patch",
-    "merge",
-    "used",
-    "unused",
-    "revoked",
-    "denied",
-    "expired",
-    "cancelled",
-    "open",
-    "reserved",
-    "thread.closed",
-    "thread.created",
-    "sign_in",
-    "set_up",
-    "aborted",
-    "committed",
-    "held",
-    "full",
-    "written",
-];
-
-fn seal_of(table: Table) -> Seal {
-    KINDS.iter().find(|it| it.0 == table).unwrap().1
-}
 
 struct Kept {
     id: String,
@@ -264,65 +67,6 @@ fn rows(connection: &Connection, table: Table) -> Vec<Kept> {
         Ok(Kept { id: row.get(0)?, kind, revision: row.get(2)?, body })
     };
     statement.query_map([], read).unwrap().map(Result::unwrap).collect()
-}
-
-/// What else could stand where this stands.
-fn others(value: &Value) -> Vec<Value> {
-    let texts = || WORDS.iter().map(|it| json!(it));
-    let digest = format!("sha256:{}", "0".repeat(64));
-    match value {
-        Value::Null => vec![json!("zz"), json!(digest), json!("2026-11-21T01:36:40.123Z"), json!(7), json!(true)],
-        Value::Bool(it) => vec![json!(!it)],
-        Value::Number(it) => vec![json!(it.as_i64().map_or(7, |it| it + 1)), json!(0)],
-        Value::String(text) => {
-            let middle = text.len() / 2;
-            let flip = |at: usize| {
-                let other = if text[at..].starts_with('0') { "1" } else { "0" };
-                format!("{}{other}{}", &text[..at], &text[at + 1..])
-            };
-            let mut other = Vec::new();
-            if text.ends_with('Z') && text.len() == 24 {
-                other.push(json!(flip(22)));
-            } else if text.is_ascii() && !text.is_empty() {
-                other.push(json!(flip(middle)));
-            }
-            other.push(json!(format!("{text}x")));
-            other.extend(texts());
-            other
-        }
-        Value::Array(items) => {
-            let mut other = vec![Value::Null];
-            if items.is_empty() {
-                other.extend([json!(["zz"]), json!([digest])]);
-            } else {
-                other.insert(0, json!(items[1..]));
-            }
-            other
-        }
-        Value::Object(members) if members.is_empty() => vec![json!({"zz": 1}), json!({"zz": "zz"}), Value::Null],
-        Value::Object(_) => vec![Value::Null],
-    }
-}
-
-/// Every place in a body below its root: as a pointer, and as its shape, in which every item of a list is alike.
-fn places(value: &Value, pointer: &str, shape: &str, found: &mut Vec<(String, String)>) {
-    if !pointer.is_empty() {
-        found.push((pointer.to_owned(), shape.to_owned()));
-    }
-    match value {
-        Value::Object(members) => {
-            for (key, it) in members {
-                let escaped = key.replace('~', "~0").replace('/', "~1");
-                places(it, &format!("{pointer}/{escaped}"), &format!("{shape}.{key}"), found);
-            }
-        }
-        Value::Array(items) => {
-            for (at, it) in items.iter().enumerate() {
-                places(it, &format!("{pointer}/{at}"), &format!("{shape}.*"), found);
-            }
-        }
-        _ => {}
-    }
 }
 
 /// A database under somebody's hands, and the audit that looks at it after each edit.

@@ -1,5 +1,7 @@
 //! One proposal, judged by the candidate: on its head, amid what had come before, and as it would be where it was made.
 
+use std::sync::Arc;
+
 use super::Replayed;
 use super::walk::{BROKEN, Past, Recorded, Trial};
 use crate::domain::account::Token;
@@ -17,7 +19,6 @@ use crate::service::Service;
 use crate::service::branches::{not_asked_at_the_join, not_on_a_branch};
 use crate::service::error::{Error, Result};
 use crate::service::heads::Version;
-use crate::service::joins::joined;
 use crate::service::proposals::Asked;
 
 /// What comes of a join under the candidate: a judgement of what its branches amount to, or that they do not.
@@ -44,7 +45,7 @@ impl Service {
         };
         let head = match past.head.take() {
             Some(head) if head.entry.version == past.version => head,
-            _ => self.version(trial.keys, &row.thread, past.version).await?,
+            _ => Arc::new(self.version(trial.keys, &row.thread, past.version).await?),
         };
         if head.entry.transition != *parent {
             return Err(BROKEN);
@@ -113,18 +114,18 @@ impl Service {
         &self,
         trial: &Trial<'_>,
         (thread, recorded): (&Thread, &Recorded),
-        head: &Version,
+        head: &Arc<Version>,
         around: &Circumstances<'_>,
     ) -> Result<OfJoin> {
         let (proposal, node) = (recorded.join.clone().ok_or(BROKEN)?, &recorded.row.node);
-        let _turn = self.turns.joining.of(&proposal.ask).await;
+        let _turn = self.turns.of(&proposal.ask, thread.id.as_str()).await?;
         let proposal = self.gathered(trial.keys, (head, thread), proposal).await?;
         let Asked::Join(join) = &proposal.ask else { return Err(BROKEN) };
         let kept = |content| {
             let request = recorded.request.clone().ok_or(BROKEN)?;
             Ok::<_, Error>(KeptRequest { format: Format::Merge, content, ..request })
         };
-        let merged = match joined(trial.candidate, (node, head), join) {
+        let merged = match self.joined(trial.candidate, (node, head), join).await {
             Ok(Ok(merged)) => merged,
             Ok(Err(unread)) => {
                 let judgement = Judgement::Reject { violations: vec![unread] };
@@ -135,9 +136,9 @@ impl Service {
             Err(error) => return Err(error),
         };
         let mut nodes = around.committed_nodes.cloned().unwrap_or_default();
-        nodes.extend(merged.carried.committed_nodes.iter().cloned());
+        nodes.extend(merged.carried().committed_nodes.iter().cloned());
         let around = Circumstances { committed_nodes: Some(&nodes), ..*around };
-        let (to, changed, used) = (&merged.after, &merged.changed, &merged.carried.spent);
+        let (to, changed, used) = (&merged.after, &merged.changed, &merged.carried().spent);
         let request = Request { node, kind: RequestKind::Join { to, changed, used } };
         let judgement = judge_in(trial.candidate, &head.state, &request, &around, self.limits());
         // What may be wrong with it stands in what came of the branches, which says what of it is hidden.

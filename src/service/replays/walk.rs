@@ -2,6 +2,7 @@
 //! goes on from what its thread had come to.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::{Page, Replayed};
 use crate::domain::branch::Carried;
@@ -31,7 +32,7 @@ pub(super) const BROKEN: Error = Error::Broken("what an event tells of a proposa
 /// What recorded proposals are tried on.
 pub(super) struct Trial<'a> {
     pub(super) keys: &'a Keys,
-    pub(super) candidate: &'a Policy,
+    pub(super) candidate: &'a Arc<Policy>,
     pub(super) active: &'a Policy,
 }
 
@@ -51,7 +52,7 @@ pub(super) struct Past {
     /// What the gateway itself stated anew because another policy was activated: no agent's proposal.
     restated: Option<Digest>,
     /// The version as it was last needed.
-    pub(super) head: Option<Version>,
+    pub(super) head: Option<Arc<Version>>,
 }
 
 impl Past {

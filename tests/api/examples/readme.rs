@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use super::{Browser, PROGRAM, field, url_in};
 
-const README: &str = include_str!("../../README.md");
+const README: &str = include_str!("../../../README.md");
 const PASSWORD: &str = "correct horse battery staple";
 
 /// The snippets in bash, without the last, which is another test's.

@@ -1,9 +1,6 @@
 //! What the README promises of a first quarter of an hour: the demonstration, the walkthrough and its own
 //! snippets, run for real.
 
-#![expect(clippy::panic, clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
-#[path = "examples/readme.rs"]
 mod readme;
 
 use std::io::{BufRead as _, BufReader};

@@ -1,13 +1,11 @@
 //! `docs/episodes.md`: its run is lived beside a real gateway, and what remains of it verifies; and so does what the
 //! demonstration leaves.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
-
 use std::io::{BufRead as _, BufReader, Lines};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_countersign");
+use crate::PROGRAM;
 
 /// What the page takes for granted: the quickstart's flow and tokens, and how a call is made.
 const BEFORE: &str = r#"

@@ -1,20 +1,13 @@
 //! `docs/context.md`: its commands are typed into one terminal beside a real gateway, and say what it says.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
-
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_countersign");
+use crate::{PROGRAM, blocks};
 
 fn page() -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/context.md")).unwrap()
-}
-
-/// The fenced blocks: what stands after the fence, and the text.
-fn blocks(page: &str) -> Vec<(&str, &str)> {
-    page.split("```").skip(1).step_by(2).map(|it| it.split_once('\n').unwrap()).collect()
 }
 
 struct Gateway {

@@ -1,21 +1,14 @@
 //! `docs/policy.md`, "Trying a policy out": its files are written, its commands are run, and they say what it says.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::path::Path;
 use std::process::Command;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_countersign");
+use crate::{PROGRAM, blocks};
 
 fn section() -> String {
     let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/policy.md")).unwrap();
     let rest = page.split("\n## Trying a policy out\n").nth(1).unwrap();
     rest.split("\n## ").next().unwrap().to_owned()
-}
-
-/// The fenced blocks: what stands after the fence, and the text.
-fn blocks(page: &str) -> Vec<(&str, &str)> {
-    page.split("```").skip(1).step_by(2).map(|it| it.split_once('\n').unwrap()).collect()
 }
 
 /// The table rows of a part whose first cell names keys.

@@ -1,19 +1,12 @@
 //! `docs/guard.md`: its files are written, its commands are run, and they say what it says.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::path::Path;
 use std::process::Command;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_countersign");
+use crate::{PROGRAM, blocks};
 
 fn docs() -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/guard.md")).unwrap()
-}
-
-/// The fenced blocks: what stands after the fence, and the text.
-fn blocks(page: &str) -> Vec<(&str, &str)> {
-    page.split("```").skip(1).step_by(2).map(|it| it.split_once('\n').unwrap()).collect()
 }
 
 fn folder() -> tempfile::TempDir {

@@ -1,0 +1,101 @@
+//! Every kind of row: how it is sealed, and what of it an audit does not hold against anything.
+
+use countersign::domain::account::{Account, OneTimeLink, Session, Token};
+use countersign::domain::amendment::Amendment;
+use countersign::domain::archive::{Archive, Whereabouts};
+use countersign::domain::contact::{Contact, Letter};
+use countersign::domain::delegation::Delegation;
+use countersign::domain::endpoint::delivery::Delivery;
+use countersign::domain::endpoint::{Endpoint, Lane};
+use countersign::domain::episode::imported::{Imported, Piece};
+use countersign::domain::episode::posted::Posted as EpisodeEvent;
+use countersign::domain::event::Event;
+use countersign::domain::flow::{Flow, Gateway as GatewayRow, PolicyRow, ReceiptRow};
+use countersign::domain::interrupt::{Interrupt, Posted};
+use countersign::domain::keys::RowKey;
+use countersign::domain::passkey::Passkey;
+use countersign::domain::repeat::KeptAnswer;
+use countersign::domain::review::Hold;
+use countersign::domain::step::StepRow;
+use countersign::domain::thread::Thread;
+use countersign::domain::transition::{ChainRow, Rejection, StateRow, Transition};
+use countersign::domain::tries::Tries;
+use countersign::domain::write::Write;
+use countersign::store::record::Record;
+use countersign::store::records::{InsightRow, LogMark, LogRow, Pending, Sighting};
+use countersign::store::row::{Row, Table};
+use serde_json::Value;
+
+pub type Seal = fn(&RowKey, &Value, i64) -> Option<Row>;
+
+pub fn sealed<R: Record>(key: &RowKey, body: &Value, revision: i64) -> Option<Row> {
+    let record: R = serde_json::from_value(body.clone()).ok()?;
+    record.seal(key, revision).ok()
+}
+
+pub const KINDS: &[(Table, Seal)] = &[
+    (Table::Gateway, sealed::<GatewayRow>),
+    (Table::Flows, sealed::<Flow>),
+    (Table::Policies, sealed::<PolicyRow>),
+    (Table::Amendments, sealed::<Amendment>),
+    (Table::Interrupts, sealed::<Interrupt>),
+    (Table::Posts, sealed::<Posted>),
+    (Table::Threads, sealed::<Thread>),
+    (Table::Transitions, sealed::<Transition>),
+    (Table::Rejections, sealed::<Rejection>),
+    (Table::Steps, sealed::<StepRow>),
+    (Table::Entries, sealed::<ChainRow>),
+    (Table::States, sealed::<StateRow>),
+    (Table::Archives, sealed::<Archive>),
+    (Table::Whereabouts, sealed::<Whereabouts>),
+    (Table::Holds, sealed::<Hold>),
+    (Table::Receipts, sealed::<ReceiptRow>),
+    (Table::Writes, sealed::<Write>),
+    (Table::Accounts, sealed::<Account>),
+    (Table::Tokens, sealed::<Token>),
+    (Table::Sessions, sealed::<Session>),
+    (Table::Links, sealed::<OneTimeLink>),
+    (Table::Tries, sealed::<Tries>),
+    (Table::Sightings, sealed::<Sighting>),
+    (Table::Passkeys, sealed::<Passkey>),
+    (Table::Figures, sealed::<InsightRow>),
+    (Table::Marks, sealed::<LogMark>),
+    (Table::Contacts, sealed::<Contact>),
+    (Table::Letters, sealed::<Letter>),
+    (Table::Delegations, sealed::<Delegation>),
+    (Table::Answers, sealed::<KeptAnswer>),
+    (Table::EpisodeEvents, sealed::<EpisodeEvent>),
+    (Table::Imports, sealed::<Imported>),
+    (Table::ImportPieces, sealed::<Piece>),
+    (Table::Events, sealed::<Event>),
+    (Table::Outbox, sealed::<Pending>),
+    (Table::Log, sealed::<LogRow>),
+    (Table::Endpoints, sealed::<Endpoint>),
+    (Table::Lanes, sealed::<Lane>),
+    (Table::Deliveries, sealed::<Delivery>),
+];
+
+/// Rows whose revision counts changes that not every event tells; what they say is held against the events instead.
+pub const UNCOUNTED: &[&str] = &[
+    "answers",
+    "contacts",
+    "deliveries",
+    "figures",
+    "holds",
+    "lanes",
+    "letters",
+    "marks",
+    "sightings",
+    "threads",
+    "transitions",
+    "tries",
+];
+
+/// Rows that may be forgotten: how often somebody tried, when something was seen, how far something was copied, where people
+/// are told, what was sent, and what was answered.
+pub const FORGOTTEN: &[Table] =
+    &[Table::Tries, Table::Sightings, Table::Marks, Table::Contacts, Table::Letters, Table::Deliveries, Table::Answers];
+
+pub fn seal_of(table: Table) -> Seal {
+    KINDS.iter().find(|it| it.0 == table).unwrap().1
+}

@@ -127,7 +127,9 @@ async fn spawn_behind(
     let server = serve(app, listener, 1, Duration::from_secs(1)).unwrap();
     let handle = server.handle();
     tokio::spawn(server);
-    let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy().build().unwrap();
+    let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy();
+    // A gateway hangs up on whoever says nothing for seconds, which a page may take.
+    let http = http.pool_max_idle_per_host(0).build().unwrap();
     Gateway { url, service, clock, http, server: handle, folder }
 }
 

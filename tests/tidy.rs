@@ -129,6 +129,15 @@ fn a_database_outside_the_store_is_found() {
 }
 
 #[test]
+fn long_work_out_of_turn_is_found() {
+    let text = "fn f() { tokio::task::spawn_blocking(|| ()); }";
+    assert_eq!(complaints(rules::turns, "src/service/joins.rs", text).len(), 1);
+    for path in ["src/service/turns.rs", "src/service/passwords.rs", "src/web/mod.rs", "tests/api/main.rs"] {
+        assert_eq!(complaints(rules::turns, path, text).len(), 0, "{path}");
+    }
+}
+
+#[test]
 fn words_of_sql_outside_the_store_are_found() {
     for text in [
         "const Q: &str = \"SELECT a FROM b\";",

@@ -22,6 +22,9 @@ use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
 
 const BROKEN: Error = Error::Broken("an archive");
 
+/// Who asks when nobody does. No thread is called so.
+const OWN_WORK: &str = "";
+
 /// The files that one call has read, while they are not too much together. Nothing of them outlives the call: a file that is
 /// gone is missed at once. While a call has any, it is its turn to have some.
 #[derive(Default)]
@@ -41,16 +44,21 @@ const KEPT_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
 impl Files {
     fn put(&mut self, unpacked: Unpacked) {
-        let mut kept = 0;
-        // The last ones are asked for next: versions are gone through in their order.
-        let fits = |it: &Unpacked| {
-            kept += it.bytes;
-            kept <= KEPT_BYTES_MAX
-        };
-        let drop_before = self.read.len() - self.read.iter().rev().map(fits).take_while(|it| *it).count();
-        self.read.drain(..drop_before);
+        let bytes: Vec<u64> = self.read.iter().map(|it| it.bytes).collect();
+        self.read.drain(..too_much(&bytes));
         self.read.push(unpacked);
     }
+}
+
+/// How many of the files that were read, oldest first, are not kept: the last ones are asked for next, since versions are gone
+/// through in their order.
+fn too_much(bytes: &[u64]) -> usize {
+    let mut kept = 0_u64;
+    let fits = |it: &&u64| {
+        kept = kept.saturating_add(**it);
+        kept <= KEPT_BYTES_MAX
+    };
+    bytes.len() - bytes.iter().rev().take_while(fits).count()
 }
 
 /// What is wanted of a version in a file; nothing where that is erased.
@@ -196,10 +204,11 @@ impl Service {
             Some(at) => at,
             None => {
                 let Some(archive) = self.archive_over(keys, thread, version).await? else { return Ok(None) };
-                if files.turn.is_none() {
-                    files.turn = Some(self.turns.unpacking.take(thread.as_str()).await?);
-                }
-                let content = self.content(&archive.record).await?;
+                let turn = match files.turn.take() {
+                    Some(turn) => turn,
+                    None => self.turns.unpacking.take(thread.as_str()).await?,
+                };
+                let content = self.unpacked(&archive.record, files.turn.insert(turn)).await?;
                 files.put(Unpacked { content, bytes: archive.record.plain_bytes });
                 files.read.len() - 1
             }
@@ -220,14 +229,34 @@ impl Service {
         Ok(found.into_iter().next().filter(|it| (it.record.from..=it.record.to).contains(&version)))
     }
 
-    /// What an archive holds.
+    /// What an archive holds, for the gateway's own work, which waits for no thread's readers.
     pub(super) async fn content(&self, archive: &Archive) -> Result<Content> {
+        let turn = self.turns.unpacking.take(OWN_WORK).await?;
+        self.unpacked(archive, &turn).await
+    }
+
+    async fn unpacked(&self, archive: &Archive, turn: &Turn) -> Result<Content> {
         let (archives, archive) = (self.archives.clone().ok_or(Error::NoArchives)?, archive.clone());
         let read = move || {
             let text = archives.read(&archive)?;
             let content = Content::read(&text).filter(|it| it.is_of(&archive));
             content.ok_or_else(|| Unusable::Damaged(archives.path(&archive), "it is no archive of these versions"))
         };
-        tokio::task::spawn_blocking(read).await.map_err(|_| BROKEN)?.map_err(Error::Archive)
+        turn.work("an archive", read).await?.map_err(Error::Archive)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_files_are_kept_as_far_as_they_are_not_too_much_together() {
+        const HALF: u64 = KEPT_BYTES_MAX / 2;
+        assert_eq!(too_much(&[]), 0);
+        assert_eq!(too_much(&[HALF, HALF]), 0);
+        assert_eq!(too_much(&[HALF, 1, HALF]), 1);
+        assert_eq!(too_much(&[1, KEPT_BYTES_MAX, 1]), 2, "what is older than one that goes is not asked for either");
+        assert_eq!(too_much(&[KEPT_BYTES_MAX + 1]), 1);
     }
 }

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::error::{Error, Result};
+use super::given::COUNTING;
+use super::turns::Turn;
 use super::{Service, recorder, retrying};
 use crate::domain::account::Token;
 use crate::domain::context::{
@@ -121,6 +123,8 @@ pub struct Signed {
     pub claims: EnvelopeClaims,
     envelope: Envelope,
     bears: Bears,
+    /// Whoever asks is told first whether they may know of the thread, and then the rest, all in one turn.
+    turn: Turn,
 }
 
 impl Service {
@@ -137,14 +141,13 @@ impl Service {
         (thread, node): (&ThreadId, &NodeId),
         bears: Bears,
     ) -> Result<Envelope> {
-        let _turn = self.turns.counting.take(by.as_str()).await?;
+        let turn = self.turns.counting.take(by.as_str()).await?;
         let keys = self.keys()?;
         let stored = self.thread(&keys, thread).await?;
         let head = self.head(&keys, &stored.record).await?;
         let flow = self.flow(&keys, &stored.record.flow).await?;
         let policy = self.policy(&keys, flow.record.policy).await?;
         let (node, now, rotation) = (node.clone(), self.now(), self.rotation);
-        // Counting a large state takes long, and others ask here too.
         let sealing = move || {
             let wish = policy.wish(&node);
             let view = project(&policy, &node, &head.state);
@@ -168,7 +171,7 @@ impl Service {
                 }
             })
         };
-        tokio::task::spawn_blocking(sealing).await.map_err(|_| Error::Broken("the counting of tokens"))?
+        turn.work(COUNTING, sealing).await?
     }
 
     /// The secrets of a node that are good now, for the agent that acts as it. That they were given is told, and to whom.
@@ -196,7 +199,8 @@ impl Service {
     }
 
     /// Whether an envelope is this gateway's, and as it was signed.
-    pub async fn signed_envelope(&self, envelope: Envelope, asked: Asked) -> Result<Signed> {
+    pub async fn signed_envelope(&self, by: &PrincipalId, envelope: Envelope, asked: Asked) -> Result<Signed> {
+        let turn = self.turns.counting.take(by.as_str()).await?;
         let keys = self.keys()?;
         let Asked { thread, node, bears } = asked;
         let checking = move || {
@@ -206,16 +210,17 @@ impl Service {
                 node: node.as_ref(),
                 ..Expected::by(keys.trusted())
             };
-            check_signed(&envelope, &expected).map(|claims| Signed { claims, envelope, bears })
+            check_signed(&envelope, &expected).map(|claims| (claims, envelope))
         };
-        let checked = tokio::task::spawn_blocking(checking).await;
-        checked.map_err(|_| Error::Broken("the hashing of a payload"))?.map_err(|code| Error::Envelope(code.into()))
+        let checked = turn.work("the hashing of a payload", checking).await?;
+        let (claims, envelope) = checked.map_err(|code| Error::Envelope(code.into()))?;
+        Ok(Signed { claims, envelope, bears, turn })
     }
 
     /// Whether what was sealed may still be given to its node, by the secrets, the head and the policy of now. What was
     /// signed, if so.
-    pub async fn still_good(&self, by: &PrincipalId, signed: Signed) -> Result<EnvelopeClaims> {
-        let _turn = self.turns.counting.take(by.as_str()).await?;
+    pub async fn still_good(&self, signed: Signed) -> Result<EnvelopeClaims> {
+        let turn = signed.turn.clone();
         let keys = self.keys()?;
         let stored = self.thread(&keys, &signed.claims.thread).await?;
         if signed.bears == Bears::Hmac || signed.envelope.hmac.is_some() {
@@ -228,10 +233,8 @@ impl Service {
             let sound = check_sound(&signed.envelope, &signed.claims, &Expected::by(trusted.trusted()));
             sound.map(|()| (signed.claims, signed.envelope.payload))
         };
-        let counted = tokio::task::spawn_blocking(checking).await;
-        let (claims, payload) = counted
-            .map_err(|_| Error::Broken("the counting of tokens"))?
-            .map_err(|code| Error::Envelope(code.into()))?;
+        let counted = turn.work(COUNTING, checking).await?;
+        let (claims, payload) = counted.map_err(|code| Error::Envelope(code.into()))?;
         self.still_of_head(&stored, (&claims, &payload)).await?;
         Ok(claims)
     }

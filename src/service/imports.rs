@@ -96,13 +96,14 @@ impl Service {
         let import = self.need::<Imported>(&keys, thread.as_str(), "thread").await?.record;
         let folder = self.imported_folder(&keys, &import).await?;
         let own = keys.trusted().clone();
-        // Some megabytes of JSON: others are answered meanwhile.
+        // Some megabytes of JSON, as those of an archive.
+        let turn = self.turns.unpacking.take(thread.as_str()).await?;
         let reading = move || {
             let (run, report) = verify(&folder, Signature::Unchecked);
             let standing = import.voucher.stands(&run, &own);
             ImportedRun { import, folder, run, report, standing }
         };
-        let read = tokio::task::spawn_blocking(reading).await.map_err(|_| Error::Broken("an imported run"))?;
+        let read = turn.work("an imported run", reading).await?;
         if read.standing == Standing::Broken { Err(Error::Broken("an imported run")) } else { Ok(read) }
     }
 

@@ -1,5 +1,6 @@
 //! Joins: what branches changed, gathered, and merged into one proposal on the thread that they were made of.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use super::Service;
 use super::error::{Error, Result};
 use super::heads::Version;
 use super::proposals::{Asked, Proposal};
+use super::turns::Turn;
 use crate::domain::branch::{BRANCHES_MAX, Branch, Carried, JoinedBranch, Joining, Standing, Strategy};
 use crate::domain::chain::statement::Kind;
 use crate::domain::id::{BranchName, NodeId};
@@ -38,6 +40,8 @@ pub struct Join {
     resolve: Option<Value>,
     resolutions: Resolutions,
     source: Source,
+    /// Its asker's turn to have it looked at.
+    turn: Option<Turn>,
 }
 
 /// Of what the branches had come to.
@@ -91,7 +95,8 @@ impl Join {
         }
         let resolutions = resolve.as_ref().map(Resolutions::read).transpose();
         let resolutions = resolutions.map_err(|it| Error::invalid(&format!("/resolve{}", it.pointer), it.detail))?;
-        Ok(Self { branches, strategy, resolve, resolutions: resolutions.unwrap_or_default(), source: Source::Named })
+        let resolutions = resolutions.unwrap_or_default();
+        Ok(Self { branches, strategy, resolve, resolutions, source: Source::Named, turn: None })
     }
 
     /// What was asked for by a stored join, on what its branches had come to then.
@@ -178,6 +183,18 @@ impl Asked {
 }
 
 impl Service {
+    /// A proposal in its asker's turn, if it takes long to look at what is asked for.
+    pub(super) async fn in_turn<'a>(&self, proposal: &'a Proposal, by: &str) -> Result<Cow<'a, Proposal>> {
+        let mut proposal = Cow::Borrowed(proposal);
+        if matches!(proposal.ask, Asked::Join(_)) {
+            let turn = self.turns.joining.take(by).await?;
+            if let Asked::Join(join) = &mut proposal.to_mut().ask {
+                join.turn = Some(turn);
+            }
+        }
+        Ok(proposal)
+    }
+
     /// A proposal with everything that it is judged on: of a join what its branches have come to. Any other as it is.
     pub(super) async fn gathered(
         &self,
@@ -208,9 +225,9 @@ impl Service {
         (node, head): (&NodeId, &Arc<Version>),
         ask: &Join,
     ) -> Result<std::result::Result<Merged, Violation>> {
+        let turn = ask.turn.clone().ok_or(Error::Broken("a join out of turn"))?;
         let (policy, node, head, ask) = (Arc::clone(policy), node.clone(), Arc::clone(head), ask.clone());
-        let merging = move || joined(&policy, (&node, &head), &ask);
-        tokio::task::spawn_blocking(merging).await.map_err(|_| Error::Broken("the merging of branches"))?
+        turn.work("the merging of branches", move || joined(&policy, (&node, &head), &ask)).await?
     }
 
     /// The branches of this very head, as they stand.

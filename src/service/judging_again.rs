@@ -145,8 +145,10 @@ impl Service {
         let Some((proposal, identity)) = self.next_try(keys, Proposer::Token(&token), proposal).await? else {
             return self.set_aside(keys, standing, hold).await;
         };
-        let head = self.head(keys, &standing.thread.record).await?;
-        let proposal = self.gathered(keys, (&head, &standing.thread.record), proposal).await?;
+        let thread = &standing.thread.record;
+        let head = self.head(keys, thread).await?;
+        let proposal = self.in_turn(&proposal, thread.id.as_str()).await?.into_owned();
+        let proposal = self.gathered(keys, (&head, thread), proposal).await?;
         let (by, proposal) = (Proposer::Token(&token), &proposal);
         let (head, policy, given) = (&head, &policy, OnceLock::new());
         let asking = Asking { keys, by, proposal, identity, standing, head, policy, trying: None, given };

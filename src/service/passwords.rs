@@ -43,8 +43,14 @@ fn matches(password: &str, hash: Option<&str>) -> bool {
 }
 
 async fn in_turn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
-    let _turn = TURNSTILE.acquire().await.map_err(|_| Error::Busy)?;
-    tokio::task::spawn_blocking(work).await.map_err(|_| Error::Busy)
+    let turn = TURNSTILE.acquire().await.map_err(|_| Error::Busy)?;
+    let working = move || {
+        let done = work();
+        // Not before: a browser that hangs up has not made room for the next.
+        drop(turn);
+        done
+    };
+    tokio::task::spawn_blocking(working).await.map_err(|_| Error::Busy)
 }
 
 /// The hash to keep.

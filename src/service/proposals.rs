@@ -165,8 +165,8 @@ impl Service {
     /// Takes a proposal: commits it, holds it, or rejects it; asking the same again gives the same answer.
     pub async fn propose(&self, token: &Stored<Token>, proposal: &Proposal) -> Result<Answer> {
         check_words(proposal)?;
-        let _turn = self.turns.of(&proposal.ask, token.record.principal().as_str()).await?;
-        retrying!(self.propose_once(token, proposal))
+        let proposal = self.in_turn(proposal, token.record.principal().as_str()).await?;
+        retrying!(self.propose_once(token, &proposal))
     }
 
     async fn propose_once(&self, token: &Stored<Token>, proposal: &Proposal) -> Result<Answer> {

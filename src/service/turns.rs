@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::error::{Error, Result};
-use super::proposals::Asked;
 
 /// Joins that are worked on at once: each has up to 32 states in hand, and merging them takes as long as many proposals.
 const JOINED_AT_ONCE: usize = 2;
@@ -15,17 +14,17 @@ const JOINED_AT_ONCE: usize = 2;
 /// States whose tokens are counted at once: a large one takes a second of the processor.
 const COUNTED_AT_ONCE: usize = 2;
 
-/// Archives that are in memory at once for whoever reads: a large one takes some hundred megabytes, and seconds.
+/// Archives and imported runs that are in memory at once for whoever reads: a large one takes some hundred megabytes, and seconds.
 const UNPACKED_AT_ONCE: usize = 2;
 
 /// What takes turns.
 #[derive(Debug)]
 pub(super) struct Waiting {
     /// Joins, by who asks.
-    joining: Turns,
+    pub(super) joining: Turns,
     /// Counting what nodes are given, by who asks.
     pub(super) counting: Turns,
-    /// Reading archives, by whose they are.
+    /// Reading archives and imported runs, by whose they are.
     pub(super) unpacking: Turns,
 }
 
@@ -35,16 +34,6 @@ impl Default for Waiting {
             joining: Turns::of(JOINED_AT_ONCE),
             counting: Turns::of(COUNTED_AT_ONCE),
             unpacking: Turns::of(UNPACKED_AT_ONCE),
-        }
-    }
-}
-
-impl Waiting {
-    /// Waits until it may be looked at what this asks for, if that takes long.
-    pub(super) async fn of(&self, ask: &Asked, by: &str) -> Result<Option<Turn>> {
-        match ask {
-            Asked::Join(_) => self.joining.take(by).await.map(Some),
-            Asked::Patch { .. } | Asked::Edit { .. } | Asked::Reaffirm | Asked::Rollback { .. } => Ok(None),
         }
     }
 }
@@ -60,11 +49,34 @@ pub(super) struct Turns {
     askers: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
-/// The right to work, until it is dropped.
-#[derive(Debug)]
+/// The right to work, until everybody who shares it has dropped it.
+#[derive(Clone, Debug)]
 pub(super) struct Turn {
+    _permits: Arc<Permits>,
+}
+
+#[derive(Debug)]
+struct Permits {
     _of_all: OwnedSemaphorePermit,
     _of_asker: OwnedSemaphorePermit,
+}
+
+impl Turn {
+    /// Does the work where no request waits for it. What was begun goes on to its end, whoever is left to hear of it, and until
+    /// then the turn is not over: a caller that hangs up has not made room for the next.
+    pub(super) async fn work<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T> {
+        let turn = self.clone();
+        let working = move || {
+            let done = work();
+            drop(turn);
+            done
+        };
+        tokio::task::spawn_blocking(working).await.map_err(|_| Error::Broken(what))
+    }
 }
 
 impl Turns {
@@ -79,7 +91,7 @@ impl Turns {
         // Neither is ever closed.
         let of_asker = own.acquire_owned().await.map_err(|_| Error::Busy)?;
         let of_all = Arc::clone(&self.all).acquire_owned().await.map_err(|_| Error::Busy)?;
-        Ok(Turn { _of_all: of_all, _of_asker: of_asker })
+        Ok(Turn { _permits: Arc::new(Permits { _of_all: of_all, _of_asker: of_asker }) })
     }
 
     fn asker(&self, asker: &str) -> Arc<Semaphore> {
@@ -137,6 +149,31 @@ mod tests {
         assert!(theirs || next.is_some());
         drop(many);
         assert!(theirs || other.as_mut().poll(&mut context).is_ready(), "the rest of them is not before it");
+    }
+
+    #[tokio::test]
+    async fn a_turn_lasts_as_long_as_what_was_begun_in_it_whoever_hangs_up() {
+        let turns = Turns::of(1);
+        let (go_on, told) = std::sync::mpsc::channel::<()>();
+        let turn = turns.take("a").await.unwrap();
+        let mut asked = Box::pin(turn.work("a test", move || told.recv().is_ok()));
+        assert!(asked.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        drop(asked);
+        drop(turn);
+        let mut next = Box::pin(turns.take("b"));
+        assert!(next.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        go_on.send(()).unwrap();
+        next.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn work_that_panics_ends_its_turn() {
+        let turns = Turns::of(1);
+        let turn = turns.take("a").await.unwrap();
+        let failed = turn.work("a test", || panic!("as asked")).await;
+        assert!(matches!(failed, Err(Error::Broken("a test"))));
+        drop(turn);
+        assert!(at_once(&turns, "b").is_some());
     }
 
     #[test]

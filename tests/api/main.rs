@@ -74,6 +74,7 @@ mod taking_back;
 mod time;
 mod tools;
 mod transitions;
+mod turns;
 mod under_new_policy;
 mod ways_in;
 mod webhooks;

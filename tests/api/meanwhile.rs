@@ -12,7 +12,7 @@ use countersign::store::{Store, StoreError};
 use futures_util::future::BoxFuture;
 
 use crate::gateway::{Gateway, MovedClock, settings};
-use crate::over::{Committing, Over};
+use crate::over::{Over, Watching};
 
 /// What happens in between.
 pub type Happening = Box<dyn FnOnce() -> BoxFuture<'static, ()> + Send>;
@@ -32,7 +32,7 @@ impl Interrupted {
 }
 
 #[async_trait]
-impl Committing for Interrupted {
+impl Watching for Interrupted {
     async fn commit(&self, inner: &dyn Store, change: Change) -> Result<(), StoreError> {
         let happening = self.0.lock().unwrap().take();
         if let Some(happening) = happening {

@@ -1,4 +1,4 @@
-//! A store above another: whatever is asked goes through, and a test decides what becomes of each change.
+//! A store above another: whatever is asked goes through, and a test decides what becomes of each change, and when it is read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,35 +10,43 @@ use countersign::store::label::{Label, Labelled};
 use countersign::store::row::{Row, Table};
 use countersign::store::{Cursor, Direction, Duty, Filter, OnDuty, Store, StoreError};
 
-/// What becomes of a change.
+/// What becomes of a change, and what is waited for before something is read.
 #[async_trait]
-pub trait Committing: Send + Sync + 'static {
-    async fn commit(&self, inner: &dyn Store, change: Change) -> Result<(), StoreError>;
+pub trait Watching: Send + Sync + 'static {
+    async fn commit(&self, inner: &dyn Store, change: Change) -> Result<(), StoreError> {
+        inner.commit(change).await
+    }
+
+    /// Before rows of a table are read.
+    async fn before_reading(&self, _table: Table) {}
 }
 
-pub struct Over<C> {
+pub struct Over<W> {
     inner: Arc<dyn Store>,
-    pub committing: C,
+    pub watching: W,
 }
 
-impl<C> Over<C> {
-    pub fn new(inner: Arc<dyn Store>, committing: C) -> Arc<Self> {
-        Arc::new(Self { inner, committing })
+impl<W> Over<W> {
+    pub fn new(inner: Arc<dyn Store>, watching: W) -> Arc<Self> {
+        Arc::new(Self { inner, watching })
     }
 }
 
 #[async_trait]
-impl<C: Committing> Store for Over<C> {
+impl<W: Watching> Store for Over<W> {
     async fn commit(&self, change: Change) -> Result<(), StoreError> {
-        self.committing.commit(&*self.inner, change).await
+        self.watching.commit(&*self.inner, change).await
     }
     async fn get(&self, table: Table, id: &str) -> Result<Option<Row>, StoreError> {
+        self.watching.before_reading(table).await;
         self.inner.get(table, id).await
     }
     async fn get_by_alias(&self, table: Table, alias: &str) -> Result<Option<Row>, StoreError> {
+        self.watching.before_reading(table).await;
         self.inner.get_by_alias(table, alias).await
     }
     async fn get_many(&self, table: Table, ids: &[String]) -> Result<Vec<Row>, StoreError> {
+        self.watching.before_reading(table).await;
         self.inner.get_many(table, ids).await
     }
     async fn list(
@@ -48,6 +56,7 @@ impl<C: Committing> Store for Over<C> {
         after: Option<&Cursor>,
         limit: u32,
     ) -> Result<Vec<Row>, StoreError> {
+        self.watching.before_reading(table).await;
         self.inner.list(table, filter, after, limit).await
     }
     async fn labelled(

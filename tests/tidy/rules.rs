@@ -88,9 +88,18 @@ const MAIN_LINES_MAX: usize = 59;
 /// The database that the demonstration's writer writes to is not the gateway's.
 const OTHER_DATABASES: [&str; 1] = ["src/cli/demo/target.rs"];
 
+/// What takes long and is begun by no request: the archives' own work. And passwords, which have a turnstile before it is
+/// known who asks.
+const OUT_OF_TURN: [&str; 4] = [
+    "src/service/archiving.rs",
+    "src/service/archiving/erasing.rs",
+    "src/service/passwords.rs",
+    "src/service/restoring.rs",
+];
+
 /// The rules for one Rust file.
-pub fn rust_rules() -> [Rule; 7] {
-    [arrows, pure_domain, databases_in_store, sql_in_store, sizes, silenced, printing]
+pub fn rust_rules() -> [Rule; 8] {
+    [arrows, pure_domain, databases_in_store, sql_in_store, turns, sizes, silenced, printing]
 }
 
 fn is_ours(file: &File) -> bool {
@@ -230,6 +239,16 @@ pub fn databases_in_store(file: &File, source: &Source) -> Vec<String> {
     }
     let found = uses(source, &["rusqlite", "tokio_postgres", "deadpool_postgres"]);
     found.into_iter().map(|it| say(file, format_args!("{it} belongs into src/store"))).collect()
+}
+
+/// Whatever a request begins beside the threads that answer, it begins in its asker's turn.
+pub fn turns(file: &File, source: &Source) -> Vec<String> {
+    let taken = file.path == "src/service/turns.rs" || OUT_OF_TURN.contains(&file.path.as_str());
+    if !is_ours(file) || module(file)[0] != "service" || taken {
+        return Vec::new();
+    }
+    let found = uses(source, &["spawn_blocking"]);
+    found.into_iter().map(|it| say(file, format_args!("{it} is out of turn, begin it by Turn::work"))).collect()
 }
 
 pub fn sql_in_store(file: &File, source: &Source) -> Vec<String> {

@@ -56,7 +56,8 @@ impl Service {
             owner: &token.record.owner,
             committed_nodes: &past.committed_nodes,
         };
-        let context_tokens = self.given(trial.candidate, (&row.node, &head.state)).await?;
+        let given = (&row.node, &head.state);
+        let context_tokens = self.given(trial.candidate, given, thread.id.as_str()).await?;
         let around = Circumstances {
             tool: request.tool.as_ref(),
             usage,
@@ -117,8 +118,8 @@ impl Service {
         head: &Arc<Version>,
         around: &Circumstances<'_>,
     ) -> Result<OfJoin> {
-        let (proposal, node) = (recorded.join.clone().ok_or(BROKEN)?, &recorded.row.node);
-        let _turn = self.turns.of(&proposal.ask, thread.id.as_str()).await?;
+        let (proposal, node) = (recorded.join.as_ref().ok_or(BROKEN)?, &recorded.row.node);
+        let proposal = self.in_turn(proposal, thread.id.as_str()).await?.into_owned();
         let proposal = self.gathered(trial.keys, (head, thread), proposal).await?;
         let Asked::Join(join) = &proposal.ask else { return Err(BROKEN) };
         let kept = |content| {

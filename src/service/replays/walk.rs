@@ -224,7 +224,7 @@ impl Service {
             return Ok(None);
         }
         match self.version(trial.keys, thread, past.version).await {
-            Ok(on) => self.given(trial.candidate, (node, &on.state)).await,
+            Ok(on) => self.given(trial.candidate, (node, &on.state), thread.as_str()).await,
             Err(Error::Erased) => Ok(*recorded),
             Err(error) => Err(error),
         }

@@ -114,10 +114,10 @@ pub async fn verify(
         let ask: CheckEnvelope = body::read(&app, &bytes)?;
         let bears = if ask.require_hmac { Bears::Hmac } else { Bears::Signature };
         let asked = Asked { thread: ask.thread, node: ask.node, bears };
-        let signed = app.service.signed_envelope(ask.envelope, asked).await?;
+        let signed = app.service.signed_envelope(&machine.0.record.principal(), ask.envelope, asked).await?;
         // How a thread stands is told to those only who may know that there is one.
         of_own_flow(&machine, &app.service.flow_of(&signed.claims.thread).await?, "thread")?;
-        let claims = app.service.still_good(&machine.0.record.principal(), signed).await?;
+        let claims = app.service.still_good(signed).await?;
         Ok(HttpResponse::Ok().json(json!({
             "valid": true, "thread": claims.thread, "node": claims.node, "version": claims.version,
             "transition": claims.transition, "tokens": claims.tokens, "encoding": claims.encoding,

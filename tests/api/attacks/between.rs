@@ -35,9 +35,9 @@ async fn lets_through(scene: &Scene, happening: Happening) -> bool {
         write_id: "w1".try_into().unwrap(),
         expect: Vec::new(),
     };
-    store.committing.by(happening);
+    store.watching.by(happening);
     let allowed = second.verify(&token, &ask).await.is_ok();
-    assert!(store.committing.is_over(), "it was decided without a commit");
+    assert!(store.watching.is_over(), "it was decided without a commit");
     allowed
 }
 
@@ -153,9 +153,9 @@ async fn votes(happening: impl FnOnce(&Gateway, &Value) -> Happening) -> Result<
     let held = g.held(&g.thread().await).await;
     let review: ReviewId = held["review"]["id"].as_str().unwrap().try_into().unwrap();
     let (store, second) = second_gateway(&g).await;
-    store.committing.by(happening(&g, &held));
+    store.watching.by(happening(&g, &held));
     let voted = second.vote(&g.alice.id, &review, &ballot(&held, Verdict::Approve)).await;
-    assert!(store.committing.is_over(), "it was decided without a commit");
+    assert!(store.watching.is_over(), "it was decided without a commit");
     let approved = g.decision(&held).await.body["approved"] == true;
     assert_eq!(approved, voted.is_ok());
     voted
@@ -214,10 +214,10 @@ async fn a_hold_whose_deadline_passes_while_it_is_taken_back_has_expired() {
     let held = g.held(&g.thread().await).await;
     let (store, second) = second_gateway(&g).await;
     let token = second.token_of(&g.planner).await.unwrap();
-    store.committing.by(deadline_passes(&g, &held));
+    store.watching.by(deadline_passes(&g, &held));
     let digest = held["transition"].as_str().unwrap().try_into().unwrap();
     let cancelled = second.cancel(&token, digest, "never mind").await;
-    assert!(matches!(cancelled, Err(Error::Expired)) && store.committing.is_over(), "{cancelled:?}");
+    assert!(matches!(cancelled, Err(Error::Expired)) && store.watching.is_over(), "{cancelled:?}");
     assert_ne!(g.decision(&held).await.body["decision"], "cancelled");
 }
 
@@ -242,9 +242,9 @@ async fn proposes(happening: impl FnOnce(&Gateway) -> Happening) -> Result<Answe
     let (store, second) = second_gateway(&g).await;
     let token = second.token_of(&g.parser).await.unwrap();
     let proposal = proposal(&thread, "input_parser", json!({"raw_text": "x"}));
-    store.committing.by(happening(&g));
+    store.watching.by(happening(&g));
     let answer = second.propose(&token, &proposal).await;
-    assert!(store.committing.is_over(), "it was decided without a commit");
+    assert!(store.watching.is_over(), "it was decided without a commit");
     let told = g.get(&format!("/v1/threads/{}", thread["thread"].as_str().unwrap()), &g.host).await.expect(200);
     assert_eq!(told["version"], json!(u64::from(answer.is_ok())));
     answer
@@ -295,9 +295,9 @@ async fn a_policy_activated_between_a_proposal_and_its_commit_judges_it() {
             service.activate_policy(&by, None, source, Default::default()).await.unwrap();
         })
     });
-    store.committing.by(protects);
+    store.watching.by(protects);
     let answer = second.propose(&token, &proposal).await.unwrap();
-    assert!(store.committing.is_over() && matches!(answer, Answer::Held { .. }), "{answer:?}");
+    assert!(store.watching.is_over() && matches!(answer, Answer::Held { .. }), "{answer:?}");
 }
 
 /// A vote on a second gateway, while the delegation that it counts on is ended between its decision and its commit.
@@ -316,14 +316,14 @@ async fn votes_while_it_ends(need: u32, last: impl FnOnce(Result<Voted, Error>))
     let ends: Happening =
         Box::new(move || Box::pin(async move { service.end_delegation(&alice.account.record.id, &id).await.unwrap() }));
     let voted = if need == 1 {
-        store.committing.by(ends);
+        store.watching.by(ends);
         second.vote(&dana.id, &review, &by_dana).await
     } else {
         second.vote(&dana.id, &review, &by_dana).await.unwrap();
-        store.committing.by(ends);
+        store.watching.by(ends);
         second.vote(&g.bob.id, &review, &ballot(&held, Verdict::Approve)).await
     };
-    assert!(store.committing.is_over(), "it was decided without a commit");
+    assert!(store.watching.is_over(), "it was decided without a commit");
     last(voted);
     assert_eq!(g.decision(&held).await.status, 202);
 }

@@ -46,10 +46,10 @@ async fn a_branch_that_goes_on_before_its_join_is_committed_is_joined_as_it_is_t
     let more = asks(&it.branches[0]["thread"], &first["transition"], patch(json!({"notes": {"a": 2}})));
     let goes_on: Happening =
         Box::new(move || Box::pin(async move { proposes(&service, &token, &more).await.unwrap() }));
-    store.committing.by(goes_on);
+    store.watching.by(goes_on);
     let join = Join::read(vec!["a".try_into().unwrap()], Strategy::Union, None).unwrap();
     proposes(&second, &g.planner, &asks(&it.id, &it.head, Asked::Join(Box::new(join)))).await.unwrap();
-    assert!(store.committing.is_over());
+    assert!(store.watching.is_over());
     assert_eq!(it.state(&g).await["notes"], json!({"a": 2}));
 }
 
@@ -62,7 +62,7 @@ async fn nothing_is_committed_on_a_branch_whose_thread_is_closed_by_then() {
     let closes: Happening = Box::new(move || {
         Box::pin(async move { service.close_thread(&"tests".try_into().unwrap(), &thread, "now").await.unwrap() })
     });
-    store.committing.by(closes);
+    store.watching.by(closes);
     let branch = &it.branches[0];
     let late = asks(&branch["thread"], &branch["transition"], patch(json!({"notes": {"a": 1}})));
     let refused = proposes(&second, &g.planner, &late).await;

@@ -173,7 +173,7 @@ async fn what_no_run_is_told_of_is_no_cause() {
 async fn meanwhile(g: &Gateway, thread: &Value, happening: Happening) -> Result<(), Error> {
     let (store, second) = second_gateway(g).await;
     let token = second.token_of(&g.planner).await.unwrap();
-    store.committing.by(happening);
+    store.watching.by(happening);
     let new = NewEvent {
         thread: thread["thread"].as_str().unwrap().try_into().unwrap(),
         node: "planner".try_into().unwrap(),
@@ -183,7 +183,7 @@ async fn meanwhile(g: &Gateway, thread: &Value, happening: Happening) -> Result<
         evidence_ids: Vec::new(),
     };
     let added = second.add_episode_event(&token, &new).await.map(drop);
-    assert!(store.committing.is_over());
+    assert!(store.watching.is_over());
     added
 }
 

@@ -140,7 +140,7 @@ async fn twenty_at_once_on_two_gateways_have_one_effect(scene: Scene) {
 async fn while_it_runs_nobody_else_has_the_key(scene: Scene) {
     let g = &scene.gateway;
     let (here, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    scene.store.committing.expect(Mishap::Tarries(here.clone(), go_on.clone()));
+    scene.store.watching.expect(Mishap::Tarries(here.clone(), go_on.clone()));
     let body = new_thread();
     let first = send(g, "/v1/threads", &g.host, ("slow", &body));
     let meanwhile = async {
@@ -157,13 +157,13 @@ async fn while_it_runs_nobody_else_has_the_key(scene: Scene) {
 
 async fn a_crash_leaves_both_the_effect_and_its_answer_or_neither(scene: Scene) {
     let g = &scene.gateway;
-    scene.store.committing.expect(Mishap::Before);
+    scene.store.watching.expect(Mishap::Before);
     let lost = send(g, "/v1/threads", &g.host, ("a", &new_thread())).await;
     assert_eq!(lost.status, StatusCode::INTERNAL_SERVER_ERROR);
     assert_eq!(told(g, "thread.created").await, 0);
     let made = send(g, "/v1/threads", &g.host, ("a", &new_thread())).await;
     assert_eq!((made.status, made.again), (StatusCode::CREATED, false));
-    scene.store.committing.expect(Mishap::After);
+    scene.store.watching.expect(Mishap::After);
     let unsure = send(g, "/v1/threads", &g.host, ("b", &new_thread())).await;
     assert_eq!((unsure.status, unsure.again), (StatusCode::CREATED, true), "it was written, and it looks");
     assert_eq!(send(g, "/v1/threads", &g.host, ("b", &new_thread())).await, unsure);
@@ -191,12 +191,12 @@ async fn what_did_not_succeed_is_not_kept(scene: Scene) {
     let thread = g.thread().await;
     let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
     let ask = |patch: Value| json!({"node": "planner", "parent": thread["transition"], "patch": patch});
-    scene.store.committing.changes();
+    scene.store.watching.changes();
     let rejected = send(g, &path, &g.planner, ("k", &ask(json!({"nobodys": 1})))).await;
     assert_eq!((rejected.status.as_u16(), rejected.code().as_str()), (422, "rejected"));
     let unreadable = send(g, &path, &g.planner, ("k", &json!({"node": 1}))).await;
     assert_eq!(unreadable.status.as_u16(), 400);
-    assert!(scene.store.committing.changes().iter().flatten().all(|it| *it != Table::Answers));
+    assert!(scene.store.watching.changes().iter().flatten().all(|it| *it != Table::Answers));
     let good = send(g, &path, &g.planner, ("k", &ask(json!({"requested_action": "update_email"})))).await;
     assert!(good.status.is_success() && !good.again, "{}", good.body);
 }
@@ -235,17 +235,17 @@ impl Calls<'_> {
 
     async fn call(&mut self, route: &'static str, path: &str, (token, body): (&str, &Value), effect: bool) -> Value {
         let g = &self.scene.gateway;
-        self.scene.store.committing.changes();
+        self.scene.store.watching.changes();
         let key = format!("key of {path}").replace(' ', "-");
         let first = send(g, path, token, (&key, body)).await;
         assert!(first.status.is_success() && !first.again, "{path}: {} {}", first.status, first.body);
-        let changes = self.scene.store.committing.changes();
+        let changes = self.scene.store.watching.changes();
         let keeping: Vec<_> = changes.iter().filter(|it| it.contains(&Table::Answers)).collect();
         assert_eq!(keeping.len(), 1, "{route}: {changes:?}");
         assert_eq!(keeping[0].iter().any(|it| EFFECTS.contains(it)), effect, "{route}: {changes:?}");
         let again = send(g, path, token, (&key, body)).await;
         assert_eq!((again.as_first(), again.again), (first.as_first(), true), "{route}");
-        assert!(self.scene.store.committing.changes().is_empty(), "{route} is done twice");
+        assert!(self.scene.store.watching.changes().is_empty(), "{route} is done twice");
         self.called.push(route);
         first.json()
     }
@@ -388,7 +388,7 @@ async fn a_key_that_is_none_is_refused_and_where_it_means_nothing_it_is_not_read
     }
     assert_eq!(told(g, "thread.created").await, 0);
     let thread = g.thread().await;
-    scene.store.committing.changes();
+    scene.store.watching.changes();
     for (write, allows) in [("w1", 200), ("w2", 403)] {
         let ask = json!({"thread": thread["thread"], "transition": thread["transition"], "write_id": write});
         let answer = send(g, "/v1/verify", &g.writer, ("not a key", &ask)).await;
@@ -398,5 +398,5 @@ async fn a_key_that_is_none_is_refused_and_where_it_means_nothing_it_is_not_read
         let ended = send(g, "/v1/writes/w1/abort", &g.writer, ("k", &json!({"reason": reason}))).await;
         assert!(ended.status.is_success() && !ended.again);
     }
-    assert!(scene.store.committing.changes().iter().flatten().all(|it| *it != Table::Answers));
+    assert!(scene.store.watching.changes().iter().flatten().all(|it| *it != Table::Answers));
 }

@@ -18,7 +18,7 @@ use countersign::web::peers::Peers;
 use tokio::sync::Notify;
 
 use crate::gateway::{Gateway, MovedClock, edge, settings, spawn_on};
-use crate::over::{Committing, Over};
+use crate::over::{Over, Watching};
 
 /// What goes wrong with the next change that keeps an answer.
 pub enum Mishap {
@@ -105,7 +105,7 @@ impl Noting {
 }
 
 #[async_trait]
-impl Committing for Noting {
+impl Watching for Noting {
     async fn commit(&self, inner: &dyn Store, change: Change) -> Result<(), StoreError> {
         let lost = || StoreError::Database("the connection is gone".to_owned());
         match self.note(&change) {

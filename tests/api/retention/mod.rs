@@ -83,7 +83,7 @@ const VERSIONS: u64 = 60;
 const DEEP_VERSIONS: u64 = 45;
 
 /// A thread with so many versions after its first; its name, and each version's transition.
-async fn grown(g: &Gateway, versions: u64) -> (Value, Vec<Value>) {
+pub async fn grown(g: &Gateway, versions: u64) -> (Value, Vec<Value>) {
     let made = g.thread().await;
     let mut heads = vec![made["transition"].clone()];
     for version in 1..=versions {

@@ -1,0 +1,115 @@
+//! What takes long is done a little at a time: one thing of each asker, and two of all of them, whatever else is asked.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use countersign::domain::id::{NodeId, PrincipalId, ThreadId};
+use countersign::keyring::Keyring;
+use countersign::service::Service;
+use countersign::service::envelopes::Bears;
+use countersign::store::row::Table;
+use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use countersign::worker::archive::Archiver;
+use serde_json::Value;
+use tokio::sync::Semaphore;
+
+use crate::gateway::{Gateway, MovedClock, POLICY, archives_in, settings};
+use crate::over::{Over, Watching};
+use crate::retention::grown;
+use crate::rules::Scene;
+
+/// Whoever reads a table is kept there.
+struct Kept {
+    at: Table,
+    arrived: AtomicUsize,
+    go_on: Semaphore,
+}
+
+#[async_trait]
+impl Watching for Kept {
+    async fn before_reading(&self, table: Table) {
+        if table == self.at {
+            self.arrived.fetch_add(1, Ordering::SeqCst);
+            self.go_on.acquire().await.unwrap().forget();
+        }
+    }
+}
+
+impl Kept {
+    fn arrived(&self) -> usize {
+        self.arrived.load(Ordering::SeqCst)
+    }
+}
+
+/// A second gateway, whose readers of that table are kept there.
+async fn keeping(g: &Gateway, at: Table) -> (Arc<Over<Kept>>, Arc<Service>) {
+    let folder = g.folder.path();
+    let options = SqliteOptions { clock_offset: g.clock.clone(), ..SqliteOptions::default() };
+    let inner = SqliteStore::open(folder.join("countersign.db"), options).unwrap();
+    let kept = Kept { at, arrived: AtomicUsize::new(0), go_on: Semaphore::new(0) };
+    let store = Over::new(Arc::new(inner), kept);
+    let keyring = Keyring::open(&folder.join("keyring.json"), None).unwrap();
+    let clock = Arc::new(MovedClock(g.clock.clone()));
+    let service = Service::open(store.clone(), keyring, clock, settings(&g.url)).await.unwrap();
+    (store, Arc::new(service.archiving_in(archives_in(folder))))
+}
+
+/// Asks for all of them at once. Two come to be kept, no third, and in the end everybody is answered.
+async fn two_at_once<T: Send + 'static>(
+    store: &Over<Kept>,
+    asked: Vec<impl Future<Output = T> + Send + 'static>,
+) -> Vec<T> {
+    let asked: Vec<_> = asked.into_iter().map(tokio::spawn).collect();
+    while store.watching.arrived() < 2 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    // Long enough for the others to come there, if nothing kept them from it.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(store.watching.arrived(), 2, "one of each asker, and two of all");
+    store.watching.go_on.add_permits(1_000);
+    let mut answers = Vec::new();
+    for it in asked {
+        answers.push(it.await.unwrap());
+    }
+    answers
+}
+
+fn named(thread: &Value) -> ThreadId {
+    thread.as_str().unwrap().try_into().unwrap()
+}
+
+#[tokio::test]
+async fn views_are_sealed_for_one_asker_after_another() {
+    let scene = Scene::on_sqlite(POLICY).await;
+    let thread = named(&scene.gateway.thread().await["thread"]);
+    let (store, service) = keeping(&scene.gateway, Table::Threads).await;
+    let asked = ["a", "a", "a", "b", "c"].map(|by| {
+        let (service, thread) = (Arc::clone(&service), thread.clone());
+        async move {
+            let (by, node): (PrincipalId, NodeId) = (by.try_into().unwrap(), "planner".try_into().unwrap());
+            service.envelope(&by, (&thread, &node), Bears::Signature).await.is_ok()
+        }
+    });
+    assert_eq!(two_at_once(&store, asked.into()).await, [true; 5]);
+}
+
+#[tokio::test]
+async fn files_are_unpacked_for_one_reader_of_a_thread_after_another() {
+    let scene = Scene::on_sqlite(&format!("{POLICY}\n[retain]\nversions = 10\n")).await;
+    let g = &scene.gateway;
+    let mut threads = Vec::new();
+    for _ in 0..3 {
+        threads.push(named(&grown(g, 60).await.0));
+    }
+    assert!(Archiver::default().run_once(&g.service).await.unwrap() >= 3);
+    // Where what has gone is found, after its file was opened.
+    let (store, service) = keeping(g, Table::Whereabouts).await;
+    let asked = [0, 0, 0, 1, 2].map(|it: usize| {
+        let (service, thread) = (Arc::clone(&service), threads[it].clone());
+        async move { service.chain(&thread, 0, 5).await.map(|it| it.len()).unwrap() }
+    });
+    assert_eq!(two_at_once(&store, asked.into()).await, [5; 5]);
+}

@@ -99,6 +99,28 @@ impl Archives {
         }
     }
 
+    /// Removes every file of the thread that has values of the archive's versions or of older ones: those that rows named, and
+    /// those that a gateway left that was killed before a row named them, however it had cut them. Blocks.
+    pub fn remove_values(&self, archive: &Archive) -> io::Result<()> {
+        let path = self.path(archive);
+        let (folder, _) = parts(&path)?;
+        let folder = match rustix::fs::open(folder, FOLDER, Mode::empty()) {
+            Err(Errno::NOENT) => return Ok(()),
+            opened => opened?,
+        };
+        for entry in rustix::fs::Dir::read_from(&folder)? {
+            let entry = entry?;
+            let first = entry.file_name().to_str().ok().and_then(first_with_values);
+            if first.is_some_and(|it| it <= archive.to) {
+                match rustix::fs::unlinkat(&folder, entry.file_name(), AtFlags::empty()) {
+                    Ok(()) | Err(Errno::NOENT) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        Ok(rustix::fs::fsync(&folder)?)
+    }
+
     /// Removes it; that it is not there any more is as well. Blocks.
     pub fn remove(&self, archive: &Archive) -> io::Result<()> {
         let path = self.path(archive);
@@ -112,6 +134,14 @@ impl Archives {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// The first version in a file of that name, if it has values: an archive, or what a writer that was killed left of one.
+fn first_with_values(name: &str) -> Option<u64> {
+    let name = name.strip_prefix('.').and_then(|it| it.strip_suffix(".draft")).unwrap_or(name);
+    let (from, to) = name.strip_suffix(".json.gz")?.split_once('-')?;
+    let _: u64 = to.parse().ok()?;
+    from.parse().ok()
 }
 
 /// A file's bytes for a text. Equal texts have equal bytes: there is no time and no name in them.

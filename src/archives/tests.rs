@@ -82,3 +82,31 @@ fn no_more_is_unpacked_than_there_may_be() {
     archives.write(&archive, &bomb).unwrap();
     assert!(matches!(archives.read(&archive), Err(Unusable::Damaged(..))), "whatever its row says of its hash");
 }
+
+#[test]
+fn values_are_removed_from_whatever_file_has_them_and_from_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let archives = Archives::in_folder(folder.path());
+    let (first, bytes) = of("a text");
+    let next = Archive { from: 32, to: 63, ..first.clone() };
+    let without = Archive { kept: Kept::Erased { at: first.at, policy: first.policy }, ..first.clone() };
+    let other = Archive { thread: "Order:8".try_into().unwrap(), ..first.clone() };
+    for archive in [&first, &next, &without, &other] {
+        archives.write(archive, &bytes).unwrap();
+    }
+    let beside = |name: &str| archives.path(&first).with_file_name(name);
+    let left = [
+        "00000000000000000007-00000000000000000040.json.gz",
+        ".00000000000000000031-00000000000000000031.json.gz.draft",
+    ];
+    let stays =
+        ["00000000000000000000.json.gz", "notes.json.gz", ".00000000000000000032-00000000000000000063.json.gz.draft"];
+    for name in left.iter().chain(&stays) {
+        fs::write(beside(name), "values").unwrap();
+    }
+    archives.remove_values(&first).unwrap();
+    archives.remove_values(&first).unwrap();
+    assert!(!archives.path(&first).exists() && left.iter().all(|it| !beside(it).exists()));
+    assert!([&next, &without, &other].iter().all(|it| archives.path(it).exists()));
+    assert!(stays.iter().all(|it| beside(it).exists()));
+}

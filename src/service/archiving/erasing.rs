@@ -86,8 +86,8 @@ impl Service {
         for archive in erasing {
             let Kept::Erasing { at, policy } = archive.record.kept.clone() else { continue };
             let archives = self.archives.clone().ok_or(Error::NoArchives)?;
-            let with_values = Archive { kept: Kept::Whole {}, ..archive.record.clone() };
-            let removed = tokio::task::spawn_blocking(move || archives.remove(&with_values)).await;
+            let erased = archive.record.clone();
+            let removed = tokio::task::spawn_blocking(move || archives.remove_values(&erased)).await;
             removed.map_err(std::io::Error::other).flatten().map_err(Error::Unwritten)?;
             self.empty_what_stayed(keys, &archive.record).await?;
             let mut draft = Draft::new(keys.row(), self.now());

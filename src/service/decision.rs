@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,6 +10,7 @@ use serde_json::Value;
 use super::Service;
 use super::error::{Error, Result};
 use super::heads::Version;
+use super::history::hidings;
 use super::log::WITHHELD;
 use super::revealing::HiddenPlace;
 use crate::domain::account::Token;
@@ -17,10 +19,10 @@ use crate::domain::chain::hash::Digest;
 use crate::domain::chain::opening::Opening;
 use crate::domain::chain::statement::Statement;
 use crate::domain::flow::ReceiptRow;
-use crate::domain::id::{AccountId, FlowId, Jti, ReviewId, ThreadId};
+use crate::domain::id::{AccountId, FlowId, Jti, NodeId, ReviewId, ThreadId};
 use crate::domain::json::diff::{Change, diff};
 use crate::domain::keys::Keys;
-use crate::domain::policy::{Hiding, RedactedChange, RedactedLeaf, Warning, redacted, shown_arguments};
+use crate::domain::policy::{Hiding, Policy, RedactedChange, RedactedLeaf, Warning, redacted_by, shown_arguments_by};
 use crate::domain::review::{Hold, HoldState, Verdict, Vote};
 use crate::domain::time::Timestamp;
 use crate::domain::transition::{Outcome, Transition};
@@ -137,11 +139,12 @@ impl Service {
     pub async fn told(&self, digest: Digest) -> Result<Told> {
         let keys = self.keys()?;
         let transition = self.transition(&keys, digest).await?;
-        let policy = self.policy(&keys, transition.statement.policy).await?;
+        let thread = self.thread(&keys, &transition.statement.thread).await?.record;
+        let policies = self.policies_over(&keys, &thread, [transition.statement.policy]).await?;
         let (before, after) = self.states_of(&keys, &transition).await?;
         let changes = diff(&before, &after);
-        let hiding = Hiding::of(&policy, [&before, &after], transition.tool.as_ref());
-        let redacted = redacted(&hiding, &changes);
+        let hidings = hidings(&policies, [&before, &after], &[transition.tool.as_ref()]);
+        let redacted = redacted_by(&hidings, &changes);
         let hidden = redacted.iter().filter_map(|it| match it {
             RedactedChange::Hidden { pointer, .. } => Some(HiddenPlace::of(pointer.clone(), (&before, &after))),
             RedactedChange::Shown { .. } => None,
@@ -151,7 +154,7 @@ impl Service {
             thread: transition.statement.thread.clone(),
             status: status_of(&transition),
             entry: transition.outcome.entry().map(str::to_owned),
-            arguments: transition.tool.as_ref().map(|it| shown_arguments(&hiding, it)),
+            arguments: transition.tool.as_ref().map(|it| shown_arguments_by(&hidings, it)),
             warnings_shown: transition.warnings_shown().to_vec(),
             statement: transition.statement,
             warnings: transition.warnings,
@@ -172,14 +175,30 @@ impl Service {
         Ok(self.thread(&keys, &place.record.thread).await?.record.flow)
     }
 
-    /// What an agent may see of a transition's effect: what its own nodes read.
+    /// What an agent may see of a transition's effect: what the policy of today lets one of its nodes read, and of that
+    /// what the policies of then let the same node read.
     pub async fn visible_to(&self, token: &Token, told: &Told) -> Result<Vec<Change>> {
         let keys = self.keys()?;
-        let policy = self.policy(&keys, told.statement.policy).await?;
-        let seen = |change: &&Change| {
-            token.nodes.iter().any(|node| policy.node(node).is_some_and(|it| it.reads().covers(&change.pointer)))
+        let thread = self.thread(&keys, &told.thread).await?;
+        let active = self.flow(&keys, &thread.record.flow).await?.record.policy;
+        let mut policies = self.policies_of(&keys, &told.statement).await?;
+        policies.push(self.policy(&keys, active).await?);
+        let reads = |policy: &Policy, node: &NodeId, change: &Change| {
+            policy.node(node).is_some_and(|it| it.reads().covers(&change.pointer))
         };
+        let seen = |change: &&Change| token.nodes.iter().any(|node| policies.iter().all(|it| reads(it, node, change)));
         Ok(told.changes.iter().filter(seen).cloned().collect())
+    }
+
+    /// The policies that said what a node was let read of a transition's effect when it was stated: its own, and of a
+    /// rollback that of the version which comes back.
+    pub(super) async fn policies_of(&self, keys: &Keys, statement: &Statement) -> Result<Vec<Arc<Policy>>> {
+        let mut policies = vec![self.policy(keys, statement.policy).await?];
+        if let Some(restored) = statement.restores {
+            let then = self.stated(keys, restored).await?.statement.policy;
+            policies.push(self.policy(keys, then).await?);
+        }
+        Ok(policies)
     }
 
     /// What of neighbouring versions is opened for auditors, by the version: each as [`Self::opening`] has it, but for those whose

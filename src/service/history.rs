@@ -20,7 +20,7 @@ use crate::domain::id::{NodeId, PrincipalId, ThreadId};
 use crate::domain::json::diff::diff;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::{KeyState, KeyUse, Keys};
-use crate::domain::policy::{Hiding, Policy, RedactedChange, redacted, redacted_by};
+use crate::domain::policy::{Hiding, Policy, RedactedChange, redacted_by};
 use crate::domain::review::Hold;
 use crate::domain::thread::Thread;
 use crate::domain::time::Timestamp;
@@ -132,6 +132,7 @@ impl Service {
             return Ok((record, Vec::new()));
         }
         let first = top.saturating_sub(limit.max(1)).max(told);
+        let active = self.flow(&keys, &record.flow).await?.record.policy;
         // What the oldest of them changed is told by the one before it.
         let mut versions = self.versions(&keys, thread, first.saturating_sub(1)..=top - 1).await?;
         let mut holds = self.approved_by(&keys, &versions).await?;
@@ -142,9 +143,9 @@ impl Service {
             }
             let nothing = Value::Object(Default::default());
             let before = versions.last().map_or(&nothing, |(it, _)| &it.state);
-            let policy = self.policy(&keys, transition.statement.policy).await?;
-            let hiding = Hiding::of(&policy, [before, &after.state], transition.tool.as_ref());
-            let diff = redacted(&hiding, &diff(before, &after.state));
+            let policies = self.policies_under(&keys, active, [transition.statement.policy]).await?;
+            let hidings = hidings(&policies, [before, &after.state], &[transition.tool.as_ref()]);
+            let diff = redacted_by(&hidings, &diff(before, &after.state));
             let hold = holds.remove(&transition.digest);
             items.push(HistoryItem { diff, transition, entry: after.entry, hold });
         }
@@ -240,6 +241,16 @@ impl Service {
         of: [Digest; N],
     ) -> Result<Vec<Arc<Policy>>> {
         let active = self.flow(keys, &thread.flow).await?.record.policy;
+        self.policies_under(keys, active, of).await
+    }
+
+    /// The same, where it is known which one is active.
+    pub(super) async fn policies_under<const N: usize>(
+        &self,
+        keys: &Keys,
+        active: Digest,
+        of: [Digest; N],
+    ) -> Result<Vec<Arc<Policy>>> {
         let mut policies: Vec<Arc<Policy>> = Vec::with_capacity(N + 1);
         for digest in of.into_iter().chain([active]) {
             if !policies.iter().any(|it| it.digest() == digest) {
@@ -306,9 +317,9 @@ impl Service {
 }
 
 /// What each policy hides of these states, beside each of these calls.
-pub(super) fn hidings<'p>(
+pub(super) fn hidings<'p, const N: usize>(
     policies: &'p [Arc<Policy>],
-    states: [&Value; 2],
+    states: [&Value; N],
     tools: &[Option<&Tool>],
 ) -> Vec<Hiding<'p>> {
     let each = policies.iter().flat_map(|policy| tools.iter().map(move |tool| (policy, tool)));

@@ -44,7 +44,8 @@ impl Service {
         let changes = diff(&asking.head.state, &step.after.state);
         let (transition, hold) = put_hold(&mut draft, &mut thread, asking, step, (reasons, excluded, now))?;
         draft.replace(&asking.standing.thread, &thread)?;
-        let answer = Answer::held(asking.policy, &transition, &changes, hold);
+        let policies = self.policies_of(asking.keys, &transition.statement).await?;
+        let answer = Answer::held(&policies, &transition, &changes, hold);
         self.put_answer(&mut draft, asking.keys, &answer)?;
         self.commit(draft.finish()).await?;
         Ok(answer)

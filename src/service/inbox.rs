@@ -5,17 +5,19 @@
 
 mod wanted;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::Service;
 use super::archived::Files;
 use super::error::{Error, Result};
+use super::history::hidings;
 use crate::domain::account::Account;
 use crate::domain::chain::hash::Digest;
-use crate::domain::id::ThreadId;
+use crate::domain::flow::Flow;
+use crate::domain::id::{FlowId, ThreadId};
 use crate::domain::json::diff::diff;
 use crate::domain::keys::Keys;
-use crate::domain::policy::{Hiding, RedactedChange, redacted};
+use crate::domain::policy::{RedactedChange, redacted_by};
 use crate::domain::review::{Hold, HoldState, Ineligible, Place as VotingPlace, Roll, SearchWord};
 use crate::domain::transition::{Transition, Values};
 use crate::store::record::{Record as _, Stored};
@@ -302,23 +304,37 @@ impl Service {
         let digests: Vec<Digest> = holds.iter().map(|it| it.transition).collect();
         let mut transitions = self.transitions_of((keys, &mut Files::default()), &digests).await?;
         let before = self.states_before(keys, transitions.values()).await?;
+        let active = self.active_policies(keys, &holds).await?;
         let mut items = Vec::with_capacity(holds.len());
         for hold in holds {
             let transition = transitions.remove(&hold.transition).ok_or(Error::Broken("a held transition is gone"))?;
-            let policy = self.policy(keys, hold.policy).await?;
-            let diff = match before.get(&transition.digest).filter(|_| transition.values == Values::Here) {
-                // It is erased: that it was, and how it ended, stays to be told.
+            let before = before.get(&transition.digest).filter(|_| transition.values == Values::Here);
+            let diff = match before.zip(active.get(&hold.flow)) {
+                // It is erased, or nobody knows what is hidden by now: that it was, and how it ended, stays to be told.
                 None => Vec::new(),
-                Some(before) => {
+                Some((before, active)) => {
+                    let policies = self.policies_under(keys, *active, [hold.policy]).await?;
                     let after = transition.delta.apply(before).map_err(|_| Error::Broken("a transition's effect"))?;
-                    let hiding = Hiding::of(&policy, [before, &after], transition.tool.as_ref());
-                    redacted(&hiding, &diff(before, &after))
+                    redacted_by(
+                        &hidings(&policies, [before, &after], &[transition.tool.as_ref()]),
+                        &diff(before, &after),
+                    )
                 }
             };
             let eligible = hold.places(viewer, roll);
             items.push(InboxItem { diff, hold, transition, eligible });
         }
         Ok(items)
+    }
+
+    /// The policies that judge the flows of these holds by now, at once.
+    async fn active_policies(&self, keys: &Keys, holds: &[Hold]) -> Result<HashMap<FlowId, Digest>> {
+        let flows: BTreeSet<String> = holds.iter().map(|it| it.flow.to_string()).collect();
+        if flows.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let flows = self.reader(keys).get_many::<Flow>(&flows.into_iter().collect::<Vec<_>>()).await?;
+        Ok(flows.into_iter().map(|it| (it.record.id, it.record.policy)).collect())
     }
 
     /// The transitions of those digests, at once; with their values, unless they are erased.

@@ -1,6 +1,7 @@
 //! Looking at a hidden value: one at a time, for a reason, and written down before it is shown.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
@@ -11,7 +12,7 @@ use crate::domain::account::Account;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::opening::Opening;
 use crate::domain::event::EventType;
-use crate::domain::id::{AccountId, ReviewId};
+use crate::domain::id::{AccountId, GroupName, ReviewId};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::policy::{HiddenValues, Kind};
 use crate::domain::review::{Hold, REVEAL_REASON_CHARS_MAX, Reveal, RevealRefused, groups_to_reveal_to};
@@ -57,14 +58,34 @@ impl HiddenPlace {
 impl ReviewFacts {
     /// Somebody's words as people may read them.
     pub fn masked<'t>(&self, words: &'t str) -> Cow<'t, str> {
-        self.hidden_values.masked(&self.policy, words)
+        each(words, &self.hiding, |(policy, values), words| values.masked(policy, words))
     }
 
     /// What one person said. They themselves read it as they wrote it, but for what detectors find: whether something
     /// in it is a hidden value is not told to who wrote it, or guesses would be answered.
     pub fn said<'t>(&self, by: &AccountId, words: &'t str) -> Cow<'t, str> {
-        if *by == self.viewer { HiddenValues::default().masked(&self.policy, words) } else { self.masked(words) }
+        if *by != self.viewer {
+            return self.masked(words);
+        }
+        each(words, &self.hiding, |(policy, _), words| HiddenValues::default().masked(policy, words))
     }
+
+    /// Those of a person's groups that may look at hidden values: by the policy that people were asked by, and also by
+    /// the one that judges the flow now, which may have come to hide more and to trust fewer.
+    pub fn groups_that_look(&self, person: &Account) -> std::result::Result<BTreeSet<GroupName>, RevealRefused> {
+        let mut each = self.hiding.iter().map(|(policy, _)| groups_to_reveal_to(policy.reveal_to(), person));
+        let first = each.next().unwrap_or(Err(RevealRefused::Group))?;
+        each.try_for_each(|it| it.map(drop))?;
+        Ok(first)
+    }
+}
+
+/// Words with something taken out for each of those; borrowed if nothing was.
+fn each<'t, T>(words: &'t str, of: &[T], without: impl for<'w> Fn(&T, &'w str) -> Cow<'w, str>) -> Cow<'t, str> {
+    of.iter().fold(Cow::Borrowed(words), |words, it| match words {
+        Cow::Borrowed(words) => without(it, words),
+        Cow::Owned(words) => Cow::Owned(without(it, &words).into_owned()),
+    })
 }
 
 impl Service {
@@ -79,7 +100,7 @@ impl Service {
         let (keys, now) = (self.keys()?, self.now());
         let person: Stored<Account> = self.fetch(&keys, person.as_str()).await?.ok_or(Error::Unauthenticated)?;
         let facts = self.review_once(review, &person.record, None).await?;
-        let groups = groups_to_reveal_to(facts.policy.reveal_to(), &person.record)?;
+        let groups = facts.groups_that_look(&person.record)?;
         check_look(&facts, look)?;
         let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
         let stored = self.thread(&keys, &hold.record.thread).await?;

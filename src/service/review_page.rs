@@ -1,13 +1,13 @@
 //! What a reviewer is shown: everything the decision is about, redacted, and provable.
 
-use std::slice::from_ref;
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::archived::Files;
 use super::electorate::can_decide;
 use super::error::{Error, Result};
-use super::history::Who;
+use super::history::{Who, hidings};
 use super::revealing::{HiddenPlace, hidden_places};
 use super::{Service, retrying};
 use crate::domain::account::Account;
@@ -22,7 +22,7 @@ use crate::domain::json::diff::diff;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::Keys;
 use crate::domain::policy::{
-    HiddenValues, Hiding, NodePolicy, Policy, RedactedChange, RedactedLeaf, readable_leaves, redacted,
+    HiddenValues, Hiding, NodePolicy, Policy, RedactedChange, RedactedLeaf, readable_leaves, redacted_by,
     shown_arguments_by,
 };
 use crate::domain::review::{CannotDecide, Hold, HoldState, Place, Roll};
@@ -52,9 +52,10 @@ pub struct ReviewFacts {
     /// What is held.
     pub transition: Transition,
     /// By which policy.
-    pub policy: std::sync::Arc<Policy>,
-    /// What stands where it hides.
-    pub hidden_values: HiddenValues,
+    pub policy: Arc<Policy>,
+    /// That one, and the one that judges the flow by now if it is another, each with what stands where it hides: what
+    /// either hides is hidden.
+    pub(super) hiding: Vec<(Arc<Policy>, HiddenValues)>,
     /// The thread.
     pub thread: Thread,
     /// What the thread is doing.
@@ -142,27 +143,28 @@ impl Service {
         let policy = self.policy(&keys, hold.policy).await?;
         let (before, after) = self.states_of(&keys, &transition).await?;
         let written = self.written_state(&keys, &thread).await?;
-        let hiding = Hiding::of(&policy, [&before, &after, &written], transition.tool.as_ref());
-        let opening = self.open_transition(&keys, &transition, &policy, &|at| hiding.hides(at)).await?;
+        let policies = self.policies_under(&keys, standing.flow.record.policy, [hold.policy]).await?;
+        let hidings = hidings(&policies, [&before, &after, &written], &[transition.tool.as_ref()]);
+        let hides = |at: &Pointer| hidings.iter().any(|it| it.hides(at));
+        let opening = self.open_transition(&keys, &transition, &policy, &hides).await?;
         let revealed = match reveal {
             Some(it) => {
-                let hides = |at: &Pointer| hiding.hides(at) && at != it;
+                let hides = |at: &Pointer| hides(at) && at != it;
                 Some((it.clone(), self.open_transition(&keys, &transition, &policy, &hides).await?))
             }
             None => None,
         };
-        let writers = writer_views(&hiding, (&written, &after), &policy);
         let receipt = match &hold.state {
             HoldState::Approved { receipt, .. } => self.fetch::<ReceiptRow>(&keys, receipt.as_str()).await?,
             _ => None,
         };
-        let editor = transition.editor.as_slice();
-        let roll = Roll { now, ..self.roll_for(&keys, &viewer.id, &hold.votes, editor).await? };
+        let roll = self.roll_for(&keys, &viewer.id, &hold.votes, transition.editor.as_slice()).await?;
         let by = self.names_of(&keys, [&hold.proposer]).await?.into_values().next();
         Ok(ReviewFacts {
-            diff: redacted(&hiding, &diff(&before, &after)),
-            hidden: hidden_places(&|at| hiding.hides(at), &opening, (&before, &after)),
-            hidden_values: hiding.values().clone(),
+            writers: writer_views(&hidings, (&written, &after), &policy),
+            diff: redacted_by(&hidings, &diff(&before, &after)),
+            hidden: hidden_places(&hides, &opening, (&before, &after)),
+            hiding: policies.iter().cloned().zip(hidings.iter().map(|it| it.values().clone())).collect(),
             can_decide: can_decide(&standing, &hold, viewer, &roll),
             viewer: viewer.id.clone(),
             status: thread.status(now),
@@ -174,15 +176,14 @@ impl Service {
                 .into_iter()
                 .find(|it| it.transition == transition.digest),
             by,
-            call: self.call_of(&keys, from_ref(&hiding), &transition)?,
-            roll,
+            call: self.call_of(&keys, &hidings, &transition)?,
+            roll: Roll { now, ..roll },
             hold,
             transition,
             policy,
             thread,
             opening,
             revealed,
-            writers,
             now,
         })
     }
@@ -273,14 +274,14 @@ impl Service {
 }
 
 /// What each writer will read, and what of it changed since the last confirmed write.
-fn writer_views(hiding: &Hiding<'_>, (written, after): (&Value, &Value), policy: &Policy) -> Vec<WriterView> {
+fn writer_views(hidings: &[Hiding<'_>], (written, after): (&Value, &Value), policy: &Policy) -> Vec<WriterView> {
     let changes = diff(written, after);
     let view = |(node, rules): (&NodeId, &NodePolicy)| {
         let read: Vec<_> = changes.iter().filter(|it| rules.reads().covers(&it.pointer)).cloned().collect();
         WriterView {
             node: node.clone(),
-            leaves: readable_leaves(hiding, node, after),
-            changed_since_write: redacted(hiding, &read),
+            leaves: readable_leaves((policy, hidings), node, after),
+            changed_since_write: redacted_by(hidings, &read),
         }
     };
     policy.writers().map(view).collect()

@@ -1,6 +1,7 @@
 //! Transitions: committing one, and telling what became of one.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -102,8 +103,9 @@ impl Answer {
         }
     }
 
-    pub(super) fn held(policy: &Policy, transition: &Transition, changes: &[Change], hold: Hold) -> Self {
-        let diff = diff_for(policy, &hold.node, changes);
+    /// Told is what all of the policies let its node read.
+    pub(super) fn held(policies: &[Arc<Policy>], transition: &Transition, changes: &[Change], hold: Hold) -> Self {
+        let diff = policies.iter().fold(changes.to_vec(), |seen, it| diff_for(it, &hold.node, &seen));
         let reasons = for_everyone(&hold.reasons);
         let warnings = warnings_for_everyone(&transition.warnings);
         Self::Held { transition: transition.digest, hold: Box::new(hold), reasons, warnings, diff }
@@ -237,7 +239,8 @@ impl Service {
         let policy = self.policy(keys, transition.statement.policy).await?;
         let changes = self.changes_of(keys, &transition).await?;
         if let Some(hold) = self.hold_of(keys, transition.digest).await? {
-            return Ok(Answer::held(&policy, &transition, &changes, hold.record));
+            let policies = self.policies_of(keys, &transition.statement).await?;
+            return Ok(Answer::held(&policies, &transition, &changes, hold.record));
         }
         let effect = Effect { transition: transition.clone(), changes };
         Ok(Answer::committed(&policy, &transition, &effect))

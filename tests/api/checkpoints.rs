@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use countersign::domain::account::MachineRole;
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;
-use crate::gateway::{Answer, Gateway, POLICY, source};
+use crate::gateway::{Answer, Gateway, POLICY, source, token};
 use crate::rules::Scene;
 
 on_both! {
@@ -13,6 +14,8 @@ on_both! {
     what_a_version_has_not_for_a_node_no_version_has(super::POLICY),
     what_was_kept_from_a_node_then_stays_kept_from_it(super::narrow()),
     what_comes_back_by_a_rollback_is_read_by_the_policy_of_today(super::POLICY),
+    what_is_kept_from_a_node_now_is_kept_in_old_transitions(super::POLICY),
+    asking_for_a_rollback_tells_nothing_that_was_kept_from_its_node(super::narrow()),
 }
 
 const READS: &str = "reads = [\"raw_text\", \"requested_action\", \"target_user_id\", \"payment.amount\"]";
@@ -108,4 +111,46 @@ async fn what_comes_back_by_a_rollback_is_read_by_the_policy_of_today(scene: Sce
     for version in [0, 2] {
         assert_eq!(at(g, thread, version).await.expect(200)["state"], hidden, "version {version}");
     }
+}
+
+async fn diff_of(g: &Gateway, transition: &Value, token: &str) -> Value {
+    g.get(&format!("/v1/transitions/{}", transition.as_str().unwrap()), token).await.expect(200)["diff"].clone()
+}
+
+async fn what_is_kept_from_a_node_now_is_kept_in_old_transitions(scene: Scene) {
+    let g = &scene.gateway;
+    let made = g.thread().await;
+    let done = says(g, &made["thread"], &made["transition"], "refund").await;
+    let both = token(&g.service, "both", MachineRole::Agent, &["input_parser", "planner"]).await;
+    let told = json!([{"pointer": "/requested_action", "before": "none", "after": "refund"}]);
+    for who in [&g.planner, &both] {
+        assert_eq!(diff_of(g, &done, who).await, told);
+    }
+    // What the planner read the parser reads from now on: neither of them read it then and does now.
+    let planner = policy_with(READS, "reads = [\"raw_text\", \"target_user_id\", \"payment.amount\"]");
+    activate(g, &planner.replacen("reads = [\"raw_text\"]", "reads = [\"raw_text\", \"requested_action\"]", 1)).await;
+    for who in [&g.planner, &g.parser, &both] {
+        assert_eq!(diff_of(g, &done, who).await, json!([]));
+    }
+    assert_eq!(at(g, &made["thread"], 1).await.expect(200)["state"].get("requested_action"), None);
+}
+
+async fn asking_for_a_rollback_tells_nothing_that_was_kept_from_its_node(scene: Scene) {
+    let g = &scene.gateway;
+    let made = g.thread().await;
+    let thread = &made["thread"];
+    activate(g, POLICY).await;
+    let path = format!("/v1/threads/{}", thread.as_str().unwrap());
+    let pays = json!({"node": "planner", "parent": made["transition"], "format": "merge-patch",
+        "patch": {"payment": {"amount": 20}, "requested_action": "refund"}});
+    let paid = g.post(&format!("{path}/transitions"), &g.planner, pays).await.expect(202);
+    g.approved(&paid).await;
+    let back = json!({"node": "planner", "parent": paid["transition"], "to_version": 0});
+    let held = g.post(&format!("{path}/rollbacks"), &g.planner, back).await.expect(202);
+    // How much was paid in version 0 was kept from the planner then, and nobody has approved that it comes back.
+    let seen = json!([{"pointer": "/requested_action", "before": "refund", "after": "none"}]);
+    assert_eq!(held["diff"], seen);
+    assert_eq!(diff_of(g, &held["transition"], &g.planner).await, seen);
+    g.approved(&held).await;
+    assert_eq!(at(g, thread, 2).await.expect(200)["state"]["payment"], json!({"amount": 10}), "it is the head now");
 }

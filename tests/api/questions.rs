@@ -108,7 +108,7 @@ const LISTS: &[(&str, usize)] = &[
 /// What deciding several at once may ask for each of them, the page and the vote together with what is told of it; and
 /// what all of them ask once.
 const FOR_ONE_OF_SEVERAL: (usize, usize) = (23, 9);
-const FOR_ALL_OF_SEVERAL: usize = 13;
+const FOR_ALL_OF_SEVERAL: usize = 15;
 
 /// A gateway, and its store that counts.
 async fn counted() -> (Gateway, Arc<Counted>) {
@@ -211,7 +211,7 @@ const PAGES: &[(&str, usize)] = &[
     ("/reviews/D", 30),
     ("/reviews/R/edit", 30),
     ("/threads", 8),
-    ("/threads/T", 20),
+    ("/threads/T", 21),
     ("/threads/T/versions/1", 22),
     ("/threads/T/compare?from=1&to=2", 18),
     ("/log", 8),

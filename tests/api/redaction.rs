@@ -4,16 +4,19 @@ use countersign::domain::json::pointer::Pointer;
 use countersign::domain::review::Verdict;
 use countersign::service::inbox::{Part, Wanted};
 use countersign::service::revealing::Look;
+use countersign::service::review_page::Arguments;
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;
 use crate::gateway::{Gateway, POLICY, ballot, person, spawn_with_policy};
 use crate::rules::Scene;
+use crate::under_new_policy::activate;
 
 on_both! {
     a_hidden_value_that_is_written_elsewhere_is_shown_to_nobody(super::written_elsewhere()),
     a_hidden_value_in_a_rejected_request_is_told_to_its_own_proposer_alone(super::written_elsewhere()),
     a_warnings_place_has_no_hidden_value_but_for_its_own_proposer(super::without_schema()),
+    what_the_policy_of_today_hides_is_hidden_in_what_was_decided_before(super::written_elsewhere()),
 }
 
 /// What `Gateway::thread` has at `/payment/card`, which is hidden.
@@ -58,8 +61,8 @@ async fn a_hidden_value_that_is_written_elsewhere_is_shown_to_nobody(scene: Scen
     let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
     let facts = g.service.review(&review, &g.alice).await.unwrap();
     let parts = match &facts.call.as_ref().unwrap().arguments {
-        countersign::service::review_page::Arguments::Parts(parts) => format!("{parts:?}"),
-        countersign::service::review_page::Arguments::Whole { .. } => panic!("all of the arguments are shown"),
+        Arguments::Parts(parts) => format!("{parts:?}"),
+        Arguments::Whole { .. } => panic!("all of the arguments are shown"),
     };
     let rationale = facts.masked(facts.transition.rationale.as_deref().unwrap());
     assert_eq!(rationale, "the card [hidden] is theirs");
@@ -88,6 +91,51 @@ async fn a_hidden_value_that_is_written_elsewhere_is_shown_to_nobody(scene: Scen
     while g.service.sequence().await.unwrap() > 0 {}
     let events = g.get("/v1/events?limit=200", &g.auditor).await.expect(200);
     assert!(!events.to_string().contains(CARD), "{events:#}");
+    scene.passes_an_audit().await;
+}
+
+/// How much is paid, which nobody hides at first.
+const AMOUNT: &str = "777123";
+
+async fn what_the_policy_of_today_hides_is_hidden_in_what_was_decided_before(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = g.thread().await;
+    let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
+    let ask = json!({
+        "node": "planner", "parent": thread["transition"], "patch": {"target_user_id": 777_123},
+        "rationale": format!("for user {AMOUNT}"), "tool": {"name": "crm.find", "arguments": {"user": 777_123}},
+    });
+    let held = g.post(&path, &g.planner, ask).await.expect(202);
+    let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
+    g.approved(&held).await;
+    let told = async || {
+        let facts = g.service.review(&review, &g.alice).await.unwrap();
+        let call = match &facts.call.as_ref().unwrap().arguments {
+            Arguments::Parts(parts) => format!("{parts:?}"),
+            Arguments::Whole { value, .. } => value.to_string(),
+        };
+        let inbox = g.service.find(&g.alice, &Wanted::past(), &Part::First, 100).await.unwrap().items;
+        let (_, history) = g.service.history(&facts.thread.id, None, 25).await.unwrap();
+        let transition = format!("/v1/transitions/{}", held["transition"].as_str().unwrap());
+        [
+            format!("{:?} {:?}", facts.diff, facts.writers),
+            json!(facts.opening).to_string(),
+            facts.masked(facts.transition.rationale.as_deref().unwrap()).into_owned(),
+            call,
+            format!("{:?}", inbox[0].diff),
+            format!("{:?}", history[0].diff),
+            g.get(&transition, &g.host).await.expect(200).to_string(),
+        ]
+    };
+    for shown in told().await {
+        assert!(shown.contains(AMOUNT), "{shown}");
+    }
+    let hides = "hide = [\"payment.card\", \"target_user_id\"]";
+    let now = written_elsewhere().replace("hide = [\"payment.card\"]", hides);
+    activate(g, &now, &[]).await;
+    for shown in told().await {
+        assert!(!shown.contains(AMOUNT), "{shown}");
+    }
     scene.passes_an_audit().await;
 }
 

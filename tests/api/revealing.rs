@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use crate::attacks::policy_with;
 use crate::gateway::{Gateway, person, spawn_on, spawn_with_policy};
 use crate::rules::Scene;
+use crate::under_new_policy::activate;
 
 on_both! {
     a_look_is_recorded_with_its_event_and_shown_to_everyone_after,
@@ -30,6 +31,7 @@ on_both! {
     a_reason_is_asked_for_bounded_and_masked,
     what_is_stopped_closed_or_over_may_be_looked_into,
     looks_beyond_what_can_be_recorded_show_nothing,
+    whom_the_policy_of_today_lets_look_no_more_looks_at_nothing_of_before,
     auditors_are_told_the_kind_of_what_is_hidden_and_agents_and_hosts_are_not,
 }
 
@@ -202,6 +204,22 @@ async fn what_is_stopped_closed_or_over_may_be_looked_into(scene: Scene) {
     g.service.close_thread(&by, &thread, "enough").await.unwrap();
     looks(g, &held.grace, &held, "/payment/card").await.unwrap();
     assert_eq!(recorded(g, &held).await.len(), 3);
+    scene.passes_an_audit().await;
+}
+
+async fn whom_the_policy_of_today_lets_look_no_more_looks_at_nothing_of_before(scene: Scene) {
+    let g = &scene.gateway;
+    let held = held(g).await;
+    g.approved(&held.answer).await;
+    activate(g, &policy().replace("[\"security\"]", "[\"security\", \"audit\"]"), &[]).await;
+    looks(g, &held.grace, &held, "/payment/card").await.unwrap();
+    activate(g, &policy().replace("reveal_to = [\"security\"]", "reveal_to = [\"audit\"]"), &[]).await;
+    let refused = looks(g, &held.grace, &held, "/payment/card").await;
+    assert!(matches!(refused, Err(Error::Forbidden(_))), "{:?}", refused.err());
+    let ada = person(&g.service, "ada", &["audit"]).await;
+    let refused = looks(g, &ada, &held, "/payment/card").await;
+    assert!(matches!(refused, Err(Error::Forbidden(_))), "people were asked by a policy that does not name them");
+    assert_eq!(recorded(g, &held).await.len(), 1);
     scene.passes_an_audit().await;
 }
 

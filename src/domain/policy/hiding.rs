@@ -126,11 +126,6 @@ impl<'p> Hiding<'p> {
         found || self.hides(at)
     }
 
-    /// The policy whose it is.
-    pub(super) const fn policy(&self) -> &'p Policy {
-        self.policy
-    }
-
     /// What stands where the policy hides by name.
     pub const fn values(&self) -> &HiddenValues {
         &self.values

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::hiding::Hiding;
+use super::model::Policy;
 use crate::domain::id::NodeId;
 use crate::domain::json::diff::{Change, leaves};
 use crate::domain::json::pointer::Pointer;
@@ -123,8 +124,8 @@ pub fn redacted_by(hidings: &[Hiding<'_>], changes: &[Change]) -> Vec<RedactedCh
 }
 
 /// What `node` will read, leaf by leaf, for people to see before they approve.
-pub fn readable_leaves(hiding: &Hiding<'_>, node: &NodeId, state: &Value) -> Vec<RedactedLeaf> {
-    shown(std::slice::from_ref(hiding), &project(hiding.policy(), node, state))
+pub fn readable_leaves((policy, hidings): (&Policy, &[Hiding<'_>]), node: &NodeId, state: &Value) -> Vec<RedactedLeaf> {
+    shown(hidings, &project(policy, node, state))
 }
 
 /// The arguments of a tool, leaf by leaf, without what `[tools] hide` covers, what is hidden in the states beside it, and

@@ -14,7 +14,6 @@ use super::view::reveal::RevealForm;
 use super::view::text::{Path, Prose};
 use super::visitor::Visitor;
 use crate::domain::chain::hash::Digest;
-use crate::domain::review::groups_to_reveal_to;
 use crate::service::error::{Error, Result};
 use crate::service::revealing::Look;
 use crate::service::review_page::ReviewFacts;
@@ -100,7 +99,7 @@ fn words(error: &Error) -> Option<(StatusCode, String)> {
 
 /// The form, for whoever may look and where there is something to look at.
 pub fn form(visitor: &Visitor, facts: &ReviewFacts) -> Option<RevealForm> {
-    groups_to_reveal_to(facts.policy.reveal_to(), visitor.account()).ok()?;
+    facts.groups_that_look(visitor.account()).ok()?;
     let single = facts.hidden.iter().filter(|it| it.is_one_value());
     let places: Vec<Path> = single.map(|it| Path::new(it.pointer.to_string())).collect();
     (!places.is_empty()).then(|| RevealForm {

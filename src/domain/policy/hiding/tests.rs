@@ -151,7 +151,8 @@ fn what_is_shown_beside_the_change_has_no_hidden_value() {
     let arguments = json!({"name": "pay", "arguments": {"to": "DE02-1203", "with": format!("pin {SECRET}"), "n": 1}});
     let tool = Tool::read(&arguments).unwrap();
     let hiding = Hiding::of(&policy, [&state], Some(&tool));
-    let leaves = super::super::readable_leaves(&hiding, &"n".try_into().unwrap(), &state);
+    let leaves =
+        super::super::readable_leaves((&policy, std::slice::from_ref(&hiding)), &"n".try_into().unwrap(), &state);
     let parts = super::super::shown_arguments(&hiding, &tool);
     for told in [format!("{leaves:?}"), format!("{parts:?}"), hiding.masked(&format!("{SECRET} DE02-1203")).into()] {
         assert!(!told.contains(SECRET) && !told.contains("DE02-1203"), "{told}");

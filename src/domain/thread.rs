@@ -53,8 +53,8 @@ pub enum HeadUse {
     },
     /// Used up: aborted or resolved while a receipt was needed.
     Used {},
-    /// Its receipt was taken back before it was used. Said here too, since this row agrees with its events:
-    /// putting back the receipt's own row brings nothing back.
+    /// Its receipt was taken back before it was used, or an approval that it rests on. Said here too, since this row
+    /// agrees with its events: putting back the receipt's own row brings nothing back.
     Revoked {},
 }
 

@@ -181,7 +181,7 @@ impl Service {
         let content = StateContent::Full { state: base.head.state.clone(), origins: step.after.tree.origins() };
         let transition = step.transition.clone();
         let gate = Gate::Auto {};
-        let owes = owes(&base, &gate, false);
+        let owes = owes(&base, &forking.parent.head.usage, &gate, false);
         let first = self.enter(draft, keys, (step, gate, owes, now), content)?;
         let mut thread = Thread {
             id: first.entry.thread.clone(),

@@ -3,11 +3,12 @@
 use serde_json::json;
 
 use super::error::{Error, Result};
+use super::verify::peek_receipt;
 use super::{Service, recorder, retrying};
 use crate::domain::event::EventType;
 use crate::domain::flow::{ReceiptRow, Revoked};
 use crate::domain::id::{Jti, PrincipalId};
-use crate::domain::thread::HeadUse;
+use crate::domain::thread::{HeadUse, Thread};
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
@@ -39,7 +40,7 @@ impl Service {
         }
         let stored = self.thread(&keys, &receipt.record.thread).await?;
         let mut thread = stored.record.clone();
-        if thread.head.transition == receipt.record.transition && thread.head.usage == (HeadUse::Unused {}) {
+        if rests_on(&thread, &receipt.record) && thread.head.usage == (HeadUse::Unused {}) {
             thread.head.usage = HeadUse::Revoked {};
         }
         let mut record = receipt.record.clone();
@@ -52,4 +53,12 @@ impl Service {
         self.put_answer(&mut draft, &keys, &())?;
         self.commit(draft.finish()).await
     }
+}
+
+/// Whether the head could be written by force of this approval: because it is what was approved, or because it came on top
+/// of that and nothing was written since, and no approval of its own is asked for.
+fn rests_on(thread: &Thread, receipt: &ReceiptRow) -> bool {
+    let version = peek_receipt(&receipt.token).map(|it| it.version);
+    let on_top = !thread.head.needs_receipt && version.is_none_or(|it| it > thread.written_version);
+    thread.head.transition == receipt.transition || on_top
 }

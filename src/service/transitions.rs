@@ -130,14 +130,17 @@ pub(super) fn with_warnings(mut data: Value, warnings: &[Warning]) -> Value {
     data
 }
 
-/// Whether the thread owes an approval once this transition is its head.
-pub(super) fn owes(base: &Base<'_>, gate: &Gate, branches_owe: bool) -> bool {
+/// Whether the thread owes an approval once this transition is its head. An approval that was taken back has settled
+/// nothing: what comes on top of it owes what it owed.
+pub(super) fn owes(base: &Base<'_>, usage: &HeadUse, gate: &Gate, branches_owe: bool) -> bool {
     let gated = matches!(gate, Gate::Approved { .. } | Gate::Observed {});
     let accepted = base.flow.accepted().contains(&base.head.entry.policy);
+    let taken_back = matches!(usage, HeadUse::Revoked {});
+    let owed = base.head.entry.owes || taken_back || branches_owe || !accepted;
     match base.policy.approval().covers() {
-        Covers::Write => base.head.entry.owes || branches_owe || gated || !accepted,
+        Covers::Write => owed || gated,
         // An approved value is admitted for good, so an approval settles what was owed.
-        Covers::Commit => (base.head.entry.owes || branches_owe || !accepted) && !matches!(gate, Gate::Approved { .. }),
+        Covers::Commit => owed && !matches!(gate, Gate::Approved { .. }),
     }
 }
 
@@ -153,7 +156,7 @@ impl Service {
         thread: &mut Thread,
     ) -> Result<Version> {
         let carried = step.transition.carried.clone();
-        let owes = owes(&base, &gate, carried.as_deref().is_some_and(|it| it.owes));
+        let owes = owes(&base, &thread.head.usage, &gate, carried.as_deref().is_some_and(|it| it.owes));
         let kept = kept_state(base.head, &step)?;
         let given = step.transition.context_tokens;
         let (warnings, name) = (step.transition.warnings_shown().to_vec(), step.transition.step.clone());

@@ -19,6 +19,7 @@ mod envelopes;
 mod episodes;
 mod examples;
 mod extensions;
+mod for_good;
 #[path = "../support/gateway.rs"]
 mod gateway;
 mod given;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::Audit;
+use super::gate::{TakenBack, owes_fits};
 use super::load::Belongings;
 use super::story::Story;
 use crate::domain::account::Token;
@@ -14,7 +15,7 @@ use crate::domain::chain::entry::{Entry, Gate};
 use crate::domain::chain::hash::{Digest, Tag};
 use crate::domain::chain::statement::Kind;
 use crate::domain::chain::verify::{Link, check_link};
-use crate::domain::id::PrincipalId;
+use crate::domain::id::{PrincipalId, ThreadId};
 use crate::domain::json::patch::Format;
 use crate::domain::keys::ThreadSecret;
 use crate::domain::review::HoldState;
@@ -45,13 +46,13 @@ struct Rolled {
 
 impl Audit<'_> {
     /// Replays the chain up to the head that the thread's row names.
-    pub(super) fn check_chain(&mut self, thread: &Thread) {
+    pub(super) fn check_chain(&mut self, thread: &Thread, story: &Story<'_>) {
         let secret = self.keys.salt().thread_secret(thread.id.as_str());
         let mut at: Option<At> = None;
         let mut standing = Some(Standing::default());
         let mut written_version = 0;
         for version in 0..=thread.head.version {
-            let Some(next) = self.replay(thread, version, &secret, at.as_ref()) else { return };
+            let Some(next) = self.replay((thread, story), version, &secret, at.as_ref()) else { return };
             self.versions += 1;
             standing = standing.and_then(|it| self.followed(it, &next.entry));
             if matches!(next.entry.gate, Gate::Written { .. }) {
@@ -79,7 +80,13 @@ impl Audit<'_> {
         self.check_beyond(thread);
     }
 
-    fn replay(&mut self, thread: &Thread, version: u64, secret: &ThreadSecret, before: Option<&At>) -> Option<At> {
+    fn replay(
+        &mut self,
+        (thread, story): (&Thread, &Story<'_>),
+        version: u64,
+        secret: &ThreadSecret,
+        before: Option<&At>,
+    ) -> Option<At> {
         let id = version_id(&thread.id, version);
         let Some(row) = self.all.entries.get(&id).map(|it| &it.record) else {
             self.note(Table::Entries, id, "a version of the chain is gone");
@@ -109,7 +116,7 @@ impl Audit<'_> {
         self.check_statement(transition, before, secret);
         self.check_gate(&entry, transition, &row.entry);
         let state = rolled.as_ref().map(|it| &it.state);
-        self.check_owes(&entry, transition, (state, before.map(|it| &it.entry)));
+        self.check_owes(&entry, (transition, story), (state, before.map(|it| &it.entry)));
         if version == 0 {
             self.check_origin(thread, transition, state);
         }
@@ -235,20 +242,29 @@ impl Audit<'_> {
     fn check_owes(
         &mut self,
         entry: &Entry,
-        transition: &Transition,
+        (transition, story): (&Transition, &Story<'_>),
         (state, before): (Option<&Value>, Option<&Entry>),
     ) {
         let Some(policy) = self.policies.get(&entry.policy) else { return };
         // A branch owes what the head owes that it begins with.
         let origin = transition.statement.fork.as_ref().and_then(|it| self.entry_at(&it.thread, it.version));
+        let taken_back = match &transition.statement.fork {
+            Some(of) if self.has_taken_back(&of.thread) => TakenBack::Perhaps,
+            _ => TakenBack::of(story, before),
+        };
         let branches_owe = transition.carried.as_deref().is_some_and(|it| it.owes);
-        let holds = super::gate::owes_fits(policy, (entry, state), before.or(origin.as_ref()), branches_owe);
+        let holds = owes_fits(policy, (entry, state), (before.or(origin.as_ref()), taken_back), branches_owe);
         self.expect(
             holds,
             Table::Entries,
             version_id(&entry.thread, entry.version),
             "what it owes does not follow from its chain",
         );
+    }
+
+    /// Whether any receipt of a thread was taken back.
+    fn has_taken_back(&self, thread: &ThreadId) -> bool {
+        self.all.receipts.values().any(|it| it.record.thread == *thread && it.record.revoked.is_some())
     }
 
     /// Nothing of the thread lies beyond its head.

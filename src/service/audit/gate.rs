@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::Audit;
 use super::chain::is_committed;
+use super::story::Story;
 use crate::domain::chain::entry::{Entry, Gate};
 use crate::domain::json::size::StateLimits;
 use crate::domain::policy::{Covers, Policy, judge_initial};
@@ -89,12 +90,37 @@ impl Audit<'_> {
     }
 }
 
-/// Whether `owes` follows: from what was owed before, from the gate, from version 0, or from a parent whose policy
-/// was not accepted any more.
+/// Whether an approval that the head before rested on had been taken back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum TakenBack {
+    /// None was.
+    No,
+    /// One was, of a version below, or when a writer had been let through: whether it counts depends on more than this.
+    Perhaps,
+    /// Its own, while it was unused.
+    Yes,
+}
+
+impl TakenBack {
+    /// What a thread's events tell of the head that an entry came on top of.
+    pub(super) fn of(story: &Story<'_>, before: Option<&Entry>) -> Self {
+        let taken = before.and_then(|it| Some((it, story.taken_back.get(&it.version)?)));
+        let own =
+            |entry: &Entry, jti: &str| matches!(&entry.gate, Gate::Approved { receipt, .. } if receipt.as_str() == jti);
+        match taken {
+            None => Self::No,
+            Some((before, all)) if all.iter().any(|it| it.unused && own(before, it.receipt)) => Self::Yes,
+            Some(_) => Self::Perhaps,
+        }
+    }
+}
+
+/// Whether `owes` follows: from what was owed before, from the gate, from version 0, from an approval that was taken back,
+/// or from a parent whose policy was not accepted any more.
 pub(super) fn owes_fits(
     policy: &Policy,
     (entry, state): (&Entry, Option<&Value>),
-    before: Option<&Entry>,
+    (before, taken_back): (Option<&Entry>, TakenBack),
     branches_owe: bool,
 ) -> bool {
     let Some(before) = before else {
@@ -105,11 +131,12 @@ pub(super) fn owes_fits(
     let approved = matches!(entry.gate, Gate::Approved { .. });
     let gated = approved || matches!(entry.gate, Gate::Observed {});
     let other_policy = before.policy != entry.policy;
-    let owed = before.owes || branches_owe;
+    let owed = before.owes || branches_owe || taken_back == TakenBack::Yes;
+    let may_owe = other_policy || taken_back == TakenBack::Perhaps;
     match policy.approval().covers() {
         Covers::Write if owed || gated => entry.owes,
         Covers::Commit if approved => !entry.owes,
         Covers::Commit if owed => entry.owes,
-        Covers::Write | Covers::Commit => !entry.owes || other_policy,
+        Covers::Write | Covers::Commit => !entry.owes || may_owe,
     }
 }

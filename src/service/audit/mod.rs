@@ -131,7 +131,7 @@ async fn look(
     for thread in all.threads.values().map(|it| &it.record) {
         let own = belongings.remove(thread.id.as_str()).unwrap_or_default();
         let story = Story::of(&own.events);
-        audit.check_chain(thread);
+        audit.check_chain(thread, &story);
         audit.check_holds(thread, &own, &story);
         audit.check_receipts(&own, &story);
         audit.check_writes(&own, &story);

@@ -34,6 +34,14 @@ pub(super) struct WriteStory<'a> {
     pub(super) end: Option<&'a Event>,
 }
 
+/// A receipt that was taken back while some version was the head.
+#[derive(Debug)]
+pub(super) struct TakenBack<'a> {
+    pub(super) receipt: &'a str,
+    /// Whether no writer had been let through on that head by then.
+    pub(super) unused: bool,
+}
+
 /// Everything that a thread's events tell.
 #[derive(Debug, Default)]
 pub(super) struct Story<'a> {
@@ -45,6 +53,10 @@ pub(super) struct Story<'a> {
     pub(super) warned: BTreeMap<&'a str, &'a Value>,
     pub(super) holds: BTreeMap<&'a str, HoldStory<'a>>,
     pub(super) receipts: BTreeMap<&'a str, ReceiptStory<'a>>,
+    /// The receipts that were taken back, by the head of that moment.
+    pub(super) taken_back: BTreeMap<u64, Vec<TakenBack<'a>>>,
+    /// The last version that a writer was let through on.
+    let_through: Option<u64>,
     /// By principal and write id, as rows are named.
     pub(super) writes: BTreeMap<String, WriteStory<'a>>,
     pub(super) rejections: BTreeMap<&'a str, &'a Event>,
@@ -93,8 +105,16 @@ impl<'a> Story<'a> {
                 self.rejections.insert(said(event, "identity"), event);
             }
             EventType::ReceiptIssued => self.receipts.entry(said(event, "receipt")).or_default().issued = Some(event),
-            EventType::ReceiptRevoked => self.receipts.entry(said(event, "receipt")).or_default().revoked = Some(event),
-            EventType::WriteReserved => self.write(event, "by").reserved = Some(event),
+            EventType::ReceiptRevoked => {
+                let (receipt, head) = (said(event, "receipt"), self.committed.last().map_or(0, |it| it.0));
+                let unused = self.let_through != Some(head);
+                self.taken_back.entry(head).or_default().push(TakenBack { receipt, unused });
+                self.receipts.entry(receipt).or_default().revoked = Some(event);
+            }
+            EventType::WriteReserved => {
+                self.let_through = number(event, "version");
+                self.write(event, "by").reserved = Some(event);
+            }
             EventType::WriteLapsed => self.write(event, "by").lapsed = true,
             EventType::WriteConfirmed | EventType::WriteAborted => self.write(event, "by").end = Some(event),
             EventType::WriteResolved => self.write(event, "of").end = Some(event),

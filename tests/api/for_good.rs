@@ -1,0 +1,118 @@
+//! Approvals that admit something for good (`covers = "commit"`), and what becomes of that when one is taken back before
+//! anything was written. On both databases.
+
+use serde_json::{Value, json};
+
+use crate::attacks::policy_with;
+use crate::gateway::{Answer, Gateway};
+use crate::rules::Scene;
+
+on_both! {
+    what_was_approved_for_good_needs_no_receipt_once_something_came_on_top,
+    an_approval_that_was_taken_back_is_owed_by_what_comes_on_top,
+    an_approval_that_is_taken_back_later_stops_what_came_on_top,
+    an_approval_that_was_written_is_nothing_to_take_back,
+    a_branch_owes_what_was_taken_back_from_its_head,
+}
+
+fn policy() -> String {
+    let for_good = policy_with("[approval]\n", "[approval]\ncovers = \"commit\"\n");
+    for_good.replace("rollback = true", "rollback = true\nfork = true")
+}
+
+/// An approved change of whom: (its thread, what was held, the decision).
+async fn approved(g: &Gateway) -> (Value, Value, Value) {
+    let thread = g.thread().await;
+    let held = g.held(&thread).await;
+    let decision = g.approved(&held).await;
+    (thread["thread"].clone(), held["transition"].clone(), decision)
+}
+
+/// Something harmless on top of a head.
+async fn on_top(g: &Gateway, thread: &Value, head: &Value, text: &str) -> Value {
+    let done = g.propose(thread, head, (&g.parser, "input_parser"), json!({"raw_text": text})).await.expect(201);
+    done["transition"].clone()
+}
+
+async fn take_back(g: &Gateway, decision: &Value) {
+    let path = format!("/v1/receipts/{}/revocation", decision["nonce"].as_str().unwrap());
+    g.post(&path, &g.admin, json!({"reason": "a mistake"})).await.expect(200);
+}
+
+async fn written(g: &Gateway, thread: &Value, head: &Value, name: &str) -> Answer {
+    g.verify(thread, head, &Value::Null, name).await
+}
+
+fn refused(answer: &Answer, code: &str) {
+    assert_eq!((answer.status, answer.code()), (403, code), "{:#}", answer.body);
+}
+
+/// People approve the head as it stands, and it is written.
+async fn is_written_once_approved_anew(g: &Gateway, thread: &Value, head: &Value) {
+    let body = json!({"node": "planner", "parent": head, "patch": {}, "reaffirm": true});
+    let path = format!("/v1/threads/{}/transitions", thread.as_str().unwrap());
+    let held = g.post(&path, &g.planner, body).await.expect(202);
+    let decision = g.approved(&held).await;
+    g.verify(thread, &held["transition"], &decision["receipt"], "anew").await.expect(200);
+    g.confirm("anew").await.expect(200);
+}
+
+async fn what_was_approved_for_good_needs_no_receipt_once_something_came_on_top(scene: Scene) {
+    let g = &scene.gateway;
+    let (thread, head, _) = approved(g).await;
+    let top = on_top(g, &thread, &head, "harmless").await;
+    let allowed = written(g, &thread, &top, "w1").await.expect(200);
+    assert_eq!(allowed["view"]["target_user_id"], 42);
+    g.confirm("w1").await.expect(200);
+    scene.passes_an_audit().await;
+}
+
+async fn an_approval_that_was_taken_back_is_owed_by_what_comes_on_top(scene: Scene) {
+    let g = &scene.gateway;
+    let (thread, head, decision) = approved(g).await;
+    take_back(g, &decision).await;
+    let mut top = on_top(g, &thread, &head, "harmless").await;
+    refused(&written(g, &thread, &top, "w1").await, "receipt_missing");
+    top = on_top(g, &thread, &top, "and again").await;
+    refused(&written(g, &thread, &top, "w1").await, "receipt_missing");
+    is_written_once_approved_anew(g, &thread, &top).await;
+    scene.passes_an_audit().await;
+}
+
+async fn an_approval_that_is_taken_back_later_stops_what_came_on_top(scene: Scene) {
+    let g = &scene.gateway;
+    let (thread, head, decision) = approved(g).await;
+    let top = on_top(g, &thread, &head, "harmless").await;
+    take_back(g, &decision).await;
+    refused(&written(g, &thread, &top, "w1").await, "revoked");
+    let top = on_top(g, &thread, &top, "and again").await;
+    refused(&written(g, &thread, &top, "w1").await, "receipt_missing");
+    is_written_once_approved_anew(g, &thread, &top).await;
+    scene.passes_an_audit().await;
+}
+
+async fn an_approval_that_was_written_is_nothing_to_take_back(scene: Scene) {
+    let g = &scene.gateway;
+    let (thread, head, decision) = approved(g).await;
+    g.verify(&thread, &head, &decision["receipt"], "w1").await.expect(200);
+    let done = g.confirm("w1").await.expect(200);
+    let top = on_top(g, &thread, &done["transition"], "harmless").await;
+    take_back(g, &decision).await;
+    written(g, &thread, &top, "w2").await.expect(200);
+    scene.passes_an_audit().await;
+}
+
+async fn a_branch_owes_what_was_taken_back_from_its_head(scene: Scene) {
+    let g = &scene.gateway;
+    let (thread, _, decision) = approved(g).await;
+    let fork = async |name: &str| {
+        let path = format!("/v1/threads/{}/forks", thread.as_str().unwrap());
+        let made = g.post(&path, &g.planner, json!({"node": "planner", "branches": [name]})).await.expect(201);
+        let branch = made["branches"][0]["thread"].as_str().unwrap().to_owned();
+        g.get(&format!("/v1/threads/{branch}"), &g.host).await.expect(200)["owes"].clone()
+    };
+    assert_eq!(fork("before").await, json!(false));
+    take_back(g, &decision).await;
+    assert_eq!(fork("after").await, json!(true));
+    scene.passes_an_audit().await;
+}

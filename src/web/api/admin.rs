@@ -11,13 +11,13 @@ use utoipa::ToSchema;
 
 use super::amendments;
 use super::body::{self, Bytes};
-use super::problem::Problem;
 use super::repeat::{Post, told};
 use super::threads::Reason;
 use crate::domain::chain::hash::Digest;
 use crate::domain::flow::Halt;
 use crate::domain::id::{FlowId, Jti};
 use crate::domain::policy::PolicySource;
+use crate::service::error::Result;
 use crate::service::policies::Activation;
 use crate::service::receipts::Revoker;
 use crate::service::stops::{Puller, Scope, Wish};
@@ -64,27 +64,24 @@ pub async fn activate(
     machine: Machine,
     flow: Path<String>,
     bytes: Bytes,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let flow: FlowId = body::name("/flow", &flow)?;
-        let ask: Activate = body::read(&app, &bytes)?;
-        let source = PolicySource { text: ask.policy, schemas: ask.schemas };
-        let by = machine.0.record.principal();
-        let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
-        let work = app.service.activate_policy(&by, Some(&flow), source, ask.accepts);
-        post.once(work, |app, activation: &Activation| {
-            Ok(match activation {
-                Activation::Active(it) => {
-                    told(StatusCode::OK, &json!({"flow": it.flow, "policy": it.policy, "accepts": it.accepts}))
-                }
-                Activation::Waiting(it) => {
-                    told(StatusCode::ACCEPTED, &amendments::told(it, app.service.public_url(), app.service.now()))
-                }
-            })
+) -> Result<HttpResponse> {
+    let flow: FlowId = body::name("/flow", &flow)?;
+    let ask: Activate = body::read(&app, &bytes)?;
+    let source = PolicySource { text: ask.policy, schemas: ask.schemas };
+    let by = machine.0.record.principal();
+    let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
+    let work = app.service.activate_policy(&by, Some(&flow), source, ask.accepts);
+    post.once(work, |app, activation: &Activation| {
+        Ok(match activation {
+            Activation::Active(it) => {
+                told(StatusCode::OK, &json!({"flow": it.flow, "policy": it.policy, "accepts": it.accepts}))
+            }
+            Activation::Waiting(it) => {
+                told(StatusCode::ACCEPTED, &amendments::told(it, app.service.public_url(), app.service.now()))
+            }
         })
-        .await
-    };
-    done.await.map_err(|error| Problem::of(&request, error))
+    })
+    .await
 }
 
 /// Sets the stops of a flow, or of all. Where two people must lift a halt, the first one's wish waits for another's.
@@ -95,31 +92,21 @@ pub async fn activate(
     ),
     responses((status = 200, description = "Set", body = super::answers::HaltStanding), (status = 202, description = "A second person must ask for the same; how it stands until then", body = super::answers::HaltStanding))
 )]
-pub async fn halt(
-    request: HttpRequest,
-    app: Data<App>,
-    machine: Machine,
-    scope: Path<String>,
-    bytes: Bytes,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let ask: SetHalt = body::read(&app, &bytes)?;
-        let at = if *scope == "all" { Scope::All } else { Scope::Flow(body::name("/scope", &scope)?) };
-        let halt = Halt { proposing: ask.proposing, verifying: ask.verifying, reason: ask.reason };
-        let standing = app.service.wish_halt(Puller::Token(&machine.0), &at, &Wish::Set(halt)).await?;
-        let lifting = standing.stops.as_ref().and_then(|it| it.lifting.as_ref());
-        let mut answer = match lifting {
-            Some(_) => HttpResponse::Accepted(),
-            None => HttpResponse::Ok(),
-        };
-        let mut told =
-            json!({"scope": *scope, "proposing": standing.halt.proposing, "verifying": standing.halt.verifying});
-        if let Some(lifting) = lifting {
-            told["lifting"] = json!(lifting);
-        }
-        Ok(answer.json(told))
+pub async fn halt(app: Data<App>, machine: Machine, scope: Path<String>, bytes: Bytes) -> Result<HttpResponse> {
+    let ask: SetHalt = body::read(&app, &bytes)?;
+    let at = if *scope == "all" { Scope::All } else { Scope::Flow(body::name("/scope", &scope)?) };
+    let halt = Halt { proposing: ask.proposing, verifying: ask.verifying, reason: ask.reason };
+    let standing = app.service.wish_halt(Puller::Token(&machine.0), &at, &Wish::Set(halt)).await?;
+    let lifting = standing.stops.as_ref().and_then(|it| it.lifting.as_ref());
+    let mut answer = match lifting {
+        Some(_) => HttpResponse::Accepted(),
+        None => HttpResponse::Ok(),
     };
-    done.await.map_err(|error| Problem::of(&request, error))
+    let mut told = json!({"scope": *scope, "proposing": standing.halt.proposing, "verifying": standing.halt.verifying});
+    if let Some(lifting) = lifting {
+        told["lifting"] = json!(lifting);
+    }
+    Ok(answer.json(told))
 }
 
 /// Takes a receipt back.
@@ -136,14 +123,11 @@ pub async fn revoke(
     machine: Machine,
     jti: Path<String>,
     bytes: Bytes,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let jti: Jti = body::name("/jti", &jti)?;
-        let ask: Reason = body::read(&app, &bytes)?;
-        let by = Revoker::Admin(machine.0.record.principal());
-        let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
-        let (work, body) = (app.service.revoke_receipt(&by, &jti, &ask.reason), json!({"jti": jti, "revoked": true}));
-        post.once(work, move |_, ()| Ok(told(StatusCode::OK, &body))).await
-    };
-    done.await.map_err(|error| Problem::of(&request, error))
+) -> Result<HttpResponse> {
+    let jti: Jti = body::name("/jti", &jti)?;
+    let ask: Reason = body::read(&app, &bytes)?;
+    let by = Revoker::Admin(machine.0.record.principal());
+    let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
+    let (work, body) = (app.service.revoke_receipt(&by, &jti, &ask.reason), json!({"jti": jti, "revoked": true}));
+    post.once(work, move |_, ()| Ok(told(StatusCode::OK, &body))).await
 }

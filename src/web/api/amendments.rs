@@ -6,14 +6,13 @@ use actix_web::{HttpRequest, HttpResponse};
 use serde_json::{Value, json};
 
 use super::body::{self, Bytes};
-use super::problem::Problem;
 use super::repeat::{Post, told as telling};
 use super::threads::Reason;
 use crate::domain::amendment::{Amendment, AmendmentState};
 use crate::domain::id::{AmendmentId, FlowId};
 use crate::domain::review::Vote;
 use crate::domain::time::Timestamp;
-use crate::service::error::Error;
+use crate::service::error::{Error, Result};
 use crate::web::app::App;
 use crate::web::auth::Machine;
 
@@ -25,22 +24,14 @@ use crate::web::auth::Machine;
     ),
     responses((status = 200, description = "As it stands", body = super::answers::AmendmentTold))
 )]
-pub async fn read(
-    request: HttpRequest,
-    app: Data<App>,
-    _machine: Machine,
-    amendment: Path<String>,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let amendment = app.service.amendment(&id(&amendment)?).await?;
-        let mut body = told(&amendment, app.service.public_url(), app.service.now());
-        let evidence = app.service.evidence_of_amendment(&amendment)?;
-        if !evidence.is_empty() {
-            body["evidence"] = json!(evidence);
-        }
-        Ok(HttpResponse::Ok().json(body))
-    };
-    done.await.map_err(|error: Error| Problem::of(&request, error))
+pub async fn read(app: Data<App>, _machine: Machine, amendment: Path<String>) -> Result<HttpResponse> {
+    let amendment = app.service.amendment(&id(&amendment)?).await?;
+    let mut body = told(&amendment, app.service.public_url(), app.service.now());
+    let evidence = app.service.evidence_of_amendment(&amendment)?;
+    if !evidence.is_empty() {
+        body["evidence"] = json!(evidence);
+    }
+    Ok(HttpResponse::Ok().json(body))
 }
 
 /// The amendments of a flow, the latest first.
@@ -51,19 +42,11 @@ pub async fn read(
     ),
     responses((status = 200, description = "Each as it stands", body = super::answers::AmendmentList))
 )]
-pub async fn list(
-    request: HttpRequest,
-    app: Data<App>,
-    _machine: Machine,
-    flow: Path<String>,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let flow: FlowId = body::name("/flow", &flow)?;
-        let (url, now) = (app.service.public_url(), app.service.now());
-        let all: Vec<Value> = app.service.amendments_of(&flow).await?.iter().map(|it| told(it, url, now)).collect();
-        Ok(HttpResponse::Ok().json(json!({"amendments": all})))
-    };
-    done.await.map_err(|error: Error| Problem::of(&request, error))
+pub async fn list(app: Data<App>, _machine: Machine, flow: Path<String>) -> Result<HttpResponse> {
+    let flow: FlowId = body::name("/flow", &flow)?;
+    let (url, now) = (app.service.public_url(), app.service.now());
+    let all: Vec<Value> = app.service.amendments_of(&flow).await?.iter().map(|it| told(it, url, now)).collect();
+    Ok(HttpResponse::Ok().json(json!({"amendments": all})))
 }
 
 /// Takes an open amendment back.
@@ -80,20 +63,17 @@ pub async fn cancel(
     machine: Machine,
     amendment: Path<String>,
     bytes: Bytes,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let (id, ask) = (id(&amendment)?, body::read::<Reason>(&app, &bytes)?);
-        let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
-        let by = machine.0.record.principal();
-        post.once(app.service.cancel_amendment(&by, &id, &ask.reason), |app, ended: &Amendment| {
-            Ok(telling(StatusCode::OK, &told(ended, app.service.public_url(), app.service.now())))
-        })
-        .await
-    };
-    done.await.map_err(|error: Error| Problem::of(&request, error))
+) -> Result<HttpResponse> {
+    let (id, ask) = (id(&amendment)?, body::read::<Reason>(&app, &bytes)?);
+    let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
+    let by = machine.0.record.principal();
+    post.once(app.service.cancel_amendment(&by, &id, &ask.reason), |app, ended: &Amendment| {
+        Ok(telling(StatusCode::OK, &told(ended, app.service.public_url(), app.service.now())))
+    })
+    .await
 }
 
-fn id(text: &str) -> Result<AmendmentId, Error> {
+fn id(text: &str) -> Result<AmendmentId> {
     AmendmentId::try_from(text).map_err(|_| Error::NotFound("amendment"))
 }
 

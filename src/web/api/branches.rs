@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::body::{self, Bytes};
-use super::problem::Problem;
 use super::repeat::{Post, told};
 use super::transitions::read_along;
 use super::transitions_told::answer;
@@ -17,7 +16,7 @@ use crate::domain::chain::hash::Digest;
 use crate::domain::id::{BranchName, NodeId, StepKey, ThreadId};
 use crate::domain::json::pointer::Pointer;
 use crate::service::branches::{Forked, Made, NewBranches};
-use crate::service::error::Result as Done;
+use crate::service::error::Result;
 use crate::service::joins::Join as Joining;
 use crate::service::proposals::{Asked, Proposal};
 use crate::web::app::App;
@@ -90,16 +89,13 @@ pub async fn fork(
     machine: Machine,
     thread: Path<String>,
     bytes: Bytes,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let thread: ThreadId = body::name("/thread", &thread)?;
-        let ask: Fork = body::read(&app, &bytes)?;
-        let new = NewBranches { thread: thread.clone(), node: ask.node, parent: ask.parent, names: ask.branches };
-        let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
-        let tell = move |_: &App, forked: &Forked| Ok(told(StatusCode::CREATED, &forked_json(&thread, forked)));
-        post.once(app.service.fork(&machine.0, &new), tell).await
-    };
-    done.await.map_err(|error| Problem::of(&request, error))
+) -> Result<HttpResponse> {
+    let thread: ThreadId = body::name("/thread", &thread)?;
+    let ask: Fork = body::read(&app, &bytes)?;
+    let new = NewBranches { thread: thread.clone(), node: ask.node, parent: ask.parent, names: ask.branches };
+    let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
+    let tell = move |_: &App, forked: &Forked| Ok(told(StatusCode::CREATED, &forked_json(&thread, forked)));
+    post.once(app.service.fork(&machine.0, &new), tell).await
 }
 
 fn forked_json(thread: &ThreadId, forked: &Forked) -> Value {
@@ -127,17 +123,14 @@ pub async fn join(
     machine: Machine,
     thread: Path<String>,
     bytes: Bytes,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let thread: ThreadId = body::name("/thread", &thread)?;
-        let proposal = read_join(thread, body::read(&app, &bytes)?)?;
-        let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
-        post.once(app.service.propose(&machine.0, &proposal), answer).await
-    };
-    done.await.map_err(|error| Problem::of(&request, error))
+) -> Result<HttpResponse> {
+    let thread: ThreadId = body::name("/thread", &thread)?;
+    let proposal = read_join(thread, body::read(&app, &bytes)?)?;
+    let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
+    post.once(app.service.propose(&machine.0, &proposal), answer).await
 }
 
-fn read_join(thread: ThreadId, ask: Join) -> Done<Proposal> {
+fn read_join(thread: ThreadId, ask: Join) -> Result<Proposal> {
     let (_, usage) = read_along(None, ask.usage.as_ref())?;
     Ok(Proposal {
         thread,

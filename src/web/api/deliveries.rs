@@ -10,12 +10,11 @@ use utoipa::ToSchema;
 use super::body::{self, Bytes};
 use super::endpoints::{Nothing, id};
 use super::endpoints_told::delivery_json;
-use super::problem::Problem;
 use super::repeat::{Post, told};
 use crate::domain::endpoint::delivery::Delivery;
 use crate::domain::id::EndpointId;
 use crate::domain::time::Timestamp;
-use crate::service::error::{Error, Result as Answered};
+use crate::service::error::{Error, Result};
 use crate::service::sending::deliveries::{Again, Place, Which};
 use crate::service::stops::Puller;
 use crate::web::app::App;
@@ -56,30 +55,26 @@ const PAGE: (u32, u32) = (50, 200);
     responses((status = 200, description = "What was sent, or is about to be", body = super::endpoint_answers::DeliveryPage))
 )]
 pub async fn deliveries(
-    request: HttpRequest,
     app: Data<App>,
     _machine: Machine,
     endpoint: Path<String>,
     query: Query<DeliveriesQuery>,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let which = match query.state.as_deref() {
-            None => Which::All,
-            Some("waiting") => Which::Waiting,
-            Some("failed") => Which::Failed,
-            Some(_) => return Err(Error::invalid("/state", "`waiting`, `failed`, or nothing for all")),
-        };
-        let size = query.page_size.unwrap_or(PAGE.0).clamp(1, PAGE.1);
-        let after = query.page_token.as_deref().map(place).transpose()?;
-        let (deliveries, next) = app.service.deliveries(&id(&endpoint)?, which, after, size).await?;
-        let deliveries: Vec<Value> = deliveries.iter().map(delivery_json).collect();
-        let next = next.map(|it| format!("{}.{}", it.moment, it.index));
-        Ok(HttpResponse::Ok().json(json!({"deliveries": deliveries, "next_page_token": next})))
+) -> Result<HttpResponse> {
+    let which = match query.state.as_deref() {
+        None => Which::All,
+        Some("waiting") => Which::Waiting,
+        Some("failed") => Which::Failed,
+        Some(_) => return Err(Error::invalid("/state", "`waiting`, `failed`, or nothing for all")),
     };
-    done.await.map_err(|error| Problem::of(&request, error))
+    let size = query.page_size.unwrap_or(PAGE.0).clamp(1, PAGE.1);
+    let after = query.page_token.as_deref().map(place).transpose()?;
+    let (deliveries, next) = app.service.deliveries(&id(&endpoint)?, which, after, size).await?;
+    let deliveries: Vec<Value> = deliveries.iter().map(delivery_json).collect();
+    let next = next.map(|it| format!("{}.{}", it.moment, it.index));
+    Ok(HttpResponse::Ok().json(json!({"deliveries": deliveries, "next_page_token": next})))
 }
 
-fn place(token: &str) -> Answered<Place> {
+fn place(token: &str) -> Result<Place> {
     let read = || {
         let (moment, index) = token.split_once('.')?;
         Some(Place { moment: moment.parse().ok()?, index: index.parse().ok()? })
@@ -96,19 +91,11 @@ fn place(token: &str) -> Answered<Place> {
     ),
     responses((status = 200, description = "With `body`, what is sent", body = super::endpoint_answers::DeliveryTold))
 )]
-pub async fn delivery(
-    request: HttpRequest,
-    app: Data<App>,
-    _machine: Machine,
-    path: Path<(String, String)>,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let found = app.service.delivery(&id(&path.0)?, index(&path.1)?).await?;
-        let mut answer = delivery_json(&found.delivery);
-        answer["body"] = json!(found.body);
-        Ok(HttpResponse::Ok().json(answer))
-    };
-    done.await.map_err(|error: Error| Problem::of(&request, error))
+pub async fn delivery(app: Data<App>, _machine: Machine, path: Path<(String, String)>) -> Result<HttpResponse> {
+    let found = app.service.delivery(&id(&path.0)?, index(&path.1)?).await?;
+    let mut answer = delivery_json(&found.delivery);
+    answer["body"] = json!(found.body);
+    Ok(HttpResponse::Ok().json(answer))
 }
 
 /// Sends one again, whatever became of it before.
@@ -126,14 +113,11 @@ pub async fn redeliver(
     machine: Machine,
     path: Path<(String, String)>,
     bytes: Bytes,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let (id, index, Nothing {}) = (id(&path.0)?, index(&path.1)?, body::read(&app, &bytes)?);
-        let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
-        let work = app.service.redeliver(Puller::Token(&machine.0), &id, index);
-        post.once(work, |_, delivery: &Delivery| Ok(told(StatusCode::ACCEPTED, &delivery_json(delivery)))).await
-    };
-    done.await.map_err(|error: Error| Problem::of(&request, error))
+) -> Result<HttpResponse> {
+    let (id, index, Nothing {}) = (id(&path.0)?, index(&path.1)?, body::read(&app, &bytes)?);
+    let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
+    let work = app.service.redeliver(Puller::Token(&machine.0), &id, index);
+    post.once(work, |_, delivery: &Delivery| Ok(told(StatusCode::ACCEPTED, &delivery_json(delivery)))).await
 }
 
 /// Sends many again.
@@ -150,26 +134,22 @@ pub async fn redeliver_many(
     machine: Machine,
     endpoint: Path<String>,
     bytes: Bytes,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let ask: RedeliverMany = body::read(&app, &bytes)?;
-        let since = |text: &str| {
-            Timestamp::parse(text)
-                .ok_or_else(|| Error::invalid("/failed_since", "a moment like 2026-11-21T10:00:00.000Z"))
-        };
-        let again = match (ask.failed_since.as_deref(), ask.after) {
-            (Some(text), None) => Again::FailedSince(since(text)?),
-            (None, Some(after)) => Again::LogAfter(after),
-            _ => return Err(Error::invalid("", "either `failed_since` or `after`")),
-        };
-        let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
-        let id = id(&endpoint)?;
-        let work = app.service.redeliver_many(Puller::Token(&machine.0), &id, again);
-        post.once(work, |_, count: &u64| Ok(told(StatusCode::ACCEPTED, &json!({"count": count})))).await
+) -> Result<HttpResponse> {
+    let ask: RedeliverMany = body::read(&app, &bytes)?;
+    let since = |text: &str| {
+        Timestamp::parse(text).ok_or_else(|| Error::invalid("/failed_since", "a moment like 2026-11-21T10:00:00.000Z"))
     };
-    done.await.map_err(|error| Problem::of(&request, error))
+    let again = match (ask.failed_since.as_deref(), ask.after) {
+        (Some(text), None) => Again::FailedSince(since(text)?),
+        (None, Some(after)) => Again::LogAfter(after),
+        _ => return Err(Error::invalid("", "either `failed_since` or `after`")),
+    };
+    let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
+    let id = id(&endpoint)?;
+    let work = app.service.redeliver_many(Puller::Token(&machine.0), &id, again);
+    post.once(work, |_, count: &u64| Ok(told(StatusCode::ACCEPTED, &json!({"count": count})))).await
 }
 
-fn index(text: &str) -> Answered<u64> {
+fn index(text: &str) -> Result<u64> {
     text.parse().map_err(|_| Error::NotFound("delivery"))
 }

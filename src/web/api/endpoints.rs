@@ -13,7 +13,6 @@ use utoipa::ToSchema;
 use super::body::{self, Bytes};
 use super::endpoint_kinds::{TemplateBody, kind};
 use super::endpoints_told::{Address, attempt_json, endpoint_json};
-use super::problem::Problem;
 use super::repeat::{Post, told};
 use crate::domain::account::MachineRole;
 use crate::domain::endpoint::EventPattern;
@@ -21,7 +20,7 @@ use crate::domain::endpoint::delivery::Attempt;
 use crate::domain::id::{EndpointId, FlowId};
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
-use crate::service::error::{Error, Result as Answered};
+use crate::service::error::{Error, Result};
 use crate::service::sending::endpoints::{EndpointEdit, EndpointTold, NewEndpoint, OVERLAP_MAX, Serving};
 use crate::service::stops::Puller;
 use crate::web::app::App;
@@ -108,37 +107,29 @@ const OVERLAP: Duration = Duration::from_secs(24 * 3600);
     post, path = "/v1/endpoints", tag = "endpoints", request_body = AddEndpoint,
     responses((status = 201, description = "The endpoint, with `secret` if what is sent there is signed", body = super::endpoint_answers::Endpoint))
 )]
-pub async fn add(
-    request: HttpRequest,
-    app: Data<App>,
-    machine: Machine,
-    bytes: Bytes,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let ask: AddEndpoint = body::read(&app, &bytes)?;
-        let kind = kind(&ask)?;
-        let new = NewEndpoint {
-            name: ask.name,
-            kind,
-            url: Secret::new(ask.url),
-            events: ask.events.unwrap_or_else(|| BTreeSet::from([EventPattern::all()])),
-            flows: ask.flows,
-            ordered: ask.ordered,
-            headers: hidden(ask.headers),
-            after: ask.after,
-        };
-        let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
-        let work = app.service.add_endpoint(Puller::Token(&machine.0), &new);
-        post.once(work, |_, (added, secret): &(EndpointTold, Option<Secret<String>>)| {
-            let mut answer = endpoint_json(added, Address::Whole);
-            if let Some(secret) = secret {
-                answer["secret"] = json!(secret.expose());
-            }
-            Ok(told(StatusCode::CREATED, &answer))
-        })
-        .await
+pub async fn add(request: HttpRequest, app: Data<App>, machine: Machine, bytes: Bytes) -> Result<HttpResponse> {
+    let ask: AddEndpoint = body::read(&app, &bytes)?;
+    let kind = kind(&ask)?;
+    let new = NewEndpoint {
+        name: ask.name,
+        kind,
+        url: Secret::new(ask.url),
+        events: ask.events.unwrap_or_else(|| BTreeSet::from([EventPattern::all()])),
+        flows: ask.flows,
+        ordered: ask.ordered,
+        headers: hidden(ask.headers),
+        after: ask.after,
     };
-    done.await.map_err(|error| Problem::of(&request, error))
+    let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
+    let work = app.service.add_endpoint(Puller::Token(&machine.0), &new);
+    post.once(work, |_, (added, secret): &(EndpointTold, Option<Secret<String>>)| {
+        let mut answer = endpoint_json(added, Address::Whole);
+        if let Some(secret) = secret {
+            answer["secret"] = json!(secret.expose());
+        }
+        Ok(told(StatusCode::CREATED, &answer))
+    })
+    .await
 }
 
 fn shown_to(machine: &Machine) -> Address {
@@ -153,13 +144,10 @@ fn shown_to(machine: &Machine) -> Address {
     get, path = "/v1/endpoints", tag = "endpoints",
     responses((status = 200, description = "Each as it stands", body = super::endpoint_answers::EndpointList))
 )]
-pub async fn list(request: HttpRequest, app: Data<App>, machine: Machine) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let address = shown_to(&machine);
-        let all: Vec<Value> = app.service.endpoints().await?.iter().map(|it| endpoint_json(it, address)).collect();
-        Ok(HttpResponse::Ok().json(json!({"endpoints": all})))
-    };
-    done.await.map_err(|error: Error| Problem::of(&request, error))
+pub async fn list(app: Data<App>, machine: Machine) -> Result<HttpResponse> {
+    let address = shown_to(&machine);
+    let all: Vec<Value> = app.service.endpoints().await?.iter().map(|it| endpoint_json(it, address)).collect();
+    Ok(HttpResponse::Ok().json(json!({"endpoints": all})))
 }
 
 /// An endpoint as it stands.
@@ -170,17 +158,9 @@ pub async fn list(request: HttpRequest, app: Data<App>, machine: Machine) -> Res
     ),
     responses((status = 200, description = "As it stands", body = super::endpoint_answers::Endpoint))
 )]
-pub async fn read(
-    request: HttpRequest,
-    app: Data<App>,
-    machine: Machine,
-    endpoint: Path<String>,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let endpoint = app.service.endpoint(&id(&endpoint)?).await?;
-        Ok(HttpResponse::Ok().json(endpoint_json(&endpoint, shown_to(&machine))))
-    };
-    done.await.map_err(|error: Error| Problem::of(&request, error))
+pub async fn read(app: Data<App>, machine: Machine, endpoint: Path<String>) -> Result<HttpResponse> {
+    let endpoint = app.service.endpoint(&id(&endpoint)?).await?;
+    Ok(HttpResponse::Ok().json(endpoint_json(&endpoint, shown_to(&machine))))
 }
 
 /// Changes what is said, and nothing else.
@@ -191,31 +171,22 @@ pub async fn read(
     ),
     responses((status = 200, description = "As it stands now", body = super::endpoint_answers::Endpoint))
 )]
-pub async fn change(
-    request: HttpRequest,
-    app: Data<App>,
-    machine: Machine,
-    endpoint: Path<String>,
-    bytes: Bytes,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let ask: ChangeEndpoint = body::read(&app, &bytes)?;
-        let serving = serving(ask.enabled, ask.from.as_deref())?;
-        let edit = EndpointEdit {
-            name: ask.name,
-            url: ask.url.map(Secret::new),
-            events: ask.events,
-            flows: ask.flows,
-            headers: ask.headers.map(hidden),
-            serving,
-        };
-        let changed = app.service.change_endpoint(Puller::Token(&machine.0), &id(&endpoint)?, &edit).await?;
-        Ok(HttpResponse::Ok().json(endpoint_json(&changed, Address::Whole)))
+pub async fn change(app: Data<App>, machine: Machine, endpoint: Path<String>, bytes: Bytes) -> Result<HttpResponse> {
+    let ask: ChangeEndpoint = body::read(&app, &bytes)?;
+    let serving = serving(ask.enabled, ask.from.as_deref())?;
+    let edit = EndpointEdit {
+        name: ask.name,
+        url: ask.url.map(Secret::new),
+        events: ask.events,
+        flows: ask.flows,
+        headers: ask.headers.map(hidden),
+        serving,
     };
-    done.await.map_err(|error| Problem::of(&request, error))
+    let changed = app.service.change_endpoint(Puller::Token(&machine.0), &id(&endpoint)?, &edit).await?;
+    Ok(HttpResponse::Ok().json(endpoint_json(&changed, Address::Whole)))
 }
 
-fn serving(enabled: Option<bool>, from: Option<&str>) -> Answered<Option<Serving>> {
+fn serving(enabled: Option<bool>, from: Option<&str>) -> Result<Option<Serving>> {
     match (enabled, from) {
         (None, None) => Ok(None),
         (Some(false), None) => Ok(Some(Serving::Off)),
@@ -233,17 +204,9 @@ fn serving(enabled: Option<bool>, from: Option<&str>) -> Answered<Option<Serving
     ),
     responses((status = 204, description = "Removed"))
 )]
-pub async fn remove(
-    request: HttpRequest,
-    app: Data<App>,
-    machine: Machine,
-    endpoint: Path<String>,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        app.service.remove_endpoint(Puller::Token(&machine.0), &id(&endpoint)?).await?;
-        Ok(HttpResponse::NoContent().finish())
-    };
-    done.await.map_err(|error: Error| Problem::of(&request, error))
+pub async fn remove(app: Data<App>, machine: Machine, endpoint: Path<String>) -> Result<HttpResponse> {
+    app.service.remove_endpoint(Puller::Token(&machine.0), &id(&endpoint)?).await?;
+    Ok(HttpResponse::NoContent().finish())
 }
 
 /// A new secret. It is in this answer, and nowhere else; the old one signs beside it for a while.
@@ -260,20 +223,17 @@ pub async fn secret(
     machine: Machine,
     endpoint: Path<String>,
     bytes: Bytes,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let ask: RotateSecret = body::read(&app, &bytes)?;
-        let overlap = ask.overlap_secs.map_or(OVERLAP, Duration::from_secs).min(OVERLAP_MAX + Duration::from_secs(1));
-        let by = Puller::Token(&machine.0);
-        let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
-        let id = id(&endpoint)?;
-        let work = app.service.rotate_endpoint_secret(by, &id, overlap);
-        post.once(work, |_, (secret, until): &(Secret<String>, Timestamp)| {
-            Ok(told(StatusCode::OK, &json!({"secret": secret.expose(), "before_until": until})))
-        })
-        .await
-    };
-    done.await.map_err(|error| Problem::of(&request, error))
+) -> Result<HttpResponse> {
+    let ask: RotateSecret = body::read(&app, &bytes)?;
+    let overlap = ask.overlap_secs.map_or(OVERLAP, Duration::from_secs).min(OVERLAP_MAX + Duration::from_secs(1));
+    let by = Puller::Token(&machine.0);
+    let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
+    let id = id(&endpoint)?;
+    let work = app.service.rotate_endpoint_secret(by, &id, overlap);
+    post.once(work, |_, (secret, until): &(Secret<String>, Timestamp)| {
+        Ok(told(StatusCode::OK, &json!({"secret": secret.expose(), "before_until": until})))
+    })
+    .await
 }
 
 /// Sends an endpoint something that is no event, and says how it went.
@@ -290,18 +250,15 @@ pub async fn test(
     machine: Machine,
     endpoint: Path<String>,
     bytes: Bytes,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let (id, Nothing {}) = (id(&endpoint)?, body::read(&app, &bytes)?);
-        let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
-        let tell = |_: &App, attempt: &Attempt| Ok(told(StatusCode::OK, &attempt_json(attempt)));
-        post.once(app.service.test_endpoint(&id), tell).await
-    };
-    done.await.map_err(|error: Error| Problem::of(&request, error))
+) -> Result<HttpResponse> {
+    let (id, Nothing {}) = (id(&endpoint)?, body::read(&app, &bytes)?);
+    let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
+    let tell = |_: &App, attempt: &Attempt| Ok(told(StatusCode::OK, &attempt_json(attempt)));
+    post.once(app.service.test_endpoint(&id), tell).await
 }
 
 /// An endpoint that is named in the address.
-pub(super) fn id(text: &str) -> Answered<EndpointId> {
+pub(super) fn id(text: &str) -> Result<EndpointId> {
     EndpointId::try_from(text).map_err(|_| Error::NotFound("endpoint"))
 }
 

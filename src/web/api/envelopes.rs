@@ -1,20 +1,19 @@
 //! Envelopes: a node's view, as much of it as fits, sealed; and whether one may be given to a model.
 
+use actix_web::HttpResponse;
 use actix_web::http::header;
 use actix_web::web::{Data, Path, Query};
-use actix_web::{HttpRequest, HttpResponse};
 use serde::Deserialize;
 use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
 
 use super::body::{self, Bytes};
 use super::of_own_flow;
-use super::problem::Problem;
 use crate::domain::account::MachineRole;
 use crate::domain::context::Envelope;
 use crate::domain::id::{FlowId, NodeId, ThreadId};
 use crate::service::envelopes::{Asked, Bears};
-use crate::service::error::Error;
+use crate::service::error::{Error, Result};
 use crate::web::app::App;
 use crate::web::auth::Machine;
 
@@ -52,23 +51,19 @@ pub struct CheckEnvelope {
     responses((status = 200, description = "The view, sealed", body = Envelope))
 )]
 pub async fn envelope(
-    request: HttpRequest,
     app: Data<App>,
     machine: Machine,
     thread: Path<String>,
     query: Query<EnvelopeQuery>,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let (thread, node): (ThreadId, NodeId) = (body::name("/thread", &thread)?, body::name("/node", &query.node)?);
-        let flow = app.service.flow_of(&thread).await?;
-        of_own_flow(&machine, &flow, "thread")?;
-        if machine.0.record.role == MachineRole::Agent && !machine.0.record.acts_as(&flow, &node) {
-            return Err(Error::Forbidden("this token may not act as this node of this thread's flow"));
-        }
-        let bears = if query.hmac == Some(true) { Bears::Hmac } else { Bears::Signature };
-        Ok(HttpResponse::Ok().json(app.service.envelope(&machine.0.record.principal(), (&thread, &node), bears).await?))
-    };
-    done.await.map_err(|error| Problem::of(&request, error))
+) -> Result<HttpResponse> {
+    let (thread, node): (ThreadId, NodeId) = (body::name("/thread", &thread)?, body::name("/node", &query.node)?);
+    let flow = app.service.flow_of(&thread).await?;
+    of_own_flow(&machine, &flow, "thread")?;
+    if machine.0.record.role == MachineRole::Agent && !machine.0.record.acts_as(&flow, &node) {
+        return Err(Error::Forbidden("this token may not act as this node of this thread's flow"));
+    }
+    let bears = if query.hmac == Some(true) { Bears::Hmac } else { Bears::Signature };
+    Ok(HttpResponse::Ok().json(app.service.envelope(&machine.0.record.principal(), (&thread, &node), bears).await?))
 }
 
 /// The secrets that a node's envelopes bear HMACs by, for the agent that acts as it. The one before is good for a while.
@@ -80,22 +75,14 @@ pub async fn envelope(
     ),
     responses((status = 200, description = "Those that are good now", body = super::answers::NodeSecretsShown))
 )]
-pub async fn secret(
-    request: HttpRequest,
-    app: Data<App>,
-    machine: Machine,
-    path: Path<(String, String)>,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let (flow, node): (FlowId, NodeId) = (body::name("/flow", &path.0)?, body::name("/node", &path.1)?);
-        of_own_flow(&machine, &flow, "flow")?;
-        if !machine.0.record.acts_as(&flow, &node) {
-            return Err(Error::Forbidden("this token may not act as this node of this flow"));
-        }
-        let shown = app.service.node_secrets(&machine.0, &flow, &node).await?;
-        Ok(HttpResponse::Ok().insert_header((header::CACHE_CONTROL, "no-store")).json(shown))
-    };
-    done.await.map_err(|error| Problem::of(&request, error))
+pub async fn secret(app: Data<App>, machine: Machine, path: Path<(String, String)>) -> Result<HttpResponse> {
+    let (flow, node): (FlowId, NodeId) = (body::name("/flow", &path.0)?, body::name("/node", &path.1)?);
+    of_own_flow(&machine, &flow, "flow")?;
+    if !machine.0.record.acts_as(&flow, &node) {
+        return Err(Error::Forbidden("this token may not act as this node of this flow"));
+    }
+    let shown = app.service.node_secrets(&machine.0, &flow, &node).await?;
+    Ok(HttpResponse::Ok().insert_header((header::CACHE_CONTROL, "no-store")).json(shown))
 }
 
 /// Whether an envelope may be given to a model: signed by this gateway, whole, of the head as it stands, what its
@@ -104,24 +91,16 @@ pub async fn secret(
     post, path = "/v1/envelopes/verify", tag = "threads", request_body = CheckEnvelope,
     responses((status = 200, description = "It may", body = super::answers::EnvelopeChecked))
 )]
-pub async fn verify(
-    request: HttpRequest,
-    app: Data<App>,
-    machine: Machine,
-    bytes: Bytes,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let ask: CheckEnvelope = body::read(&app, &bytes)?;
-        let bears = if ask.require_hmac { Bears::Hmac } else { Bears::Signature };
-        let asked = Asked { thread: ask.thread, node: ask.node, bears };
-        let signed = app.service.signed_envelope(&machine.0.record.principal(), ask.envelope, asked).await?;
-        // How a thread stands is told to those only who may know that there is one.
-        of_own_flow(&machine, &app.service.flow_of(&signed.claims.thread).await?, "thread")?;
-        let claims = app.service.still_good(signed).await?;
-        Ok(HttpResponse::Ok().json(json!({
-            "valid": true, "thread": claims.thread, "node": claims.node, "version": claims.version,
-            "transition": claims.transition, "tokens": claims.tokens, "encoding": claims.encoding,
-        })))
-    };
-    done.await.map_err(|error| Problem::of(&request, error))
+pub async fn verify(app: Data<App>, machine: Machine, bytes: Bytes) -> Result<HttpResponse> {
+    let ask: CheckEnvelope = body::read(&app, &bytes)?;
+    let bears = if ask.require_hmac { Bears::Hmac } else { Bears::Signature };
+    let asked = Asked { thread: ask.thread, node: ask.node, bears };
+    let signed = app.service.signed_envelope(&machine.0.record.principal(), ask.envelope, asked).await?;
+    // How a thread stands is told to those only who may know that there is one.
+    of_own_flow(&machine, &app.service.flow_of(&signed.claims.thread).await?, "thread")?;
+    let claims = app.service.still_good(signed).await?;
+    Ok(HttpResponse::Ok().json(json!({
+        "valid": true, "thread": claims.thread, "node": claims.node, "version": claims.version,
+        "transition": claims.transition, "tokens": claims.tokens, "encoding": claims.encoding,
+    })))
 }

@@ -9,13 +9,12 @@ use utoipa::ToSchema;
 
 use super::body::{self, Bytes};
 use super::of_own_flow;
-use super::problem::Problem;
 use super::repeat::{Post, told};
 use crate::domain::episode::Artefact;
 use crate::domain::episode::posted::{POSTED_MAX, Phase, Posted};
 use crate::domain::id::{EventId, NodeId, ThreadId};
 use crate::service::episodes::NewEvent;
-use crate::service::error::{Error, Result as Done};
+use crate::service::error::{Error, Result};
 use crate::web::app::App;
 use crate::web::auth::Machine;
 
@@ -52,22 +51,19 @@ pub async fn add_event(
     machine: Machine,
     thread: Path<String>,
     bytes: Bytes,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let thread: ThreadId = body::name("/thread", &thread)?;
-        let AddEvent { node, phase, payload, caused_by, evidence_ids } = body::read(&app, &bytes)?;
-        let new = NewEvent { thread, node, phase, payload, caused_by, evidence_ids };
-        let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
-        post.once(app.service.add_episode_event(&machine.0, &new), |_, added: &Posted| {
-            let body = json!({
-                "event": added.id, "thread": added.thread, "number": added.number, "phase": added.phase,
-                "timestamp": added.at, "left": POSTED_MAX.saturating_sub(added.number),
-            });
-            Ok(told(StatusCode::CREATED, &body))
-        })
-        .await
-    };
-    done.await.map_err(|error| Problem::of(&request, error))
+) -> Result<HttpResponse> {
+    let thread: ThreadId = body::name("/thread", &thread)?;
+    let AddEvent { node, phase, payload, caused_by, evidence_ids } = body::read(&app, &bytes)?;
+    let new = NewEvent { thread, node, phase, payload, caused_by, evidence_ids };
+    let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
+    post.once(app.service.add_episode_event(&machine.0, &new), |_, added: &Posted| {
+        let body = json!({
+            "event": added.id, "thread": added.thread, "number": added.number, "phase": added.phase,
+            "timestamp": added.at, "left": POSTED_MAX.saturating_sub(added.number),
+        });
+        Ok(told(StatusCode::CREATED, &body))
+    })
+    .await
 }
 
 /// One file of what remains of a run.
@@ -81,35 +77,26 @@ pub async fn add_event(
         (Object = "application/json"), (String = "application/x-ndjson"),
     )))
 )]
-pub async fn artefact(
-    request: HttpRequest,
-    app: Data<App>,
-    machine: Machine,
-    path: Path<(String, String)>,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let (thread, file) = path.into_inner();
-        let thread: ThreadId = body::name("/thread", &thread)?;
-        let wanted = Artefact::of_file(&file).ok_or(Error::NotFound("artefact"))?;
-        match app.service.flow_of(&thread).await {
-            Ok(flow) => of_own_flow(&machine, &flow, "thread")?,
-            // An imported run is of no flow, and so is whoever reads it.
-            Err(Error::Imported) if machine.0.record.flow.is_none() => {
-                let files = app.service.files_of_run(&thread).await?;
-                let bytes = files.into_iter().find_map(|(name, bytes)| (name == file).then_some(bytes));
-                return bytes.map(|it| answer(wanted, it)).ok_or(Error::NotFound("artefact"));
-            }
-            Err(error) => return Err(error),
+pub async fn artefact(app: Data<App>, machine: Machine, path: Path<(String, String)>) -> Result<HttpResponse> {
+    let (thread, file) = path.into_inner();
+    let thread: ThreadId = body::name("/thread", &thread)?;
+    let wanted = Artefact::of_file(&file).ok_or(Error::NotFound("artefact"))?;
+    match app.service.flow_of(&thread).await {
+        Ok(flow) => of_own_flow(&machine, &flow, "thread")?,
+        // An imported run is of no flow, and so is whoever reads it.
+        Err(Error::Imported) if machine.0.record.flow.is_none() => {
+            let files = app.service.files_of_run(&thread).await?;
+            let bytes = files.into_iter().find_map(|(name, bytes)| (name == file).then_some(bytes));
+            return bytes.map(|it| answer(wanted, it)).ok_or(Error::NotFound("artefact"));
         }
-        let run = app.service.run_of(&thread).await?;
-        let bytes = match wanted {
-            Artefact::Manifest => app.service.manifest_of(&run)?,
-            other => run.timeline.bytes(other),
-        };
-        bytes.map(|it| answer(wanted, it)).ok_or(Error::NotFound("artefact"))
+        Err(error) => return Err(error),
+    }
+    let run = app.service.run_of(&thread).await?;
+    let bytes = match wanted {
+        Artefact::Manifest => app.service.manifest_of(&run)?,
+        other => run.timeline.bytes(other),
     };
-    let done: Done<HttpResponse> = done.await;
-    done.map_err(|error| Problem::of(&request, error))
+    bytes.map(|it| answer(wanted, it)).ok_or(Error::NotFound("artefact"))
 }
 
 fn answer(artefact: Artefact, bytes: Vec<u8>) -> HttpResponse {

@@ -5,11 +5,10 @@ use actix_web::{HttpRequest, HttpResponse};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::problem::Problem;
 use crate::domain::account::{MachineRole, Token};
 use crate::domain::id::FlowId;
 use crate::service::Stored;
-use crate::service::error::{Error, Result as Done};
+use crate::service::error::{Error, Result};
 use crate::service::events::Placed;
 use crate::web::app::App;
 use crate::web::auth::Machine;
@@ -49,16 +48,15 @@ pub async fn events(
     app: Data<App>,
     machine: Machine,
     query: Query<EventsQuery>,
-) -> Result<HttpResponse, Problem> {
-    let told = if streams::is_wanted(&request) {
+) -> Result<HttpResponse> {
+    if streams::is_wanted(&request) {
         stream(&request, app, machine, &query).await
     } else {
         page(&request, &app, &machine, &query).await
-    };
-    told.map_err(|error| Problem::of(&request, error))
+    }
 }
 
-async fn page(request: &HttpRequest, app: &App, machine: &Machine, query: &EventsQuery) -> Done<HttpResponse> {
+async fn page(request: &HttpRequest, app: &App, machine: &Machine, query: &EventsQuery) -> Result<HttpResponse> {
     // It counts for a stream; what is none is refused wherever it is said.
     streams::last_seen(request)?;
     let limit = query.limit.unwrap_or(PAGE.0).clamp(1, PAGE.1);
@@ -71,7 +69,7 @@ async fn page(request: &HttpRequest, app: &App, machine: &Machine, query: &Event
     Ok(HttpResponse::Ok().json(json!({"events": events, "next": next})))
 }
 
-async fn stream(request: &HttpRequest, app: Data<App>, machine: Machine, query: &EventsQuery) -> Done<HttpResponse> {
+async fn stream(request: &HttpRequest, app: Data<App>, machine: Machine, query: &EventsQuery) -> Result<HttpResponse> {
     if query.limit.is_some() {
         return Err(Error::invalid("/limit", "a stream has no limit; end it when you have enough"));
     }
@@ -94,7 +92,7 @@ struct OfMachine {
 }
 
 impl Source for OfMachine {
-    async fn next(&self, after: u64) -> Done<Told> {
+    async fn next(&self, after: u64) -> Result<Told> {
         let service = &self.app.service;
         let until = service.now().plus(BEAT);
         let mut reach = after;

@@ -8,13 +8,12 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::body;
-use super::problem::Problem;
 use super::repeat::{Post, told};
 use super::{of_own_flow, waiting};
 use crate::domain::account::MachineRole;
 use crate::domain::id::InterruptId;
 use crate::domain::interrupt::{Asserted, Interrupt, Kind};
-use crate::service::error::Error;
+use crate::service::error::{Error, Result};
 use crate::web::app::App;
 use crate::web::auth::{Machine, Sender};
 
@@ -86,16 +85,13 @@ impl From<Interrupted> for Asserted {
     ),
     responses((status = 202, description = "People are asked, or were", body = super::answers::InterruptTaken))
 )]
-pub async fn post(request: HttpRequest, app: Data<App>, sender: Sender) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let Sender { token, body, post } = &sender;
-        let asserted = Asserted::from(body::read::<Interrupted>(&app, body)?);
-        let work = app.service.receive_interrupt(token, &asserted, post.as_ref());
-        let post = Post { request: &request, app: &app, token, body };
-        post.once(work, |app, it: &Interrupt| Ok(told(StatusCode::ACCEPTED, &reference(it, app.service.public_url()))))
-            .await
-    };
-    done.await.map_err(|error: Error| Problem::of(&request, error))
+pub async fn post(request: HttpRequest, app: Data<App>, sender: Sender) -> Result<HttpResponse> {
+    let Sender { token, body, post } = &sender;
+    let asserted = Asserted::from(body::read::<Interrupted>(&app, body)?);
+    let work = app.service.receive_interrupt(token, &asserted, post.as_ref());
+    let post = Post { request: &request, app: &app, token, body };
+    post.once(work, |app, it: &Interrupt| Ok(told(StatusCode::ACCEPTED, &reference(it, app.service.public_url()))))
+        .await
 }
 
 /// What of an interrupt never changes: so the same request has the same answer, whatever became of it since.
@@ -123,21 +119,18 @@ pub async fn read(
     app: Data<App>,
     machine: Machine,
     interrupt: Path<String>,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let id = InterruptId::try_from(interrupt.as_str()).map_err(|_| Error::NotFound("interrupt"))?;
-        let known = app.service.interrupt(&id).await?;
-        of_own_flow(&machine, &known.flow, "interrupt")?;
-        let look = || async { Ok(app.service.interrupt(&id).await?.answered()) };
-        let Some(answered) = waiting::until_there(&app, waiting::wished(&request), look).await? else {
-            return Ok(HttpResponse::Accepted().json(json!({"status": "open"})));
-        };
-        if machine.0.record.role == MachineRole::Auditor {
-            let mut told = json!(answered);
-            told["evidence"] = json!(app.service.evidence_of_interrupt(&app.service.interrupt(&id).await?)?);
-            return Ok(HttpResponse::Ok().json(told));
-        }
-        Ok(HttpResponse::Ok().json(answered))
+) -> Result<HttpResponse> {
+    let id = InterruptId::try_from(interrupt.as_str()).map_err(|_| Error::NotFound("interrupt"))?;
+    let known = app.service.interrupt(&id).await?;
+    of_own_flow(&machine, &known.flow, "interrupt")?;
+    let look = || async { Ok(app.service.interrupt(&id).await?.answered()) };
+    let Some(answered) = waiting::until_there(&app, waiting::wished(&request), look).await? else {
+        return Ok(HttpResponse::Accepted().json(json!({"status": "open"})));
     };
-    done.await.map_err(|error: Error| Problem::of(&request, error))
+    if machine.0.record.role == MachineRole::Auditor {
+        let mut told = json!(answered);
+        told["evidence"] = json!(app.service.evidence_of_interrupt(&app.service.interrupt(&id).await?)?);
+        return Ok(HttpResponse::Ok().json(told));
+    }
+    Ok(HttpResponse::Ok().json(answered))
 }

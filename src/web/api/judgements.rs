@@ -10,12 +10,11 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::body::{self, Bytes};
-use super::problem::Problem;
 use super::repeat::{Post, told};
 use crate::domain::id::{FlowId, NodeId};
 use crate::domain::json::patch::Format;
 use crate::domain::policy::{Around, PolicySource, Supposed, WhatIf};
-use crate::service::error::Error;
+use crate::service::error::{Error, Result};
 use crate::web::app::App;
 use crate::web::auth::Machine;
 
@@ -75,25 +74,22 @@ pub async fn judge(
     machine: Machine,
     flow: Path<String>,
     bytes: Bytes,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let flow: FlowId = body::name("/flow", &flow)?;
-        let ask: Suppose = body::read(&app, &bytes)?;
-        let candidate = ask.policy.map(|text| PolicySource { text, schemas: ask.schemas });
-        let format = ask.format.unwrap_or_default();
-        let around = [
-            ("principal", ask.principal),
-            ("committed_nodes", ask.committed_nodes),
-            ("tool", ask.tool),
-            ("usage", ask.usage),
-            ("totals", ask.totals),
-        ];
-        let mut said = around.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
-        let around = Around::take(&mut said).map_err(|it| Error::invalid(it.pointer.as_str(), it.detail))?;
-        let supposed = Supposed { state: &ask.state, node: &ask.node, format, patch: &ask.patch, around: &around };
-        let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
-        let work = app.service.what_if(&flow, candidate.as_ref(), &supposed);
-        post.once(work, |_, judged: &WhatIf| Ok(told(StatusCode::OK, judged))).await
-    };
-    done.await.map_err(|error| Problem::of(&request, error))
+) -> Result<HttpResponse> {
+    let flow: FlowId = body::name("/flow", &flow)?;
+    let ask: Suppose = body::read(&app, &bytes)?;
+    let candidate = ask.policy.map(|text| PolicySource { text, schemas: ask.schemas });
+    let format = ask.format.unwrap_or_default();
+    let around = [
+        ("principal", ask.principal),
+        ("committed_nodes", ask.committed_nodes),
+        ("tool", ask.tool),
+        ("usage", ask.usage),
+        ("totals", ask.totals),
+    ];
+    let mut said = around.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
+    let around = Around::take(&mut said).map_err(|it| Error::invalid(it.pointer.as_str(), it.detail))?;
+    let supposed = Supposed { state: &ask.state, node: &ask.node, format, patch: &ask.patch, around: &around };
+    let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
+    let work = app.service.what_if(&flow, candidate.as_ref(), &supposed);
+    post.once(work, |_, judged: &WhatIf| Ok(told(StatusCode::OK, judged))).await
 }

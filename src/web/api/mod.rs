@@ -26,6 +26,7 @@ pub mod rejections;
 pub mod repeat;
 pub mod replays;
 pub mod threads;
+pub mod told;
 pub mod transitions;
 pub mod transitions_told;
 pub mod waiting;
@@ -35,6 +36,7 @@ use actix_web::web::{ServiceConfig, delete, get, patch, post, put};
 use actix_web::{HttpRequest, HttpResponse, ResponseError as _};
 
 use problem::Problem;
+use told::Told;
 
 use crate::domain::id::FlowId;
 use crate::service::error::{Error, Result};
@@ -113,59 +115,59 @@ pub struct Description;
 pub fn routes(config: &mut ServiceConfig) {
     // Routes are tried in this order: what is asked most and has a fixed path comes first.
     config
-        .route("/v1/verify", post().to(writes::verify))
-        .route("/v1/threads", post().to(threads::create))
-        .route("/v1/threads/{thread}/transitions", post().to(transitions::propose))
-        .route("/v1/threads/{thread}", get().to(threads::read))
-        .route("/v1/threads/{thread}/state", get().to(threads::state))
-        .route("/v1/threads/{thread}/envelope", get().to(envelopes::envelope))
-        .route("/v1/envelopes/verify", post().to(envelopes::verify))
-        .route("/v1/flows/{flow}/nodes/{node}/envelope-secret", get().to(envelopes::secret))
-        .route("/v1/threads/{thread}/chain", get().to(threads::chain))
-        .route("/v1/threads/{thread}/rollbacks", post().to(transitions::roll_back))
-        .route("/v1/threads/{thread}/forks", post().to(branches::fork))
-        .route("/v1/threads/{thread}/joins", post().to(branches::join))
-        .route("/v1/threads/{thread}/episode/events", post().to(episodes::add_event))
-        .route("/v1/threads/{thread}/episode/{artefact}", get().to(episodes::artefact))
-        .route("/v1/threads/{thread}/closing", post().to(threads::close))
-        .route("/v1/threads/{thread}/reopening", post().to(threads::reopen))
-        .route("/v1/threads/{thread}/lapses/{write_id}/resolution", post().to(writes::resolve))
-        .route("/v1/transitions/{digest}", get().to(transitions::read))
-        .route("/v1/transitions/{digest}/decision", get().to(transitions::decision))
-        .route("/v1/transitions/{digest}/cancellation", post().to(transitions::cancel))
-        .route("/v1/writes/{write_id}/confirm", post().to(writes::confirm))
-        .route("/v1/writes/{write_id}/abort", post().to(writes::abort))
-        .route("/v1/receipts/{jti}/revocation", post().to(admin::revoke))
-        .route("/v1/halts/{scope}", put().to(admin::halt))
-        .route("/v1/endpoints", post().to(endpoints::add))
-        .route("/v1/endpoints", get().to(endpoints::list))
-        .route("/v1/endpoints/{endpoint}", get().to(endpoints::read))
-        .route("/v1/endpoints/{endpoint}", patch().to(endpoints::change))
-        .route("/v1/endpoints/{endpoint}", delete().to(endpoints::remove))
-        .route("/v1/endpoints/{endpoint}/secret", post().to(endpoints::secret))
-        .route("/v1/endpoints/{endpoint}/test", post().to(endpoints::test))
-        .route("/v1/endpoints/{endpoint}/redeliveries", post().to(deliveries::redeliver_many))
-        .route("/v1/endpoints/{endpoint}/deliveries", get().to(deliveries::deliveries))
-        .route("/v1/endpoints/{endpoint}/deliveries/{delivery}", get().to(deliveries::delivery))
-        .route("/v1/endpoints/{endpoint}/deliveries/{delivery}/redelivery", post().to(deliveries::redeliver))
-        .route("/v1/rejections", get().to(rejections::list))
-        .route("/v1/passkeys", get().to(passkeys::list))
-        .route("/v1/receipts/{jti}/evidence", get().to(passkeys::evidence))
-        .route("/v1/interrupts", post().to(interrupts::post))
-        .route("/v1/interrupts/{interrupt}", get().to(interrupts::read))
-        .route("/v1/events", get().to(events::events))
-        .route("/v1/flows/{flow}/policies", post().to(admin::activate))
-        .route("/v1/flows/{flow}/amendments", get().to(amendments::list))
-        .route("/v1/amendments/{amendment}", get().to(amendments::read))
-        .route("/v1/amendments/{amendment}/cancellation", post().to(amendments::cancel))
-        .route("/v1/flows/{flow}/judgements", post().to(judgements::judge))
-        .route("/v1/flows/{flow}/replays", post().to(replays::replay))
-        .route("/.well-known/jwks.json", get().to(open::jwks))
+        .route("/v1/verify", post().to(Told(writes::verify)))
+        .route("/v1/threads", post().to(Told(threads::create)))
+        .route("/v1/threads/{thread}/transitions", post().to(Told(transitions::propose)))
+        .route("/v1/threads/{thread}", get().to(Told(threads::read)))
+        .route("/v1/threads/{thread}/state", get().to(Told(threads::state)))
+        .route("/v1/threads/{thread}/envelope", get().to(Told(envelopes::envelope)))
+        .route("/v1/envelopes/verify", post().to(Told(envelopes::verify)))
+        .route("/v1/flows/{flow}/nodes/{node}/envelope-secret", get().to(Told(envelopes::secret)))
+        .route("/v1/threads/{thread}/chain", get().to(Told(threads::chain)))
+        .route("/v1/threads/{thread}/rollbacks", post().to(Told(transitions::roll_back)))
+        .route("/v1/threads/{thread}/forks", post().to(Told(branches::fork)))
+        .route("/v1/threads/{thread}/joins", post().to(Told(branches::join)))
+        .route("/v1/threads/{thread}/episode/events", post().to(Told(episodes::add_event)))
+        .route("/v1/threads/{thread}/episode/{artefact}", get().to(Told(episodes::artefact)))
+        .route("/v1/threads/{thread}/closing", post().to(Told(threads::close)))
+        .route("/v1/threads/{thread}/reopening", post().to(Told(threads::reopen)))
+        .route("/v1/threads/{thread}/lapses/{write_id}/resolution", post().to(Told(writes::resolve)))
+        .route("/v1/transitions/{digest}", get().to(Told(transitions::read)))
+        .route("/v1/transitions/{digest}/decision", get().to(Told(transitions::decision)))
+        .route("/v1/transitions/{digest}/cancellation", post().to(Told(transitions::cancel)))
+        .route("/v1/writes/{write_id}/confirm", post().to(Told(writes::confirm)))
+        .route("/v1/writes/{write_id}/abort", post().to(Told(writes::abort)))
+        .route("/v1/receipts/{jti}/revocation", post().to(Told(admin::revoke)))
+        .route("/v1/halts/{scope}", put().to(Told(admin::halt)))
+        .route("/v1/endpoints", post().to(Told(endpoints::add)))
+        .route("/v1/endpoints", get().to(Told(endpoints::list)))
+        .route("/v1/endpoints/{endpoint}", get().to(Told(endpoints::read)))
+        .route("/v1/endpoints/{endpoint}", patch().to(Told(endpoints::change)))
+        .route("/v1/endpoints/{endpoint}", delete().to(Told(endpoints::remove)))
+        .route("/v1/endpoints/{endpoint}/secret", post().to(Told(endpoints::secret)))
+        .route("/v1/endpoints/{endpoint}/test", post().to(Told(endpoints::test)))
+        .route("/v1/endpoints/{endpoint}/redeliveries", post().to(Told(deliveries::redeliver_many)))
+        .route("/v1/endpoints/{endpoint}/deliveries", get().to(Told(deliveries::deliveries)))
+        .route("/v1/endpoints/{endpoint}/deliveries/{delivery}", get().to(Told(deliveries::delivery)))
+        .route("/v1/endpoints/{endpoint}/deliveries/{delivery}/redelivery", post().to(Told(deliveries::redeliver)))
+        .route("/v1/rejections", get().to(Told(rejections::list)))
+        .route("/v1/passkeys", get().to(Told(passkeys::list)))
+        .route("/v1/receipts/{jti}/evidence", get().to(Told(passkeys::evidence)))
+        .route("/v1/interrupts", post().to(Told(interrupts::post)))
+        .route("/v1/interrupts/{interrupt}", get().to(Told(interrupts::read)))
+        .route("/v1/events", get().to(Told(events::events)))
+        .route("/v1/flows/{flow}/policies", post().to(Told(admin::activate)))
+        .route("/v1/flows/{flow}/amendments", get().to(Told(amendments::list)))
+        .route("/v1/amendments/{amendment}", get().to(Told(amendments::read)))
+        .route("/v1/amendments/{amendment}/cancellation", post().to(Told(amendments::cancel)))
+        .route("/v1/flows/{flow}/judgements", post().to(Told(judgements::judge)))
+        .route("/v1/flows/{flow}/replays", post().to(Told(replays::replay)))
+        .route("/.well-known/jwks.json", get().to(Told(open::jwks)))
         .route("/openapi.json", get().to(open::openapi))
         .route("/mcp", post().to(mcp::answer))
         .route("/metrics", get().to(metrics::metrics))
         .route("/livez", get().to(open::livez))
-        .route("/readyz", get().to(open::readyz));
+        .route("/readyz", get().to(Told(open::readyz)));
 }
 
 /// No such route; or not by this method.

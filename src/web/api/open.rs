@@ -2,13 +2,13 @@
 
 use std::sync::LazyLock;
 
+use actix_web::HttpResponse;
 use actix_web::http::header;
 use actix_web::web::Data;
-use actix_web::{HttpRequest, HttpResponse};
 use serde_json::json;
 
 use super::description::description;
-use super::problem::Problem;
+use crate::service::error::Result;
 use crate::web::app::App;
 
 /// The description as it is served and committed, made once.
@@ -18,8 +18,8 @@ pub static DESCRIPTION: LazyLock<String> =
 /// The published keys, with their states.
 #[utoipa::path(get, path = "/.well-known/jwks.json", tag = "open",
     responses((status = 200, description = "Every key that ever signed, with its status", body = super::answers::KeySet)))]
-pub async fn jwks(request: HttpRequest, app: Data<App>) -> Result<HttpResponse, Problem> {
-    let keys = app.service.keys().map_err(|error| Problem::of(&request, error))?;
+pub async fn jwks(app: Data<App>) -> Result<HttpResponse> {
+    let keys = app.service.keys()?;
     Ok(HttpResponse::Ok().insert_header((header::CACHE_CONTROL, "max-age=60")).json(keys.trusted().jwks()))
 }
 
@@ -31,8 +31,8 @@ pub async fn livez() -> HttpResponse {
 
 /// It can do its work: keys are there and the store answers.
 #[utoipa::path(get, path = "/readyz", tag = "open", responses((status = 200, description = "Ready", body = super::answers::Health)))]
-pub async fn readyz(request: HttpRequest, app: Data<App>) -> Result<HttpResponse, Problem> {
-    app.service.ready_to_work().await.map_err(|error| Problem::of(&request, error))?;
+pub async fn readyz(app: Data<App>) -> Result<HttpResponse> {
+    app.service.ready_to_work().await?;
     Ok(HttpResponse::Ok().json(json!({"status": "ready"})))
 }
 

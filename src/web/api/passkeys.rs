@@ -1,13 +1,13 @@
 //! What an auditor checks approvals by passkey with: enrolments and evidence.
 
+use actix_web::HttpResponse;
 use actix_web::web::{Data, Path};
-use actix_web::{HttpRequest, HttpResponse};
 use serde_json::json;
 
 use super::body;
-use super::problem::Problem;
 use crate::domain::chain::offline::Pinned;
 use crate::domain::id::Jti;
+use crate::service::error::Result;
 use crate::web::app::App;
 use crate::web::auth::Machine;
 
@@ -16,12 +16,9 @@ use crate::web::auth::Machine;
     get, path = "/v1/passkeys", tag = "audit",
     responses((status = 200, description = "Each with its public key", body = super::answers::PasskeyList))
 )]
-pub async fn list(request: HttpRequest, app: Data<App>, _machine: Machine) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let all: Vec<Pinned> = app.service.passkeys().await?.into_iter().map(Pinned::from).collect();
-        Ok(HttpResponse::Ok().json(json!({"passkeys": all})))
-    };
-    done.await.map_err(|error| Problem::of(&request, error))
+pub async fn list(app: Data<App>, _machine: Machine) -> Result<HttpResponse> {
+    let all: Vec<Pinned> = app.service.passkeys().await?.into_iter().map(Pinned::from).collect();
+    Ok(HttpResponse::Ok().json(json!({"passkeys": all})))
 }
 
 /// What passkeys signed for a receipt's approvals: statements and assertions, by whose digests the receipt names them.
@@ -32,16 +29,8 @@ pub async fn list(request: HttpRequest, app: Data<App>, _machine: Machine) -> Re
     ),
     responses((status = 200, description = "Statements and assertions", body = super::answers::EvidenceList))
 )]
-pub async fn evidence(
-    request: HttpRequest,
-    app: Data<App>,
-    _machine: Machine,
-    jti: Path<String>,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let jti: Jti = body::name("/jti", &jti)?;
-        let evidence = app.service.evidence_of_receipt(&jti).await?;
-        Ok(HttpResponse::Ok().json(json!({"evidence": evidence})))
-    };
-    done.await.map_err(|error| Problem::of(&request, error))
+pub async fn evidence(app: Data<App>, _machine: Machine, jti: Path<String>) -> Result<HttpResponse> {
+    let jti: Jti = body::name("/jti", &jti)?;
+    let evidence = app.service.evidence_of_receipt(&jti).await?;
+    Ok(HttpResponse::Ok().json(json!({"evidence": evidence})))
 }

@@ -1,14 +1,13 @@
 //! Rejected attempts, for those who read everything.
 
+use actix_web::HttpResponse;
 use actix_web::web::{Data, Query};
-use actix_web::{HttpRequest, HttpResponse};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::problem::Problem;
 use crate::domain::policy::Instruction;
 use crate::domain::transition::Rejection;
-use crate::service::error::Error;
+use crate::service::error::{Error, Result};
 use crate::service::rejections::Older;
 use crate::web::app::App;
 use crate::web::auth::Machine;
@@ -33,27 +32,19 @@ const PAGE: (u32, u32) = (50, 200);
     ),
     responses((status = 200, description = "Who tried what, and why it was turned away", body = super::answers::RejectionPage))
 )]
-pub async fn list(
-    request: HttpRequest,
-    app: Data<App>,
-    _auditor: Machine,
-    query: Query<Page>,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let after = match &query.page_token {
-            Some(token) => {
-                let detail = "page_token is a next_page_token of this list";
-                Some(Older::read(token).ok_or(Error::invalid("/page_token", detail))?)
-            }
-            None => None,
-        };
-        let size = query.page_size.unwrap_or(PAGE.0).clamp(1, PAGE.1);
-        let (rejections, next) = app.service.rejections(after.as_ref(), size).await?;
-        let rejections: Vec<Value> = rejections.iter().map(told).collect();
-        let next = next.map(|it| it.token());
-        Ok(HttpResponse::Ok().json(json!({"rejections": rejections, "next_page_token": next})))
+pub async fn list(app: Data<App>, _auditor: Machine, query: Query<Page>) -> Result<HttpResponse> {
+    let after = match &query.page_token {
+        Some(token) => {
+            let detail = "page_token is a next_page_token of this list";
+            Some(Older::read(token).ok_or(Error::invalid("/page_token", detail))?)
+        }
+        None => None,
     };
-    done.await.map_err(|error| Problem::of(&request, error))
+    let size = query.page_size.unwrap_or(PAGE.0).clamp(1, PAGE.1);
+    let (rejections, next) = app.service.rejections(after.as_ref(), size).await?;
+    let rejections: Vec<Value> = rejections.iter().map(told).collect();
+    let next = next.map(|it| it.token());
+    Ok(HttpResponse::Ok().json(json!({"rejections": rejections, "next_page_token": next})))
 }
 
 fn told(rejection: &Rejection) -> Value {

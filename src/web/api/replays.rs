@@ -10,11 +10,10 @@ use serde_json::json;
 use utoipa::ToSchema;
 
 use super::body::{self, Bytes};
-use super::problem::Problem;
 use super::repeat::{Post, told};
 use crate::domain::id::FlowId;
 use crate::domain::policy::PolicySource;
-use crate::service::error::Error;
+use crate::service::error::{Error, Result};
 use crate::service::replays::{Replay, ReplayFrom};
 use crate::web::app::App;
 use crate::web::auth::Machine;
@@ -53,21 +52,18 @@ pub async fn replay(
     machine: Machine,
     flow: Path<String>,
     bytes: Bytes,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let flow: FlowId = body::name("/flow", &flow)?;
-        let ask: AskReplay = body::read(&app, &bytes)?;
-        let wrong = || Error::invalid("/after", "after is the `next` of an answer of this list");
-        let after = ask.after.map(|it| ReplayFrom::read(&it).ok_or_else(wrong)).transpose()?;
-        let source = PolicySource { text: ask.policy, schemas: ask.schemas };
-        let limit = ask.limit.unwrap_or(ROWS.0).clamp(1, ROWS.1);
-        let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
-        let work = app.service.replay(&flow, &source, after.as_ref(), limit);
-        post.once(work, |_, replay: &Replay| {
-            let next = replay.next.as_ref().map(ReplayFrom::token);
-            Ok(told(StatusCode::OK, &json!({"policy": replay.policy, "proposals": replay.rows, "next": next})))
-        })
-        .await
-    };
-    done.await.map_err(|error| Problem::of(&request, error))
+) -> Result<HttpResponse> {
+    let flow: FlowId = body::name("/flow", &flow)?;
+    let ask: AskReplay = body::read(&app, &bytes)?;
+    let wrong = || Error::invalid("/after", "after is the `next` of an answer of this list");
+    let after = ask.after.map(|it| ReplayFrom::read(&it).ok_or_else(wrong)).transpose()?;
+    let source = PolicySource { text: ask.policy, schemas: ask.schemas };
+    let limit = ask.limit.unwrap_or(ROWS.0).clamp(1, ROWS.1);
+    let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
+    let work = app.service.replay(&flow, &source, after.as_ref(), limit);
+    post.once(work, |_, replay: &Replay| {
+        let next = replay.next.as_ref().map(ReplayFrom::token);
+        Ok(told(StatusCode::OK, &json!({"policy": replay.policy, "proposals": replay.rows, "next": next})))
+    })
+    .await
 }

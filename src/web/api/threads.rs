@@ -11,13 +11,12 @@ use utoipa::ToSchema;
 
 use super::body::{self, Bytes};
 use super::of_own_flow;
-use super::problem::Problem;
 use super::repeat::{Post, told};
 use crate::domain::account::MachineRole;
 use crate::domain::episode::goal::Terms;
 use crate::domain::id::{FlowId, NodeId, ThreadId};
 use crate::domain::thread::{Context, Status};
-use crate::service::error::{Error, Result as Done};
+use crate::service::error::{Error, Result};
 use crate::service::threads::{Created, NewThread};
 use crate::web::app::App;
 use crate::web::auth::Machine;
@@ -72,27 +71,19 @@ const PAGE: (u32, u32) = (50, 200);
     post, path = "/v1/threads", tag = "threads", request_body = CreateThread,
     responses((status = 201, description = "The thread, and its signed version 0", body = super::answers::ThreadMade))
 )]
-pub async fn create(
-    request: HttpRequest,
-    app: Data<App>,
-    machine: Machine,
-    bytes: Bytes,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let ask: CreateThread = body::read(&app, &bytes)?;
-        let CreateThread { flow, thread, state, context, episode } = ask;
-        let new = NewThread { flow, thread, state, context, episode };
-        let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
-        post.once(app.service.create_thread(&machine.0, &new), |_, made: &Created| {
-            let body = json!({
-                "thread": made.thread, "flow": made.flow, "version": 0, "transition": made.transition,
-                "state_root": made.state_root, "entry": made.entry,
-            });
-            Ok(told(StatusCode::CREATED, &body))
-        })
-        .await
-    };
-    done.await.map_err(|error| Problem::of(&request, error))
+pub async fn create(request: HttpRequest, app: Data<App>, machine: Machine, bytes: Bytes) -> Result<HttpResponse> {
+    let ask: CreateThread = body::read(&app, &bytes)?;
+    let CreateThread { flow, thread, state, context, episode } = ask;
+    let new = NewThread { flow, thread, state, context, episode };
+    let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
+    post.once(app.service.create_thread(&machine.0, &new), |_, made: &Created| {
+        let body = json!({
+            "thread": made.thread, "flow": made.flow, "version": 0, "transition": made.transition,
+            "state_root": made.state_root, "entry": made.entry,
+        });
+        Ok(told(StatusCode::CREATED, &body))
+    })
+    .await
 }
 
 /// A thread as it stands.
@@ -103,39 +94,31 @@ pub async fn create(
     ),
     responses((status = 200, description = "As it stands", body = super::answers::ThreadNow))
 )]
-pub async fn read(
-    request: HttpRequest,
-    app: Data<App>,
-    machine: Machine,
-    thread: Path<String>,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let thread: ThreadId = body::name("/thread", &thread)?;
-        of_own_flow(&machine, &app.service.flow_of(&thread).await?, "thread")?;
-        let overview = app.service.overview(&thread).await?;
-        let head = &overview.thread.head;
-        let mut answer = json!({
-            "thread": overview.thread.id, "flow": overview.thread.flow, "status": overview.status,
-            "version": head.version, "transition": head.transition, "owes": head.owes,
-        });
-        // What other nodes do is nothing for an agent.
-        if machine.0.record.role != MachineRole::Agent {
-            let spent = overview.thread.spent.of_thread();
-            let cost = spent.cost_millionths.json();
-            answer["spent"] = json!({"calls": spent.calls, "tokens": spent.tokens, "cost": cost});
-            if spent.context_tokens > 0 {
-                answer["spent"]["context_tokens"] = json!(spent.context_tokens);
-            }
+pub async fn read(app: Data<App>, machine: Machine, thread: Path<String>) -> Result<HttpResponse> {
+    let thread: ThreadId = body::name("/thread", &thread)?;
+    of_own_flow(&machine, &app.service.flow_of(&thread).await?, "thread")?;
+    let overview = app.service.overview(&thread).await?;
+    let head = &overview.thread.head;
+    let mut answer = json!({
+        "thread": overview.thread.id, "flow": overview.thread.flow, "status": overview.status,
+        "version": head.version, "transition": head.transition, "owes": head.owes,
+    });
+    // What other nodes do is nothing for an agent.
+    if machine.0.record.role != MachineRole::Agent {
+        let spent = overview.thread.spent.of_thread();
+        let cost = spent.cost_millionths.json();
+        answer["spent"] = json!({"calls": spent.calls, "tokens": spent.tokens, "cost": cost});
+        if spent.context_tokens > 0 {
+            answer["spent"]["context_tokens"] = json!(spent.context_tokens);
         }
-        if let Some(origin) = &overview.thread.branch {
-            answer["branch_of"] = json!(origin);
-        }
-        if let Some(review) = &overview.review {
-            answer["review"] = super::transitions_told::review_link(&app, review);
-        }
-        Ok(HttpResponse::Ok().json(answer))
-    };
-    done.await.map_err(|error| Problem::of(&request, error))
+    }
+    if let Some(origin) = &overview.thread.branch {
+        answer["branch_of"] = json!(origin);
+    }
+    if let Some(review) = &overview.review {
+        answer["review"] = super::transitions_told::review_link(&app, review);
+    }
+    Ok(HttpResponse::Ok().json(answer))
 }
 
 /// What a node may read of a version.
@@ -149,17 +132,13 @@ pub async fn read(
     responses((status = 200, description = "What the node may read", body = super::answers::StateSeen))
 )]
 pub async fn state(
-    request: HttpRequest,
     app: Data<App>,
     machine: Machine,
     thread: Path<String>,
     query: Query<ViewQuery>,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let (thread, node): (ThreadId, NodeId) = (body::name("/thread", &thread)?, body::name("/node", &query.node)?);
-        Ok(HttpResponse::Ok().json(seen_by(&app, &machine, &thread, &node, query.version).await?))
-    };
-    done.await.map_err(|error| Problem::of(&request, error))
+) -> Result<HttpResponse> {
+    let (thread, node): (ThreadId, NodeId) = (body::name("/thread", &thread)?, body::name("/node", &query.node)?);
+    Ok(HttpResponse::Ok().json(seen_by(&app, &machine, &thread, &node, query.version).await?))
 }
 
 /// What a node may read of a version, for a machine that may ask as it.
@@ -169,7 +148,7 @@ pub async fn seen_by(
     thread: &ThreadId,
     node: &NodeId,
     version: Option<u64>,
-) -> Done<Value> {
+) -> Result<Value> {
     let flow = app.service.flow_of(thread).await?;
     of_own_flow(machine, &flow, "thread")?;
     if machine.0.record.role == MachineRole::Agent && !machine.0.record.acts_as(&flow, node) {
@@ -190,41 +169,37 @@ pub async fn seen_by(
     responses((status = 200, description = "Signed entries with their statements", body = super::answers::ChainPage))
 )]
 pub async fn chain(
-    request: HttpRequest,
     app: Data<App>,
     machine: Machine,
     thread: Path<String>,
     query: Query<ChainQuery>,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let thread: ThreadId = body::name("/thread", &thread)?;
-        of_own_flow(&machine, &app.service.flow_of(&thread).await?, "thread")?;
-        let overview = app.service.overview(&thread).await?;
-        let size = query.page_size.unwrap_or(PAGE.0).clamp(1, PAGE.1);
-        let from = query.page_token.unwrap_or(0);
-        let rows = app.service.chain(&thread, from, size).await?;
-        let mut openings = match (rows.first().zip(rows.last()), machine.0.record.role) {
-            (Some((first, last)), MachineRole::Auditor) => {
-                app.service.openings(&thread, first.0.version..=last.0.version).await?
-            }
-            _ => BTreeMap::new(),
-        };
-        let mut entries = Vec::with_capacity(rows.len());
-        for (row, transition) in &rows {
-            let mut entry = json!({
-                "version": row.version, "transition": row.transition,
-                "statement": transition.statement, "entry": row.entry,
-            });
-            // The links are intact without it.
-            if let Some(opening) = openings.remove(&row.version) {
-                entry["opening"] = json!(opening);
-            }
-            entries.push(entry);
+) -> Result<HttpResponse> {
+    let thread: ThreadId = body::name("/thread", &thread)?;
+    of_own_flow(&machine, &app.service.flow_of(&thread).await?, "thread")?;
+    let overview = app.service.overview(&thread).await?;
+    let size = query.page_size.unwrap_or(PAGE.0).clamp(1, PAGE.1);
+    let from = query.page_token.unwrap_or(0);
+    let rows = app.service.chain(&thread, from, size).await?;
+    let mut openings = match (rows.first().zip(rows.last()), machine.0.record.role) {
+        (Some((first, last)), MachineRole::Auditor) => {
+            app.service.openings(&thread, first.0.version..=last.0.version).await?
         }
-        let next = rows.last().map(|(row, _)| row.version + 1).filter(|it| *it <= overview.thread.head.version);
-        Ok(HttpResponse::Ok().json(json!({"entries": entries, "next_page_token": next})))
+        _ => BTreeMap::new(),
     };
-    done.await.map_err(|error| Problem::of(&request, error))
+    let mut entries = Vec::with_capacity(rows.len());
+    for (row, transition) in &rows {
+        let mut entry = json!({
+            "version": row.version, "transition": row.transition,
+            "statement": transition.statement, "entry": row.entry,
+        });
+        // The links are intact without it.
+        if let Some(opening) = openings.remove(&row.version) {
+            entry["opening"] = json!(opening);
+        }
+        entries.push(entry);
+    }
+    let next = rows.last().map(|(row, _)| row.version + 1).filter(|it| *it <= overview.thread.head.version);
+    Ok(HttpResponse::Ok().json(json!({"entries": entries, "next_page_token": next})))
 }
 
 /// Closes a thread.
@@ -241,16 +216,13 @@ pub async fn close(
     machine: Machine,
     thread: Path<String>,
     bytes: Bytes,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let thread: ThreadId = body::name("/thread", &thread)?;
-        let ask: Reason = body::read(&app, &bytes)?;
-        let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
-        let (by, body) = (machine.0.record.principal(), json!({"thread": thread, "status": "closed"}));
-        let work = app.service.close_thread(&by, &thread, &ask.reason);
-        post.once(work, move |_, ()| Ok(told(StatusCode::OK, &body))).await
-    };
-    done.await.map_err(|error| Problem::of(&request, error))
+) -> Result<HttpResponse> {
+    let thread: ThreadId = body::name("/thread", &thread)?;
+    let ask: Reason = body::read(&app, &bytes)?;
+    let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
+    let (by, body) = (machine.0.record.principal(), json!({"thread": thread, "status": "closed"}));
+    let work = app.service.close_thread(&by, &thread, &ask.reason);
+    post.once(work, move |_, ()| Ok(told(StatusCode::OK, &body))).await
 }
 
 /// Reopens a closed thread.
@@ -267,15 +239,12 @@ pub async fn reopen(
     machine: Machine,
     thread: Path<String>,
     bytes: Bytes,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let thread: ThreadId = body::name("/thread", &thread)?;
-        let ask: Reason = body::read(&app, &bytes)?;
-        let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
-        let (by, name) = (machine.0.record.principal(), thread.clone());
-        let work = app.service.reopen_thread(&by, &thread, &ask.reason);
-        let tell = move |_: &App, status: &Status| Ok(told(StatusCode::OK, &json!({"thread": name, "status": status})));
-        post.once(work, tell).await
-    };
-    done.await.map_err(|error| Problem::of(&request, error))
+) -> Result<HttpResponse> {
+    let thread: ThreadId = body::name("/thread", &thread)?;
+    let ask: Reason = body::read(&app, &bytes)?;
+    let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
+    let (by, name) = (machine.0.record.principal(), thread.clone());
+    let work = app.service.reopen_thread(&by, &thread, &ask.reason);
+    let tell = move |_: &App, status: &Status| Ok(told(StatusCode::OK, &json!({"thread": name, "status": status})));
+    post.once(work, tell).await
 }

@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::body::{self, Bytes};
-use super::problem::Problem;
 use super::repeat::{Post, told};
 use super::threads::Reason;
 use super::transitions_told::{answer, told_to};
@@ -21,7 +20,7 @@ use crate::domain::json::patch::Format;
 use crate::domain::tool::Tool;
 use crate::domain::usage::{Malformed, Usage};
 use crate::service::decision::Decision;
-use crate::service::error::{Error, Result as Done};
+use crate::service::error::{Error, Result};
 use crate::service::proposals::{Asked, Proposal};
 use crate::web::app::App;
 use crate::web::auth::Machine;
@@ -88,19 +87,16 @@ pub async fn propose(
     machine: Machine,
     thread: Path<String>,
     bytes: Bytes,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let thread: ThreadId = body::name("/thread", &thread)?;
-        let ask: Propose = body::read(&app, &bytes)?;
-        let proposal = read_proposal(thread, ask)?;
-        let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
-        post.once(app.service.propose(&machine.0, &proposal), answer).await
-    };
-    done.await.map_err(|error| Problem::of(&request, error))
+) -> Result<HttpResponse> {
+    let thread: ThreadId = body::name("/thread", &thread)?;
+    let ask: Propose = body::read(&app, &bytes)?;
+    let proposal = read_proposal(thread, ask)?;
+    let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
+    post.once(app.service.propose(&machine.0, &proposal), answer).await
 }
 
 /// A proposal as it was asked for.
-pub fn read_proposal(thread: ThreadId, ask: Propose) -> Done<Proposal> {
+pub fn read_proposal(thread: ThreadId, ask: Propose) -> Result<Proposal> {
     if ask.reaffirm && (ask.tool.is_some() || ask.usage.is_some()) {
         return Err(Error::invalid("", "reaffirm takes no tool and no usage"));
     }
@@ -125,7 +121,7 @@ pub fn read_proposal(thread: ThreadId, ask: Propose) -> Done<Proposal> {
 }
 
 /// What comes along with a proposal: a tool and what it took.
-pub(super) fn read_along(tool: Option<&Value>, usage: Option<&Value>) -> Done<(Option<Tool>, Usage)> {
+pub(super) fn read_along(tool: Option<&Value>, usage: Option<&Value>) -> Result<(Option<Tool>, Usage)> {
     let below = |at: &str, wrong: Malformed| Error::invalid(&format!("{at}{}", wrong.pointer), wrong.detail);
     let tool = tool.map(Tool::read).transpose().map_err(|it| below("/tool", it))?;
     let usage = usage.map(Usage::read).transpose().map_err(|it| below("/usage", it))?;
@@ -146,25 +142,22 @@ pub async fn roll_back(
     machine: Machine,
     thread: Path<String>,
     bytes: Bytes,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let thread: ThreadId = body::name("/thread", &thread)?;
-        let ask: RollBack = body::read(&app, &bytes)?;
-        let proposal = Proposal {
-            thread,
-            node: ask.node,
-            parent: ask.parent,
-            ask: Asked::Rollback { to_version: ask.to_version },
-            attempt: ask.attempt.unwrap_or(1),
-            rationale: None,
-            tool: None,
-            usage: Usage::default(),
-            step: ask.step,
-        };
-        let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
-        post.once(app.service.propose(&machine.0, &proposal), answer).await
+) -> Result<HttpResponse> {
+    let thread: ThreadId = body::name("/thread", &thread)?;
+    let ask: RollBack = body::read(&app, &bytes)?;
+    let proposal = Proposal {
+        thread,
+        node: ask.node,
+        parent: ask.parent,
+        ask: Asked::Rollback { to_version: ask.to_version },
+        attempt: ask.attempt.unwrap_or(1),
+        rationale: None,
+        tool: None,
+        usage: Usage::default(),
+        step: ask.step,
     };
-    done.await.map_err(|error| Problem::of(&request, error))
+    let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
+    post.once(app.service.propose(&machine.0, &proposal), answer).await
 }
 
 /// A transition with its statement and what the caller may see of its effect.
@@ -175,17 +168,9 @@ pub async fn roll_back(
     ),
     responses((status = 200, description = "As far as the asker may see it", body = super::answers::TransitionTold))
 )]
-pub async fn read(
-    request: HttpRequest,
-    app: Data<App>,
-    machine: Machine,
-    digest: Path<String>,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let digest: Digest = body::name("/digest", &digest)?;
-        Ok(HttpResponse::Ok().json(told_to(&app, &machine, digest).await?))
-    };
-    done.await.map_err(|error| Problem::of(&request, error))
+pub async fn read(app: Data<App>, machine: Machine, digest: Path<String>) -> Result<HttpResponse> {
+    let digest: Digest = body::name("/digest", &digest)?;
+    Ok(HttpResponse::Ok().json(told_to(&app, &machine, digest).await?))
 }
 
 /// What became of a transition; waits for it if asked to by `Prefer: wait=N`.
@@ -202,19 +187,16 @@ pub async fn decision(
     app: Data<App>,
     machine: Machine,
     digest: Path<String>,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let digest: Digest = body::name("/digest", &digest)?;
-        match decided(&app, &machine, digest, waiting::wished(&request)).await? {
-            Some(decision) => Ok(HttpResponse::Ok().json(decision)),
-            None => Ok(HttpResponse::Accepted().json(still_held())),
-        }
-    };
-    done.await.map_err(|error| Problem::of(&request, error))
+) -> Result<HttpResponse> {
+    let digest: Digest = body::name("/digest", &digest)?;
+    match decided(&app, &machine, digest, waiting::wished(&request)).await? {
+        Some(decision) => Ok(HttpResponse::Ok().json(decision)),
+        None => Ok(HttpResponse::Accepted().json(still_held())),
+    }
 }
 
 /// What became of a transition, for a machine that wishes to wait for it; `None` while it is held.
-pub async fn decided(app: &App, machine: &Machine, digest: Digest, wished: Duration) -> Done<Option<Decision>> {
+pub async fn decided(app: &App, machine: &Machine, digest: Digest, wished: Duration) -> Result<Option<Decision>> {
     of_own_flow(machine, &app.service.flow_of_transition(digest).await?, "transition")?;
     let look = || async move { Ok(app.service.decision(digest).await?.1) };
     waiting::until_there(app, wished, look).await
@@ -239,14 +221,11 @@ pub async fn cancel(
     machine: Machine,
     digest: Path<String>,
     bytes: Bytes,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let digest: Digest = body::name("/digest", &digest)?;
-        let ask: Reason = body::read(&app, &bytes)?;
-        let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
-        let work = app.service.cancel(&machine.0, digest, &ask.reason);
-        let body = json!({"transition": digest, "status": "cancelled"});
-        post.once(work, move |_, ()| Ok(told(StatusCode::OK, &body))).await
-    };
-    done.await.map_err(|error| Problem::of(&request, error))
+) -> Result<HttpResponse> {
+    let digest: Digest = body::name("/digest", &digest)?;
+    let ask: Reason = body::read(&app, &bytes)?;
+    let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
+    let work = app.service.cancel(&machine.0, digest, &ask.reason);
+    let body = json!({"transition": digest, "status": "cancelled"});
+    post.once(work, move |_, ()| Ok(told(StatusCode::OK, &body))).await
 }

@@ -16,14 +16,14 @@ use crate::domain::policy::{Kind, RedactedLeaf, Warning};
 use crate::domain::repeat::Told;
 use crate::domain::review::{CannotDecide, Hold, Place};
 use crate::service::electorate::Elector;
-use crate::service::error::{Error, Result as Done};
+use crate::service::error::{Error, Result};
 use crate::service::revealing::HiddenPlace;
 use crate::service::transitions::{Answer, warnings_for_everyone};
 use crate::web::app::App;
 use crate::web::auth::Machine;
 
 /// What is told of a proposal to whoever made it.
-pub fn answer(app: &App, answer: &Answer) -> Done<Told> {
+pub fn answer(app: &App, answer: &Answer) -> Result<Told> {
     match answer {
         Answer::Committed { version, transition, entry, changed, would_hold, warnings } => {
             let mut body = json!({
@@ -147,7 +147,7 @@ fn diff_json(diff: &[Change]) -> Value {
 }
 
 /// A transition as a machine is told it.
-pub async fn told_to(app: &App, machine: &Machine, digest: Digest) -> Done<Value> {
+pub async fn told_to(app: &App, machine: &Machine, digest: Digest) -> Result<Value> {
     of_own_flow(machine, &app.service.flow_of_transition(digest).await?, "transition")?;
     let told = app.service.told(digest).await?;
     let token = &machine.0.record;

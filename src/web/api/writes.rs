@@ -8,7 +8,6 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::body::{self, Bytes};
-use super::problem::Problem;
 use super::repeat::{Post, told};
 use super::threads::Reason;
 use crate::domain::chain::hash::Digest;
@@ -17,7 +16,7 @@ use crate::domain::id::{PrincipalId, ThreadId, WriteId};
 use crate::domain::thread::WriteKey;
 use crate::domain::time::Timestamp;
 use crate::domain::write::{Resolution, Write, WriteState};
-use crate::service::error::{Error, Result as Done};
+use crate::service::error::{Error, Result};
 use crate::service::verify::{VerifyAsk, read_expectations};
 use crate::web::app::App;
 use crate::web::auth::{Machine, Presumed};
@@ -89,34 +88,26 @@ pub struct Resolve {
     post, path = "/v1/verify", tag = "writes", request_body = Verify,
     responses((status = 200, description = "Let through, once", body = Verified))
 )]
-pub async fn verify(
-    request: HttpRequest,
-    app: Data<App>,
-    machine: Presumed,
-    bytes: Bytes,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let ask: Verify = body::read(&app, &bytes).map_err(malformed)?;
-        let ask = VerifyAsk {
-            thread: ask.thread,
-            transition: ask.transition,
-            receipt: ask.receipt,
-            write_id: ask.write_id,
-            expect: read_expectations(ask.expect)?,
-        };
-        let allowed = app.service.verify(&machine.0, &ask).await?;
-        Ok(HttpResponse::Ok().json(Verified {
-            allow: true,
-            write_id: allowed.write.key.write_id,
-            fence: allowed.write.fence,
-            lease_expires_at: allowed.write.lease_expires_at,
-            view: allowed.view,
-            verification: allowed.write.verification,
-            enforced: allowed.write.enforced,
-            replayed: allowed.replayed,
-        }))
+pub async fn verify(app: Data<App>, machine: Presumed, bytes: Bytes) -> Result<HttpResponse> {
+    let ask: Verify = body::read(&app, &bytes).map_err(malformed)?;
+    let ask = VerifyAsk {
+        thread: ask.thread,
+        transition: ask.transition,
+        receipt: ask.receipt,
+        write_id: ask.write_id,
+        expect: read_expectations(ask.expect)?,
     };
-    done.await.map_err(|error| Problem::of(&request, error))
+    let allowed = app.service.verify(&machine.0, &ask).await?;
+    Ok(HttpResponse::Ok().json(Verified {
+        allow: true,
+        write_id: allowed.write.key.write_id,
+        fence: allowed.write.fence,
+        lease_expires_at: allowed.write.lease_expires_at,
+        view: allowed.view,
+        verification: allowed.write.verification,
+        enforced: allowed.write.enforced,
+        replayed: allowed.replayed,
+    }))
 }
 
 /// A client that only looks at the status must stay closed: what verify cannot read it denies.
@@ -135,19 +126,10 @@ fn malformed(error: Error) -> Error {
     ),
     responses((status = 200, description = "How the write ended", body = super::answers::WriteEnded))
 )]
-pub async fn confirm(
-    request: HttpRequest,
-    app: Data<App>,
-    machine: Machine,
-    write_id: Path<String>,
-    bytes: Bytes,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let write_id: WriteId = body::name("/write_id", &write_id)?;
-        let ask: Confirm = body::read(&app, &bytes)?;
-        ended(&app.service.confirm(&machine.0, &write_id, &ask.result).await?)
-    };
-    done.await.map_err(|error| Problem::of(&request, error))
+pub async fn confirm(app: Data<App>, machine: Machine, write_id: Path<String>, bytes: Bytes) -> Result<HttpResponse> {
+    let write_id: WriteId = body::name("/write_id", &write_id)?;
+    let ask: Confirm = body::read(&app, &bytes)?;
+    ended(&app.service.confirm(&machine.0, &write_id, &ask.result).await?)
 }
 
 /// The writer says that it wrote nothing.
@@ -158,23 +140,14 @@ pub async fn confirm(
     ),
     responses((status = 200, description = "How the write ended", body = super::answers::WriteEnded))
 )]
-pub async fn abort(
-    request: HttpRequest,
-    app: Data<App>,
-    machine: Machine,
-    write_id: Path<String>,
-    bytes: Bytes,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let write_id: WriteId = body::name("/write_id", &write_id)?;
-        let ask: Reason = body::read(&app, &bytes)?;
-        ended(&app.service.abort(&machine.0, &write_id, &ask.reason).await?)
-    };
-    done.await.map_err(|error| Problem::of(&request, error))
+pub async fn abort(app: Data<App>, machine: Machine, write_id: Path<String>, bytes: Bytes) -> Result<HttpResponse> {
+    let write_id: WriteId = body::name("/write_id", &write_id)?;
+    let ask: Reason = body::read(&app, &bytes)?;
+    ended(&app.service.abort(&machine.0, &write_id, &ask.reason).await?)
 }
 
 /// How a write ended, in the wire's words.
-fn ended(write: &Write) -> Done<HttpResponse> {
+fn ended(write: &Write) -> Result<HttpResponse> {
     let mut answer = json!({
         "write_id": write.key.write_id, "outcome": "late", "version": write.version, "transition": write.transition,
     });
@@ -210,19 +183,15 @@ pub async fn resolve(
     machine: Machine,
     path: Path<(String, String)>,
     bytes: Bytes,
-) -> Result<HttpResponse, Problem> {
-    let done = async {
-        let (thread, write_id): (ThreadId, WriteId) =
-            (body::name("/thread", &path.0)?, body::name("/write_id", &path.1)?);
-        let ask: Resolve = body::read(&app, &bytes)?;
-        let key = WriteKey { principal: ask.principal, write_id };
-        let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
-        let (by, outcome) = (machine.0.record.principal(), ask.outcome);
-        let work = app.service.resolve_write(&by, &thread, &key, (outcome, &ask.reason));
-        post.once(work, move |_, write: &Write| {
-            Ok(told(StatusCode::OK, &json!({"write_id": write.key.write_id, "outcome": outcome})))
-        })
-        .await
-    };
-    done.await.map_err(|error| Problem::of(&request, error))
+) -> Result<HttpResponse> {
+    let (thread, write_id): (ThreadId, WriteId) = (body::name("/thread", &path.0)?, body::name("/write_id", &path.1)?);
+    let ask: Resolve = body::read(&app, &bytes)?;
+    let key = WriteKey { principal: ask.principal, write_id };
+    let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
+    let (by, outcome) = (machine.0.record.principal(), ask.outcome);
+    let work = app.service.resolve_write(&by, &thread, &key, (outcome, &ask.reason));
+    post.once(work, move |_, write: &Write| {
+        Ok(told(StatusCode::OK, &json!({"write_id": write.key.write_id, "outcome": outcome})))
+    })
+    .await
 }

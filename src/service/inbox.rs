@@ -304,7 +304,7 @@ impl Service {
         let digests: Vec<Digest> = holds.iter().map(|it| it.transition).collect();
         let mut transitions = self.transitions_of((keys, &mut Files::default()), &digests).await?;
         let before = self.states_before(keys, transitions.values()).await?;
-        let active = self.active_policies(keys, &holds).await?;
+        let active = self.active_policies(keys, holds.iter().map(|it| &it.flow)).await?;
         let mut items = Vec::with_capacity(holds.len());
         for hold in holds {
             let transition = transitions.remove(&hold.transition).ok_or(Error::Broken("a held transition is gone"))?;
@@ -327,9 +327,13 @@ impl Service {
         Ok(items)
     }
 
-    /// The policies that judge the flows of these holds by now, at once.
-    async fn active_policies(&self, keys: &Keys, holds: &[Hold]) -> Result<HashMap<FlowId, Digest>> {
-        let flows: BTreeSet<String> = holds.iter().map(|it| it.flow.to_string()).collect();
+    /// The policies that judge these flows by now, at once.
+    pub(super) async fn active_policies<'f>(
+        &self,
+        keys: &Keys,
+        flows: impl Iterator<Item = &'f FlowId>,
+    ) -> Result<HashMap<FlowId, Digest>> {
+        let flows: BTreeSet<String> = flows.map(ToString::to_string).collect();
         if flows.is_empty() {
             return Ok(HashMap::new());
         }

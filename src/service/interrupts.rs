@@ -139,8 +139,10 @@ impl Service {
     /// The same, and what of it people may see.
     pub async fn interrupt_shown(&self, id: &InterruptId) -> Result<Shown> {
         let interrupt = self.interrupt(id).await?;
-        let policy = self.policy(&*self.keys()?, interrupt.policy).await?;
-        Ok(Shown { interrupt, policy })
+        let keys = self.keys()?;
+        let active = self.flow(&keys, &interrupt.flow).await?.record.policy;
+        let policies = self.policies_under(&keys, active, [interrupt.policy]).await?;
+        Ok(Shown { interrupt, policies })
     }
 
     /// The interrupts that people are asked about, the nearest deadline first, at most so many.
@@ -148,10 +150,13 @@ impl Service {
         let (keys, now) = (self.keys()?, self.now());
         let after = Cursor { due: now.millis(), id: char::MAX.to_string() };
         let open = self.reader(&keys).list::<Interrupt>(Filter::State(OPEN), Some(&after), limit).await?;
+        let active = self.active_policies(&keys, open.iter().map(|it| &it.record.flow)).await?;
         let mut shown = Vec::with_capacity(open.len());
         for interrupt in open.into_iter().map(|it| it.record) {
-            let policy = self.policy(&keys, interrupt.policy).await?;
-            shown.push(Shown { interrupt, policy });
+            // One whose flow is gone is for an audit to find: nobody knows what of it is hidden by now.
+            let Some(active) = active.get(&interrupt.flow) else { continue };
+            let policies = self.policies_under(&keys, *active, [interrupt.policy]).await?;
+            shown.push(Shown { interrupt, policies });
         }
         Ok(shown)
     }
@@ -231,7 +236,9 @@ impl Service {
         (stored, counted): (&Stored<Interrupt>, Interrupt),
         ending: Ending,
     ) -> Result<()> {
-        let shown = Shown { policy: self.policy(keys, counted.policy).await?, interrupt: counted };
+        let active = self.flow(keys, &counted.flow).await?.record.policy;
+        let policies = self.policies_under(keys, active, [counted.policy]).await?;
+        let shown = Shown { policies, interrupt: counted };
         let counted = &shown.interrupt;
         let (decision, at, nonce) = (ending.decision, ending.at, new_jti());
         let said = counted.deciders(decision).next_back().and_then(|it| it.comment.as_deref());

@@ -81,7 +81,11 @@ impl ReviewFacts {
 }
 
 /// Words with something taken out for each of those; borrowed if nothing was.
-fn each<'t, T>(words: &'t str, of: &[T], without: impl for<'w> Fn(&T, &'w str) -> Cow<'w, str>) -> Cow<'t, str> {
+pub(super) fn each<'t, T>(
+    words: &'t str,
+    of: &[T],
+    without: impl for<'w> Fn(&T, &'w str) -> Cow<'w, str>,
+) -> Cow<'t, str> {
     of.iter().fold(Cow::Borrowed(words), |words, it| match words {
         Cow::Borrowed(words) => without(it, words),
         Cow::Owned(words) => Cow::Owned(without(it, &words).into_owned()),

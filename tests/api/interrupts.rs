@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 use crate::attacks::policy_with;
 use crate::gateway::{Answer, Gateway, POLICY, ballot, owned_token, person, source};
 use crate::rules::Scene;
+use crate::under_new_policy::activate;
 
 on_both! {
     a_host_asks_and_is_answered_by_what_people_decided(crate::gateway::POLICY),
@@ -37,6 +38,7 @@ on_both! {
     another_policy_asks_other_people(crate::gateway::POLICY),
     what_nobody_could_approve_is_not_taken(crate::gateway::POLICY.replace("\"reviewers\"", "\"nobody\"")),
     what_detectors_find_is_in_no_event(super::detecting()),
+    what_another_policy_comes_to_hide_is_not_shown_any_more(crate::gateway::POLICY),
     a_typed_confirmation_is_typed(crate::gateway::POLICY.replace("need = 1", "need = 1\nconfirm = \"typed\"")),
     a_passkey_that_is_asked_for_is_needed(crate::gateway::POLICY.replace("need = 1", "need = 1\npasskey = true")),
 }
@@ -382,6 +384,41 @@ async fn what_detectors_find_is_in_no_event(scene: Scene) {
     let page = page.send().await.unwrap().text().await.unwrap();
     assert!(page.contains("pay [email]") && !page.contains(secret), "{page}");
     scene.passes_an_audit().await;
+}
+
+async fn what_another_policy_comes_to_hide_is_not_shown_any_more(scene: Scene) {
+    let g = &scene.gateway;
+    let words = json!({
+        "redacted_diff": {"payment": {"iban": "DE02120300000000202051"}}, "title": "To DE02120300000000202051",
+    });
+    let taken = posts(g, &asked_with(words)).await.expect(202);
+    let id = InterruptId::try_from(taken["id"].as_str().unwrap()).unwrap();
+    let told = async || {
+        let shown = g.service.interrupt_shown(&id).await.unwrap();
+        let listed = g.service.interrupts_open(10).await.unwrap();
+        [&shown, &listed[0]].map(|it| {
+            let title = it.masked(it.interrupt.asserted.title.as_deref().unwrap());
+            format!("{title} {:?}", it.leaves())
+        })
+    };
+    for shown in told().await {
+        assert_eq!(shown.matches("DE02120300000000202051").count(), 2, "{shown}");
+    }
+    // It asks the same people in the same way, so the interrupt stands.
+    let hides = policy_with("hide = [\"payment.card\"]", "hide = [\"payment.card\", \"payment.iban\"]");
+    activate(g, &hides, &[]).await;
+    assert_eq!(judge_again::run_once(&g.service).await.unwrap(), 0);
+    for shown in told().await {
+        assert!(shown.starts_with("To [hidden]") && !shown.contains("DE02120300000000202051"), "{shown}");
+    }
+    assert_eq!(votes(g, &g.alice, &taken, Verdict::Approve).await.unwrap(), Voted::Approved);
+    assert!(told_once_ended(g, &id).await.starts_with("To [hidden]"));
+    scene.passes_an_audit().await;
+}
+
+async fn told_once_ended(g: &Gateway, id: &InterruptId) -> String {
+    let shown = g.service.interrupt_shown(id).await.unwrap();
+    shown.masked(shown.interrupt.asserted.title.as_deref().unwrap()).into_owned()
 }
 
 async fn a_typed_confirmation_is_typed(scene: Scene) {

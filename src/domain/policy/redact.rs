@@ -141,9 +141,9 @@ pub fn shown_arguments_by(hidings: &[Hiding<'_>], tool: &Tool) -> Vec<RedactedLe
     shown(&hidings, &arguments)
 }
 
-/// A value that somebody else wrote, leaf by leaf, without what is hidden in it.
-pub fn shown_leaves(hiding: &Hiding<'_>, value: &Value) -> Vec<RedactedLeaf> {
-    shown(std::slice::from_ref(hiding), value)
+/// A value that somebody else wrote, leaf by leaf, without what any of them hides in it.
+pub fn shown_leaves(hidings: &[Hiding<'_>], value: &Value) -> Vec<RedactedLeaf> {
+    shown(hidings, value)
 }
 
 fn shown(hidings: &[Hiding<'_>], value: &Value) -> Vec<RedactedLeaf> {

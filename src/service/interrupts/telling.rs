@@ -10,6 +10,7 @@ use crate::domain::event::EventType;
 use crate::domain::interrupt::{Asserted, Decision, Interrupt, Posted};
 use crate::domain::policy::{Hiding, Policy, RedactedLeaf, shown_leaves};
 use crate::domain::review::Vote;
+use crate::service::revealing::each;
 use crate::service::votes::with_passkey;
 
 /// What of an interrupt people may see.
@@ -17,25 +18,27 @@ use crate::service::votes::with_passkey;
 pub struct Shown {
     /// The interrupt.
     pub interrupt: Interrupt,
-    /// The policy by which people are asked.
-    pub(super) policy: Arc<Policy>,
+    /// The policy by which people are asked, and the one that judges the flow by now if it is another: what either hides
+    /// is hidden.
+    pub(super) policies: Vec<Arc<Policy>>,
 }
 
 impl Shown {
     /// Words as people may read them: without what the policy hides, in the host's words and in anybody's about them.
     pub fn masked<'t>(&self, words: &'t str) -> Cow<'t, str> {
-        masked(&self.policy, &self.interrupt, words)
+        each(words, &self.policies, |policy, words| masked(policy, &self.interrupt, words))
     }
 
     /// For how long an approval is good.
     pub fn good_for(&self) -> Duration {
-        self.policy.approval().receipt_ttl()
+        self.policies.last().map_or(Duration::ZERO, |it| it.approval().receipt_ttl())
     }
 
     /// What the host says that it changes, value by value.
     pub fn leaves(&self) -> Vec<RedactedLeaf> {
         let diff = &self.interrupt.asserted.redacted_diff;
-        shown_leaves(&Hiding::of(&self.policy, [diff], None), diff)
+        let hidings: Vec<Hiding<'_>> = self.policies.iter().map(|it| Hiding::of(it, [diff], None)).collect();
+        shown_leaves(&hidings, diff)
     }
 }
 

@@ -67,7 +67,7 @@ pub struct Decision {
 pub struct Told {
     /// The thread.
     pub thread: ThreadId,
-    /// `committed`, `held`, `approved`, `denied`, `expired`, `cancelled` or `superseded`.
+    /// `committed`, `observed`, `held`, `approved`, `denied`, `expired`, `cancelled` or `superseded`.
     pub status: String,
     /// What was stated.
     pub statement: Statement,

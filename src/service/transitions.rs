@@ -130,17 +130,19 @@ pub(super) fn with_warnings(mut data: Value, warnings: &[Warning]) -> Value {
     data
 }
 
-/// Whether the thread owes an approval once this transition is its head. An approval that was taken back has settled
-/// nothing: what comes on top of it owes what it owed.
+/// Whether the thread owes an approval once this transition is its head. What nobody was asked about, and an approval that
+/// was taken back, have settled nothing: what comes on top of them owes.
 pub(super) fn owes(base: &Base<'_>, usage: &HeadUse, gate: &Gate, branches_owe: bool) -> bool {
-    let gated = matches!(gate, Gate::Approved { .. } | Gate::Observed {});
+    let approved = matches!(gate, Gate::Approved { .. });
+    let observed = |gate: &Gate| matches!(gate, Gate::Observed {});
     let accepted = base.flow.accepted().contains(&base.head.entry.policy);
     let taken_back = matches!(usage, HeadUse::Revoked {});
-    let owed = base.head.entry.owes || taken_back || branches_owe || !accepted;
+    let before = base.head.entry.owes || observed(&base.head.entry.gate) || taken_back || !accepted;
+    let owed = before || branches_owe || observed(gate);
     match base.policy.approval().covers() {
-        Covers::Write => owed || gated,
+        Covers::Write => owed || approved,
         // An approved value is admitted for good, so an approval settles what was owed.
-        Covers::Commit => owed && !matches!(gate, Gate::Approved { .. }),
+        Covers::Commit => owed && !approved,
     }
 }
 

@@ -1,11 +1,13 @@
 //! Approvals that admit something for good (`covers = "commit"`), and what becomes of that when one is taken back before
 //! anything was written. On both databases.
 
+use countersign::domain::chain::hash::Digest;
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;
 use crate::gateway::{Answer, Gateway};
 use crate::rules::Scene;
+use crate::under_new_policy::activate;
 
 on_both! {
     what_was_approved_for_good_needs_no_receipt_once_something_came_on_top,
@@ -13,6 +15,7 @@ on_both! {
     an_approval_that_is_taken_back_later_stops_what_came_on_top,
     an_approval_that_was_written_is_nothing_to_take_back,
     a_branch_owes_what_was_taken_back_from_its_head,
+    what_nobody_was_asked_about_is_owed_once_the_flow_enforces,
 }
 
 fn policy() -> String {
@@ -114,5 +117,25 @@ async fn a_branch_owes_what_was_taken_back_from_its_head(scene: Scene) {
     assert_eq!(fork("before").await, json!(false));
     take_back(g, &decision).await;
     assert_eq!(fork("after").await, json!(true));
+    scene.passes_an_audit().await;
+}
+
+async fn what_nobody_was_asked_about_is_owed_once_the_flow_enforces(scene: Scene) {
+    let g = &scene.gateway;
+    let observing = format!("mode = \"observe\"\n{}", policy());
+    activate(g, &observing, &[]).await;
+    let thread = g.thread().await;
+    let (id, patch) = (&thread["thread"], json!({"target_user_id": 42}));
+    let changed = g.propose(id, &thread["transition"], (&g.planner, "planner"), patch).await.expect(201);
+    let path = format!("/v1/transitions/{}", changed["transition"].as_str().unwrap());
+    let told = g.get(&path, &g.auditor).await.expect(200);
+    let observed = Digest::try_from(told["statement"]["policy"].as_str().unwrap()).unwrap();
+    activate(g, &policy(), &[observed]).await;
+    refused(&written(g, id, &changed["transition"], "w1").await, "receipt_missing");
+    let mut top = on_top(g, id, &changed["transition"], "harmless").await;
+    refused(&written(g, id, &top, "w1").await, "receipt_missing");
+    top = on_top(g, id, &top, "and again").await;
+    refused(&written(g, id, &top, "w1").await, "receipt_missing");
+    is_written_once_approved_anew(g, id, &top).await;
     scene.passes_an_audit().await;
 }

@@ -407,7 +407,7 @@ async fn what_another_policy_comes_to_hide_is_not_shown_any_more(scene: Scene) {
     // It asks the same people in the same way, so the interrupt stands.
     let hides = policy_with("hide = [\"payment.card\"]", "hide = [\"payment.card\", \"payment.iban\"]");
     activate(g, &hides, &[]).await;
-    assert_eq!(judge_again::run_once(&g.service).await.unwrap(), 0);
+    judge_again::run_once(&g.service).await.unwrap();
     for shown in told().await {
         assert!(shown.starts_with("To [hidden]") && !shown.contains("DE02120300000000202051"), "{shown}");
     }

@@ -132,7 +132,9 @@ pub(super) fn owes_fits(
     let gated = approved || matches!(entry.gate, Gate::Observed {});
     let other_policy = before.policy != entry.policy;
     let owed = before.owes || branches_owe || taken_back == TakenBack::Yes;
-    let may_owe = other_policy || taken_back == TakenBack::Perhaps;
+    // Under `commit` what was observed did not owe once: chains of then are as they were signed.
+    let observed = [entry, before].iter().any(|it| matches!(it.gate, Gate::Observed {}));
+    let may_owe = other_policy || observed || taken_back == TakenBack::Perhaps;
     match policy.approval().covers() {
         Covers::Write if owed || gated => entry.owes,
         Covers::Commit if approved => !entry.owes,

@@ -83,8 +83,8 @@ pub struct TransitionTold {
     pub transition: Digest,
     /// The thread.
     pub thread: ThreadId,
-    /// `committed`, `held`, `approved`, `denied`, `expired`, `cancelled` or `superseded`.
-    #[schema(pattern = "^(committed|held|approved|denied|expired|cancelled|superseded)$")]
+    /// `committed`, `observed`, `held`, `approved`, `denied`, `expired`, `cancelled` or `superseded`.
+    #[schema(pattern = "^(committed|observed|held|approved|denied|expired|cancelled|superseded)$")]
     pub status: String,
     /// What was stated.
     pub statement: Statement,

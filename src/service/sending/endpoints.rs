@@ -196,9 +196,10 @@ impl Service {
             self.check_flows(&keys, flows).await?;
             next.flows.clone_from(flows);
         }
-        if let Some(headers) = &edit.headers {
-            next.headers = hidden_headers(&keys, id, headers)?;
-        }
+        next.headers = match &edit.headers {
+            Some(headers) => hidden_headers(&keys, id, headers)?,
+            None => headers_that_stay(&stored.record, &next)?,
+        };
         if let Some(serving) = edit.serving {
             next.state = match serving {
                 Serving::Off => EndpointState::Disabled { at: now, why: WhyDisabled::ByHand },
@@ -356,18 +357,24 @@ fn note(
 }
 
 fn check_name(name: &str) -> Result<()> {
-    let printable = name.chars().all(|it| !it.is_control());
-    if printable && !name.trim().is_empty() && name.chars().count() <= NAME_CHARS_MAX {
-        return Ok(());
-    }
-    Err(Error::invalid("/name", "1 to 64 characters that can be seen"))
+    let printable = name.chars().all(|it| !it.is_control()) && !name.trim().is_empty();
+    let fits = printable && name.chars().count() <= NAME_CHARS_MAX;
+    if fits { Ok(()) } else { Err(Error::invalid("/name", "1 to 64 characters that can be seen")) }
 }
 
 fn checked_events(events: &BTreeSet<EventPattern>) -> Result<BTreeSet<EventPattern>> {
-    if events.is_empty() {
-        return Err(Error::invalid("/events", "name at least one event, or `*` for all"));
+    let none = || Error::invalid("/events", "name at least one event, or `*` for all");
+    if events.is_empty() { Err(none()) } else { Ok(events.clone()) }
+}
+
+/// The headers of an endpoint that is changed otherwise. Their values are shown to nobody, so whoever sends them elsewhere
+/// says them anew: where they went before, they were meant to be read.
+fn headers_that_stay(before: &Endpoint, next: &Endpoint) -> Result<BTreeMap<String, Hidden>> {
+    if before.headers.is_empty() || before.origin == next.origin {
+        return Ok(before.headers.clone());
     }
-    Ok(events.clone())
+    let detail = "the address is of another scheme, host or port: say all of its headers anew, or that there are none";
+    Err(Error::invalid("/headers", detail))
 }
 
 fn hidden_headers(

@@ -1,6 +1,7 @@
 //! What must not be found: in the database, in answers, in what is sent.
 
-use serde_json::json;
+use reqwest::Method;
+use serde_json::{Value, json};
 
 use super::receiver::{Receiver, Reply};
 use super::scene::{Scene, path};
@@ -38,6 +39,30 @@ async fn whoever_reads_the_database_learns_no_secret_address_or_header() {
     }
     let told = s.g.get(&path(&endpoint, ""), &s.g.admin).await.expect(200).to_string();
     assert!(!told.contains("t0ken") && !told.contains(secret), "a secret is shown once: {told}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn headers_are_sent_elsewhere_only_by_who_knows_them() {
+    let s = Scene::on_sqlite().await;
+    let (receiver, elsewhere) = (Receiver::start().await, Receiver::start().await);
+    let ask = json!({"name": "ops", "url": receiver.url, "headers": {"authorization": "Bearer t0ken-in-header"}});
+    let endpoint = s.g.post("/v1/endpoints", &s.g.admin, ask).await.expect(201);
+    let change = async |edit: Value| s.g.send(Method::PATCH, &path(&endpoint, ""), &s.g.admin, Some(edit)).await;
+    let sends = async || {
+        s.g.post(&path(&endpoint, "/test"), &s.g.admin, json!({})).await.expect(200);
+    };
+    let refused = change(json!({"url": elsewhere.url, "name": "mine"})).await;
+    assert_eq!((refused.status, refused.code()), (400, "malformed"), "{:#}", refused.body);
+    assert_eq!(refused.body["errors"][0]["pointer"], "/headers");
+    sends().await;
+    assert_eq!((receiver.got().len(), elsewhere.got().len()), (1, 0), "nothing was changed");
+    change(json!({"url": format!("{}/other", receiver.url.trim_end_matches('/'))})).await.expect(200);
+    sends().await;
+    assert_eq!(receiver.got()[1].headers["authorization"], "Bearer t0ken-in-header", "it is the same receiver");
+    change(json!({"url": elsewhere.url, "headers": {"x-own": "mine"}})).await.expect(200);
+    sends().await;
+    let [got] = elsewhere.got().try_into().unwrap();
+    assert!(got.headers["x-own"] == "mine" && !got.headers.contains_key("authorization"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

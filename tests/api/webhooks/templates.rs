@@ -176,7 +176,8 @@ async fn another_address_is_looked_through_again(s: Scene) {
     let looks = added(&s, with_look(&server)).await;
     let plain = added(&s, template(format!("{}/x", server.url), json!({"body": "{decision}"}))).await;
     let change = async |endpoint: &Value, url: String| {
-        s.g.send(Method::PATCH, &path(endpoint, ""), &s.g.admin, Some(json!({"url": url}))).await
+        let edit = json!({"url": url, "headers": {"x-api-key": "an0ther"}});
+        s.g.send(Method::PATCH, &path(endpoint, ""), &s.g.admin, Some(edit)).await
     };
     assert_eq!(change(&looks, format!("{}/x", other.url)).await.status, 400, "its look is elsewhere");
     assert_eq!(change(&plain, format!("{}/{{nobody}}", other.url)).await.status, 400);

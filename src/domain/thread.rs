@@ -53,8 +53,8 @@ pub enum HeadUse {
     },
     /// Used up: aborted or resolved while a receipt was needed.
     Used {},
-    /// Its receipt was taken back before it was used, or an approval that it rests on. Said here too, since this row
-    /// agrees with its events: putting back the receipt's own row brings nothing back.
+    /// Its receipt was taken back before it was used. Said here too, since this row agrees with its events:
+    /// putting back the receipt's own row brings nothing back.
     Revoked {},
 }
 
@@ -129,6 +129,10 @@ pub struct Thread {
     pub authors: BTreeSet<String>,
     /// The version of the last confirmed write, or 0: what a review marks as changed counts from here.
     pub written_version: u64,
+    /// Set while the head rests on an approval that was taken back, whatever became of the head meanwhile: without an
+    /// approval of its own nothing of it is written, and what comes on top of it owes one.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub taken_back: bool,
     /// How many holds each node opened on this head.
     pub holds_opened: BTreeMap<NodeId, u32>,
     /// How many of each node's proposals violated the policy on this head.
@@ -148,6 +152,12 @@ pub struct Thread {
     pub gone: Gone,
     /// The thread's last event; a deleted or rolled back row shows by it.
     pub last_event: Option<EventLink>,
+}
+
+/// A thread of which nothing was taken back is written as it always was.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde asks for")]
+const fn is_no(taken_back: &bool) -> bool {
+    !*taken_back
 }
 
 /// A thread that was never forked is written as it always was.
@@ -212,6 +222,7 @@ impl Thread {
             self.unresolved.insert(lapsed);
         }
         self.head = head;
+        self.taken_back = false;
         self.hold = None;
         self.holds_opened.clear();
         self.violations.clear();

@@ -181,7 +181,7 @@ impl Service {
         let content = StateContent::Full { state: base.head.state.clone(), origins: step.after.tree.origins() };
         let transition = step.transition.clone();
         let gate = Gate::Auto {};
-        let owes = owes(&base, &forking.parent.head.usage, &gate, false);
+        let owes = owes(&base, forking.parent, &gate, false);
         let first = self.enter(draft, keys, (step, gate, owes, now), content)?;
         let mut thread = Thread {
             id: first.entry.thread.clone(),
@@ -194,6 +194,8 @@ impl Service {
             closed: None,
             unresolved: BTreeSet::new(),
             written_version: 0,
+            // What was taken back from the head, version 0 owes.
+            taken_back: false,
             holds_opened: Default::default(),
             violations: Default::default(),
             gone: Default::default(),

@@ -40,9 +40,10 @@ impl Service {
         }
         let stored = self.thread(&keys, &receipt.record.thread).await?;
         let mut thread = stored.record.clone();
-        if rests_on(&thread, &receipt.record) && thread.head.usage == (HeadUse::Unused {}) {
+        if thread.head.transition == receipt.record.transition && thread.head.usage == (HeadUse::Unused {}) {
             thread.head.usage = HeadUse::Revoked {};
         }
+        thread.taken_back |= rests_on(&thread, &receipt.record);
         let mut record = receipt.record.clone();
         record.revoked = Some(Revoked { at: now, by: principal.clone(), reason: reason.to_owned() });
         let mut draft = Draft::new(keys.row(), now);

@@ -363,6 +363,7 @@ fn thread_of(first: &Version, new: &NewThread, now: Timestamp) -> Thread {
         unresolved: Default::default(),
         authors: Default::default(),
         written_version: 0,
+        taken_back: false,
         holds_opened: Default::default(),
         violations: Default::default(),
         committed_nodes: Default::default(),

@@ -132,11 +132,11 @@ pub(super) fn with_warnings(mut data: Value, warnings: &[Warning]) -> Value {
 
 /// Whether the thread owes an approval once this transition is its head. What nobody was asked about, and an approval that
 /// was taken back, have settled nothing: what comes on top of them owes.
-pub(super) fn owes(base: &Base<'_>, usage: &HeadUse, gate: &Gate, branches_owe: bool) -> bool {
+pub(super) fn owes(base: &Base<'_>, parent: &Thread, gate: &Gate, branches_owe: bool) -> bool {
     let approved = matches!(gate, Gate::Approved { .. });
     let observed = |gate: &Gate| matches!(gate, Gate::Observed {});
     let accepted = base.flow.accepted().contains(&base.head.entry.policy);
-    let taken_back = matches!(usage, HeadUse::Revoked {});
+    let taken_back = parent.taken_back || parent.head.usage == (HeadUse::Revoked {});
     let before = base.head.entry.owes || observed(&base.head.entry.gate) || taken_back || !accepted;
     let owed = before || branches_owe || observed(gate);
     match base.policy.approval().covers() {
@@ -158,7 +158,7 @@ impl Service {
         thread: &mut Thread,
     ) -> Result<Version> {
         let carried = step.transition.carried.clone();
-        let owes = owes(&base, &thread.head.usage, &gate, carried.as_deref().is_some_and(|it| it.owes));
+        let owes = owes(&base, thread, &gate, carried.as_deref().is_some_and(|it| it.owes));
         let kept = kept_state(base.head, &step)?;
         let given = step.transition.context_tokens;
         let (warnings, name) = (step.transition.warnings_shown().to_vec(), step.transition.step.clone());

@@ -118,6 +118,8 @@ impl Service {
         let transition = step.transition.clone();
         let base = Base { head: &head, policy: &policy, flow: &ending.standing.flow.record };
         thread.head.usage = crate::domain::thread::HeadUse::Used {};
+        // It is written: what was let through is not undone.
+        thread.taken_back = false;
         let advanced = self.advance(&mut draft, keys, base, (step, gate, now), &mut thread)?;
         let confirmed = confirmed(write, &mut thread, &advanced, refused, now);
         let data = json!({

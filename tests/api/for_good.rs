@@ -13,6 +13,8 @@ on_both! {
     what_was_approved_for_good_needs_no_receipt_once_something_came_on_top,
     an_approval_that_was_taken_back_is_owed_by_what_comes_on_top,
     an_approval_that_is_taken_back_later_stops_what_came_on_top,
+    an_approval_that_is_taken_back_while_a_writer_is_at_work_is_not_written_by_the_next,
+    what_a_writer_was_let_through_with_is_not_undone,
     an_approval_that_was_written_is_nothing_to_take_back,
     a_branch_owes_what_was_taken_back_from_its_head,
     what_nobody_was_asked_about_is_owed_once_the_flow_enforces,
@@ -91,6 +93,32 @@ async fn an_approval_that_is_taken_back_later_stops_what_came_on_top(scene: Scen
     let top = on_top(g, &thread, &top, "and again").await;
     refused(&written(g, &thread, &top, "w1").await, "receipt_missing");
     is_written_once_approved_anew(g, &thread, &top).await;
+    scene.passes_an_audit().await;
+}
+
+async fn an_approval_that_is_taken_back_while_a_writer_is_at_work_is_not_written_by_the_next(scene: Scene) {
+    let g = &scene.gateway;
+    let (thread, head, decision) = approved(g).await;
+    let top = on_top(g, &thread, &head, "harmless").await;
+    written(g, &thread, &top, "w1").await.expect(200);
+    take_back(g, &decision).await;
+    g.post("/v1/writes/w1/abort", &g.writer, json!({"reason": "the target is away"})).await.expect(200);
+    refused(&written(g, &thread, &top, "w2").await, "revoked");
+    let top = on_top(g, &thread, &top, "and again").await;
+    refused(&written(g, &thread, &top, "w2").await, "receipt_missing");
+    is_written_once_approved_anew(g, &thread, &top).await;
+    scene.passes_an_audit().await;
+}
+
+async fn what_a_writer_was_let_through_with_is_not_undone(scene: Scene) {
+    let g = &scene.gateway;
+    let (thread, head, decision) = approved(g).await;
+    let top = on_top(g, &thread, &head, "harmless").await;
+    written(g, &thread, &top, "w1").await.expect(200);
+    take_back(g, &decision).await;
+    let done = g.confirm("w1").await.expect(200);
+    let top = on_top(g, &thread, &done["transition"], "and again").await;
+    written(g, &thread, &top, "w2").await.expect(200);
     scene.passes_an_audit().await;
 }
 

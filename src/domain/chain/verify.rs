@@ -236,9 +236,8 @@ pub fn verify(facts: &Facts<'_>, ask: &Ask<'_>, now: Timestamp) -> Result<Allow,
     let observed_only = facts.mode == Mode::Observe && !matches!(entry.gate, Gate::Approved { .. });
     if observed_only || !entry.needs_receipt() {
         // Nobody shows a receipt here. What came of an approval that was taken back is not let through for that.
-        let taken_back = facts.thread.head.usage == (HeadUse::Revoked {});
         let free = Allow::Reserve { receipt: None, not_after: None };
-        return if taken_back { Err(DenialCode::Revoked) } else { Ok(free) };
+        return if facts.thread.taken_back { Err(DenialCode::Revoked) } else { Ok(free) };
     }
     let token = ask.receipt.ok_or(DenialCode::ReceiptMissing)?;
     let receipt = check_receipt(token, facts, ask, now)?;

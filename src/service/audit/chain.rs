@@ -334,6 +334,8 @@ impl Audit<'_> {
             (HeadUse::Reserved { .. } | HeadUse::Used {}, None) => false,
         };
         self.expect(fits, Table::Threads, id, "what became of its head is not what its writes say");
+        let told = story.taken_back.contains_key(&thread.head.version);
+        self.expect(told || !thread.taken_back, Table::Threads, id, "no event took back what its head rests on");
         let rows: BTreeSet<String> = thread.unresolved.iter().map(write_row_id).collect();
         let told: BTreeSet<String> = story.unresolved().into_iter().map(str::to_owned).collect();
         self.expect(told.is_subset(&rows), Table::Threads, id, "a lapsed write is not among those to be resolved");

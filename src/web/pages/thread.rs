@@ -184,6 +184,9 @@ fn standing(thread: &Thread, mode: Mode, now: Timestamp) -> String {
             "Its head was given to a writer before, and needs a new approval to be written.".to_owned()
         }
         (HeadUse::Revoked {}, _) => {
+            "Its head's receipt was taken back; it needs a new approval to be written.".to_owned()
+        }
+        (HeadUse::Unused {}, false) if thread.taken_back => {
             "An approval that its head rests on was taken back; it needs a new one to be written.".to_owned()
         }
         (HeadUse::Unused {}, true) if mode == Mode::Observe => {

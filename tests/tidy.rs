@@ -138,6 +138,15 @@ fn long_work_out_of_turn_is_found() {
 }
 
 #[test]
+fn a_form_from_anybody_is_found() {
+    let text = "async fn submit(form: web::Form<Fields>) {}";
+    assert_eq!(complaints(rules::forms, "src/web/pages/account.rs", text).len(), 1);
+    assert_eq!(complaints(rules::forms, "src/web/pages/form.rs", text).len(), 0);
+    let ours = "async fn submit(form: Form<Fields>, config: web::FormConfig) {}";
+    assert_eq!(complaints(rules::forms, "src/web/pages/account.rs", ours).len(), 0);
+}
+
+#[test]
 fn words_of_sql_outside_the_store_are_found() {
     for text in [
         "const Q: &str = \"SELECT a FROM b\";",

@@ -12,7 +12,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
-use subtle::ConstantTimeEq as _;
 
 use super::api::body::Bytes;
 use super::api::problem::Problem;
@@ -218,19 +217,4 @@ pub fn csrf_of(secret: &str) -> String {
     hasher.update(b"countersign.csrf.v1\0");
     hasher.update(secret.as_bytes());
     URL_SAFE_NO_PAD.encode(hasher.finalize())
-}
-
-/// Whether a form was sent from a page of ours, by this session.
-pub fn check_form(app: &App, request: &HttpRequest, expected: &str, given: &str) -> Result<(), Error> {
-    let origin = request.headers().get(header::ORIGIN).and_then(|it| it.to_str().ok());
-    let ours = match origin {
-        Some("null") | None => request.headers().get("sec-fetch-site").is_none_or(|it| it == "same-origin"),
-        Some(origin) => origin == app.edge.origin,
-    };
-    let same = bool::from(expected.as_bytes().ct_eq(given.as_bytes()));
-    if ours && same {
-        Ok(())
-    } else {
-        Err(Error::Forbidden("this form is not from a page of yours; open the page again"))
-    }
 }

@@ -98,8 +98,8 @@ const OUT_OF_TURN: [&str; 4] = [
 ];
 
 /// The rules for one Rust file.
-pub fn rust_rules() -> [Rule; 8] {
-    [arrows, pure_domain, databases_in_store, sql_in_store, turns, sizes, silenced, printing]
+pub fn rust_rules() -> [Rule; 9] {
+    [arrows, pure_domain, databases_in_store, sql_in_store, turns, forms, sizes, silenced, printing]
 }
 
 fn is_ours(file: &File) -> bool {
@@ -239,6 +239,14 @@ pub fn databases_in_store(file: &File, source: &Source) -> Vec<String> {
     }
     let found = uses(source, &["rusqlite", "tokio_postgres", "deadpool_postgres"]);
     found.into_iter().map(|it| say(file, format_args!("{it} belongs into src/store"))).collect()
+}
+
+/// Fields of forms are had only together with the check that a page of ours sent them.
+pub fn forms(file: &File, source: &Source) -> Vec<String> {
+    if !is_ours(file) || file.path == "src/web/pages/form.rs" || !squeezed(&source.code).contains("web::Form<") {
+        return Vec::new();
+    }
+    vec![say(file, "web::Form is taken from anybody, take pages::form::Form")]
 }
 
 /// Whatever a request begins beside the threads that answer, it begins in its asker's turn.

@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::done::{Done, refusal};
 use super::failure::Failure;
+use super::form::Form;
 use super::inbox::WAITING_MAX;
 use super::parts::{html, lines, moment, see_other};
 use super::view::account::{AccountPage, SessionRow};
@@ -34,7 +35,6 @@ const DONE: &[(&str, Tone, &str)] = &[
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct PasswordFields {
-    csrf: String,
     old: String,
     password: String,
     again: String,
@@ -44,7 +44,6 @@ pub struct PasswordFields {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct SessionFields {
-    csrf: String,
     session: String,
 }
 
@@ -52,7 +51,6 @@ pub struct SessionFields {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct ContactFields {
-    csrf: String,
     mail: String,
     pace: String,
 }
@@ -83,12 +81,11 @@ pub async fn show(
 pub async fn change_password(
     app: web::Data<App>,
     request: HttpRequest,
-    visitor: Visitor,
-    form: web::Form<PasswordFields>,
+    sent: Form<PasswordFields>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    visitor.check_form(&app, &request, &form.csrf)?;
+    let (visitor, form) = sent.parts();
     let failed = |error| Failure::of(&request, error);
-    let (status, problem) = match changed(&app, &visitor, form.into_inner()).await {
+    let (status, problem) = match changed(&app, &visitor, form).await {
         Ok(None) => return Ok(see_other("/account?done=password")),
         Ok(Some(problem)) => (StatusCode::UNPROCESSABLE_ENTITY, problem),
         Err(Error::TooMany) => (
@@ -116,10 +113,9 @@ async fn changed(app: &App, visitor: &Visitor, form: PasswordFields) -> Result<O
 pub async fn end_sessions(
     app: web::Data<App>,
     request: HttpRequest,
-    visitor: Visitor,
-    form: web::Form<SessionFields>,
+    sent: Form<SessionFields>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    visitor.check_form(&app, &request, &form.csrf)?;
+    let (visitor, form) = sent.parts();
     let me = &visitor.0.signed_in;
     let done = async {
         if form.session == OTHERS {
@@ -136,10 +132,9 @@ pub async fn end_sessions(
 pub async fn set_contact(
     app: web::Data<App>,
     request: HttpRequest,
-    visitor: Visitor,
-    form: web::Form<ContactFields>,
+    sent: Form<ContactFields>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    visitor.check_form(&app, &request, &form.csrf)?;
+    let (visitor, form) = sent.parts();
     let failed = |error| Failure::of(&request, error);
     let account = &visitor.account().id;
     let typed = form.mail.trim();

@@ -12,6 +12,7 @@ use similar::{ChangeTag, TextDiff};
 use super::ballot::{Said, as_typed};
 use super::decision::{Needed, signature, signing, vote_words};
 use super::failure::Failure;
+use super::form::Form;
 use super::inbox::WAITING_MAX;
 use super::nonce::{Binding, Nonce};
 use super::parts::{html, lines, moment, see_other, why_not};
@@ -42,7 +43,6 @@ const STAGE: u32 = 0;
 #[derive(Clone, Deserialize, Default)]
 #[serde(default)]
 pub struct DecisionFields {
-    csrf: String,
     digest: String,
     nonce: String,
     verdict: String,
@@ -83,11 +83,10 @@ pub async fn back(id: web::Path<String>) -> HttpResponse {
 pub async fn submit(
     app: web::Data<App>,
     request: HttpRequest,
-    visitor: Visitor,
+    sent: Form<DecisionFields>,
     id: web::Path<String>,
-    form: web::Form<DecisionFields>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    visitor.check_form(&app, &request, &form.csrf)?;
+    let (visitor, form) = sent.parts();
     let failed = |error| Failure::of(&request, error);
     let amendment = find(&app, &id).await.map_err(failed)?;
     match decide(&app, &visitor, &amendment, &form).await {

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use super::ballot::as_typed;
 use super::decision::vote_words;
 use super::failure::Failure;
+use super::form::Form;
 use super::nonce::{Binding, Nonce};
 use super::parts::{html, see_other};
 use super::review::{self, Again};
@@ -26,7 +27,6 @@ use crate::web::app::App;
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct CommentFields {
-    csrf: String,
     digest: String,
     nonce: String,
     comment: String,
@@ -36,11 +36,10 @@ pub struct CommentFields {
 pub async fn submit(
     app: web::Data<App>,
     request: HttpRequest,
-    visitor: Visitor,
+    sent: Form<CommentFields>,
     review: web::Path<String>,
-    form: web::Form<CommentFields>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    visitor.check_form(&app, &request, &form.csrf)?;
+    let (visitor, form) = sent.parts();
     let failed = |error| Failure::of(&request, error);
     let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
     let words = as_typed(&form.comment);

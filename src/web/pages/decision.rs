@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use super::ballot::{Said, as_typed};
 use super::failure::Failure;
+use super::form::Form;
 use super::parts::{headline, html, moment, see_other, span};
 use super::passkeys::{ids, parsed};
 use super::review::{self, Again};
@@ -34,7 +35,6 @@ use crate::web::app::App;
 #[derive(Clone, Deserialize, Default)]
 #[serde(default)]
 pub struct DecisionFields {
-    csrf: String,
     digest: String,
     nonce: String,
     stage: String,
@@ -55,11 +55,10 @@ pub struct DecisionFields {
 pub async fn submit(
     app: web::Data<App>,
     request: HttpRequest,
-    visitor: Visitor,
+    sent: Form<DecisionFields>,
     review: web::Path<String>,
-    form: web::Form<DecisionFields>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    visitor.check_form(&app, &request, &form.csrf)?;
+    let (visitor, form) = sent.parts();
     let failed = |error| Failure::of(&request, error);
     let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
     let asked = Asked { app: &app, visitor: &visitor, facts: &facts, form: &form };

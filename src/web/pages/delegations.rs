@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use super::done::{Done, refusal};
 use super::failure::Failure;
+use super::form::{Bare, Form};
 use super::inbox::WAITING_MAX;
 use super::parts::{html, lines, moment, see_other};
 use super::passkeys::{ids, parsed};
@@ -49,7 +50,6 @@ const GIVEN_SHOWN: usize = 20;
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct Fields {
-    csrf: String,
     to: String,
     hours: String,
     confirmed: String,
@@ -78,10 +78,9 @@ pub async fn back() -> HttpResponse {
 pub async fn submit(
     app: web::Data<App>,
     request: HttpRequest,
-    visitor: Visitor,
-    form: web::Form<Fields>,
+    sent: Form<Fields>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    visitor.check_form(&app, &request, &form.csrf)?;
+    let (visitor, form) = sent.parts();
     let failed = |error| Failure::of(&request, error);
     let confirmed = form.confirmed == "yes";
     let done = if confirmed { name(&app, &visitor, &form).await } else { look(&app, &visitor, &form, None).await };
@@ -107,11 +106,10 @@ pub async fn submit(
 pub async fn end(
     app: web::Data<App>,
     request: HttpRequest,
-    visitor: Visitor,
+    sent: Bare,
     delegation: web::Path<String>,
-    form: web::Form<Fields>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    visitor.check_form(&app, &request, &form.csrf)?;
+    let (visitor, _) = sent.parts();
     let done = async {
         let id = DelegationId::try_from(delegation.as_str()).map_err(|_| Error::NotFound("delegation"))?;
         app.service.end_delegation(&visitor.account().id, &id).await

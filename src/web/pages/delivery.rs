@@ -8,10 +8,10 @@ use super::done::{Done, refusal};
 use super::endpoint::id;
 use super::endpoints::may_change;
 use super::failure::Failure;
+use super::form::Bare;
 use super::inbox::WAITING_MAX;
 use super::log::words;
 use super::parts::{html, lines, moment, see_other};
-use super::people::BareFields;
 use super::view::endpoints::{AttemptRow, DeliveryPage, DeliveryRow, Health};
 use super::view::shell::{Notice, Tone};
 use super::view::text::Line;
@@ -42,11 +42,10 @@ pub async fn show(
 pub async fn redeliver(
     app: web::Data<App>,
     request: HttpRequest,
-    visitor: Visitor,
+    sent: Bare,
     path: web::Path<(String, String)>,
-    form: web::Form<BareFields>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    visitor.check_form(&app, &request, form.csrf())?;
+    let (visitor, _) = sent.parts();
     let failed = |error| Failure::of(&request, error);
     let sent = async {
         let by = Puller::Person(&visitor.0.signed_in.account);

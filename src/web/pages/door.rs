@@ -6,7 +6,6 @@ use actix_web::{HttpRequest, HttpResponse};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use super::failure::Failure;
 use super::local::LocalPath;
 use super::parts::see_other;
 use crate::domain::account::Origin;
@@ -14,7 +13,7 @@ use crate::random;
 use crate::service::access::SignedIn;
 use crate::service::doorkeeping::{DEVICE_TTL, Whence};
 use crate::web::app::App;
-use crate::web::auth::{check_form, csrf_of, session_cookie};
+use crate::web::auth::{csrf_of, session_cookie};
 
 /// 256 bits: nobody guesses one.
 const SECRET_BYTES: usize = 32;
@@ -62,17 +61,6 @@ impl Door {
     /// The browser's secret.
     pub fn secret(&self) -> &str {
         &self.secret
-    }
-
-    /// Whether a form comes from a page that this browser was given.
-    pub fn check(app: &App, request: &HttpRequest, given: &str) -> Result<Self, Failure> {
-        let checked = match Self::shown(app, request) {
-            Some(door) => check_form(app, request, &door.csrf(), given).map(|()| door),
-            None => Err(crate::service::error::Error::Forbidden(
-                "this form is older than your browser's cookies; open the page again",
-            )),
-        };
-        checked.map_err(|error| Failure::of(request, error))
     }
 }
 

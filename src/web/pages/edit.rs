@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::ballot::as_typed;
 use super::decision::vote_words;
 use super::failure::Failure;
+use super::form::Form;
 use super::inbox::WAITING_MAX;
 use super::parts::{error_row, headline, html, place_sent, see_other};
 use super::review;
@@ -71,11 +72,10 @@ pub async fn show(
 pub async fn submit(
     app: web::Data<App>,
     request: HttpRequest,
-    visitor: Visitor,
+    sent: Form<Fields>,
     review: web::Path<String>,
-    form: web::Form<Fields>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    visitor.check_form(&app, &request, text(&form, "csrf"))?;
+    let (visitor, form) = sent.parts();
     let failed = |error| Failure::of(&request, error);
     let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
     let (problem, violations) = match rewrite(&app, &visitor, &facts, &form).await {
@@ -90,7 +90,7 @@ pub async fn submit(
     };
     let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
     let problem = Some(format!("{problem} Nothing was changed, and the review is as it was."));
-    let again = Again { problem, violations, typed: form.into_inner() };
+    let again = Again { problem, violations, typed: form };
     let page = page(&app, &visitor, &facts, again).await.map_err(failed)?;
     Ok(html(StatusCode::CONFLICT, page.render()))
 }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::done::{Done, refusal};
 use super::failure::Failure;
+use super::form::Form;
 use super::inbox::WAITING_MAX;
 use super::parts::{html, moment, see_other};
 use super::view::emergency::{EmergencyPage, HaltConfirmPage, LiftChoice, LiftingRow, ScopeCard, StopRow};
@@ -34,7 +35,6 @@ const ALL: &str = "all";
 #[derive(Clone, Deserialize, Default)]
 #[serde(default)]
 pub struct HaltFields {
-    csrf: String,
     scope: String,
     what: String,
     reason: String,
@@ -121,9 +121,9 @@ pub async fn back() -> HttpResponse {
 pub async fn stop(
     app: web::Data<App>,
     request: HttpRequest,
-    visitor: Visitor,
-    form: web::Form<HaltFields>,
+    sent: Form<HaltFields>,
 ) -> std::result::Result<HttpResponse, Failure> {
+    let (visitor, form) = sent.parts();
     submitted(&app, &request, &visitor, (Pull::Stop, &form)).await
 }
 
@@ -131,9 +131,9 @@ pub async fn stop(
 pub async fn lift(
     app: web::Data<App>,
     request: HttpRequest,
-    visitor: Visitor,
-    form: web::Form<HaltFields>,
+    sent: Form<HaltFields>,
 ) -> std::result::Result<HttpResponse, Failure> {
+    let (visitor, form) = sent.parts();
     submitted(&app, &request, &visitor, (Pull::Lift, &form)).await
 }
 
@@ -143,7 +143,6 @@ async fn submitted(
     visitor: &Visitor,
     (pull, form): (Pull, &HaltFields),
 ) -> std::result::Result<HttpResponse, Failure> {
-    visitor.check_form(app, request, &form.csrf)?;
     let failed = |error| Failure::of(request, error);
     let done = match form.confirmed.as_str() {
         "yes" => pulled(app, visitor, pull, form).await,

@@ -11,10 +11,10 @@ use super::delivery::{attempt_row, delivery_row};
 use super::done::{Done, refusal};
 use super::endpoints::{EndpointFields, kinds, may_change, row, secret_page, template_lines};
 use super::failure::Failure;
+use super::form::{Bare, Form};
 use super::inbox::WAITING_MAX;
 use super::log::moment_of;
 use super::parts::{html, lines, moment, see_other};
-use super::people::BareFields;
 use super::view::endpoints::{EndpointFacts, EndpointPage, Tab, TypedEndpoint};
 use super::view::shell::{Notice, Tone};
 use super::view::text::Line;
@@ -55,7 +55,6 @@ pub struct Asked {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct ServingFields {
-    csrf: String,
     serving: String,
 }
 
@@ -63,7 +62,6 @@ pub struct ServingFields {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct SecretFields {
-    csrf: String,
     overlap: String,
 }
 
@@ -71,7 +69,6 @@ pub struct SecretFields {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct AgainFields {
-    csrf: String,
     what: String,
     since: String,
     after: String,
@@ -104,11 +101,10 @@ pub async fn show(
 pub async fn change(
     app: web::Data<App>,
     request: HttpRequest,
-    visitor: Visitor,
+    sent: Form<EndpointFields>,
     endpoint: web::Path<String>,
-    form: web::Form<EndpointFields>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    visitor.check_form(&app, &request, &form.csrf)?;
+    let (visitor, form) = sent.parts();
     let changed = async |id: &EndpointId| {
         let edit = EndpointEdit {
             name: Some(form.name.trim().to_owned()),
@@ -128,18 +124,17 @@ pub async fn change(
         app.service.change_endpoint(Puller::Person(&visitor.0.signed_in.account), id, &edit).await?;
         Ok(see_other(&format!("/endpoints/{id}?done=changed")))
     };
-    answered(&app, &request, &visitor, (&endpoint, Some(form.clone().typed()), changed)).await
+    answered(&app, &request, &visitor, (&endpoint, Some(EndpointFields::clone(&form).typed()), changed)).await
 }
 
 /// `POST /endpoints/{endpoint}/serving`.
 pub async fn serve(
     app: web::Data<App>,
     request: HttpRequest,
-    visitor: Visitor,
+    sent: Form<ServingFields>,
     endpoint: web::Path<String>,
-    form: web::Form<ServingFields>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    visitor.check_form(&app, &request, &form.csrf)?;
+    let (visitor, form) = sent.parts();
     let served = async |id: &EndpointId| {
         let (serving, done) = match form.serving.as_str() {
             "off" => (Serving::Off, "off"),
@@ -158,11 +153,10 @@ pub async fn serve(
 pub async fn rotate(
     app: web::Data<App>,
     request: HttpRequest,
-    visitor: Visitor,
+    sent: Form<SecretFields>,
     endpoint: web::Path<String>,
-    form: web::Form<SecretFields>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    visitor.check_form(&app, &request, &form.csrf)?;
+    let (visitor, form) = sent.parts();
     let rotated = async |id: &EndpointId| {
         let secs = form.overlap.parse().map_err(|_| Error::invalid("/overlap", "say for how many seconds"))?;
         let (by, overlap) = (Puller::Person(&visitor.0.signed_in.account), Duration::from_secs(secs));
@@ -179,11 +173,10 @@ pub async fn rotate(
 pub async fn test(
     app: web::Data<App>,
     request: HttpRequest,
-    visitor: Visitor,
+    sent: Bare,
     endpoint: web::Path<String>,
-    form: web::Form<BareFields>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    visitor.check_form(&app, &request, form.csrf())?;
+    let (visitor, _) = sent.parts();
     let tested = async |id: &EndpointId| {
         let test = Some(app.service.test_endpoint(id).await?);
         let page = page(&app, &visitor, id, Beside { test, ..Beside::default() }).await?;
@@ -196,11 +189,10 @@ pub async fn test(
 pub async fn redeliver(
     app: web::Data<App>,
     request: HttpRequest,
-    visitor: Visitor,
+    sent: Form<AgainFields>,
     endpoint: web::Path<String>,
-    form: web::Form<AgainFields>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    visitor.check_form(&app, &request, &form.csrf)?;
+    let (visitor, form) = sent.parts();
     let sent = async |id: &EndpointId| {
         let again = match form.what.as_str() {
             "failed" if form.since.is_empty() => Again::FailedSince(Timestamp::from_millis(0)),
@@ -226,11 +218,10 @@ pub async fn redeliver(
 pub async fn remove(
     app: web::Data<App>,
     request: HttpRequest,
-    visitor: Visitor,
+    sent: Bare,
     endpoint: web::Path<String>,
-    form: web::Form<BareFields>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    visitor.check_form(&app, &request, form.csrf())?;
+    let (visitor, _) = sent.parts();
     let removed = async |id: &EndpointId| {
         app.service.remove_endpoint(Puller::Person(&visitor.0.signed_in.account), id).await?;
         Ok(see_other("/endpoints?done=removed"))

@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use super::done::{Done, refusal};
 use super::failure::Failure;
+use super::form::Form;
 use super::inbox::WAITING_MAX;
 use super::parts::{html, lines, moment, see_other};
 use super::view::endpoints::{EndpointRow, EndpointsPage, Health, TypedEndpoint};
@@ -44,7 +45,6 @@ const HEADER_LINES_MAX: usize = 64;
 #[derive(Clone, Deserialize, Default)]
 #[serde(default)]
 pub struct EndpointFields {
-    pub(super) csrf: String,
     pub(super) name: String,
     pub(super) url: String,
     pub(super) events: String,
@@ -151,17 +151,16 @@ pub async fn show(
 pub async fn add(
     app: web::Data<App>,
     request: HttpRequest,
-    visitor: Visitor,
-    form: web::Form<EndpointFields>,
+    sent: Form<EndpointFields>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    visitor.check_form(&app, &request, &form.csrf)?;
+    let (visitor, form) = sent.parts();
     let failed = |error| Failure::of(&request, error);
     match added(&app, &visitor, &form).await {
         Ok((_, Some(page))) => Ok(html(StatusCode::OK, page.render())),
         Ok((id, None)) => Ok(see_other(&format!("/endpoints/{id}?done=added"))),
         Err(error) => {
             let notice = refusal(error).map_err(failed)?;
-            let page = page(&app, &visitor, Some(notice), form.into_inner().typed()).await.map_err(failed)?;
+            let page = page(&app, &visitor, Some(notice), form.typed()).await.map_err(failed)?;
             Ok(html(StatusCode::CONFLICT, page.render()))
         }
     }

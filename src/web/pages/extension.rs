@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use super::decision::vote_words;
 use super::failure::Failure;
+use super::form::Form;
 use super::parts::{html, moment, see_other};
 use super::review::{self, Again};
 use super::view::discussion::{ExtensionForm, LaterChoice};
@@ -29,7 +30,6 @@ const MORE: [(u64, &str); 4] =
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct ExtensionFields {
-    csrf: String,
     digest: String,
     deadline: String,
     until: String,
@@ -40,11 +40,10 @@ pub struct ExtensionFields {
 pub async fn submit(
     app: web::Data<App>,
     request: HttpRequest,
-    visitor: Visitor,
+    sent: Form<ExtensionFields>,
     review: web::Path<String>,
-    form: web::Form<ExtensionFields>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    visitor.check_form(&app, &request, &form.csrf)?;
+    let (visitor, form) = sent.parts();
     let failed = |error| Failure::of(&request, error);
     let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
     let why = match extend(&app, &visitor, &facts, &form).await {

@@ -21,6 +21,7 @@ pub mod endpoints;
 pub mod episode;
 pub mod extension;
 pub mod failure;
+pub mod form;
 pub mod imports;
 pub mod inbox;
 pub mod insight;

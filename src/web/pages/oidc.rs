@@ -9,9 +9,10 @@ use serde::Deserialize;
 
 use super::door::{Door, let_in, whence};
 use super::failure::Failure;
+use super::form::DoorForm;
 use super::local::LocalPath;
 use super::parts::html;
-use super::sign_in::BareForm;
+use super::sign_in::Onward;
 use super::view::shell::Shell;
 use super::view::sign_in::LeavingPage;
 use crate::domain::secret::Secret;
@@ -47,9 +48,9 @@ pub struct Brought {
 pub async fn submit(
     app: web::Data<App>,
     request: HttpRequest,
-    form: web::Form<BareForm>,
+    sent: DoorForm<Onward>,
 ) -> Result<HttpResponse, Failure> {
-    let door = Door::check(&app, &request, &form.csrf)?;
+    let (door, form) = sent.parts();
     slowly(&app, &request)?;
     let next = LocalPath::of(&form.next);
     let begun = app.service.begin_elsewhere(door.secret(), next.as_str()).await;

@@ -5,8 +5,9 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use serde::Deserialize;
 
-use super::door::{self, Door, let_in};
+use super::door::{self, let_in};
 use super::failure::Failure;
+use super::form::{DoorForm, Form};
 use super::inbox::WAITING_MAX;
 use super::local::LocalPath;
 use super::parts::{html, moment, see_other};
@@ -35,7 +36,6 @@ pub struct Done {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct PasskeyFields {
-    csrf: String,
     name: String,
     password: String,
     challenge: String,
@@ -49,7 +49,6 @@ pub struct PasskeyFields {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct SignInFields {
-    csrf: String,
     next: String,
     challenge: String,
     assertion: String,
@@ -82,13 +81,12 @@ pub async fn back() -> HttpResponse {
 pub async fn add(
     app: web::Data<App>,
     request: HttpRequest,
-    visitor: Visitor,
-    form: web::Form<PasskeyFields>,
+    sent: Form<PasskeyFields>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    visitor.check_form(&app, &request, &form.csrf)?;
+    let (visitor, form) = sent.parts();
     let name = form.name.clone();
     let added = async {
-        let new = new_passkey(form.into_inner())?;
+        let new = new_passkey(form)?;
         app.service.add_passkey(&visitor.0.signed_in, new).await
     };
     match added.await {
@@ -101,13 +99,12 @@ pub async fn add(
 pub async fn remove(
     app: web::Data<App>,
     request: HttpRequest,
-    visitor: Visitor,
-    form: web::Form<PasskeyFields>,
+    sent: Form<PasskeyFields>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    visitor.check_form(&app, &request, &form.csrf)?;
+    let (visitor, form) = sent.parts();
     let removed = async {
         let id = PasskeyId::try_from(form.passkey.as_str()).map_err(|_| Error::NotFound("passkey"))?;
-        let confirmation = confirmation(form.into_inner())?;
+        let confirmation = confirmation(form)?;
         app.service.remove_passkey(&visitor.0.signed_in, &id, confirmation).await
     };
     match removed.await {
@@ -120,9 +117,9 @@ pub async fn remove(
 pub async fn sign_in(
     app: web::Data<App>,
     request: HttpRequest,
-    form: web::Form<SignInFields>,
+    sent: DoorForm<SignInFields>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    Door::check(&app, &request, &form.csrf)?;
+    let (door, form) = sent.parts();
     let next = LocalPath::of(&form.next);
     let again = |status, words: &str| page_again(&app, &request, status, &next, words);
     let assertion = parsed::<Assertion>(&form.assertion);
@@ -130,7 +127,7 @@ pub async fn sign_in(
         return again(StatusCode::BAD_REQUEST, "Your browser sent no passkey. Use the password, or try again.");
     };
     let attempt = PasskeySignIn {
-        door: &form.csrf,
+        door: &door.csrf(),
         challenge: &form.challenge,
         assertion: &assertion,
         account: &form.account,

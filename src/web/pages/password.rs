@@ -8,6 +8,7 @@ use serde::Deserialize;
 use super::done::refusal;
 use super::door::{self, Door, let_in};
 use super::failure::Failure;
+use super::form::DoorForm;
 use super::local::LocalPath;
 use super::parts::{html, lines};
 use super::view::account::PasswordPage;
@@ -22,7 +23,6 @@ use crate::web::app::App;
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct ChoiceFields {
-    csrf: String,
     password: String,
     again: String,
 }
@@ -40,16 +40,16 @@ pub async fn show(
 pub async fn submit(
     app: web::Data<App>,
     request: HttpRequest,
+    sent: DoorForm<ChoiceFields>,
     secret: web::Path<String>,
-    form: web::Form<ChoiceFields>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    Door::check(&app, &request, &form.csrf)?;
+    let (_, form) = sent.parts();
     if form.password != form.again {
         let problem = "The password was typed differently the second time.".to_owned();
         return answer(&app, &request, &secret, (StatusCode::UNPROCESSABLE_ENTITY, Some(problem))).await;
     }
     let origin = door::whence(&app, &request).origin;
-    match app.service.choose_password(&secret, form.into_inner().password, origin).await {
+    match app.service.choose_password(&secret, form.password, origin).await {
         Ok((person, session)) => Ok(door::known(&app, &person, let_in(&app, session, &LocalPath::inbox()))),
         Err(error) => {
             let problem = refusal(error).map_err(|error| Failure::of(&request, error))?.words;

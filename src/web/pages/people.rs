@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use super::done::{Done, refusal};
 use super::failure::Failure;
+use super::form::{Bare, Form};
 use super::inbox::WAITING_MAX;
 use super::parts::{html, lines, listed, moment, see_other};
 use super::view::people::{LinkRow, PeoplePage, PersonRow, SecretPage, TypedPerson};
@@ -32,24 +33,9 @@ const DONE: &[(&str, Tone, &str)] = &[("withdrawn", Tone::Good, "Withdrawn. The 
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct InvitationFields {
-    csrf: String,
     username: String,
     role: String,
     groups: String,
-}
-
-/// A form with nothing but its token.
-#[derive(Deserialize, Default)]
-#[serde(default)]
-pub struct BareFields {
-    csrf: String,
-}
-
-impl BareFields {
-    /// The token.
-    pub fn csrf(&self) -> &str {
-        &self.csrf
-    }
 }
 
 /// `GET /people`.
@@ -73,16 +59,15 @@ pub async fn back() -> HttpResponse {
 pub async fn invite(
     app: web::Data<App>,
     request: HttpRequest,
-    visitor: Visitor,
-    form: web::Form<InvitationFields>,
+    sent: Form<InvitationFields>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    visitor.check_form(&app, &request, &form.csrf)?;
+    let (visitor, form) = sent.parts();
     let failed = |error| Failure::of(&request, error);
     match invited(&app, &visitor, &form).await {
         Ok(page) => Ok(html(StatusCode::OK, page.render())),
         Err(error) => {
             let notice = refusal(error).map_err(failed)?;
-            let InvitationFields { username: name, role, groups, .. } = form.into_inner();
+            let InvitationFields { username: name, role, groups, .. } = form;
             let page = page(&app, &visitor, Some(notice), TypedPerson { name, role, groups }).await.map_err(failed)?;
             Ok(html(StatusCode::CONFLICT, page.render()))
         }
@@ -111,11 +96,10 @@ async fn invited(app: &App, visitor: &Visitor, form: &InvitationFields) -> Resul
 pub async fn withdraw(
     app: web::Data<App>,
     request: HttpRequest,
-    visitor: Visitor,
+    sent: Bare,
     link: web::Path<String>,
-    form: web::Form<BareFields>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    visitor.check_form(&app, &request, &form.csrf)?;
+    let (visitor, _) = sent.parts();
     let failed = |error| Failure::of(&request, error);
     let done = async {
         let id = SessionId::try_from(link.as_str()).map_err(|_| Error::NotFound("link"))?;

@@ -7,9 +7,10 @@ use serde::Deserialize;
 
 use super::done::{Done, refusal};
 use super::failure::Failure;
+use super::form::{Bare, Form};
 use super::inbox::WAITING_MAX;
 use super::parts::{html, moment, see_other};
-use super::people::{BareFields, groups_of, person_row, role_of};
+use super::people::{groups_of, person_row, role_of};
 use super::view::people::{Changing, PersonPage, SecretPage, TypedPerson};
 use super::view::shell::{Notice, Tone};
 use super::view::text::Line;
@@ -34,7 +35,6 @@ const DONE: &[(&str, Tone, &str)] = &[
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct AccessFields {
-    csrf: String,
     role: String,
     groups: String,
 }
@@ -43,7 +43,6 @@ pub struct AccessFields {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct AdmissionFields {
-    csrf: String,
     admission: String,
 }
 
@@ -67,11 +66,10 @@ pub async fn show(
 pub async fn change_access(
     app: web::Data<App>,
     request: HttpRequest,
-    visitor: Visitor,
+    sent: Form<AccessFields>,
     account: web::Path<String>,
-    form: web::Form<AccessFields>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    visitor.check_form(&app, &request, &form.csrf)?;
+    let (visitor, form) = sent.parts();
     let changed = async |account: &Account| {
         let (role, groups) = (role_of(&form.role)?, groups_of(&form.groups)?);
         app.service.change_access(&visitor.0.signed_in.account, &account.id, (role, &groups)).await?;
@@ -84,11 +82,10 @@ pub async fn change_access(
 pub async fn admit(
     app: web::Data<App>,
     request: HttpRequest,
-    visitor: Visitor,
+    sent: Form<AdmissionFields>,
     account: web::Path<String>,
-    form: web::Form<AdmissionFields>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    visitor.check_form(&app, &request, &form.csrf)?;
+    let (visitor, form) = sent.parts();
     let admitted = async |account: &Account| {
         let (admission, done) = match form.admission.as_str() {
             "disable" => (Admission::Barred, "disabled"),
@@ -105,11 +102,10 @@ pub async fn admit(
 pub async fn reset(
     app: web::Data<App>,
     request: HttpRequest,
-    visitor: Visitor,
+    sent: Bare,
     account: web::Path<String>,
-    form: web::Form<BareFields>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    visitor.check_form(&app, &request, form.csrf())?;
+    let (visitor, _) = sent.parts();
     let made = async |account: &Account| {
         let secret = app.service.reset_link(&visitor.0.signed_in.account, &account.id).await?;
         let now = app.service.now();
@@ -134,11 +130,10 @@ pub async fn reset(
 pub async fn unlock(
     app: web::Data<App>,
     request: HttpRequest,
-    visitor: Visitor,
+    sent: Bare,
     account: web::Path<String>,
-    form: web::Form<BareFields>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    visitor.check_form(&app, &request, form.csrf())?;
+    let (visitor, _) = sent.parts();
     let unlocked = async |account: &Account| {
         app.service.unlock(&visitor.0.signed_in.account, &account.id).await?;
         Ok(see_other(&format!("/people/{}?done=unlocked", account.id)))
@@ -150,11 +145,10 @@ pub async fn unlock(
 pub async fn remove_passkeys(
     app: web::Data<App>,
     request: HttpRequest,
-    visitor: Visitor,
+    sent: Bare,
     account: web::Path<String>,
-    form: web::Form<BareFields>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    visitor.check_form(&app, &request, form.csrf())?;
+    let (visitor, _) = sent.parts();
     let removed = async |account: &Account| {
         app.service.remove_lost_passkeys(&visitor.0.signed_in.account, &account.id).await?;
         Ok(see_other(&format!("/people/{}?done=passkeys", account.id)))

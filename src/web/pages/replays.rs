@@ -6,6 +6,7 @@ use askama::Template as _;
 use serde::Deserialize;
 
 use super::failure::Failure;
+use super::form::Form;
 use super::inbox::WAITING_MAX;
 use super::parts::{error_row, html, lines, moment};
 use super::view::replays::{ReplayRow, ReplayTold, ReplaysPage, Would};
@@ -36,7 +37,6 @@ pub struct Which {
 #[derive(Deserialize, Default, Clone)]
 #[serde(default)]
 pub struct ReplayFields {
-    csrf: String,
     flow: String,
     policy: String,
     after: String,
@@ -66,10 +66,9 @@ pub async fn show(
 pub async fn submit(
     app: web::Data<App>,
     request: HttpRequest,
-    visitor: Visitor,
-    form: web::Form<ReplayFields>,
+    sent: Form<ReplayFields>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    visitor.check_form(&app, &request, &form.csrf)?;
+    let (visitor, form) = sent.parts();
     let failed = |error| Failure::of(&request, error);
     let replayed = replayed(&app, &form).await.map_err(failed)?;
     let status = if replayed.is_ok() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };

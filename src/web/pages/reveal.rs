@@ -8,6 +8,7 @@ use askama::Template as _;
 use serde::Deserialize;
 
 use super::failure::Failure;
+use super::form::Form;
 use super::parts::{html, place_sent};
 use super::review::{self, Again};
 use super::view::reveal::RevealForm;
@@ -30,7 +31,6 @@ pub const INTERVAL: Duration = Duration::from_secs(60);
 #[derive(Clone, Deserialize, Default)]
 #[serde(default)]
 pub struct RevealFields {
-    csrf: String,
     digest: String,
     pointer: String,
     reason: String,
@@ -45,11 +45,10 @@ pub fn throttle() -> Throttle {
 pub async fn submit(
     app: web::Data<App>,
     request: HttpRequest,
-    visitor: Visitor,
+    sent: Form<RevealFields>,
     review: web::Path<String>,
-    form: web::Form<RevealFields>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    visitor.check_form(&app, &request, &form.csrf)?;
+    let (visitor, form) = sent.parts();
     let failed = |error| Failure::of(&request, error);
     let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
     match look(&app, &visitor, &facts, &form).await {

@@ -6,6 +6,7 @@ use askama::Template as _;
 use serde::Deserialize;
 
 use super::failure::Failure;
+use super::form::Form;
 use super::parts::{html, see_other};
 use super::review::{self, Again};
 use super::visitor::Visitor;
@@ -21,7 +22,6 @@ const REASON_CHARS_MAX: usize = 500;
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct RevocationFields {
-    csrf: String,
     reason: String,
 }
 
@@ -29,11 +29,10 @@ pub struct RevocationFields {
 pub async fn submit(
     app: web::Data<App>,
     request: HttpRequest,
-    visitor: Visitor,
+    sent: Form<RevocationFields>,
     review: web::Path<String>,
-    form: web::Form<RevocationFields>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    visitor.check_form(&app, &request, &form.csrf)?;
+    let (visitor, form) = sent.parts();
     let failed = |error| Failure::of(&request, error);
     let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
     match revoke(&app, &visitor, &facts, form.reason.trim()).await {

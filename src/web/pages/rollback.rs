@@ -5,8 +5,8 @@ use serde::Deserialize;
 
 use super::ballot::as_typed;
 use super::failure::Failure;
+use super::form::Form;
 use super::parts::see_other;
-use super::visitor::Visitor;
 use crate::domain::chain::hash::Digest;
 use crate::domain::id::{NodeId, ThreadId};
 use crate::service::error::{Error, Result};
@@ -17,7 +17,6 @@ use crate::web::app::App;
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct Fields {
-    csrf: String,
     node: String,
     head: String,
     attempt: u32,
@@ -34,11 +33,10 @@ pub async fn back(place: web::Path<(String, u64)>) -> HttpResponse {
 pub async fn submit(
     app: web::Data<App>,
     request: HttpRequest,
-    visitor: Visitor,
+    sent: Form<Fields>,
     place: web::Path<(String, u64)>,
-    form: web::Form<Fields>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    visitor.check_form(&app, &request, &form.csrf)?;
+    let (visitor, form) = sent.parts();
     let failed = |error| Failure::of(&request, error);
     let asked = asked(&place, &form).map_err(failed)?;
     let review = app.service.ask_for_rollback(&visitor.account().id, &asked).await.map_err(failed)?;

@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use super::door::{self, Door, let_in};
 use super::failure::Failure;
+use super::form::DoorForm;
 use super::local::LocalPath;
 use super::parts::html;
 use super::view::shell::Shell;
@@ -31,7 +32,6 @@ const GROUPS_MAX: usize = 32;
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct SetUpForm {
-    csrf: String,
     username: String,
     password: String,
     groups: String,
@@ -56,10 +56,10 @@ pub async fn show(
 pub async fn submit(
     app: web::Data<App>,
     request: HttpRequest,
+    sent: DoorForm<SetUpForm>,
     secret: web::Path<String>,
-    form: web::Form<SetUpForm>,
 ) -> Result<HttpResponse, Failure> {
-    Door::check(&app, &request, &form.csrf)?;
+    let (_, form) = sent.parts();
     let made = match new_account(&form) {
         Ok(new) => app.service.use_set_up_link(&secret, &new, form.password.clone()).await,
         Err(error) => Err(error),

@@ -16,6 +16,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use super::ballot;
 use super::decision::committed;
 use super::failure::Failure;
+use super::form::Form;
 use super::inbox::WAITING_MAX;
 use super::nonce::{Binding, Nonce};
 use super::parts::{cannot_decide, headline, html, moment, see_other, urgency};
@@ -41,7 +42,6 @@ const SHEET_BYTES: usize = 16;
 /// What both forms send; fields that come several times are rows.
 #[derive(Clone, Debug, Default)]
 struct Sent {
-    csrf: String,
     reviews: Vec<ReviewId>,
     sheet: String,
     rows: Vec<Row>,
@@ -62,12 +62,11 @@ struct Row {
 pub async fn submit(
     app: web::Data<App>,
     request: HttpRequest,
-    visitor: Visitor,
-    form: web::Form<Vec<(String, String)>>,
+    sent: Form<Vec<(String, String)>>,
 ) -> std::result::Result<HttpResponse, Failure> {
+    let (visitor, form) = sent.parts();
     let failed = |error| Failure::of(&request, error);
-    let sent = Sent::read(form.into_inner()).map_err(failed)?;
-    visitor.check_form(&app, &request, &sent.csrf)?;
+    let sent = Sent::read(form).map_err(failed)?;
     let asked = Asked { app: &app, request: &request, visitor: &visitor, sent: &sent };
     let answer = if sent.verdict.is_empty() { asked.ask().await } else { asked.count().await };
     answer.map_err(failed)
@@ -84,7 +83,6 @@ impl Sent {
         let mut seen = BTreeSet::new();
         for (name, value) in fields {
             match name.as_str() {
-                "csrf" => sent.csrf = value,
                 "sheet" => sent.sheet = value,
                 "verdict" => sent.verdict = value,
                 "comment" => sent.comment = ballot::as_typed(&value),

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::door::{self, Door, let_in};
 use super::failure::Failure;
+use super::form::{Bare, DoorForm};
 use super::local::LocalPath;
 use super::oidc::leading_to;
 use super::parts::{html, see_other};
@@ -15,7 +16,6 @@ use super::view::passkeys::Asking;
 use super::view::shell::Shell;
 use super::view::sign_in::{SignInLinkPage, SignInPage};
 use super::view::text::Line;
-use super::visitor::Visitor;
 use crate::domain::account::LinkPurpose;
 use crate::service::elsewhere::Local;
 use crate::service::error::Error;
@@ -23,11 +23,11 @@ use crate::service::passkeys::Purpose;
 use crate::web::app::App;
 use crate::web::auth::cookie_name;
 
-/// `?next=`.
+/// Where to go on to, in a query or a form.
 #[derive(Deserialize)]
 pub struct Onward {
     #[serde(default)]
-    next: String,
+    pub(super) next: String,
 }
 
 /// What the form sends.
@@ -35,19 +35,9 @@ pub struct Onward {
 #[serde(default)]
 #[derive(Default)]
 pub struct SignInForm {
-    csrf: String,
     username: String,
     password: String,
     next: String,
-}
-
-/// A form with nothing but its token.
-#[derive(Deserialize)]
-pub struct BareForm {
-    #[serde(default)]
-    pub(super) csrf: String,
-    #[serde(default)]
-    pub(super) next: String,
 }
 
 /// `GET /sign-in`.
@@ -69,10 +59,10 @@ pub async fn show(
 pub async fn submit(
     app: web::Data<App>,
     request: HttpRequest,
-    form: web::Form<SignInForm>,
+    sent: DoorForm<SignInForm>,
 ) -> Result<HttpResponse, Failure> {
-    Door::check(&app, &request, &form.csrf)?;
-    let SignInForm { username, password, next, .. } = form.into_inner();
+    let (_, form) = sent.parts();
+    let SignInForm { username, password, next, .. } = form;
     let (next, from) = (LocalPath::of(&next), door::whence(&app, &request));
     let again = |status, problem: &str| page(&app, &request, status, (&next, &username), Some(problem.to_owned()));
     match app.service.sign_in_from(&username, password, &from).await {
@@ -153,23 +143,18 @@ pub async fn show_link(
 pub async fn use_link(
     app: web::Data<App>,
     request: HttpRequest,
+    sent: DoorForm<Onward>,
     secret: web::Path<String>,
-    form: web::Form<BareForm>,
 ) -> Result<HttpResponse, Failure> {
-    Door::check(&app, &request, &form.csrf)?;
+    let (_, form) = sent.parts();
     let used = app.service.use_sign_in_link(&secret).await;
     let (person, session) = used.map_err(|error| Failure::of(&request, error))?;
     Ok(door::known(&app, &person, let_in(&app, session, &LocalPath::of(&form.next))))
 }
 
 /// `POST /sign-out`.
-pub async fn sign_out(
-    app: web::Data<App>,
-    request: HttpRequest,
-    visitor: Visitor,
-    form: web::Form<BareForm>,
-) -> Result<HttpResponse, Failure> {
-    visitor.check_form(&app, &request, &form.csrf)?;
+pub async fn sign_out(app: web::Data<App>, request: HttpRequest, sent: Bare) -> Result<HttpResponse, Failure> {
+    let (visitor, _) = sent.parts();
     app.service.sign_out(&visitor.0.signed_in).await.map_err(|error| Failure::of(&request, error))?;
     let mut response = match app.service.leave_elsewhere(&visitor.0.signed_in).await {
         Some(url) => leading_to(url, "You are signed out here", "You are being signed out at your organisation, too."),

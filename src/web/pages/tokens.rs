@@ -9,9 +9,9 @@ use serde::Deserialize;
 
 use super::done::{Done, refusal};
 use super::failure::Failure;
+use super::form::{Bare, Form};
 use super::inbox::WAITING_MAX;
 use super::parts::{html, lines, moment, see_other};
-use super::people::BareFields;
 use super::view::people::{SecretPage, TokenRow, TokensPage, TypedToken};
 use super::view::shell::{Notice, Tone};
 use super::view::text::Line;
@@ -34,7 +34,6 @@ const NODES_MAX: usize = 64;
 #[derive(Clone, Deserialize, Default)]
 #[serde(default)]
 pub struct TokenFields {
-    csrf: String,
     name: String,
     role: String,
     owner: String,
@@ -58,16 +57,15 @@ pub async fn show(
 pub async fn add(
     app: web::Data<App>,
     request: HttpRequest,
-    visitor: Visitor,
-    form: web::Form<TokenFields>,
+    sent: Form<TokenFields>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    visitor.check_form(&app, &request, &form.csrf)?;
+    let (visitor, form) = sent.parts();
     let failed = |error| Failure::of(&request, error);
     match added(&app, &visitor, &form).await {
         Ok(page) => Ok(html(StatusCode::OK, page.render())),
         Err(error) => {
             let notice = refusal(error).map_err(failed)?;
-            let TokenFields { name, role, owner, flow, nodes, .. } = form.into_inner();
+            let TokenFields { name, role, owner, flow, nodes, .. } = form;
             let typed = TypedToken { name, role, owner, flow, nodes };
             let page = page(&app, &visitor, Some(notice), typed).await.map_err(failed)?;
             Ok(html(StatusCode::CONFLICT, page.render()))
@@ -106,11 +104,10 @@ async fn added(app: &App, visitor: &Visitor, form: &TokenFields) -> Result<Secre
 pub async fn revoke(
     app: web::Data<App>,
     request: HttpRequest,
-    visitor: Visitor,
+    sent: Bare,
     token: web::Path<String>,
-    form: web::Form<BareFields>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    visitor.check_form(&app, &request, form.csrf())?;
+    let (visitor, _) = sent.parts();
     let done = async {
         let id = TokenId::try_from(token.as_str()).map_err(|_| Error::NotFound("token"))?;
         app.service.revoke_token_by(&visitor.0.signed_in.account, &id).await

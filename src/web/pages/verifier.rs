@@ -6,6 +6,7 @@ use askama::Template as _;
 use serde::Deserialize;
 
 use super::failure::Failure;
+use super::form::Form;
 use super::inbox::WAITING_MAX;
 use super::parts::{html, moment};
 use super::view::shell::Tone;
@@ -27,7 +28,6 @@ use crate::web::app::App;
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct Fields {
-    csrf: String,
     receipt: String,
     entry: String,
     statement: String,
@@ -47,10 +47,9 @@ pub async fn show(
 pub async fn submit(
     app: web::Data<App>,
     request: HttpRequest,
-    visitor: Visitor,
-    form: web::Form<Fields>,
+    sent: Form<Fields>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    visitor.check_form(&app, &request, &form.csrf)?;
+    let (visitor, form) = sent.parts();
     let failed = |error| Failure::of(&request, error);
     let told = match shown(&form) {
         Ok(shown) => Ok(Some(told(&app, &shown).await.map_err(failed)?)),

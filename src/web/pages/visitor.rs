@@ -15,7 +15,7 @@ use super::view::text::Line;
 use crate::service::error::Error;
 use crate::service::inbox::Waiting;
 use crate::web::app::App;
-use crate::web::auth::{self, Person};
+use crate::web::auth::Person;
 use crate::web::roles;
 
 /// A person who is signed in and may open this page, and where they stand.
@@ -72,11 +72,6 @@ impl Visitor {
     /// Who it is.
     pub fn account(&self) -> &crate::domain::account::Account {
         &self.0.signed_in.account.record
-    }
-
-    /// Whether a form comes from a page of ours and this session.
-    pub fn check_form(&self, app: &App, request: &HttpRequest, csrf: &str) -> Result<(), Failure> {
-        auth::check_form(app, request, &self.0.csrf, csrf).map_err(|error| Failure::of(request, error))
     }
 
     /// The frame of a page.

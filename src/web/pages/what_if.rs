@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::failure::Failure;
+use super::form::Form;
 use super::inbox::WAITING_MAX;
 use super::parts::{error_row, html};
 use super::view::shell::Tone;
@@ -30,7 +31,6 @@ const CHANGES_SHOWN: usize = 200;
 #[derive(Deserialize, Default, Clone)]
 #[serde(default)]
 pub struct WhatIfFields {
-    csrf: String,
     flow: String,
     node: String,
     format: String,
@@ -54,10 +54,9 @@ pub async fn show(
 pub async fn submit(
     app: web::Data<App>,
     request: HttpRequest,
-    visitor: Visitor,
-    form: web::Form<WhatIfFields>,
+    sent: Form<WhatIfFields>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    visitor.check_form(&app, &request, &form.csrf)?;
+    let (visitor, form) = sent.parts();
     let failed = |error| Failure::of(&request, error);
     let judged = judged(&app, &form).await.map_err(failed)?;
     let status = if judged.is_ok() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };

@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::decision::vote_words;
 use super::failure::Failure;
+use super::form::Form;
 use super::nonce::{Binding, Nonce};
 use super::parts::{html, see_other};
 use super::review::{self, Again};
@@ -23,7 +24,6 @@ use crate::web::app::App;
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct WithdrawalFields {
-    csrf: String,
     digest: String,
     nonce: String,
     vote: String,
@@ -33,11 +33,10 @@ pub struct WithdrawalFields {
 pub async fn submit(
     app: web::Data<App>,
     request: HttpRequest,
-    visitor: Visitor,
+    sent: Form<WithdrawalFields>,
     review: web::Path<String>,
-    form: web::Form<WithdrawalFields>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    visitor.check_form(&app, &request, &form.csrf)?;
+    let (visitor, form) = sent.parts();
     let failed = |error| Failure::of(&request, error);
     let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
     match withdraw(&app, &visitor, &facts, &form).await {

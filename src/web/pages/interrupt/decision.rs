@@ -14,6 +14,7 @@ use crate::web::app::App;
 use crate::web::pages::ballot::{Said, as_typed};
 use crate::web::pages::decision::{Needed, signature, signing, words};
 use crate::web::pages::failure::Failure;
+use crate::web::pages::form::Form;
 use crate::web::pages::inbox::WAITING_MAX;
 use crate::web::pages::parts::{html, moment, see_other, span};
 use crate::web::pages::view::interrupt::InterruptConfirmPage;
@@ -25,7 +26,6 @@ use crate::web::pages::visitor::Visitor;
 #[derive(Clone, Deserialize, Default)]
 #[serde(default)]
 pub struct DecisionFields {
-    csrf: String,
     digest: String,
     nonce: String,
     stage: String,
@@ -42,11 +42,10 @@ pub struct DecisionFields {
 pub async fn submit(
     app: web::Data<App>,
     request: HttpRequest,
-    visitor: Visitor,
+    sent: Form<DecisionFields>,
     id: web::Path<String>,
-    form: web::Form<DecisionFields>,
 ) -> std::result::Result<HttpResponse, Failure> {
-    visitor.check_form(&app, &request, &form.csrf)?;
+    let (visitor, form) = sent.parts();
     let failed = |error| Failure::of(&request, error);
     let shown = find(&app, &id).await.map_err(failed)?;
     let asked = Asked { app: &app, visitor: &visitor, shown: &shown, form: &form };

@@ -22,9 +22,9 @@ use crate::web::app::App;
 const CSRF: &str = "csrf";
 
 /// What was sent, and by whom.
-pub struct Sent<T, S> {
+pub struct Sent<T, B> {
     fields: T,
-    sender: S,
+    sender: B,
 }
 
 /// From a page inside, by somebody who is signed in and may send it.
@@ -37,7 +37,7 @@ pub type Bare = Form<IgnoredAny>;
 pub type DoorForm<T> = Sent<T, Door>;
 
 /// Whoever sends a form, with what their forms carry.
-pub trait Sender: Sized + 'static {
+pub trait SentBy: Sized + 'static {
     /// Who it is, from all but the form itself.
     fn of(request: HttpRequest) -> LocalBoxFuture<'static, Result<Self, Failure>>;
 
@@ -45,7 +45,7 @@ pub trait Sender: Sized + 'static {
     fn csrf(&self) -> String;
 }
 
-impl Sender for Visitor {
+impl SentBy for Visitor {
     fn of(request: HttpRequest) -> LocalBoxFuture<'static, Result<Self, Failure>> {
         Self::extract(&request).boxed_local()
     }
@@ -55,7 +55,7 @@ impl Sender for Visitor {
     }
 }
 
-impl Sender for Door {
+impl SentBy for Door {
     fn of(request: HttpRequest) -> LocalBoxFuture<'static, Result<Self, Failure>> {
         let older = Error::Forbidden("this form is older than your browser's cookies; open the page again");
         ready(Self::shown(app_of(&request), &request).ok_or_else(|| Failure::of(&request, older))).boxed_local()
@@ -66,21 +66,21 @@ impl Sender for Door {
     }
 }
 
-impl<T, S> Sent<T, S> {
+impl<T, B> Sent<T, B> {
     /// Who sent it, and the fields.
-    pub fn parts(self) -> (S, T) {
+    pub fn parts(self) -> (B, T) {
         (self.sender, self.fields)
     }
 }
 
-impl<T: DeserializeOwned + 'static, S: Sender> FromRequest for Sent<T, S> {
+impl<T: DeserializeOwned + 'static, B: SentBy> FromRequest for Sent<T, B> {
     type Error = actix_web::Error;
     type Future = LocalBoxFuture<'static, Result<Self, Self::Error>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let (request, sent) = (request.clone(), web::Form::<Vec<(String, String)>>::from_request(request, payload));
         Box::pin(async move {
-            let sender = S::of(request.clone()).await?;
+            let sender = B::of(request.clone()).await?;
             let mut sent = sent.await?.into_inner();
             check(&request, &sender.csrf(), &sent).map_err(|error| Failure::of(&request, error))?;
             sent.retain(|it| it.0 != CSRF);

@@ -282,13 +282,8 @@ impl Service {
             self.put_end(&mut draft, &keys, &mut record, &hold, end).await?;
         }
         record.closed = Some(Closed { by: by.clone(), at: now, reason: reason.to_owned() });
-        recorder::in_thread(
-            &mut draft,
-            &mut record,
-            now,
-            EventType::ThreadClosed,
-            json!({"by": by, "reason": reason}),
-        )?;
+        let data = json!({"by": by, "reason": reason});
+        recorder::in_thread(&mut draft, &mut record, now, EventType::ThreadClosed, data)?;
         draft.replace(&stored, &record)?;
         self.put_answer(&mut draft, &keys, &())?;
         self.commit(draft.finish()).await

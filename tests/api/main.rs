@@ -77,5 +77,7 @@ mod tools;
 mod transitions;
 mod turns;
 mod under_new_policy;
+#[path = "../support/up_to_date.rs"]
+mod up_to_date;
 mod ways_in;
 mod webhooks;

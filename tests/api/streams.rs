@@ -207,12 +207,11 @@ async fn a_token_has_so_many_streams_at_once() {
     assert_eq!(refused.answer.status(), 429);
     assert_eq!(Listener::of(&g, &g.host, 0).await.answer.status(), 200, "another's are not counted");
     drop(listeners);
-    // That a client went away is noticed when it is told something.
-    g.thread().await;
-    sequence::run_once(&g.service).await.unwrap();
     let again = async {
         while Listener::of(&g, &g.auditor, 0).await.answer.status() != 200 {
-            tokio::task::yield_now().await;
+            // That a client went away is noticed when it is told something, and sooner or later of that.
+            g.thread().await;
+            sequence::run_once(&g.service).await.unwrap();
         }
     };
     tokio::time::timeout(PATIENCE, again).await.expect("a seat is given back");
@@ -252,7 +251,7 @@ async fn what_happens_at_one_gateway_is_heard_at_the_other() {
     let store = SqliteStore::open(g.folder.path().join("countersign.db"), options).unwrap();
     hears(&g, Arc::new(store)).await;
 
-    let (clock, address) = (ClockOffset::default(), crate::postgres::new_database().await);
+    let (clock, address) = (ClockOffset::default(), crate::up_to_date::database().await);
     let open = async || {
         let options = PostgresOptions { clock_offset: clock.clone(), ..PostgresOptions::default() };
         Arc::new(PostgresStore::open(&address, options).await.unwrap())

@@ -34,11 +34,15 @@ static CLUSTER: LazyLock<Cluster> = LazyLock::new(start);
 
 /// The address of a new, empty database. Fails, and does not skip, where PostgreSQL is not installed.
 pub async fn new_database() -> String {
-    static NUMBER: AtomicUsize = AtomicUsize::new(0);
-    let name = format!("test_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
-    let client = connect(&url("postgres")).await;
+    let (client, name) = (connect(&url("postgres")).await, new_name());
     client.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
     url(&name)
+}
+
+/// What no other database of this process is called.
+pub fn new_name() -> String {
+    static NUMBER: AtomicUsize = AtomicUsize::new(0);
+    format!("test_{}", NUMBER.fetch_add(1, Ordering::Relaxed))
 }
 
 /// A plain connection, as someone beside the gateway would have it.
@@ -48,7 +52,8 @@ pub async fn connect(url: &str) -> tokio_postgres::Client {
     client
 }
 
-fn url(database: &str) -> String {
+/// The address of the database of that name.
+pub fn url(database: &str) -> String {
     format!("postgres://countersign@{}/{database}", CLUSTER.socket.replace('/', "%2F"))
 }
 

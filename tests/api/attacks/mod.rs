@@ -71,7 +71,7 @@ impl Scene {
     pub async fn on_postgres(policy: &str) -> Self {
         let clock = ClockOffset::default();
         let options = PostgresOptions { clock_offset: clock.clone(), ..PostgresOptions::default() };
-        let store = PostgresStore::open(&crate::postgres::new_database().await, options).await.unwrap();
+        let store = PostgresStore::open(&crate::up_to_date::database().await, options).await.unwrap();
         Self::around(spawn_on(tempfile::tempdir().unwrap(), clock, Arc::new(store), policy).await).await
     }
 

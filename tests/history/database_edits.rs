@@ -4,13 +4,10 @@
 //! Each has a stated outcome below. The tables and columns are read from the database itself, so that a new one
 //! without an outcome fails here.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test says by its failure what could not be")]
-
-mod history;
-#[path = "database_edits/resealed.rs"]
 mod resealed;
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use countersign::domain::chain::verify::DenialCode;
 use countersign::keyring::Keyring;
@@ -18,8 +15,10 @@ use countersign::service::audit::audit_with;
 use countersign::service::error::Error;
 use countersign::store::row::Table;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
-use history::{Gateway, Ready, ask, live_through};
 use rusqlite::Connection;
+use tempfile::TempDir;
+
+use crate::lived::{self, Gateway, Ready, ask, live_through};
 
 /// What an edit comes to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -103,35 +102,59 @@ const TABLES: &[(Table, Outcome, AtVerify)] = &[
     (Table::Log, Outcome::Found, AtVerify::NotAsked("the log repeats the events")),
 ];
 
-/// One history, and a writer's token that could write its head.
-struct Original {
-    folder: tempfile::TempDir,
+/// One history, and a writer's token that could write its head. Nobody opens it where it lies: each works on a copy.
+pub struct Original {
+    folder: TempDir,
     token: String,
     ready: Ready,
 }
 
+/// The one that all tests share that run at once.
+static SHARED: Mutex<Weak<Original>> = Mutex::new(Weak::new());
+
 impl Original {
+    pub fn shared(runtime: &tokio::runtime::Runtime) -> Arc<Self> {
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.upgrade().unwrap_or_else(|| {
+            let made = Arc::new(runtime.block_on(Self::make()));
+            *shared = Arc::downgrade(&made);
+            made
+        })
+    }
+
     async fn make() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let gateway = Gateway::open(folder.path()).await;
+        let lived_in = tempfile::tempdir().unwrap();
+        let gateway = Gateway::open(lived_in.path()).await;
         let (_, ready) = live_through(&gateway.service).await;
-        let (_, token) = gateway.service.add_token(&history::writer()).await.unwrap();
+        let (_, token) = gateway.service.add_token(&lived::writer()).await.unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        copy_all(lived_in.path(), folder.path());
+        for name in ["countersign.db", "countersign.db-wal", "countersign.db-shm"] {
+            std::fs::remove_file(folder.path().join(name)).unwrap();
+        }
+        // One file with everything in it, whatever the gateway still does to its own.
+        let there = folder.path().join("countersign.db");
+        let connection = Connection::open(lived_in.path().join("countersign.db")).unwrap();
+        connection.execute("VACUUM INTO ?1", [there.to_str().unwrap()]).unwrap();
         Self { folder, token, ready }
     }
 
     /// A copy of it, edited.
-    fn edited(&self, edit: impl FnOnce(&Connection)) -> tempfile::TempDir {
+    pub fn edited(&self, edit: impl FnOnce(&Connection)) -> TempDir {
         let copy = self.copy();
-        let connection = Connection::open(copy.path().join("countersign.db")).unwrap();
-        edit(&connection);
+        edit(&opened(copy.path()));
         copy
     }
 
-    fn copy(&self) -> tempfile::TempDir {
+    fn copy(&self) -> TempDir {
         let copy = tempfile::tempdir().unwrap();
         copy_all(self.folder.path(), copy.path());
         copy
     }
+}
+
+pub fn opened(folder: &Path) -> Connection {
+    Connection::open(folder.join("countersign.db")).unwrap()
 }
 
 fn copy_all(from: &Path, to: &Path) {
@@ -153,7 +176,7 @@ async fn found(folder: &Path) -> Vec<String> {
     let keyring = Keyring::open(&folder.join("keyring.json"), None).unwrap();
     let keys = keyring.current().unwrap();
     let now = countersign::clock::Clock::now(&countersign::clock::SystemClock);
-    let archives = history::archives::in_folder(folder);
+    let archives = lived::archives::in_folder(folder);
     let report = audit_with(&store, Some(&archives), &keys, now).await.unwrap();
     report.findings.iter().map(|it| format!("{} {}: {}", it.table, it.id, it.finding)).collect()
 }
@@ -215,8 +238,9 @@ fn expect(outcome: Outcome, found: &[String], what: &str) {
 #[test]
 fn every_table_and_column_of_the_database_has_a_stated_outcome() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let original = runtime.block_on(Original::make());
-    let connection = Connection::open(original.folder.path().join("countersign.db")).unwrap();
+    let original = Original::shared(&runtime);
+    let whole = original.copy();
+    let connection = opened(whole.path());
     let mut expected: Vec<String> = TABLES.iter().map(|it| it.0.name().to_owned()).collect();
     // What rows are found by: no row of this kind, and so apart.
     expected.push("labels".to_owned());
@@ -231,9 +255,8 @@ fn every_table_and_column_of_the_database_has_a_stated_outcome() {
         let alone = matches!(table, Table::Gateway | Table::Marks | Table::Archives);
         assert!(ids_of(&connection, *table).len() >= if alone { 1 } else { 2 }, "{}", table.name());
     }
-    assert_eq!(runtime.block_on(found(original.folder.path())), [""; 0], "the history itself is sound");
-    let copy = original.copy();
-    assert_eq!(runtime.block_on(verifies(copy.path(), &original)), Ok(()), "and its head can be written");
+    assert_eq!(runtime.block_on(found(whole.path())), [""; 0], "the history itself is sound");
+    assert_eq!(runtime.block_on(verifies(whole.path(), &original)), Ok(()), "and its head can be written");
 }
 
 /// Every column of the labels: none is sealed, and an audit knows each from the rows that bear it.
@@ -243,8 +266,9 @@ const LABEL_COLUMNS: &[(&str, &str)] =
 #[test]
 fn an_edited_label_is_found() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let original = runtime.block_on(Original::make());
-    let connection = Connection::open(original.folder.path().join("countersign.db")).unwrap();
+    let original = Original::shared(&runtime);
+    let whole = original.copy();
+    let connection = opened(whole.path());
     let columns: Vec<String> = LABEL_COLUMNS.iter().map(|it| it.0.to_owned()).collect();
     assert_eq!(columns_of(&connection, "labels"), columns);
     let mut edits: Vec<String> = Vec::new();
@@ -267,8 +291,9 @@ fn an_edited_label_is_found() {
 #[test]
 fn every_single_deleted_label_is_found() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let original = runtime.block_on(Original::make());
-    let connection = Connection::open(original.folder.path().join("countersign.db")).unwrap();
+    let original = Original::shared(&runtime);
+    let whole = original.copy();
+    let connection = opened(whole.path());
     let count: i64 = connection.query_row("SELECT count(*) FROM labels", [], |row| row.get(0)).unwrap();
     assert!(count > 20, "{count}");
     for at in 0..count {
@@ -284,7 +309,7 @@ fn every_single_deleted_label_is_found() {
 #[test]
 fn an_updated_column_is_found_in_every_table() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let original = runtime.block_on(Original::make());
+    let original = Original::shared(&runtime);
     for table in Table::ALL {
         for (column, outcome) in COLUMNS {
             let name = table.name();
@@ -301,7 +326,7 @@ fn an_updated_column_is_found_in_every_table() {
 #[test]
 fn two_swapped_values_are_found_in_every_table() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let original = runtime.block_on(Original::make());
+    let original = Original::shared(&runtime);
     for table in Table::ALL.iter().filter(|it| **it != Table::Gateway) {
         for (column, outcome) in COLUMNS {
             let name = table.name();
@@ -338,7 +363,7 @@ fn swap(connection: &Connection, table: &str, column: &str) -> bool {
 #[test]
 fn an_inserted_row_is_found_in_every_table() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let original = runtime.block_on(Original::make());
+    let original = Original::shared(&runtime);
     for table in Table::ALL {
         let name = table.name();
         let copy = original.edited(|it| {
@@ -354,8 +379,9 @@ fn an_inserted_row_is_found_in_every_table() {
 #[test]
 fn every_single_deleted_row_is_found() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let original = runtime.block_on(Original::make());
-    let connection = Connection::open(original.folder.path().join("countersign.db")).unwrap();
+    let original = Original::shared(&runtime);
+    let whole = original.copy();
+    let connection = opened(whole.path());
     for (table, outcome, _) in TABLES {
         for id in ids_of(&connection, *table) {
             let name = table.name();
@@ -370,7 +396,7 @@ fn every_single_deleted_row_is_found() {
 #[test]
 fn a_writer_is_not_let_through_where_a_table_that_verify_needs_was_emptied_or_unsealed() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let original = runtime.block_on(Original::make());
+    let original = Original::shared(&runtime);
     for (table, _, at_verify) in TABLES {
         let name = table.name();
         for edit in [format!("DELETE FROM {name}"), format!("UPDATE {name} SET mac = zeroblob(32)")] {
@@ -393,8 +419,7 @@ fn a_row_put_back_to_an_older_sealed_revision_is_found() {
         let folder = tempfile::tempdir().unwrap();
         let gateway = Gateway::open(folder.path()).await;
         let older =
-            history::remembered::live_through_remembering(&gateway.service, &folder.path().join("countersign.db"))
-                .await;
+            lived::remembered::live_through_remembering(&gateway.service, &folder.path().join("countersign.db")).await;
         (folder, older)
     });
     let keyring = folder.path().join("keyring.json");

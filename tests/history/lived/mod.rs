@@ -1,9 +1,7 @@
 //! A small real history, made through public calls only: something of everything that is stored.
 
-#![expect(dead_code, reason = "each test that reads the history uses a part of it")]
-
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,7 +10,7 @@ mod branches;
 mod delegations;
 mod episodes;
 mod interrupts;
-#[path = "../support/passkeys.rs"]
+#[path = "../../support/passkeys.rs"]
 mod passkeys;
 pub mod remembered;
 mod repeats;
@@ -75,7 +73,6 @@ impl Clock for TestClock {
 
 /// A gateway on a file, with a clock that tests move.
 pub struct Gateway {
-    pub folder: PathBuf,
     pub clock: TestClock,
     pub service: Arc<Service>,
     pub store: Arc<SqliteStore>,
@@ -99,7 +96,7 @@ impl Gateway {
         };
         let service = Service::open(kept, keyring, clocked, settings).await.unwrap().sending_by(sending::outgoing());
         let service = service.archiving_in(archives::in_folder(folder));
-        Self { folder: folder.to_owned(), clock, service: Arc::new(service), store }
+        Self { clock, service: Arc::new(service), store }
     }
 }
 

@@ -38,7 +38,7 @@ use kinds::{FORGOTTEN, KINDS, UNCOUNTED, seal_of, sealed};
 use others::{others, places};
 use unseen::UNSEEN;
 
-use crate::history::{self, Gateway, live_through};
+use crate::lived::{self, Gateway, live_through};
 
 /// Longer than a writer's lease, shorter than a receipt's life.
 const LAPSED: Duration = Duration::from_secs(120);
@@ -85,7 +85,7 @@ impl Bench {
         let store = SqliteStore::open(folder.join("countersign.db"), SqliteOptions::default()).unwrap();
         let keys = Keyring::open(&folder.join("keyring.json"), None).unwrap().current().unwrap();
         let connection = Connection::open(folder.join("countersign.db")).unwrap();
-        let archives = history::archives::in_folder(folder);
+        let archives = lived::archives::in_folder(folder);
         Self { runtime, store, keys, connection, archives, said: BTreeSet::new() }
     }
 

@@ -1,13 +1,7 @@
 //! A gateway that runs remembers what it checked. Whatever another gateway or somebody with the database changes
 //! meanwhile: a writer is let through on what stands, or on what was checked before and is still in force.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test says by its failure what could not be")]
-
-mod history;
-#[path = "warm_gateway/pair.rs"]
 mod pair;
-#[path = "support/postgres.rs"]
-mod server;
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -22,9 +16,10 @@ use countersign::service::receipts::Revoker;
 use countersign::service::stops::Scope;
 use countersign::service::verify::peek_receipt;
 use countersign::store::row::Table;
-use history::{admin, ask, example, flow, propose, thread, writer};
-use pair::{Kind, Pair, refused, told};
 use serde_json::json;
+
+use crate::lived::{admin, ask, example, flow, propose, thread, writer};
+use pair::{Kind, Pair, refused, told};
 
 /// Each claim, once on each database.
 macro_rules! claims {

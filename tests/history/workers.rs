@@ -1,21 +1,18 @@
 //! What workers do, one run at a time.
 
-#![expect(clippy::panic, clippy::unwrap_used, reason = "a test says by its failure what could not be")]
-
-mod history;
-
 use countersign::service::audit::{audit, audit_with};
 use countersign::worker::{Workers, expire, lapse, sequence};
-use history::{Gateway, ask, held, live_through, make, propose, thread};
 use serde_json::json;
 use std::time::Duration;
+
+use crate::lived::{self, Gateway, ask, held, live_through, make, propose, thread};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hold_past_its_deadline_expires_and_others_stay() {
     let folder = tempfile::tempdir().unwrap();
     let gateway = Gateway::open(folder.path()).await;
     let service = &gateway.service;
-    let cast = history::cast(service).await;
+    let cast = lived::cast(service).await;
     make(service, &cast.host, "long").await;
     make(service, &cast.two_host, "short").await;
     let (long, _) = held(&propose(service, &cast.agent, "long", "planner", json!({"target_user_id": 42})).await);
@@ -33,7 +30,7 @@ async fn a_lapse_is_logged_once() {
     let folder = tempfile::tempdir().unwrap();
     let gateway = Gateway::open(folder.path()).await;
     let service = &gateway.service;
-    let cast = history::cast(service).await;
+    let cast = lived::cast(service).await;
     let head = make(service, &cast.host, "t").await;
     service.verify(&cast.writer, &ask("t", head, None, "w")).await.unwrap();
     assert_eq!(lapse::run_once(service).await.unwrap(), 0);
@@ -51,7 +48,7 @@ async fn the_log_goes_on_where_it_ended() {
     let folder = tempfile::tempdir().unwrap();
     let gateway = Gateway::open(folder.path()).await;
     let service = &gateway.service;
-    let cast = history::cast(service).await;
+    let cast = lived::cast(service).await;
     let first = sequence::run_once(service).await.unwrap();
     make(service, &cast.host, "t").await;
     assert_eq!(sequence::run_once(service).await.unwrap(), 1);
@@ -63,7 +60,7 @@ async fn the_log_goes_on_where_it_ended() {
 async fn the_supervisor_works_until_it_is_stopped() {
     let folder = tempfile::tempdir().unwrap();
     let gateway = Gateway::open(folder.path()).await;
-    history::cast(&gateway.service).await;
+    lived::cast(&gateway.service).await;
     let workers = Workers::start(&gateway.service, Duration::from_millis(10));
     while gateway.service.log_length().await.unwrap() == 0 {
         gateway.service.changed(Duration::from_millis(50)).await;
@@ -77,7 +74,7 @@ async fn an_audit_of_a_whole_history_with_open_work_finds_nothing() {
     let gateway = Gateway::open(folder.path()).await;
     let (cast, ready) = live_through(&gateway.service).await;
     let keys = gateway.service.keys().unwrap();
-    let archives = history::archives::in_folder(folder.path());
+    let archives = lived::archives::in_folder(folder.path());
     let report = audit_with(&*gateway.store, Some(&archives), &keys, gateway.service.now()).await.unwrap();
     assert_eq!(report.findings, [], "{report:#?}");
     assert!(report.versions >= 10 && report.threads > 10, "{report:?}");

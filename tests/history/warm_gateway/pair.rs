@@ -19,8 +19,8 @@ use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use rusqlite::Connection;
 use serde_json::json;
 
-use crate::history::{Cast, Ready, TestClock, ask, ballot, cast, held, make, propose, receipt_of};
-use crate::server;
+use crate::lived::{Cast, Ready, TestClock, ask, ballot, cast, held, make, propose, receipt_of};
+use crate::{postgres, up_to_date};
 
 /// On which database.
 #[derive(Clone, Copy)]
@@ -86,7 +86,7 @@ impl Pair {
         let folder = tempfile::tempdir().unwrap();
         let place = match kind {
             Kind::Sqlite => Place::File(folder.path().join("countersign.db")),
-            Kind::Postgres => Place::Address(server::new_database().await),
+            Kind::Postgres => Place::Address(up_to_date::database().await),
         };
         let (clock, databases_clock) = (TestClock::default(), ClockOffset::default());
         let warm = gateway(folder.path(), place.store(databases_clock.clone()).await, clock.clone()).await;
@@ -108,7 +108,7 @@ impl Pair {
     pub async fn run(&self, sql: &str) -> u64 {
         match &self.place {
             Place::File(path) => Connection::open(path).unwrap().execute(sql, []).unwrap() as u64,
-            Place::Address(url) => server::connect(url).await.execute(sql, &[]).await.unwrap(),
+            Place::Address(url) => postgres::connect(url).await.execute(sql, &[]).await.unwrap(),
         }
     }
 

@@ -4,12 +4,6 @@
 //! both databases at once: each change goes to both, and each read is put to both and must come back the same, row
 //! for row, with its seal. Afterwards a gateway on each database alone must tell the same of it.
 
-#![expect(clippy::panic, clippy::unwrap_used, reason = "a test says by its failure what could not be")]
-
-mod history;
-#[path = "support/postgres.rs"]
-mod server;
-
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,10 +23,12 @@ use countersign::store::postgres::{PostgresOptions, PostgresStore};
 use countersign::store::row::{Row, Table};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::store::{Cursor, Direction, Duty, Filter, LIST_ROWS_MAX, OnDuty, Store, StoreError};
-use history::{live_through, make, propose, thread};
 use serde::Serialize;
 use serde_json::json;
 use tokio::sync::RwLock;
+
+use crate::lived::{self, live_through, make, propose, thread};
+use crate::postgres;
 
 /// Both databases as one. Nothing is read between the two halves of a change.
 struct Both {
@@ -145,13 +141,13 @@ async fn gateway(folder: &Path, store: Arc<dyn Store>) -> Service {
         limits: StateLimits::default(),
         public_url: "http://localhost:1".to_owned(),
         session_lifetime: Duration::from_secs(3600),
-        people: history::people(),
+        people: lived::people(),
     };
     Service::open(store, keyring, Arc::new(SystemClock), settings)
         .await
         .unwrap()
-        .sending_by(history::sending::outgoing())
-        .archiving_in(history::archives::in_folder(folder))
+        .sending_by(lived::sending::outgoing())
+        .archiving_in(lived::archives::in_folder(folder))
 }
 
 fn bytes(of: &impl Serialize) -> String {
@@ -176,7 +172,7 @@ async fn the_same_inputs_come_to_the_same_bytes_on_both_databases() {
     let folder = tempfile::tempdir().unwrap();
     let sqlite: Arc<dyn Store> =
         Arc::new(SqliteStore::open(folder.path().join("countersign.db"), SqliteOptions::default()).unwrap());
-    let url = server::new_database().await;
+    let url = postgres::new_database().await;
     let postgres: Arc<dyn Store> = Arc::new(PostgresStore::open(&url, PostgresOptions::default()).await.unwrap());
     let both = Both { sqlite: Arc::clone(&sqlite), postgres: Arc::clone(&postgres), changing: RwLock::new(()) };
     let service = gateway(folder.path(), Arc::new(both)).await;
@@ -209,7 +205,7 @@ async fn the_same_inputs_come_to_the_same_bytes_on_both_databases() {
         assert_eq!(told_there, told(&on_postgres, name).await);
     }
     for (store, service) in [(&sqlite, &on_sqlite), (&postgres, &on_postgres)] {
-        let (keys, archives) = (service.keys().unwrap(), history::archives::in_folder(folder.path()));
+        let (keys, archives) = (service.keys().unwrap(), lived::archives::in_folder(folder.path()));
         let report = audit_with(&**store, Some(&archives), &keys, service.now()).await.unwrap();
         assert_eq!(report.findings, []);
     }

@@ -1,0 +1,13 @@
+//! What holds of a whole history: how it is made is in `lived/`, and every test lives through it, or through a part of it.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test says by its failure what could not be")]
+
+mod database_edits;
+mod lived;
+#[path = "../support/postgres.rs"]
+mod postgres;
+mod same_bytes;
+#[path = "../support/up_to_date.rs"]
+mod up_to_date;
+mod warm_gateway;
+mod workers;

@@ -1,0 +1,32 @@
+//! PostgreSQL databases that a gateway has brought up to date: one is, and the others are copies of it. What a gateway makes
+//! of an empty one is tried by `tests/store_contract/`.
+
+use countersign::store::postgres::{PostgresOptions, PostgresStore};
+use tokio::sync::OnceCell;
+use tokio_postgres::error::SqlState;
+
+use crate::postgres::{connect, new_database, new_name, url};
+
+/// How often it is tried to copy: whoever opened the first one may be leaving still.
+const COPIES_MAX: usize = 1_000;
+
+/// The address of a new database with every table, and no row that a gateway would have.
+pub async fn database() -> String {
+    static FIRST: OnceCell<String> = OnceCell::const_new();
+    let make = async || {
+        let address = new_database().await;
+        drop(PostgresStore::open(&address, PostgresOptions::default()).await.unwrap());
+        address
+    };
+    let first = FIRST.get_or_init(make).await.rsplit_once('/').unwrap().1;
+    let (client, name) = (connect(&url("postgres")).await, new_name());
+    let leave = format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{first}'");
+    for _ in 0..COPIES_MAX {
+        client.batch_execute(&leave).await.unwrap();
+        match client.batch_execute(&format!("CREATE DATABASE {name} TEMPLATE {first}")).await {
+            Ok(()) => return url(&name),
+            Err(error) => assert_eq!(error.code(), Some(&SqlState::OBJECT_IN_USE), "{error:?}"),
+        }
+    }
+    panic!("somebody never leaves {first}");
+}

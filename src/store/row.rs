@@ -200,7 +200,7 @@ impl Row {
     }
 
     /// Every part with its length before it, so that nothing can move from one part to the next.
-    fn sealed_bytes(&self) -> Vec<u8> {
+    pub fn sealed_bytes(&self) -> Vec<u8> {
         let numbers = [self.revision.to_be_bytes(), self.facets.due.to_be_bytes()];
         let alias = self.facets.alias.as_deref();
         let parts: [&[u8]; 10] = [

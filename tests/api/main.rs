@@ -42,6 +42,8 @@ mod observing;
 mod oidc;
 mod oracles;
 mod over;
+#[path = "../support/overheard.rs"]
+mod overheard;
 mod passkeys;
 #[path = "../support/passkeys.rs"]
 mod passkeys_of_people;

@@ -2,93 +2,16 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
-use async_trait::async_trait;
 use countersign::clock::ClockOffset;
 use countersign::domain::review::Verdict;
-use countersign::domain::time::Timestamp;
-use countersign::store::change::Change;
-use countersign::store::label::{Label, Labelled};
 use countersign::store::records::LOG;
-use countersign::store::row::{Row, Table};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
-use countersign::store::{Cursor, Direction, Duty, Filter, OnDuty, Store, StoreError};
 
 use serde_json::{Value, json};
 
 use crate::gateway::{Gateway, POLICY, spawn_on};
-
-/// A real store that counts what it is asked.
-struct Counted {
-    inner: SqliteStore,
-    asked: AtomicUsize,
-}
-
-impl Counted {
-    fn count(&self) -> &SqliteStore {
-        self.asked.fetch_add(1, Ordering::SeqCst);
-        &self.inner
-    }
-}
-
-#[async_trait]
-impl Store for Counted {
-    async fn commit(&self, change: Change) -> Result<(), StoreError> {
-        self.count().commit(change).await
-    }
-    async fn get(&self, table: Table, id: &str) -> Result<Option<Row>, StoreError> {
-        self.count().get(table, id).await
-    }
-    async fn get_by_alias(&self, table: Table, alias: &str) -> Result<Option<Row>, StoreError> {
-        self.count().get_by_alias(table, alias).await
-    }
-    async fn get_many(&self, table: Table, ids: &[String]) -> Result<Vec<Row>, StoreError> {
-        self.count().get_many(table, ids).await
-    }
-    async fn list(
-        &self,
-        table: Table,
-        filter: Filter<'_>,
-        after: Option<&Cursor>,
-        limit: u32,
-    ) -> Result<Vec<Row>, StoreError> {
-        self.count().list(table, filter, after, limit).await
-    }
-    async fn labelled(
-        &self,
-        table: Table,
-        word: &str,
-        direction: Direction,
-        after: Option<&Cursor>,
-        limit: u32,
-    ) -> Result<Vec<Labelled>, StoreError> {
-        self.count().labelled(table, word, direction, after, limit).await
-    }
-    async fn labels(&self, after: Option<&Label>, limit: u32) -> Result<Vec<Label>, StoreError> {
-        self.count().labels(after, limit).await
-    }
-    async fn by_alias_prefix(&self, table: Table, prefix: &str, limit: u32) -> Result<Vec<Row>, StoreError> {
-        self.count().by_alias_prefix(table, prefix, limit).await
-    }
-    async fn last_of(&self, table: Table, owner: &str) -> Result<Option<Row>, StoreError> {
-        // How far the log reaches is asked ten times a second for everybody together, so not by each page.
-        let store = if owner == LOG { &self.inner } else { self.count() };
-        store.last_of(table, owner).await
-    }
-    async fn now(&self) -> Result<Timestamp, StoreError> {
-        self.inner.now().await
-    }
-    async fn take(&self, duty: Duty) -> Result<Option<Box<dyn OnDuty>>, StoreError> {
-        self.inner.take(duty).await
-    }
-    fn queued(&self) -> usize {
-        self.inner.queued()
-    }
-    async fn changed(&self, patience: Duration) {
-        self.inner.changed(patience).await;
-    }
-}
+use crate::overheard::{Asked, Overheard};
 
 /// Every page that lists, and what it may ask: who asks is two of them, the number in the title four more, whom the
 /// viewer stands in for one.
@@ -110,33 +33,41 @@ const LISTS: &[(&str, usize)] = &[
 const FOR_ONE_OF_SEVERAL: (usize, usize) = (23, 9);
 const FOR_ALL_OF_SEVERAL: usize = 15;
 
-/// A gateway, and its store that counts.
-async fn counted() -> (Gateway, Arc<Counted>) {
+/// A gateway, and how much its store was asked.
+async fn counted() -> (Gateway, Arc<AtomicUsize>) {
     let folder = tempfile::tempdir().unwrap();
     let clock = ClockOffset::default();
     let options = SqliteOptions { clock_offset: clock.clone(), ..SqliteOptions::default() };
     let inner = SqliteStore::open(folder.path().join("countersign.db"), options).unwrap();
-    let store = Arc::new(Counted { inner, asked: AtomicUsize::new(0) });
-    (spawn_on(folder, clock, store.clone(), POLICY).await, store)
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&asked);
+    let ear = move |what: Asked<'_>| {
+        // How far the log reaches is asked ten times a second for everybody together, so not by each page.
+        if what != Asked::LastOf(LOG) {
+            counter.fetch_add(1, Ordering::SeqCst);
+        }
+    };
+    let store = Overheard::new(Arc::new(inner), Box::new(ear));
+    (spawn_on(folder, clock, Arc::new(store), POLICY).await, asked)
 }
 
 #[tokio::test]
 async fn deciding_several_asks_so_much_for_each_and_no_more() {
-    let (g, store) = counted().await;
+    let (g, questions) = counted().await;
     let (_, secret) = g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
     let field = |html: &str, name: &str| {
         let name = format!("name=\"{name}\" value=\"");
         html.match_indices(&name).map(|(at, _)| html[at..].split('"').nth(3).unwrap().to_owned()).collect::<Vec<_>>()
     };
-    let (store, http, url) = (&store, &g.http, &g.url);
+    let (questions, http, url) = (&questions, &g.http, &g.url);
     let encoded = |text: &str| text.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
     let ask = async |fields: Vec<(String, String)>| -> (u16, String, usize) {
-        store.asked.store(0, Ordering::SeqCst);
+        questions.store(0, Ordering::SeqCst);
         let body: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
         let form = http.post(format!("{url}/votes")).header("origin", url).body(body.join("&"));
         let form = form.header("content-type", "application/x-www-form-urlencoded");
         let answer = form.header("cookie", format!("countersign={secret}")).send().await.unwrap();
-        (answer.status().as_u16(), answer.text().await.unwrap(), store.asked.load(Ordering::SeqCst))
+        (answer.status().as_u16(), answer.text().await.unwrap(), questions.load(Ordering::SeqCst))
     };
     for number in [2, 6] {
         let mut fields = Vec::new();
@@ -164,7 +95,7 @@ async fn deciding_several_asks_so_much_for_each_and_no_more() {
 
 #[tokio::test]
 async fn a_page_that_lists_asks_a_handful_of_questions_however_much_there_is() {
-    let (g, store) = counted().await;
+    let (g, questions) = counted().await;
     let (_, secret) = g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
     let mut asked: Vec<Vec<usize>> = Vec::new();
     for round in 0..2 {
@@ -176,10 +107,10 @@ async fn a_page_that_lists_asks_a_handful_of_questions_however_much_there_is() {
         }
         let mut counts = Vec::new();
         for (path, most) in LISTS {
-            store.asked.store(0, Ordering::SeqCst);
+            questions.store(0, Ordering::SeqCst);
             let page = g.http.get(format!("{}{path}", g.url)).header("cookie", format!("countersign={secret}"));
             assert_eq!(page.send().await.unwrap().status().as_u16(), 200, "{path}");
-            let count = store.asked.load(Ordering::SeqCst);
+            let count = questions.load(Ordering::SeqCst);
             assert!(count <= *most, "{path} asks {count} times in round {round}, at most {most}");
             counts.push(count);
         }
@@ -191,16 +122,16 @@ async fn a_page_that_lists_asks_a_handful_of_questions_however_much_there_is() {
 /// What watches the gateway asks once for all who look at the same time, and a handful of questions.
 #[tokio::test]
 async fn a_thousand_scrapes_ask_as_much_as_one() {
-    let (g, store) = counted().await;
+    let (g, questions) = counted().await;
     for _ in 0..30 {
         let thread = g.thread().await;
         g.held(&thread).await;
     }
-    store.asked.store(0, Ordering::SeqCst);
+    questions.store(0, Ordering::SeqCst);
     let scrapes = (0..1_000).map(|_| g.service.metrics_text());
     let texts = futures_util::future::join_all(scrapes).await;
     assert!(texts.iter().all(|it| it.contains("countersign_open_reviews{flow=\"payments\"} 30\n")), "{}", texts[0]);
-    let asked = store.asked.load(Ordering::SeqCst);
+    let asked = questions.load(Ordering::SeqCst);
     assert!((1..=10).contains(&asked), "{asked} questions");
 }
 
@@ -224,7 +155,7 @@ const PAGES: &[(&str, usize)] = &[
 
 #[tokio::test]
 async fn a_page_about_one_thread_asks_no_more_when_its_past_is_long() {
-    let (g, store) = counted().await;
+    let (g, questions) = counted().await;
     let (_, secret) = g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
     let mut asked: Vec<Vec<usize>> = Vec::new();
     for versions in [60, 120] {
@@ -247,10 +178,10 @@ async fn a_page_about_one_thread_asks_no_more_when_its_past_is_long() {
         for (page, most) in PAGES {
             let path = page.replace("/R", &format!("/{}", id(&waits))).replace("/D", &format!("/{}", id(&denied)));
             let path = path.replace("T", thread["thread"].as_str().unwrap());
-            store.asked.store(0, Ordering::SeqCst);
+            questions.store(0, Ordering::SeqCst);
             let answer = g.http.get(format!("{}{path}", g.url)).header("cookie", format!("countersign={secret}"));
             assert_eq!(answer.send().await.unwrap().status().as_u16(), 200, "{path}");
-            let count = store.asked.load(Ordering::SeqCst);
+            let count = questions.load(Ordering::SeqCst);
             assert!(count <= *most, "{page} asks {count} times with {versions} versions, at most {most}");
             counts.push(count);
         }

@@ -4,6 +4,9 @@
 
 mod database_edits;
 mod lived;
+mod looks;
+#[path = "../support/overheard.rs"]
+mod overheard;
 #[path = "../support/postgres.rs"]
 mod postgres;
 mod same_bytes;

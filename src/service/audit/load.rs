@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use sha2::{Digest as _, Sha256};
+
 use super::Finding;
 use crate::domain::account::{Account, OneTimeLink, Session, Token};
 use crate::domain::amendment::Amendment;
@@ -74,6 +76,8 @@ pub(super) struct Everything {
     pub(super) outbox: Kept<Pending>,
     pub(super) log: Kept<LogRow>,
     pub(super) rows: usize,
+    /// Over every row as it lay there, whether or not it bears the seal.
+    pub(super) hash: [u8; 32],
 }
 
 /// What belongs to each thread, gathered once: an audit goes through every thread.
@@ -95,13 +99,14 @@ struct Loader<'a> {
     key: &'a RowKey,
     findings: &'a mut Vec<Finding>,
     rows: usize,
+    hasher: Sha256,
 }
 
 impl Everything {
     /// Threads before what belongs to them, and what was counted before all: what is made meanwhile is then in
     /// excess, not missing.
     pub(super) async fn load(store: &dyn Store, key: &RowKey, findings: &mut Vec<Finding>) -> Result<Self, StoreError> {
-        let mut loader = Loader { store, key, findings, rows: 0 };
+        let mut loader = Loader { store, key, findings, rows: 0, hasher: Sha256::new() };
         Ok(Self {
             figures: loader.table().await?,
             marks: loader.table().await?,
@@ -143,6 +148,7 @@ impl Everything {
             outbox: loader.table().await?,
             log: loader.table().await?,
             rows: loader.rows,
+            hash: loader.hasher.finalize().into(),
         })
     }
 }
@@ -196,6 +202,10 @@ impl Loader<'_> {
     }
 
     fn keep<R: Record>(&mut self, row: &Row, kept: &mut Kept<R>) {
+        for part in [&row.sealed_bytes(), &row.mac] {
+            self.hasher.update((part.len() as u64).to_be_bytes());
+            self.hasher.update(part);
+        }
         match open::<R>(self.key, row) {
             Ok(stored) => {
                 kept.insert(row.id.clone(), stored);

@@ -5,13 +5,13 @@ mod readme;
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use countersign::clock::{Clock as _, SystemClock};
 use countersign::web::pages::view::nav::SCREENS;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_countersign");
+use crate::program::{Ending, PROGRAM};
 
 #[test]
 fn the_walkthrough_ends_with_the_row_written_once() {
@@ -24,7 +24,7 @@ fn the_walkthrough_ends_with_the_row_written_once() {
 
 /// A demonstration that runs, and what it said so far.
 struct Demo {
-    child: Child,
+    child: Ending,
     lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
     said: Vec<String>,
 }
@@ -38,7 +38,7 @@ impl Demo {
             .spawn()
             .unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        Self { child, lines, said: Vec::new() }
+        Self { child: Ending(child), lines, said: Vec::new() }
     }
 
     /// Reads on until a line has this in it.
@@ -51,14 +51,6 @@ impl Demo {
                 return line;
             }
         }
-    }
-}
-
-/// Whatever a test comes to, its gateway does not outlive it.
-impl Drop for Demo {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

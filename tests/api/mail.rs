@@ -1,7 +1,7 @@
 //! Mail: who is told, what, when, and that nobody is forgotten; by a real mail server.
 
 use std::io::{BufRead as _, BufReader};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use countersign::config::{Mail as Settings, MailTls};
@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use crate::attacks::policy_with;
 use crate::gateway::{Gateway, POLICY, ballot, person, spawn_gateway, spawn_with_policy};
 use crate::interrupts::asked;
+use crate::program::Ending;
 use crate::python;
 use crate::rules::Scene;
 
@@ -38,7 +39,7 @@ pub const PATIENCE: Duration = Duration::from_secs(16);
 
 /// A mail server that runs until it is dropped.
 pub struct Post {
-    process: Child,
+    _process: Ending,
     said: BufReader<ChildStdout>,
     port: u16,
 }
@@ -52,7 +53,7 @@ impl Post {
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut said = BufReader::new(process.stdout.take().unwrap());
         let port = line(&mut said)["port"].as_u64().unwrap().try_into().unwrap();
-        Self { process, said, port }
+        Self { _process: Ending(process), said, port }
     }
 
     /// The next mail that it takes.
@@ -74,13 +75,6 @@ impl Post {
 
     fn mailer(&self) -> Mailer {
         Mailer::new(&self.settings(MailTls::None)).unwrap()
-    }
-}
-
-impl Drop for Post {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 

@@ -52,6 +52,8 @@ mod people;
 #[path = "../support/postgres.rs"]
 mod postgres;
 mod posts;
+#[path = "../support/program.rs"]
+mod program;
 mod proxy;
 mod put_back;
 #[path = "../support/python.rs"]

@@ -3,16 +3,17 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_countersign");
+use crate::program::{Ending, PROGRAM, told};
+
 const POLICY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/payments/policy.toml");
 
 /// A gateway of its own, which does not outlive the test.
 struct Running {
-    process: Child,
+    process: Ending,
     at: String,
 }
 
@@ -25,7 +26,7 @@ impl Running {
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let said: Value = serde_json::from_str(&line).unwrap();
         let at = said["listening"].as_str().unwrap().replace("http://localhost", "127.0.0.1");
-        Self { process, at }
+        Self { process: Ending(process), at }
     }
 
     /// Begins a request: its headers are sent, and the gateway has said that it reads on.
@@ -44,19 +45,6 @@ impl Running {
         assert_eq!(&on, b"HTTP/1.1 100 Continue\r\n\r\n");
         stream
     }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-fn told(data: &Path, arguments: &[&str]) -> String {
-    let done = Command::new(PROGRAM).arg("--data").arg(data).args(arguments).output().unwrap();
-    assert!(done.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
-    String::from_utf8(done.stdout).unwrap().trim().to_owned()
 }
 
 /// All that comes until the gateway closes, and the body as JSON.

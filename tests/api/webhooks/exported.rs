@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
 use super::receiver::Receiver;
+use crate::program::{Ending, PROGRAM, told};
 use crate::python;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_countersign");
 const KNOWN_BY: &str = "Bearer collector-s3cret";
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const MADE_UP: &str = "WROTE-THIS";
@@ -18,7 +18,7 @@ const PARENT: &str = "00f067aa0ba902b7";
 
 /// A process that ends with the test, and what it says.
 struct Talking {
-    process: Child,
+    process: Ending,
     said: BufReader<ChildStdout>,
 }
 
@@ -26,7 +26,7 @@ impl Talking {
     fn start(command: &mut Command) -> Self {
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let said = BufReader::new(process.stdout.take().unwrap());
-        Self { process, said }
+        Self { process: Ending(process), said }
     }
 
     fn line(&mut self) -> Value {
@@ -38,19 +38,6 @@ impl Talking {
     fn url(&mut self) -> String {
         self.line()["listening"].as_str().unwrap().to_owned()
     }
-}
-
-impl Drop for Talking {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-fn told(data: &Path, arguments: &[&str]) -> String {
-    let done = Command::new(PROGRAM).arg("--data").arg(data).args(arguments).output().unwrap();
-    assert!(done.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
-    String::from_utf8(done.stdout).unwrap().trim().to_owned()
 }
 
 fn token(data: &Path, role: &str, more: &[&str]) -> String {

@@ -1,25 +1,19 @@
 //! A real LangGraph server: what it does with a decision, and with one that comes twice.
 
 use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use countersign::domain::review::Verdict;
 use serde_json::{Value, json};
 
 use super::resuming::{posted, resumes, told, votes};
 use super::scene::{Scene, path};
+use crate::program::Ending;
 
 struct Server {
-    process: Child,
+    _process: Ending,
     url: String,
     http: reqwest::Client,
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
 }
 
 impl Server {
@@ -36,7 +30,8 @@ impl Server {
         let port = said.next().unwrap().unwrap();
         // What it says besides is for nobody, and must not fill the pipe.
         std::thread::spawn(move || said.for_each(drop));
-        let server = Self { process, url: format!("http://127.0.0.1:{port}"), http: reqwest::Client::new() };
+        let server =
+            Self { _process: Ending(process), url: format!("http://127.0.0.1:{port}"), http: reqwest::Client::new() };
         // It is bound by now, and answers when it is ready.
         let ready = server.http.get(format!("{}/ok", server.url)).send().await.unwrap();
         assert!(ready.status().is_success());

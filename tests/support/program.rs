@@ -1,0 +1,38 @@
+//! The program as it is called, and processes that do not outlive a test.
+
+use std::ops::{Deref, DerefMut};
+use std::path::Path;
+use std::process::{Child, Command};
+
+pub const PROGRAM: &str = env!("CARGO_BIN_EXE_countersign");
+
+/// A process that ends with whoever has it, whatever the test comes to.
+pub struct Ending(pub Child);
+
+impl Deref for Ending {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        &self.0
+    }
+}
+
+impl DerefMut for Ending {
+    fn deref_mut(&mut self) -> &mut Child {
+        &mut self.0
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What a command on that folder of data says, which succeeds.
+pub fn told(data: &Path, arguments: &[&str]) -> String {
+    let done = Command::new(PROGRAM).arg("--data").arg(data).args(arguments).output().unwrap();
+    assert!(done.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8(done.stdout).unwrap().trim().to_owned()
+}

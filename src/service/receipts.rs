@@ -42,8 +42,9 @@ impl Service {
         let mut thread = stored.record.clone();
         if thread.head.transition == receipt.record.transition && thread.head.usage == (HeadUse::Unused {}) {
             thread.head.usage = HeadUse::Revoked {};
+        } else {
+            thread.taken_back |= rests_on(&thread, &receipt.record);
         }
-        thread.taken_back |= rests_on(&thread, &receipt.record);
         let mut record = receipt.record.clone();
         record.revoked = Some(Revoked { at: now, by: principal.clone(), reason: reason.to_owned() });
         let mut draft = Draft::new(keys.row(), now);

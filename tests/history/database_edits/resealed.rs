@@ -208,6 +208,14 @@ fn alterations(bench: &Bench) -> Vec<Alteration> {
     all
 }
 
+/// A thread that says an approval under its head was taken back, which no event tells of.
+fn never_taken_back(bench: &mut Bench) {
+    let kept = bench.pick(Table::Threads, |it| it.body["head"]["usage"]["state"] == "unused");
+    let mut body = kept.body.clone();
+    body["taken_back"] = json!(true);
+    bench.instead(Table::Threads, &kept, &body, "no event took back what its head rests on");
+}
+
 /// The shapes that may be altered unseen. Each alteration costs an audit, and all of them most of what the tests
 /// cost: every core takes its share, on a copy of its own.
 fn unseen(bench: &mut Bench, folder: &Path) -> BTreeSet<String> {
@@ -311,6 +319,7 @@ fn whatever_is_changed_and_sealed_again_is_found_and_every_finding_is_made_once(
     lifted(&mut bench);
     unlabelled(&mut bench);
     signed_again(&mut bench);
+    never_taken_back(&mut bench);
     let unseen = unseen(&mut bench, folder.path());
     assert_eq!(bench.findings(), [""; 0], "and everything was put back");
     let stated: Vec<&str> = UNSEEN.iter().map(|it| it.0).collect();

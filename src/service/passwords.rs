@@ -65,3 +65,38 @@ pub(super) async fn verify(password: String, hash: Option<String>) -> Result<boo
     }
     in_turn(move || matches(&password, hash.as_deref())).await
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Work that tells that it has begun, and goes on until it is told to end.
+    fn at_work() -> (tokio::task::JoinHandle<Result<()>>, mpsc::Receiver<()>, mpsc::Sender<()>) {
+        let ((begins, begun), (end, ends)) = (mpsc::channel(), mpsc::channel());
+        let work = move || {
+            begins.send(()).unwrap();
+            ends.recv().unwrap();
+        };
+        (tokio::spawn(in_turn(work)), begun, end)
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_browser_that_hangs_up_has_not_made_room_for_the_next() {
+        let (first, second) = (at_work(), at_work());
+        for (asked, begun, _) in [&first, &second] {
+            tokio::task::block_in_place(|| begun.recv().unwrap());
+            asked.abort();
+        }
+        let (third, begun, end) = at_work();
+        let early = tokio::task::block_in_place(|| begun.recv_timeout(Duration::from_millis(100)));
+        assert!(early.is_err(), "a third one while two are at work");
+        first.2.send(()).unwrap();
+        second.2.send(()).unwrap();
+        end.send(()).unwrap();
+        third.await.unwrap().unwrap();
+        begun.recv().unwrap();
+    }
+}

@@ -41,9 +41,8 @@ mod npm;
 mod observing;
 mod oidc;
 mod oracles;
+#[path = "../support/over.rs"]
 mod over;
-#[path = "../support/overheard.rs"]
-mod overheard;
 mod passkeys;
 #[path = "../support/passkeys.rs"]
 mod passkeys_of_people;

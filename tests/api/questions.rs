@@ -11,7 +11,7 @@ use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use serde_json::{Value, json};
 
 use crate::gateway::{Gateway, POLICY, spawn_on};
-use crate::overheard::{Asked, Overheard};
+use crate::over::{Asked, Over};
 
 /// Every page that lists, and what it may ask: who asks is two of them, the number in the title four more, whom the
 /// viewer stands in for one.
@@ -47,8 +47,8 @@ async fn counted() -> (Gateway, Arc<AtomicUsize>) {
             counter.fetch_add(1, Ordering::SeqCst);
         }
     };
-    let store = Overheard::new(Arc::new(inner), Box::new(ear));
-    (spawn_on(folder, clock, Arc::new(store), POLICY).await, asked)
+    let store = Over::new(Arc::new(inner), ear);
+    (spawn_on(folder, clock, store, POLICY).await, asked)
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use crate::gateway::{Gateway, MovedClock, POLICY, archives_in, settings};
-use crate::over::{Over, Watching};
+use crate::over::{Asked, Over, Watching};
 use crate::retention::grown;
 use crate::rules::Scene;
 
@@ -30,8 +30,8 @@ struct Kept {
 
 #[async_trait]
 impl Watching for Kept {
-    async fn before_reading(&self, table: Table) {
-        if table == self.at {
+    async fn asked(&self, what: Asked<'_>) {
+        if what == Asked::Rows(self.at) {
             self.arrived.fetch_add(1, Ordering::SeqCst);
             self.go_on.acquire().await.unwrap().forget();
         }

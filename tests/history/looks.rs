@@ -6,12 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use countersign::clock::{Clock as _, SystemClock};
 use countersign::keyring::Keyring;
 use countersign::service::audit::audit_with;
-use countersign::store::Store;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 
 use crate::database_edits::{Original, opened};
 use crate::lived;
-use crate::overheard::{Asked, Overheard};
+use crate::over::{Asked, Over};
 
 /// Whatever an audit reads, and last of all the labels: a page with all of them, and an empty one.
 const PAGES_OF_LABELS: usize = 2;
@@ -28,10 +27,10 @@ async fn found_once(original: &Original, edit: &'static str, undo: &'static str)
             opened(&place).execute_batch(undo).unwrap();
         }
     };
-    let store = Overheard::new(Arc::new(inner) as Arc<dyn Store>, Box::new(ear));
+    let store = Over::new(Arc::new(inner), ear);
     let keys = Keyring::open(&folder.join("keyring.json"), None).unwrap().current().unwrap();
     let archives = lived::archives::in_folder(&folder);
-    let report = audit_with(&store, Some(&archives), &keys, SystemClock.now()).await.unwrap();
+    let report = audit_with(&*store, Some(&archives), &keys, SystemClock.now()).await.unwrap();
     assert_eq!(pages.load(Ordering::SeqCst), 2 * PAGES_OF_LABELS, "{edit}: it looked twice");
     report.findings.iter().map(|it| format!("{} {}: {}", it.table, it.id, it.finding)).collect()
 }

@@ -5,8 +5,8 @@
 mod database_edits;
 mod lived;
 mod looks;
-#[path = "../support/overheard.rs"]
-mod overheard;
+#[path = "../support/over.rs"]
+mod over;
 #[path = "../support/postgres.rs"]
 mod postgres;
 mod same_bytes;

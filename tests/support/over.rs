@@ -1,4 +1,5 @@
-//! A real store that tells what it is asked before it answers.
+//! A store above another: whatever is asked goes through, and a test hears of it first, or decides what becomes
+//! of a change.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,46 +11,60 @@ use countersign::store::label::{Label, Labelled};
 use countersign::store::row::{Row, Table};
 use countersign::store::{Cursor, Direction, Duty, Filter, OnDuty, Store, StoreError};
 
-/// What it is asked, as far as any test looks at it.
+/// What a store is asked, as far as any test looks at it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Asked<'a> {
+    Commit,
+    Rows(Table),
     Labels,
     LastOf(&'a str),
-    Other,
 }
 
-/// Whoever is told.
-pub type Ear = Box<dyn Fn(Asked<'_>) + Send + Sync>;
-
-pub struct Overheard {
-    inner: Arc<dyn Store>,
-    ear: Ear,
-}
-
-impl Overheard {
-    pub fn new(inner: Arc<dyn Store>, ear: Ear) -> Self {
-        Self { inner, ear }
+/// Whoever hears what is asked before it is answered, and decides what becomes of a change.
+#[async_trait]
+pub trait Watching: Send + Sync + 'static {
+    async fn commit(&self, inner: &dyn Store, change: Change) -> Result<(), StoreError> {
+        inner.commit(change).await
     }
 
-    fn asked(&self, what: Asked<'_>) -> &dyn Store {
-        (self.ear)(what);
-        &*self.inner
+    async fn asked(&self, _what: Asked<'_>) {}
+}
+
+#[async_trait]
+impl<F: Fn(Asked<'_>) + Send + Sync + 'static> Watching for F {
+    async fn asked(&self, what: Asked<'_>) {
+        self(what);
+    }
+}
+
+pub struct Over<W> {
+    inner: Arc<dyn Store>,
+    pub watching: W,
+}
+
+impl<W> Over<W> {
+    pub fn new(inner: Arc<dyn Store>, watching: W) -> Arc<Self> {
+        Arc::new(Self { inner, watching })
     }
 }
 
 #[async_trait]
-impl Store for Overheard {
+impl<W: Watching> Store for Over<W> {
     async fn commit(&self, change: Change) -> Result<(), StoreError> {
-        self.asked(Asked::Other).commit(change).await
+        self.watching.asked(Asked::Commit).await;
+        self.watching.commit(&*self.inner, change).await
     }
     async fn get(&self, table: Table, id: &str) -> Result<Option<Row>, StoreError> {
-        self.asked(Asked::Other).get(table, id).await
+        self.watching.asked(Asked::Rows(table)).await;
+        self.inner.get(table, id).await
     }
     async fn get_by_alias(&self, table: Table, alias: &str) -> Result<Option<Row>, StoreError> {
-        self.asked(Asked::Other).get_by_alias(table, alias).await
+        self.watching.asked(Asked::Rows(table)).await;
+        self.inner.get_by_alias(table, alias).await
     }
     async fn get_many(&self, table: Table, ids: &[String]) -> Result<Vec<Row>, StoreError> {
-        self.asked(Asked::Other).get_many(table, ids).await
+        self.watching.asked(Asked::Rows(table)).await;
+        self.inner.get_many(table, ids).await
     }
     async fn list(
         &self,
@@ -58,7 +73,8 @@ impl Store for Overheard {
         after: Option<&Cursor>,
         limit: u32,
     ) -> Result<Vec<Row>, StoreError> {
-        self.asked(Asked::Other).list(table, filter, after, limit).await
+        self.watching.asked(Asked::Rows(table)).await;
+        self.inner.list(table, filter, after, limit).await
     }
     async fn labelled(
         &self,
@@ -68,16 +84,20 @@ impl Store for Overheard {
         after: Option<&Cursor>,
         limit: u32,
     ) -> Result<Vec<Labelled>, StoreError> {
-        self.asked(Asked::Other).labelled(table, word, direction, after, limit).await
+        self.watching.asked(Asked::Rows(table)).await;
+        self.inner.labelled(table, word, direction, after, limit).await
     }
     async fn labels(&self, after: Option<&Label>, limit: u32) -> Result<Vec<Label>, StoreError> {
-        self.asked(Asked::Labels).labels(after, limit).await
+        self.watching.asked(Asked::Labels).await;
+        self.inner.labels(after, limit).await
     }
     async fn by_alias_prefix(&self, table: Table, prefix: &str, limit: u32) -> Result<Vec<Row>, StoreError> {
-        self.asked(Asked::Other).by_alias_prefix(table, prefix, limit).await
+        self.watching.asked(Asked::Rows(table)).await;
+        self.inner.by_alias_prefix(table, prefix, limit).await
     }
     async fn last_of(&self, table: Table, owner: &str) -> Result<Option<Row>, StoreError> {
-        self.asked(Asked::LastOf(owner)).last_of(table, owner).await
+        self.watching.asked(Asked::LastOf(owner)).await;
+        self.inner.last_of(table, owner).await
     }
     async fn now(&self) -> Result<Timestamp, StoreError> {
         self.inner.now().await

@@ -17,7 +17,7 @@ use prometheus::{
     Encoder as _, Gauge, GaugeVec, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry, TextEncoder,
 };
 
-use crate::domain::chain::verify::DenialCode;
+use crate::domain::chain::denial::DenialCode;
 use crate::domain::endpoint::delivery::Ended;
 use crate::domain::event::Event;
 use crate::domain::id::FlowId;

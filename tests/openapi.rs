@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use countersign::domain::chain::verify::DenialCode;
+use countersign::domain::chain::denial::DenialCode;
 use countersign::domain::interrupt::NotTaken;
 use countersign::domain::json::parse::JsonCode;
 use countersign::domain::policy::RejectCode;

@@ -11,12 +11,13 @@ use countersign::domain::chain::commitment::{Origins, Setting, Tree};
 use countersign::domain::chain::entry::Entry;
 use countersign::domain::chain::hash::{Digest, Tag};
 use countersign::domain::chain::jws::{self, Typ};
+use countersign::domain::chain::link::{Link, check_link};
 use countersign::domain::chain::offline::Pinned;
 use countersign::domain::chain::opening::{Opening, Salting, View, open};
 use countersign::domain::chain::receipt::{Denial, Receipt, Verification};
 use countersign::domain::chain::signed_vote::{Evidence, PolicyVoteStatement, Signable as _};
 use countersign::domain::chain::statement::{Kind, Statement};
-use countersign::domain::chain::verify::{Link, check_link, read_receipt};
+use countersign::domain::chain::verify::read_receipt;
 use countersign::domain::context::{
     Envelope, EnvelopeClaims, EnvelopeCode, Expected, NodeSecrets, Rotation, ShownSecrets, check,
 };

@@ -2,6 +2,8 @@
 //! show that it complains.
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
+#[path = "tidy/circles.rs"]
+mod circles;
 #[path = "tidy/rules.rs"]
 mod rules;
 #[path = "tidy/source.rs"]
@@ -55,6 +57,7 @@ fn the_repository_is_tidy() {
         let source = Source::read(&file.text);
         found.extend(rust_rules().iter().flat_map(|rule| rule(file, &source)));
     }
+    found.extend(circles::circles(&files));
     found.extend(migrations(&files));
     found.extend(named_paths(&files));
     assert!(found.is_empty(), "\n{}\n", found.join("\n"));
@@ -291,4 +294,29 @@ fn every_room_of_the_house_has_its_arrows() {
     for (from, below) in rules::ROOMS {
         assert!(below.iter().all(|to| !reaches(to, from)), "{from}");
     }
+}
+
+#[test]
+fn imports_in_a_circle_are_found() {
+    let house = |texts: &[(&str, &str)]| {
+        circles::circles(&texts.iter().map(|(path, text)| file(path, text)).collect::<Vec<_>>())
+    };
+    let down = ("src/domain/write.rs", "use super::thread::Thread;");
+    for up in [
+        "use super::write::Write;",
+        "use crate::domain::{id::Jti, write::{Write, Reserve}};",
+        "type W = super::write::Write;",
+    ] {
+        let found = house(&[down, ("src/domain/thread.rs", up)]);
+        assert_eq!(found.len(), 1, "{up}: {found:?}");
+        assert!(found[0].starts_with("domain::thread -> domain::write -> domain::thread"), "{found:?}");
+    }
+    let around = [("src/a.rs", "use crate::b::B;"), ("src/b.rs", "use crate::c::C;"), ("src/c.rs", "use crate::a::A;")];
+    assert_eq!(house(&around).len(), 1);
+    assert!(house(&around[..2]).is_empty());
+    // What a test needs, what is only said, and what a folder's own file holds are no imports of that kind.
+    for other in ["#[cfg(test)]\nuse super::write::Write;", "//! See super::write::Write.", "pub struct Thread;"] {
+        assert!(house(&[down, ("src/domain/thread.rs", other)]).is_empty(), "{other}");
+    }
+    assert!(house(&[("src/a.rs", "mod b; use self::b::B;"), ("src/a/b.rs", "use super::A;")]).is_empty());
 }

@@ -13,14 +13,15 @@ use countersign::domain::json::patch::Format;
 use countersign::domain::json::size::StateLimits;
 use countersign::domain::review::Verdict;
 use countersign::keyring::Keyring;
-use countersign::service::proposals::{Asked, Proposal};
+use countersign::service::proposal::{Asked, Proposal};
 use countersign::service::threads::NewThread;
 use countersign::service::transitions::Answer;
 use countersign::service::{PeopleSettings, Service, Settings, Stored};
 use countersign::store::Store;
 use countersign::store::postgres::{PostgresOptions, PostgresStore};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore, Synchronous};
-use countersign::web::app::{App, Edge, serve};
+use countersign::web::app::{App, Edge};
+use countersign::web::site::serve;
 use countersign::web::throttle::Throttle;
 use serde_json::{Value, json};
 

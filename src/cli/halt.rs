@@ -6,7 +6,7 @@ use super::args::{self, Halted, Scope};
 use super::output::Output;
 use super::{CliError, Exit, beside};
 use crate::config::Config;
-use crate::domain::flow::Halt;
+use crate::domain::halt::Halt;
 use crate::service::stops;
 
 /// Runs one of them.

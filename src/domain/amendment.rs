@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::account::Account;
 use super::chain::hash::{Digest, Tag};
+use super::flow::Flow;
 use super::id::{AmendmentId, FlowId, PrincipalId};
 use super::json::canonical::canonical;
 use super::review::{Ballot, Count, Jury, PasskeyNeed, Roll, Stage, Vote, VoteRefused};
@@ -26,6 +27,13 @@ pub struct Over {
     pub policy: Digest,
     /// Since when.
     pub since: Timestamp,
+}
+
+impl Over {
+    /// What an amendment of this flow takes the place of.
+    pub const fn of(flow: &Flow) -> Self {
+        Self { policy: flow.policy, since: flow.activated_at }
+    }
 }
 
 /// What is asked for: bound by the digest that people vote on.

@@ -6,10 +6,10 @@ use super::chain::entry::{Entry, Gate};
 use super::chain::hash::Digest;
 use super::chain::opening::Opening;
 use super::chain::statement::{Kind, Statement};
-use super::chain::verify::{Link, check_link};
 use super::id::ThreadId;
 use super::keys::PublicKeys;
 use super::time::Timestamp;
+use crate::domain::chain::link::{Link, check_link};
 
 mod content;
 

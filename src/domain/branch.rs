@@ -1,14 +1,11 @@
-//! Branches: threads that begin with another one's head, and what a join brings of them.
-
-use std::collections::BTreeSet;
+//! Branches: threads that begin with another one's head, and what a join names of them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::chain::hash::{Digest, Tag};
-use super::id::{BranchName, NodeId, ThreadId};
+use super::id::{BranchName, ThreadId};
 use super::json::canonical::canonical;
-use super::usage::Totals;
 
 /// How many branches one request makes: each is a whole state.
 pub const BRANCHES_MADE_MAX: usize = 8;
@@ -71,31 +68,6 @@ pub struct Joining {
     pub strategy: Strategy,
 }
 
-/// What a join brings along besides its effect, summed over its branches.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Carried {
-    /// Who had a hand in a branch, and so cannot approve it.
-    pub authors: BTreeSet<String>,
-    /// The nodes of which something was committed in a branch.
-    pub committed_nodes: BTreeSet<NodeId>,
-    /// What was used in the branches since the fork.
-    pub spent: Totals,
-    /// Whether a branch owes an approval.
-    pub owes: bool,
-}
-
-/// What a thread had come to, as far as its branches go on from there and a join adds to it.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Standing {
-    /// Who had a hand in it.
-    pub authors: BTreeSet<String>,
-    /// The nodes of which something was committed.
-    pub committed_nodes: BTreeSet<NodeId>,
-    /// What was used.
-    pub spent: Totals,
-}
-
 impl Branch {
     /// The thread that a branch of this name has, made of that head. Found without a list: by whoever knows the head.
     pub fn thread_of(thread: &ThreadId, transition: Digest, name: &BranchName) -> ThreadId {
@@ -117,16 +89,6 @@ impl Joining {
         (1..=BRANCHES_MAX).contains(&count)
             && self.branches.is_sorted_by(|a, b| a.name < b.name)
             && self.branches.iter().all(|it| it.thread != *own)
-    }
-}
-
-impl Carried {
-    /// Adds what one branch came to since its fork.
-    pub fn add(&mut self, fork: &Totals, branch: Standing, owes: bool) {
-        self.authors.extend(branch.authors);
-        self.committed_nodes.extend(branch.committed_nodes);
-        self.spent = std::mem::take(&mut self.spent).plus(&branch.spent.since(fork));
-        self.owes |= owes;
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::chain::hash::Digest;
-use super::halt::Stops;
+use super::halt::{Halt, Stops};
 use super::id::{AmendmentId, FlowId, PrincipalId};
 use super::time::Timestamp;
 
@@ -16,18 +16,6 @@ pub enum Mode {
     Enforce,
     /// It commits, and is marked: a policy is tried out on what really happens.
     Observe,
-}
-
-/// What is stopped. Both may be.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Halt {
-    /// Nothing may be proposed, and no vote counts.
-    pub proposing: bool,
-    /// No write may be verified.
-    pub verifying: bool,
-    /// Why.
-    pub reason: String,
 }
 
 /// The gateway itself.

@@ -6,12 +6,23 @@
 use serde::{Deserialize, Serialize};
 
 use super::account::Account;
-use super::flow::Halt;
 use super::id::{AccountId, PrincipalId};
 use super::time::Timestamp;
 
 #[cfg(test)]
 mod tests;
+
+/// What is stopped. Both may be.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Halt {
+    /// Nothing may be proposed, and no vote counts.
+    pub proposing: bool,
+    /// No write may be verified.
+    pub verifying: bool,
+    /// Why.
+    pub reason: String,
+}
 
 /// How many people let things go on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::branch::{Carried, Joining};
+use super::branch::Joining;
 use super::chain::hash::Digest;
 use super::chain::statement::Kind;
 use super::id::{NodeId, PrincipalId, StepKey, ThreadId};
@@ -12,6 +12,7 @@ use super::json::parse::{DEPTH_CEILING, Limits, parse};
 use super::json::patch::Format;
 use super::tool::Tool;
 use super::transition::{Identity, patch_digest};
+use crate::domain::carried::Carried;
 
 /// Whoever sends what is turned away sends it for nothing: a request longer than this is not kept.
 pub const KEPT_BYTES_MAX: usize = 32 * 1024;

@@ -4,6 +4,7 @@ pub mod account;
 pub mod amendment;
 pub mod archive;
 pub mod branch;
+pub mod carried;
 pub mod chain;
 pub mod contact;
 pub mod context;

@@ -1,5 +1,6 @@
 //! Holds and the votes on them: who may decide, and when a decision is one.
 
+mod ballot;
 mod commenting;
 mod extending;
 mod jury;
@@ -14,6 +15,7 @@ mod typing;
 mod voting;
 mod withdrawing;
 
+pub use ballot::{Ballot, COMMENT_CHARS_MAX, CannotDecide, Ineligible, Ticked, VoteRefused};
 pub use commenting::{COMMENTS_MAX, COMMENTS_OF_ONE_MAX, Comment, CommentRefused};
 pub use extending::{EXTENSION_REASON_CHARS_MAX, EXTENSIONS_MAX, Extending, Extension, ExtensionRefused};
 pub use jury::{Count, Jury};
@@ -25,7 +27,7 @@ pub use search::{Ending, Phase, SearchKey, SearchWord};
 pub use seats::can_be_approved;
 pub use together::{Alone, CHANGES_AMONG_SEVERAL_MAX, SEVERAL_MAX, Shape};
 pub use typing::{Confirming, TYPED_DIGITS};
-pub use voting::{Ballot, Bench, COMMENT_CHARS_MAX, CannotDecide, Ineligible, Tally, Ticked, VoteRefused};
+pub use voting::{Bench, Tally};
 pub use withdrawing::{WITHDRAWALS_MAX, Withdrawal, Withdrawing};
 
 use std::collections::BTreeSet;

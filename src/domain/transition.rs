@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::branch::Carried;
 use super::chain::commitment::Origins;
 use super::chain::hash::{Digest, Tag};
 use super::chain::statement::{Kind, Statement};
@@ -19,6 +18,7 @@ use super::review::HoldReason;
 use super::time::Timestamp;
 use super::tool::Tool;
 use super::write::ResultError;
+use crate::domain::carried::Carried;
 
 /// What makes two requests the same proposal. It is looked up before the head is.
 #[derive(Clone, Debug)]
@@ -265,6 +265,11 @@ pub struct Rejection {
 }
 
 impl Transition {
+    /// Whether it says that it is in the chain.
+    pub fn is_committed(&self) -> bool {
+        matches!(self.outcome, Outcome::Committed { .. } | Outcome::Observed { .. } | Outcome::Approved { .. })
+    }
+
     /// What stays of it where its values are in an archive: what was stated, and what became of it.
     #[must_use]
     pub fn without_values(&self) -> Self {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use prometheus::{Gauge, GaugeVec, Registry};
 
 use super::{gauge, gauges};
-use crate::domain::flow::Halt;
+use crate::domain::halt::Halt;
 use crate::domain::id::{EndpointId, FlowId};
 
 /// Open reviews of a flow.

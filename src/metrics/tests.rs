@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::domain::event::EventType;
-use crate::domain::flow::Halt;
+use crate::domain::halt::Halt;
 use crate::domain::id::EventId;
 
 fn rejected(flow: &str) -> Event {

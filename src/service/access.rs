@@ -8,15 +8,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::json;
-use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
 use super::elsewhere::{Local, added_data};
 use super::error::{Error, Result};
 use super::passwords;
+use super::signed_in::{SignedIn, fingerprint, new_secret};
 use super::{Service, recorder};
 use crate::domain::account::{
     Account, LinkPurpose, MachineRole, OneTimeLink, Origin, PersonRole, Session, SignIn, Token,
@@ -60,24 +58,6 @@ pub struct NewToken {
     pub flow: Option<FlowId>,
     /// The nodes it acts as.
     pub nodes: BTreeSet<NodeId>,
-}
-
-/// A person who is signed in.
-#[derive(Clone, Debug)]
-pub struct SignedIn {
-    /// Who.
-    pub account: Stored<Account>,
-    /// Their session.
-    pub session: Stored<Session>,
-}
-
-pub(super) fn fingerprint(secret: &str) -> SessionId {
-    let hash = URL_SAFE_NO_PAD.encode(Sha256::digest(secret.as_bytes()));
-    SessionId::try_from(hash).expect("base64url is token text")
-}
-
-pub(super) fn new_secret() -> String {
-    URL_SAFE_NO_PAD.encode(random::bytes::<32>())
 }
 
 pub(super) fn check_name(pointer: &str, name: &str) -> Result<()> {

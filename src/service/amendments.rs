@@ -48,7 +48,7 @@ impl Service {
         terms: &Amending,
     ) -> Result<Activation> {
         let now = self.now();
-        let over = over(&flow.record);
+        let over = Over::of(&flow.record);
         let change = Change { flow: flow.record.id.clone(), policy: policy.digest(), accepts: accepts.clone(), over };
         let open = self.open_amendments(keys, &flow.record.id).await?;
         if let Some(same) = open.iter().find(|it| it.record.change == change && it.record.is_open(now)) {
@@ -156,7 +156,7 @@ impl Service {
         let (keys, now) = (self.keys()?, self.now());
         let stored = self.amendment_row(&keys, id).await?;
         let flow = self.flow(&keys, &stored.record.change.flow).await?;
-        if stored.record.is_open(now) && stored.record.change.over != over(&flow.record) {
+        if stored.record.is_open(now) && stored.record.change.over != Over::of(&flow.record) {
             return Err(VoteRefused::PolicyChanged.into());
         }
         let rolled = self.rolled(&keys, &stored.record.votes, (voter, None)).await?;
@@ -269,11 +269,6 @@ impl Service {
         self.put_amendment_end(&mut draft, &stored, |at| AmendmentState::Expired { at })?;
         self.commit(draft.finish()).await
     }
-}
-
-/// What an amendment of this flow takes the place of.
-pub(super) fn over(flow: &Flow) -> Over {
-    Over { policy: flow.policy, since: flow.activated_at }
 }
 
 /// What is told of a new amendment.

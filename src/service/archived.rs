@@ -8,14 +8,13 @@ use std::ops::RangeInclusive;
 use super::Service;
 use super::error::{Error, Result};
 use super::turns::Turn;
-use super::versions::OfVersion;
 use crate::archives::Unusable;
 use crate::domain::archive::{Archive, Archived, Content, Whereabouts};
 use crate::domain::chain::hash::Digest;
 use crate::domain::id::ThreadId;
 use crate::domain::keys::Keys;
 use crate::domain::thread::Thread;
-use crate::domain::transition::{ChainRow, Transition, Values};
+use crate::domain::transition::{ChainRow, StateRow, Transition, Values};
 use crate::store::record::Stored;
 use crate::store::records::version_id;
 use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
@@ -243,6 +242,23 @@ impl Service {
             content.ok_or_else(|| Unusable::Damaged(archives.path(&archive), "it is no archive of these versions"))
         };
         turn.work("an archive", read).await?.map_err(Error::Archive)
+    }
+}
+
+/// A row that belongs to one version.
+pub(super) trait OfVersion {
+    fn version(&self) -> u64;
+}
+
+impl OfVersion for ChainRow {
+    fn version(&self) -> u64 {
+        self.version
+    }
+}
+
+impl OfVersion for StateRow {
+    fn version(&self) -> u64 {
+        self.version
     }
 }
 

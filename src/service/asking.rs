@@ -4,14 +4,31 @@ use std::sync::{Arc, OnceLock};
 
 use super::Standing;
 use super::heads::Version;
-use super::proposals::Proposal;
 use super::proposer::Proposer;
-use super::steps::Trying;
 use crate::domain::chain::hash::Digest;
+use crate::domain::id::StepKey;
 use crate::domain::keys::Keys;
 use crate::domain::policy::Policy;
+use crate::domain::step::StepRow;
 use crate::domain::time::Timestamp;
+use crate::service::proposal::Proposal;
 use crate::store::change::Draft;
+use crate::store::record::Stored;
+
+/// A step that may be tried, as it was found.
+#[derive(Debug)]
+pub(super) struct Trying {
+    pub(super) step: StepKey,
+    pub(super) content: Digest,
+    pub(super) known: Option<Stored<StepRow>>,
+}
+
+impl Trying {
+    /// Whether it was tried as often as may be.
+    pub(super) fn is_exhausted(&self, attempts: u32) -> bool {
+        self.known.as_ref().is_some_and(|it| it.record.tries.len() >= attempts as usize)
+    }
+}
 
 /// Everything around one proposal while it is decided.
 pub(super) struct Asking<'a> {

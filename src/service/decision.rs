@@ -12,7 +12,6 @@ use super::error::{Error, Result};
 use super::heads::Version;
 use super::history::hidings;
 use super::log::WITHHELD;
-use super::revealing::HiddenPlace;
 use crate::domain::account::Token;
 use crate::domain::archive::Whereabouts;
 use crate::domain::chain::hash::Digest;
@@ -26,6 +25,7 @@ use crate::domain::policy::{Hiding, Policy, RedactedChange, RedactedLeaf, Warnin
 use crate::domain::review::{Hold, HoldState, Verdict, Vote};
 use crate::domain::time::Timestamp;
 use crate::domain::transition::{Outcome, Transition};
+use crate::service::hidden_places::HiddenPlace;
 use crate::store::record::Stored;
 
 /// States with their trees that are in hand at once.

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::access::SignedIn;
 use super::error::{Error, Result};
 use super::passkeys::{Confirmation, Purpose};
 use super::{Service, recorder, retrying};
@@ -14,6 +13,7 @@ use crate::domain::event::EventType;
 use crate::domain::id::{AccountId, DelegationId, PrincipalId};
 use crate::domain::keys::Keys;
 use crate::random;
+use crate::service::signed_in::SignedIn;
 use crate::store::LIST_ROWS_MAX;
 use crate::store::change::Draft;
 use crate::store::record::Stored;

@@ -12,7 +12,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::access::{SignedIn, Way};
+use super::access::Way;
 use super::error::{Error, Result};
 use super::{Service, passwords, recorder, retrying};
 use crate::domain::account::{Account, Origin};
@@ -22,6 +22,7 @@ use crate::domain::keys::Keys;
 use crate::domain::time::Timestamp;
 use crate::domain::tries::{Bounds, Tries};
 use crate::random;
+use crate::service::signed_in::SignedIn;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 

@@ -10,7 +10,6 @@ use super::asking::Asking;
 use super::error::{Error, Result};
 use super::holds::{put_hold, stages_of};
 use super::judging_again::JudgedAgain;
-use super::proposals::{Asked, Proposal, RATIONALE_CHARS_MAX};
 use super::proposer::Proposer;
 use super::stating::Effected;
 use super::transitions::authors_with;
@@ -29,6 +28,7 @@ use crate::domain::policy::{Hiding, Judgement, Reason, Violation};
 use crate::domain::review::{Hold, HoldState, VoteRefused, can_be_approved};
 use crate::domain::transition::{EndWord, Transition};
 use crate::domain::usage::Usage;
+use crate::service::proposal::{Asked, Proposal, RATIONALE_CHARS_MAX};
 use crate::store::record::Stored;
 
 /// What an editor sends.

@@ -8,7 +8,6 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use subtle::ConstantTimeEq as _;
 
-use super::access::{SignedIn, fingerprint, new_secret};
 use super::error::{Error, Result};
 use super::{Service, recorder, retrying};
 use crate::config::Oidc;
@@ -21,6 +20,7 @@ use crate::domain::keys::Keys;
 use crate::domain::secret::Secret;
 pub use crate::provider::{Answer, Said};
 use crate::provider::{Errand, Provider};
+use crate::service::signed_in::{SignedIn, fingerprint, new_secret};
 use crate::store::Filter;
 use crate::store::change::Draft;
 use crate::store::record::Stored;

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::archives::Unusable;
+use crate::domain::chain::denial::DenialCode;
 use crate::domain::chain::hash::Digest;
-use crate::domain::chain::verify::DenialCode;
 use crate::domain::enrolment::NotLetIn;
 use crate::domain::id::ReviewId;
 use crate::domain::interrupt::NotTaken;
@@ -18,8 +18,8 @@ use crate::domain::thread::Checkpoint;
 use crate::keyring::KeyringError;
 use crate::store::StoreError;
 
-use super::envelopes::{NotBelieved, NotSealed};
-use super::refusals::Refusal;
+use crate::service::refusal::Refusal;
+use crate::service::unsealed::{NotBelieved, NotSealed};
 
 /// Why the gateway did not do as asked.
 #[derive(Debug, thiserror::Error)]

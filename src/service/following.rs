@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
 use super::Service;
-use super::access::SignedIn;
 use super::error::Result;
 use crate::domain::account::Token;
+use crate::service::signed_in::SignedIn;
 use crate::store::record::Stored;
 
 /// How old the length of the log may be that is told to many. A thousand who wait ask the store ten times a second

@@ -9,8 +9,6 @@ use serde_json::Value;
 use super::Service;
 use super::error::{Error, Result};
 use super::heads::Version;
-use super::revealing::{HiddenPlace, hidden_places};
-use super::review_page::Call;
 use crate::domain::account::{Account, Token};
 use crate::domain::chain::entry::{Entry, Gate};
 use crate::domain::chain::hash::Digest;
@@ -27,6 +25,8 @@ use crate::domain::time::Timestamp;
 use crate::domain::tool::Tool;
 use crate::domain::transition::Transition;
 use crate::domain::write::Write;
+use crate::service::calls::Call;
+use crate::service::hidden_places::{HiddenPlace, hidden_places};
 use crate::store::records::event_alias;
 
 /// A version of a thread, for its history.

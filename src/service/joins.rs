@@ -4,68 +4,28 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::Service;
 use super::error::{Error, Result};
 use super::heads::Version;
-use super::proposals::{Asked, Proposal};
-use super::turns::Turn;
-use crate::domain::branch::{BRANCHES_MAX, Branch, Carried, JoinedBranch, Joining, Standing, Strategy};
+use super::join::{Found, Join, Source};
+use super::proposal::{Asked, Proposal};
+use crate::domain::branch::{Branch, JoinedBranch, Joining, Strategy};
+use crate::domain::carried::{Carried, Standing};
 use crate::domain::chain::statement::Kind;
 use crate::domain::id::{BranchName, NodeId};
-use crate::domain::join::{How, NotJoined, Resolutions, Side, changed, join};
+use crate::domain::join::{How, NotJoined, Side, changed, join};
 use crate::domain::json::pointer::Pointer;
-use crate::domain::kept::{KeptJoin, KeptRequest};
 use crate::domain::keys::Keys;
 use crate::domain::policy::{Policy, Violation, unread};
 use crate::domain::thread::{Checkpoint, Thread};
-use crate::domain::transition::Transition;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
 
 /// How many conflicts are told at once.
 const CONFLICTS_TOLD_MAX: usize = 100;
 
 /// A confidence of 1.
 const CERTAIN: f64 = 1_000_000.0;
-
-/// What is to be joined, and what was found of it.
-#[derive(Clone, Debug)]
-pub struct Join {
-    /// The branches, in the order in which they were named.
-    branches: Vec<BranchName>,
-    strategy: Strategy,
-    /// What was said of conflicts, as sent.
-    resolve: Option<Value>,
-    resolutions: Resolutions,
-    source: Source,
-    /// Its asker's turn to have it looked at.
-    turn: Option<Turn>,
-}
-
-/// Of what the branches had come to.
-#[derive(Clone, Debug)]
-enum Source {
-    /// As they stand; nobody has looked yet.
-    Named,
-    /// As it was stated before, whatever became of them since.
-    Stated(Joining, Carried),
-    /// Here it is.
-    Found(Arc<Found>),
-}
-
-#[derive(Clone, Debug)]
-struct Found {
-    joining: Joining,
-    carried: Carried,
-    /// In the order in which the branches were named.
-    states: Vec<Value>,
-    /// Every leaf that somebody set on a branch, to whatever it was: a value that was guessed right is no change.
-    set: BTreeSet<Pointer>,
-    /// The branches that must still stand like that when it is committed.
-    rows: Vec<Stored<Thread>>,
-}
 
 /// What comes of branches, and what they changed.
 pub(super) struct Merged {
@@ -78,107 +38,6 @@ impl Merged {
     /// What the branches bring along.
     pub(super) fn carried(&self) -> &Carried {
         &self.found.carried
-    }
-}
-
-impl Join {
-    /// What a request asks for.
-    pub fn read(branches: Vec<BranchName>, strategy: Strategy, resolve: Option<Value>) -> Result<Self> {
-        if branches.is_empty() || branches.len() > BRANCHES_MAX as usize {
-            return Err(Error::invalid("/branches", format!("name 1 to {BRANCHES_MAX} branches")));
-        }
-        if branches.iter().collect::<BTreeSet<_>>().len() < branches.len() {
-            return Err(Error::invalid("/branches", "name each branch once"));
-        }
-        if resolve.is_some() != (strategy == Strategy::Explicit) {
-            return Err(Error::invalid("/resolve", "`resolve` belongs to the strategy `explicit`, and to no other"));
-        }
-        let resolutions = resolve.as_ref().map(Resolutions::read).transpose();
-        let resolutions = resolutions.map_err(|it| Error::invalid(&format!("/resolve{}", it.pointer), it.detail))?;
-        let resolutions = resolutions.unwrap_or_default();
-        Ok(Self { branches, strategy, resolve, resolutions, source: Source::Named, turn: None })
-    }
-
-    /// What was asked for by a stored join, on what its branches had come to then.
-    pub(super) fn of(transition: &Transition) -> Option<Self> {
-        let carried = transition.carried.as_deref()?.clone();
-        Self::asked(&transition.patch, transition.statement.join.clone()?, carried)
-    }
-
-    /// The same of one that was turned away.
-    pub(super) fn of_kept(request: &KeptRequest) -> Option<Self> {
-        let KeptJoin { joining, carried } = request.join.as_deref()?.clone();
-        Self::asked(&request.content, joining, carried)
-    }
-
-    fn asked(content: &Value, joining: Joining, carried: Carried) -> Option<Self> {
-        let branches = serde_json::from_value(content.get("branches")?.clone()).ok()?;
-        let strategy = serde_json::from_value(content.get("strategy")?.clone()).ok()?;
-        let asked = Self::read(branches, strategy, content.get("resolve").cloned()).ok()?;
-        Some(Self { source: Source::Stated(joining, carried), ..asked })
-    }
-
-    /// What is hashed as the request's content.
-    pub(super) fn content(&self) -> Value {
-        let mut content = self.told();
-        if let Some(resolve) = &self.resolve {
-            content["resolve"] = resolve.clone();
-        }
-        content
-    }
-
-    /// What was said of conflicts: operations that put values at places of a state.
-    pub(super) const fn resolve(&self) -> Option<&Value> {
-        self.resolve.as_ref()
-    }
-
-    /// The same without values of states: the places of `resolve` are those of a state, and some are hidden.
-    fn told(&self) -> Value {
-        json!({"branches": self.branches, "strategy": self.strategy})
-    }
-
-    fn found(&self) -> Result<&Arc<Found>> {
-        match &self.source {
-            Source::Found(found) => Ok(found),
-            Source::Named | Source::Stated(..) => Err(Error::Broken("a join whose branches nobody looked at")),
-        }
-    }
-}
-
-impl Asked {
-    /// What a join brings along besides its effect.
-    pub(super) fn carried(&self) -> Option<&Carried> {
-        let Self::Join(join) = self else { return None };
-        join.found().ok().map(|it| &it.carried)
-    }
-
-    /// What a join states.
-    pub(super) fn joins(&self) -> Result<Option<(Joining, Carried)>> {
-        let Self::Join(join) = self else { return Ok(None) };
-        let found = join.found()?;
-        Ok(Some((found.joining.clone(), found.carried.clone())))
-    }
-
-    /// The same, to be judged again; nothing while nobody has looked at the branches.
-    pub(super) fn kept_join(&self) -> Option<Box<KeptJoin>> {
-        let (joining, carried) = self.joins().ok().flatten()?;
-        Some(Box::new(KeptJoin { joining, carried }))
-    }
-
-    /// The decision relies on the branches as they were read.
-    pub(super) fn rely(&self, draft: &mut Draft<'_>) {
-        let Self::Join(join) = self else { return };
-        for row in join.found().iter().flat_map(|it| &it.rows) {
-            draft.rely_on(row);
-        }
-    }
-
-    /// What of the request may be kept where others read it.
-    pub(super) fn told(&self) -> Value {
-        match self {
-            Self::Join(join) => join.told(),
-            other => other.content(),
-        }
     }
 }
 

@@ -7,11 +7,9 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use super::amendments::over;
 use super::asking::{Asking, identity_of};
 use super::error::{Error, Result};
 use super::holds::{hold_reason, put_hold};
-use super::proposals::Proposal;
 use super::proposer::Proposer;
 use super::stating::Effected;
 use super::transitions::authors_with;
@@ -26,6 +24,7 @@ use crate::domain::policy::{Judgement, Policy, Reason};
 use crate::domain::review::{Hold, HoldReason, HoldState};
 use crate::domain::time::Timestamp;
 use crate::domain::transition::{EndWord, Rejection, Transition};
+use crate::service::proposal::Proposal;
 use crate::store::change::Draft;
 use crate::store::record::{Record, Stored};
 use crate::store::records::OPEN;
@@ -90,7 +89,7 @@ impl Service {
                 if !active.contains_key(flow) {
                     // One whose flow is gone is for an audit to find, and stands in no other's way.
                     let row = self.fetch::<Flow>(&keys, flow).await?;
-                    active.insert(flow.to_owned(), row.map(|it| over(&it.record)));
+                    active.insert(flow.to_owned(), row.map(|it| Over::of(&it.record)));
                 }
                 let judging = active.get(flow).copied().flatten();
                 if judging.is_some_and(|it| it.policy != hold.policy && !self.kept.has(&hold.id, it)) {
@@ -154,7 +153,7 @@ impl Service {
         let asking = Asking { keys, by, proposal, identity, standing, head, policy, trying: None, given };
         match self.anew(&asking, hold, &transition).await? {
             Anew::Same => {
-                self.kept.put(&hold.record.id, over(&standing.flow.record));
+                self.kept.put(&hold.record.id, Over::of(&standing.flow.record));
                 Ok(JudgedAgain::Kept)
             }
             Anew::Hold(effected, reasons, authors) => self.ask_anew(&asking, hold, (effected, reasons, authors)).await,

@@ -11,6 +11,7 @@ mod asking;
 pub mod audit;
 pub mod branches;
 mod brief;
+pub mod calls;
 pub mod comments;
 pub mod copying;
 pub mod decision;
@@ -31,12 +32,14 @@ pub mod forked;
 mod gauges;
 mod given;
 pub mod heads;
+pub mod hidden_places;
 pub mod history;
 pub mod holds;
 pub mod imports;
 pub mod inbox;
 pub mod insight;
 pub mod interrupts;
+pub mod join;
 pub mod joins;
 pub mod judging_again;
 pub mod key_events;
@@ -52,15 +55,18 @@ pub mod passwords;
 pub mod people;
 pub mod policies;
 pub mod posting;
+pub mod proposal;
 pub mod proposals;
 mod proposer;
 pub mod receipts;
 pub mod recorder;
+pub mod refusal;
 pub mod refusals;
 pub mod rejections;
 pub mod repeats;
 pub mod replays;
 pub mod restoring;
+mod retrying;
 pub mod revealing;
 pub mod review_page;
 pub mod rollbacks;
@@ -68,6 +74,7 @@ mod rolls;
 pub mod sending;
 pub mod several;
 pub mod sightings;
+pub mod signed_in;
 mod stating;
 mod steps;
 pub mod stops;
@@ -77,6 +84,7 @@ pub mod threads;
 pub mod traced;
 pub mod transitions;
 mod turns;
+pub mod unsealed;
 pub mod verify;
 mod versions;
 pub mod votes;
@@ -89,8 +97,8 @@ use std::time::{Duration, Instant};
 use crate::archives::Archives;
 use crate::clock::Clock;
 use crate::domain::context::Rotation;
-use crate::domain::flow::{Flow, Gateway, Halt};
-use crate::domain::halt::LiftNeeds;
+use crate::domain::flow::{Flow, Gateway};
+use crate::domain::halt::{Halt, LiftNeeds};
 use crate::domain::id::{FlowId, NodeId, ThreadId};
 use crate::domain::json::size::StateLimits;
 use crate::domain::keys::Keys;
@@ -116,12 +124,10 @@ use judging_again::KeptHolds;
 use memory::{IssuedReceipts, Memory};
 use policies::PolicyCache;
 use repeats::{ANSWERS_KEPT, Running};
+use retrying::retrying;
 use sending::tail::Tail;
 use sightings::Sightings;
 use turns::Waiting;
-
-/// How often a decision is made again when others were faster; after that the asker is told to try again.
-pub const ATTEMPTS_MAX: usize = 3;
 
 /// Everything a use case needs.
 pub struct Service {
@@ -379,22 +385,3 @@ impl Service {
         self.store.changed(patience).await;
     }
 }
-
-/// Decides again while others are faster, but not for ever.
-macro_rules! retrying {
-    ($attempt:expr) => {{
-        let mut tries = 1;
-        loop {
-            match $attempt.await {
-                Err(error) if $crate::service::error::Error::is_conflict(&error) => {
-                    if tries == $crate::service::ATTEMPTS_MAX {
-                        break Err($crate::service::error::Error::Busy);
-                    }
-                    tries += 1;
-                }
-                done => break done,
-            }
-        }
-    }};
-}
-pub(super) use retrying;

@@ -1,6 +1,5 @@
 //! What a person does with their own account: another password, and the sessions that are open.
 
-use super::access::SignedIn;
 use super::error::{Error, Result};
 use super::people::{hand, touched};
 use super::taking_back::Which;
@@ -8,6 +7,7 @@ use super::{Service, passwords, recorder, retrying};
 use crate::domain::account::{Account, Session, SignIn};
 use crate::domain::event::EventType;
 use crate::domain::id::{AccountId, SessionId};
+use crate::service::signed_in::SignedIn;
 use crate::store::Filter;
 use crate::store::change::Draft;
 use crate::store::record::Stored;

@@ -9,7 +9,7 @@ pub(super) use proving::{PasskeyUse, Subject, evidence_of, interrupt_evidence_of
 
 use serde_json::{Value, json};
 
-use super::access::{SignedIn, Way};
+use super::access::Way;
 use super::error::{Error, Result};
 use super::history::Who;
 use super::people::hand;
@@ -21,6 +21,7 @@ use crate::domain::event::EventType;
 use crate::domain::id::{AccountId, PasskeyId, PrincipalId};
 use crate::domain::keys::Keys;
 use crate::domain::passkey::{Assertion, Passkey, Refused, Registration, RelyingParty};
+use crate::service::signed_in::SignedIn;
 use crate::store::Filter;
 use crate::store::change::Draft;
 use crate::store::record::Stored;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::access::{NewAccount, SignedIn, Way, check_name, fingerprint, new_secret};
+use super::access::{NewAccount, Way, check_name};
 use super::error::{Error, Result};
 use super::passwords;
 use super::{Service, recorder, retrying};
@@ -15,6 +15,7 @@ use crate::domain::event::EventType;
 use crate::domain::id::{AccountId, GroupName, PrincipalId, SessionId};
 use crate::domain::keys::Keys;
 use crate::domain::time::Timestamp;
+use crate::service::signed_in::{SignedIn, fingerprint, new_secret};
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::OPEN;

@@ -3,13 +3,11 @@
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
-use serde_json::{Value, json};
-
 use super::asking::{Asking, identity_of};
 use super::branches::not_on_a_branch;
 use super::error::{Error, Result};
 use super::holds::hold_reason;
-use super::joins::Join;
+use super::proposal::{Asked, Proposal, RATIONALE_CHARS_MAX};
 use super::proposer::Proposer;
 use super::refusals::{Because, no_tries};
 use super::stating::{Effected, Stating, Step};
@@ -19,147 +17,17 @@ use super::{Service, Standing, retrying};
 use crate::domain::account::Token;
 use crate::domain::chain::entry::Gate;
 use crate::domain::chain::hash::Digest;
-use crate::domain::chain::statement::Kind;
 use crate::domain::flow::Mode;
-use crate::domain::id::{NodeId, StepKey, ThreadId};
-use crate::domain::json::patch::{Format, Patch};
+use crate::domain::json::patch::Patch;
 use crate::domain::json::pointer::Pointer;
-use crate::domain::kept::KeptRequest;
 use crate::domain::keys::Keys;
 use crate::domain::policy::{
     Asker, Circumstances, Judgement, Reason, RejectCode, Request, RequestKind, Violation, judge_in, unreadable,
 };
 use crate::domain::thread::Thread;
 use crate::domain::time::Timestamp;
-use crate::domain::tool::Tool;
 use crate::domain::transition::{Outcome, Transition};
-use crate::domain::usage::Usage;
 use crate::store::record::Stored;
-
-/// A rationale is an argument, not a document.
-pub const RATIONALE_CHARS_MAX: usize = 8_000;
-
-/// What an agent asks for.
-#[derive(Clone, Debug)]
-pub struct Proposal {
-    /// In which thread.
-    pub thread: ThreadId,
-    /// As which node.
-    pub node: NodeId,
-    /// On which head.
-    pub parent: Digest,
-    /// For what.
-    pub ask: Asked,
-    /// Which try.
-    pub attempt: u32,
-    /// Why, in the agent's words.
-    pub rationale: Option<String>,
-    /// The tool that the agent calls along with it.
-    pub tool: Option<Tool>,
-    /// What it took, as the agent says.
-    pub usage: Usage,
-    /// The agent's own name for what it does: of one name there is one effect.
-    pub step: Option<StepKey>,
-}
-
-/// For what.
-#[derive(Clone, Debug)]
-pub enum Asked {
-    /// This patch.
-    Patch {
-        /// In this form.
-        format: Format,
-        /// As sent.
-        patch: Value,
-    },
-    /// What a person would rather have than what an agent asked for.
-    Edit {
-        /// In this form.
-        format: Format,
-        /// As rewritten.
-        patch: Value,
-        /// What was asked for.
-        supersedes: Digest,
-    },
-    /// A receipt for the head as it stands.
-    Reaffirm,
-    /// An ancestor's state again.
-    Rollback {
-        /// Which.
-        to_version: u64,
-    },
-    /// What branches changed.
-    Join(Box<Join>),
-}
-
-impl Asked {
-    pub(super) fn kind(&self) -> Kind {
-        match self {
-            Self::Patch { .. } => Kind::Propose,
-            Self::Edit { .. } => Kind::Edit,
-            Self::Reaffirm => Kind::Reaffirm,
-            Self::Rollback { .. } => Kind::Rollback,
-            Self::Join(_) => Kind::Join,
-        }
-    }
-
-    pub(super) fn format(&self) -> Format {
-        match self {
-            Self::Patch { format, .. } | Self::Edit { format, .. } => *format,
-            Self::Reaffirm | Self::Rollback { .. } | Self::Join(_) => Format::Merge,
-        }
-    }
-
-    /// What is hashed as the request's content.
-    pub(super) fn content(&self) -> Value {
-        match self {
-            Self::Patch { patch, .. } | Self::Edit { patch, .. } => patch.clone(),
-            Self::Reaffirm => json!({}),
-            Self::Rollback { to_version } => json!({"to_version": to_version}),
-            Self::Join(join) => join.content(),
-        }
-    }
-}
-
-impl Proposal {
-    /// What was asked for by a stored transition; nothing if no node asked for it.
-    pub(super) fn of(transition: &Transition) -> Option<Self> {
-        let statement = &transition.statement;
-        let ask = match statement.kind {
-            Kind::Propose => Asked::Patch { format: transition.format, patch: transition.patch.clone() },
-            Kind::Reaffirm => Asked::Reaffirm,
-            Kind::Rollback => Asked::Rollback { to_version: transition.patch.get("to_version")?.as_u64()? },
-            Kind::Join => Asked::Join(Box::new(Join::of(transition)?)),
-            Kind::Create | Kind::Fork | Kind::Edit | Kind::Confirm => return None,
-        };
-        Some(Self {
-            thread: statement.thread.clone(),
-            node: statement.node.clone()?,
-            parent: statement.parent?,
-            ask,
-            attempt: statement.attempt?,
-            rationale: transition.rationale.clone(),
-            tool: transition.tool.clone(),
-            usage: statement.usage.as_ref().map_or(Some(Usage::default()), |it| Usage::read(it).ok())?,
-            // Whatever is stated anew is found from what it takes the place of.
-            step: None,
-        })
-    }
-
-    /// The request as it can be judged again.
-    pub(super) fn kept(&self) -> KeptRequest {
-        KeptRequest {
-            kind: self.ask.kind(),
-            format: self.ask.format(),
-            content: self.ask.content(),
-            attempt: self.attempt,
-            tool: self.tool.clone(),
-            usage: self.usage.stated(),
-            step: self.step.clone(),
-            join: self.ask.kept_join(),
-        }
-    }
-}
 
 impl Service {
     /// Takes a proposal: commits it, holds it, or rejects it; asking the same again gives the same answer.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::asking::Asking;
 use super::error::Result;
-use super::proposals::Asked;
+use super::refusal::Refusal;
 use super::steps::put_try;
 use super::transitions::Answer;
 use super::{Service, recorder};
@@ -21,29 +21,10 @@ use crate::domain::policy::{Hiding, Instruction, OnViolation, RejectCode, Violat
 use crate::domain::thread::Checkpoint;
 use crate::domain::transition::{Rejection, patch_digest};
 use crate::domain::write::ResultError;
+use crate::service::proposal::Asked;
 
 /// A value in an error is there to be recognised, not to be read back.
 const VALUE_BYTES_MAX: usize = 1_024;
-
-/// What is said of a proposal that is rejected.
-#[derive(Clone, Debug, Default)]
-pub struct Refusal {
-    /// Each thing that is wrong.
-    pub errors: Vec<ResultError>,
-    /// What the proposer itself sent there, by the error's place in the list. Never kept: made from the request
-    /// each time, so that nobody else is told, and nothing that was not sent.
-    pub values: BTreeMap<usize, Value>,
-    /// What the node is to do.
-    pub instruction: Option<Instruction>,
-    /// What it was proposed on, and still stands.
-    pub checkpoint: Option<Checkpoint>,
-}
-
-impl From<Vec<ResultError>> for Refusal {
-    fn from(errors: Vec<ResultError>) -> Self {
-        Self { errors, ..Self::default() }
-    }
-}
 
 impl Refusal {
     /// As its own proposer is told.

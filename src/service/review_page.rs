@@ -5,19 +5,19 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::archived::Files;
+use super::calls::{Arguments, Call};
 use super::electorate::can_decide;
 use super::error::{Error, Result};
 use super::history::{Who, hidings};
-use super::revealing::{HiddenPlace, hidden_places};
 use super::{Service, retrying};
 use crate::domain::account::Account;
-use crate::domain::chain::commitment::{Salt, Setting, Tree};
+use crate::domain::chain::commitment::{Setting, Tree};
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::opening::{Opening, View, open};
 use crate::domain::delegation::Delegation;
 use crate::domain::event::Event;
 use crate::domain::flow::ReceiptRow;
-use crate::domain::id::{AccountId, DelegationId, NodeId, ReviewId, ThreadId, ToolName};
+use crate::domain::id::{AccountId, DelegationId, NodeId, ReviewId, ThreadId};
 use crate::domain::json::diff::diff;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::Keys;
@@ -31,6 +31,7 @@ use crate::domain::time::Timestamp;
 use crate::domain::tool::Tool;
 use crate::domain::transition::{ChainRow, Transition};
 use crate::domain::write::Write;
+use crate::service::hidden_places::{HiddenPlace, hidden_places};
 use crate::store::record::Stored;
 use crate::store::records::event_alias;
 
@@ -88,27 +89,6 @@ pub struct ReviewFacts {
     pub write: Option<Write>,
     /// The time all this was true.
     pub now: Timestamp,
-}
-
-/// A call of a tool as people may see it.
-pub struct Call {
-    /// Which.
-    pub name: ToolName,
-    /// With what.
-    pub arguments: Arguments,
-}
-
-/// What a tool is called with.
-pub enum Arguments {
-    /// All of it, and what it was committed to with.
-    Whole {
-        /// The arguments.
-        value: Value,
-        /// The salt.
-        salt: Salt,
-    },
-    /// What is not hidden of it.
-    Parts(Vec<RedactedLeaf>),
 }
 
 impl ReviewFacts {

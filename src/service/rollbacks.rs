@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use super::asking::{Asking, identity_of};
 use super::error::{Error, Result};
-use super::proposals::{Asked, Proposal, check_words};
+use super::proposals::check_words;
 use super::proposer::Proposer;
 use super::transitions::Answer;
 use super::{Service, retrying};
@@ -14,6 +14,7 @@ use crate::domain::chain::hash::Digest;
 use crate::domain::id::{AccountId, NodeId, ReviewId, ThreadId};
 use crate::domain::policy::Judgement;
 use crate::domain::usage::Usage;
+use crate::service::proposal::{Asked, Proposal};
 
 /// What a person asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]

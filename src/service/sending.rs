@@ -13,6 +13,7 @@ pub mod kinds;
 pub mod lanes;
 mod looks;
 mod payload;
+mod report;
 mod reviews;
 pub(super) mod tail;
 mod verdicts;
@@ -28,6 +29,7 @@ use crate::domain::keys::{Hidden, Keys};
 use crate::domain::secret::Secret;
 use crate::outgoing::{Outgoing, Parcel};
 use crate::store::{Duty, OnDuty};
+use serde_json::Value;
 use url::Url;
 
 use super::Service;
@@ -123,6 +125,11 @@ impl Address {
             }
         }
         attempt
+    }
+
+    /// A request with the endpoint's own headers alone.
+    fn plain(&self, url: Url, body: &Value) -> Parcel {
+        self.parcel(url, Vec::new(), body.to_string())
     }
 
     /// A request with the endpoint's own headers.

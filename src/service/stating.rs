@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::Service;
 use super::heads::Version;
-use crate::domain::branch::{Carried, Joining};
+use crate::domain::branch::Joining;
+use crate::domain::carried::Carried;
 use crate::domain::chain::commitment::Setting;
 use crate::domain::chain::hash::{Digest, Tag};
 use crate::domain::chain::statement::{Kind, Statement};

@@ -3,12 +3,11 @@
 
 use super::Service;
 use super::asking::Asking;
+use super::asking::Trying;
 use super::error::{Error, Result};
-use super::proposals::Proposal;
 use super::transitions::Answer;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::statement::Kind;
-use crate::domain::id::StepKey;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::Keys;
 use crate::domain::policy::{RejectCode, Violation};
@@ -16,6 +15,7 @@ use crate::domain::review::{Hold, HoldState};
 use crate::domain::step::{StepRow, Try, content_of};
 use crate::domain::thread::{Checkpoint, Thread};
 use crate::domain::transition::{Outcome, Transition};
+use crate::service::proposal::Proposal;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::step_row_id;
@@ -24,27 +24,12 @@ use crate::store::records::step_row_id;
 /// activation of a policy may state it once more.
 const FOLLOWED_MAX: usize = 1_000;
 
-/// A step that may be tried, as it was found.
-#[derive(Debug)]
-pub(super) struct Trying {
-    step: StepKey,
-    content: Digest,
-    known: Option<Stored<StepRow>>,
-}
-
 /// What came of a step before.
 pub(super) enum Before {
     /// This very thing, which was answered like this.
     Done(Box<Answer>),
     /// Nothing that is in force; nothing to look after where the proposal is no step.
     Open(Option<Trying>),
-}
-
-impl Trying {
-    /// Whether it was tried as often as may be.
-    pub(super) fn is_exhausted(&self, attempts: u32) -> bool {
-        self.known.as_ref().is_some_and(|it| it.record.tries.len() >= attempts as usize)
-    }
 }
 
 /// What is said of a step that was tried as often as may be.

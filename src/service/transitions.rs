@@ -8,8 +8,6 @@ use serde_json::{Value, json};
 use super::archived::Files;
 use super::error::{Error, Result};
 use super::heads::Version;
-use super::proposals::{Asked, Proposal};
-use super::refusals::Refusal;
 use super::stating::Step;
 use super::{Service, recorder};
 use crate::domain::chain::entry::{Entry, Gate};
@@ -27,6 +25,8 @@ use crate::domain::time::Timestamp;
 use crate::domain::transition::{
     ChainRow, Outcome, Rejection, STATE_DELTAS_MAX, StateContent, StateRow, Transition, Values,
 };
+use crate::service::proposal::{Asked, Proposal};
+use crate::service::refusal::Refusal;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 

@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use super::Service;
+use super::archived::OfVersion;
 use super::archived::{Files, Taken};
 use super::error::{Error, Result};
 use super::heads::Version;
@@ -11,7 +12,7 @@ use crate::domain::chain::commitment::{Setting, Tree};
 use crate::domain::chain::entry::Entry;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::jws::{self, Typ};
-use crate::domain::chain::verify::{Link, check_link};
+use crate::domain::chain::link::{Link, check_link};
 use crate::domain::id::ThreadId;
 use crate::domain::keys::{KeyState, KeyUse, Keys, ThreadSecret};
 use crate::domain::transition::{ChainRow, STATE_DELTAS_MAX, StateContent, StateRow, Transition};
@@ -133,23 +134,6 @@ impl Service {
         }
         let rolled = roll_forward(&self.secret(keys, thread), rows).ok_or(BROKEN)?;
         Ok(rolled.into_iter().skip(usize::try_from(first - base).unwrap_or(usize::MAX)).collect())
-    }
-}
-
-/// A row that belongs to one version.
-pub(super) trait OfVersion {
-    fn version(&self) -> u64;
-}
-
-impl OfVersion for ChainRow {
-    fn version(&self) -> u64 {
-        self.version
-    }
-}
-
-impl OfVersion for StateRow {
-    fn version(&self) -> u64 {
-        self.version
     }
 }
 

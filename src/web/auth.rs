@@ -22,8 +22,8 @@ use crate::domain::id::TokenId;
 use crate::domain::interrupt::PostName;
 use crate::domain::signed_post::SignedPost;
 use crate::service::Stored;
-use crate::service::access::SignedIn;
 use crate::service::error::Error;
+use crate::service::signed_in::SignedIn;
 
 /// A machine whose role may call this route.
 #[derive(Clone, Debug)]

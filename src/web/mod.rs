@@ -9,5 +9,6 @@ pub mod pages;
 pub mod peers;
 pub mod request_id;
 pub mod roles;
+pub mod site;
 pub mod streams;
 pub mod throttle;

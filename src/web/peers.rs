@@ -5,16 +5,10 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use actix_web::body::{BoxBody, MessageBody};
-use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::HttpRequest;
 use actix_web::http::header::HeaderMap;
-use actix_web::middleware::Next;
-use actix_web::{HttpRequest, ResponseError as _, web};
 
-use super::api::problem::Problem;
-use super::app::App;
 use crate::config::Network;
-use crate::service::error::Error;
 
 /// Each proxy adds one. Nobody has more in a row; a longer list is an attacker's, and is not walked to its end.
 const HOPS_MAX: usize = 32;
@@ -39,7 +33,7 @@ impl Peers {
     }
 
     /// Whether the gateway talks to that address at all.
-    fn admits(&self, address: IpAddr) -> bool {
+    pub(super) fn admits(&self, address: IpAddr) -> bool {
         address.to_canonical().is_loopback() || self.is_proxy(address)
     }
 
@@ -110,20 +104,6 @@ fn read_address(hop: &[u8]) -> Option<IpAddr> {
     let bracketed = || text.strip_prefix('[')?.strip_suffix(']')?.parse::<Ipv6Addr>().ok().map(IpAddr::V6);
     let address = text.parse::<IpAddr>().ok().or_else(bracketed);
     address.or_else(|| text.parse::<SocketAddr>().ok().map(|it| it.ip())).map(|it| it.to_canonical())
-}
-
-/// Answers nobody but this machine and the named proxies: passwords and tokens of anybody else have just crossed
-/// a network in the clear, and should not do so again.
-pub async fn guard(
-    request: ServiceRequest,
-    next: Next<impl MessageBody + 'static>,
-) -> Result<ServiceResponse<BoxBody>, actix_web::Error> {
-    let app = request.app_data::<web::Data<App>>().expect("the server gives every handler the app");
-    if request.peer_addr().is_some_and(|peer| app.edge.peers.admits(peer.ip())) {
-        return Ok(next.call(request).await?.map_into_boxed_body());
-    }
-    let refusal = Problem::of(request.request(), Error::Misdirected).error_response();
-    Ok(request.into_response(refusal))
 }
 
 #[cfg(test)]

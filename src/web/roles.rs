@@ -3,7 +3,7 @@
 use actix_web::http::Method;
 
 use crate::domain::account::{MachineRole, PersonRole};
-use crate::domain::chain::verify::DenialCode;
+use crate::domain::chain::denial::DenialCode;
 use crate::service::error::Error;
 
 /// Who asks.

@@ -10,9 +10,9 @@ use countersign::domain::chain::signed_vote::{Evidence, PolicyVoteStatement};
 use countersign::domain::id::AmendmentId;
 use countersign::domain::passkey::Refused;
 use countersign::domain::review::{Ballot, Proof, Verdict, VoteRefused};
-use countersign::service::access::SignedIn;
 use countersign::service::error::{Error, Result};
 use countersign::service::passkeys::Signature;
+use countersign::service::signed_in::SignedIn;
 use countersign::service::votes::Voted;
 use serde_json::{Value, json};
 

@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 
 use countersign::clock::{Clock as _, SystemClock};
 use countersign::domain::account::{Account, MachineRole, PersonRole};
-use countersign::domain::flow::Halt;
-use countersign::domain::halt::LiftNeeds;
+use countersign::domain::halt::{Halt, LiftNeeds};
 use countersign::keyring::Keyring;
 use countersign::service::PeopleSettings;
 use countersign::service::access::NewAccount;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use countersign::domain::account::{Account, MachineRole};
 use countersign::domain::chain::jws::{self, JwsError, Typ};
 use countersign::domain::chain::receipt::{Denial, Receipt};
-use countersign::domain::flow::Halt;
+use countersign::domain::halt::Halt;
 use countersign::domain::id::InterruptId;
 use countersign::domain::interrupt::{Decision, InterruptAnswer};
 use countersign::domain::keys::KeyUse;

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use actix_web::test::{TestRequest, call_service, init_service};
 use countersign::config::MetricsAccess;
-use countersign::domain::flow::Halt;
+use countersign::domain::halt::Halt;
 use countersign::domain::review::Verdict;
 use countersign::service::stops::Scope;
-use countersign::web::app::{App, Edge, site};
+use countersign::web::app::{App, Edge};
 use countersign::web::peers::Peers;
+use countersign::web::site::site;
 use countersign::worker::Workers;
 use reqwest::Method;
 use rusqlite::Connection;

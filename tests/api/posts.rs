@@ -7,7 +7,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use countersign::domain::account::MachineRole;
-use countersign::domain::flow::Halt;
+use countersign::domain::halt::Halt;
 use countersign::domain::id::TokenId;
 use countersign::service::error::Error;
 use countersign::service::stops::Scope;

@@ -2,9 +2,9 @@
 
 use countersign::domain::json::pointer::Pointer;
 use countersign::domain::review::Verdict;
+use countersign::service::calls::Arguments;
 use countersign::service::inbox::{Part, Wanted};
 use countersign::service::revealing::Look;
-use countersign::service::review_page::Arguments;
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;

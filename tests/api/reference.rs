@@ -32,6 +32,6 @@ async fn a_gateway_that_is_told_to_shows_no_reference() {
     let url = format!("http://{}", listener.local_addr().unwrap());
     let edge = countersign::web::app::Edge { docs: false, ..edge(&url, Peers::default()) };
     let app = countersign::web::app::App { service: g.service.clone(), edge: std::sync::Arc::new(edge) };
-    tokio::spawn(countersign::web::app::serve(app, listener, 1, std::time::Duration::from_secs(1)).unwrap());
+    tokio::spawn(countersign::web::site::serve(app, listener, 1, std::time::Duration::from_secs(1)).unwrap());
     assert_eq!(g.http.get(format!("{url}/docs")).send().await.unwrap().status().as_u16(), 404);
 }

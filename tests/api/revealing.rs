@@ -6,7 +6,7 @@ use countersign::clock::ClockOffset;
 use countersign::domain::account::Account;
 use countersign::domain::chain::hash::Digest;
 use countersign::domain::event::{Event, EventType};
-use countersign::domain::flow::Halt;
+use countersign::domain::halt::Halt;
 use countersign::domain::id::{PrincipalId, ReviewId};
 use countersign::domain::json::pointer::Pointer;
 use countersign::domain::review::{REVEAL_REASON_CHARS_MAX, REVEALS_MAX, Reveal, Verdict};

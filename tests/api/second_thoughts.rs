@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use countersign::domain::account::Account;
 use countersign::domain::event::{Event, EventType};
-use countersign::domain::flow::Halt;
+use countersign::domain::halt::Halt;
 use countersign::domain::id::{PrincipalId, ReviewId};
 use countersign::domain::review::{Ballot, COMMENTS_OF_ONE_MAX, Verdict, WITHDRAWALS_MAX, Withdrawing};
 use countersign::service::comments::Saying;

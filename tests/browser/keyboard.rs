@@ -6,9 +6,8 @@ use futures_util::StreamExt as _;
 use serde_json::json;
 
 use crate::amendments::amended;
-use crate::chromium::Chromium;
 use crate::gateway::spawn_gateway;
-use crate::person::Tab;
+use crate::person::{Chromium, Tab};
 
 /// As a keyboard says Ctrl.
 const CTRL: i64 = 2;

@@ -4,7 +4,6 @@
 
 mod amendments;
 mod axe;
-mod chromium;
 mod day;
 mod delegations;
 mod doors;

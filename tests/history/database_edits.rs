@@ -9,7 +9,7 @@ mod resealed;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use countersign::domain::chain::verify::DenialCode;
+use countersign::domain::chain::denial::DenialCode;
 use countersign::keyring::Keyring;
 use countersign::service::audit::audit_with;
 use countersign::service::error::Error;

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use countersign::clock::{Clock as _, SystemClock};
-use countersign::domain::flow::Halt;
+use countersign::domain::halt::Halt;
 use countersign::domain::id::NodeId;
 use countersign::domain::keys::{KeyUse, Keys};
 use countersign::keyring::Keyring;

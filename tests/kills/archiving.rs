@@ -18,7 +18,7 @@ use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::service::archiving::Place;
 use countersign::service::audit::audit_with;
-use countersign::service::proposals::{Asked, Proposal};
+use countersign::service::proposal::{Asked, Proposal};
 use countersign::service::threads::NewThread;
 use countersign::service::transitions::Answer;
 use countersign::store::Store;

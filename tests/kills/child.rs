@@ -13,7 +13,7 @@ use countersign::domain::json::patch::Format;
 use countersign::domain::review::{Ballot, BrowserCheck, Proof, Ticked, Verdict};
 use countersign::keyring::Keyring;
 use countersign::service::error::Error;
-use countersign::service::proposals::{Asked, Proposal};
+use countersign::service::proposal::{Asked, Proposal};
 use countersign::service::threads::NewThread;
 use countersign::service::transitions::Answer;
 use countersign::service::verify::VerifyAsk;

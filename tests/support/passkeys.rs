@@ -10,10 +10,10 @@ use countersign::domain::id::ReviewId;
 use countersign::domain::passkey::{Assertion, Passkey};
 use countersign::domain::review::Ballot;
 use countersign::service::Service;
-use countersign::service::access::SignedIn;
 use countersign::service::delegations::Naming;
 use countersign::service::error::Result;
 use countersign::service::passkeys::{Confirmation, NewPasskey, PasskeySignIn, Purpose, Signature};
+use countersign::service::signed_in::SignedIn;
 use countersign::service::votes::Voted;
 
 /// As a browser at the gateway would ask.

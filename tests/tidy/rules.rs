@@ -102,7 +102,7 @@ pub fn rust_rules() -> [Rule; 9] {
     [arrows, pure_domain, databases_in_store, sql_in_store, turns, forms, sizes, silenced, printing]
 }
 
-fn is_ours(file: &File) -> bool {
+pub fn is_ours(file: &File) -> bool {
     file.path.starts_with("src/") && !is_test(file)
 }
 
@@ -112,7 +112,7 @@ fn is_test(file: &File) -> bool {
 }
 
 /// `src/a/b.rs` is `["a", "b"]`, `src/a/mod.rs` is `["a"]`.
-fn module(file: &File) -> Vec<&str> {
+pub fn module(file: &File) -> Vec<&str> {
     let path = file.path.strip_prefix("src/").unwrap_or(&file.path);
     let path = path.strip_suffix("/mod.rs").or_else(|| path.strip_suffix(".rs")).unwrap_or(path);
     path.split('/').collect()
@@ -185,7 +185,7 @@ fn heads(group: &str) -> Vec<String> {
 }
 
 /// Code without the spaces that mean nothing; one is left between words.
-fn squeezed(code: &str) -> String {
+pub fn squeezed(code: &str) -> String {
     let mut out = String::with_capacity(code.len());
     for piece in code.split_whitespace() {
         let word = |it: char| it.is_alphanumeric() || it == '_';

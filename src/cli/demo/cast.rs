@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use super::Stage;
 use super::client::Machine;
-use super::past::new_account;
 use crate::cli::{CliError, beside};
 use crate::domain::account::{MachineRole, PersonRole};
-use crate::domain::id::{AccountId, FlowId, NodeId};
+use crate::domain::id::{AccountId, FlowId, GroupName, NodeId};
 use crate::domain::policy::PolicySource;
 use crate::random;
 use crate::service::Service;
-use crate::service::access::NewToken;
+use crate::service::access::{NewAccount, NewToken};
 use crate::service::error::Error;
 
 /// The machines.
@@ -76,6 +75,12 @@ pub(super) async fn engage(service: &Arc<Service>, url: &str, stage: &Stage) -> 
         second_agent: machine("agent-2", MachineRole::Agent, "payouts", &["planner"]).await?,
         admin,
     })
+}
+
+/// An account that is about to be.
+pub(super) fn new_account(name: &str, (role, groups): (PersonRole, &[&str])) -> NewAccount {
+    let groups = groups.iter().filter_map(|it| GroupName::try_from(*it).ok()).collect();
+    NewAccount { name: name.to_owned(), role, groups }
 }
 
 /// Nobody knows the password of a demonstration's account: its link signs in.

@@ -8,27 +8,27 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::Stage;
-use super::cast::{PAYMENTS, source};
+use super::cast::{PAYMENTS, new_account, source};
 use crate::cli::beside;
 use crate::domain::account::{MachineRole, PersonRole, Token};
 use crate::domain::chain::hash::Digest;
 use crate::domain::edit::Edit;
 use crate::domain::episode::goal::Terms;
-use crate::domain::flow::Halt;
-use crate::domain::id::{AccountId, FlowId, GroupName, NodeId, ReviewId, ThreadId, WriteId};
+use crate::domain::halt::Halt;
+use crate::domain::id::{AccountId, FlowId, NodeId, ReviewId, ThreadId, WriteId};
 use crate::domain::json::patch::Format;
 use crate::domain::policy::PolicySource;
 use crate::domain::review::{Ballot, BrowserCheck, Proof, Ticked, Verdict};
 use crate::domain::thread::Context;
 use crate::domain::usage::Usage;
 use crate::random;
-use crate::service::access::{NewAccount, NewToken};
+use crate::service::access::NewToken;
 use crate::service::comments::Saying;
 use crate::service::delegations::Naming;
 use crate::service::edits::{Rewrite, Rewritten};
 use crate::service::error::{Error, Result};
 use crate::service::passkeys::Confirmation;
-use crate::service::proposals::{Asked, Proposal};
+use crate::service::proposal::{Asked, Proposal};
 use crate::service::receipts::Revoker;
 use crate::service::rollbacks::Rollback;
 use crate::service::stops::Scope;
@@ -302,12 +302,6 @@ impl Played {
 
 fn nonce() -> String {
     random::uuid_v4().to_string()
-}
-
-/// An account that is about to be.
-pub(super) fn new_account(name: &str, (role, groups): (PersonRole, &[&str])) -> NewAccount {
-    let groups = groups.iter().filter_map(|it| GroupName::try_from(*it).ok()).collect();
-    NewAccount { name: name.to_owned(), role, groups }
 }
 
 async fn person(service: &Service, name: &str, password: &str) -> Result<AccountId> {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Archive;
-use crate::domain::branch::Carried;
+use crate::domain::carried::Carried;
 use crate::domain::chain::commitment::Origins;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::opening::Opening;

@@ -1,9 +1,11 @@
 //! What is signed and how it is checked.
 
 pub mod commitment;
+pub mod denial;
 pub mod entry;
 pub mod hash;
 pub mod jws;
+pub mod link;
 pub mod offline;
 pub mod opening;
 pub mod receipt;

@@ -14,7 +14,9 @@ use super::opening::Opening;
 use super::receipt::Receipt;
 use super::signed_vote;
 use super::statement::{Kind, Statement};
-use super::verify::{DenialCode, Link, check_binding, check_link, check_times, read_receipt};
+use super::verify::{check_binding, check_times, read_receipt};
+use crate::domain::chain::denial::DenialCode;
+use crate::domain::chain::link::{Link, check_link};
 use crate::domain::keys::{KeyState, KeyUse, PublicKeys};
 use crate::domain::time::Timestamp;
 

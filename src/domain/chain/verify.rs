@@ -4,141 +4,18 @@
 
 use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
-
+use super::denial::DenialCode;
 use super::entry::{Entry, Gate};
 use super::hash::Digest;
 use super::jws::{self, JwsError, Typ};
 use super::receipt::{Issued, Receipt};
-use super::statement::{Kind, Statement};
+use super::statement::Statement;
 use crate::domain::flow::Mode;
 use crate::domain::id::{Jti, NodeId, PrincipalId, WriteId};
 use crate::domain::keys::{KeyState, KeyUse, PublicKey, PublicKeys};
 use crate::domain::thread::{HeadUse, Thread};
 use crate::domain::time::Timestamp;
 use crate::domain::write::Write;
-
-macro_rules! denials {
-    ($($(#[$doc:meta])* $name:ident = $text:literal: $detail:literal,)*) => {
-        /// Why a writer is not let through.
-        #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
-        #[serde(rename_all = "snake_case")]
-        pub enum DenialCode { $($(#[$doc])* $name,)* }
-
-        impl DenialCode {
-            /// Every code, in the order of the checks.
-            pub const ALL: &'static [DenialCode] = &[$(DenialCode::$name,)*];
-
-            /// The word on the wire.
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$name => $text,)* }
-            }
-
-            /// What it means and what to do, in fixed words.
-            pub const fn detail(self) -> &'static str {
-                match self { $(Self::$name => $detail,)* }
-            }
-        }
-    };
-}
-
-denials! {
-    /// The request is not what verify takes.
-    Malformed = "malformed": "The request is not what verify takes.",
-    /// The token is not a writer's of this thread's flow.
-    Forbidden = "forbidden": "This token may not verify writes of this thread.",
-    /// No such thread.
-    UnknownThread = "unknown_thread": "There is no such thread.",
-    /// The thread is a run that was imported.
-    Imported = "imported": "This is a run that was imported: it is read, and nothing of it is written.",
-    /// Someone stopped verifying.
-    Halted = "halted": "Verifying is halted. Nothing may be written until an administrator lifts the halt.",
-    /// The thread is closed.
-    Closed = "closed": "The thread is closed.",
-    /// The thread is a branch.
-    Branch = "branch": "The thread is a branch: nothing of it is written. Join it, and verify what comes of that.",
-    /// What is stored is not what was signed.
-    ChainBroken = "chain_broken": "The stored chain is not the one that was signed. Write nothing and have the gateway audited.",
-    /// Something else was committed since.
-    NotHead = "not_head": "The transition is not the thread's head.",
-    /// The head stands under a policy that is not accepted any more.
-    PolicyMismatch = "policy_mismatch": "The head was judged by a policy that is not accepted any more; reaffirm it.",
-    /// The head was given to a write before.
-    AlreadyUsed = "already_used": "The head was already given to a write.",
-    /// The head is another write's for now.
-    WriteInProgress = "write_in_progress": "Another write of this thread is in progress.",
-    /// The head needs a receipt.
-    ReceiptMissing = "receipt_missing": "The head may be written only with the receipt of its approval.",
-    /// The receipt is not one of ours by its form.
-    ReceiptMalformed = "receipt_malformed": "The receipt is not a receipt by its form.",
-    /// The receipt's key is not one that signs receipts.
-    UnknownKey = "unknown_key": "The receipt's key is unknown or does not sign any more.",
-    /// The signature is not that key's.
-    SignatureInvalid = "signature_invalid": "The receipt's signature is not valid.",
-    /// Another gateway's.
-    IssuerMismatch = "issuer_mismatch": "The receipt was issued by another gateway.",
-    /// Another writer's.
-    AudienceMismatch = "audience_mismatch": "The receipt is for another writer.",
-    /// Too early.
-    NotYetValid = "not_yet_valid": "The receipt is not valid yet.",
-    /// Too late.
-    Expired = "expired": "The receipt has expired; reaffirm the head.",
-    /// Another thread's.
-    ThreadMismatch = "thread_mismatch": "The receipt is for another thread or flow.",
-    /// Another version's.
-    VersionMismatch = "version_mismatch": "The receipt is for another version.",
-    /// Another state's.
-    DigestMismatch = "digest_mismatch": "The receipt is not for this transition.",
-    /// Taken back.
-    Revoked = "revoked": "The receipt was revoked.",
-    /// The writer expected other values.
-    ExpectationFailed = "expectation_failed": "The state is not what the writer expects.",
-}
-
-/// A committed transition as it is stored: what verify and audit check before they believe it.
-#[derive(Clone, Copy, Debug)]
-pub struct Link<'a> {
-    /// The signed entry.
-    pub entry: &'a str,
-    /// The statement that was stored with it.
-    pub statement: &'a Statement,
-    /// The root that the stored state commits to.
-    pub root: Digest,
-}
-
-/// Checks one link of a chain: its signature, that the statement hashes to the entry's digest, that
-/// statement and entry say the same, and that the stored state commits to the statement's root.
-pub fn check_link(link: &Link<'_>, keys: &PublicKeys, issuer: &str) -> Result<Entry, DenialCode> {
-    let broken = DenialCode::ChainBroken;
-    let unverified = jws::read::<Entry>(link.entry, Typ::Entry).map_err(|_| broken)?;
-    let key = keys.public(KeyUse::Chain, unverified.kid()).ok_or(broken)?;
-    if matches!(key.state(), KeyState::Revoked | KeyState::Next) {
-        return Err(broken);
-    }
-    let entry = unverified.verify(key).ok_or(broken)?;
-    let statement = link.statement;
-    let agrees = entry.iss == issuer
-        && entry.is_whole()
-        && statement.is_whole()
-        && gate_fits(&entry.gate, statement.kind)
-        && entry.transition == statement.digest()
-        && entry.thread == statement.thread
-        && entry.version == statement.version
-        && entry.parent == statement.parent
-        && entry.policy == statement.policy
-        && statement.to == link.root;
-    if agrees { Ok(entry) } else { Err(broken) }
-}
-
-/// A confirm is written, and only a confirm; what people must decide never passes by itself.
-fn gate_fits(gate: &Gate, kind: Kind) -> bool {
-    match gate {
-        Gate::Written { .. } => kind == Kind::Confirm,
-        Gate::Auto {} => matches!(kind, Kind::Create | Kind::Fork | Kind::Propose | Kind::Join),
-        Gate::Observed {} => !matches!(kind, Kind::Fork | Kind::Confirm),
-        Gate::Approved { .. } => !matches!(kind, Kind::Create | Kind::Fork | Kind::Confirm),
-    }
-}
 
 /// What a writer asks.
 #[derive(Clone, Debug)]

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-use super::envelope::{Envelope, EnvelopeClaims, EnvelopeCode};
+use super::envelope::{Envelope, EnvelopeClaims, EnvelopeCode, EnvelopeMac, Epoch, MacAlg};
 use crate::domain::id::{FlowId, NodeId, ThreadId};
 use crate::domain::json::canonical::canonical;
 use crate::domain::keys::RowKey;
@@ -38,11 +38,6 @@ impl Default for Rotation {
     }
 }
 
-/// When a period began. It names the secret of that period.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(transparent)]
-pub struct Epoch(pub Timestamp);
-
 impl Rotation {
     /// The period that a moment is in. Periods are counted from 1970, so that all gateways of a database agree.
     pub fn epoch(&self, now: Timestamp) -> Epoch {
@@ -66,26 +61,6 @@ impl Rotation {
         let before = Epoch(current.0.minus(self.period));
         [Some(current), Some(before).filter(|it| now < self.good_until(*it))].into_iter().flatten()
     }
-}
-
-/// How it is made. There is one way.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
-pub enum MacAlg {
-    /// HMAC-SHA-256, by the name that RFC 7518 gives it.
-    #[serde(rename = "HS256")]
-    Hs256,
-}
-
-/// What stands beside an envelope's signature.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct EnvelopeMac {
-    /// How it is made.
-    pub alg: MacAlg,
-    /// By the secret of which period.
-    pub epoch: Epoch,
-    /// 32 bytes in base64url without padding.
-    pub value: String,
 }
 
 /// The secret of a node for one period.

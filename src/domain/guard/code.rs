@@ -2,7 +2,11 @@
 
 use super::FaultKind;
 use crate::domain::json::parse::JsonCode;
+use crate::domain::json::pointer::Pointer;
 use crate::domain::transition_rules::Broken;
+
+/// Takes what is wrong, and makes the pointer if it is told.
+pub(super) type Report<'r> = dyn FnMut(FaultKind, &dyn Fn() -> Pointer) + 'r;
 
 /// What is wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

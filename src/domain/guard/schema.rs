@@ -6,7 +6,8 @@
 
 use serde_json::Value;
 
-use super::{ConfigCode, ConfigError, FaultKind, LIMITS, small};
+use super::code::Report;
+use super::{ConfigCode, ConfigError, LIMITS, small};
 use crate::domain::json::parse::{JsonCode, parse};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::schema::{BYTES_MAX, Fault, Openness, Schema as JsonSchema, SchemaError, SchemaSource};
@@ -29,9 +30,6 @@ impl Dialect {
         }
     }
 }
-
-/// Takes what is wrong, and makes the pointer if it is told.
-pub(super) type Report<'r> = dyn FnMut(FaultKind, &dyn Fn() -> Pointer) + 'r;
 
 #[derive(Clone, Debug)]
 pub(super) enum Schema {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use serde_json::{Map, Value};
 
-use super::schema::Report;
+use super::code::Report;
 use super::{ConfigCode, ConfigError, FaultKind};
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::pointer::Pointer;

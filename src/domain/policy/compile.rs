@@ -2,6 +2,7 @@
 
 mod context;
 mod notices;
+mod people;
 mod retain;
 mod rules;
 mod tools;
@@ -22,7 +23,6 @@ use crate::domain::id::{FlowId, GroupName, NodeId};
 use crate::domain::json::pattern::Pattern;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::schema::{self, Openness, Schema, SchemaSource};
-pub(super) use context::Given;
 
 const KEYS: &[&str] = &[
     "flow",

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::budget::{self, Breaches};
+use super::breaches::{self, Breaches};
 use super::model::{NodePolicy, Policy};
 use super::request::Circumstances;
 use super::verdict::{RejectCode, Violation};
@@ -28,6 +28,6 @@ pub(super) fn breaches(
 ) -> Breaches {
     let before = around.spent.cloned().unwrap_or_default();
     let sum = before.clone().plus(used);
-    let own = budget::breaches(policy, (node, name), state, &Circumstances { spent: Some(&sum), ..*around });
-    own.and(budget::breaches_together(policy, &before, used))
+    let own = breaches::breaches(policy, (node, name), state, &Circumstances { spent: Some(&sum), ..*around });
+    own.and(breaches::breaches_together(policy, &before, used))
 }

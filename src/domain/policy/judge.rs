@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use super::bounds;
-use super::budget::{self, Breaches};
+use super::breaches::{self, Breaches};
 use super::claims::Claims;
 use super::following::{Followed, follow};
 use super::joining;
@@ -140,7 +140,7 @@ impl<'p> Case<'p> {
         let after = tried.as_ref().and_then(|it| it.as_ref().ok()).map(|it| &it.after);
         let of_node = self.node_schema_violations(patch.object(), after, &claims, &sight);
         let budget = match touched {
-            Touched::Hold => budget::breaches(self.policy, (self.node, self.name), self.before, self.around),
+            Touched::Hold => breaches::breaches(self.policy, (self.node, self.name), self.before, self.around),
             // A writer's result calls nothing and takes nothing.
             Touched::Reject => Breaches::default(),
         };

@@ -5,8 +5,8 @@ use std::fmt;
 use std::time::Duration;
 
 use super::budget::{Budget, Budgets};
-use super::compile::Given;
 use super::detect::Detectors;
+use super::given::Given;
 use super::patterns::Patterns;
 use super::rules::Rule;
 use super::source::PolicySource;

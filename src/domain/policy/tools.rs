@@ -2,14 +2,8 @@
 
 use std::fmt;
 
-use super::model::{NodePolicy, Policy};
 use super::patterns::Patterns;
-use super::verdict::{RejectCode, Violation};
 use crate::domain::id::ToolName;
-use crate::domain::json::pointer::Pointer;
-
-const NOT_CALLABLE: &str = "the node may not call this tool: the policy's `tools` do not name it";
-const IN_TOOLS_DENY: &str = "the policy denies this tool to every node";
 
 /// Names of tools as a policy writes them: `*` is any run of characters, dots included.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -81,21 +75,6 @@ impl ToolGlobs {
 impl From<Vec<ToolGlob>> for ToolGlobs {
     fn from(globs: Vec<ToolGlob>) -> Self {
         Self(globs)
-    }
-}
-
-impl Policy {
-    /// Why a node may not call a tool, if it may not. A node's own list narrows the flow's; without either it may
-    /// call nothing.
-    pub(super) fn tool_violation(&self, node: &NodePolicy, name: &ToolName) -> Option<Violation> {
-        let lists = [node.tools.as_ref(), self.tools.allow.as_ref()];
-        let named = lists.iter().any(Option::is_some) && lists.iter().flatten().all(|it| it.covers(name));
-        let detail = match (self.tools.deny.covers(name), named) {
-            (true, _) => IN_TOOLS_DENY,
-            (false, false) => NOT_CALLABLE,
-            (false, true) => return None,
-        };
-        Some(Violation::new(RejectCode::ToolNotAllowed, Pointer::root(), detail))
     }
 }
 

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
+use super::ballot::{Ballot, COMMENT_CHARS_MAX, Ineligible, VoteRefused};
 use super::roll::{Absent, Place, Roll};
-use super::voting::{Ballot, COMMENT_CHARS_MAX, Ineligible, VoteRefused};
 use super::{BrowserCheck, Stage, Verdict, Vote, is_author};
 use crate::domain::account::{Account, PersonRole, SignIn};
 use crate::domain::chain::hash::Digest;

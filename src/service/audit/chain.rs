@@ -9,18 +9,18 @@ use super::gate::{TakenBack, owes_fits};
 use super::load::Belongings;
 use super::story::Story;
 use crate::domain::account::Token;
-use crate::domain::branch::Standing;
+use crate::domain::carried::Standing;
 use crate::domain::chain::commitment::{Setting, Tree};
 use crate::domain::chain::entry::{Entry, Gate};
 use crate::domain::chain::hash::{Digest, Tag};
+use crate::domain::chain::link::{Link, check_link};
 use crate::domain::chain::statement::Kind;
-use crate::domain::chain::verify::{Link, check_link};
 use crate::domain::id::{PrincipalId, ThreadId};
 use crate::domain::json::patch::Format;
 use crate::domain::keys::ThreadSecret;
 use crate::domain::review::HoldState;
 use crate::domain::thread::{Closed, HeadUse, Thread};
-use crate::domain::transition::{Identity, Outcome, StateContent, Transition, patch_digest};
+use crate::domain::transition::{Identity, StateContent, Transition, patch_digest};
 use crate::domain::write::WriteState;
 use crate::service::branches::fork_identity;
 use crate::service::decision::review_of;
@@ -380,9 +380,4 @@ fn identity_of(transition: &Transition) -> Option<Digest> {
         step: transition.step.as_ref(),
     };
     Some(identity.digest())
-}
-
-/// Whether a transition says that it is in the chain.
-pub(super) fn is_committed(transition: &Transition) -> bool {
-    matches!(transition.outcome, Outcome::Committed { .. } | Outcome::Observed { .. } | Outcome::Approved { .. })
 }

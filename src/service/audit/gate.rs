@@ -3,7 +3,6 @@
 use serde_json::Value;
 
 use super::Audit;
-use super::chain::is_committed;
 use super::story::Story;
 use crate::domain::chain::entry::{Entry, Gate};
 use crate::domain::json::size::StateLimits;
@@ -84,7 +83,7 @@ impl Audit<'_> {
             let statement = &transition.statement;
             let place = self.all.entries.get(&version_id(&statement.thread, statement.version));
             let there = place.is_some_and(|it| it.record.transition == transition.digest);
-            let fits = there == is_committed(transition);
+            let fits = there == transition.is_committed();
             self.expect(fits, Table::Transitions, id, "its outcome and the chain disagree on whether it was committed");
         }
     }

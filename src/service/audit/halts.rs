@@ -7,8 +7,7 @@ use serde_json::Value;
 
 use super::Audit;
 use crate::domain::event::{Event, EventType};
-use crate::domain::flow::Halt;
-use crate::domain::halt::{LiftNeeds, Lifting, Stop, Stops, lifts};
+use crate::domain::halt::{Halt, LiftNeeds, Lifting, Stop, Stops, lifts};
 use crate::domain::id::{AccountId, PrincipalId};
 use crate::domain::time::Timestamp;
 use crate::service::stops::OPERATOR;

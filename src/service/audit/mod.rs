@@ -38,7 +38,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::archives::Archives;
-use crate::domain::branch::Standing;
+use crate::domain::carried::Standing;
 use crate::domain::chain::hash::Digest;
 use crate::domain::id::ThreadId;
 use crate::domain::keys::Keys;

@@ -19,7 +19,7 @@ use crate::service::Service;
 use crate::service::branches::{not_asked_at_the_join, not_on_a_branch};
 use crate::service::error::{Error, Result};
 use crate::service::heads::Version;
-use crate::service::proposals::Asked;
+use crate::service::proposal::Asked;
 
 /// What comes of a join under the candidate: a judgement of what its branches amount to, or that they do not.
 enum OfJoin {

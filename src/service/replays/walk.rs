@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{Page, Replayed};
-use crate::domain::branch::Carried;
+use crate::domain::carried::Carried;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::statement::{Kind, Statement};
 use crate::domain::event::{Event, EventType};
@@ -19,8 +19,8 @@ use crate::domain::usage::{Totals, Usage};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::heads::Version;
-use crate::service::joins::Join;
-use crate::service::proposals::{Asked, Proposal};
+use crate::service::join::Join;
+use crate::service::proposal::{Asked, Proposal};
 use crate::store::records::event_alias;
 
 /// How far into a thread is walked. Going on in the middle of one begins at its first event again, so this bounds

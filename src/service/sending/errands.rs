@@ -2,22 +2,21 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
-use url::Url;
+use serde_json::json;
 
 use super::Address;
 use super::looks::LookFirst;
+use super::report::Report;
 use super::tail::Line;
 use crate::domain::endpoint::chat::Note;
 use crate::domain::endpoint::decided::Decided;
-use crate::domain::endpoint::delivery::{Attempt, Ended};
+use crate::domain::endpoint::delivery::Ended;
 use crate::domain::endpoint::look::Saw;
 use crate::domain::endpoint::signing::Stamped;
 use crate::domain::endpoint::template::filled_address;
 use crate::domain::endpoint::{Endpoint, EndpointKind, langgraph};
 use crate::domain::event::Event;
 use crate::domain::id::EventId;
-use crate::domain::inert;
 use crate::domain::keys::Keys;
 use crate::domain::time::Timestamp;
 use crate::domain::trace::TraceParent;
@@ -47,16 +46,6 @@ pub enum Errand {
     Search(Parcel),
 }
 
-/// What became of it.
-pub struct Report {
-    /// How it ended.
-    pub(super) ended: Ended,
-    /// How long it took.
-    pub(super) took: Duration,
-    /// For how long its receiver wants to be left alone.
-    pub(super) retry_after: Option<Duration>,
-}
-
 impl Errand {
     /// Does it, and waits for what becomes of it.
     pub async fn run(self, outgoing: &Outgoing) -> Report {
@@ -75,29 +64,6 @@ impl Errand {
                 }
                 failed @ Outcome::Failed(_) => failed.into(),
             },
-        }
-    }
-}
-
-impl Report {
-    /// The attempt that was begun then.
-    pub(super) fn attempt(self, at: Timestamp) -> Attempt {
-        let took_ms = u64::try_from(self.took.as_millis()).unwrap_or(u64::MAX);
-        Attempt { at, took_ms, ended: self.ended }
-    }
-}
-
-impl From<Outcome> for Report {
-    fn from(outcome: Outcome) -> Self {
-        match outcome {
-            Outcome::Answered(answer) => {
-                let body = inert::printed(&String::from_utf8_lossy(&answer.body));
-                let ended = Ended::Answered { status: answer.status, body, cut: answer.cut };
-                Self { ended, took: answer.took, retry_after: answer.retry_after }
-            }
-            Outcome::Failed(failure) => {
-                Self { ended: Ended::Failed { why: failure.why }, took: failure.took, retry_after: None }
-            }
         }
     }
 }
@@ -153,7 +119,7 @@ impl Service {
             EndpointKind::Chat { chat } => match self.waits_for_people(&placed.event).await? {
                 true => {
                     let note = self.note_of(&placed.event).await?;
-                    Ok(Errand::Send(plain(address, address.url.clone(), &chat.message(&note))))
+                    Ok(Errand::Send(address.plain(address.url.clone(), &chat.message(&note))))
                 }
                 false => Ok(Errand::Over),
             },
@@ -197,7 +163,7 @@ pub(super) fn trial(
         EndpointKind::LangGraph { assistant } => {
             let url = langgraph::below(&address.url, &["assistants", "search"]);
             let url = url.ok_or(Error::Broken("the address of an agent server"))?;
-            Ok(Errand::Search(plain(address, url, &langgraph::search(assistant))))
+            Ok(Errand::Search(address.plain(url, &langgraph::search(assistant))))
         }
         EndpointKind::Resume { template } => {
             let look = template.look.as_ref();
@@ -210,14 +176,9 @@ pub(super) fn trial(
         EndpointKind::Chat { chat } => {
             let page = format!("{gateway}/endpoints/{}", endpoint.id);
             let note = Note { title: "A test: reviews that wait are told here".to_owned(), facts: Vec::new(), page };
-            Ok(Errand::Send(plain(address, address.url.clone(), &chat.message(&note))))
+            Ok(Errand::Send(address.plain(address.url.clone(), &chat.message(&note))))
         }
     }
-}
-
-/// A request with an endpoint's own headers alone.
-pub(super) fn plain(address: &Address, url: Url, body: &Value) -> Parcel {
-    address.parcel(url, Vec::new(), body.to_string())
 }
 
 fn signed(keys: &Keys, (endpoint, address): (&Endpoint, &Address), said: &Stamped) -> Parcel {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::errands::Report;
+use super::report::Report;
 use super::tail::Line;
 use crate::domain::endpoint::delivery::{Attempt, Delivery, DeliveryState, Ended};
 use crate::domain::failure::FailureCode;

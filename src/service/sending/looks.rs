@@ -3,7 +3,7 @@
 use url::Url;
 
 use super::Address;
-use super::errands::{Report, plain};
+use super::report::Report;
 use crate::domain::endpoint::decided::Decided;
 use crate::domain::endpoint::delivery::Ended;
 use crate::domain::endpoint::langgraph;
@@ -76,7 +76,7 @@ impl Then {
         match self {
             Self::LangGraph { runs, assistant, decided } => {
                 let interrupts = langgraph::waiting(&answer.body, &decided)?;
-                Ok(plain(address, runs, &langgraph::run(&assistant, &interrupts, &decided)))
+                Ok(address.plain(runs, &langgraph::run(&assistant, &interrupts, &decided)))
             }
             Self::Template { look, parcel } => match (look.seen(&answer.body), parcel) {
                 (Ok(()) | Err(Saw::NotWaiting), None) => Err(Saw::There),

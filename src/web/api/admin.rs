@@ -14,7 +14,7 @@ use super::body::{self, Bytes};
 use super::repeat::{Post, told};
 use super::threads::Reason;
 use crate::domain::chain::hash::Digest;
-use crate::domain::flow::Halt;
+use crate::domain::halt::Halt;
 use crate::domain::id::{FlowId, Jti};
 use crate::domain::policy::PolicySource;
 use crate::service::error::Result;

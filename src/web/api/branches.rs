@@ -17,8 +17,8 @@ use crate::domain::id::{BranchName, NodeId, StepKey, ThreadId};
 use crate::domain::json::pointer::Pointer;
 use crate::service::branches::{Forked, Made, NewBranches};
 use crate::service::error::Result;
-use crate::service::joins::Join as Joining;
-use crate::service::proposals::{Asked, Proposal};
+use crate::service::join::Join as Joining;
+use crate::service::proposal::{Asked, Proposal};
 use crate::web::app::App;
 use crate::web::auth::Machine;
 

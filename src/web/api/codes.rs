@@ -1,6 +1,6 @@
 //! Every code that a machine may be answered with, by status: for the description, which a test holds against answers.
 
-use crate::domain::chain::verify::DenialCode;
+use crate::domain::chain::denial::DenialCode;
 use crate::domain::json::parse::JsonCode;
 use crate::domain::policy::RejectCode;
 

@@ -11,17 +11,19 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::body::{self, Bytes};
-use super::endpoint_kinds::{TemplateBody, kind};
 use super::endpoints_told::{Address, attempt_json, endpoint_json};
 use super::repeat::{Post, told};
+use super::template_body::TemplateBody;
 use crate::domain::account::MachineRole;
-use crate::domain::endpoint::EventPattern;
+use crate::domain::endpoint::chat::Chat;
 use crate::domain::endpoint::delivery::Attempt;
+use crate::domain::endpoint::{EventPattern, KindName};
 use crate::domain::id::{EndpointId, FlowId};
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
 use crate::service::error::{Error, Result};
 use crate::service::sending::endpoints::{EndpointEdit, EndpointTold, NewEndpoint, OVERLAP_MAX, Serving};
+use crate::service::sending::kinds::{NewKind, NewLook, NewTemplate};
 use crate::service::stops::Puller;
 use crate::web::app::App;
 use crate::web::auth::Machine;
@@ -101,6 +103,35 @@ pub struct Nothing {}
 
 /// A deployment's working day, and its night.
 const OVERLAP: Duration = Duration::from_secs(24 * 3600);
+
+/// The kind that is asked for. What belongs to another one is refused.
+fn kind(ask: &AddEndpoint) -> Result<NewKind> {
+    let name = ask.kind.as_deref().map_or(Ok(KindName::default()), KindName::try_from);
+    let name = name.map_err(|error| Error::invalid("/kind", error.to_string()))?;
+    let webhook = name == KindName::Webhook;
+    if ask.payload.is_some_and(|it| it != 1 || !webhook) {
+        return Err(Error::invalid("/payload", "there is one form so far, of webhooks: 1"));
+    }
+    if ask.assistant.is_some() && name != KindName::LangGraph {
+        return Err(Error::invalid("/assistant", "only endpoints of the kind `langgraph` have one"));
+    }
+    if ask.template.is_some() && name != KindName::Resume {
+        return Err(Error::invalid("/template", "only endpoints of the kind `resume` have one"));
+    }
+    match name {
+        KindName::Webhook => Ok(NewKind::Webhook),
+        KindName::Slack => Ok(NewKind::Chat(Chat::Slack)),
+        KindName::Teams => Ok(NewKind::Chat(Chat::Teams)),
+        KindName::LangGraph => Ok(NewKind::LangGraph { assistant: ask.assistant.clone().unwrap_or_default() }),
+        KindName::Resume => {
+            let template = ask.template.clone();
+            let template = template.ok_or_else(|| Error::invalid("/template", "say what is sent: `body`"))?;
+            let look =
+                template.look.map(|it| NewLook { url: Secret::new(it.url), pointer: it.pointer, waiting: it.waiting });
+            Ok(NewKind::Resume(NewTemplate { body: template.body, look }))
+        }
+    }
+}
 
 /// Adds an endpoint. The secret is in this answer, and nowhere else.
 #[utoipa::path(

@@ -21,7 +21,7 @@ use crate::domain::tool::Tool;
 use crate::domain::usage::{Malformed, Usage};
 use crate::service::decision::Decision;
 use crate::service::error::{Error, Result};
-use crate::service::proposals::{Asked, Proposal};
+use crate::service::proposal::{Asked, Proposal};
 use crate::web::app::App;
 use crate::web::auth::Machine;
 

@@ -17,7 +17,7 @@ use crate::domain::repeat::Told;
 use crate::domain::review::{CannotDecide, Hold, Place};
 use crate::service::electorate::Elector;
 use crate::service::error::{Error, Result};
-use crate::service::revealing::HiddenPlace;
+use crate::service::hidden_places::HiddenPlace;
 use crate::service::transitions::{Answer, warnings_for_everyone};
 use crate::web::app::App;
 use crate::web::auth::Machine;

@@ -8,7 +8,6 @@ use serde::Deserialize;
 use super::done::{Done, refusal};
 use super::failure::Failure;
 use super::form::Form;
-use super::inbox::WAITING_MAX;
 use super::parts::{html, lines, moment, see_other};
 use super::view::account::{AccountPage, SessionRow};
 use super::view::shell::{Notice, Tone};
@@ -156,7 +155,6 @@ pub async fn set_contact(
 
 async fn page(app: &App, visitor: &Visitor, notice: Option<Notice>, again: Again) -> Result<AccountPage> {
     let (account, now) = (visitor.account(), app.service.now());
-    let waiting = app.service.waiting_for(account, WAITING_MAX).await?;
     let sessions = app.service.sessions_of(&account.id).await?;
     let ids: Vec<String> = sessions.iter().map(|it| format!("session/{}", it.id)).collect();
     let seen = app.service.last_seen(&ids).await?;
@@ -167,7 +165,7 @@ async fn page(app: &App, visitor: &Visitor, notice: Option<Notice>, again: Again
         None => (contact.as_ref().map(|it| it.mail.to_string()).unwrap_or_default(), None),
     };
     Ok(AccountPage {
-        shell: visitor.shell(waiting, notice),
+        shell: visitor.shell(&app.service, notice).await?,
         csrf: visitor.0.csrf.clone(),
         name: Line::new(account.name.as_str()),
         role: account.role.as_str(),

@@ -13,13 +13,11 @@ use super::ballot::{Said, as_typed};
 use super::decision::{Needed, signature, signing, vote_words};
 use super::failure::Failure;
 use super::form::Form;
-use super::inbox::WAITING_MAX;
 use super::nonce::{Binding, Nonce};
 use super::parts::{html, lines, moment, see_other, why_not};
 use super::policies::standing;
 use super::view::amendment::{AmendmentPage, DiffLine, Fate, FileDiff, SignPolicyPage};
 use super::view::asked::{CommentWish, DecideForm, Deciding, Seats};
-use super::view::review::TimelineItem;
 use super::view::shell::{Hash, Notice, Tone};
 use super::view::text::{Line, Prose};
 use super::visitor::Visitor;
@@ -29,6 +27,7 @@ use crate::domain::policy::PolicySource;
 use crate::domain::review::{Ballot, Roll, Verdict};
 use crate::service::error::{Error, Result};
 use crate::web::app::App;
+use crate::web::pages::view::facts::TimelineItem;
 
 /// Lines around a change that are shown with it.
 const LINES_AROUND: usize = 3;
@@ -137,7 +136,7 @@ async fn sign(app: &App, visitor: &Visitor, amendment: &Amendment, ballot: &Ball
     amendment.clone().vote(ballot.clone(), voter, &roll)?;
     let asked = || service.policy_vote_challenge(amendment, &voter.id, ballot);
     Ok(SignPolicyPage {
-        shell: visitor.shell(service.waiting_for(voter, WAITING_MAX).await?, None),
+        shell: visitor.shell(service, None).await?,
         amendment_url: format!("/amendments/{}", amendment.id),
         action: format!("/amendments/{}/decision", amendment.id),
         csrf: visitor.0.csrf.clone(),
@@ -162,11 +161,10 @@ async fn page(app: &App, visitor: &Visitor, amendment: &Amendment, again: Again)
     let now = service.now();
     let old = service.policy_source(change.over.policy).await?;
     let new = service.policy_source(change.policy).await?;
-    let waiting = service.waiting_for(visitor.account(), WAITING_MAX).await?;
     let notice = again.problem.clone().map(|words| Notice { tone: Tone::Bad, words });
     let (words, tone) = standing(amendment, now);
     Ok(AmendmentPage {
-        shell: visitor.shell(waiting, notice),
+        shell: visitor.shell(service, notice).await?,
         flow: Line::new(change.flow.as_str()),
         words,
         tone,

@@ -1,12 +1,12 @@
 //! What a form that votes says, as a ballot: of a review, an interrupt and a policy alike.
 
 use super::nonce::{Binding, Nonce};
-use super::view::review::Verdict as Button;
 use super::visitor::Visitor;
 use crate::domain::chain::hash::Digest;
 use crate::domain::review::{Ballot, BrowserCheck, Proof, Ticked, Verdict, VoteRefused};
 use crate::service::error::{Error, Result};
 use crate::web::app::App;
+use crate::web::pages::view::facts::Verdict as Button;
 
 /// What every such form sends.
 pub struct Said<'a> {

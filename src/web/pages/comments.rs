@@ -9,13 +9,11 @@ use super::ballot::as_typed;
 use super::decision::vote_words;
 use super::failure::Failure;
 use super::form::Form;
-use super::nonce::{Binding, Nonce};
+use super::nonce::Nonce;
 use super::parts::{html, see_other};
-use super::review::{self, Again};
-use super::view::discussion::CommentForm;
+use super::review::{self, Again, forms};
 use super::view::text::Prose;
 use super::visitor::Visitor;
-use crate::domain::account::PersonRole;
 use crate::domain::chain::hash::Digest;
 use crate::domain::review::VoteRefused;
 use crate::service::comments::Saying;
@@ -62,34 +60,10 @@ pub async fn submit(
 async fn say(app: &App, visitor: &Visitor, facts: &ReviewFacts, of: (&CommentFields, &str)) -> Result<()> {
     let (form, words) = of;
     let transition = Digest::try_from(form.digest.as_str()).map_err(|_| VoteRefused::Digest)?;
-    let page = page_name(facts);
-    let nonce = Nonce::read(app.service.keys()?.row(), &binding(visitor, &page, transition), &form.nonce)
-        .ok_or(VoteRefused::NonceUsed)?;
+    let page = forms::comment_page(facts);
+    let nonce =
+        Nonce::read(app.service.keys()?.row(), &forms::comment_binding(visitor, &page, transition), &form.nonce)
+            .ok_or(VoteRefused::NonceUsed)?;
     let saying = Saying { transition, words: words.to_owned(), nonce: nonce.as_str().to_owned() };
     app.service.comment(&visitor.account().id, &facts.hold.id, &saying).await
-}
-
-/// A nonce for a comment is for nothing else: a review's own id has no slash in it.
-fn page_name(facts: &ReviewFacts) -> String {
-    format!("{}/comments", facts.hold.id)
-}
-
-fn binding<'a>(visitor: &'a Visitor, page: &'a str, digest: Digest) -> Binding<'a> {
-    Binding { session: &visitor.0.signed_in.session.record.id, page, digest, stage: 0 }
-}
-
-/// The form, for whoever does more than read.
-pub fn form(app: &App, visitor: &Visitor, facts: &ReviewFacts) -> Result<Option<CommentForm>> {
-    if visitor.account().role == PersonRole::Auditor {
-        return Ok(None);
-    }
-    let page = page_name(facts);
-    let nonce = Nonce::new(app.service.keys()?.row(), &binding(visitor, &page, facts.hold.transition));
-    Ok(Some(CommentForm {
-        action: format!("/reviews/{}/comments", facts.hold.id),
-        csrf: visitor.0.csrf.clone(),
-        nonce: nonce.as_str().to_owned(),
-        typed: Prose::new(""),
-        problem: None,
-    }))
 }

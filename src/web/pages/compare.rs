@@ -7,7 +7,6 @@ use serde::Deserialize;
 
 use super::differing::rows_of;
 use super::failure::Failure;
-use super::inbox::WAITING_MAX;
 use super::parts::html;
 use super::view::compare::ComparePage;
 use super::view::text::Line;
@@ -55,7 +54,7 @@ async fn page(app: &App, visitor: &Visitor, thread: &str, two: &Two) -> Result<C
     let more = rows.len().saturating_sub(ROWS_MAX);
     rows.truncate(ROWS_MAX);
     Ok(ComparePage {
-        shell: visitor.shell(service.waiting_for(visitor.account(), WAITING_MAX).await?, None),
+        shell: visitor.shell(service, None).await?,
         thread: Line::new(id.as_str()),
         title: compared.thread.context.title.as_deref().map(Line::new),
         head: compared.thread.head.version,

@@ -20,7 +20,7 @@ use super::view::text::{Line, Prose};
 use super::visitor::Visitor;
 use crate::domain::chain::hash::Digest;
 use crate::domain::id::{AccountId, DelegationId};
-use crate::domain::review::{Ballot, Bench, BrowserCheck, Tally, Ticked, VoteRefused};
+use crate::domain::review::{Alone, Ballot, Bench, BrowserCheck, Tally, Ticked, VoteRefused};
 use crate::domain::thread::Status;
 use crate::domain::time::Timestamp;
 use crate::service::Service;
@@ -165,7 +165,7 @@ impl Asked<'_> {
         let tally = self.tally(ballot)?;
         let status = if problem.is_some() { StatusCode::CONFLICT } else { StatusCode::OK };
         let page = ConfirmPage {
-            shell: self.visitor.shell(Waiting::Exactly(0), None),
+            shell: self.visitor.shell_beside(Waiting::Exactly(0), None),
             review_url: format!("/reviews/{}", hold.id),
             action: format!("/reviews/{}/decision", hold.id),
             csrf: self.visitor.0.csrf.clone(),
@@ -326,7 +326,7 @@ pub fn vote_words(refused: &VoteRefused) -> String {
             "What you typed is not the end of this digest. Compare the digest with what you read, and type its last six \
              digits. Your vote was not counted."
         }
-        VoteRefused::Alone(why) => super::several::alone_words(*why),
+        VoteRefused::Alone(why) => alone_words(*why),
         VoteRefused::PasskeyRequired => {
             "A passkey has to sign this decision. Press the button that says so, with JavaScript on."
         }
@@ -358,4 +358,13 @@ pub fn vote_words(refused: &VoteRefused) -> String {
         VoteRefused::OutcomeUnknown => "An earlier write’s outcome is unknown: approving needs the box ticked.",
     };
     words.to_owned()
+}
+
+/// Why a review is decided by itself.
+pub fn alone_words(why: Alone) -> &'static str {
+    match why {
+        Alone::Passkey => "Its flow asks for a passkey: decide it on its own page.",
+        Alone::Typing => "Its flow asks for something to be typed: decide it on its own page.",
+        Alone::Large => "It changes more than can be read beside others: decide it on its own page.",
+    }
 }

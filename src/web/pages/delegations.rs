@@ -10,7 +10,6 @@ use serde::Deserialize;
 use super::done::{Done, refusal};
 use super::failure::Failure;
 use super::form::{Bare, Form};
-use super::inbox::WAITING_MAX;
 use super::parts::{html, lines, moment, see_other};
 use super::passkeys::{ids, parsed};
 use super::view::delegations::{Chosen, DelegatePage, DelegationRow, DelegationsPage, Length, NamingForm, Standing};
@@ -155,7 +154,7 @@ async fn look(app: &App, visitor: &Visitor, form: &Fields, problem: Option<Strin
     let now = service.now();
     let status = if problem.is_some() { StatusCode::CONFLICT } else { StatusCode::OK };
     let page = DelegatePage {
-        shell: visitor.shell(service.waiting_for(account, WAITING_MAX).await?, None),
+        shell: visitor.shell(service, None).await?,
         csrf: visitor.0.csrf.clone(),
         to: Line::new(offer.to.name.as_str()),
         hours: naming.length.as_secs() / 3600,
@@ -174,7 +173,7 @@ async fn page(app: &App, visitor: &Visitor, (notice, form): (Option<Notice>, &Fi
     let found = service.delegations(&account.id, whose).await?;
     let rows = |of: &[Delegation]| of.iter().take(GIVEN_SHOWN).map(|it| row(visitor, it, now)).collect::<Vec<_>>();
     Ok(DelegationsPage {
-        shell: visitor.shell(service.waiting_for(account, WAITING_MAX).await?, notice),
+        shell: visitor.shell(service, notice).await?,
         csrf: visitor.0.csrf.clone(),
         naming: (votes && !account.groups.is_empty()).then(|| naming_form(form)),
         given: rows(&found.given),

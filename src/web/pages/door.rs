@@ -10,8 +10,8 @@ use super::local::LocalPath;
 use super::parts::see_other;
 use crate::domain::account::Origin;
 use crate::random;
-use crate::service::access::SignedIn;
 use crate::service::doorkeeping::{DEVICE_TTL, Whence};
+use crate::service::signed_in::SignedIn;
 use crate::web::app::App;
 use crate::web::auth::{csrf_of, session_cookie};
 

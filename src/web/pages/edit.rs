@@ -11,14 +11,12 @@ use super::ballot::as_typed;
 use super::decision::vote_words;
 use super::failure::Failure;
 use super::form::Form;
-use super::inbox::WAITING_MAX;
 use super::parts::{error_row, headline, html, place_sent, see_other};
-use super::review;
+use super::review::{self, forms};
 use super::view::edit::{EditPage, Field};
 use super::view::text::{Path, Prose};
 use super::visitor::Visitor;
 use crate::domain::chain::hash::Digest;
-use crate::domain::chain::statement::Kind;
 use crate::domain::edit::Edit;
 use crate::domain::inert;
 use crate::domain::json::canonical::canonical;
@@ -61,7 +59,7 @@ pub async fn show(
 ) -> std::result::Result<HttpResponse, Failure> {
     let failed = |error| Failure::of(&request, error);
     let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
-    if !may_edit(&visitor, &facts) {
+    if !forms::may_edit(&visitor, &facts) {
         return Ok(see_other(&format!("/reviews/{}", facts.hold.id)));
     }
     let page = page(&app, &visitor, &facts, Again::default()).await.map_err(failed)?;
@@ -139,15 +137,7 @@ fn values(facts: &ReviewFacts) -> impl Iterator<Item = (&Pointer, &Value)> {
     })
 }
 
-/// Whether there is something to rewrite, and the visitor is one of those who may.
-pub fn may_edit(visitor: &Visitor, facts: &ReviewFacts) -> bool {
-    let proposed = matches!(facts.transition.statement.kind, Kind::Propose | Kind::Edit);
-    let editor = facts.transition.editor.as_ref();
-    proposed && facts.hold.is_open(facts.now) && facts.hold.may_rewrite(visitor.account(), editor, facts.now).is_ok()
-}
-
 async fn page(app: &App, visitor: &Visitor, facts: &ReviewFacts, again: Again) -> Result<EditPage> {
-    let waiting = app.service.waiting_for(visitor.account(), WAITING_MAX).await?;
     let field = |(pointer, after): (&Pointer, &Value)| {
         let path = Path::new(pointer.to_string());
         let (name, proposed) = (format!("{VALUE}{}", path.sent()), inert::json(&canonical(after)));
@@ -157,7 +147,7 @@ async fn page(app: &App, visitor: &Visitor, facts: &ReviewFacts, again: Again) -
     let short = |it: &(&Pointer, &Value)| canonical(it.1).len() <= VALUE_BYTES_MAX;
     let row = |it: &Violation| error_row(it.code.as_str(), &it.pointer.to_string(), &it.detail);
     Ok(EditPage {
-        shell: visitor.shell(waiting, None),
+        shell: visitor.shell(&app.service, None).await?,
         action: format!("/reviews/{}/edit", facts.hold.id),
         review_url: format!("/reviews/{}", facts.hold.id),
         csrf: visitor.0.csrf.clone(),

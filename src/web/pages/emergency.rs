@@ -8,15 +8,13 @@ use serde::Deserialize;
 use super::done::{Done, refusal};
 use super::failure::Failure;
 use super::form::Form;
-use super::inbox::WAITING_MAX;
 use super::parts::{html, moment, see_other};
 use super::view::emergency::{EmergencyPage, HaltConfirmPage, LiftChoice, LiftingRow, ScopeCard, StopRow};
 use super::view::shell::{Notice, Tone};
 use super::view::text::{Line, Prose};
 use super::visitor::Visitor;
 use crate::domain::account::PersonRole;
-use crate::domain::flow::Halt;
-use crate::domain::halt::{LiftNeeds, Stop};
+use crate::domain::halt::{Halt, LiftNeeds, Stop};
 use crate::domain::id::FlowId;
 use crate::domain::time::Timestamp;
 use crate::service::error::{Error, Result};
@@ -193,9 +191,8 @@ async fn confirm(app: &App, visitor: &Visitor, pull: Pull, form: &HaltFields) ->
     let (scope, what, reason) = (scope_of(form)?, What::read(&form.what)?, reason_of(form)?);
     let halts = app.service.halts().await?;
     let standing = halts.iter().find(|it| it.scope == scope).ok_or(Error::NotFound("flow"))?;
-    let waiting = app.service.waiting_for(visitor.account(), WAITING_MAX).await?;
     let page = HaltConfirmPage {
-        shell: visitor.shell(waiting, None),
+        shell: visitor.shell(&app.service, None).await?,
         action: match pull {
             Pull::Stop => ADDRESS.to_owned(),
             Pull::Lift => format!("{ADDRESS}/lifting"),
@@ -257,13 +254,12 @@ fn value_of(scope: &Scope) -> String {
 async fn page(app: &App, visitor: &Visitor, notice: Option<Notice>, typed: &HaltFields) -> Result<EmergencyPage> {
     let now = app.service.now();
     let halts = app.service.halts().await?;
-    let waiting = app.service.waiting_for(visitor.account(), WAITING_MAX).await?;
     let role = visitor.account().role;
     // An address can be kept or sent on, and somebody else may have acted since.
     let stopped = halts.iter().any(|it| it.halt.proposing || it.halt.verifying);
     let notice = notice.filter(|it| stopped || it.tone != Tone::Care);
     Ok(EmergencyPage {
-        shell: visitor.shell(waiting, notice),
+        shell: visitor.shell(&app.service, notice).await?,
         csrf: visitor.0.csrf.clone(),
         scopes: halts.iter().map(|it| card(app, visitor, it, now)).collect(),
         all_stopped: halts.iter().any(|it| it.scope == Scope::All && (it.halt.proposing || it.halt.verifying)),

@@ -7,12 +7,11 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use serde::Deserialize;
 
-use super::delivery::{attempt_row, delivery_row};
+use super::delivery_rows::{attempt_row, delivery_row};
 use super::done::{Done, refusal};
 use super::endpoints::{EndpointFields, kinds, may_change, row, secret_page, template_lines};
 use super::failure::Failure;
 use super::form::{Bare, Form};
-use super::inbox::WAITING_MAX;
 use super::log::moment_of;
 use super::parts::{html, lines, moment, see_other};
 use super::view::endpoints::{EndpointFacts, EndpointPage, Tab, TypedEndpoint};
@@ -258,10 +257,9 @@ async fn page(app: &App, visitor: &Visitor, id: &EndpointId, beside: Beside) -> 
     let which = LISTS.iter().find(|it| it.0 == beside.asked.list).map_or(Which::All, |it| it.1);
     let after = place(&beside.asked.after);
     let (deliveries, next) = service.deliveries(id, which, after, ROWS_MAX).await?;
-    let waiting = service.waiting_for(visitor.account(), WAITING_MAX).await?;
     let next = next.map(|it| format!("/endpoints/{id}?list={}&after={}.{}", value_of(which), it.moment, it.index));
     Ok(EndpointPage {
-        shell: visitor.shell(waiting, beside.notice),
+        shell: visitor.shell(service, beside.notice).await?,
         csrf: visitor.0.csrf.clone(),
         row: row(&told, now),
         standing: standing(&told, now),

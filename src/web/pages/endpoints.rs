@@ -10,7 +10,6 @@ use serde::Deserialize;
 use super::done::{Done, refusal};
 use super::failure::Failure;
 use super::form::Form;
-use super::inbox::WAITING_MAX;
 use super::parts::{html, lines, moment, see_other};
 use super::view::endpoints::{EndpointRow, EndpointsPage, Health, TypedEndpoint};
 use super::view::people::SecretPage;
@@ -205,7 +204,7 @@ pub(super) async fn secret_page(
     };
     let now = app.service.now();
     Ok(SecretPage {
-        shell: visitor.shell(app.service.waiting_for(visitor.account(), WAITING_MAX).await?, None),
+        shell: visitor.shell(&app.service, None).await?,
         title: format!("Secret of {}", Line::new(name).plain()),
         lead,
         label: "Secret",
@@ -218,10 +217,9 @@ pub(super) async fn secret_page(
 
 async fn page(app: &App, visitor: &Visitor, notice: Option<Notice>, typed: TypedEndpoint) -> Result<EndpointsPage> {
     let now = app.service.now();
-    let waiting = app.service.waiting_for(visitor.account(), WAITING_MAX).await?;
     let endpoints = app.service.endpoints().await?;
     Ok(EndpointsPage {
-        shell: visitor.shell(waiting, notice),
+        shell: visitor.shell(&app.service, notice).await?,
         csrf: visitor.0.csrf.clone(),
         endpoints: endpoints.iter().map(|it| row(it, now)).collect(),
         may_change: may_change(visitor),

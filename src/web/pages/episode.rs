@@ -8,7 +8,6 @@ use askama::Template as _;
 use serde_json::Value;
 
 use super::failure::Failure;
-use super::inbox::WAITING_MAX;
 use super::log::words;
 use super::parts::{html, moment};
 use super::view::episode::{Badge, EpisodePage, EventRow, Fact, FileRow, Head, PlanHead, StepRow};
@@ -73,10 +72,10 @@ async fn file_of(app: &App, thread: &str, file: &str) -> Result<(String, Vec<u8>
 }
 
 async fn page(app: &App, visitor: &Visitor, thread: &str) -> Result<EpisodePage> {
-    let (service, viewer) = (&app.service, visitor.account());
+    let service = &app.service;
     let id = ThreadId::try_from(thread).map_err(|_| Error::NotFound("thread"))?;
     let run = service.run_of(&id).await;
-    let shell = visitor.shell(service.waiting_for(viewer, WAITING_MAX).await?, None);
+    let shell = visitor.shell(service, None).await?;
     match run {
         Ok(run) => Ok(of_run(&run, shell, service.now())),
         Err(Error::Imported) => Ok(import::page(&service.imported_run(&id).await?, shell, service.now())),

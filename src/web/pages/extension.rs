@@ -1,7 +1,5 @@
 //! `POST /reviews/{review}/extension`: more time for a decision.
 
-use std::time::Duration;
-
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
@@ -10,21 +8,16 @@ use serde::Deserialize;
 use super::decision::vote_words;
 use super::failure::Failure;
 use super::form::Form;
-use super::parts::{html, moment, see_other};
-use super::review::{self, Again};
-use super::view::discussion::{ExtensionForm, LaterChoice};
+use super::parts::{html, see_other};
+use super::review::{self, Again, forms};
 use super::view::text::Prose;
 use super::visitor::Visitor;
 use crate::domain::chain::hash::Digest;
-use crate::domain::review::{EXTENSIONS_MAX, Extending, VoteRefused};
+use crate::domain::review::{Extending, VoteRefused};
 use crate::domain::time::Timestamp;
 use crate::service::error::{Error, Result};
 use crate::service::review_page::ReviewFacts;
 use crate::web::app::App;
-
-/// How much more can be chosen, besides as much as there is.
-const MORE: [(u64, &str); 4] =
-    [(3600, "1 hour more"), (4 * 3600, "4 hours more"), (24 * 3600, "1 day more"), (72 * 3600, "3 days more")];
 
 /// What the form sends.
 #[derive(Deserialize, Default)]
@@ -55,7 +48,7 @@ pub async fn submit(
     };
     let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
     let problem = format!("{why} The deadline was not moved.");
-    let open = facts.hold.is_open(facts.now) && form_of(&visitor, &facts).is_some();
+    let open = facts.hold.is_open(facts.now) && forms::extension(&visitor, &facts).is_some();
     let again = Again { problem: (!open).then(|| problem.clone()), ..Again::default() };
     let mut page = review::page(&app, &visitor, &facts, &again).await.map_err(failed)?;
     if let Some(again) = &mut page.extending {
@@ -74,29 +67,4 @@ async fn extend(app: &App, visitor: &Visitor, facts: &ReviewFacts, form: &Extens
         reason: form.reason.clone(),
     };
     app.service.extend(&visitor.account().id, &facts.hold.id, &ask).await
-}
-
-/// The form, for whoever is asked and while there is time to give.
-pub fn form_of(visitor: &Visitor, facts: &ReviewFacts) -> Option<ExtensionForm> {
-    let (hold, now) = (&facts.hold, facts.now);
-    let (deadline, latest) = (hold.expires_at, hold.latest_deadline());
-    let may =
-        hold.is_open(now) && hold.extensions.len() < EXTENSIONS_MAX && hold.may_extend(visitor.account(), now).is_ok();
-    if !may || deadline >= latest {
-        return None;
-    }
-    let some = MORE.iter().map(|(secs, words)| (deadline.plus(Duration::from_secs(*secs)), *words));
-    let all = some.filter(|(until, _)| *until < latest).chain([(latest, "as long as may be")]);
-    let choice = |(until, words): (Timestamp, &'static str)| LaterChoice {
-        value: until.to_string(),
-        words: format!("{words}, until {}", moment(until, now).words),
-    };
-    Some(ExtensionForm {
-        action: format!("/reviews/{}/extension", hold.id),
-        csrf: visitor.0.csrf.clone(),
-        deadline: deadline.to_string(),
-        choices: all.map(choice).collect(),
-        typed: Prose::new(""),
-        problem: None,
-    })
 }

@@ -7,7 +7,6 @@ use serde::Deserialize;
 
 use super::episode::ended;
 use super::failure::Failure;
-use super::inbox::WAITING_MAX;
 use super::parts::{html, moment};
 use super::view::imports::{ImportRow, ImportsPage};
 use super::view::text::Line;
@@ -39,12 +38,12 @@ pub async fn show(
 }
 
 async fn page(app: &App, visitor: &Visitor, older: Option<&str>) -> Result<ImportsPage> {
-    let (service, viewer) = (&app.service, visitor.account());
+    let service = &app.service;
     let after = older.map(|token| Older::read(token).ok_or(Error::NotFound("page"))).transpose()?;
     let (runs, next) = service.imported_runs(after.as_ref(), ROWS_MAX).await?;
     let now = service.now();
     Ok(ImportsPage {
-        shell: visitor.shell(service.waiting_for(viewer, WAITING_MAX).await?, None),
+        shell: visitor.shell(service, None).await?,
         rows: runs.iter().map(|it| row(it, now)).collect(),
         older_url: next.map(|it| format!("/imports?older={}", it.token())),
     })

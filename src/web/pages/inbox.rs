@@ -12,7 +12,7 @@ use super::local::encoded;
 use super::parts::{
     SOON, deciders, ending, headline, html, is_protected, lines, listed, moment, place, urgency, why_not,
 };
-use super::view::inbox::{Badge, Choice, DecidedRow, InboxPage, Mark, Scope, SearchForm, Show, Tab, Votes, WaitingRow};
+use super::view::inbox::{Choice, DecidedRow, InboxPage, Mark, Scope, SearchForm, Show, Tab, Votes, WaitingRow};
 use super::view::text::{Line, Path, Prose};
 use super::visitor::Visitor;
 use super::{interrupt, policies};
@@ -24,9 +24,7 @@ use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::inbox::{DIGEST_DIGITS_MIN, Found, InboxItem, Part, Place, Search, Wanted, Which};
 use crate::web::app::App;
-
-/// What a title counts to; more than anybody decides in a sitting.
-pub const WAITING_MAX: u32 = 100;
+use crate::web::pages::view::facts::Badge;
 
 /// Reviews on one page.
 const ROWS_MAX: usize = 50;
@@ -94,7 +92,7 @@ async fn page(app: &App, visitor: &Visitor, asked: Asked) -> Result<InboxPage> {
         waiting.iter_mut().for_each(|it| it.tick = None);
     }
     Ok(InboxPage {
-        shell: visitor.shell(service.waiting_for(viewer, WAITING_MAX).await?, None),
+        shell: visitor.shell(service, None).await?,
         scope: if overview { Scope::Overview } else { Scope::Chosen(reading.show) },
         tabs: reading.tabs(),
         form: reading.form(service.flows().await?),

@@ -12,7 +12,6 @@ use chrono::DateTime;
 use serde::Deserialize;
 
 use super::failure::Failure;
-use super::inbox::WAITING_MAX;
 use super::local::encoded;
 use super::parts::{html, moment};
 use super::view::inbox::{Mark, Tab};
@@ -77,7 +76,7 @@ async fn page(app: &App, visitor: &Visitor, asked: &Asked) -> Result<InsightPage
     };
     let flows = facts.flows.iter().map(|it| Choice::new(it.as_str(), it.as_str(), &asked.flow));
     Ok(InsightPage {
-        shell: visitor.shell(app.service.waiting_for(visitor.account(), WAITING_MAX).await?, None),
+        shell: visitor.shell(&app.service, None).await?,
         spans: SPANS.into_iter().map(tab).collect(),
         span,
         span_words,

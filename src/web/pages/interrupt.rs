@@ -9,13 +9,10 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 
 use super::failure::Failure;
-use super::inbox::WAITING_MAX;
 use super::nonce::{Binding, Nonce};
 use super::parts::{cannot_decide, html, lines, moment, see_other, why_not};
 use super::view::asked::{CommentWish, DecideForm, Deciding, Seats};
-use super::view::inbox::Badge;
 use super::view::interrupt::{InterruptPage, InterruptRow, Part, Said};
-use super::view::review::TimelineItem;
 use super::view::shell::{Hash, Tone};
 use super::view::text::{Json, Line, Path, Prose};
 use super::visitor::Visitor;
@@ -29,6 +26,8 @@ use crate::domain::time::Timestamp;
 use crate::service::error::{Error, Result};
 use crate::service::interrupts::Shown;
 use crate::web::app::App;
+use crate::web::pages::view::facts::Badge;
+use crate::web::pages::view::facts::TimelineItem;
 
 /// Keys that a row of a list names.
 const KEYS_IN_ROW: usize = 4;
@@ -74,10 +73,9 @@ fn binding<'a>(visitor: &'a Visitor, interrupt: &'a Interrupt, stage: u32) -> Bi
 async fn page(app: &App, visitor: &Visitor, shown: &Shown, again: Again) -> Result<InterruptPage> {
     let (service, interrupt) = (&app.service, &shown.interrupt);
     let now = service.now();
-    let waiting = service.waiting_for(visitor.account(), WAITING_MAX).await?;
     let (words, tone) = standing(interrupt, now);
     Ok(InterruptPage {
-        shell: visitor.shell(waiting, None),
+        shell: visitor.shell(service, None).await?,
         problem: again.problem.clone(),
         host: Line::new(interrupt.source.name.as_str()),
         flow: Line::new(interrupt.flow.as_str()),

@@ -7,10 +7,10 @@ use serde_json::json;
 use super::failure::Failure;
 use super::visitor::Visitor;
 use crate::domain::event::EventType;
-use crate::service::access::SignedIn;
 use crate::service::error::{Error, Result};
 use crate::service::events::Placed;
 use crate::service::log::Audience;
+use crate::service::signed_in::SignedIn;
 use crate::web::app::App;
 use crate::web::streams::{self, BEAT, Source, Told};
 

@@ -1,5 +1,7 @@
 //! Where a person goes on to: a path of this gateway and never an address elsewhere.
 
+use serde::Deserialize;
+
 /// Longer ones are not ours.
 const NEXT_CHARS_MAX: usize = 512;
 
@@ -49,6 +51,13 @@ pub fn encoded(text: &str) -> String {
         }
     }
     encoded
+}
+
+/// Where to go on to, in a query or a form.
+#[derive(Deserialize)]
+pub struct Onward {
+    #[serde(default)]
+    pub(super) next: String,
 }
 
 #[cfg(test)]

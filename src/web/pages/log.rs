@@ -12,7 +12,6 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::failure::Failure;
-use super::inbox::WAITING_MAX;
 use super::local::encoded;
 use super::parts::{html, moment};
 use super::view::log::{EventFact, EventPage, LogPage, LogRow};
@@ -85,7 +84,7 @@ async fn page(app: &App, visitor: &Visitor, asked: &Asked) -> Result<LogPage> {
     let kinds = kinds.map(|(kind, label)| Choice::new(kind, label, &asked.kind));
     let typed = |text: &str| Line::new(text);
     Ok(LogPage {
-        shell: visitor.shell(service.waiting_for(visitor.account(), WAITING_MAX).await?, None),
+        shell: visitor.shell(service, None).await?,
         kinds: std::iter::once(Choice::new("", "All kinds", &asked.kind)).chain(kinds).collect(),
         flows: std::iter::once(Choice::new("", "All flows", &asked.flow)).chain(flows).collect(),
         thread: typed(&asked.thread),
@@ -185,7 +184,7 @@ async fn event_page(app: &App, visitor: &Visitor, event: &str) -> Result<EventPa
     let told = service.event_told(&id, Audience::of(visitor.account().role)).await?;
     let members = told.event.data.as_object().into_iter().flatten();
     Ok(EventPage {
-        shell: visitor.shell(service.waiting_for(visitor.account(), WAITING_MAX).await?, None),
+        shell: visitor.shell(service, None).await?,
         row: row(&told.event, told.index, &told.names, now),
         seq: told.event.seq,
         id: Line::new(id.as_str()),

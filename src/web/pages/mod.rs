@@ -11,6 +11,7 @@ pub mod compare;
 pub mod decision;
 pub mod delegations;
 pub mod delivery;
+mod delivery_rows;
 pub mod differing;
 pub mod done;
 pub mod door;

@@ -7,10 +7,8 @@ use actix_web::http::{StatusCode, header};
 use chrono::DateTime;
 
 use super::view::headline::{HeadChange, Headline, Intent};
-use super::view::inbox::Urgency;
 use super::view::opening::Side;
 use super::view::rejections::ErrorRow;
-use super::view::review::Outcome;
 use super::view::shell::{Hash, Moment};
 use super::view::text::{Json, Line, Path};
 use crate::domain::chain::statement::Kind;
@@ -21,6 +19,8 @@ use crate::domain::policy::RedactedChange;
 use crate::domain::review::{CannotDecide, Hold, HoldReason, HoldState, Ineligible, Verdict, Vote};
 use crate::domain::time::Timestamp;
 use crate::domain::transition::Transition;
+use crate::web::pages::view::facts::Outcome;
+use crate::web::pages::view::facts::Urgency;
 
 /// How many changes fit into the sentence.
 pub const HEADLINE_CHANGES: usize = 3;

@@ -8,7 +8,6 @@ use serde::Deserialize;
 use super::door::{self, let_in};
 use super::failure::Failure;
 use super::form::{DoorForm, Form};
-use super::inbox::WAITING_MAX;
 use super::local::LocalPath;
 use super::parts::{html, moment, see_other};
 use super::sign_in::page_again;
@@ -186,11 +185,10 @@ async fn again(
 
 async fn page(app: &App, visitor: &Visitor, (notice, typed): (Option<Notice>, &str)) -> Result<PasskeysPage> {
     let (service, account) = (&app.service, visitor.account());
-    let waiting = service.waiting_for(account, WAITING_MAX).await?;
     let own = service.passkeys_of(&account.id).await?;
     let rows = own.iter().map(|it| row(app, visitor, (it, &own))).collect::<Result<Vec<_>>>()?;
     Ok(PasskeysPage {
-        shell: visitor.shell(waiting, notice),
+        shell: visitor.shell(service, notice).await?,
         csrf: visitor.0.csrf.clone(),
         place: match service.relying_party() {
             Some(party) => Place::Here(add_form(app, visitor, (&own, party.id(), typed))?),

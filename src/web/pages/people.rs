@@ -10,7 +10,6 @@ use serde::Deserialize;
 use super::done::{Done, refusal};
 use super::failure::Failure;
 use super::form::{Bare, Form};
-use super::inbox::WAITING_MAX;
 use super::parts::{html, lines, listed, moment, see_other};
 use super::view::people::{LinkRow, PeoplePage, PersonRow, SecretPage, TypedPerson};
 use super::view::shell::{Notice, Tone};
@@ -80,7 +79,7 @@ async fn invited(app: &App, visitor: &Visitor, form: &InvitationFields) -> Resul
     let secret = app.service.invite(&visitor.0.signed_in.account, &new).await?;
     let now = app.service.now();
     Ok(SecretPage {
-        shell: visitor.shell(app.service.waiting_for(visitor.account(), WAITING_MAX).await?, None),
+        shell: visitor.shell(&app.service, None).await?,
         title: format!("Invitation for {}", new.name),
         lead: "Give this link to the person, and to nobody else: whoever opens it first chooses the password. It is shown \
                this once, and works once.",
@@ -133,7 +132,6 @@ async fn page(app: &App, visitor: &Visitor, notice: Option<Notice>, typed: Typed
     let (service, now) = (&app.service, app.service.now());
     let people = service.people().await?;
     let links = service.open_links().await?;
-    let waiting = service.waiting_for(visitor.account(), WAITING_MAX).await?;
     let name_of = |link: &OpenLink| match &link.purpose {
         LinkPurpose::Reset { account, .. } => people.iter().find(|it| it.id == *account).map(|it| it.name.clone()),
         _ => None,
@@ -143,7 +141,7 @@ async fn page(app: &App, visitor: &Visitor, notice: Option<Notice>, typed: Typed
     Ok(PeoplePage {
         links: links.iter().filter_map(|it| link_row(it, name_of(it), now)).collect(),
         people: people.iter().zip(&ids).map(|(it, id)| person_row(it, visitor, (seen.get(id).copied(), now))).collect(),
-        shell: visitor.shell(waiting, notice),
+        shell: visitor.shell(service, notice).await?,
         csrf: visitor.0.csrf.clone(),
         may_change: visitor.account().role == PersonRole::Admin,
         typed,

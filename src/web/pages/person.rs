@@ -8,7 +8,6 @@ use serde::Deserialize;
 use super::done::{Done, refusal};
 use super::failure::Failure;
 use super::form::{Bare, Form};
-use super::inbox::WAITING_MAX;
 use super::parts::{html, moment, see_other};
 use super::people::{groups_of, person_row, role_of};
 use super::view::people::{Changing, PersonPage, SecretPage, TypedPerson};
@@ -110,7 +109,7 @@ pub async fn reset(
         let secret = app.service.reset_link(&visitor.0.signed_in.account, &account.id).await?;
         let now = app.service.now();
         let page = SecretPage {
-            shell: visitor.shell(app.service.waiting_for(visitor.account(), WAITING_MAX).await?, None),
+            shell: visitor.shell(&app.service, None).await?,
             title: format!("Another password for {}", account.name),
             lead: "Give this link to the person, and to nobody else: whoever opens it first chooses the password. It is \
                    shown this once, and works once. Their sessions have ended; their old password works until they \
@@ -184,7 +183,6 @@ async fn find(app: &App, id: &str) -> Result<Account> {
 
 async fn page(app: &App, visitor: &Visitor, account: &Account, notice: Option<Notice>) -> Result<PersonPage> {
     let now = app.service.now();
-    let waiting = app.service.waiting_for(visitor.account(), WAITING_MAX).await?;
     let sessions = app.service.sessions_of(&account.id).await?.len();
     let groups: Vec<&str> = account.groups.iter().map(|it| it.as_str()).collect();
     let id = format!("account/{}", account.id);
@@ -196,7 +194,7 @@ async fn page(app: &App, visitor: &Visitor, account: &Account, notice: Option<No
         PersonRole::Reviewer | PersonRole::Auditor => Changing::Looking,
     };
     Ok(PersonPage {
-        shell: visitor.shell(waiting, notice),
+        shell: visitor.shell(&app.service, notice).await?,
         csrf: visitor.0.csrf.clone(),
         person,
         changing,

@@ -5,7 +5,6 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 
 use super::failure::Failure;
-use super::inbox::WAITING_MAX;
 use super::parts::{html, moment};
 use super::view::policies::{AmendmentRow, FlowCard, PoliciesPage};
 use super::view::shell::{Hash, Tone};
@@ -36,8 +35,7 @@ async fn page(app: &App, visitor: &Visitor) -> Result<PoliciesPage> {
     for flow in app.service.flows().await? {
         flows.push(card(app, &flow).await?);
     }
-    let waiting = app.service.waiting_for(visitor.account(), WAITING_MAX).await?;
-    Ok(PoliciesPage { shell: visitor.shell(waiting, None), flows })
+    Ok(PoliciesPage { shell: visitor.shell(&app.service, None).await?, flows })
 }
 
 async fn card(app: &App, id: &FlowId) -> Result<FlowCard> {

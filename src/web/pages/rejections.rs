@@ -6,7 +6,6 @@ use askama::Template as _;
 use serde::Deserialize;
 
 use super::failure::Failure;
-use super::inbox::WAITING_MAX;
 use super::parts::{error_row, html, moment};
 use super::view::rejections::{RejectedRow, RejectionsPage};
 use super::view::shell::Hash;
@@ -43,12 +42,12 @@ pub async fn show(
 }
 
 async fn page(app: &App, visitor: &Visitor, older: Option<&str>) -> Result<RejectionsPage> {
-    let (service, viewer) = (&app.service, visitor.account());
+    let service = &app.service;
     let after = older.map(|token| Older::read(token).ok_or(Error::NotFound("page"))).transpose()?;
     let (rejections, next) = service.rejections(after.as_ref(), ROWS_MAX).await?;
     let now = service.now();
     Ok(RejectionsPage {
-        shell: visitor.shell(service.waiting_for(viewer, WAITING_MAX).await?, None),
+        shell: visitor.shell(service, None).await?,
         rows: rejections.iter().map(|it| row(it, now)).collect(),
         older_url: next.map(|it| format!("/rejections?older={}", it.token())),
     })

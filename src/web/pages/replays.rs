@@ -7,7 +7,6 @@ use serde::Deserialize;
 
 use super::failure::Failure;
 use super::form::Form;
-use super::inbox::WAITING_MAX;
 use super::parts::{error_row, html, lines, moment};
 use super::view::replays::{ReplayRow, ReplayTold, ReplaysPage, Would};
 use super::view::shell::Tone;
@@ -112,7 +111,7 @@ async fn page(
         Err(problem) => (None, Some(problem)),
     };
     Ok(ReplaysPage {
-        shell: visitor.shell(app.service.waiting_for(visitor.account(), WAITING_MAX).await?, None),
+        shell: visitor.shell(&app.service, None).await?,
         flows: flows.iter().map(choice).collect(),
         policy: form.policy.clone(),
         problem,

@@ -11,8 +11,7 @@ use super::failure::Failure;
 use super::form::Form;
 use super::parts::{html, place_sent};
 use super::review::{self, Again};
-use super::view::reveal::RevealForm;
-use super::view::text::{Path, Prose};
+use super::view::text::Prose;
 use super::visitor::Visitor;
 use crate::domain::chain::hash::Digest;
 use crate::service::error::{Error, Result};
@@ -94,18 +93,4 @@ fn words(error: &Error) -> Option<(StatusCode, String)> {
         }
         _ => None,
     }
-}
-
-/// The form, for whoever may look and where there is something to look at.
-pub fn form(visitor: &Visitor, facts: &ReviewFacts) -> Option<RevealForm> {
-    facts.groups_that_look(visitor.account()).ok()?;
-    let single = facts.hidden.iter().filter(|it| it.is_one_value());
-    let places: Vec<Path> = single.map(|it| Path::new(it.pointer.to_string())).collect();
-    (!places.is_empty()).then(|| RevealForm {
-        action: format!("/reviews/{}/reveal", facts.hold.id),
-        csrf: visitor.0.csrf.clone(),
-        places,
-        typed: Prose::new(""),
-        problem: None,
-    })
 }

@@ -1,6 +1,7 @@
 //! `GET /reviews/{review}`: the change, why it waits, and the form that decides it.
 
 pub(super) mod change;
+pub(super) mod forms;
 pub(super) mod standing;
 mod story;
 
@@ -9,22 +10,16 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use serde::Deserialize;
 
-use super::comments;
-use super::edit;
-use super::extension;
 use super::failure::Failure;
-use super::inbox::WAITING_MAX;
 use super::nonce::{Binding, Nonce};
 use super::parts::{cannot_decide, html, moment, see_other};
-use super::reveal;
 use super::version::asker;
 use super::view::places::{AbsentRow, OtherPlace};
 use super::view::receipt::RevocationForm;
-use super::view::review::{CommentWish, Deciding, DecisionForm, ReviewPage, WriteDoubt};
+use super::view::review::{Deciding, DecisionForm, ReviewPage};
 use super::view::shell::{Notice, Tone};
 use super::view::text::{Line, Path, Prose};
 use super::visitor::Visitor;
-use super::withdrawal;
 use crate::domain::account::Account;
 use crate::domain::delegation::Delegation;
 use crate::domain::id::ReviewId;
@@ -33,6 +28,7 @@ use crate::domain::time::Timestamp;
 use crate::service::error::{Error, Result};
 use crate::service::review_page::ReviewFacts;
 use crate::web::app::App;
+use crate::web::pages::view::facts::{CommentWish, WriteDoubt};
 
 /// What comes back to a page whose form was not taken.
 #[derive(Clone, Debug, Default)]
@@ -82,18 +78,17 @@ pub async fn facts(app: &App, visitor: &Visitor, review: &str) -> Result<ReviewF
 /// The page of a review, for the first time or again.
 pub async fn page(app: &App, visitor: &Visitor, facts: &ReviewFacts, again: &Again) -> Result<ReviewPage> {
     let deciding = deciding(app, visitor, facts, again)?;
-    let withdrawing = withdrawal::form(app, visitor, facts)?;
-    let commenting = comments::form(app, visitor, facts)?;
+    let withdrawing = forms::withdrawal(app, visitor, facts)?;
+    let commenting = forms::comment(app, visitor, facts)?;
     let next = match &facts.hold.state {
         HoldState::Superseded { by: Some(by), .. } => app.service.told(*by).await?.hold.map(|it| it.id),
         _ => None,
     };
-    let waiting = app.service.waiting_for(visitor.account(), WAITING_MAX).await?;
     let shown = change::read(facts)?;
     let context = &facts.hold.context;
     let open = matches!(deciding, Deciding::Open(_));
     Ok(ReviewPage {
-        shell: visitor.shell(waiting, notice(facts, visitor, again.problem.as_deref().filter(|_| !open))),
+        shell: visitor.shell(&app.service, notice(facts, visitor, again.problem.as_deref().filter(|_| !open))).await?,
         headline: shown.headline,
         standing: standing::standing(facts, next.map(|it| format!("/reviews/{it}"))),
         ends_in: facts.hold.is_open(facts.now).then(|| facts.now.until(facts.hold.expires_at).as_secs()),
@@ -117,12 +112,12 @@ pub async fn page(app: &App, visitor: &Visitor, facts: &ReviewFacts, again: &Aga
         proof: change::proof(facts)?,
         unsent: Some(again.typed.as_str()).filter(|it| !open && !it.trim().is_empty()).map(Prose::new),
         withdrawing,
-        edit_url: edit::may_edit(visitor, facts).then(|| format!("/reviews/{}/edit", facts.hold.id)),
+        edit_url: forms::may_edit(visitor, facts).then(|| format!("/reviews/{}/edit", facts.hold.id)),
         extended_by: facts.hold.extensions.last().map(|it| Line::new(it.name.as_str())),
-        extending: extension::form_of(visitor, facts),
+        extending: forms::extension(visitor, facts),
         commenting,
         revoking: revoking(visitor, facts),
-        revealing: reveal::form(visitor, facts),
+        revealing: forms::reveal(visitor, facts),
         revealed: facts.revealed.as_ref().map(|(at, _)| Path::new(at.to_string())),
         deciding,
     })

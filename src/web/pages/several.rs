@@ -14,27 +14,26 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::ballot;
-use super::decision::committed;
+use super::decision::{alone_words, committed};
 use super::failure::Failure;
 use super::form::Form;
-use super::inbox::WAITING_MAX;
 use super::nonce::{Binding, Nonce};
 use super::parts::{cannot_decide, headline, html, moment, see_other, urgency};
 use super::review::{change, standing};
 use super::version::asker;
-use super::view::review::CommentWish;
 use super::view::several::{ApartPage, ApartRow, LeftOutRow, SeveralPage, SeveralRow};
 use super::view::shell::Hash;
 use super::view::text::{Line, Prose};
 use super::visitor::Visitor;
 use crate::domain::chain::hash::Digest;
 use crate::domain::id::ReviewId;
-use crate::domain::review::{Alone, Ballot, BrowserCheck, Place, Proof, Ticked, Verdict, VoteRefused};
+use crate::domain::review::{Ballot, BrowserCheck, Place, Proof, Ticked, Verdict, VoteRefused};
 use crate::random;
 use crate::service::error::{Error, Result};
 use crate::service::review_page::ReviewFacts;
 use crate::service::several::LeftOut;
 use crate::web::app::App;
+use crate::web::pages::view::facts::CommentWish;
 
 /// 128 bits name a page among all.
 const SHEET_BYTES: usize = 16;
@@ -144,9 +143,8 @@ impl Asked<'_> {
 
     async fn page(&self, reviews: &[ReviewId], problem: Option<&str>) -> Result<HttpResponse> {
         let sorted = self.app.service.sorted(reviews, self.visitor.account()).await?;
-        let waiting = self.app.service.waiting_for(self.visitor.account(), WAITING_MAX).await?;
         let left_out = sorted.left_out.iter().map(|(facts, why)| left_out_row(facts, *why)).collect();
-        let shell = self.visitor.shell(waiting, None);
+        let shell = self.visitor.shell(&self.app.service, None).await?;
         let csrf = self.visitor.0.csrf.clone();
         let [alike] = sorted.alike.as_slice() else {
             let problem = match sorted.alike.len() {
@@ -290,14 +288,5 @@ fn left_out_row(facts: &ReviewFacts, why: LeftOut) -> LeftOutRow {
                     .to_owned()
             }
         },
-    }
-}
-
-/// Why a review is decided by itself.
-pub fn alone_words(why: Alone) -> &'static str {
-    match why {
-        Alone::Passkey => "Its flow asks for a passkey: decide it on its own page.",
-        Alone::Typing => "Its flow asks for something to be typed: decide it on its own page.",
-        Alone::Large => "It changes more than can be read beside others: decide it on its own page.",
     }
 }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::door::{self, Door, let_in};
 use super::failure::Failure;
 use super::form::{Bare, DoorForm};
-use super::local::LocalPath;
+use super::local::{LocalPath, Onward};
 use super::oidc::leading_to;
 use super::parts::{html, see_other};
 use super::view::passkeys::Asking;
@@ -22,13 +22,6 @@ use crate::service::error::Error;
 use crate::service::passkeys::Purpose;
 use crate::web::app::App;
 use crate::web::auth::cookie_name;
-
-/// Where to go on to, in a query or a form.
-#[derive(Deserialize)]
-pub struct Onward {
-    #[serde(default)]
-    pub(super) next: String,
-}
 
 /// What the form sends.
 #[derive(Deserialize)]

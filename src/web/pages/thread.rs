@@ -8,18 +8,14 @@ use askama::Template as _;
 use serde::Deserialize;
 
 use super::failure::Failure;
-use super::inbox::WAITING_MAX;
 use super::parts::{deciders, ending, head_change, headline, html, moment, see_other};
-use super::version::asker;
+use super::version::{asker, step_words};
 use super::view::shell::{Hash, Tone};
 use super::view::text::Line;
-use super::view::thread::{
-    Became, BranchRow, EndedRow, EntryRow, Gate as Shown, OriginRow, ThreadPage, ThreadStatus, Write,
-};
+use super::view::thread::{Became, BranchRow, EndedRow, EntryRow, OriginRow, ThreadPage, ThreadStatus, Write};
 use super::visitor::Visitor;
 use crate::domain::branch::Branch;
 use crate::domain::chain::entry::Gate;
-use crate::domain::chain::statement::Kind;
 use crate::domain::flow::Mode;
 use crate::domain::id::ThreadId;
 use crate::domain::thread::{HeadUse, Status, Thread};
@@ -30,6 +26,7 @@ use crate::service::history::{HistoryItem, Who};
 use crate::service::inbox::InboxItem;
 use crate::service::thread_list::Onward;
 use crate::web::app::App;
+use crate::web::pages::view::facts::Gate as Shown;
 
 /// Versions of one page: each is checked before it is shown.
 const ENTRIES_MAX: u64 = 25;
@@ -94,7 +91,7 @@ async fn page(app: &App, visitor: &Visitor, thread: &str, part: &Part) -> Result
     };
     let (context, mode) = (&thread.context, service.active_policy(&thread.flow).await?.mode());
     Ok(ThreadPage {
-        shell: visitor.shell(service.waiting_for(viewer, WAITING_MAX).await?, None),
+        shell: visitor.shell(service, None).await?,
         thread: Line::new(id.as_str()),
         title: context.title.as_deref().map(Line::new),
         flow: Line::new(thread.flow.as_str()),
@@ -196,20 +193,6 @@ fn standing(thread: &Thread, mode: Mode, now: Timestamp) -> String {
             "Its head can be written with a receipt for exactly this version only.".to_owned()
         }
         (HeadUse::Unused {}, false) => "Its head owes no approval.".to_owned(),
-    }
-}
-
-/// What kind of step it was, before its node's name.
-pub const fn step_words(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Create => "created by the host",
-        Kind::Fork => "forked by",
-        Kind::Propose => "proposed by",
-        Kind::Edit => "rewritten by a reviewer, for",
-        Kind::Reaffirm => "asked to be signed as it stands, by",
-        Kind::Rollback => "rolled back by",
-        Kind::Join => "joined out of branches by",
-        Kind::Confirm => "confirmed by",
     }
 }
 

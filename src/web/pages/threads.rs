@@ -6,7 +6,6 @@ use askama::Template as _;
 use serde::Deserialize;
 
 use super::failure::Failure;
-use super::inbox::WAITING_MAX;
 use super::local::encoded;
 use super::parts::{html, moment};
 use super::thread::status_of;
@@ -70,7 +69,7 @@ async fn page(app: &App, visitor: &Visitor, asked: &Asked) -> Result<ThreadsPage
     let flows = flows.iter().map(|it| Choice::new(it.as_str(), it.as_str(), &asked.flow));
     let statuses = STATUSES.iter().map(|(word, label, _)| Choice::new(word, label, &asked.status));
     Ok(ThreadsPage {
-        shell: visitor.shell(service.waiting_for(visitor.account(), WAITING_MAX).await?, None),
+        shell: visitor.shell(service, None).await?,
         flows: std::iter::once(Choice::new("", "All flows", &asked.flow)).chain(flows).collect(),
         statuses: std::iter::once(Choice::new("", "Anything", &asked.status)).chain(statuses).collect(),
         name: Line::new(asked.name.as_str()),

@@ -10,7 +10,6 @@ use serde::Deserialize;
 use super::done::{Done, refusal};
 use super::failure::Failure;
 use super::form::{Bare, Form};
-use super::inbox::WAITING_MAX;
 use super::parts::{html, lines, moment, see_other};
 use super::view::people::{SecretPage, TokenRow, TokensPage, TypedToken};
 use super::view::shell::{Notice, Tone};
@@ -89,7 +88,7 @@ async fn added(app: &App, visitor: &Visitor, form: &TokenFields) -> Result<Secre
     let new = NewToken { name, role, owner, flow, nodes };
     let (token, text) = app.service.add_token_by(&visitor.0.signed_in.account, &new).await?;
     Ok(SecretPage {
-        shell: visitor.shell(app.service.waiting_for(visitor.account(), WAITING_MAX).await?, None),
+        shell: visitor.shell(&app.service, None).await?,
         title: format!("Token {}", token.name),
         lead: "Put it where the machine reads it, and nowhere else. It is shown this once; the gateway keeps a hash of it.",
         label: "Token",
@@ -120,11 +119,10 @@ async fn page(app: &App, visitor: &Visitor, notice: Option<Notice>, typed: Typed
     let now = app.service.now();
     let mut tokens = app.service.tokens().await?;
     tokens.sort_by(|one, other| (one.revoked, other.created_at).cmp(&(other.revoked, one.created_at)));
-    let waiting = app.service.waiting_for(visitor.account(), WAITING_MAX).await?;
     let ids: Vec<String> = tokens.iter().map(|it| format!("token/{}", it.id)).collect();
     let seen = app.service.last_seen(&ids).await?;
     Ok(TokensPage {
-        shell: visitor.shell(waiting, notice),
+        shell: visitor.shell(&app.service, notice).await?,
         csrf: visitor.0.csrf.clone(),
         tokens: tokens.iter().zip(&ids).map(|(it, id)| row(it, seen.get(id).copied(), now)).collect(),
         flows: lines(app.service.flows().await?.iter().map(|it| it.as_str())),

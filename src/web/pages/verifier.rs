@@ -7,7 +7,6 @@ use serde::Deserialize;
 
 use super::failure::Failure;
 use super::form::Form;
-use super::inbox::WAITING_MAX;
 use super::parts::{html, moment};
 use super::view::shell::Tone;
 use super::view::text::{Line, Prose};
@@ -71,7 +70,7 @@ async fn page(
         Err(problem) => (None, Some(problem)),
     };
     Ok(VerifierPage {
-        shell: visitor.shell(app.service.waiting_for(visitor.account(), WAITING_MAX).await?, None),
+        shell: visitor.shell(&app.service, None).await?,
         csrf: visitor.0.csrf.clone(),
         typed: Typed {
             receipt: Prose::new(fields.receipt.as_str()),

@@ -6,16 +6,14 @@ use askama::Template as _;
 
 use super::differing::rows_of;
 use super::failure::Failure;
-use super::inbox::WAITING_MAX;
 use super::parts::{deciders, html, moment};
 use super::review::change;
-use super::thread::step_words;
 use super::view::shell::{Hash, Tone};
 use super::view::text::{Line, Prose};
-use super::view::thread::Gate as Shown;
-use super::view::version::{Asker, Became, Checked, Compare, RollbackForm, VersionPage};
+use super::view::version::{Became, Checked, Compare, RollbackForm, VersionPage};
 use super::visitor::Visitor;
 use crate::domain::chain::entry::Gate;
+use crate::domain::chain::statement::Kind;
 use crate::domain::id::ThreadId;
 use crate::domain::keys::KeyState;
 use crate::domain::time::Timestamp;
@@ -25,6 +23,8 @@ use crate::service::error::{Error, Result};
 use crate::service::history::{VersionFacts, Who};
 use crate::service::verify::peek_receipt;
 use crate::web::app::App;
+use crate::web::pages::view::facts::Asker;
+use crate::web::pages::view::facts::Gate as Shown;
 use crate::web::roles::{self, Caller};
 
 /// `GET /threads/{thread}/versions/{version}`.
@@ -51,7 +51,7 @@ async fn page(app: &App, visitor: &Visitor, (thread, version): &(String, String)
         (None, _) => Vec::new(),
     };
     Ok(VersionPage {
-        shell: visitor.shell(service.waiting_for(visitor.account(), WAITING_MAX).await?, None),
+        shell: visitor.shell(service, None).await?,
         thread: Line::new(id.as_str()),
         title: facts.thread.context.title.as_deref().map(Line::new),
         flow: Line::new(facts.thread.flow.as_str()),
@@ -78,6 +78,20 @@ async fn page(app: &App, visitor: &Visitor, (thread, version): &(String, String)
         rollback: rollback(visitor, &facts),
         compare: ways(&id, version, facts.thread.head.version),
     })
+}
+
+/// What kind of step it was, before its node's name.
+pub const fn step_words(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Create => "created by the host",
+        Kind::Fork => "forked by",
+        Kind::Propose => "proposed by",
+        Kind::Edit => "rewritten by a reviewer, for",
+        Kind::Reaffirm => "asked to be signed as it stands, by",
+        Kind::Rollback => "rolled back by",
+        Kind::Join => "joined out of branches by",
+        Kind::Confirm => "confirmed by",
+    }
 }
 
 /// Who asked, for a page.

@@ -12,11 +12,15 @@ use super::local::LocalPath;
 use super::view::nav::Navigation;
 use super::view::shell::{Account, Notice, Shell};
 use super::view::text::Line;
-use crate::service::error::Error;
+use crate::service::Service;
+use crate::service::error::{Error, Result};
 use crate::service::inbox::Waiting;
 use crate::web::app::App;
 use crate::web::auth::Person;
 use crate::web::roles;
+
+/// What a title counts to; more than anybody decides in a sitting.
+const WAITING_MAX: u32 = 100;
 
 /// A person who is signed in and may open this page, and where they stand.
 #[derive(Clone, Debug)]
@@ -32,7 +36,7 @@ struct Whereabouts {
 
 impl FromRequest for Visitor {
     type Error = Failure;
-    type Future = Pin<Box<dyn Future<Output = Result<Self, Failure>>>>;
+    type Future = Pin<Box<dyn Future<Output = std::result::Result<Self, Failure>>>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let (person, request) = (Person::from_request(request, payload), request.clone());
@@ -74,8 +78,14 @@ impl Visitor {
         &self.0.signed_in.account.record
     }
 
-    /// The frame of a page.
-    pub fn shell(&self, waiting: Waiting, notice: Option<Notice>) -> Shell {
+    /// The frame of a page, with how much waits for them.
+    pub async fn shell(&self, service: &Service, notice: Option<Notice>) -> Result<Shell> {
+        let waiting = service.waiting_for(self.account(), WAITING_MAX).await?;
+        Ok(self.shell_beside(waiting, notice))
+    }
+
+    /// The same, of a page that knows how much waits for them.
+    pub fn shell_beside(&self, waiting: Waiting, notice: Option<Notice>) -> Shell {
         let account = self.account();
         let groups = account.groups.iter().map(|it| Line::new(it.as_str())).collect();
         let csrf = self.0.csrf.clone();

@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use super::failure::Failure;
 use super::form::Form;
-use super::inbox::WAITING_MAX;
 use super::parts::{error_row, html};
 use super::view::shell::Tone;
 use super::view::text::{Json, Line, Path};
@@ -132,7 +131,7 @@ async fn page(
         Err(problem) => (None, Some(problem)),
     };
     Ok(WhatIfPage {
-        shell: visitor.shell(app.service.waiting_for(visitor.account(), WAITING_MAX).await?, None),
+        shell: visitor.shell(&app.service, None).await?,
         replays_url: may_replay(visitor).then_some("/replays"),
         flows: flows.iter().map(choice).collect(),
         typed: Typed {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign::domain::flow::Halt;
+use countersign::domain::halt::Halt;
 use countersign::domain::id::ReviewId;
 use countersign::domain::json::patch::Format;
 use countersign::domain::review::{Ballot, Verdict, VoteRefused};
@@ -11,7 +11,7 @@ use countersign::domain::time::Timestamp;
 use countersign::service::delegations::Naming;
 use countersign::service::error::Error;
 use countersign::service::passkeys::Confirmation;
-use countersign::service::proposals::{Asked, Proposal};
+use countersign::service::proposal::{Asked, Proposal};
 use countersign::service::stops::Scope;
 use countersign::service::taking_back::Admission;
 use countersign::service::transitions::Answer;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use countersign::domain::branch::Strategy;
 use countersign::domain::json::patch::Format;
 use countersign::service::Service;
-use countersign::service::joins::Join;
-use countersign::service::proposals::{Asked, Proposal};
+use countersign::service::join::Join;
+use countersign::service::proposal::{Asked, Proposal};
 
 use super::*;
 use crate::gateway::spawn_with_policy;

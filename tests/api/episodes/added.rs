@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use countersign::domain::episode::posted::Phase;
-use countersign::domain::flow::Halt;
+use countersign::domain::halt::Halt;
 use countersign::domain::id::PrincipalId;
 use countersign::service::access::NewToken;
 use countersign::service::episodes::NewEvent;

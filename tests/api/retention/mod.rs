@@ -18,7 +18,7 @@ use countersign::domain::transition::{ChainRow, Transition};
 use countersign::domain::usage::Usage;
 use countersign::service::error::Error;
 use countersign::service::forked::BranchBecame;
-use countersign::service::proposals::{Asked, Proposal};
+use countersign::service::proposal::{Asked, Proposal};
 use countersign::service::transitions::Answer as ProposalAnswer;
 use countersign::store::change::Draft;
 use countersign::store::record::{Reader, Record, Stored};

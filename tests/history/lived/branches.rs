@@ -5,8 +5,8 @@ use countersign::domain::id::{BranchName, NodeId, StepKey};
 use countersign::domain::review::Verdict;
 use countersign::service::Service;
 use countersign::service::branches::{Forked, NewBranches};
-use countersign::service::joins::Join;
-use countersign::service::proposals::{Asked, Proposal};
+use countersign::service::join::Join;
+use countersign::service::proposal::{Asked, Proposal};
 use countersign::service::transitions::Answer;
 use serde_json::{Value, json};
 

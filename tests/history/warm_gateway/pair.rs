@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign::clock::{ClockOffset, SystemClock};
-use countersign::domain::chain::verify::DenialCode;
+use countersign::domain::chain::denial::DenialCode;
 use countersign::domain::id::Jti;
 use countersign::domain::policy::StateLimits;
 use countersign::domain::review::Verdict;

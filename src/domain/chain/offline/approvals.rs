@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Outcome, fail};
+use crate::domain::chain::denial::DenialCode;
 use crate::domain::chain::receipt::{Approval, Method, Receipt};
 use crate::domain::chain::signed_vote::{Evidence, SIGNATURE_TTL};
-use crate::domain::chain::verify::DenialCode;
 use crate::domain::id::{AccountId, PasskeyId};
 use crate::domain::passkey::{Passkey, PublicKey};
 use crate::domain::review::Verdict;

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::domain::chain::hash::Tag;
+use crate::domain::chain::link::{Link, check_link};
 use crate::domain::chain::receipt::{Approval, Method};
 use crate::domain::keys::Keys;
 use crate::domain::thread::WriteKey;

@@ -2,6 +2,7 @@
 
 use super::super::bounds;
 use super::super::error::{PolicyCode, PolicyError};
+use super::super::given::Given;
 use super::super::patterns::Patterns;
 use super::super::source::PolicySource;
 use super::super::toml_reader::{Item, Section};
@@ -13,19 +14,6 @@ use crate::domain::schema::Openness;
 
 pub(super) const KEYS: &[&str] = &["encoding"];
 pub(super) const STEPS_KEYS: &[&str] = &["attempts"];
-
-/// What a node is given.
-#[derive(Debug, Default)]
-pub(in crate::domain::policy) struct Given {
-    /// How many tokens.
-    pub(in crate::domain::policy) max_tokens: Option<u64>,
-    /// What goes last, the most important first.
-    pub(in crate::domain::policy) priority: Vec<Pointer>,
-    /// What must be there.
-    pub(in crate::domain::policy) requires: Vec<Pointer>,
-    /// What it may be.
-    pub(in crate::domain::policy) receives: Option<Receives>,
-}
 
 pub(super) fn read_encoding(root: &Section<'_>) -> Result<Encoding, PolicyError> {
     let Some(item) = root.get("context") else { return Ok(Encoding::default()) };

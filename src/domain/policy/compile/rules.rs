@@ -7,6 +7,7 @@ use super::super::error::{PolicyCode, PolicyError};
 use super::super::model::{Approval, OnViolation};
 use super::super::rules::{Rule, Then};
 use super::super::toml_reader::{Item, Section};
+use super::people::need_people;
 use super::tools::read_globs;
 
 pub(super) const RULE_KEYS: &[&str] = &["name", "tools", "when", "then", "reason"];
@@ -54,15 +55,6 @@ fn read_then(section: &Section<'_>, approval: &Approval) -> Result<Then, PolicyE
             Err(item.error(PolicyCode::BadValue, message))
         }
     }
-}
-
-/// To hold without anybody to ask would be to reject.
-pub(super) fn need_people(item: &Item<'_>, approval: &Approval) -> Result<(), PolicyError> {
-    if approval.stages.is_empty() {
-        let message = "`then = \"hold\"` needs people: add [[approval.stages]] with `groups`, or nobody could approve";
-        return Err(item.error(PolicyCode::Contradiction, message));
-    }
-    Ok(())
 }
 
 /// One line of a bounded length.

@@ -8,8 +8,8 @@ use super::super::error::{PolicyCode, PolicyError};
 use super::super::model::{Approval, NodePolicy};
 use super::super::toml_reader::{Item, Section};
 use super::super::tools::{ToolGlob, ToolGlobs, ToolPolicy};
+use super::people::need_people;
 use super::read_patterns;
-use super::rules::need_people;
 use crate::domain::id::NodeId;
 use crate::domain::usage::Cost;
 

@@ -3,13 +3,13 @@
 use serde_json::{Map, Value, json};
 
 use super::Fault;
-use crate::domain::chain::verify::DenialCode;
+use crate::domain::chain::denial::DenialCode;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::thread::Checkpoint;
 use crate::domain::write::ResultError;
-use crate::service::envelopes::{NotSealed, Unsealed};
 use crate::service::error::Error;
-use crate::service::refusals::Refusal;
+use crate::service::refusal::Refusal;
+use crate::service::unsealed::{NotSealed, Unsealed};
 
 /// Each thing that is wrong.
 pub(super) fn faults_of(error: &Error) -> Vec<Fault> {

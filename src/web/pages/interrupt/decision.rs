@@ -15,7 +15,6 @@ use crate::web::pages::ballot::{Said, as_typed};
 use crate::web::pages::decision::{Needed, signature, signing, words};
 use crate::web::pages::failure::Failure;
 use crate::web::pages::form::Form;
-use crate::web::pages::inbox::WAITING_MAX;
 use crate::web::pages::parts::{html, moment, see_other, span};
 use crate::web::pages::view::interrupt::InterruptConfirmPage;
 use crate::web::pages::view::shell::Hash;
@@ -117,7 +116,7 @@ impl Asked<'_> {
         let voter = visitor.account();
         let challenge = || service.interrupt_vote_challenge(interrupt, &voter.id, ballot);
         let page = InterruptConfirmPage {
-            shell: visitor.shell(service.waiting_for(voter, WAITING_MAX).await?, None),
+            shell: visitor.shell(service, None).await?,
             interrupt_url: format!("/interrupts/{}", interrupt.id),
             action: format!("/interrupts/{}/decision", interrupt.id),
             csrf: visitor.0.csrf.clone(),

@@ -13,13 +13,16 @@ use crate::domain::json::canonical::canonical;
 use crate::domain::policy::{RedactedLeaf, Warning};
 use crate::domain::review::HoldReason;
 use crate::domain::usage::Usage;
+use crate::service::calls as service;
 use crate::service::error::{Error, Result};
-use crate::service::review_page::{self as service, ReviewFacts, WriterView};
+use crate::service::review_page::{ReviewFacts, WriterView};
 use crate::web::pages::differing::{self, named};
 use crate::web::pages::parts::{HEADLINE_CHANGES, intent, pattern_of, place};
+use crate::web::pages::view::facts::{Argument, Arguments, Call, Reason};
 use crate::web::pages::view::headline::{HeadChange, Headline, Intent};
+use crate::web::pages::view::opening::WriterReads;
 use crate::web::pages::view::opening::{ReadRow, Row, Rows};
-use crate::web::pages::view::review::{Argument, Arguments, Call, Fact, Proof, Rationale, Reason, WriterReads};
+use crate::web::pages::view::review::{Fact, Proof, Rationale};
 use crate::web::pages::view::shell::Hash;
 use crate::web::pages::view::text::{Json, Line, Path, Prose};
 

@@ -6,7 +6,7 @@ use crate::domain::write::WriteState;
 use crate::service::history::Who;
 use crate::service::review_page::ReviewFacts;
 use crate::web::pages::parts::{listed, moment};
-use crate::web::pages::view::review::TimelineItem;
+use crate::web::pages::view::facts::TimelineItem;
 use crate::web::pages::view::shell::Tone;
 use crate::web::pages::view::text::{Line, Path, Prose};
 

@@ -13,7 +13,6 @@ use crate::service::inbox::InboxItem;
 use crate::service::votes::Voted;
 use crate::web::api::problem::Problem;
 use crate::web::pages::decision::words;
-use crate::web::pages::inbox::WAITING_MAX;
 use crate::web::pages::parts::{deciders, ending, headline, html, moment};
 use crate::web::pages::view::several::{ToldPage, ToldRow};
 use crate::web::pages::view::shell::Tone;
@@ -38,7 +37,7 @@ impl Asked<'_> {
             became.map(|((voted, item), (_, ballot))| self.became(voted, item, &me.id, ballot)).collect();
         let counted = became.iter().filter(|it| it.is_ok()).count();
         let page = ToldPage {
-            shell: self.visitor.shell(service.waiting_for(me, WAITING_MAX).await?, None),
+            shell: self.visitor.shell(service, None).await?,
             verdict: verdict.into(),
             counted,
             unsent: Some(self.sent.comment.as_str())

@@ -4,9 +4,9 @@ use askama::Template;
 
 use super::asked::{Deciding, Seats};
 use super::confirm::Signing;
-use super::review::{TimelineItem, Verdict};
 use super::shell::{Hash, Moment, Shell, Tone};
 use super::text::{Line, Prose};
+use crate::web::pages::view::facts::{TimelineItem, Verdict};
 
 /// `GET /amendments/{amendment}`.
 #[derive(Template, Clone, Debug)]

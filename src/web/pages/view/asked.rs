@@ -1,7 +1,7 @@
 //! What people are asked besides reviews, policies and interrupts: whose approval it takes, and the form.
 
-pub use super::review::CommentWish;
 use super::text::{Line, Prose};
+pub use crate::web::pages::view::facts::CommentWish;
 
 /// Whose approval is needed, and how much of it is there.
 #[derive(Clone, Debug)]

@@ -5,9 +5,9 @@ use askama::Template;
 use super::headline::Headline;
 use super::passkeys::Asking;
 use super::places::AbsentRow;
-use super::review::{Verdict, WriteDoubt};
 use super::shell::{Hash, Moment, Shell};
 use super::text::{Line, Prose};
+use crate::web::pages::view::facts::{Verdict, WriteDoubt};
 
 /// What a passkey may or must sign.
 #[derive(Clone, Debug)]

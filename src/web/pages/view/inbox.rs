@@ -2,10 +2,11 @@
 
 use askama::Template;
 
+use super::facts::{Badge, Outcome, Urgency};
 use super::headline::Headline;
 use super::interrupt::InterruptRow;
 use super::policies::AmendmentRow;
-use super::shell::{Moment, Shell, Tone};
+use super::shell::{Moment, Shell};
 use super::text::{Line, Path, Prose};
 use crate::domain::review::Ending;
 
@@ -216,63 +217,6 @@ pub struct Votes {
     pub groups: Vec<Line>,
 }
 
-/// How near a deadline is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Urgency {
-    /// Hours.
-    Calm,
-    /// Minutes.
-    Soon,
-}
-
-impl Urgency {
-    /// Whether the page says so.
-    pub const fn is_soon(self) -> bool {
-        matches!(self, Self::Soon)
-    }
-}
-
-/// A word beside a row.
-#[derive(Clone, Debug)]
-pub enum Badge {
-    /// Waits for the reader's vote.
-    Yours,
-    /// The reader has voted; others have not.
-    Voted,
-    /// The reader may not decide, and why: "proposed by your agent".
-    CannotDecide(String),
-    /// Nobody decided, so that others are asked as well: who.
-    Escalated(String),
-    /// Those who are asked were reminded.
-    Reminded,
-    /// An earlier write of this thread may or may not have happened.
-    WriteOutcomeUnknown,
-}
-
-impl Badge {
-    /// The badge in words.
-    pub fn words(&self) -> String {
-        match self {
-            Self::Yours => "yours".to_owned(),
-            Self::Voted => "you voted".to_owned(),
-            Self::CannotDecide(why) => format!("you cannot decide: {why}"),
-            Self::Escalated(to) => format!("escalated to {to}"),
-            Self::Reminded => "waits for long".to_owned(),
-            Self::WriteOutcomeUnknown => "earlier write unknown".to_owned(),
-        }
-    }
-
-    /// How it is meant.
-    pub const fn tone(&self) -> Tone {
-        match self {
-            Self::Yours => Tone::Good,
-            Self::Voted | Self::CannotDecide(_) => Tone::Plain,
-            Self::Escalated(_) | Self::Reminded => Tone::Care,
-            Self::WriteOutcomeUnknown => Tone::Care,
-        }
-    }
-}
-
 /// A hold that has ended.
 #[derive(Clone, Debug)]
 pub struct DecidedRow {
@@ -285,7 +229,7 @@ pub struct DecidedRow {
     /// Its thread.
     pub thread: Line,
     /// How it ended.
-    pub outcome: super::review::Outcome,
+    pub outcome: Outcome,
     /// By whom: names, or nobody for an expiry.
     pub by: Vec<Line>,
     /// When.

@@ -4,9 +4,9 @@ use askama::Template;
 
 use super::asked::{Deciding, Seats};
 use super::confirm::Signing;
-use super::review::{TimelineItem, Verdict};
 use super::shell::{Hash, Moment, Shell, Tone};
 use super::text::{Json, Line, Path, Prose};
+use crate::web::pages::view::facts::{TimelineItem, Verdict};
 
 /// `GET /interrupts/{interrupt}`.
 #[derive(Template, Clone, Debug)]
@@ -132,7 +132,7 @@ pub struct InterruptRow {
     /// How many more there are.
     pub more: usize,
     /// Whether it waits for the reader, or why not.
-    pub badge: super::inbox::Badge,
+    pub badge: super::facts::Badge,
     /// When it ends by itself.
     pub deadline: Moment,
 }

@@ -16,6 +16,7 @@ pub mod emergency;
 pub mod endpoints;
 pub mod episode;
 pub mod error;
+pub mod facts;
 pub mod headline;
 pub mod imports;
 pub mod inbox;

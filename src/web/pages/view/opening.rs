@@ -7,9 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::review::{Arrays, WriterReads};
 use super::shell::Hash;
-use super::text::{Json, Path};
+use super::text::{Json, Line, Path};
 use crate::domain::inert;
 
 /// One side of a row.
@@ -303,5 +302,31 @@ impl Flat {
             None if self.containers.contains(pointer) => Side::Nested,
             None => Side::Absent,
         }
+    }
+}
+
+/// Which places are arrays: a JSON list of pointers for each tree. The script needs it to tell
+/// `/items/0` from a key that is called `0`; a wrong list gives other roots.
+#[derive(Clone, Debug)]
+pub struct Arrays {
+    /// In the tree before.
+    pub from: String,
+    /// In the tree after.
+    pub to: String,
+}
+
+/// What a writer node would read.
+#[derive(Clone, Debug)]
+pub struct WriterReads {
+    /// The writer node.
+    pub node: Line,
+    /// Everything it would read.
+    pub rows: Vec<ReadRow>,
+}
+
+impl WriterReads {
+    /// How many of the values are new to it: changed by an earlier transition that it has not written.
+    pub fn news(&self) -> usize {
+        self.rows.iter().filter(|it| it.mark == ReadMark::SinceLastWrite).count()
     }
 }

@@ -3,16 +3,16 @@
 use askama::Template;
 
 use super::discussion::{CommentForm, ExtensionForm, WithdrawalForm};
+use super::facts::{Asker, Call, CommentWish, Outcome, Reason, TimelineItem, Urgency, WriteDoubt};
 use super::headline::Headline;
-use super::inbox::Urgency;
-use super::opening::{ReadMark, ReadRow, Row, UnchangedRow};
+use super::opening::{Arrays, WriterReads};
+use super::opening::{Row, UnchangedRow};
 use super::places::{AbsentRow, OtherPlace};
 use super::receipt::RevocationForm;
 use super::reveal::RevealForm;
-use super::shell::{Hash, Moment, Shell, Tone};
+use super::shell::{Hash, Moment, Shell};
 pub use super::stages::{Progress, Stage};
 use super::text::{Json, Line, Path, Prose};
-use super::version::Asker;
 
 /// `GET /reviews/{id}`.
 #[derive(Template, Clone, Debug)]
@@ -118,110 +118,6 @@ impl Standing {
     }
 }
 
-/// How a hold ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outcome {
-    /// Every stage approved.
-    Approved,
-    /// Somebody refused.
-    Denied,
-    /// Nobody decided in time.
-    Expired,
-    /// Its proposer took it back.
-    Cancelled,
-    /// Another transition took its place.
-    Superseded,
-}
-
-impl Outcome {
-    /// The outcome in a word.
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::Approved => "Approved",
-            Self::Denied => "Denied",
-            Self::Expired => "Expired",
-            Self::Cancelled => "Cancelled",
-            Self::Superseded => "Superseded",
-        }
-    }
-
-    /// How it is meant.
-    pub const fn tone(self) -> Tone {
-        match self {
-            Self::Approved => Tone::Good,
-            Self::Denied => Tone::Bad,
-            Self::Expired | Self::Cancelled | Self::Superseded => Tone::Plain,
-        }
-    }
-}
-
-/// Why a transition was held.
-#[derive(Clone, Debug)]
-pub struct Reason {
-    /// The place that the reason is about.
-    pub path: Option<Path>,
-    /// What is the matter with it: "is protected", "payment.amount above 1000 requires approval".
-    pub words: Line,
-}
-
-/// A call of a tool.
-#[derive(Clone, Debug)]
-pub struct Call {
-    /// Which.
-    pub name: Line,
-    /// With what.
-    pub arguments: Arguments,
-}
-
-/// What a tool is called with.
-#[derive(Clone, Debug)]
-pub enum Arguments {
-    /// All of it.
-    Whole {
-        /// The arguments.
-        value: Json,
-        /// What they were committed to with, base64url.
-        salt: String,
-    },
-    /// Leaf by leaf, without what is hidden.
-    Parts(Vec<Argument>),
-}
-
-/// One of them.
-#[derive(Clone, Debug)]
-pub struct Argument {
-    /// Which.
-    pub path: Path,
-    /// Its value, if it is shown.
-    pub value: Option<Json>,
-}
-
-/// What a writer node would read.
-#[derive(Clone, Debug)]
-pub struct WriterReads {
-    /// The writer node.
-    pub node: Line,
-    /// Everything it would read.
-    pub rows: Vec<ReadRow>,
-}
-
-impl WriterReads {
-    /// How many of the values are new to it: changed by an earlier transition that it has not written.
-    pub fn news(&self) -> usize {
-        self.rows.iter().filter(|it| it.mark == ReadMark::SinceLastWrite).count()
-    }
-}
-
-/// Which places are arrays: a JSON list of pointers for each tree. The script needs it to tell
-/// `/items/0` from a key that is called `0`; a wrong list gives other roots.
-#[derive(Clone, Debug)]
-pub struct Arrays {
-    /// In the tree before.
-    pub from: String,
-    /// In the tree after.
-    pub to: String,
-}
-
 /// What the agent says of its own proposal.
 #[derive(Clone, Debug)]
 pub enum Rationale {
@@ -238,23 +134,6 @@ impl Rationale {
             Self::Whole(text) | Self::Redacted(text) => text,
         }
     }
-}
-
-/// Something that happened to the review.
-#[derive(Clone, Debug)]
-pub struct TimelineItem {
-    /// How it is meant.
-    pub tone: Tone,
-    /// Who did it; nobody for what the gateway does by itself.
-    pub who: Option<Line>,
-    /// What: "approved as finance", "held the proposal".
-    pub words: String,
-    /// The comment.
-    pub comment: Option<Prose>,
-    /// What the voter's browser reported: "Their browser reported a match."
-    pub claim: Option<String>,
-    /// When.
-    pub at: Moment,
 }
 
 /// What is signed, and what it can be recomputed from.
@@ -312,51 +191,6 @@ pub struct DecisionForm {
     pub doubt: WriteDoubt,
     /// Why the page comes again: "A comment is required. Your vote was not counted."
     pub problem: Option<String>,
-}
-
-/// Whether a comment must be given.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CommentWish {
-    /// It may.
-    Optional,
-    /// It must.
-    Required,
-}
-
-/// Whether an earlier write of the thread may or may not have happened.
-#[derive(Clone, Debug)]
-pub enum WriteDoubt {
-    /// All are known.
-    None,
-    /// One lapsed and nobody has resolved it: "database_writer reserved version 3 at 14:02 and never said …".
-    Unknown(Line),
-}
-
-/// What a vote says.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
-    /// It may happen.
-    Approve,
-    /// It may not.
-    Deny,
-}
-
-impl Verdict {
-    /// The value that forms send.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Approve => "approve",
-            Self::Deny => "deny",
-        }
-    }
-
-    /// The button's word.
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::Approve => "Approve",
-            Self::Deny => "Deny",
-        }
-    }
 }
 
 impl ReviewPage {

@@ -3,12 +3,14 @@
 use askama::Template;
 
 use super::headline::Headline;
-use super::inbox::Urgency;
 use super::opening::Row;
-use super::review::{Call, CommentWish, Rationale, Reason, Verdict, WriterReads};
+use super::review::Rationale;
 use super::shell::{Hash, Moment, Shell, Tone};
 use super::text::{Line, Prose};
-use super::version::Asker;
+use crate::web::pages::view::facts::Asker;
+use crate::web::pages::view::facts::Urgency;
+use crate::web::pages::view::facts::{Call, CommentWish, Reason, Verdict};
+use crate::web::pages::view::opening::WriterReads;
 
 /// Answers the ticks: what is decided is what this page shows.
 #[derive(Template, Clone, Debug)]

@@ -2,11 +2,12 @@
 
 use askama::Template;
 
+use super::facts::Gate;
 use super::headline::HeadChange;
-use super::review::Outcome;
 use super::shell::{Hash, Moment, Shell, Tone};
 use super::text::Line;
-use super::version::Asker;
+use crate::web::pages::view::facts::Asker;
+use crate::web::pages::view::facts::Outcome;
 
 /// `GET /threads/{thread}`.
 #[derive(Template, Clone, Debug)]
@@ -143,45 +144,6 @@ pub struct EntryRow {
     pub at: Moment,
     /// What became of its receipt or write: "written by database_writer, fence 4".
     pub write: Option<Write>,
-}
-
-/// How an entry got into the chain.
-#[derive(Clone, Debug)]
-pub enum Gate {
-    /// By the policy alone.
-    Auto,
-    /// By the policy alone, while it only observed.
-    Observed,
-    /// People approved it.
-    Approved {
-        /// The review's page.
-        review_url: String,
-        /// Their names.
-        by: Vec<Line>,
-    },
-    /// It is a writer's record of what it wrote.
-    Written,
-}
-
-impl Gate {
-    /// The gate in words.
-    pub const fn words(&self) -> &'static str {
-        match self {
-            Self::Auto => "committed by policy",
-            Self::Observed => "observed only",
-            Self::Approved { .. } => "approved",
-            Self::Written => "written",
-        }
-    }
-
-    /// How it is meant.
-    pub const fn tone(&self) -> Tone {
-        match self {
-            Self::Auto => Tone::Plain,
-            Self::Observed => Tone::Care,
-            Self::Approved { .. } | Self::Written => Tone::Good,
-        }
-    }
 }
 
 /// What became of a receipt or a write.

@@ -2,11 +2,12 @@
 
 use askama::Template;
 
+use super::facts::Asker;
 use super::opening::Row;
-use super::review::{Call, Reason};
 use super::shell::{Hash, Moment, Shell, Tone};
 use super::text::{Line, Prose};
-use super::thread::Gate;
+use crate::web::pages::view::facts::Gate;
+use crate::web::pages::view::facts::{Call, Reason};
 
 /// `GET /threads/{thread}/versions/{version}`.
 #[derive(Template, Clone, Debug)]
@@ -79,20 +80,6 @@ pub struct RollbackForm {
     pub attempt: String,
     /// As which nodes it can be asked for.
     pub nodes: Vec<Line>,
-}
-
-/// Who asked.
-#[derive(Clone, Debug)]
-pub enum Asker {
-    /// A token, and who answers for it.
-    Token {
-        /// Its name.
-        name: Line,
-        /// Who answers.
-        owner: Line,
-    },
-    /// A person.
-    Person(Line),
 }
 
 /// One thing that became of a version.

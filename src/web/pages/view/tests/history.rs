@@ -2,6 +2,8 @@
 
 use super::sample::{Case, line, moment, shell};
 use crate::web::pages::view::compare::ComparePage;
+use crate::web::pages::view::facts::Asker;
+use crate::web::pages::view::facts::Gate;
 use crate::web::pages::view::inbox::{Mark, Tab};
 use crate::web::pages::view::insight::{
     Bar, Chart, GroupRow, Groups, InsightPage, OutcomeRow, Shown, Table, Told as Counted,
@@ -9,10 +11,10 @@ use crate::web::pages::view::insight::{
 use crate::web::pages::view::log::{EventFact, EventPage, LogPage, LogRow};
 use crate::web::pages::view::shell::{Hash, Moment, Tone};
 use crate::web::pages::view::text::{Json, Prose};
-use crate::web::pages::view::thread::{Gate, ThreadStatus};
+use crate::web::pages::view::thread::ThreadStatus;
 use crate::web::pages::view::threads::{Choice, Filter, ThreadRow, ThreadsPage};
 use crate::web::pages::view::verifier::{CheckRow, KnownRow, Said, Told, Typed, VerifierPage};
-use crate::web::pages::view::version::{Asker, Became, Checked, Compare, RollbackForm, VersionPage};
+use crate::web::pages::view::version::{Became, Checked, Compare, RollbackForm, VersionPage};
 
 fn ago() -> Moment {
     moment("2026-11-03T12:00:00.000Z", "3 Nov 2026, 12:00 UTC", "2 h ago")

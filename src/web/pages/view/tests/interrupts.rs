@@ -5,9 +5,9 @@ use super::screens::asking;
 use crate::web::pages::view::amendment::SignPolicyPage;
 use crate::web::pages::view::asked::{CommentWish, DecideForm, Deciding, Seats};
 use crate::web::pages::view::confirm::{SignForm, Signing};
-use crate::web::pages::view::inbox::Badge;
+use crate::web::pages::view::facts::Badge;
+use crate::web::pages::view::facts::{TimelineItem, Verdict};
 use crate::web::pages::view::interrupt::{InterruptConfirmPage, InterruptPage, InterruptRow, Part, Said};
-use crate::web::pages::view::review::{TimelineItem, Verdict};
 use crate::web::pages::view::shell::{Hash, Moment, Tone};
 use crate::web::pages::view::text::{Json, Path, Prose};
 

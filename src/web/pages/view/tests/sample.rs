@@ -8,17 +8,18 @@ use super::commit::{View, canonical, half, hash, touches};
 use crate::domain::account::PersonRole;
 use crate::service::inbox::Waiting;
 use crate::web::pages::view::discussion::{ExtensionForm, LaterChoice};
+use crate::web::pages::view::facts::Asker;
+use crate::web::pages::view::facts::Urgency;
+use crate::web::pages::view::facts::{Arguments, Call, CommentWish, Reason, TimelineItem, WriteDoubt};
 use crate::web::pages::view::headline::{HeadChange, Headline, Intent};
-use crate::web::pages::view::inbox::Urgency;
 use crate::web::pages::view::nav::Navigation;
+use crate::web::pages::view::opening::WriterReads;
 use crate::web::pages::view::opening::{Protection, Rows};
 use crate::web::pages::view::review::{
-    Arguments, Call, CommentWish, Deciding, DecisionForm, Fact, Progress, Proof, Rationale, Reason, ReviewPage, Stage,
-    Standing, TimelineItem, WriteDoubt, WriterReads,
+    Deciding, DecisionForm, Fact, Progress, Proof, Rationale, ReviewPage, Stage, Standing,
 };
 use crate::web::pages::view::shell::{Account, Hash, Moment, Shell, Tone};
 use crate::web::pages::view::text::{Json, Line, Path, Prose};
-use crate::web::pages::view::version::Asker;
 
 /// What the sample's tool is called with, and the salt that this is committed to under.
 const TOOL_SALT: [u8; 32] = [3; 32];

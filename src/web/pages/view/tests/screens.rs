@@ -5,21 +5,25 @@ use crate::web::pages::view::confirm::{ConfirmPage, SignForm, Signing};
 use crate::web::pages::view::discussion::WithdrawalForm;
 use crate::web::pages::view::edit::{EditPage, Field};
 use crate::web::pages::view::error::{Action, ErrorPage};
+use crate::web::pages::view::facts::Asker;
+use crate::web::pages::view::facts::Badge;
+use crate::web::pages::view::facts::Gate;
+use crate::web::pages::view::facts::Urgency;
+use crate::web::pages::view::facts::{Outcome, Verdict, WriteDoubt};
 use crate::web::pages::view::headline::{HeadChange, Headline};
 use crate::web::pages::view::inbox::{
-    Badge, Choice, DecidedRow, InboxPage, Mark, Scope, SearchForm, Show, Tab, Urgency, Votes, WaitingRow,
+    Choice, DecidedRow, InboxPage, Mark, Scope, SearchForm, Show, Tab, Votes, WaitingRow,
 };
 use crate::web::pages::view::opening::Side;
 use crate::web::pages::view::passkeys::{AddForm, Asking, Confirm, PasskeyRow, PasskeysPage, Place};
 use crate::web::pages::view::places::{AbsentRow, OtherPlace};
-use crate::web::pages::view::review::{Deciding, Outcome, ReviewPage, Standing, Verdict, WriteDoubt};
+use crate::web::pages::view::review::{Deciding, ReviewPage, Standing};
 use crate::web::pages::view::shell::{Hash, Moment, Notice, Shell, Tone};
 use crate::web::pages::view::sign_in::{LeavingPage, RoleChoice, SetUpPage, SignInLinkPage, SignInPage};
 use crate::web::pages::view::text::{Path, Prose};
 use crate::web::pages::view::thread::{
-    Became, BranchRow, EndedRow, EntryRow, Gate, OriginRow, ThreadPage, ThreadStatus, Write,
+    Became, BranchRow, EndedRow, EntryRow, OriginRow, ThreadPage, ThreadStatus, Write,
 };
-use crate::web::pages::view::version::Asker;
 
 fn soon() -> Moment {
     moment("2026-11-03T14:32:00.000Z", "3 Nov 2026, 14:32 UTC", "in 12 min")

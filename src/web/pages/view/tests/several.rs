@@ -1,8 +1,8 @@
 //! Samples of what is decided at once.
 
 use super::sample::{Case, line, moment, shell};
-use crate::web::pages::view::inbox::Urgency;
-use crate::web::pages::view::review::{CommentWish, Verdict};
+use crate::web::pages::view::facts::Urgency;
+use crate::web::pages::view::facts::{CommentWish, Verdict};
 use crate::web::pages::view::several::{ApartPage, ApartRow, LeftOutRow, SeveralPage, SeveralRow, ToldPage, ToldRow};
 use crate::web::pages::view::shell::{Hash, Tone};
 use crate::web::pages::view::text::Prose;

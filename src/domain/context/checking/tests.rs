@@ -1,9 +1,14 @@
 use serde_json::json;
 
 use super::*;
+use crate::domain::chain::hash::{Digest, Tag};
+use crate::domain::context::encoding::Encoding;
+use crate::domain::context::fitting::Fitted;
 use crate::domain::context::fitting::Wish;
 use crate::domain::context::{How, Truncated, fit};
+use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::{KeyUse, Keys};
+use crate::domain::time::Timestamp;
 
 fn keys() -> Keys {
     let mut next = 0_u8;

@@ -1,0 +1,53 @@
+//! One link of a chain: a committed transition as it is stored, checked before it is believed.
+
+use super::denial::DenialCode;
+use super::entry::{Entry, Gate};
+use super::hash::Digest;
+use super::jws::{self, Typ};
+use super::statement::{Kind, Statement};
+use crate::domain::keys::{KeyState, KeyUse, PublicKeys};
+
+/// A committed transition as it is stored: what verify and audit check before they believe it.
+#[derive(Clone, Copy, Debug)]
+pub struct Link<'a> {
+    /// The signed entry.
+    pub entry: &'a str,
+    /// The statement that was stored with it.
+    pub statement: &'a Statement,
+    /// The root that the stored state commits to.
+    pub root: Digest,
+}
+
+/// Checks one link of a chain: its signature, that the statement hashes to the entry's digest, that
+/// statement and entry say the same, and that the stored state commits to the statement's root.
+pub fn check_link(link: &Link<'_>, keys: &PublicKeys, issuer: &str) -> Result<Entry, DenialCode> {
+    let broken = DenialCode::ChainBroken;
+    let unverified = jws::read::<Entry>(link.entry, Typ::Entry).map_err(|_| broken)?;
+    let key = keys.public(KeyUse::Chain, unverified.kid()).ok_or(broken)?;
+    if matches!(key.state(), KeyState::Revoked | KeyState::Next) {
+        return Err(broken);
+    }
+    let entry = unverified.verify(key).ok_or(broken)?;
+    let statement = link.statement;
+    let agrees = entry.iss == issuer
+        && entry.is_whole()
+        && statement.is_whole()
+        && gate_fits(&entry.gate, statement.kind)
+        && entry.transition == statement.digest()
+        && entry.thread == statement.thread
+        && entry.version == statement.version
+        && entry.parent == statement.parent
+        && entry.policy == statement.policy
+        && statement.to == link.root;
+    if agrees { Ok(entry) } else { Err(broken) }
+}
+
+/// A confirm is written, and only a confirm; what people must decide never passes by itself.
+fn gate_fits(gate: &Gate, kind: Kind) -> bool {
+    match gate {
+        Gate::Written { .. } => kind == Kind::Confirm,
+        Gate::Auto {} => matches!(kind, Kind::Create | Kind::Fork | Kind::Propose | Kind::Join),
+        Gate::Observed {} => !matches!(kind, Kind::Fork | Kind::Confirm),
+        Gate::Approved { .. } => !matches!(kind, Kind::Create | Kind::Fork | Kind::Confirm),
+    }
+}

@@ -1,0 +1,28 @@
+//! Calls of tools as people may see them.
+
+use serde_json::Value;
+
+use crate::domain::chain::commitment::Salt;
+use crate::domain::id::ToolName;
+use crate::domain::policy::RedactedLeaf;
+
+/// A call of a tool as people may see it.
+pub struct Call {
+    /// Which.
+    pub name: ToolName,
+    /// With what.
+    pub arguments: Arguments,
+}
+
+/// What a tool is called with.
+pub enum Arguments {
+    /// All of it, and what it was committed to with.
+    Whole {
+        /// The arguments.
+        value: Value,
+        /// The salt.
+        salt: Salt,
+    },
+    /// What is not hidden of it.
+    Parts(Vec<RedactedLeaf>),
+}

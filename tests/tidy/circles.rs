@@ -1,0 +1,117 @@
+//! Imports go down, also among the files of one room: no file stands on one that stands on it, however far around.
+//!
+//! A file and those in its folder are a family: it names them, and they take what it holds for all of them.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use super::rules::{is_ours, module, squeezed};
+use super::source::{File, Source};
+
+/// What each module imports, by names as `domain::chain::verify`.
+type Imports = BTreeMap<String, BTreeSet<String>>;
+
+/// Every circle once, from the first of its modules.
+pub fn circles(files: &[File]) -> Vec<String> {
+    let imports = imports(files);
+    let around = imports.keys().filter_map(|from| way_back(&imports, from));
+    let mut told = BTreeSet::new();
+    around
+        .filter(|way| told.insert(way.iter().cloned().collect::<BTreeSet<_>>()))
+        .map(|way| {
+            format!("{} -> {}: imports go in a circle; move what both need below both", way.join(" -> "), way[0])
+        })
+        .collect()
+}
+
+fn imports(files: &[File]) -> Imports {
+    let ours: Vec<&File> = files.iter().filter(|it| it.path.ends_with(".rs") && is_ours(it)).collect();
+    let names: BTreeSet<String> = ours.iter().map(|it| module(it).join("::")).collect();
+    let imported = |file: &&File| {
+        let (own, code) = (module(file), squeezed(&Source::read(&file.text).code));
+        let named = paths(&code).into_iter().filter_map(|path| absolute(&own, &path));
+        let rooms = named
+            .filter_map(|path| (1..=path.len()).rev().map(|it| path[..it].join("::")).find(|it| names.contains(it)));
+        let own = own.join("::");
+        let rooms = rooms.filter(|it| !is_family(it, &own)).collect();
+        (own, rooms)
+    };
+    ours.iter().map(imported).collect()
+}
+
+fn is_family(one: &str, other: &str) -> bool {
+    let within = |inner: &str, outer: &str| inner.strip_prefix(outer).is_some_and(|it| it.starts_with("::"));
+    one == other || within(one, other) || within(other, one)
+}
+
+/// Every path of the crate's own that is named, groups taken apart.
+fn paths(code: &str) -> Vec<Vec<String>> {
+    let is_word = |it: char| it.is_alphanumeric() || it == '_';
+    let starts = ["crate::", "super::", "self::"].iter().flat_map(|start| code.match_indices(start));
+    let whole = starts.filter(|(at, _)| !code[..*at].ends_with(is_word) && !code[..*at].ends_with("::"));
+    whole.flat_map(|(at, _)| spread(&code[at..])).collect()
+}
+
+/// `a::{b, c::d}` is a::b and a::c::d.
+fn spread(path: &str) -> Vec<Vec<String>> {
+    let word: String = path.chars().take_while(|it| it.is_alphanumeric() || *it == '_').collect();
+    let Some(rest) = path[word.len()..].strip_prefix("::") else { return vec![vec![word]] };
+    let below = match rest.strip_prefix('{') {
+        Some(group) => parts(group).into_iter().flat_map(spread).collect(),
+        None => spread(rest),
+    };
+    below.into_iter().map(|it| [word.clone()].into_iter().chain(it).collect()).collect()
+}
+
+/// The parts of a group, from after its brace.
+fn parts(group: &str) -> Vec<&str> {
+    let (mut depth, mut from, mut parts) = (0, 0, Vec::new());
+    for (at, it) in group.char_indices() {
+        match it {
+            '{' => depth += 1,
+            '}' | ',' if depth == 0 => {
+                parts.push(&group[from..at]);
+                from = at + 1;
+                if it == '}' {
+                    break;
+                }
+            }
+            '}' => depth -= 1,
+            _ => (),
+        }
+    }
+    parts
+}
+
+/// A path from the root of the crate.
+fn absolute(own: &[&str], path: &[String]) -> Option<Vec<String>> {
+    let up = path.iter().take_while(|it| *it == "super").count();
+    let from = match path.first()?.as_str() {
+        "crate" => &[][..],
+        _ => own.get(..own.len().checked_sub(up)?)?,
+    };
+    let named = path.iter().filter(|it| !matches!(it.as_str(), "crate" | "super" | "self")).cloned();
+    Some(from.iter().map(|it| (*it).to_owned()).chain(named).collect())
+}
+
+/// The shortest way from a module to itself, from the first of its modules.
+fn way_back(imports: &Imports, from: &str) -> Option<Vec<String>> {
+    let mut came: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut next = VecDeque::from([from]);
+    while let Some(here) = next.pop_front() {
+        for to in imports.get(here).into_iter().flatten() {
+            if to == from {
+                let back = std::iter::successors(Some(here), |it| came.get(it).copied());
+                let mut way: Vec<String> = back.map(str::to_owned).collect();
+                way.reverse();
+                let first = (0..way.len()).min_by_key(|it| &way[*it])?;
+                way.rotate_left(first);
+                return Some(way);
+            }
+            if to != from && !came.contains_key(to.as_str()) {
+                came.insert(to, here);
+                next.push_back(to);
+            }
+        }
+    }
+    None
+}

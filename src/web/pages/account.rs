@@ -66,14 +66,8 @@ struct Again {
 const OTHERS: &str = "others";
 
 /// `GET /account`.
-pub async fn show(
-    app: web::Data<App>,
-    request: HttpRequest,
-    visitor: Visitor,
-    done: web::Query<Done>,
-) -> std::result::Result<HttpResponse, Failure> {
-    let page = page(&app, &visitor, done.notice(DONE), Again::default()).await;
-    Ok(html(StatusCode::OK, page.map_err(|error| Failure::of(&request, error))?.render()))
+pub async fn show(app: web::Data<App>, visitor: Visitor, done: web::Query<Done>) -> Result<AccountPage> {
+    page(&app, &visitor, done.notice(DONE), Again::default()).await
 }
 
 /// `POST /account/password`. Wrong old passwords are bounded as failed sign-ins are.

@@ -58,18 +58,9 @@ struct Again {
 }
 
 /// `GET /amendments/{amendment}`.
-pub async fn show(
-    app: web::Data<App>,
-    request: HttpRequest,
-    visitor: Visitor,
-    id: web::Path<String>,
-) -> std::result::Result<HttpResponse, Failure> {
-    let done = async {
-        let amendment = find(&app, &id).await?;
-        page(&app, &visitor, &amendment, Again::default()).await
-    };
-    let page = done.await.map_err(|error| Failure::of(&request, error))?;
-    Ok(html(StatusCode::OK, page.render()))
+pub async fn show(app: web::Data<App>, visitor: Visitor, id: web::Path<String>) -> Result<AmendmentPage> {
+    let amendment = find(&app, &id).await?;
+    page(&app, &visitor, &amendment, Again::default()).await
 }
 
 /// `GET` where only forms go: whoever loads such an address again means the amendment.

@@ -1,13 +1,9 @@
 //! `GET /threads/{thread}/compare`: two versions of a thread beside each other.
 
-use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, web};
-use askama::Template as _;
+use actix_web::web;
 use serde::Deserialize;
 
 use super::differing::rows_of;
-use super::failure::Failure;
-use super::parts::html;
 use super::view::compare::ComparePage;
 use super::view::text::Line;
 use super::visitor::Visitor;
@@ -28,13 +24,11 @@ pub struct Two {
 /// `GET /threads/{thread}/compare`.
 pub async fn show(
     app: web::Data<App>,
-    request: HttpRequest,
     visitor: Visitor,
     thread: web::Path<String>,
     two: web::Query<Two>,
-) -> std::result::Result<HttpResponse, Failure> {
-    let page = page(&app, &visitor, &thread, &two).await.map_err(|error| Failure::of(&request, error))?;
-    Ok(html(StatusCode::OK, page.render()))
+) -> Result<ComparePage> {
+    page(&app, &visitor, &thread, &two).await
 }
 
 async fn page(app: &App, visitor: &Visitor, thread: &str, two: &Two) -> Result<ComparePage> {

@@ -58,14 +58,8 @@ pub struct Fields {
 }
 
 /// `GET /delegations`.
-pub async fn show(
-    app: web::Data<App>,
-    request: HttpRequest,
-    visitor: Visitor,
-    done: web::Query<Done>,
-) -> std::result::Result<HttpResponse, Failure> {
-    let page = page(&app, &visitor, (done.notice(DONE), &Fields::default())).await;
-    Ok(html(StatusCode::OK, page.map_err(|error| Failure::of(&request, error))?.render()))
+pub async fn show(app: web::Data<App>, visitor: Visitor, done: web::Query<Done>) -> Result<DelegationsPage> {
+    page(&app, &visitor, (done.notice(DONE), &Fields::default())).await
 }
 
 /// `GET` where only forms go.

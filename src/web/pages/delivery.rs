@@ -26,13 +26,11 @@ const DONE: &[(&str, Tone, &str)] =
 /// `GET /endpoints/{endpoint}/deliveries/{delivery}`.
 pub async fn show(
     app: web::Data<App>,
-    request: HttpRequest,
     visitor: Visitor,
     path: web::Path<(String, String)>,
     done: web::Query<Done>,
-) -> std::result::Result<HttpResponse, Failure> {
-    let page = page(&app, &visitor, &path, done.notice(DONE)).await;
-    Ok(html(StatusCode::OK, page.map_err(|error| Failure::of(&request, error))?.render()))
+) -> Result<DeliveryPage> {
+    page(&app, &visitor, &path, done.notice(DONE)).await
 }
 
 /// `POST /endpoints/{endpoint}/deliveries/{delivery}/redelivery`.

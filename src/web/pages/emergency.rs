@@ -99,15 +99,9 @@ impl What {
 }
 
 /// `GET /emergency`.
-pub async fn show(
-    app: web::Data<App>,
-    request: HttpRequest,
-    visitor: Visitor,
-    done: web::Query<Done>,
-) -> std::result::Result<HttpResponse, Failure> {
+pub async fn show(app: web::Data<App>, visitor: Visitor, done: web::Query<Done>) -> Result<EmergencyPage> {
     let notice = done.notice(DONE);
-    let page = page(&app, &visitor, notice, &HaltFields::default()).await;
-    Ok(html(StatusCode::OK, page.map_err(|error| Failure::of(&request, error))?.render()))
+    page(&app, &visitor, notice, &HaltFields::default()).await
 }
 
 /// `GET` where only forms go.

@@ -85,15 +85,12 @@ struct Beside {
 /// `GET /endpoints/{endpoint}`.
 pub async fn show(
     app: web::Data<App>,
-    request: HttpRequest,
     visitor: Visitor,
     endpoint: web::Path<String>,
     (done, asked): (web::Query<Done>, web::Query<Asked>),
-) -> std::result::Result<HttpResponse, Failure> {
+) -> Result<EndpointPage> {
     let beside = Beside { notice: done.notice(DONE), asked: asked.into_inner(), ..Beside::default() };
-    let done = async { page(&app, &visitor, &id(&endpoint)?, beside).await };
-    let page = done.await.map_err(|error| Failure::of(&request, error))?;
-    Ok(html(StatusCode::OK, page.render()))
+    page(&app, &visitor, &id(&endpoint)?, beside).await
 }
 
 /// `POST /endpoints/{endpoint}/settings`.

@@ -134,16 +134,10 @@ fn names(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// `GET /endpoints`.
-pub async fn show(
-    app: web::Data<App>,
-    request: HttpRequest,
-    visitor: Visitor,
-    done: web::Query<Done>,
-) -> std::result::Result<HttpResponse, Failure> {
+pub async fn show(app: web::Data<App>, visitor: Visitor, done: web::Query<Done>) -> Result<EndpointsPage> {
     let (kind, events) = (KindName::default().as_str().to_owned(), EventPattern::all().as_str().to_owned());
     let typed = TypedEndpoint { kind, events, ..TypedEndpoint::default() };
-    let page = page(&app, &visitor, done.notice(DONE), typed).await;
-    Ok(html(StatusCode::OK, page.map_err(|error| Failure::of(&request, error))?.render()))
+    page(&app, &visitor, done.notice(DONE), typed).await
 }
 
 /// `POST /endpoints`: the answer has the secret, this once.

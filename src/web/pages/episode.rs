@@ -2,14 +2,13 @@
 
 mod import;
 
-use actix_web::http::{StatusCode, header};
+use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
-use askama::Template as _;
 use serde_json::Value;
 
 use super::failure::Failure;
 use super::log::words;
-use super::parts::{html, moment};
+use super::parts::moment;
 use super::view::episode::{Badge, EpisodePage, EventRow, Fact, FileRow, Head, PlanHead, StepRow};
 use super::view::shell::{Shell, Tone};
 use super::view::text::{Json, Line, Prose};
@@ -38,14 +37,8 @@ const FACTS_SHOWN: usize = 200;
 const TEXT_CHARS_SHOWN: usize = 4_000;
 
 /// `GET /threads/{thread}/episode`.
-pub async fn show(
-    app: web::Data<App>,
-    request: HttpRequest,
-    visitor: Visitor,
-    thread: web::Path<String>,
-) -> std::result::Result<HttpResponse, Failure> {
-    let page = page(&app, &visitor, &thread).await.map_err(|error| Failure::of(&request, error))?;
-    Ok(html(StatusCode::OK, page.render()))
+pub async fn show(app: web::Data<App>, visitor: Visitor, thread: web::Path<String>) -> Result<EpisodePage> {
+    page(&app, &visitor, &thread).await
 }
 
 /// `GET /threads/{thread}/episode/{artefact}`: one file.

@@ -1,13 +1,10 @@
 //! `GET /imports`: runs that were imported, the last first.
 
-use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, web};
-use askama::Template as _;
+use actix_web::web;
 use serde::Deserialize;
 
 use super::episode::ended;
-use super::failure::Failure;
-use super::parts::{html, moment};
+use super::parts::moment;
 use super::view::imports::{ImportRow, ImportsPage};
 use super::view::text::Line;
 use super::visitor::Visitor;
@@ -27,14 +24,8 @@ pub struct Where {
 }
 
 /// `GET /imports`.
-pub async fn show(
-    app: web::Data<App>,
-    request: HttpRequest,
-    visitor: Visitor,
-    query: web::Query<Where>,
-) -> std::result::Result<HttpResponse, Failure> {
-    let page = page(&app, &visitor, query.older.as_deref()).await.map_err(|error| Failure::of(&request, error))?;
-    Ok(html(StatusCode::OK, page.render()))
+pub async fn show(app: web::Data<App>, visitor: Visitor, query: web::Query<Where>) -> Result<ImportsPage> {
+    page(&app, &visitor, query.older.as_deref()).await
 }
 
 async fn page(app: &App, visitor: &Visitor, older: Option<&str>) -> Result<ImportsPage> {

@@ -2,16 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, web};
-use askama::Template as _;
+use actix_web::web;
 use serde::Deserialize;
 
-use super::failure::Failure;
 use super::local::encoded;
-use super::parts::{
-    SOON, deciders, ending, headline, html, is_protected, lines, listed, moment, place, urgency, why_not,
-};
+use super::parts::{SOON, deciders, ending, headline, is_protected, lines, listed, moment, place, urgency, why_not};
 use super::view::inbox::{Choice, DecidedRow, InboxPage, Mark, Scope, SearchForm, Show, Tab, Votes, WaitingRow};
 use super::view::text::{Line, Path, Prose};
 use super::visitor::Visitor;
@@ -63,14 +58,8 @@ struct Reading {
 }
 
 /// `GET /`.
-pub async fn show(
-    app: web::Data<App>,
-    request: HttpRequest,
-    visitor: Visitor,
-    query: web::Query<Asked>,
-) -> std::result::Result<HttpResponse, Failure> {
-    let page = page(&app, &visitor, query.into_inner()).await.map_err(|error| Failure::of(&request, error))?;
-    Ok(html(StatusCode::OK, page.render()))
+pub async fn show(app: web::Data<App>, visitor: Visitor, query: web::Query<Asked>) -> Result<InboxPage> {
+    page(&app, &visitor, query.into_inner()).await
 }
 
 async fn page(app: &App, visitor: &Visitor, asked: Asked) -> Result<InboxPage> {

@@ -5,15 +5,12 @@ mod drawing;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, web};
-use askama::Template as _;
+use actix_web::web;
 use chrono::DateTime;
 use serde::Deserialize;
 
-use super::failure::Failure;
 use super::local::encoded;
-use super::parts::{html, moment};
+use super::parts::moment;
 use super::view::inbox::{Mark, Tab};
 use super::view::insight::{Chart, GroupRow, Groups, InsightPage, OutcomeRow, Shown, Table, Told};
 use super::view::text::Line;
@@ -51,14 +48,8 @@ pub struct Asked {
 }
 
 /// `GET /insight`.
-pub async fn show(
-    app: web::Data<App>,
-    request: HttpRequest,
-    visitor: Visitor,
-    query: web::Query<Asked>,
-) -> std::result::Result<HttpResponse, Failure> {
-    let page = page(&app, &visitor, &query).await.map_err(|error| Failure::of(&request, error))?;
-    Ok(html(StatusCode::OK, page.render()))
+pub async fn show(app: web::Data<App>, visitor: Visitor, query: web::Query<Asked>) -> Result<InsightPage> {
+    page(&app, &visitor, &query).await
 }
 
 async fn page(app: &App, visitor: &Visitor, asked: &Asked) -> Result<InsightPage> {

@@ -4,13 +4,10 @@ mod decision;
 
 pub use decision::submit;
 
-use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, web};
-use askama::Template as _;
+use actix_web::{HttpResponse, web};
 
-use super::failure::Failure;
 use super::nonce::{Binding, Nonce};
-use super::parts::{cannot_decide, html, lines, moment, see_other, why_not};
+use super::parts::{cannot_decide, lines, moment, see_other, why_not};
 use super::view::asked::{CommentWish, DecideForm, Deciding, Seats};
 use super::view::interrupt::{InterruptPage, InterruptRow, Part, Said};
 use super::view::shell::{Hash, Tone};
@@ -40,18 +37,9 @@ struct Again {
 }
 
 /// `GET /interrupts/{interrupt}`.
-pub async fn show(
-    app: web::Data<App>,
-    request: HttpRequest,
-    visitor: Visitor,
-    id: web::Path<String>,
-) -> std::result::Result<HttpResponse, Failure> {
-    let done = async {
-        let shown = find(&app, &id).await?;
-        page(&app, &visitor, &shown, Again::default()).await
-    };
-    let page = done.await.map_err(|error| Failure::of(&request, error))?;
-    Ok(html(StatusCode::OK, page.render()))
+pub async fn show(app: web::Data<App>, visitor: Visitor, id: web::Path<String>) -> Result<InterruptPage> {
+    let shown = find(&app, &id).await?;
+    page(&app, &visitor, &shown, Again::default()).await
 }
 
 /// `GET` where only forms go: whoever loads such an address again means the interrupt.

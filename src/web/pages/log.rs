@@ -4,16 +4,15 @@ pub(super) mod words;
 
 use std::collections::BTreeMap;
 
-use actix_web::http::{StatusCode, header};
+use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
-use askama::Template as _;
 use futures_util::stream;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::failure::Failure;
 use super::local::encoded;
-use super::parts::{html, moment};
+use super::parts::moment;
 use super::view::log::{EventFact, EventPage, LogPage, LogRow};
 use super::view::shell::Hash;
 use super::view::text::{Json, Line};
@@ -55,14 +54,8 @@ pub struct Asked {
 }
 
 /// `GET /log`.
-pub async fn show(
-    app: web::Data<App>,
-    request: HttpRequest,
-    visitor: Visitor,
-    query: web::Query<Asked>,
-) -> std::result::Result<HttpResponse, Failure> {
-    let page = page(&app, &visitor, &query).await.map_err(|error| Failure::of(&request, error))?;
-    Ok(html(StatusCode::OK, page.render()))
+pub async fn show(app: web::Data<App>, visitor: Visitor, query: web::Query<Asked>) -> Result<LogPage> {
+    page(&app, &visitor, &query).await
 }
 
 async fn page(app: &App, visitor: &Visitor, asked: &Asked) -> Result<LogPage> {
@@ -168,14 +161,8 @@ fn called(who: &Who) -> Line {
 }
 
 /// `GET /log/{event}`.
-pub async fn show_event(
-    app: web::Data<App>,
-    request: HttpRequest,
-    visitor: Visitor,
-    event: web::Path<String>,
-) -> std::result::Result<HttpResponse, Failure> {
-    let page = event_page(&app, &visitor, &event).await.map_err(|error| Failure::of(&request, error))?;
-    Ok(html(StatusCode::OK, page.render()))
+pub async fn show_event(app: web::Data<App>, visitor: Visitor, event: web::Path<String>) -> Result<EventPage> {
+    event_page(&app, &visitor, &event).await
 }
 
 async fn event_page(app: &App, visitor: &Visitor, event: &str) -> Result<EventPage> {

@@ -47,6 +47,7 @@ pub mod revocation;
 pub mod rollback;
 pub mod set_up;
 pub mod several;
+pub mod shown;
 pub mod sign_in;
 pub mod thread;
 pub mod threads;
@@ -61,6 +62,7 @@ pub mod withdrawal;
 use actix_web::web::{self, ServiceConfig};
 
 use failure::Failure;
+use shown::Shown;
 
 /// A comment of 4,000 characters, each of which may take 12 bytes in a form, and the fields around it.
 const FORM_BYTES_MAX: usize = 64 * 1024;
@@ -76,7 +78,7 @@ pub fn routes(cfg: &mut ServiceConfig) {
     let form = web::FormConfig::default().limit(FORM_BYTES_MAX);
     cfg.app_data(form.error_handler(|_, request| Failure::unreadable(request).into()))
         .configure(ways_in)
-        .service(web::resource("/").route(web::get().to(inbox::show)))
+        .service(web::resource("/").route(web::get().to(Shown(inbox::show))))
         .service(web::resource("/live").route(web::get().to(live::show)))
         .configure(of_reviews)
         .service(
@@ -86,17 +88,17 @@ pub fn routes(cfg: &mut ServiceConfig) {
                         .limit(STATE_FORM_BYTES_MAX)
                         .error_handler(|_, request| Failure::unreadable(request).into()),
                 )
-                .route(web::get().to(what_if::show))
+                .route(web::get().to(Shown(what_if::show)))
                 .route(web::post().to(what_if::submit)),
         )
-        .service(web::resource("/policies").route(web::get().to(policies::show)))
-        .service(web::resource("/amendments/{amendment}").route(web::get().to(amendment::show)))
+        .service(web::resource("/policies").route(web::get().to(Shown(policies::show))))
+        .service(web::resource("/amendments/{amendment}").route(web::get().to(Shown(amendment::show))))
         .service(
             web::resource("/amendments/{amendment}/decision")
                 .route(web::get().to(amendment::back))
                 .route(web::post().to(amendment::submit)),
         )
-        .service(web::resource("/interrupts/{interrupt}").route(web::get().to(interrupt::show)))
+        .service(web::resource("/interrupts/{interrupt}").route(web::get().to(Shown(interrupt::show))))
         .service(
             web::resource("/interrupts/{interrupt}/decision")
                 .route(web::get().to(interrupt::back))
@@ -109,10 +111,10 @@ pub fn routes(cfg: &mut ServiceConfig) {
                         .limit(STATE_FORM_BYTES_MAX)
                         .error_handler(|_, request| Failure::unreadable(request).into()),
                 )
-                .route(web::get().to(replays::show))
+                .route(web::get().to(Shown(replays::show)))
                 .route(web::post().to(replays::submit)),
         )
-        .service(web::resource("/rejections").route(web::get().to(rejections::show)))
+        .service(web::resource("/rejections").route(web::get().to(Shown(rejections::show))))
         .configure(past)
         .configure(people_routes)
         .configure(sending)
@@ -122,25 +124,26 @@ pub fn routes(cfg: &mut ServiceConfig) {
 /// Where events are sent.
 fn sending(cfg: &mut ServiceConfig) {
     let post = web::post;
-    cfg.service(web::resource("/endpoints").route(web::get().to(endpoints::show)).route(post().to(endpoints::add)))
-        .service(web::resource("/endpoints/{endpoint}").route(web::get().to(endpoint::show)))
-        .service(web::resource("/endpoints/{endpoint}/settings").route(post().to(endpoint::change)))
-        .service(web::resource("/endpoints/{endpoint}/serving").route(post().to(endpoint::serve)))
-        .service(web::resource("/endpoints/{endpoint}/secret").route(post().to(endpoint::rotate)))
-        .service(web::resource("/endpoints/{endpoint}/test").route(post().to(endpoint::test)))
-        .service(web::resource("/endpoints/{endpoint}/redeliveries").route(post().to(endpoint::redeliver)))
-        .service(web::resource("/endpoints/{endpoint}/removal").route(post().to(endpoint::remove)))
-        .service(web::resource("/endpoints/{endpoint}/deliveries/{delivery}").route(web::get().to(delivery::show)))
-        .service(
-            web::resource("/endpoints/{endpoint}/deliveries/{delivery}/redelivery")
-                .route(post().to(delivery::redeliver)),
-        );
+    cfg.service(
+        web::resource("/endpoints").route(web::get().to(Shown(endpoints::show))).route(post().to(endpoints::add)),
+    )
+    .service(web::resource("/endpoints/{endpoint}").route(web::get().to(Shown(endpoint::show))))
+    .service(web::resource("/endpoints/{endpoint}/settings").route(post().to(endpoint::change)))
+    .service(web::resource("/endpoints/{endpoint}/serving").route(post().to(endpoint::serve)))
+    .service(web::resource("/endpoints/{endpoint}/secret").route(post().to(endpoint::rotate)))
+    .service(web::resource("/endpoints/{endpoint}/test").route(post().to(endpoint::test)))
+    .service(web::resource("/endpoints/{endpoint}/redeliveries").route(post().to(endpoint::redeliver)))
+    .service(web::resource("/endpoints/{endpoint}/removal").route(post().to(endpoint::remove)))
+    .service(web::resource("/endpoints/{endpoint}/deliveries/{delivery}").route(web::get().to(Shown(delivery::show))))
+    .service(
+        web::resource("/endpoints/{endpoint}/deliveries/{delivery}/redelivery").route(post().to(delivery::redeliver)),
+    );
 }
 
 /// How all of it is stopped.
 fn stopping(cfg: &mut ServiceConfig) {
     cfg.service(
-        web::resource("/emergency").route(web::get().to(emergency::show)).route(web::post().to(emergency::stop)),
+        web::resource("/emergency").route(web::get().to(Shown(emergency::show))).route(web::post().to(emergency::stop)),
     )
     .service(
         web::resource("/emergency/lifting")
@@ -151,24 +154,26 @@ fn stopping(cfg: &mut ServiceConfig) {
 
 /// What was.
 fn past(cfg: &mut ServiceConfig) {
-    cfg.service(web::resource("/threads").route(web::get().to(threads::show)))
-        .service(web::resource("/imports").route(web::get().to(imports::show)))
+    cfg.service(web::resource("/threads").route(web::get().to(Shown(threads::show))))
+        .service(web::resource("/imports").route(web::get().to(Shown(imports::show))))
         .service(web::resource("/threads/{thread}").route(web::get().to(thread::show)))
-        .service(web::resource("/threads/{thread}/episode").route(web::get().to(episode::show)))
+        .service(web::resource("/threads/{thread}/episode").route(web::get().to(Shown(episode::show))))
         .service(web::resource("/threads/{thread}/episode/{artefact}").route(web::get().to(episode::download)))
-        .service(web::resource("/threads/{thread}/compare").route(web::get().to(compare::show)))
-        .service(web::resource("/threads/{thread}/versions/{version}").route(web::get().to(version::show)))
+        .service(web::resource("/threads/{thread}/compare").route(web::get().to(Shown(compare::show))))
+        .service(web::resource("/threads/{thread}/versions/{version}").route(web::get().to(Shown(version::show))))
         .service(
             web::resource("/threads/{thread}/versions/{version}/rollback")
                 .route(web::get().to(rollback::back))
                 .route(web::post().to(rollback::submit)),
         )
-        .service(web::resource("/insight").route(web::get().to(insight::show)))
-        .service(web::resource("/log").route(web::get().to(log::show)))
+        .service(web::resource("/insight").route(web::get().to(Shown(insight::show))))
+        .service(web::resource("/log").route(web::get().to(Shown(log::show))))
         .service(web::resource("/log.jsonl").route(web::get().to(log::download)))
-        .service(web::resource("/log/{event}").route(web::get().to(log::show_event)))
+        .service(web::resource("/log/{event}").route(web::get().to(Shown(log::show_event))))
         .service(
-            web::resource("/verifier").route(web::get().to(verifier::show)).route(web::post().to(verifier::submit)),
+            web::resource("/verifier")
+                .route(web::get().to(Shown(verifier::show)))
+                .route(web::post().to(verifier::submit)),
         );
 }
 
@@ -181,7 +186,7 @@ fn of_reviews(cfg: &mut ServiceConfig) {
             .route(web::get().to(several::back))
             .route(web::post().to(several::submit)),
     )
-    .service(web::resource("/reviews/{review}").route(web::get().to(review::show)))
+    .service(web::resource("/reviews/{review}").route(web::get().to(Shown(review::show))))
     .service(
         web::resource("/reviews/{review}/decision")
             .route(web::get().to(review::back))
@@ -225,26 +230,28 @@ fn people_routes(cfg: &mut ServiceConfig) {
             .route(web::get().to(password::show))
             .route(web::post().to(password::submit)),
     )
-    .service(web::resource("/people").route(web::get().to(people::show)))
+    .service(web::resource("/people").route(web::get().to(Shown(people::show))))
     .service(web::resource("/people/invitations").route(web::get().to(people::back)).route(post().to(people::invite)))
     .service(web::resource("/people/links/{link}/withdrawal").route(post().to(people::withdraw)))
-    .service(web::resource("/people/{account}").route(web::get().to(person::show)))
+    .service(web::resource("/people/{account}").route(web::get().to(Shown(person::show))))
     .service(web::resource("/people/{account}/access").route(post().to(person::change_access)))
     .service(web::resource("/people/{account}/admission").route(post().to(person::admit)))
     .service(web::resource("/people/{account}/unlocking").route(post().to(person::unlock)))
     .service(web::resource("/people/{account}/passkeys").route(post().to(person::remove_passkeys)))
     .service(web::resource("/people/{account}/reset").route(post().to(person::reset)))
-    .service(web::resource("/tokens").route(web::get().to(tokens::show)).route(post().to(tokens::add)))
+    .service(web::resource("/tokens").route(web::get().to(Shown(tokens::show))).route(post().to(tokens::add)))
     .service(web::resource("/tokens/{token}/revocation").route(post().to(tokens::revoke)))
     .service(
-        web::resource("/delegations").route(web::get().to(delegations::show)).route(post().to(delegations::submit)),
+        web::resource("/delegations")
+            .route(web::get().to(Shown(delegations::show)))
+            .route(post().to(delegations::submit)),
     )
     .service(
         web::resource("/delegations/{delegation}/end")
             .route(web::get().to(delegations::back))
             .route(post().to(delegations::end)),
     )
-    .service(web::resource("/account").route(web::get().to(account::show)))
+    .service(web::resource("/account").route(web::get().to(Shown(account::show))))
     .service(web::resource("/account/password").route(post().to(account::change_password)))
     .service(web::resource("/account/contact").route(post().to(account::set_contact)))
     .service(web::resource("/account/sessions").route(post().to(account::end_sessions)));
@@ -259,7 +266,7 @@ fn ways_in(cfg: &mut ServiceConfig) {
         .service(web::resource("/sign-in/passkey").route(web::post().to(passkeys::sign_in)))
         .service(
             web::resource("/account/passkeys")
-                .route(web::get().to(passkeys::show))
+                .route(web::get().to(Shown(passkeys::show)))
                 .route(web::post().to(passkeys::add)),
         )
         .service(

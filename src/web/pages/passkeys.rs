@@ -55,20 +55,14 @@ pub struct SignInFields {
 }
 
 /// `GET /account/passkeys`.
-pub async fn show(
-    app: web::Data<App>,
-    request: HttpRequest,
-    visitor: Visitor,
-    done: web::Query<Done>,
-) -> std::result::Result<HttpResponse, Failure> {
+pub async fn show(app: web::Data<App>, visitor: Visitor, done: web::Query<Done>) -> Result<PasskeysPage> {
     let notice = match done.done.as_str() {
         "added" => Some("The passkey is registered. It can sign you in, and sign what you decide."),
         "removed" => Some("The passkey is removed. It opens nothing any more."),
         _ => None,
     };
     let notice = notice.map(|words| Notice { tone: Tone::Good, words: words.to_owned() });
-    let page = page(&app, &visitor, (notice, "")).await.map_err(|error| Failure::of(&request, error))?;
-    Ok(html(StatusCode::OK, page.render()))
+    page(&app, &visitor, (notice, "")).await
 }
 
 /// `GET` where only forms go.

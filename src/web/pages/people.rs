@@ -38,15 +38,9 @@ pub struct InvitationFields {
 }
 
 /// `GET /people`.
-pub async fn show(
-    app: web::Data<App>,
-    request: HttpRequest,
-    visitor: Visitor,
-    done: web::Query<Done>,
-) -> std::result::Result<HttpResponse, Failure> {
+pub async fn show(app: web::Data<App>, visitor: Visitor, done: web::Query<Done>) -> Result<PeoplePage> {
     let typed = TypedPerson { role: PersonRole::Reviewer.as_str().to_owned(), ..TypedPerson::default() };
-    let page = page(&app, &visitor, done.notice(DONE), typed).await;
-    Ok(html(StatusCode::OK, page.map_err(|error| Failure::of(&request, error))?.render()))
+    page(&app, &visitor, done.notice(DONE), typed).await
 }
 
 /// `GET` where only forms go.

@@ -48,17 +48,12 @@ pub struct AdmissionFields {
 /// `GET /people/{account}`.
 pub async fn show(
     app: web::Data<App>,
-    request: HttpRequest,
     visitor: Visitor,
     account: web::Path<String>,
     done: web::Query<Done>,
-) -> std::result::Result<HttpResponse, Failure> {
-    let done = async {
-        let account = find(&app, &account).await?;
-        page(&app, &visitor, &account, done.notice(DONE)).await
-    };
-    let page = done.await.map_err(|error| Failure::of(&request, error))?;
-    Ok(html(StatusCode::OK, page.render()))
+) -> Result<PersonPage> {
+    let account = find(&app, &account).await?;
+    page(&app, &visitor, &account, done.notice(DONE)).await
 }
 
 /// `POST /people/{account}/access`.

@@ -1,11 +1,8 @@
 //! `GET /policies`: which policies judge, and which wait for people.
 
-use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, web};
-use askama::Template as _;
+use actix_web::web;
 
-use super::failure::Failure;
-use super::parts::{html, moment};
+use super::parts::moment;
 use super::view::policies::{AmendmentRow, FlowCard, PoliciesPage};
 use super::view::shell::{Hash, Tone};
 use super::view::text::Line;
@@ -21,13 +18,8 @@ use crate::web::app::App;
 const AMENDMENTS_SHOWN: usize = 10;
 
 /// `GET /policies`.
-pub async fn show(
-    app: web::Data<App>,
-    request: HttpRequest,
-    visitor: Visitor,
-) -> std::result::Result<HttpResponse, Failure> {
-    let page = page(&app, &visitor).await.map_err(|error| Failure::of(&request, error))?;
-    Ok(html(StatusCode::OK, page.render()))
+pub async fn show(app: web::Data<App>, visitor: Visitor) -> Result<PoliciesPage> {
+    page(&app, &visitor).await
 }
 
 async fn page(app: &App, visitor: &Visitor) -> Result<PoliciesPage> {

@@ -1,12 +1,9 @@
 //! `GET /rejections`: what the policy turned away, the latest first.
 
-use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, web};
-use askama::Template as _;
+use actix_web::web;
 use serde::Deserialize;
 
-use super::failure::Failure;
-use super::parts::{error_row, html, moment};
+use super::parts::{error_row, moment};
 use super::view::rejections::{RejectedRow, RejectionsPage};
 use super::view::shell::Hash;
 use super::view::text::{Json, Line};
@@ -31,14 +28,8 @@ pub struct Where {
 }
 
 /// `GET /rejections`.
-pub async fn show(
-    app: web::Data<App>,
-    request: HttpRequest,
-    visitor: Visitor,
-    query: web::Query<Where>,
-) -> std::result::Result<HttpResponse, Failure> {
-    let page = page(&app, &visitor, query.older.as_deref()).await.map_err(|error| Failure::of(&request, error))?;
-    Ok(html(StatusCode::OK, page.render()))
+pub async fn show(app: web::Data<App>, visitor: Visitor, query: web::Query<Where>) -> Result<RejectionsPage> {
+    page(&app, &visitor, query.older.as_deref()).await
 }
 
 async fn page(app: &App, visitor: &Visitor, older: Option<&str>) -> Result<RejectionsPage> {

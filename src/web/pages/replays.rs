@@ -42,23 +42,14 @@ pub struct ReplayFields {
 }
 
 /// `GET /replays`.
-pub async fn show(
-    app: web::Data<App>,
-    request: HttpRequest,
-    visitor: Visitor,
-    query: web::Query<Which>,
-) -> std::result::Result<HttpResponse, Failure> {
-    let done = async {
-        let mut fields = ReplayFields::default();
-        if let Some(flow) = &query.flow {
-            let flow = FlowId::try_from(flow.as_str()).map_err(|_| Error::NotFound("flow"))?;
-            fields.policy = app.service.active_policy(&flow).await?.source().text.clone();
-            fields.flow = flow.to_string();
-        }
-        page(&app, &visitor, &fields, Ok(None)).await
-    };
-    let page = done.await.map_err(|error| Failure::of(&request, error))?;
-    Ok(html(StatusCode::OK, page.render()))
+pub async fn show(app: web::Data<App>, visitor: Visitor, query: web::Query<Which>) -> Result<ReplaysPage> {
+    let mut fields = ReplayFields::default();
+    if let Some(flow) = &query.flow {
+        let flow = FlowId::try_from(flow.as_str()).map_err(|_| Error::NotFound("flow"))?;
+        fields.policy = app.service.active_policy(&flow).await?.source().text.clone();
+        fields.flow = flow.to_string();
+    }
+    page(&app, &visitor, &fields, Ok(None)).await
 }
 
 /// `POST /replays`.

@@ -5,14 +5,11 @@ pub(super) mod forms;
 pub(super) mod standing;
 mod story;
 
-use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, web};
-use askama::Template as _;
+use actix_web::{HttpResponse, web};
 use serde::Deserialize;
 
-use super::failure::Failure;
 use super::nonce::{Binding, Nonce};
-use super::parts::{cannot_decide, html, moment, see_other};
+use super::parts::{cannot_decide, moment, see_other};
 use super::version::asker;
 use super::view::places::{AbsentRow, OtherPlace};
 use super::view::receipt::RevocationForm;
@@ -52,15 +49,13 @@ pub struct InPlace {
 /// `GET /reviews/{review}`.
 pub async fn show(
     app: web::Data<App>,
-    request: HttpRequest,
     visitor: Visitor,
     review: web::Path<String>,
     place: web::Query<InPlace>,
-) -> std::result::Result<HttpResponse, Failure> {
-    let facts = facts(&app, &visitor, &review).await.map_err(|error| Failure::of(&request, error))?;
+) -> Result<ReviewPage> {
+    let facts = facts(&app, &visitor, &review).await?;
     let again = Again { delegation: place.into_inner().delegation, ..Again::default() };
-    let page = page(&app, &visitor, &facts, &again).await.map_err(|error| Failure::of(&request, error))?;
-    Ok(html(StatusCode::OK, page.render()))
+    page(&app, &visitor, &facts, &again).await
 }
 
 /// `GET` where only forms go: whoever loads such an address again means the review.

@@ -1,13 +1,10 @@
 //! `GET /threads`: threads, to be looked for.
 
-use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, web};
-use askama::Template as _;
+use actix_web::web;
 use serde::Deserialize;
 
-use super::failure::Failure;
 use super::local::encoded;
-use super::parts::{html, moment};
+use super::parts::moment;
 use super::thread::status_of;
 use super::view::text::Line;
 use super::view::threads::{Choice, Filter, ThreadRow, ThreadsPage};
@@ -42,14 +39,8 @@ pub struct Asked {
 }
 
 /// `GET /threads`.
-pub async fn show(
-    app: web::Data<App>,
-    request: HttpRequest,
-    visitor: Visitor,
-    query: web::Query<Asked>,
-) -> std::result::Result<HttpResponse, Failure> {
-    let page = page(&app, &visitor, &query).await.map_err(|error| Failure::of(&request, error))?;
-    Ok(html(StatusCode::OK, page.render()))
+pub async fn show(app: web::Data<App>, visitor: Visitor, query: web::Query<Asked>) -> Result<ThreadsPage> {
+    page(&app, &visitor, &query).await
 }
 
 async fn page(app: &App, visitor: &Visitor, asked: &Asked) -> Result<ThreadsPage> {

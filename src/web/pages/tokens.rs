@@ -41,15 +41,9 @@ pub struct TokenFields {
 }
 
 /// `GET /tokens`.
-pub async fn show(
-    app: web::Data<App>,
-    request: HttpRequest,
-    visitor: Visitor,
-    done: web::Query<Done>,
-) -> std::result::Result<HttpResponse, Failure> {
+pub async fn show(app: web::Data<App>, visitor: Visitor, done: web::Query<Done>) -> Result<TokensPage> {
     let typed = TypedToken { role: MachineRole::Agent.as_str().to_owned(), ..TypedToken::default() };
-    let page = page(&app, &visitor, done.notice(DONE), typed).await;
-    Ok(html(StatusCode::OK, page.map_err(|error| Failure::of(&request, error))?.render()))
+    page(&app, &visitor, done.notice(DONE), typed).await
 }
 
 /// `POST /tokens`: the answer has the token, this once.

@@ -33,13 +33,8 @@ pub struct Fields {
 }
 
 /// `GET /verifier`.
-pub async fn show(
-    app: web::Data<App>,
-    request: HttpRequest,
-    visitor: Visitor,
-) -> std::result::Result<HttpResponse, Failure> {
-    let page = page(&app, &visitor, &Fields::default(), Ok(None)).await;
-    Ok(html(StatusCode::OK, page.map_err(|error| Failure::of(&request, error))?.render()))
+pub async fn show(app: web::Data<App>, visitor: Visitor) -> Result<VerifierPage> {
+    page(&app, &visitor, &Fields::default(), Ok(None)).await
 }
 
 /// `POST /verifier`.

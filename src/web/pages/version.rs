@@ -1,12 +1,10 @@
 //! `GET /threads/{thread}/versions/{version}`: one version, what it changed, and what became of it.
 
-use actix_web::http::{Method, StatusCode};
-use actix_web::{HttpRequest, HttpResponse, web};
-use askama::Template as _;
+use actix_web::http::Method;
+use actix_web::web;
 
 use super::differing::rows_of;
-use super::failure::Failure;
-use super::parts::{deciders, html, moment};
+use super::parts::{deciders, moment};
 use super::review::change;
 use super::view::shell::{Hash, Tone};
 use super::view::text::{Line, Prose};
@@ -28,14 +26,8 @@ use crate::web::pages::view::facts::Gate as Shown;
 use crate::web::roles::{self, Caller};
 
 /// `GET /threads/{thread}/versions/{version}`.
-pub async fn show(
-    app: web::Data<App>,
-    request: HttpRequest,
-    visitor: Visitor,
-    place: web::Path<(String, String)>,
-) -> std::result::Result<HttpResponse, Failure> {
-    let page = page(&app, &visitor, &place).await.map_err(|error| Failure::of(&request, error))?;
-    Ok(html(StatusCode::OK, page.render()))
+pub async fn show(app: web::Data<App>, visitor: Visitor, place: web::Path<(String, String)>) -> Result<VersionPage> {
+    page(&app, &visitor, &place).await
 }
 
 async fn page(app: &App, visitor: &Visitor, (thread, version): &(String, String)) -> Result<VersionPage> {

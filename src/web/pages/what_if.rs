@@ -39,14 +39,9 @@ pub struct WhatIfFields {
 }
 
 /// `GET /what-if`.
-pub async fn show(
-    app: web::Data<App>,
-    request: HttpRequest,
-    visitor: Visitor,
-) -> std::result::Result<HttpResponse, Failure> {
+pub async fn show(app: web::Data<App>, visitor: Visitor) -> Result<WhatIfPage> {
     let fields = WhatIfFields { format: Format::Merge.as_str().to_owned(), ..WhatIfFields::default() };
-    let page = page(&app, &visitor, &fields, Ok(None)).await.map_err(|error| Failure::of(&request, error))?;
-    Ok(html(StatusCode::OK, page.render()))
+    page(&app, &visitor, &fields, Ok(None)).await
 }
 
 /// `POST /what-if`.

@@ -1,9 +1,11 @@
 //! The database is edited: every table × every column × {update, swap two}, and every table × {insert a row, delete
-//! a row, put a row back to an older sealed revision}, on a file that a small real history made.
+//! a row, put a row back to an older sealed revision}, on a file that a small real history made; and one edit of each
+//! column on PostgreSQL.
 //!
-//! Each has a stated outcome below. The tables and columns are read from the database itself, so that a new one
-//! without an outcome fails here.
+//! Each has a stated outcome below, the same on both. The tables and columns are read from the database itself, so that
+//! a new one without an outcome fails here.
 
+mod on_postgres;
 mod resealed;
 
 use std::path::{Path, PathBuf};
@@ -217,15 +219,36 @@ fn ids_of(connection: &Connection, table: Table) -> Vec<String> {
     statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
 }
 
-/// The value plus a little, whatever its type.
-fn other_value(column: &str) -> String {
-    match column {
+/// Every table there may be, in order.
+fn expected_tables() -> Vec<String> {
+    let mut expected: Vec<String> = TABLES.iter().map(|it| it.0.name().to_owned()).collect();
+    // What rows are found by: no row of this kind, and so apart.
+    expected.push("labels".to_owned());
+    // Which migrations were applied: a gateway does not open on a list that is not its own.
+    expected.push("schema_migrations".to_owned());
+    expected.sort();
+    expected
+}
+
+const NO_SEAL: &str = "zeroblob(32)";
+
+/// The value plus a little, whatever its type, in a table's last row. A seal becomes one that is nobody's.
+fn updated(table: &str, column: &str, no_seal: &str) -> String {
+    let value = match column {
         "due" | "revision" => format!("{column} + 1"),
         "alias" => "coalesce(alias, '') || 'x'".to_owned(),
-        "mac" => "zeroblob(32)".to_owned(),
+        "mac" => no_seal.to_owned(),
         "body" => "replace(body, '{', '{ ')".to_owned(),
         column => format!("{column} || 'x'"),
-    }
+    };
+    format!("UPDATE {table} SET {column} = {value} WHERE id = (SELECT max(id) FROM {table})")
+}
+
+/// A row that differs from another in its names alone.
+fn inserted(table: &str) -> String {
+    format!(
+        "INSERT INTO {table} SELECT id || 'x', NULL, owner, state, due, revision, body, key_id, mac FROM {table} LIMIT 1"
+    )
 }
 
 fn expect(outcome: Outcome, found: &[String], what: &str) {
@@ -241,13 +264,7 @@ fn every_table_and_column_of_the_database_has_a_stated_outcome() {
     let original = Original::shared(&runtime);
     let whole = original.copy();
     let connection = opened(whole.path());
-    let mut expected: Vec<String> = TABLES.iter().map(|it| it.0.name().to_owned()).collect();
-    // What rows are found by: no row of this kind, and so apart.
-    expected.push("labels".to_owned());
-    // Which migrations were applied: a gateway does not open on a list that is not its own.
-    expected.push("schema_migrations".to_owned());
-    expected.sort();
-    assert_eq!(tables_of(&connection), expected);
+    assert_eq!(tables_of(&connection), expected_tables());
     assert_eq!(TABLES.len(), Table::ALL.len());
     for table in Table::ALL {
         let stated: Vec<String> = COLUMNS.iter().map(|it| it.0.to_owned()).collect();
@@ -263,14 +280,8 @@ fn every_table_and_column_of_the_database_has_a_stated_outcome() {
 const LABEL_COLUMNS: &[(&str, &str)] =
     &[("kept_in", "kept_in || 'x'"), ("label", "label || 'x'"), ("due", "due + 1"), ("id", "id || 'x'")];
 
-#[test]
-fn an_edited_label_is_found() {
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let original = Original::shared(&runtime);
-    let whole = original.copy();
-    let connection = opened(whole.path());
-    let columns: Vec<String> = LABEL_COLUMNS.iter().map(|it| it.0.to_owned()).collect();
-    assert_eq!(columns_of(&connection, "labels"), columns);
+/// Each changes one of them.
+fn label_edits() -> Vec<String> {
     let mut edits: Vec<String> = Vec::new();
     // The last of each table that bears labels, and the one that says that all do.
     for row in
@@ -282,7 +293,18 @@ fn an_edited_label_is_found() {
     }
     edits.push("INSERT INTO labels SELECT kept_in, 'open group intruders', due, id FROM labels LIMIT 1".to_owned());
     edits.push("INSERT INTO labels SELECT kept_in, label, due, 'nobody' FROM labels LIMIT 1".to_owned());
-    for edit in edits {
+    edits
+}
+
+#[test]
+fn an_edited_label_is_found() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let original = Original::shared(&runtime);
+    let whole = original.copy();
+    let connection = opened(whole.path());
+    let columns: Vec<String> = LABEL_COLUMNS.iter().map(|it| it.0.to_owned()).collect();
+    assert_eq!(columns_of(&connection, "labels"), columns);
+    for edit in label_edits() {
         let copy = original.edited(|it| assert_eq!(it.execute(&edit, []).unwrap(), 1, "{edit}"));
         expect(Outcome::Found, &runtime.block_on(found(copy.path())), &edit);
     }
@@ -314,8 +336,7 @@ fn an_updated_column_is_found_in_every_table() {
         for (column, outcome) in COLUMNS {
             let name = table.name();
             let copy = original.edited(|it| {
-                let value = other_value(column);
-                let sql = format!("UPDATE {name} SET {column} = {value} WHERE id = (SELECT max(id) FROM {name})");
+                let sql = updated(name, column, NO_SEAL);
                 assert_eq!(it.execute(&sql, []).unwrap(), 1, "{sql}");
             });
             expect(*outcome, &runtime.block_on(found(copy.path())), &format!("{name}.{column} updated"));
@@ -367,10 +388,7 @@ fn an_inserted_row_is_found_in_every_table() {
     for table in Table::ALL {
         let name = table.name();
         let copy = original.edited(|it| {
-            let sql = format!(
-                "INSERT INTO {name} SELECT id || 'x', NULL, owner, state, due, revision, body, key_id, mac FROM {name} LIMIT 1"
-            );
-            assert_eq!(it.execute(&sql, []).unwrap(), 1);
+            assert_eq!(it.execute(&inserted(name), []).unwrap(), 1);
         });
         expect(Outcome::Found, &runtime.block_on(found(copy.path())), &format!("{name}: a row inserted"));
     }

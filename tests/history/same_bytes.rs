@@ -12,11 +12,9 @@ use async_trait::async_trait;
 use countersign::clock::SystemClock;
 use countersign::domain::id::NodeId;
 use countersign::domain::json::canonical::canonical;
-use countersign::domain::policy::StateLimits;
 use countersign::domain::time::Timestamp;
-use countersign::keyring::Keyring;
+use countersign::service::Service;
 use countersign::service::audit::audit_with;
-use countersign::service::{Service, Settings};
 use countersign::store::change::Change;
 use countersign::store::label::{Label, Labelled};
 use countersign::store::postgres::{PostgresOptions, PostgresStore};
@@ -136,18 +134,7 @@ impl Store for Both {
 
 /// A gateway with the keys in the folder.
 async fn gateway(folder: &Path, store: Arc<dyn Store>) -> Service {
-    let keyring = Keyring::open_or_create(&folder.join("keyring.json"), None, &SystemClock).unwrap();
-    let settings = Settings {
-        limits: StateLimits::default(),
-        public_url: "http://localhost:1".to_owned(),
-        session_lifetime: Duration::from_secs(3600),
-        people: lived::people(),
-    };
-    Service::open(store, keyring, Arc::new(SystemClock), settings)
-        .await
-        .unwrap()
-        .sending_by(lived::sending::outgoing())
-        .archiving_in(lived::archives::in_folder(folder))
+    lived::service_on(folder, store, Arc::new(SystemClock)).await
 }
 
 fn bytes(of: &impl Serialize) -> String {

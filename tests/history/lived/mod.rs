@@ -84,19 +84,23 @@ impl Gateway {
         let clock = TestClock::default();
         let options = SqliteOptions { clock_offset: clock.0.clone(), ..SqliteOptions::default() };
         let store = Arc::new(SqliteStore::open(folder.join("countersign.db"), options).unwrap());
-        let keyring = Keyring::open_or_create(&folder.join("keyring.json"), None, &SystemClock).unwrap();
         let kept: Arc<dyn Store> = Arc::<SqliteStore>::clone(&store);
-        let clocked: Arc<dyn Clock> = Arc::new(clock.clone());
-        let settings = Settings {
-            limits: StateLimits::default(),
-            public_url: "http://localhost:1".to_owned(),
-            session_lifetime: Duration::from_secs(3600),
-            people: people(),
-        };
-        let service = Service::open(kept, keyring, clocked, settings).await.unwrap().sending_by(sending::outgoing());
-        let service = service.archiving_in(archives::in_folder(folder));
+        let service = service_on(folder, kept, Arc::new(clock.clone())).await;
         Self { clock, service: Arc::new(service), store }
     }
+}
+
+/// A gateway on that database, with the keys and archives in the folder.
+pub async fn service_on(folder: &Path, store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Service {
+    let keyring = Keyring::open_or_create(&folder.join("keyring.json"), None, &SystemClock).unwrap();
+    let settings = Settings {
+        limits: StateLimits::default(),
+        public_url: "http://localhost:1".to_owned(),
+        session_lifetime: Duration::from_secs(3600),
+        people: people(),
+    };
+    let service = Service::open(store, keyring, clock, settings).await.unwrap();
+    service.sending_by(sending::outgoing()).archiving_in(archives::in_folder(folder))
 }
 
 /// The policy of `examples/`, with its schemas, with approvals that are typed, with tools to call, a rule that warns, what nodes are given counted, notices, and people who may look at what it hides.

@@ -3,10 +3,10 @@
 use countersign::domain::id::AmendmentId;
 use serde_json::json;
 
+use crate::chromium::Chromium;
 use crate::forms::{Hand, field};
 use crate::gateway::{Gateway, PAYMENTS, spawn_gateway};
 use crate::passkeys::{plug_in, register};
-use crate::person::Chromium;
 
 /// Asks people about another policy for payments, in which what is written is called otherwise; the amendment's id.
 pub async fn amended(gateway: &Gateway, group: &str) -> AmendmentId {

@@ -4,9 +4,10 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
+use crate::chromium::Chromium;
 use crate::gateway::spawn_gateway;
 use crate::npm;
-use crate::person::{Chromium, Tab};
+use crate::person::Tab;
 
 static AXE: LazyLock<String> = LazyLock::new(|| {
     std::fs::read_to_string(npm::modules("axe").join("axe-core/axe.min.js")).expect("the package has its script")

@@ -5,9 +5,9 @@ use std::time::Duration;
 use countersign::worker::Workers;
 use serde_json::json;
 
+use crate::chromium::Chromium;
 use crate::gateway::{PAYMENTS, spawn_gateway};
 use crate::passkeys::{plug_in, register};
-use crate::person::Chromium;
 
 /// Ctrl, as a keyboard says it.
 const CTRL: i64 = 2;

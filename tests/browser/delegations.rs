@@ -3,10 +3,11 @@
 use countersign::domain::account::PersonRole;
 use serde_json::json;
 
+use crate::chromium::Chromium;
 use crate::forms::Hand;
 use crate::gateway::{Gateway, Held, PASSWORD, PAYMENTS, spawn_gateway};
 use crate::passkeys::{plug_in, register};
-use crate::person::{Chromium, Tab};
+use crate::person::Tab;
 
 /// A hold that two people of one group decide; Dana is in another.
 pub async fn away() -> (Gateway, Held) {

@@ -3,8 +3,8 @@
 use countersign::domain::account::PersonRole;
 use countersign::web::roles::TABLE;
 
+use crate::chromium::Chromium;
 use crate::gateway::{PASSWORD, SIGN_INS, spawn_gateway};
-use crate::person::Chromium;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_session_every_page_leads_to_sign_in() {

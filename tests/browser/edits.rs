@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
+use crate::chromium::Chromium;
 use crate::forms::{Hand, field};
 use crate::gateway::{Gateway, Held, Payments, spawn_gateway};
-use crate::person::Chromium;
 
 async fn held(gateway: &Gateway) -> (Held, Payments) {
     for name in ["ana", "sam"] {

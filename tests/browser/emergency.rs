@@ -4,9 +4,10 @@ use countersign::domain::account::PersonRole;
 use countersign::domain::halt::LiftNeeds;
 use countersign::service::PeopleSettings;
 
+use crate::chromium::Chromium;
 use crate::forms::{Hand, field};
 use crate::gateway::{Gateway, order, people, spawn_for_people, spawn_gateway};
-use crate::person::{Chromium, Tab};
+use crate::person::Tab;
 
 pub async fn pairs() -> Gateway {
     spawn_for_people(PeopleSettings { lift_needs: LiftNeeds::Two, ..people() }).await

@@ -6,10 +6,11 @@ use countersign::domain::account::PersonRole;
 use countersign::worker::deliver;
 use serde_json::json;
 
+use crate::chromium::Chromium;
 use crate::forms::{Hand, field};
 use crate::gateway::{Gateway, spawn_gateway};
 use crate::people::shown;
-use crate::person::{Chromium, Tab};
+use crate::person::Tab;
 use crate::receiver::{BROKEN, FINE, Receiver, Reply};
 
 /// Adds an endpoint that is told of proposals that are held.

@@ -7,9 +7,9 @@ use countersign::domain::id::{PrincipalId, ThreadId};
 use countersign::service::imports::Import;
 use serde_json::{Value, json};
 
+use crate::chromium::Chromium;
 use crate::forms::{Hand, form_of, with};
 use crate::gateway::{Gateway, Held, PAYMENTS, Payments, order, spawn_gateway};
-use crate::person::Chromium;
 
 /// Begins a run and gives version 0's digest.
 async fn begun(gateway: &Gateway, payments: &Payments, name: &str) -> String {

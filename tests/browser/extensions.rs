@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use crate::chromium::Chromium;
 use crate::forms::{Hand, field};
 use crate::gateway::{Gateway, Held, PAYMENTS, spawn_gateway};
-use crate::person::Chromium;
 
 /// A hold that waits for ever longer.
 async fn waiting() -> (Gateway, Held) {

@@ -2,8 +2,9 @@
 
 use serde_json::json;
 
+use crate::chromium::Chromium;
 use crate::gateway::{Gateway, Held, PAYMENTS, Payments, spawn_gateway};
-use crate::person::{Chromium, Tab};
+use crate::person::Tab;
 
 /// Markup, a script, an override of the direction, zero-width characters, a look-alike.
 const HOSTILE: &str = "</td></table><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">\

@@ -4,10 +4,10 @@ use countersign::domain::account::MachineRole;
 use countersign::domain::interrupt::{Asserted, Decision, Interrupt};
 use serde_json::json;
 
+use crate::chromium::Chromium;
 use crate::forms::{Hand, field};
 use crate::gateway::{Gateway, PAYMENTS, spawn_gateway};
 use crate::passkeys::{plug_in, register};
-use crate::person::Chromium;
 
 /// A host of the payments flow asks; its token answers to somebody who decides nothing.
 pub async fn asked(gateway: &Gateway) -> Interrupt {

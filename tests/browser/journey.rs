@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
+use crate::chromium::Chromium;
 use crate::gateway::{PASSWORD, spawn_gateway};
-use crate::person::Chromium;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn from_the_set_up_link_to_an_approval_that_the_agent_learns_of() {

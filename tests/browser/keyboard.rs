@@ -6,8 +6,9 @@ use futures_util::StreamExt as _;
 use serde_json::json;
 
 use crate::amendments::amended;
+use crate::chromium::Chromium;
 use crate::gateway::spawn_gateway;
-use crate::person::{Chromium, Tab};
+use crate::person::Tab;
 
 /// As a keyboard says Ctrl.
 const CTRL: i64 = 2;

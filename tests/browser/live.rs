@@ -5,9 +5,10 @@ use std::time::Duration;
 use countersign::worker::Workers;
 use serde_json::json;
 
+use crate::chromium::Chromium;
 use crate::forms::still_waits;
 use crate::gateway::{Gateway, Held, PAYMENTS, Payments, spawn_gateway};
-use crate::person::{Chromium, Tab};
+use crate::person::Tab;
 
 /// A gateway whose workers run, and the browsers of two people of whom both are asked.
 struct Office {

@@ -4,6 +4,7 @@
 
 mod amendments;
 mod axe;
+mod chromium;
 mod day;
 mod delegations;
 mod doors;

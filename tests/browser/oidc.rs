@@ -6,8 +6,8 @@ use countersign::clock::Clock;
 use countersign::provider::Provider;
 use serde_json::json;
 
+use crate::chromium::Chromium;
 use crate::gateway::{Gateway, spawn_gateway_with};
-use crate::person::Chromium;
 use crate::provider::{RealProvider, settings};
 
 async fn spawn() -> (Gateway, RealProvider) {

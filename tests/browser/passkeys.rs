@@ -8,9 +8,10 @@ use chromiumoxide::cdp::browser_protocol::web_authn::{
 use countersign::domain::review::HoldState;
 use serde_json::json;
 
+use crate::chromium::Chromium;
 use crate::forms::{Hand, field, form_of, held, still_waits, with};
 use crate::gateway::{Gateway, Held, PASSWORD, PAYMENTS, spawn_gateway};
-use crate::person::{Chromium, Tab};
+use crate::person::Tab;
 
 fn signed() -> String {
     PAYMENTS.replace("need = 1", "need = 1\npasskey = true")

@@ -2,10 +2,11 @@
 
 use countersign::domain::account::PersonRole;
 
+use crate::chromium::Chromium;
 use crate::forms::{Hand, field};
 use crate::gateway::{Gateway, PASSWORD, spawn_gateway};
 use crate::passkeys::{plug_in, register};
-use crate::person::{Chromium, Tab};
+use crate::person::Tab;
 
 pub const ANOTHER: &str = "staple battery horse correct";
 

@@ -1,8 +1,7 @@
-//! A person's browser: a real Chromium, used as a person uses it.
+//! What a person does in a tab of their browser.
 
 use std::time::Duration;
 
-use chromiumoxide::browser::{Browser, BrowserConfig};
 use chromiumoxide::cdp::browser_protocol::emulation::{
     MediaFeature, SetDeviceMetricsOverrideParams, SetEmulatedMediaParams, SetScriptExecutionDisabledParams,
 };
@@ -12,7 +11,6 @@ use chromiumoxide::layout::Point;
 use chromiumoxide::page::{Page, ScreenshotParams};
 use futures_util::StreamExt as _;
 use serde::de::DeserializeOwned;
-use tempfile::TempDir;
 
 use crate::gateway::{Gateway, PASSWORD};
 
@@ -33,51 +31,17 @@ const LOOK_PAUSE: Duration = Duration::from_millis(10);
 const CLICKS_MAX: usize = 3;
 const LOOKS_BETWEEN_CLICKS: usize = 200;
 
-/// A browser with nothing in it yet.
-pub struct Chromium {
-    browser: Browser,
-    _profile: TempDir,
-}
-
 /// A tab on a gateway.
 pub struct Tab {
     pub page: Page,
     url: String,
 }
 
-impl Chromium {
-    pub async fn open() -> Self {
-        let profile = tempfile::tempdir().unwrap();
-        let config = BrowserConfig::builder()
-            .new_headless_mode()
-            .no_sandbox()
-            .user_data_dir(profile.path())
-            .args(["disable-gpu", "disable-quic", "no-first-run", "disable-background-networking"])
-            .args(["disable-component-update", "disable-sync"])
-            // Without it a page that was loaded a moment ago drops what the mouse does before its first frame.
-            .args(["allow-pre-commit-input"])
-            .viewport(None)
-            .build()
-            .expect("a Chromium is installed");
-        let (browser, mut handler) = Browser::launch(config).await.unwrap();
-        tokio::spawn(async move { while handler.next().await.is_some() {} });
-        Self { browser, _profile: profile }
-    }
-
-    pub async fn tab(&self, gateway: &Gateway) -> Tab {
-        let page = self.browser.new_page("about:blank").await.unwrap();
-        let tab = Tab { page, url: gateway.url.clone() };
-        tab.resize(1280, 900).await;
-        tab
-    }
-
-    pub async fn close(mut self) {
-        self.browser.close().await.unwrap();
-        self.browser.wait().await.unwrap();
-    }
-}
-
 impl Tab {
+    pub fn on(page: Page, gateway: &Gateway) -> Self {
+        Self { page, url: gateway.url.clone() }
+    }
+
     pub async fn resize(&self, width: i64, height: i64) {
         let size = SetDeviceMetricsOverrideParams::new(width, height, 1.0, width < 500);
         self.page.execute(size).await.unwrap();

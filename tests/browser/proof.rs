@@ -2,8 +2,9 @@
 
 use serde_json::json;
 
+use crate::chromium::Chromium;
 use crate::gateway::{Gateway, Held, PAYMENTS, Payments, order, spawn_gateway};
-use crate::person::{Chromium, Tab};
+use crate::person::Tab;
 
 /// A reviewer in front of a review.
 async fn in_front_of(gateway: &Gateway, held: &Held) -> (Chromium, Tab) {

@@ -1,7 +1,7 @@
 //! The reference of the API, for whoever reaches the gateway: it fits, everybody can use it, and links lead to what they name.
 
+use crate::chromium::Chromium;
 use crate::gateway::spawn_gateway;
-use crate::person::Chromium;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_reference_fits_a_phone_and_everybody_can_use_it() {

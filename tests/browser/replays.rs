@@ -3,9 +3,9 @@
 use countersign::domain::account::PersonRole;
 use serde_json::json;
 
+use crate::chromium::Chromium;
 use crate::forms::{Hand, field};
 use crate::gateway::{Gateway, PAYMENTS, Payments, order, spawn_gateway};
-use crate::person::Chromium;
 
 /// A rejection with a card, one too long to be kept, a commit and a hold; and Ana, who could decide about it.
 pub async fn history(gateway: &Gateway, payments: &Payments) {

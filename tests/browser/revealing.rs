@@ -5,9 +5,9 @@ use countersign::web::pages::reveal::{BURST, INTERVAL};
 use reqwest::header;
 use serde_json::json;
 
+use crate::chromium::Chromium;
 use crate::forms::{Hand, field, with};
 use crate::gateway::{Gateway, Held, PAYMENTS, spawn_gateway};
-use crate::person::Chromium;
 
 const CARD: &str = "4929 0000 0000 0000";
 const OLD_CARD: &str = "4111 1111 1111 1111";

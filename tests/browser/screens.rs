@@ -7,10 +7,11 @@ use countersign::provider::Provider;
 use serde_json::json;
 
 use crate::amendments::amended;
+use crate::chromium::Chromium;
 use crate::endpoints::{add_endpoint, send};
 use crate::episodes::{ended, forked, forking, golden, imported, own_folder, planned};
 use crate::gateway::{Gateway, Held, PAYMENTS, Payments, order, spawn_gateway, spawn_gateway_with};
-use crate::person::{Chromium, Tab};
+use crate::person::Tab;
 use crate::provider::settings;
 use crate::receiver::{BROKEN, Receiver};
 use crate::revealing::revealing;

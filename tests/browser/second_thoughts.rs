@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
+use crate::chromium::Chromium;
 use crate::forms::{Hand, field, form_of, with};
 use crate::gateway::{Gateway, Held, PAYMENTS, spawn_gateway};
-use crate::person::Chromium;
 
 /// A hold that two people decide.
 async fn held(gateway: &Gateway) -> Held {

@@ -4,9 +4,10 @@ use countersign::domain::account::Account;
 use countersign::domain::review::{Ballot, BrowserCheck, Proof, Ticked, Verdict};
 use serde_json::{Value, json};
 
+use crate::chromium::Chromium;
 use crate::forms::{Hand, Page, field, still_waits};
 use crate::gateway::{Gateway, Held, PAYMENTS, Payments, order, spawn_gateway};
-use crate::person::{Chromium, Tab};
+use crate::person::Tab;
 
 /// Two people decide, one of them is enough.
 async fn people(gateway: &Gateway) {

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
+use crate::chromium::Chromium;
 use crate::forms::{Hand, form_of, still_waits, with};
 use crate::gateway::{Gateway, Held, PAYMENTS, Payments, spawn_gateway};
-use crate::person::Chromium;
 
 async fn asked(gateway: &Gateway) -> (Payments, Held) {
     gateway.reviewer("ana", &["reviewers"]).await;

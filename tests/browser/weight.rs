@@ -2,8 +2,9 @@
 
 use serde_json::json;
 
+use crate::chromium::Chromium;
 use crate::gateway::spawn_gateway;
-use crate::person::{Chromium, Tab};
+use crate::person::Tab;
 
 /// All that is sent for the first page that somebody opens, in bytes on the wire.
 const FIRST_PAGE_BYTES_MAX: u64 = 60_000;

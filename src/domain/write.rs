@@ -34,7 +34,8 @@ pub enum WriteState {
         /// Why.
         reason: String,
     },
-    /// The writer confirmed when the head had moved or had been given to another: logged, not committed.
+    /// The writer confirmed when the head had moved or had been given to another, or in a closed thread: logged, not
+    /// committed.
     Late {
         /// When.
         at: Timestamp,
@@ -118,7 +119,7 @@ const fn enforced() -> bool {
 pub enum ConfirmEffect {
     /// Commit the writer's transition on the head that stands.
     Commit,
-    /// The head is another's by now: log it.
+    /// The head is another's by now, or the thread is closed: log it.
     Late,
 }
 
@@ -135,8 +136,13 @@ impl Write {
 
     /// Whether the head it was given for still stands and is still its own.
     pub fn holds_head(&self, thread: &Thread) -> bool {
+        self.is_of_head(thread) && thread.closed.is_none()
+    }
+
+    /// The same, of a closed thread as well: of that nothing commits, and a write of it ends all the same.
+    fn is_of_head(&self, thread: &Thread) -> bool {
         let mine = matches!(&thread.head.usage, HeadUse::Reserved { write, .. } if *write == self.key);
-        mine && thread.head.transition == self.transition && thread.closed.is_none()
+        mine && thread.head.transition == self.transition
     }
 
     /// What a confirm of this open write does to its thread.
@@ -148,7 +154,7 @@ impl Write {
     /// The head is free again only if no receipt was asked for: one is used up by having been let through.
     #[must_use]
     pub fn aborted(mut self, mut thread: Thread, reason: String, now: Timestamp) -> (Self, Thread) {
-        if self.holds_head(&thread) {
+        if self.is_of_head(&thread) {
             thread.head.usage = if self.receipt.is_some() { HeadUse::Used {} } else { HeadUse::Unused {} };
         }
         thread.unresolved.remove(&self.key);
@@ -159,6 +165,9 @@ impl Write {
     /// The write, confirmed too late to be committed.
     #[must_use]
     pub fn late(mut self, mut thread: Thread, now: Timestamp) -> (Self, Thread) {
+        if self.is_of_head(&thread) {
+            thread.head.usage = HeadUse::Used {};
+        }
         thread.unresolved.remove(&self.key);
         self.state = WriteState::Late { at: now };
         (self, thread)
@@ -173,7 +182,7 @@ impl Write {
         verdict: (Resolution, String),
         now: Timestamp,
     ) -> (Self, Thread) {
-        if self.holds_head(&thread) {
+        if self.is_of_head(&thread) {
             thread.head.usage = HeadUse::Used {};
         }
         thread.unresolved.remove(&self.key);

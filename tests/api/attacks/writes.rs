@@ -6,6 +6,9 @@ use super::{Scene, approve, cases};
 use crate::gateway::{POLICY, token};
 use countersign::domain::account::MachineRole;
 use countersign::domain::review::Verdict;
+use countersign::service::audit::audit;
+use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use countersign::worker::lapse;
 
 async fn reserve(scene: &Scene) {
     scene.g.post("/v1/verify", &scene.g.writer, scene.case.ask("first")).await.expect(200);
@@ -211,6 +214,47 @@ async fn only_a_lapsed_write_is_resolved_once_and_in_its_own_thread() {
     assert_eq!((again.status, again.code()), (409, "wrong_state"), "an end is never overwritten");
     assert_eq!(scene.write(&scene.case.ask("w2")).await.code(), "already_used");
     assert_eq!(scene.rows_all(), 1);
+}
+
+/// Else its outcome would count as unknown for ever, and nobody could say it: a box that is always ticked is not read.
+#[tokio::test]
+async fn a_write_that_ends_while_its_thread_is_closed_has_ended() {
+    let scene = Scene::new(POLICY).await;
+    let principal = scene.g.service.token_of(&scene.g.writer).await.unwrap().record.principal();
+    for (write_id, outcome) in [("w1", "aborted"), ("w2", "late"), ("w3", "written")] {
+        let thread = scene.g.thread().await;
+        let ask = |write_id: &str| json!({"thread": thread["thread"], "transition": thread["transition"], "write_id": write_id});
+        scene.g.post("/v1/verify", &scene.g.writer, ask(write_id)).await.expect(200);
+        scene.pass_seconds(31);
+        lapse::run_once(&scene.g.service).await.unwrap();
+        let of_thread = |rest: &str| format!("/v1/threads/{}/{rest}", thread["thread"].as_str().unwrap());
+        let why = || json!({"reason": "enough"});
+        scene.g.post(&of_thread("closing"), &scene.g.admin, why()).await.expect(200);
+        let ended = match outcome {
+            "aborted" => abort(&scene, write_id).await,
+            "late" => scene.g.confirm(write_id).await.expect(200),
+            _ => {
+                let body = json!({"principal": principal, "outcome": "written", "reason": "looked"});
+                let path = of_thread(&format!("lapses/{write_id}/resolution"));
+                scene.g.post(&path, &scene.g.admin, body).await.expect(200)
+            }
+        };
+        assert_eq!(ended["outcome"], outcome);
+        lapse::run_once(&scene.g.service).await.unwrap();
+        scene.g.post(&of_thread("reopening"), &scene.g.admin, why()).await.expect(200);
+        lapse::run_once(&scene.g.service).await.unwrap();
+        let name = thread["thread"].as_str().unwrap().try_into().unwrap();
+        let now = scene.g.service.overview(&name).await.unwrap().thread;
+        assert!(!now.outcome_unknown(scene.g.service.now()), "{outcome}: {:?} {:?}", now.head, now.unresolved);
+        // Nothing was written by the one, and something by the others.
+        let again = scene.g.post("/v1/verify", &scene.g.writer, ask(&format!("{write_id}-again"))).await;
+        let refused = if outcome == "aborted" { None } else { Some("already_used") };
+        assert_eq!((again.status != 200).then(|| again.code()), refused, "{outcome}");
+    }
+    let store = SqliteStore::open(scene.g.folder.path().join("countersign.db"), SqliteOptions::default()).unwrap();
+    while scene.g.service.sequence().await.unwrap() > 0 {}
+    let report = audit(&store, &scene.g.service.keys().unwrap(), scene.g.service.now()).await.unwrap();
+    assert!(report.findings.is_empty(), "{:?}", report.findings);
 }
 
 #[tokio::test]

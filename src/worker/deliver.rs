@@ -244,10 +244,10 @@ impl Serving {
             Err(Error::Broken(_) | Error::NotFound(_)) => None,
             Err(error) => return Err(error),
         };
-        let outgoing = self.service.outgoing()?.clone();
+        let (outgoing, address) = (self.service.outgoing()?.clone(), lane.address().clone());
         Ok(async move {
             let done = match errand {
-                Some(errand) => job.done(now, errand.run(&outgoing).await),
+                Some(errand) => job.done(now, (&address, errand.run(&outgoing).await)),
                 None => job.unsendable(now),
             };
             done.trace(piece);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::Address;
 use super::report::Report;
 use super::tail::Line;
 use crate::domain::endpoint::delivery::{Attempt, Delivery, DeliveryState, Ended};
@@ -48,10 +49,10 @@ impl Job {
         traces.delivery(self.delivery.kind, self.line.placed.trace.as_ref())
     }
 
-    /// The job with how it went.
-    pub fn done(self, at: Timestamp, report: Report) -> Done {
+    /// The job with how it went, without what is hidden in what was sent there.
+    pub fn done(self, at: Timestamp, (address, report): (&Address, Report)) -> Done {
         let retry_after = report.retry_after;
-        Done { job: self, attempt: report.attempt(at), retry_after }
+        Done { job: self, attempt: address.masked(report.attempt(at)), retry_after }
     }
 
     /// The job, if nothing could be sent: what is stored about its event does not agree with what was signed.

@@ -57,6 +57,11 @@ impl OpenLane {
         &self.endpoint.record.id
     }
 
+    /// Where it sends to, as it knows it.
+    pub const fn address(&self) -> &Address {
+        &self.address
+    }
+
     /// Whether the last attempt failed.
     pub const fn is_failing(&self) -> bool {
         self.lane.record.failing_since.is_some()

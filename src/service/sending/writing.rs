@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use super::Address;
 use super::jobs::Done;
 use super::lanes::OpenLane;
 use super::verdicts::verdict_of;
@@ -82,8 +83,6 @@ impl OpenLane {
 impl Service {
     /// Plans to write down how jobs went, and what else the lane has found out.
     pub async fn plan(&self, lane: &mut OpenLane, done: Vec<Done>) -> Result<Planned> {
-        let masked = |it: Done| Done { attempt: lane.address.masked(it.attempt), ..it };
-        let done: Vec<Done> = done.into_iter().map(masked).collect();
         done.iter().for_each(|it| self.metrics.attempted(&it.attempt.ended));
         let news = News { done, put_off: std::mem::take(&mut lane.put_off) };
         self.planned(lane, news).await
@@ -175,6 +174,8 @@ impl Service {
         if row.record.reached != lane.lane.record.reached {
             lane.look_from(row.record.reached);
         }
+        // Where to is perhaps what they changed.
+        lane.address = Address::of(&keys, &endpoint.record)?;
         (lane.endpoint, lane.lane) = (endpoint, row);
         for done in &mut news.done {
             let id = delivery_id(lane.endpoint(), done.job.delivery.index);

@@ -1,9 +1,11 @@
 //! What must not be found: in the database, in answers, in what is sent.
 
+use countersign::domain::endpoint::schedule::DELAYS;
+use countersign::worker::{deliver, sequence};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::receiver::{Receiver, Reply};
+use super::receiver::{Got, Receiver, Reply};
 use super::scene::{Scene, path};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -83,6 +85,41 @@ async fn what_a_receiver_repeats_of_its_request_is_kept_without_what_is_hidden()
     receiver.now(Reply::Repeats(0));
     s.g.thread().await;
     s.send().await;
+    let told = s.g.get(&path(&endpoint, "/deliveries"), &s.g.auditor).await.expect(200).to_string();
+    assert!(told.contains("[hidden]") && !told.contains("s3cret") && !told.contains("t0ken"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_endpoint_that_is_moved_while_something_is_under_way_is_told_nothing_more_where_it_was() {
+    let s = Scene::on_sqlite().await;
+    let (before, after) = (Receiver::start().await, Receiver::start().await);
+    let ask = json!({"name": "ops", "url": format!("{}?key=s3cret-in-url", before.url), "events": ["thread.created"],
+        "headers": {"authorization": "Bearer t0ken-in-header"}});
+    let endpoint = s.g.post("/v1/endpoints", &s.g.admin, ask).await.expect(201);
+    before.now(Reply::Hangs);
+    let sender = deliver::Sender::new(&s.g.service);
+    let made = async |count: usize| {
+        for _ in 0..count {
+            s.g.thread().await;
+        }
+        sequence::run_once(&s.g.service).await.unwrap();
+        sender.round().await.unwrap();
+    };
+    made(3).await;
+    before.until(3).await;
+    let moved = json!({"url": after.url, "headers": {"x-own": "mine"}});
+    s.g.send(Method::PATCH, &path(&endpoint, ""), &s.g.admin, Some(moved)).await.expect(200);
+    before.now(Reply::Repeats(0));
+    sender.rest().await.unwrap();
+    // The same sender goes on with what it knows of the lane.
+    made(1).await;
+    sender.rest().await.unwrap();
+    s.g.pass(DELAYS[0] * 2);
+    made(0).await;
+    sender.rest().await.unwrap();
+    assert_eq!((before.got().len(), after.got().len()), (3, 4), "what is new, and what failed where it was");
+    let own = |it: &Got| it.headers["x-own"] == "mine" && !it.headers.contains_key("authorization");
+    assert!(after.got().iter().all(own));
     let told = s.g.get(&path(&endpoint, "/deliveries"), &s.g.auditor).await.expect(200).to_string();
     assert!(told.contains("[hidden]") && !told.contains("s3cret") && !told.contains("t0ken"), "{told}");
 }

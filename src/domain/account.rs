@@ -293,6 +293,16 @@ pub enum LinkPurpose {
     },
 }
 
+impl LinkPurpose {
+    /// The administrator who made it for somebody, if one did.
+    pub const fn made_by(&self) -> Option<&AccessChange> {
+        match self {
+            Self::Invite { by, .. } | Self::Reset { by, .. } => Some(by),
+            Self::SetUp {} | Self::SignIn { .. } | Self::Oidc { .. } => None,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

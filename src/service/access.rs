@@ -94,6 +94,7 @@ impl Service {
         let data = added_data(&account);
         recorder::outside(&mut draft, None, now, EventType::AccountAdded, data)?;
         if let Some(link) = &link {
+            self.rely_on_maker(&mut draft, &keys, &link.record).await?;
             draft.before(link.record.expires_at);
             draft.replace(link, &OneTimeLink { used: true, ..link.record.clone() })?;
             let mut data = json!({"account": account.id, "link": link.record.id});
@@ -328,6 +329,7 @@ impl Service {
         let link = self.fetch::<OneTimeLink>(&keys, fingerprint(secret).as_str()).await?;
         let link = link.filter(|it| !it.record.used && it.record.expires_at > self.now());
         let link = link.ok_or(Error::NotFound("link"))?;
+        self.maker_of(&keys, &link.record).await?;
         // It makes the first account, whoever made one meanwhile.
         if matches!(link.record.purpose, LinkPurpose::SetUp {}) && self.has_accounts(&keys).await? {
             return Err(Error::NotFound("link"));

@@ -56,7 +56,10 @@ impl Service {
 
     /// Invitations and reset links that can still be used, the nearest end first.
     pub async fn open_links(&self) -> Result<Vec<OpenLink>> {
-        let open = self.links_that_stand(&*self.keys()?).await?;
+        let keys = self.keys()?;
+        let (mut open, people) = (self.links_that_stand(&keys).await?, self.accounts_all(&keys).await?);
+        let makers: BTreeSet<&str> = people.iter().filter(|it| self.may_invite(it)).map(|it| it.id.as_str()).collect();
+        open.retain(|it| it.record.purpose.made_by().is_none_or(|by| makers.contains(by.by.as_str())));
         let told = |it: OneTimeLink| OpenLink { id: it.id, purpose: it.purpose, expires_at: it.expires_at };
         Ok(open.into_iter().map(|it| told(it.record)).collect())
     }
@@ -103,6 +106,26 @@ impl Service {
         }
         let purpose = LinkPurpose::Reset { account: of.clone(), by: hand(by, self.now()) };
         self.put_link(&keys, by, (EventType::ResetLinkMade, purpose, RESET_TTL)).await
+    }
+
+    /// The administrator who made a link. It is by their hand that it lets somebody in: once they are none any more, or
+    /// are let in no more themselves, it lets in nobody.
+    pub(super) async fn maker_of(&self, keys: &Keys, link: &OneTimeLink) -> Result<Option<Stored<Account>>> {
+        let Some(by) = link.purpose.made_by() else { return Ok(None) };
+        let maker = self.fetch::<Account>(keys, by.by.as_str()).await?;
+        maker.filter(|it| self.may_invite(&it.record)).map(Some).ok_or(Error::NotFound("link"))
+    }
+
+    /// The same, and that it still is so when the change is committed.
+    pub(super) async fn rely_on_maker(&self, draft: &mut Draft<'_>, keys: &Keys, link: &OneTimeLink) -> Result<()> {
+        if let Some(maker) = self.maker_of(keys, link).await? {
+            draft.rely_on(&maker);
+        }
+        Ok(())
+    }
+
+    fn may_invite(&self, maker: &Account) -> bool {
+        maker.role == PersonRole::Admin && self.lets_in(maker)
     }
 
     async fn put_link(
@@ -191,6 +214,7 @@ impl Service {
         let next = Account { sign_in, changed: Some(by.clone()), ..stored.record.clone() };
         let mut draft = Draft::new(keys.row(), now);
         draft.before(link.record.expires_at);
+        self.rely_on_maker(&mut draft, &keys, &link.record).await?;
         draft.replace(&link, &OneTimeLink { used: true, ..link.record.clone() })?;
         draft.replace(&stored, &next)?;
         let mut data = touched(&stored, Some(&by));
@@ -201,8 +225,8 @@ impl Service {
         self.commit(draft.finish()).await
     }
 
-    /// Whoever had the password may have named somebody to vote in its owner's place, or made them ask for a link: with
-    /// another password all of that is over, but for the link that is being used.
+    /// Whoever had the password may have named somebody to vote in its owner's place, invited somebody or made links in
+    /// their name, or made them ask for one: with another password all of that is over, but for the link that is being used.
     pub(super) async fn take_back_what_a_password_gave(
         &self,
         draft: &mut Draft<'_>,
@@ -211,7 +235,10 @@ impl Service {
         (by, but): (&AccessChange, Option<&SessionId>),
     ) -> Result<()> {
         self.take_back_places(draft, keys, account, by, |it| it.confirmed_by.is_none()).await?;
-        let theirs = |it: &OneTimeLink| matches!(&it.purpose, LinkPurpose::Reset { account: of, .. } if of == account);
+        let theirs = |it: &OneTimeLink| {
+            let by_them = it.purpose.made_by().is_some_and(|it| it.by.as_str() == account.as_str());
+            by_them || matches!(&it.purpose, LinkPurpose::Reset { account: of, .. } if of == account)
+        };
         let open = self.links_that_stand(keys).await?;
         for link in open.iter().filter(|it| theirs(&it.record) && but != Some(&it.record.id)) {
             draft.replace(link, &OneTimeLink { used: true, ..link.record.clone() })?;

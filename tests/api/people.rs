@@ -20,6 +20,7 @@ use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use serde_json::Value;
 
 use crate::gateway::{Gateway, people, spawn_for_people, spawn_gateway};
+use crate::meanwhile::second_gateway;
 
 const PASSWORD: &str = "correct horse battery";
 const ANOTHER: &str = "staple battery horse";
@@ -192,6 +193,78 @@ async fn with_another_password_every_older_link_to_choose_one_is_over() {
     assert_eq!(g.service.change_password(&me, ANOTHER.to_owned(), PASSWORD.to_owned()).await.unwrap(), Changed::Yes);
     assert!(matches!(choose(&third).await, Err(Error::NotFound("link"))), "she changed it herself");
     choose(&bobs).await.unwrap();
+    assert_eq!(findings(&g).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_link_lets_nobody_in_once_whoever_made_it_runs_the_gateway_no_more() {
+    let g = spawn_gateway().await;
+    let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
+    let invitation = g.service.invite(&hal, &ana()).await.unwrap();
+    let reset = g.service.reset_link(&hal, &g.alice.id).await.unwrap();
+    let refused = async || {
+        assert_eq!(g.service.open_links().await.unwrap(), []);
+        for link in [&invitation, &reset] {
+            let opened = g.service.link_of(link).await;
+            assert!(matches!(opened, Err(Error::NotFound("link"))), "{opened:?}");
+            let used = g.service.choose_password(link, ANOTHER.to_owned(), None).await;
+            assert!(matches!(used, Err(Error::NotFound("link"))), "{used:?}");
+        }
+    };
+    g.service.set_admission_by(&gus, "hal", Admission::Barred).await.unwrap();
+    refused().await;
+    g.service.set_admission_by(&gus, "hal", Admission::Open).await.unwrap();
+    g.service.change_access(&gus, &hal.record.id, (PersonRole::Reviewer, &groups(&[]))).await.unwrap();
+    refused().await;
+    sign_in(&g, "alice", PASSWORD).await.unwrap();
+    assert!(g.service.people().await.unwrap().iter().all(|it| it.name != "ana"));
+    g.service.change_access(&gus, &hal.record.id, (PersonRole::Admin, &groups(&[]))).await.unwrap();
+    assert_eq!(g.service.open_links().await.unwrap().len(), 2, "it was not the links that were withdrawn");
+    for link in [&invitation, &reset] {
+        g.service.choose_password(link, ANOTHER.to_owned(), None).await.unwrap();
+    }
+    assert_eq!(findings(&g).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_link_lets_nobody_in_though_its_maker_is_disabled_only_just_before_it_counts() {
+    let g = spawn_gateway().await;
+    let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
+    let invitation = g.service.invite(&hal, &ana()).await.unwrap();
+    let reset = g.service.reset_link(&hal, &g.alice.id).await.unwrap();
+    let (store, second) = second_gateway(&g).await;
+    for link in [&invitation, &reset] {
+        let (first, by) = (g.service.clone(), gus.clone());
+        store.watching.by(Box::new(move || {
+            Box::pin(async move {
+                first.set_admission_by(&by, "hal", Admission::Barred).await.unwrap();
+            })
+        }));
+        let used = second.choose_password(link, ANOTHER.to_owned(), None).await;
+        assert!(store.watching.is_over() && used.is_err(), "{used:?}");
+        g.service.set_admission_by(&gus, "hal", Admission::Open).await.unwrap();
+    }
+    sign_in(&g, "alice", PASSWORD).await.unwrap();
+    assert!(g.service.people().await.unwrap().iter().all(|it| it.name != "ana"));
+}
+
+#[tokio::test]
+async fn links_that_were_made_by_a_password_are_over_with_it() {
+    let g = spawn_gateway().await;
+    let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
+    let by_hal = g.service.invite(&hal, &ana()).await.unwrap();
+    let reset = g.service.reset_link(&hal, &g.alice.id).await.unwrap();
+    let by_gus = g.service.reset_link(&gus, &g.bob.id).await.unwrap();
+    g.service.reset_link(&gus, &hal.record.id).await.unwrap();
+    for link in [&by_hal, &reset] {
+        let used = g.service.choose_password(link, ANOTHER.to_owned(), None).await;
+        assert!(matches!(used, Err(Error::NotFound("link"))), "{used:?}");
+    }
+    g.service.choose_password(&by_gus, ANOTHER.to_owned(), None).await.unwrap();
+    let by_gus = g.service.invite(&gus, &ana()).await.unwrap();
+    let (me, _) = sign_in(&g, "gus", PASSWORD).await.unwrap();
+    assert_eq!(g.service.change_password(&me, PASSWORD.to_owned(), ANOTHER.to_owned()).await.unwrap(), Changed::Yes);
+    assert!(g.service.choose_password(&by_gus, ANOTHER.to_owned(), None).await.is_err());
     assert_eq!(findings(&g).await, [""; 0]);
 }
 

@@ -326,10 +326,10 @@ fn documented() -> Vec<Line> {
 /// Every method and route that is registered, as the sources say it.
 fn registered() -> BTreeSet<(String, String)> {
     let mut all = BTreeSet::new();
-    let (api, pages, app) =
-        (source_of("src/web/api/mod.rs"), source_of("src/web/pages/mod.rs"), source_of("src/web/app.rs"));
+    let (api, pages, site) =
+        (source_of("src/web/api/mod.rs"), source_of("src/web/pages/mod.rs"), source_of("src/web/site.rs"));
     let pieces = api.split(".route(\"").skip(1);
-    let pieces = pieces.chain([&pages, &app].into_iter().flat_map(|it| it.split("web::resource(\"").skip(1)));
+    let pieces = pieces.chain([&pages, &site].into_iter().flat_map(|it| it.split("web::resource(\"").skip(1)));
     for piece in pieces {
         let (route, rest) = piece.split_once('"').unwrap();
         for (call, method) in

@@ -114,7 +114,7 @@ async fn an_endpoint_that_is_moved_while_something_is_under_way_is_told_nothing_
     // The same sender goes on with what it knows of the lane.
     made(1).await;
     sender.rest().await.unwrap();
-    s.g.pass(DELAYS[0] * 2);
+    s.g.pass(DELAYS[1] * 2);
     made(0).await;
     sender.rest().await.unwrap();
     assert_eq!((before.got().len(), after.got().len()), (3, 4), "what is new, and what failed where it was");

@@ -1,10 +1,13 @@
 //! The values that stand where a policy hides by name, to be found wherever else they stand.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::sync::Arc;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind};
+use aho_corasick::automaton::{Automaton as _, StateID};
+use aho_corasick::nfa::contiguous::NFA;
+use aho_corasick::{Anchored, Input};
 use serde_json::Value;
 
 use super::detect::masked;
@@ -32,7 +35,7 @@ pub struct HiddenValues {
 
 #[derive(Debug)]
 struct Built {
-    finder: AhoCorasick,
+    finder: NFA,
     /// Of each text that is looked for.
     extents: Vec<Extent>,
 }
@@ -82,8 +85,8 @@ impl Gathered {
         }
         let (texts, extents): (Vec<String>, Vec<Extent>) = self.0.into_iter().unzip();
         // A table of all transitions would be faster to ask and far slower to build; most are asked once.
-        let built = AhoCorasick::builder().kind(Some(AhoCorasickKind::ContiguousNFA)).build(texts);
-        let finder = built.expect("a few states have far fewer bytes than there are numbers for an automaton's nodes");
+        let finder =
+            NFA::new(texts).expect("a few states have far fewer bytes than there are numbers for an automaton's nodes");
         HiddenValues { built: Some(Arc::new(Built { finder, extents })) }
     }
 }
@@ -96,7 +99,7 @@ impl HiddenValues {
 
     /// Whether one stands anywhere in a text.
     pub(super) fn find(&self, text: &str) -> bool {
-        self.built.as_ref().is_some_and(|it| it.finder.is_match(text))
+        self.built.as_ref().is_some_and(|it| it.stands_in(text))
     }
 
     /// Whether one stands anywhere in a leaf. A number is looked at as it is written.
@@ -113,15 +116,59 @@ impl HiddenValues {
     pub fn masked<'t>(&self, policy: &Policy, words: &'t str) -> Cow<'t, str> {
         let mut found = policy.detectors.find_all(words);
         if let Some(built) = &self.built {
-            for one in built.finder.find_overlapping_iter(words) {
-                let end = match built.extents.get(one.pattern().as_usize()) {
-                    Some(Extent::Whole) => one.end(),
-                    Some(Extent::Beginning) | None => words.len(),
-                };
-                found.push((one.start()..end, HIDDEN));
-            }
+            found.extend(built.places(words).into_iter().map(|it| (it, HIDDEN)));
         }
         masked(words, found)
+    }
+}
+
+/// The longest of the texts that end at one place of a text, in bytes; 0 where none does.
+#[derive(Clone, Copy, Default)]
+struct Ending {
+    whole: usize,
+    beginning: usize,
+}
+
+impl Built {
+    fn stands_in(&self, text: &str) -> bool {
+        // It fails where it is asked for what it was not built for, and only there.
+        self.finder.try_find(&Input::new(text).earliest(true)).is_ok_and(|it| it.is_some())
+    }
+
+    /// Where the values stand, or begin. Of those that end at one place the longest covers all the others: texts can be
+    /// made in which a hundred end at every place.
+    fn places(&self, text: &str) -> Vec<Range<usize>> {
+        let mut places = Vec::new();
+        let mut endings: HashMap<StateID, Ending> = HashMap::new();
+        let Ok(mut state) = self.finder.start_state(Anchored::No) else { return places };
+        for (at, byte) in text.bytes().enumerate() {
+            state = self.finder.next_state(Anchored::No, state, byte);
+            if !self.finder.is_match(state) {
+                continue;
+            }
+            let Ending { whole, beginning } = *endings.entry(state).or_insert_with(|| self.ending(state));
+            let end = at + 1;
+            if whole > 0 {
+                places.push(end - whole..end);
+            }
+            if beginning > 0 {
+                places.push(end - beginning..text.len());
+            }
+        }
+        places
+    }
+
+    fn ending(&self, state: StateID) -> Ending {
+        let mut ending = Ending::default();
+        for index in 0..self.finder.match_len(state) {
+            let pattern = self.finder.match_pattern(state, index);
+            let bytes = self.finder.pattern_len(pattern);
+            match self.extents.get(pattern.as_usize()) {
+                Some(Extent::Whole) => ending.whole = ending.whole.max(bytes),
+                Some(Extent::Beginning) | None => ending.beginning = ending.beginning.max(bytes),
+            }
+        }
+        ending
     }
 }
 

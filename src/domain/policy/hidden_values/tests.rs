@@ -68,3 +68,47 @@ fn as_many_as_states_may_have_are_looked_for() {
     assert!(values.find(&format!("it is 0099992{}", "x".repeat(60))));
     assert!(!values.find(&format!("it is 0099994{}", "x".repeat(60))));
 }
+
+/// As it is done plainly: every place where any of them stands goes, and from where a long one begins, all the rest.
+fn plainly(hidden: &[String], words: &str) -> String {
+    let mut covered = vec![false; words.len()];
+    for (at, _) in words.char_indices() {
+        for value in hidden {
+            let looked_for: String = value.chars().take(HIDDEN_CHARS_LOOKED_FOR).collect();
+            if words[at..].starts_with(&looked_for) {
+                let end = if looked_for == *value { at + value.len() } else { words.len() };
+                covered[at..end].fill(true);
+            }
+        }
+    }
+    let left = words.bytes().zip(covered).map(|(byte, covered)| if covered { 0 } else { byte });
+    String::from_utf8(left.filter(|it| *it != 0).collect()).unwrap()
+}
+
+proptest::proptest! {
+    /// Values that stand in one another, overlap, and end at one place, long ones among them.
+    #[test]
+    fn nothing_of_what_is_hidden_is_left_however_values_lie_in_one_another(
+        hidden in proptest::collection::vec("[ab]{6,70}|[aé]{6,9}|[ab]{0,2}aaaaaa", 1..12),
+        words in "[abé]{0,200}",
+    ) {
+        let policy = policy("[nodes.n]");
+        let masked = values(&[json!(hidden)]).masked(&policy, &words).into_owned();
+        proptest::prop_assert_eq!(masked.replace("[hidden]", ""), plainly(&hidden, &words));
+    }
+}
+
+#[test]
+fn of_those_that_end_at_one_place_the_longest_goes() {
+    let values = values(&[json!(["longer", "s3cr3t-longer", "t-longer"])]);
+    assert_eq!(values.masked(&policy("[nodes.n]"), "a s3cr3t-longer b, longer"), "a [hidden] b, [hidden]");
+}
+
+#[test]
+fn a_text_in_which_a_hundred_values_end_at_every_place_has_one_place_for_each() {
+    let values = values(&[(HIDDEN_CHARS_MIN..=2 * HIDDEN_CHARS_LOOKED_FOR).map(|it| json!("a".repeat(it))).collect()]);
+    let text = "a".repeat(16 * 1024);
+    let places = values.built.as_ref().unwrap().places(&text);
+    assert!(places.len() <= 2 * text.len(), "{}", places.len());
+    assert_eq!(values.masked(&policy("[nodes.n]"), &text), "[hidden]");
+}

@@ -54,7 +54,8 @@ pub fn run(
 fn export(asked: &args::EpisodeExport, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
     beside::need_database(config)?;
     let thread = asked.thread.clone();
-    let files = beside::with_service(config, |service| async move { service.files_of_run(&thread).await })?;
+    let files =
+        beside::with_service(config, |service| async move { service.files_of_run("command line", &thread).await })?;
     written(&asked.out, &files)?;
     let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
     let (folder, thread) = (asked.out.display().to_string(), &asked.thread);

@@ -173,17 +173,27 @@ impl Service {
         Ok(Hidden { policies, states, tool })
     }
 
-    /// A thread as a run: checked against what its events say, and without what is hidden now.
-    pub async fn run_of(&self, thread: &ThreadId) -> Result<Run> {
+    /// What `tell` makes of a thread as a run: checked against what its events say, and without what is hidden now. A
+    /// run is as long as its agents like, so whoever asks for it waits for their turn.
+    pub async fn of_run<T: Send + 'static>(
+        &self,
+        by: &str,
+        thread: &ThreadId,
+        tell: impl FnOnce(&Run) -> T + Send + 'static,
+    ) -> Result<T> {
         let keys = self.keys()?;
         let thread = self.thread(&keys, thread).await?.record;
-        let Some(episode) = &thread.episode else { return Err(Error::NotFound("episode")) };
-        let events = self.events_of_run(&keys, &thread, episode).await?;
-        let said = self.posted_of_run(&keys, &thread, episode).await?;
-        let happened = happened(&thread, episode, events, said)?;
+        let Some(episode) = thread.episode.clone() else { return Err(Error::NotFound("episode")) };
+        let turn = self.turns.telling.take(by).await?;
+        let events = self.events_of_run(&keys, &thread, &episode).await?;
+        let said = self.posted_of_run(&keys, &thread, &episode).await?;
         let hidden = self.hidden_of_run(&keys, &thread).await?;
-        let shown = hidden.mask(|mask| happened.into_iter().map(|it| told::masked_record(it, &mask)).collect());
-        Ok(Run { timeline: Timeline::of(shown), thread })
+        let told = move || {
+            let happened = happened(&thread, &episode, events, said)?;
+            let shown = hidden.mask(|mask| happened.into_iter().map(|it| told::masked_record(it, &mask)).collect());
+            Ok(tell(&Run { timeline: Timeline::of(shown), thread }))
+        };
+        turn.work("a run", told).await?
     }
 
     /// The thread's events from its creation to the run's end, linked to one another.
@@ -221,22 +231,34 @@ impl Service {
     }
 
     /// Every file that a run has by now, with their manifest if it is finished; of an imported one those that it came with.
-    pub async fn files_of_run(&self, thread: &ThreadId) -> Result<Vec<(String, Vec<u8>)>> {
-        let run = match self.run_of(thread).await {
-            Err(Error::Imported) => return self.files_of_import(thread).await,
-            run => run?,
+    pub async fn files_of_run(&self, by: &str, thread: &ThreadId) -> Result<Vec<(String, Vec<u8>)>> {
+        let keys = self.keys()?;
+        let all = move |run: &Run| {
+            let files = Artefact::ALL.into_iter().filter_map(|it| Some((it.file().to_owned(), run.file(it, &keys)?)));
+            files.collect()
         };
-        let mut files = run.timeline.files();
-        files.extend(self.manifest_of(&run)?.map(|bytes| (Artefact::Manifest, bytes)));
-        Ok(files.into_iter().map(|(artefact, bytes)| (artefact.file().to_owned(), bytes)).collect())
+        match self.of_run(by, thread, all).await {
+            Err(Error::Imported) => self.files_of_import(thread).await,
+            files => files,
+        }
     }
 
-    /// The manifest of a finished run, signed.
-    pub fn manifest_of(&self, run: &Run) -> Result<Option<Vec<u8>>> {
+    /// One file of a run of the gateway's own, if the run has it by now.
+    pub async fn file_of_run(&self, by: &str, thread: &ThreadId, wanted: Artefact) -> Result<Option<Vec<u8>>> {
         let keys = self.keys()?;
-        let iat = run.timeline.events().last().map_or(0, told::second_of);
+        self.of_run(by, thread, move |run| run.file(wanted, &keys)).await
+    }
+}
+
+impl Run {
+    /// A file, if the run has it by now. The manifest is signed.
+    fn file(&self, wanted: Artefact, keys: &Keys) -> Option<Vec<u8>> {
+        if wanted != Artefact::Manifest {
+            return self.timeline.bytes(wanted);
+        }
+        let iat = self.timeline.events().last().map_or(0, told::second_of);
         let (key, by) = (keys.signing(KeyUse::Chain), (keys.issuer(), iat));
-        Ok(run.timeline.manifest(|it| manifest::signed(it, &run.thread.id, key, by)))
+        self.timeline.manifest(|it| manifest::signed(it, &self.thread.id, key, by))
     }
 }
 

@@ -17,6 +17,9 @@ const COUNTED_AT_ONCE: usize = 2;
 /// Archives and imported runs that are in memory at once for whoever reads: a large one takes some hundred megabytes, and seconds.
 const UNPACKED_AT_ONCE: usize = 2;
 
+/// Runs that are told at once: a long one is some megabytes of events, and a second of the processor.
+const TOLD_AT_ONCE: usize = 2;
+
 /// What takes turns.
 #[derive(Debug)]
 pub(super) struct Waiting {
@@ -24,6 +27,8 @@ pub(super) struct Waiting {
     pub(super) joining: Turns,
     /// Counting what nodes are given, by who asks.
     pub(super) counting: Turns,
+    /// Telling runs, by who asks.
+    pub(super) telling: Turns,
     /// Reading archives and imported runs, by whose they are.
     pub(super) unpacking: Turns,
 }
@@ -33,6 +38,7 @@ impl Default for Waiting {
         Self {
             joining: Turns::of(JOINED_AT_ONCE),
             counting: Turns::of(COUNTED_AT_ONCE),
+            telling: Turns::of(TOLD_AT_ONCE),
             unpacking: Turns::of(UNPACKED_AT_ONCE),
         }
     }

@@ -62,13 +62,21 @@ async fn two_at_once<T: Send + 'static>(
     store: &Over<Kept>,
     asked: Vec<impl Future<Output = T> + Send + 'static>,
 ) -> Vec<T> {
+    so_many_at_once(2, store, asked).await
+}
+
+async fn so_many_at_once<T: Send + 'static>(
+    many: usize,
+    store: &Over<Kept>,
+    asked: Vec<impl Future<Output = T> + Send + 'static>,
+) -> Vec<T> {
     let asked: Vec<_> = asked.into_iter().map(tokio::spawn).collect();
-    while store.watching.arrived() < 2 {
+    while store.watching.arrived() < many {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     // Long enough for the others to come there, if nothing kept them from it.
     tokio::time::sleep(Duration::from_millis(300)).await;
-    assert_eq!(store.watching.arrived(), 2, "one of each asker, and two of all");
+    assert_eq!(store.watching.arrived(), many, "one of each asker, and two of all");
     store.watching.go_on.add_permits(1_000);
     let mut answers = Vec::new();
     for it in asked {
@@ -94,6 +102,20 @@ async fn views_are_sealed_for_one_asker_after_another() {
         }
     });
     assert_eq!(two_at_once(&store, asked.into()).await, [true; 5]);
+}
+
+#[tokio::test]
+async fn runs_are_told_for_one_asker_after_another() {
+    let scene = Scene::on_sqlite(POLICY).await;
+    let thread = named(&crate::episodes::begun(&scene.gateway).await["thread"]);
+    for (askers, at_once) in [(["a", "a", "a"], 1), (["a", "b", "c"], 2)] {
+        let (store, service) = keeping(&scene.gateway, Table::Events).await;
+        let asked = askers.map(|by| {
+            let (service, thread) = (Arc::clone(&service), thread.clone());
+            async move { service.files_of_run(by, &thread).await.is_ok() }
+        });
+        assert_eq!(so_many_at_once(at_once, &store, asked.into()).await, [true; 3]);
+    }
 }
 
 #[tokio::test]

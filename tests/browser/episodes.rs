@@ -59,7 +59,7 @@ pub fn golden() -> Folder {
 
 /// What a run of this gateway left.
 pub async fn own_folder(gateway: &Gateway, thread: &str) -> Folder {
-    let files = gateway.service.files_of_run(&ThreadId::try_from(thread).unwrap()).await.unwrap();
+    let files = gateway.service.files_of_run("tests", &ThreadId::try_from(thread).unwrap()).await.unwrap();
     Folder { entries: files.into_iter().map(|(name, bytes)| (name, Content::Bytes(bytes))).collect() }
 }
 

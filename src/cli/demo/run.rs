@@ -22,7 +22,7 @@ impl Played {
     pub(super) async fn leaves_a_run(&self, data: &Path) -> std::result::Result<PathBuf, CliError> {
         self.runs().await?;
         let folder = data.join("episode");
-        written(&folder, &self.service.files_of_run(&name::<ThreadId>(THREAD)?).await?)?;
+        written(&folder, &self.service.files_of_run("demo", &name::<ThreadId>(THREAD)?).await?)?;
         let brought = read(&folder)?;
         self.service.import_episode(&principal(), &brought, None).await?;
         Ok(folder)

@@ -4,7 +4,7 @@
 //! `kind:description`; then, in order, each later act event that says both `step_id` and `step_status`. Where nothing
 //! says a step's status, it stays what it was.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -91,14 +91,18 @@ pub fn project<'r>(
             step.status = status;
         }
     }
+    let mut places: HashMap<String, Vec<usize>> = HashMap::new();
+    for (place, step) in steps.iter().enumerate() {
+        places.entry(step.id.clone()).or_default().push(place);
+    }
     for act in events.skip(at + 1).filter(|it| it.is(phase::ACT)) {
         let (Some(id), Some(status)) = (act.text("step_id"), act.text("step_status")) else { continue };
         if !STATUSES.contains(&status) {
             continue;
         }
-        for step in steps.iter_mut().filter(|it| it.id == id) {
-            status.clone_into(&mut step.status);
-            evidence.insert(step.id.clone());
+        for place in places.get(id).into_iter().flatten() {
+            status.clone_into(&mut steps[*place].status);
+            evidence.insert(id.to_owned());
         }
     }
     let source = event.text("source").unwrap_or(&event.agent_id).to_owned();

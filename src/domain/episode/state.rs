@@ -1,5 +1,6 @@
 //! What follows from the events: `state.json`, `learn.jsonl`, `summary.json` and `final.json`.
 
+mod lasting;
 mod numbers;
 mod outcomes;
 
@@ -11,6 +12,7 @@ use super::record::{Record, STATE_PROJECTION, phase};
 use super::{Artefact, STATE_SCHEMA_VERSION, VERSION};
 use crate::domain::chain::hash::Digest;
 use crate::domain::json::canonical::canonical;
+use lasting::Lasting;
 use outcomes::Outcomes;
 
 pub use numbers::{final_marker, summary};
@@ -246,22 +248,19 @@ const NOTE: &str = "note";
 
 /// The facts by key, each as it was said last, in the order in which they were first said.
 fn memory(events: &[Record]) -> Value {
-    let mut facts: Vec<Value> = Vec::new();
+    let mut facts = Lasting::default();
     let mut scratchpad = "";
     for event in events.iter().filter(|it| it.is(phase::MEMORY)) {
         let said = event.payload.get("facts").and_then(Value::as_array).into_iter().flatten();
-        for fact in said.filter_map(|it| fact(event, it.as_object()?)) {
-            match facts.iter_mut().find(|it| it["key"] == fact["key"]) {
-                Some(known) => *known = fact,
-                None => facts.push(fact),
-            }
+        for (key, fact) in said.filter_map(|it| fact(event, it.as_object()?)) {
+            facts.put(key, fact);
         }
         scratchpad = event.text("scratchpad").unwrap_or(scratchpad);
     }
-    json!({"facts": facts, "scratchpad": scratchpad})
+    json!({"facts": facts.into_all(), "scratchpad": scratchpad})
 }
 
-fn fact(event: &Record, said: &Map<String, Value>) -> Option<Value> {
+fn fact(event: &Record, said: &Map<String, Value>) -> Option<(String, Value)> {
     let (key, value) = (said.get("key")?.as_str()?, said.get("value")?);
     let kind = said.get("type").and_then(Value::as_str).filter(|it| FACT_TYPES.contains(it)).unwrap_or(NOTE);
     let mut fact = json!({
@@ -270,7 +269,7 @@ fn fact(event: &Record, said: &Map<String, Value>) -> Option<Value> {
     if let Some(secs) = said.get("ttl_sec").filter(|it| it.as_u64().is_some()) {
         fact["ttl_sec"] = secs.clone();
     }
-    Some(fact)
+    Some((key.to_owned(), fact))
 }
 
 #[cfg(test)]

@@ -85,17 +85,13 @@ pub async fn artefact(app: Data<App>, machine: Machine, path: Path<(String, Stri
         Ok(flow) => of_own_flow(&machine, &flow, "thread")?,
         // An imported run is of no flow, and so is whoever reads it.
         Err(Error::Imported) if machine.0.record.flow.is_none() => {
-            let files = app.service.files_of_run(&thread).await?;
+            let files = app.service.files_of_run(machine.0.record.id.as_str(), &thread).await?;
             let bytes = files.into_iter().find_map(|(name, bytes)| (name == file).then_some(bytes));
             return bytes.map(|it| answer(wanted, it)).ok_or(Error::NotFound("artefact"));
         }
         Err(error) => return Err(error),
     }
-    let run = app.service.run_of(&thread).await?;
-    let bytes = match wanted {
-        Artefact::Manifest => app.service.manifest_of(&run)?,
-        other => run.timeline.bytes(other),
-    };
+    let bytes = app.service.file_of_run(machine.0.record.id.as_str(), &thread, wanted).await?;
     bytes.map(|it| answer(wanted, it)).ok_or(Error::NotFound("artefact"))
 }
 

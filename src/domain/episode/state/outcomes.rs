@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::lasting::Lasting;
 use super::{Status, plan_as_it_stands};
 use crate::domain::episode::record::{Record, millis_between, phase};
 
@@ -122,12 +123,9 @@ fn result_artifacts(event: &Record) -> Vec<Value> {
 }
 
 fn artifacts(events: &[Record]) -> Vec<Value> {
-    let mut all: Vec<Value> = Vec::new();
+    let mut all = Lasting::default();
     for artifact in events.iter().filter(|it| it.is(phase::ACT)).flat_map(result_artifacts) {
-        match all.iter_mut().find(|it| it["uri"] == artifact["uri"]) {
-            Some(known) => *known = artifact,
-            None => all.push(artifact),
-        }
+        all.put(artifact["uri"].as_str().unwrap_or_default().to_owned(), artifact);
     }
-    all
+    all.into_all()
 }

@@ -175,3 +175,16 @@ fn whatever_agents_say_the_state_keeps_its_schema() {
     let events: Vec<Record> = phases.iter().enumerate().map(|(at, phase)| event(at, phase, odd.clone())).collect();
     assert_eq!(faults(&schema(STATE), &state(Timeline::of(events).events())), [""; 0]);
 }
+
+/// An agent may say a hundred thousand facts, and make as many things: what searched all of them for each would not end.
+#[test]
+fn as_many_facts_and_artifacts_as_agents_say_are_told() {
+    let many = 100_000;
+    let fact = |it: usize| json!({"key": format!("k{it}"), "value": it});
+    let facts = event(1, "memory", json!({"facts": (0..many).chain(0..2).map(fact).collect::<Vec<_>>()}));
+    let made = |it: usize| json!({"type": "row", "uri": format!("row:{it}")});
+    let act = event(2, "act", json!({"result_artifacts": (0..many).chain(0..2).map(made).collect::<Vec<_>>()}));
+    let state = state(&[facts, act]);
+    assert_eq!(state["memory"]["facts"].as_array().unwrap().len(), many);
+    assert_eq!(state["outcomes"]["artifacts"].as_array().unwrap().len(), many);
+}

@@ -1,5 +1,7 @@
 //! Whether the state, and what else is projected, follows from the events.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use super::{Findings, Folder, Run};
@@ -62,7 +64,13 @@ fn made_again(folder: &Folder, told: &Value, events: &[Record], found: &mut Find
 /// The plan, by the published contract: whatever the events say must stand in the state.
 fn checked_plan(told: &Value, events: &[Record], projected: bool, found: &mut Findings) {
     let steps = told["plan"]["steps"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let status = |id: &str| steps.iter().find(|it| it["id"] == id)?["status"].as_str().map(str::to_owned);
+    let mut statuses: HashMap<&str, &Value> = HashMap::new();
+    for step in steps {
+        if let Some(id) = step["id"].as_str() {
+            statuses.entry(id).or_insert(&step["status"]);
+        }
+    }
+    let status = |id: &str| statuses.get(id)?.as_str().map(str::to_owned);
     let Some(made) = plan::project(events.iter(), status) else {
         if !steps.is_empty() {
             found.note(Note::NoPlan, FILE);

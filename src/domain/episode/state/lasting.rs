@@ -1,0 +1,29 @@
+//! What a run says again and again under the same name.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use serde_json::Value;
+
+/// Things by name: each as it was said last, in the order in which they were first said. A run may say a hundred thousand.
+#[derive(Default)]
+pub(super) struct Lasting {
+    all: Vec<Value>,
+    places: HashMap<String, usize>,
+}
+
+impl Lasting {
+    pub(super) fn put(&mut self, name: String, thing: Value) {
+        match self.places.entry(name) {
+            Entry::Occupied(place) => self.all[*place.get()] = thing,
+            Entry::Vacant(place) => {
+                place.insert(self.all.len());
+                self.all.push(thing);
+            }
+        }
+    }
+
+    pub(super) fn into_all(self) -> Vec<Value> {
+        self.all
+    }
+}

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::json;
 use subtle::ConstantTimeEq as _;
 
-use super::elsewhere::{Local, added_data};
+use super::elsewhere::added_data;
 use super::error::{Error, Result};
 use super::passwords;
 use super::signed_in::{SignedIn, fingerprint, new_secret};
@@ -23,7 +23,6 @@ use crate::domain::event::EventType;
 use crate::domain::id::{AccountId, FlowId, GroupName, NodeId, SessionId, TokenId};
 use crate::domain::keys::Keys;
 use crate::random;
-use crate::store::Filter;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
@@ -95,6 +94,9 @@ impl Service {
         recorder::outside(&mut draft, None, now, EventType::AccountAdded, data)?;
         if let Some(link) = &link {
             self.rely_on_maker(&mut draft, &keys, &link.record).await?;
+            if matches!(link.record.purpose, LinkPurpose::SetUp {}) {
+                self.be_the_first(&mut draft, &keys, (&link.record.id, &account)).await?;
+            }
             draft.before(link.record.expires_at);
             draft.replace(link, &OneTimeLink { used: true, ..link.record.clone() })?;
             let mut data = json!({"account": account.id, "link": link.record.id});
@@ -286,26 +288,12 @@ impl Service {
         self.commit(draft.finish()).await
     }
 
-    /// A one-time link's secret; `None` for a set-up link when somebody has an account already.
-    pub async fn set_up_link(&self) -> Result<Option<String>> {
-        let keys = self.keys()?;
-        if self.ways().local == Local::Off || self.has_accounts(&keys).await? {
-            Ok(None)
-        } else {
-            self.make_link(LinkPurpose::SetUp {}).await.map(Some)
-        }
-    }
-
-    async fn has_accounts(&self, keys: &Keys) -> Result<bool> {
-        Ok(!self.reader(keys).list::<Account>(Filter::All, None, 1).await?.is_empty())
-    }
-
     /// A link that signs one person in, once.
     pub async fn sign_in_link(&self, account: &AccountId) -> Result<String> {
         self.make_link(LinkPurpose::SignIn { account: account.clone() }).await
     }
 
-    async fn make_link(&self, purpose: LinkPurpose) -> Result<String> {
+    pub(super) async fn make_link(&self, purpose: LinkPurpose) -> Result<String> {
         let (keys, now) = (self.keys()?, self.now());
         let secret = new_secret();
         let link = OneTimeLink { id: fingerprint(&secret), purpose, expires_at: now.plus(LINK_TTL), used: false };
@@ -335,24 +323,6 @@ impl Service {
             return Err(Error::NotFound("link"));
         }
         Ok(link)
-    }
-
-    /// Uses a set-up link: makes the first account and signs it in.
-    pub async fn use_set_up_link(
-        &self,
-        secret: &str,
-        new: &NewAccount,
-        password: String,
-    ) -> Result<(SignedIn, String)> {
-        let link = self.link_of(secret).await?;
-        if !matches!(link.record.purpose, LinkPurpose::SetUp {}) {
-            return Err(Error::NotFound("link"));
-        }
-        let account = self.new_account(new, password).await?;
-        let account = self.put_account(account, Some(link)).await?;
-        let keys = self.keys()?;
-        let stored = self.need::<Account>(&keys, account.id.as_str(), "account").await?;
-        self.open_session(&keys, stored, Way::Password, None).await
     }
 
     /// Uses a sign-in link.

@@ -27,6 +27,7 @@ pub mod episodes;
 pub mod error;
 pub mod events;
 pub mod extensions;
+mod first_account;
 pub mod following;
 pub mod forked;
 mod gauges;

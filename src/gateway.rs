@@ -16,6 +16,7 @@ use crate::service::elsewhere::{Local, Ways};
 use crate::service::error::Error;
 use crate::service::{PeopleSettings, Service, Settings};
 use crate::store::Store;
+use crate::store::StoreError;
 use crate::store::postgres::{PostgresOptions, PostgresStore};
 use crate::store::sqlite::{OpenError, SqliteOptions, SqliteStore};
 use crate::traces::{Traces, TracesError};
@@ -42,7 +43,12 @@ pub enum GatewayError {
     #[error("traces cannot be exported")]
     Traces(#[from] TracesError),
     /// Its identity does not agree.
-    #[error("the gateway does not open")]
+    #[error("{}", match .0 {
+        Error::Store(StoreError::Unsealed(_)) => {
+            "the gateway does not open: this database was made with another keyring than the one that is there, which has to be put back, or its row was changed by hand"
+        }
+        _ => "the gateway does not open",
+    })]
     Service(#[from] Error),
 }
 

@@ -52,7 +52,7 @@ pub struct Args {
 pub enum Command {
     /// Run the gateway.
     Serve(Listen),
-    /// Run a gateway with a sample flow, an agent and a writer, and follow what happens.
+    /// Run a gateway of its own with sample flows, agents and writers, and follow what happens.
     Demo(Listen),
     /// Ask the gateway of this configuration whether it is alive.
     Health,
@@ -245,7 +245,7 @@ pub struct Verify {
 /// `audit …`
 #[derive(clap::Args, Debug)]
 pub struct Audit {
-    /// Exported files, instead of the database.
+    /// Exported files, instead of the database. Not built yet.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["data", "database"])]
     pub export: Option<PathBuf>,
 }

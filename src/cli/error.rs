@@ -18,7 +18,10 @@ pub enum CliError {
     #[error("the configuration does not work")]
     Config(#[from] ConfigError),
     /// There are no keys.
-    #[error("the keyring cannot be used")]
+    #[error("{}", match .0 {
+        KeyringError::Refused(_) => "nothing of the keyring was changed",
+        _ => "the keyring cannot be used",
+    })]
     Keyring(#[from] KeyringError),
     /// The gateway's data cannot be opened.
     #[error(transparent)]

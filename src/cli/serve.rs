@@ -18,9 +18,11 @@ use crate::service::Service;
 use crate::web::app::{App, Edge};
 use crate::web::pages::{oidc, reveal};
 use crate::web::peers::Peers;
+use crate::web::seats::Seats;
 use crate::web::site::serve;
 use crate::web::streams::Streams;
 use crate::web::throttle::Throttle;
+use crate::web::unread;
 use crate::worker::Workers;
 
 /// Serves until it is told to stop.
@@ -143,6 +145,9 @@ pub async fn told_to_stop() -> io::Result<&'static str> {
     tokio::signal::ctrl_c().await.map(|()| "ctrl-c")
 }
 
+/// How many wait for decisions in all: each holds a connection, and looks again with every commit.
+const WAITS_MAX: usize = 10_000;
+
 fn edge(config: &Config, url: &PublicUrl) -> Edge {
     let Limits { rate_per_sec, burst, .. } = config.limits;
     let requests = match rate_per_sec {
@@ -161,6 +166,8 @@ fn edge(config: &Config, url: &PublicUrl) -> Edge {
         reveals: reveal::throttle(),
         metrics: config.metrics,
         docs: config.docs,
+        unread: Seats::new(unread::OF_ONE_BYTES_MAX, unread::ALL_BYTES_MAX),
+        waits: Seats::new(config.limits.waiting, WAITS_MAX),
         streams: Streams::default(),
     }
 }

@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::*;
 use crate::clock::SystemClock;
 use crate::keyring::Keyring;
+use crate::store::sqlite::{SqliteOptions, SqliteStore};
 
 fn line(data: &Path, line: &str) -> (Exit, String, String) {
     let words = line.split_whitespace().map(OsString::from);
@@ -17,6 +18,13 @@ fn line(data: &Path, line: &str) -> (Exit, String, String) {
 
 fn gateway(data: &Path) -> Keyring {
     Keyring::open_or_create(&data.join("keyring.json"), None, &SystemClock).unwrap()
+}
+
+fn with_database(data: &Path) {
+    gateway(data);
+    SqliteStore::open(data.join("countersign.db"), SqliteOptions::default()).unwrap();
+    let (exit, _, err) = line(data, "token list");
+    assert_eq!(exit, Exit::Yes, "{err}");
 }
 
 fn listed(data: &Path) -> Vec<Value> {
@@ -71,7 +79,42 @@ fn a_key_that_is_not_there_is_a_no() {
     gateway(data.path());
     let (exit, out, err) = line(data.path(), "keys revoke nobody");
     assert_eq!((exit, out.as_str()), (Exit::No, ""));
-    assert!(err.contains("no key is called nobody"), "{err}");
+    assert!(err.contains("no key is called nobody") && !err.contains("cannot be used"), "{err}");
+}
+
+#[test]
+fn beside_another_keyring_the_line_says_which_one_belongs_there() {
+    let data = tempfile::tempdir().unwrap();
+    with_database(data.path());
+    std::fs::remove_file(data.path().join("keyring.json")).unwrap();
+    Keyring::open_or_create(&data.path().join("keyring.json"), None, &SystemClock).unwrap();
+    let (exit, out, err) = line(data.path(), "token list");
+    assert_eq!((exit, out.as_str()), (Exit::CouldNotTell, ""));
+    assert!(err.contains("made with another keyring"), "{err}");
+}
+
+#[test]
+#[cfg(unix)]
+fn a_database_that_was_put_back_open_to_others_is_closed_to_them() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let data = tempfile::tempdir().unwrap();
+    with_database(data.path());
+    let file = data.path().join("countersign.db");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    assert_eq!(line(data.path(), "token list").0, Exit::Yes);
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn what_became_of_a_receipt_is_a_receipt_and_no_file() {
+    for given in ["eyJhbGciOiJFZERTQSJ9.e30.c2ln", "eyJhbGciOiJub25lIn0.e30.", "eyJhbGciOiJFZERTQSJ9.e3"] {
+        let data = tempfile::tempdir().unwrap();
+        let keys = data.path().join("jwks.json");
+        std::fs::write(&keys, "{\"keys\":[]}").unwrap();
+        let (exit, out, err) = line(data.path(), &format!("verify {given} --jwks {}", keys.display()));
+        assert_eq!(exit, Exit::No, "{given}: {out} {err}");
+        assert!(out.contains("receipt_malformed"), "{given}: {out}");
+    }
 }
 
 #[test]

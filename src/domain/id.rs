@@ -11,9 +11,10 @@ use super::described::{Form, has_form};
 
 /// Why a text is not a name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{kind} must be 1 to {ID_CHARS_MAX} characters from A-Z a-z 0-9 . _ : - and start with a letter or digit")]
+#[error("{kind} must be {must}")]
 pub struct IdError {
     kind: &'static str,
+    must: &'static str,
 }
 
 /// Names appear in URLs, logs and pages: long enough for any scheme of ids, short enough for a line.
@@ -74,6 +75,25 @@ const fn credential(what: &'static str) -> Form {
     Form { what, pattern: "^[A-Za-z0-9_-]{22,1364}$", chars: (22, 1364), example: "Y4VS9rTdkmAx2ZFv0b5w3Q" }
 }
 
+/// What each form of a name asks for, in words.
+macro_rules! must {
+    (name) => {
+        "1 to 128 characters from A-Z a-z 0-9 . _ : - and start with a letter or digit"
+    };
+    (short_name) => {
+        "1 to 64 characters from A-Z a-z 0-9 . _ : - and start with a letter or digit"
+    };
+    (fingerprint) => {
+        "1 to 128 characters of base64url"
+    };
+    (random) => {
+        "the 22 characters of base64url that it was made with"
+    };
+    (credential) => {
+        "base64url of 16 to 1023 bytes"
+    };
+}
+
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident, $kind:literal, $check:ident, $form:ident;)*) => {$(
         $(#[$doc])*
@@ -93,7 +113,7 @@ macro_rules! ids {
         impl TryFrom<String> for $name {
             type Error = IdError;
             fn try_from(text: String) -> Result<Self, IdError> {
-                if $check(&text) { Ok(Self(text)) } else { Err(IdError { kind: $kind }) }
+                if $check(&text) { Ok(Self(text)) } else { Err(IdError { kind: $kind, must: must!($form) }) }
             }
         }
 

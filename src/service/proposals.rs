@@ -213,7 +213,7 @@ impl Service {
         }
         let authors = authors_with(thread, asking.by.author(), &asking.proposal.ask);
         if !self.somebody_can_approve(asking.keys, asking.policy, &authors).await? {
-            let detail = "nobody who is not an author could approve this; ask an administrator to add reviewers";
+            let detail = "nobody who is not an author could approve this; ask an administrator to add reviewers, then ask again as the next `attempt`";
             return self
                 .reject(asking, Because::Nobody(Violation::new(RejectCode::NobodyCanApprove, Pointer::root(), detail)))
                 .await;

@@ -154,6 +154,7 @@ impl Service {
         let same = first.state == new.state
             && first.statement.flow == new.flow
             && first.statement.principal == token.record.principal()
+            && thread.record.context == new.context
             && thread.record.episode.as_ref().map(|it| &it.terms) == new.episode.as_ref();
         if same {
             Ok(Some(created(&first, new.flow.clone())))

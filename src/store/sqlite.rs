@@ -201,7 +201,25 @@ fn make_private(path: &Path) -> std::io::Result<()> {
     options.write(true).create(true).truncate(false);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path).map(drop)
+    options.open(path)?;
+    #[cfg(unix)]
+    for file in [path.to_owned(), beside(path, "-wal"), beside(path, "-shm")] {
+        close_to_others(&file);
+    }
+    Ok(())
+}
+
+/// What was copied back may have come with what its copier lets others do. Where that cannot be changed, somebody else
+/// owns the file, and it is theirs to say.
+#[cfg(unix)]
+fn close_to_others(file: &Path) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let Ok(mode) = std::fs::metadata(file).map(|it| it.permissions().mode()) else { return };
+    if mode & 0o077 != 0
+        && let Err(error) = std::fs::set_permissions(file, std::fs::Permissions::from_mode(mode & 0o700))
+    {
+        tracing::warn!(file = %file.display(), %error, "the database can be read by others than its owner");
+    }
 }
 
 fn connect(path: &Path, access: OpenFlags) -> Result<Connection, StoreError> {

@@ -12,17 +12,20 @@ use countersign::service::taking_back::Admission;
 use countersign::service::votes::Voted;
 use countersign::web::api::problem::vote_code;
 use countersign::worker::expire;
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;
 use crate::gateway::{Gateway, owned_token, person};
 use crate::rules::Scene;
+use crate::under_new_policy::activate;
 
 on_both! {
     a_moved_deadline_counts_and_is_told_with_its_reason,
     a_deadline_is_moved_by_those_who_are_asked_before_it_passes_and_not_for_ever,
     of_two_who_move_it_at_once_one_does_and_a_form_moves_it_once,
     moving_it_and_the_last_vote_race_and_nothing_is_lost,
+    a_reason_tells_nothing_that_the_policy_of_now_hides,
 }
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -94,6 +97,23 @@ async fn a_moved_deadline_counts_and_is_told_with_its_reason(scene: Scene) {
     g.pass(5 * HOUR);
     expire::run_once(&g.service).await.unwrap();
     assert_eq!(g.decision(&last).await.expect(200)["decision"], "expired", "a moved deadline is one");
+    scene.passes_an_audit().await;
+}
+
+/// While the flow is stopped nothing is judged again, so the hold is still of the policy before.
+async fn a_reason_tells_nothing_that_the_policy_of_now_hides(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = g.thread().await;
+    let patch = json!({"target_user_id": 777_123});
+    let held = g.propose(&thread["thread"], &thread["transition"], (&g.planner, "planner"), patch).await.expect(202);
+    let stop = json!({"proposing": true, "verifying": false, "reason": "a look"});
+    g.send(Method::PUT, "/v1/halts/payments", &g.admin, Some(stop)).await.expect(200);
+    activate(g, &policy().replace("hide = [\"payment.card\"]", "hide = [\"payment.card\", \"target_user_id\"]"), &[])
+        .await;
+    let ask = Extending { reason: "ask 777123 first".to_owned(), ..longer(&hold(g, &held).await, HOUR) };
+    moves(g, &g.alice, &held, &ask).await.unwrap();
+    let [event] = told(g, EventType::ReviewExtended).await.try_into().unwrap();
+    assert_eq!(event["reason"], "ask [hidden] first");
     scene.passes_an_audit().await;
 }
 

@@ -96,3 +96,23 @@ async fn a_wrong_query_is_answered_to_machines_as_a_problem() {
     let answer = gateway.get("/v1/events?x=1", &gateway.auditor).await;
     assert_eq!((answer.status, answer.code()), (400, "malformed"));
 }
+
+#[tokio::test]
+async fn a_thread_is_made_once_by_its_name_and_not_again_as_another() {
+    let g = spawn_gateway().await;
+    let state = json!({"requested_action": "none", "target_user_id": 17, "payment": {"amount": 10}});
+    let ask = json!({
+        "flow": "payments", "thread": "refund-7", "state": state,
+        "context": {"title": "Refund 7", "on_behalf_of": "ana", "links": ["https://desk.example/7"]},
+    });
+    let made = g.post("/v1/threads", &g.host, ask.clone()).await.expect(201);
+    assert_eq!(g.post("/v1/threads", &g.host, ask.clone()).await.expect(201), made);
+    let mut others = vec![("no context", ask.clone()), ("another title", ask.clone()), ("another state", ask)];
+    others[0].1.as_object_mut().unwrap().remove("context");
+    others[1].1["context"]["title"] = json!("Refund 8");
+    others[2].1["state"]["target_user_id"] = json!(18);
+    for (what, other) in others {
+        let refused = g.post("/v1/threads", &g.host, other).await;
+        assert_eq!((refused.status, refused.code()), (409, "exists"), "{what}: {}", refused.body);
+    }
+}

@@ -64,7 +64,7 @@ pub(super) fn person_role(text: &str) -> Result<PersonRole, String> {
 }
 
 pub(super) fn machine_role(text: &str) -> Result<MachineRole, String> {
-    serde_json::from_value(text.into()).map_err(|_| "must be host, agent, writer, auditor or admin".to_owned())
+    serde_json::from_value(text.into()).map_err(|_| "must be host, agent, writer, auditor, admin or monitor".to_owned())
 }
 
 pub(super) fn key_use(text: &str) -> Result<KeyUse, String> {
@@ -113,6 +113,8 @@ pub(super) fn input(text: &str) -> Result<Input, String> {
     let parts = text.split('.').count();
     match text {
         "-" => Ok(Input::Stdin),
+        // As every token begins, whatever became of the rest.
+        token if token.starts_with("eyJ") && parts > 1 => Ok(Input::Given(token.to_owned())),
         token if parts == 3 && token.split('.').all(base64url) => Ok(Input::Given(token.to_owned())),
         path => Ok(Input::File(PathBuf::from(path))),
     }

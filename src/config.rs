@@ -4,6 +4,7 @@
 //! and what it is when nobody says anything stand there and nowhere else.
 
 mod envelopes;
+mod limits;
 mod mail;
 mod network;
 mod oidc;
@@ -18,15 +19,14 @@ mod webhooks;
 use std::ffi::OsString;
 use std::fmt;
 use std::net::SocketAddr;
-use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::domain::context::Rotation;
 use crate::domain::halt::LiftNeeds;
-use crate::domain::json::size::STATE_DEPTH_CEILING;
 use crate::domain::secret::Secret;
 use crate::keyring::KeyringSource;
+pub use limits::Limits;
 pub use mail::{Mail, MailTls};
 pub use network::Network;
 pub use oidc::{Oidc, SignIn};
@@ -108,31 +108,6 @@ pub enum Database {
     Sqlite,
     /// At this address, which may hold a password.
     Postgres(Secret<String>),
-}
-
-/// Bounds on what comes in.
-#[derive(Clone, Debug)]
-pub struct Limits {
-    /// The longest body.
-    pub body_bytes: usize,
-    /// The deepest JSON.
-    pub depth: usize,
-    /// The longest state.
-    pub state_bytes: usize,
-    /// The most leaves of a state.
-    pub leaves: usize,
-    /// Requests of a token in a second; `None` is no limit.
-    pub rate_per_sec: Option<NonZeroU32>,
-    /// Requests of a token at once.
-    pub burst: u32,
-    /// Failed sign-ins within the window.
-    pub sign_in_attempts: u32,
-    /// The window.
-    pub sign_in_window: Duration,
-    /// The longest wait for a decision.
-    pub wait: Duration,
-    /// How long answers are kept for whoever sends a request again under its key.
-    pub idempotency: Duration,
 }
 
 /// How long people stay signed in.
@@ -323,24 +298,6 @@ impl Config {
                 "behind a proxy it must say where people reach that proxy, and begin with https://",
             )),
         }
-    }
-}
-
-impl Limits {
-    fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
-        Ok(Self {
-            body_bytes: settings.number("limits.body_bytes", 1_024..=268_435_456)?,
-            // Parsing, canonical form and diff recurse: the stack bounds it.
-            depth: settings.number("limits.depth", 1..=STATE_DEPTH_CEILING)?,
-            state_bytes: settings.number("limits.state_bytes", 2..=268_435_456)?,
-            leaves: settings.number("limits.leaves", 1..=1_000_000)?,
-            rate_per_sec: NonZeroU32::new(settings.number("limits.rate_per_sec", 0..=1_000_000)?),
-            burst: settings.number("limits.burst", 1..=10_000_000)?,
-            sign_in_attempts: settings.number("limits.sign_in_attempts", 1..=1_000)?,
-            sign_in_window: settings.secs("limits.sign_in_window_secs", 1..=86_400)?,
-            wait: settings.secs("limits.wait_secs", 0..=600)?,
-            idempotency: settings.secs("limits.idempotency_secs", 60..=2_592_000)?,
-        })
     }
 }
 

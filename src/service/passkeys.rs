@@ -62,7 +62,7 @@ pub struct NewPasskey {
 /// An attempt to sign in.
 #[derive(Debug)]
 pub struct PasskeySignIn<'a> {
-    /// What the browser's forms carry.
+    /// The secret of the browser's cookie.
     pub door: &'a str,
     /// What the passkey was asked to sign.
     pub challenge: &'a str,

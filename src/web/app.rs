@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::peers::Peers;
+use super::seats::Seats;
 use super::streams::Streams;
 use super::throttle::Throttle;
 use crate::config::MetricsAccess;
@@ -42,6 +43,10 @@ pub struct Edge {
     pub metrics: MetricsAccess,
     /// Whether the reference of the API is shown at `/docs`.
     pub docs: bool,
+    /// Bytes of answers that are not read yet.
+    pub unread: Seats,
+    /// Everybody who waits for a decision.
+    pub waits: Seats,
     /// Every stream that is open.
     pub streams: Streams,
 }

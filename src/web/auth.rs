@@ -8,14 +8,13 @@ use actix_web::cookie::{Cookie, SameSite};
 use actix_web::dev::Payload;
 use actix_web::http::header;
 use actix_web::{FromRequest, HttpRequest, web};
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
-use sha2::{Digest as _, Sha256};
 
 use super::api::body::Bytes;
 use super::api::problem::Problem;
 use super::app::App;
+use super::asker;
+use super::form_token::FormToken;
 use super::roles::{self, Caller};
 use crate::domain::account::Token;
 use crate::domain::id::TokenId;
@@ -57,7 +56,7 @@ pub struct Person {
     /// Account and session.
     pub signed_in: SignedIn,
     /// What forms of this session carry.
-    pub csrf: String,
+    pub csrf: FormToken,
 }
 
 type Extracted<T> = Pin<Box<dyn Future<Output = Result<T, Problem>>>>;
@@ -158,6 +157,7 @@ fn admitted(
     let token = token?;
     let taken = app.edge.requests.take(token.record.id.as_str(), app.service.now());
     taken.map_err(|_| Error::TooMany)?;
+    asker::is_for(request, token.record.id.as_str());
     let route = request.match_pattern().unwrap_or_default();
     app.service.saw(&format!("token/{}", token.record.id));
     let may = roles::may(Caller::Machine(token.record.role), request.method(), &route);
@@ -177,11 +177,12 @@ impl FromRequest for Person {
             let signed_in = app.service.session_of(&secret).await.map_err(|error| Problem::of(&request, error))?;
             app.service.saw(&format!("session/{}", signed_in.session.record.id));
             app.service.saw(&format!("account/{}", signed_in.account.record.id));
+            asker::is_for(&request, signed_in.account.record.id.as_str());
             let route = request.match_pattern().unwrap_or_default();
             if !roles::may(Caller::Person(signed_in.account.record.role), request.method(), &route) {
                 return Err(Problem::of(&request, roles::refusal(&route)));
             }
-            Ok(Self { signed_in, csrf: csrf_of(&secret) })
+            Ok(Self { signed_in, csrf: FormToken::of(&secret) })
         })
     }
 }
@@ -209,12 +210,4 @@ pub fn session_cookie(app: &App, secret: String) -> Cookie<'static> {
         .secure(app.edge.secure)
         .same_site(SameSite::Lax)
         .finish()
-}
-
-/// What a session's forms carry: derived from the cookie, so that who cannot read it cannot make one.
-pub fn csrf_of(secret: &str) -> String {
-    let mut hasher = Sha256::new();
-    hasher.update(b"countersign.csrf.v1\0");
-    hasher.update(secret.as_bytes());
-    URL_SAFE_NO_PAD.encode(hasher.finalize())
 }

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::{Server, ServiceFactory, ServiceRequest, ServiceResponse};
+use actix_web::error::QueryPayloadError;
 use actix_web::middleware::{Compress, Next, from_fn};
 use actix_web::{App as ActixApp, HttpRequest, HttpServer, ResponseError as _, web};
 
 use super::api::problem::Problem;
 use super::app::App;
-use super::{api, assets, mcp, pages, request_id};
+use super::{api, assets, mcp, pages, request_id, unread};
 use crate::service::error::Error;
 
 /// Serves on a listener that is already bound, so that a taken port is known before anything is said.
@@ -38,17 +39,20 @@ pub fn site(
         .app_data(web::Data::new(app))
         .app_data(web::Data::new(speaker))
         .app_data(web::PayloadConfig::new(body_bytes_max))
+        .wrap(from_fn(unread::counted))
         .wrap(from_fn(guard))
         .wrap(from_fn(request_id::tag))
         .configure(api::routes)
         .service(
             web::scope("")
+                // As long as it is before it is compressed.
+                .wrap(from_fn(unread::counted))
                 .wrap(Compress::default())
                 .configure(pages::routes)
                 .service(web::resource("/assets/{name:.*}").route(web::get().to(assets::serve)))
                 .default_service(web::to(pages::failure::not_found)),
         )
-        .app_data(web::QueryConfig::default().error_handler(|_, request| unreadable_query(request)))
+        .app_data(web::QueryConfig::default().error_handler(|error, request| unreadable_query(&error, request)))
         .default_service(web::to(pages::failure::not_found))
 }
 
@@ -67,9 +71,15 @@ async fn guard(
 }
 
 /// Machines are answered as machines, people as people.
-fn unreadable_query(request: &HttpRequest) -> actix_web::Error {
+fn unreadable_query(error: &QueryPayloadError, request: &HttpRequest) -> actix_web::Error {
     if request.path().starts_with("/v1/") {
-        Problem::of(request, Error::invalid("", "the query has a name or a value that this call does not take")).into()
+        // What is lacking is a name of ours; what is too much is anybody's.
+        let error = error.to_string();
+        let detail = match error.split_once("missing field `").and_then(|it| it.1.split_once('`')) {
+            Some((name, _)) => format!("the query lacks `{name}`"),
+            None => "the query has a name or a value that this call does not take".to_owned(),
+        };
+        Problem::of(request, Error::invalid("", detail)).into()
     } else {
         pages::failure::Failure::unreadable(request).into()
     }

@@ -1,9 +1,8 @@
 //! Streams of events (`text/event-stream`): who holds one, how many there may be, and when each ends.
 
-use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::http::header;
@@ -13,6 +12,7 @@ use futures_util::stream;
 use serde_json::Value;
 use tokio::sync::watch;
 
+use super::seats::{Seat, Seats};
 use crate::service::error::{Error, Result};
 
 /// Streams in all: each holds a connection and looks at the store for every batch that it tells.
@@ -28,19 +28,22 @@ pub const BEAT: Duration = Duration::from_secs(15);
 const RETRY_MILLIS: u32 = 2_000;
 
 /// Every stream that is open.
-#[derive(Clone, Default)]
-pub struct Streams(Arc<Inner>);
-
-#[derive(Default)]
-struct Inner {
-    seats: Mutex<HashMap<String, usize>>,
-    closing: watch::Sender<bool>,
+#[derive(Clone)]
+pub struct Streams {
+    seats: Seats,
+    closing: Arc<watch::Sender<bool>>,
 }
 
 /// The right to one open stream, given back when it ends.
-pub struct Seat {
-    inner: Arc<Inner>,
-    asker: String,
+pub struct Listener {
+    streams: Streams,
+    _seat: Seat,
+}
+
+impl Default for Streams {
+    fn default() -> Self {
+        Self { seats: Seats::new(STREAMS_OF_ONE_MAX, STREAMS_MAX), closing: Arc::default() }
+    }
 }
 
 /// What a stream tells at one time, and where to go on.
@@ -60,46 +63,24 @@ pub trait Source: 'static {
 }
 
 impl Streams {
-    /// A seat for one more stream of this asker.
-    pub fn take(&self, asker: &str) -> Result<Seat> {
-        let mut seats = self.0.seats();
-        let (all, own) = (seats.values().sum::<usize>(), seats.get(asker).copied().unwrap_or_default());
-        if all >= STREAMS_MAX || own >= STREAMS_OF_ONE_MAX || *self.0.closing.borrow() {
+    /// One more stream of this asker.
+    pub fn take(&self, asker: &str) -> Result<Listener> {
+        if *self.closing.borrow() {
             return Err(Error::TooMany);
         }
-        seats.insert(asker.to_owned(), own + 1);
-        Ok(Seat { inner: Arc::clone(&self.0), asker: asker.to_owned() })
+        let seat = self.seats.take(asker).ok_or(Error::TooMany)?;
+        Ok(Listener { streams: self.clone(), _seat: seat })
     }
 
     /// Ends every stream, now and from now on: whoever shuts down does not wait for those who only listen.
     pub fn close(&self) {
-        self.0.closing.send_replace(true);
+        self.closing.send_replace(true);
     }
 
     /// Returns once the gateway ends; whoever waits for something else then stops waiting.
     pub async fn closed(&self) {
-        self.0.closed().await;
-    }
-}
-
-impl Inner {
-    async fn closed(&self) {
         // It cannot fail while `self` keeps the sender.
         let _ = self.closing.subscribe().wait_for(|it| *it).await;
-    }
-
-    fn seats(&self) -> MutexGuard<'_, HashMap<String, usize>> {
-        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Seat {
-    fn drop(&mut self) {
-        let mut seats = self.inner.seats();
-        match seats.get_mut(&self.asker) {
-            Some(own) if *own > 1 => *own -= 1,
-            _ => drop(seats.remove(&self.asker)),
-        }
     }
 }
 
@@ -132,28 +113,29 @@ pub fn frame(id: u64, event: Option<&str>, data: &Value) -> String {
 }
 
 /// A stream from a place on, until its asker goes, may not listen any more, or the gateway ends.
-pub fn answer(seat: Seat, after: u64, source: impl Source) -> HttpResponse {
+pub fn answer(listener: Listener, after: u64, source: impl Source) -> HttpResponse {
     // An id without data moves a client's place and is no event to it.
     let opening = format!("retry: {RETRY_MILLIS}\nid: {after}\n\n");
-    let told = stream::unfold((Some(opening), after, seat, source), |(opening, after, seat, source)| async move {
-        if let Some(opening) = opening {
-            return Some((opening, (None, after, seat, source)));
-        }
-        let told = tokio::select! {
-            () = seat.inner.closed() => return None,
-            told = source.next(after) => told,
-        };
-        match told {
-            Ok(Told { frames, reach }) => {
-                let life = if frames.is_empty() { format!("id: {reach}\n\n") } else { frames };
-                Some((life, (None, reach, seat, source)))
+    let told =
+        stream::unfold((Some(opening), after, listener, source), |(opening, after, listener, source)| async move {
+            if let Some(opening) = opening {
+                return Some((opening, (None, after, listener, source)));
             }
-            Err(error) => {
-                tracing::debug!(error = &error as &dyn std::error::Error, "a stream ends");
-                None
+            let told = tokio::select! {
+                () = listener.streams.closed() => return None,
+                told = source.next(after) => told,
+            };
+            match told {
+                Ok(Told { frames, reach }) => {
+                    let life = if frames.is_empty() { format!("id: {reach}\n\n") } else { frames };
+                    Some((life, (None, reach, listener, source)))
+                }
+                Err(error) => {
+                    tracing::debug!(error = &error as &dyn std::error::Error, "a stream ends");
+                    None
+                }
             }
-        }
-    });
+        });
     let told = futures_util::StreamExt::map(told, |it| Ok::<_, std::convert::Infallible>(Bytes::from(it)));
     HttpResponse::Ok()
         .insert_header((header::CONTENT_TYPE, "text/event-stream"))

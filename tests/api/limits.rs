@@ -3,13 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use actix_web::test::{TestRequest, call_service, init_service, read_body};
 use countersign::clock::ClockOffset;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use countersign::web::app::{App, Edge};
+use countersign::web::peers::Peers;
+use countersign::web::seats::Seats;
+use countersign::web::site::{serve, site};
 use countersign::web::throttle::Throttle;
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;
-use crate::gateway::{Answer, Gateway, POLICY, spawn_bounded, spawn_gateway, spawn_with_policy};
+use crate::gateway::{Answer, Gateway, POLICY, edge, spawn_bounded, spawn_gateway, spawn_with_policy};
 
 async fn asks(g: &Gateway, thread: &Value, parent: &Value, user: u64) -> Answer {
     g.propose(thread, parent, (&g.planner, "planner"), json!({"target_user_id": user})).await
@@ -85,4 +90,66 @@ async fn a_token_that_asks_too_fast_waits_and_no_other_does() {
     g.get("/v1/events", &g.host).await.expect(200);
     g.pass(Duration::from_secs(3600));
     g.get("/v1/events", &g.auditor).await.expect(200);
+}
+
+#[tokio::test]
+async fn a_token_waits_for_so_many_decisions_at_once_and_no_other_waits_for_it() {
+    let g = spawn_gateway().await;
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://localhost:{}", listener.local_addr().unwrap().port());
+    let waits = Seats::new(2, 3);
+    let edge = Edge { waits: waits.clone(), ..edge(&url, Peers::default()) };
+    let app = App { service: g.service.clone(), edge: Arc::new(edge) };
+    tokio::spawn(serve(app, listener, 1, Duration::from_secs(1)).unwrap());
+    let held = g.held(&g.thread().await).await;
+    let decision = format!("{url}/v1/transitions/{}/decision", held["transition"].as_str().unwrap());
+    let asks = |token: &str, wish: &str| g.http.get(&decision).bearer_auth(token).header("prefer", wish.to_owned());
+
+    let long = || tokio::spawn(asks(&g.planner, "wait=600").send());
+    let waiting = [long(), long()];
+    let both_sit = || waits.take("one").is_some_and(|_third| waits.take("other").is_none());
+    let sitting = async {
+        while !both_sit() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), sitting).await.expect("both have a seat");
+    let third = Answer::of(asks(&g.planner, "wait=600").send().await.unwrap()).await;
+    assert_eq!((third.status, third.code()), (429, "too_many_requests"), "{}", third.body);
+    for (token, wish) in [(&g.planner, "wait=0"), (&g.parser, "wait=1")] {
+        let answer = asks(token, wish).send().await.unwrap();
+        assert_eq!(answer.status().as_u16(), 202, "who only asks, and who waits for the first time: {wish}");
+    }
+    waiting.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+#[tokio::test]
+async fn what_is_not_read_of_long_answers_counts_as_their_askers() {
+    let g = spawn_with_policy(&policy_with("schema = \"payments.schema.json\"\n", "")).await;
+    let state = json!({"raw_text": "x".repeat(90_000), "target_user_id": 17});
+    let made = g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await.expect(201);
+    let thread = made["thread"].as_str().unwrap();
+    let (_, secret) = g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
+    let edge = Edge { unread: Seats::new(150_000, 1 << 29), ..edge(&g.url, Peers::default()) };
+    let site = init_service(site(App { service: g.service.clone(), edge: Arc::new(edge) })).await;
+    let ask = async |uri: &str, header: (&'static str, String)| {
+        let request = TestRequest::get().uri(uri).peer_addr("127.0.0.1:9".parse().unwrap()).insert_header(header);
+        call_service(&site, request.to_request()).await
+    };
+    let state = format!("/v1/threads/{thread}/state?node=input_parser");
+    let others = format!("/v1/threads/{thread}/state?node=planner");
+    let page = format!("/threads/{thread}/versions/0");
+    let bearer = |token: &str| ("authorization", format!("Bearer {token}"));
+    for (uri, header) in [(&state, bearer(&g.parser)), (&page, ("cookie", format!("countersign={secret}")))] {
+        let first = ask(uri, header.clone()).await;
+        assert_eq!(first.status().as_u16(), 200);
+        let second = ask(uri, header.clone()).await;
+        assert_eq!(second.status().as_u16(), 429, "{uri}");
+        assert_eq!(ask(&others, bearer(&g.planner)).await.status().as_u16(), 200, "another's are not counted");
+        assert!(read_body(first).await.len() > 90_000, "and all of it comes");
+        let again = ask(uri, header.clone()).await;
+        assert_eq!(again.status().as_u16(), 200, "{uri}: what was read is not counted any more");
+        drop(again);
+        assert_eq!(ask(uri, header).await.status().as_u16(), 200, "{uri}: nor is what was given up");
+    }
 }

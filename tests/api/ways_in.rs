@@ -1,14 +1,21 @@
 //! Sessions and one-time links: how long they are good for, and for whom.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use countersign::clock::SystemClock;
+use countersign::domain::account::PersonRole;
 use countersign::domain::event::EventType;
-use countersign::service::access::LINK_TTL;
+use countersign::keyring::Keyring;
+use countersign::service::Service;
+use countersign::service::access::{LINK_TTL, NewAccount};
+use countersign::service::audit::audit;
 use countersign::service::error::Error;
 use countersign::service::taking_back::Admission;
+use countersign::store::sqlite::{Point, Probe, SqliteOptions, SqliteStore};
 use rusqlite::Connection;
 
-use crate::gateway::spawn_gateway;
+use crate::gateway::{settings, spawn_gateway};
 
 const PASSWORD: &str = "correct horse battery";
 
@@ -59,4 +66,36 @@ async fn a_right_password_of_a_disabled_account_is_logged_as_a_failed_try() {
     while g.service.sequence().await.unwrap() > 0 {}
     let (events, _) = g.service.events_after(0, None, 1000).await.unwrap();
     assert_eq!(events.iter().filter(|it| it.event.kind == EventType::SignInFailed).count(), 1);
+}
+
+/// Two of them were made before anybody had an account, as by two starts.
+#[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "on the writing thread, which has nothing else to do")]
+async fn of_two_who_use_set_up_links_at_once_one_makes_the_first_account() {
+    let folder = tempfile::tempdir().unwrap();
+    // A commit takes so long that whoever comes second has looked before it is there.
+    let slow = |point| {
+        if point == Point::Locked {
+            std::thread::sleep(Duration::from_millis(400))
+        }
+    };
+    let options = SqliteOptions { probe: Probe(slow), ..SqliteOptions::default() };
+    let store = Arc::new(SqliteStore::open(folder.path().join("countersign.db"), options).unwrap());
+    let keyring = Keyring::open_or_create(&folder.path().join("keyring.json"), None, &SystemClock).unwrap();
+    let settings = settings("http://localhost:1");
+    let service = Service::open(store.clone(), keyring, Arc::new(SystemClock), settings).await.unwrap();
+    let (one, other) = (service.set_up_link().await.unwrap().unwrap(), service.set_up_link().await.unwrap().unwrap());
+    let new = |name: &str| NewAccount { name: name.to_owned(), role: PersonRole::Admin, groups: Default::default() };
+    let (ana, ben) = (new("ana"), new("ben"));
+    let (first, second) = tokio::join!(
+        service.use_set_up_link(&one, &ana, PASSWORD.to_owned()),
+        service.use_set_up_link(&other, &ben, PASSWORD.to_owned()),
+    );
+    assert_eq!(usize::from(first.is_ok()) + usize::from(second.is_ok()), 1, "{first:?} {second:?}");
+    assert_eq!(service.people().await.unwrap().len(), 1);
+    for link in [one, other] {
+        assert!(matches!(service.link_of(&link).await, Err(Error::NotFound("link"))), "both are of no use now");
+    }
+    let report = audit(&*store, &service.keys().unwrap(), service.now()).await.unwrap();
+    assert!(report.findings.is_empty(), "{:?}", report.findings);
 }

@@ -32,7 +32,7 @@ pub const CHALLENGE_TTL: Duration = Duration::from_secs(300);
 pub enum Purpose<'a> {
     /// To sign in, by the browser that holds this.
     SignIn {
-        /// What the browser's forms carry.
+        /// The secret of its cookie.
         door: &'a str,
     },
     /// To register a passkey, in this session.

@@ -5,7 +5,8 @@ use std::time::Duration;
 use actix_web::HttpRequest;
 use tokio::sync::Semaphore;
 
-use crate::service::error::Result;
+use crate::domain::id::TokenId;
+use crate::service::error::{Error, Result};
 use crate::web::app::App;
 
 /// Whoever waits looks again at least this often, so that a deadline passes on time for them too.
@@ -18,13 +19,22 @@ const REST: u32 = 3;
 /// next would wait behind them.
 static LOOKING: Semaphore = Semaphore::const_new(2);
 
-/// What `look` finds, at once or within the time that is wished for; `None` if it is not there by then.
-pub async fn until_there<T, Look>(app: &App, wished: Duration, look: impl Fn() -> Look) -> Result<Option<T>>
+/// What `look` finds, at once or within the time that is wished for; `None` if it is not there by then. Who waits
+/// already as often as one may is refused.
+pub async fn until_there<T, Look>(
+    app: &App,
+    (asker, wished): (&TokenId, Duration),
+    look: impl Fn() -> Look,
+) -> Result<Option<T>>
 where
     Look: Future<Output = Result<Option<T>>>,
 {
     let until = app.service.now().plus(wished.min(app.edge.wait_max));
     let mut found = look().await?;
+    let _seat = match found.is_none() && !wished.is_zero() {
+        true => Some(app.edge.waits.take(asker.as_str()).ok_or(Error::TooMany)?),
+        false => None,
+    };
     loop {
         if found.is_some() {
             return Ok(found);

@@ -160,7 +160,7 @@ async fn page(app: &App, visitor: &Visitor, notice: Option<Notice>, again: Again
     };
     Ok(AccountPage {
         shell: visitor.shell(&app.service, notice).await?,
-        csrf: visitor.0.csrf.clone(),
+        csrf: visitor.0.csrf.shown(),
         name: Line::new(account.name.as_str()),
         role: account.role.as_str(),
         groups: lines(account.groups.iter().map(|it| it.as_str())),

@@ -130,7 +130,7 @@ async fn sign(app: &App, visitor: &Visitor, amendment: &Amendment, ballot: &Ball
         shell: visitor.shell(service, None).await?,
         amendment_url: format!("/amendments/{}", amendment.id),
         action: format!("/amendments/{}/decision", amendment.id),
-        csrf: visitor.0.csrf.clone(),
+        csrf: visitor.0.csrf.shown(),
         digest: Hash::new(ballot.transition.to_string()),
         nonce: ballot.nonce.clone(),
         verdict: ballot.verdict.into(),
@@ -184,7 +184,7 @@ fn deciding(app: &App, visitor: &Visitor, amendment: &Amendment, typed: String) 
     let required = amendment.stages.iter().any(|it| it.comment_required);
     Ok(Deciding::Open(DecideForm {
         action: format!("/amendments/{}/decision", amendment.id),
-        csrf: visitor.0.csrf.clone(),
+        csrf: visitor.0.csrf.shown(),
         nonce: Nonce::new(app.service.keys()?.row(), &binding(visitor, amendment)).as_str().to_owned(),
         comment: if required { CommentWish::Required } else { CommentWish::Optional },
         stage: STAGE,

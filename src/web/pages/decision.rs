@@ -168,7 +168,7 @@ impl Asked<'_> {
             shell: self.visitor.shell_beside(Waiting::Exactly(0), None),
             review_url: format!("/reviews/{}", hold.id),
             action: format!("/reviews/{}/decision", hold.id),
-            csrf: self.visitor.0.csrf.clone(),
+            csrf: self.visitor.0.csrf.shown(),
             digest: Hash::new(ballot.transition.to_string()),
             nonce: ballot.nonce.clone(),
             stage: ballot.stage.to_string(),

@@ -149,7 +149,7 @@ async fn look(app: &App, visitor: &Visitor, form: &Fields, problem: Option<Strin
     let status = if problem.is_some() { StatusCode::CONFLICT } else { StatusCode::OK };
     let page = DelegatePage {
         shell: visitor.shell(service, None).await?,
-        csrf: visitor.0.csrf.clone(),
+        csrf: visitor.0.csrf.shown(),
         to: Line::new(offer.to.name.as_str()),
         hours: naming.length.as_secs() / 3600,
         until: moment(now.plus(naming.length), now),
@@ -168,7 +168,7 @@ async fn page(app: &App, visitor: &Visitor, (notice, form): (Option<Notice>, &Fi
     let rows = |of: &[Delegation]| of.iter().take(GIVEN_SHOWN).map(|it| row(visitor, it, now)).collect::<Vec<_>>();
     Ok(DelegationsPage {
         shell: visitor.shell(service, notice).await?,
-        csrf: visitor.0.csrf.clone(),
+        csrf: visitor.0.csrf.shown(),
         naming: (votes && !account.groups.is_empty()).then(|| naming_form(form)),
         given: rows(&found.given),
         received: rows(&found.received),

@@ -66,7 +66,7 @@ async fn page(app: &App, visitor: &Visitor, path: &(String, String), notice: Opt
     let told = service.delivery(&endpoint.id, index).await?;
     Ok(DeliveryPage {
         shell: visitor.shell(service, notice).await?,
-        csrf: visitor.0.csrf.clone(),
+        csrf: visitor.0.csrf.shown(),
         endpoint_url: format!("/endpoints/{}", endpoint.id),
         endpoint: Line::new(endpoint.name.as_str()),
         row: delivery_row(&told.delivery, now),

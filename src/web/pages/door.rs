@@ -13,7 +13,8 @@ use crate::random;
 use crate::service::doorkeeping::{DEVICE_TTL, Whence};
 use crate::service::signed_in::SignedIn;
 use crate::web::app::App;
-use crate::web::auth::{csrf_of, session_cookie};
+use crate::web::auth::session_cookie;
+use crate::web::form_token::FormToken;
 
 /// 256 bits: nobody guesses one.
 const SECRET_BYTES: usize = 32;
@@ -35,8 +36,8 @@ impl Door {
     }
 
     /// What the form carries.
-    pub fn csrf(&self) -> String {
-        csrf_of(&self.secret)
+    pub fn csrf(&self) -> FormToken {
+        FormToken::of(&self.secret)
     }
 
     /// Puts the secret into the browser.

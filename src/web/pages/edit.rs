@@ -150,7 +150,7 @@ async fn page(app: &App, visitor: &Visitor, facts: &ReviewFacts, again: Again) -
         shell: visitor.shell(&app.service, None).await?,
         action: format!("/reviews/{}/edit", facts.hold.id),
         review_url: format!("/reviews/{}", facts.hold.id),
-        csrf: visitor.0.csrf.clone(),
+        csrf: visitor.0.csrf.shown(),
         digest: facts.hold.transition.to_string(),
         headline: headline(&facts.hold, &facts.transition, &facts.diff),
         fields: values(facts).filter(short).take(FIELDS_MAX).map(field).collect(),

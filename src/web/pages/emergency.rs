@@ -191,7 +191,7 @@ async fn confirm(app: &App, visitor: &Visitor, pull: Pull, form: &HaltFields) ->
             Pull::Stop => ADDRESS.to_owned(),
             Pull::Lift => format!("{ADDRESS}/lifting"),
         },
-        csrf: visitor.0.csrf.clone(),
+        csrf: visitor.0.csrf.shown(),
         title: match pull {
             Pull::Stop => "Stop",
             Pull::Lift => "Lift the halt of",
@@ -254,7 +254,7 @@ async fn page(app: &App, visitor: &Visitor, notice: Option<Notice>, typed: &Halt
     let notice = notice.filter(|it| stopped || it.tone != Tone::Care);
     Ok(EmergencyPage {
         shell: visitor.shell(&app.service, notice).await?,
-        csrf: visitor.0.csrf.clone(),
+        csrf: visitor.0.csrf.shown(),
         scopes: halts.iter().map(|it| card(app, visitor, it, now)).collect(),
         all_stopped: halts.iter().any(|it| it.scope == Scope::All && (it.halt.proposing || it.halt.verifying)),
         may_stop: role != PersonRole::Auditor,

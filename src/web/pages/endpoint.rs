@@ -257,7 +257,7 @@ async fn page(app: &App, visitor: &Visitor, id: &EndpointId, beside: Beside) -> 
     let next = next.map(|it| format!("/endpoints/{id}?list={}&after={}.{}", value_of(which), it.moment, it.index));
     Ok(EndpointPage {
         shell: visitor.shell(service, beside.notice).await?,
-        csrf: visitor.0.csrf.clone(),
+        csrf: visitor.0.csrf.shown(),
         row: row(&told, now),
         standing: standing(&told, now),
         served: told.endpoint.is_served(),

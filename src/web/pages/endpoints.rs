@@ -214,7 +214,7 @@ async fn page(app: &App, visitor: &Visitor, notice: Option<Notice>, typed: Typed
     let endpoints = app.service.endpoints().await?;
     Ok(EndpointsPage {
         shell: visitor.shell(&app.service, notice).await?,
-        csrf: visitor.0.csrf.clone(),
+        csrf: visitor.0.csrf.shown(),
         endpoints: endpoints.iter().map(|it| row(it, now)).collect(),
         may_change: may_change(visitor),
         typed,

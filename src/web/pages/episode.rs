@@ -45,11 +45,12 @@ pub async fn show(app: web::Data<App>, visitor: Visitor, thread: web::Path<Strin
 pub async fn download(
     app: web::Data<App>,
     request: HttpRequest,
-    _visitor: Visitor,
+    visitor: Visitor,
     path: web::Path<(String, String)>,
 ) -> std::result::Result<HttpResponse, Failure> {
     let (thread, file) = path.into_inner();
-    let (name, bytes) = file_of(&app, &thread, &file).await.map_err(|error| Failure::of(&request, error))?;
+    let (name, bytes) =
+        file_of(&app, &visitor, (&thread, &file)).await.map_err(|error| Failure::of(&request, error))?;
     Ok(HttpResponse::Ok()
         .content_type("application/octet-stream")
         .insert_header((header::CACHE_CONTROL, "no-store"))
@@ -58,21 +59,20 @@ pub async fn download(
 }
 
 /// A file of a run. What an imported one is called was checked when it was imported: letters, digits and `._-`.
-async fn file_of(app: &App, thread: &str, file: &str) -> Result<(String, Vec<u8>)> {
+async fn file_of(app: &App, visitor: &Visitor, (thread, file): (&str, &str)) -> Result<(String, Vec<u8>)> {
     let id = ThreadId::try_from(thread).map_err(|_| Error::NotFound("thread"))?;
-    let files = app.service.files_of_run(&id).await?;
+    let files = app.service.files_of_run(visitor.account().id.as_str(), &id).await?;
     files.into_iter().find(|it| it.0 == file).ok_or(Error::NotFound("artefact"))
 }
 
 async fn page(app: &App, visitor: &Visitor, thread: &str) -> Result<EpisodePage> {
     let service = &app.service;
     let id = ThreadId::try_from(thread).map_err(|_| Error::NotFound("thread"))?;
-    let run = service.run_of(&id).await;
-    let shell = visitor.shell(service, None).await?;
-    match run {
-        Ok(run) => Ok(of_run(&run, shell, service.now())),
-        Err(Error::Imported) => Ok(import::page(&service.imported_run(&id).await?, shell, service.now())),
-        Err(error) => Err(error),
+    let (shell, now) = (visitor.shell(service, None).await?, service.now());
+    let own = shell.clone();
+    match service.of_run(visitor.account().id.as_str(), &id, move |run| of_run(run, own, now)).await {
+        Err(Error::Imported) => Ok(import::page(&service.imported_run(&id).await?, shell, now)),
+        page => page,
     }
 }
 

@@ -9,7 +9,6 @@ use actix_web::{FromRequest, HttpRequest, web};
 use futures_util::FutureExt as _;
 use futures_util::future::LocalBoxFuture;
 use serde::de::{DeserializeOwned, IgnoredAny};
-use subtle::ConstantTimeEq as _;
 use url::form_urlencoded;
 
 use super::door::Door;
@@ -17,6 +16,7 @@ use super::failure::Failure;
 use super::visitor::Visitor;
 use crate::service::error::Error;
 use crate::web::app::App;
+use crate::web::form_token::FormToken;
 
 /// The field that carries the token.
 const CSRF: &str = "csrf";
@@ -41,8 +41,8 @@ pub trait SentBy: Sized + 'static {
     /// Who it is, from all but the form itself.
     fn of(request: HttpRequest) -> LocalBoxFuture<'static, Result<Self, Failure>>;
 
-    /// What their forms carry. It follows from a cookie, so that who cannot read that cannot make one.
-    fn csrf(&self) -> String;
+    /// What their forms carry.
+    fn csrf(&self) -> FormToken;
 }
 
 impl SentBy for Visitor {
@@ -50,7 +50,7 @@ impl SentBy for Visitor {
         Self::extract(&request).boxed_local()
     }
 
-    fn csrf(&self) -> String {
+    fn csrf(&self) -> FormToken {
         self.0.csrf.clone()
     }
 }
@@ -61,7 +61,7 @@ impl SentBy for Door {
         ready(Self::shown(app_of(&request), &request).ok_or_else(|| Failure::of(&request, older))).boxed_local()
     }
 
-    fn csrf(&self) -> String {
+    fn csrf(&self) -> FormToken {
         Self::csrf(self)
     }
 }
@@ -92,7 +92,7 @@ impl<T: DeserializeOwned + 'static, B: SentBy> FromRequest for Sent<T, B> {
 }
 
 /// Whether the form carries that, once, and comes from a page of ours.
-fn check(request: &HttpRequest, expected: &str, sent: &[(String, String)]) -> Result<(), Error> {
+fn check(request: &HttpRequest, expected: &FormToken, sent: &[(String, String)]) -> Result<(), Error> {
     let mut given = sent.iter().filter(|it| it.0 == CSRF).map(|it| it.1.as_str());
     let given = given.next().filter(|_| given.next().is_none()).unwrap_or_default();
     let origin = request.headers().get(header::ORIGIN).and_then(|it| it.to_str().ok());
@@ -100,8 +100,7 @@ fn check(request: &HttpRequest, expected: &str, sent: &[(String, String)]) -> Re
         Some("null") | None => request.headers().get("sec-fetch-site").is_none_or(|it| it == "same-origin"),
         Some(origin) => origin == app_of(request).edge.origin,
     };
-    let same = bool::from(expected.as_bytes().ct_eq(given.as_bytes()));
-    if ours && same {
+    if ours && expected.is_shown_as(given) {
         Ok(())
     } else {
         Err(Error::Forbidden("this form is not from a page of yours; open the page again"))

@@ -85,7 +85,7 @@ async fn page(app: &App, visitor: &Visitor, asked: Asked) -> Result<InboxPage> {
         scope: if overview { Scope::Overview } else { Scope::Chosen(reading.show) },
         tabs: reading.tabs(),
         form: reading.form(service.flows().await?),
-        deciding_several: several.then(|| visitor.0.csrf.clone()),
+        deciding_several: several.then(|| visitor.0.csrf.shown()),
         waiting,
         policies: policies.collect(),
         interrupts: asked.iter().map(|it| interrupt::row(it, viewer, now)).collect(),

@@ -121,7 +121,7 @@ async fn deciding(app: &App, visitor: &Visitor, shown: &Shown, typed: String) ->
     let required = interrupt.asking.stages.get(stage as usize).is_some_and(|it| it.comment_required);
     Ok(Deciding::Open(DecideForm {
         action: format!("/interrupts/{}/decision", interrupt.id),
-        csrf: visitor.0.csrf.clone(),
+        csrf: visitor.0.csrf.shown(),
         nonce: Nonce::new(app.service.keys()?.row(), &binding(visitor, interrupt, stage)).as_str().to_owned(),
         stage,
         asks: true,

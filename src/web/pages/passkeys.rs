@@ -120,7 +120,7 @@ pub async fn sign_in(
         return again(StatusCode::BAD_REQUEST, "Your browser sent no passkey. Use the password, or try again.");
     };
     let attempt = PasskeySignIn {
-        door: &door.csrf(),
+        door: door.secret(),
         challenge: &form.challenge,
         assertion: &assertion,
         account: &form.account,
@@ -183,7 +183,7 @@ async fn page(app: &App, visitor: &Visitor, (notice, typed): (Option<Notice>, &s
     let rows = own.iter().map(|it| row(app, visitor, (it, &own))).collect::<Result<Vec<_>>>()?;
     Ok(PasskeysPage {
         shell: visitor.shell(service, notice).await?,
-        csrf: visitor.0.csrf.clone(),
+        csrf: visitor.0.csrf.shown(),
         place: match service.relying_party() {
             Some(party) => Place::Here(add_form(app, visitor, (&own, party.id(), typed))?),
             None => Place::Nowhere(service.public_url().to_owned()),

@@ -88,7 +88,7 @@ async fn page(
     Ok(PasswordPage {
         shell: Shell::anonymous(),
         action: request.path().to_owned(),
-        csrf: door.csrf(),
+        csrf: door.csrf().shown(),
         title,
         name: Line::new(name),
         invited,

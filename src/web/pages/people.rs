@@ -136,7 +136,7 @@ async fn page(app: &App, visitor: &Visitor, notice: Option<Notice>, typed: Typed
         links: links.iter().filter_map(|it| link_row(it, name_of(it), now)).collect(),
         people: people.iter().zip(&ids).map(|(it, id)| person_row(it, visitor, (seen.get(id).copied(), now))).collect(),
         shell: visitor.shell(service, notice).await?,
-        csrf: visitor.0.csrf.clone(),
+        csrf: visitor.0.csrf.shown(),
         may_change: visitor.account().role == PersonRole::Admin,
         typed,
     })

@@ -190,7 +190,7 @@ async fn page(app: &App, visitor: &Visitor, account: &Account, notice: Option<No
     };
     Ok(PersonPage {
         shell: visitor.shell(&app.service, notice).await?,
-        csrf: visitor.0.csrf.clone(),
+        csrf: visitor.0.csrf.shown(),
         person,
         changing,
         typed: TypedPerson {

@@ -107,7 +107,7 @@ async fn page(
         policy: form.policy.clone(),
         problem,
         told,
-        csrf: visitor.0.csrf.clone(),
+        csrf: visitor.0.csrf.shown(),
     })
 }
 

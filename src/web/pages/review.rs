@@ -169,7 +169,7 @@ fn deciding(app: &App, visitor: &Visitor, facts: &ReviewFacts, again: &Again) ->
     let asks = facts.hold.stages.get(stage as usize).is_some_and(|it| it.comment_required);
     Ok(Deciding::Open(Box::new(DecisionForm {
         action: format!("/reviews/{}/decision", facts.hold.id),
-        csrf: visitor.0.csrf.clone(),
+        csrf: visitor.0.csrf.shown(),
         nonce: Nonce::new(app.service.keys()?.row(), &binding).as_str().to_owned(),
         stage: stage.to_string(),
         absent: facts.place_of(place.delegation()).map(absent),
@@ -236,6 +236,6 @@ fn revoking(visitor: &Visitor, facts: &ReviewFacts) -> Option<RevocationForm> {
     let still_good = standing::receipt_expires_at(facts).is_some_and(|it| it > facts.now);
     (still_good && may_revoke(visitor, facts)).then(|| RevocationForm {
         action: format!("/reviews/{}/revocation", facts.hold.id),
-        csrf: visitor.0.csrf.clone(),
+        csrf: visitor.0.csrf.shown(),
     })
 }

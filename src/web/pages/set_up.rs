@@ -107,7 +107,7 @@ fn page(
     let page = SetUpPage {
         shell: Shell::anonymous(),
         action: request.path().to_owned(),
-        csrf: door.csrf(),
+        csrf: door.csrf().shown(),
         purpose: "It is the first account of this gateway.".to_owned(),
         username: Line::new(typed.username.as_str()),
         groups: Line::new(typed.groups.as_str()),

@@ -145,7 +145,7 @@ impl Asked<'_> {
         let sorted = self.app.service.sorted(reviews, self.visitor.account()).await?;
         let left_out = sorted.left_out.iter().map(|(facts, why)| left_out_row(facts, *why)).collect();
         let shell = self.visitor.shell(&self.app.service, None).await?;
-        let csrf = self.visitor.0.csrf.clone();
+        let csrf = self.visitor.0.csrf.shown();
         let [alike] = sorted.alike.as_slice() else {
             let problem = match sorted.alike.len() {
                 0 => "None of these can be decided here.".to_owned(),

@@ -81,7 +81,7 @@ fn page(
     let ways = app.service.ways();
     let page = SignInPage {
         shell: Shell::anonymous(),
-        csrf: door.csrf(),
+        csrf: door.csrf().shown(),
         next: next.as_str().to_owned(),
         username: Line::new(username),
         elsewhere: ways.provider.as_ref().map(|it| Line::new(it.settings.button.as_str())),
@@ -107,7 +107,7 @@ pub(super) fn page_again(
 fn passkey(app: &App, door: &Door) -> Option<Asking> {
     app.service.need_local_accounts().ok()?;
     let party = app.service.relying_party()?;
-    let challenge = app.service.passkey_challenge(&Purpose::SignIn { door: &door.csrf() }).ok()?;
+    let challenge = app.service.passkey_challenge(&Purpose::SignIn { door: door.secret() }).ok()?;
     Some(Asking { rp_id: party.id().to_owned(), challenge, allow: String::new() })
 }
 
@@ -126,7 +126,7 @@ pub async fn show_link(
     let page = SignInLinkPage {
         shell: Shell::anonymous(),
         action: request.path().to_owned(),
-        csrf: door.csrf(),
+        csrf: door.csrf().shown(),
         next: LocalPath::of(&onward.next).as_str().to_owned(),
     };
     Ok(door.hold_open(&app, html(StatusCode::OK, page.render())))

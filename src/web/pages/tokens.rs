@@ -117,7 +117,7 @@ async fn page(app: &App, visitor: &Visitor, notice: Option<Notice>, typed: Typed
     let seen = app.service.last_seen(&ids).await?;
     Ok(TokensPage {
         shell: visitor.shell(&app.service, notice).await?,
-        csrf: visitor.0.csrf.clone(),
+        csrf: visitor.0.csrf.shown(),
         tokens: tokens.iter().zip(&ids).map(|(it, id)| row(it, seen.get(id).copied(), now)).collect(),
         flows: lines(app.service.flows().await?.iter().map(|it| it.as_str())),
         may_change: visitor.account().role == PersonRole::Admin,

@@ -66,7 +66,7 @@ async fn page(
     };
     Ok(VerifierPage {
         shell: visitor.shell(&app.service, None).await?,
-        csrf: visitor.0.csrf.clone(),
+        csrf: visitor.0.csrf.shown(),
         typed: Typed {
             receipt: Prose::new(fields.receipt.as_str()),
             entry: Prose::new(fields.entry.as_str()),

@@ -188,7 +188,7 @@ fn rollback(visitor: &Visitor, facts: &VersionFacts) -> Option<RollbackForm> {
     let seq = facts.thread.last_event.map_or(1, |it| it.seq);
     (may && !facts.rollback_nodes.is_empty()).then(|| RollbackForm {
         action: format!("/threads/{}/versions/{}/rollback", facts.thread.id, facts.entry.version),
-        csrf: visitor.0.csrf.clone(),
+        csrf: visitor.0.csrf.shown(),
         head: facts.thread.head.transition.to_string(),
         attempt: u32::try_from(seq).unwrap_or(u32::MAX).to_string(),
         nodes: facts.rollback_nodes.iter().map(|it| Line::new(it.as_str())).collect(),

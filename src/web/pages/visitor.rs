@@ -88,7 +88,7 @@ impl Visitor {
     pub fn shell_beside(&self, waiting: Waiting, notice: Option<Notice>) -> Shell {
         let account = self.account();
         let groups = account.groups.iter().map(|it| Line::new(it.as_str())).collect();
-        let csrf = self.0.csrf.clone();
+        let csrf = self.0.csrf.shown();
         let navigation = Navigation::of(account.role, &self.1.path, waiting);
         let account =
             Account { name: Line::new(account.name.as_str()), groups, waiting, navigation, reach: self.1.reach, csrf };

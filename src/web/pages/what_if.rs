@@ -138,7 +138,7 @@ async fn page(
         },
         problem,
         told,
-        csrf: visitor.0.csrf.clone(),
+        csrf: visitor.0.csrf.shown(),
     })
 }
 

@@ -119,7 +119,7 @@ impl Asked<'_> {
             shell: visitor.shell(service, None).await?,
             interrupt_url: format!("/interrupts/{}", interrupt.id),
             action: format!("/interrupts/{}/decision", interrupt.id),
-            csrf: visitor.0.csrf.clone(),
+            csrf: visitor.0.csrf.shown(),
             digest: Hash::new(ballot.transition.to_string()),
             nonce: ballot.nonce.clone(),
             stage: ballot.stage,

@@ -39,7 +39,7 @@ pub fn comment(app: &App, visitor: &Visitor, facts: &ReviewFacts) -> Result<Opti
     let nonce = Nonce::new(app.service.keys()?.row(), &comment_binding(visitor, &page, facts.hold.transition));
     Ok(Some(CommentForm {
         action: format!("/reviews/{}/comments", facts.hold.id),
-        csrf: visitor.0.csrf.clone(),
+        csrf: visitor.0.csrf.shown(),
         nonce: nonce.as_str().to_owned(),
         typed: Prose::new(""),
         problem: None,
@@ -65,7 +65,7 @@ pub fn withdrawal(app: &App, visitor: &Visitor, facts: &ReviewFacts) -> Result<O
     let nonce = Nonce::new(app.service.keys()?.row(), &withdrawal_binding(visitor, &page, facts.hold.transition));
     Ok(Some(WithdrawalForm {
         action: format!("/reviews/{}/withdrawal", facts.hold.id),
-        csrf: visitor.0.csrf.clone(),
+        csrf: visitor.0.csrf.shown(),
         nonce: nonce.as_str().to_owned(),
         vote: vote.to_string(),
         cast_by: Some(&facts.hold.votes[vote])
@@ -98,7 +98,7 @@ pub fn extension(visitor: &Visitor, facts: &ReviewFacts) -> Option<ExtensionForm
     };
     Some(ExtensionForm {
         action: format!("/reviews/{}/extension", hold.id),
-        csrf: visitor.0.csrf.clone(),
+        csrf: visitor.0.csrf.shown(),
         deadline: deadline.to_string(),
         choices: all.map(choice).collect(),
         typed: Prose::new(""),
@@ -113,7 +113,7 @@ pub fn reveal(visitor: &Visitor, facts: &ReviewFacts) -> Option<RevealForm> {
     let places: Vec<Path> = single.map(|it| Path::new(it.pointer.to_string())).collect();
     (!places.is_empty()).then(|| RevealForm {
         action: format!("/reviews/{}/reveal", facts.hold.id),
-        csrf: visitor.0.csrf.clone(),
+        csrf: visitor.0.csrf.shown(),
         places,
         typed: Prose::new(""),
         problem: None,

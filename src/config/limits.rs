@@ -1,0 +1,54 @@
+//! How much, how deep, how fast, how often and how long.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use super::ConfigError;
+use super::settings::Settings;
+use crate::domain::json::size::STATE_DEPTH_CEILING;
+
+/// Bounds on what comes in.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// The longest body.
+    pub body_bytes: usize,
+    /// The deepest JSON.
+    pub depth: usize,
+    /// The longest state.
+    pub state_bytes: usize,
+    /// The most leaves of a state.
+    pub leaves: usize,
+    /// Requests of a token in a second; `None` is no limit.
+    pub rate_per_sec: Option<NonZeroU32>,
+    /// Requests of a token at once.
+    pub burst: u32,
+    /// Failed sign-ins within the window.
+    pub sign_in_attempts: u32,
+    /// The window.
+    pub sign_in_window: Duration,
+    /// The longest wait for a decision.
+    pub wait: Duration,
+    /// How many requests of a token wait for decisions at once.
+    pub waiting: usize,
+    /// How long answers are kept for whoever sends a request again under its key.
+    pub idempotency: Duration,
+}
+
+impl Limits {
+    pub(super) fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
+        Ok(Self {
+            body_bytes: settings.number("limits.body_bytes", 1_024..=268_435_456)?,
+            // Parsing, canonical form and diff recurse: the stack bounds it.
+            depth: settings.number("limits.depth", 1..=STATE_DEPTH_CEILING)?,
+            state_bytes: settings.number("limits.state_bytes", 2..=268_435_456)?,
+            leaves: settings.number("limits.leaves", 1..=1_000_000)?,
+            rate_per_sec: NonZeroU32::new(settings.number("limits.rate_per_sec", 0..=1_000_000)?),
+            burst: settings.number("limits.burst", 1..=10_000_000)?,
+            sign_in_attempts: settings.number("limits.sign_in_attempts", 1..=1_000)?,
+            sign_in_window: settings.secs("limits.sign_in_window_secs", 1..=86_400)?,
+            wait: settings.secs("limits.wait_secs", 0..=600)?,
+            waiting: settings.number("limits.waiting", 1..=10_000)?,
+            idempotency: settings.secs("limits.idempotency_secs", 60..=2_592_000)?,
+        })
+    }
+}

@@ -1,0 +1,88 @@
+//! What a browser's forms carry, so that nobody else's form is taken for one of theirs.
+//!
+//! It follows from a cookie that only this origin sets: who cannot read that cannot make one. Pages are compressed, and
+//! their length would tell, guess by guess, of a secret that stands there always in the same letters beside something
+//! that a stranger chose. So it never stands there itself: each page, each form, shows it under a mask of its own.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+use crate::random;
+
+/// As long as what it follows from.
+const BYTES: usize = 32;
+
+/// What the forms of one browser carry.
+#[derive(Clone)]
+pub struct FormToken([u8; BYTES]);
+
+impl FormToken {
+    /// Of the browser whose cookie has this secret.
+    pub fn of(secret: &str) -> Self {
+        let mut hasher = Sha256::new();
+        hasher.update(b"countersign.csrf.v1\0");
+        hasher.update(secret.as_bytes());
+        Self(hasher.finalize().into())
+    }
+
+    /// As a form shows it: a mask, and the token under it. No two are alike.
+    pub fn shown(&self) -> String {
+        let mask = random::bytes::<BYTES>();
+        let under = under(&mask, &self.0);
+        URL_SAFE_NO_PAD.encode([mask, under].concat())
+    }
+
+    /// Whether a form that carries this was shown to this browser.
+    pub fn is_shown_as(&self, given: &str) -> bool {
+        let Ok(given) = URL_SAFE_NO_PAD.decode(given) else { return false };
+        let Some((mask, covered)) = given.split_first_chunk::<BYTES>() else { return false };
+        bool::from(under(mask, &self.0).ct_eq(covered))
+    }
+}
+
+fn under(mask: &[u8; BYTES], token: &[u8; BYTES]) -> [u8; BYTES] {
+    std::array::from_fn(|at| mask[at] ^ token[at])
+}
+
+/// It lets whoever has it send that browser's forms.
+impl std::fmt::Debug for FormToken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("FormToken(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_known_again_however_it_is_shown_and_never_shown_alike() {
+        let token = FormToken::of("a secret");
+        let (one, other) = (token.shown(), token.shown());
+        assert!(token.is_shown_as(&one) && token.is_shown_as(&other));
+        assert_ne!(one, other);
+        let plain = URL_SAFE_NO_PAD.encode(token.0);
+        assert!(!one.contains(&plain) && !other.contains(&plain));
+        assert!(!format!("{token:?}").contains(&plain));
+    }
+
+    #[test]
+    fn what_is_of_another_browser_or_changed_or_bare_is_not_it() {
+        let token = FormToken::of("a secret");
+        assert!(!token.is_shown_as(&FormToken::of("another").shown()));
+        let mut bytes = URL_SAFE_NO_PAD.decode(token.shown()).unwrap();
+        for at in [0, BYTES - 1, BYTES, 2 * BYTES - 1] {
+            bytes[at] ^= 1;
+            assert!(!token.is_shown_as(&URL_SAFE_NO_PAD.encode(&bytes)), "{at}");
+            bytes[at] ^= 1;
+        }
+        assert!(token.is_shown_as(&URL_SAFE_NO_PAD.encode(&bytes)));
+        bytes.push(0);
+        for wrong in [bytes.as_slice(), &bytes[..BYTES], &token.0, &[]] {
+            assert!(!token.is_shown_as(&URL_SAFE_NO_PAD.encode(wrong)), "{wrong:?}");
+        }
+        assert!(!token.is_shown_as("no base64"));
+    }
+}

@@ -1,0 +1,89 @@
+//! Seats: how much of something that lasts one asker may have at once, and all together.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Seats for whatever lasts.
+#[derive(Clone)]
+pub struct Seats {
+    of_one_max: usize,
+    all_max: usize,
+    taken: Arc<Mutex<Taken>>,
+}
+
+#[derive(Default)]
+struct Taken {
+    by_asker: HashMap<String, usize>,
+    all: usize,
+}
+
+/// One of them, given back when it is dropped.
+pub struct Seat {
+    taken: Arc<Mutex<Taken>>,
+    asker: String,
+    much: usize,
+}
+
+impl Seats {
+    /// So many of one asker's, and so many of all.
+    pub fn new(of_one_max: usize, all_max: usize) -> Self {
+        Self { of_one_max, all_max, taken: Arc::default() }
+    }
+
+    /// One more of this asker's, if there is one left.
+    pub fn take(&self, asker: &str) -> Option<Seat> {
+        self.take_so_much(asker, 1)
+    }
+
+    /// As much of what is counted. Whoever has nothing yet may have more than their share alone, if it is there.
+    pub fn take_so_much(&self, asker: &str, much: usize) -> Option<Seat> {
+        let mut taken = locked(&self.taken);
+        let own = taken.by_asker.get(asker).copied().unwrap_or_default();
+        let fits = |of: usize, max: usize| of == 0 || of.saturating_add(much) <= max;
+        if !fits(taken.all, self.all_max) || !fits(own, self.of_one_max) {
+            return None;
+        }
+        taken.by_asker.insert(asker.to_owned(), own.saturating_add(much));
+        taken.all = taken.all.saturating_add(much);
+        Some(Seat { taken: Arc::clone(&self.taken), asker: asker.to_owned(), much })
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut taken = locked(&self.taken);
+        taken.all = taken.all.saturating_sub(self.much);
+        match taken.by_asker.get_mut(&self.asker) {
+            Some(own) if *own > self.much => *own -= self.much,
+            _ => drop(taken.by_asker.remove(&self.asker)),
+        }
+    }
+}
+
+/// Whoever panicked beside it left whole numbers.
+fn locked(taken: &Mutex<Taken>) -> MutexGuard<'_, Taken> {
+    taken.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_asker_has_so_many_all_have_so_many_and_what_is_given_back_is_free() {
+        let seats = Seats::new(2, 3);
+        let (first, second) = (seats.take("a").unwrap(), seats.take("a").unwrap());
+        assert!(seats.take("a").is_none());
+        let third = seats.take("b").unwrap();
+        assert!(seats.take("b").is_none() && seats.take("c").is_none(), "all are taken");
+        drop(first);
+        let again = seats.take("a").unwrap();
+        assert!(seats.take("a").is_none());
+        drop((second, third, again));
+        let long = seats.take_so_much("a", 9).expect("alone, more than a share");
+        assert!(seats.take("a").is_none() && seats.take("b").is_none());
+        drop(long);
+        let left = locked(&seats.taken);
+        assert!(left.by_asker.is_empty() && left.all == 0, "nobody is remembered who has none");
+    }
+}

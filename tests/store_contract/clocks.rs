@@ -39,10 +39,12 @@ pub async fn a_gateway_whose_clock_is_off_is_refused_either_way(database: Databa
         let decided_at = Timestamp::from_millis(now().millis() + offset);
         Change { decided_at, ..change(Vec::new(), vec![RowWrite::Insert(row(id))]) }
     };
-    // Half a second of room for the commit itself.
-    store.commit(decided(-CLOCK_SKEW_MILLIS_MAX + 500, "a little behind")).await.unwrap();
-    store.commit(decided(CLOCK_SKEW_MILLIS_MAX - 500, "a little ahead")).await.unwrap();
-    for offset in [-CLOCK_SKEW_MILLIS_MAX - 1, CLOCK_SKEW_MILLIS_MAX + 500] {
+    // Room for the commit itself, on a machine that has much else to do: how long it waited is not the clocks' fault.
+    // Where the line is to the millisecond, the check's own tests say.
+    const ROOM: i64 = 1_500;
+    store.commit(decided(-CLOCK_SKEW_MILLIS_MAX + ROOM, "a little behind")).await.unwrap();
+    store.commit(decided(CLOCK_SKEW_MILLIS_MAX - ROOM, "a little ahead")).await.unwrap();
+    for offset in [-CLOCK_SKEW_MILLIS_MAX - ROOM, CLOCK_SKEW_MILLIS_MAX + ROOM] {
         let refused = store.commit(decided(offset, "far off")).await;
         assert!(matches!(refused, Err(StoreError::ClockSkew)), "{offset}: {refused:?}");
     }

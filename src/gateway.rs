@@ -1,6 +1,6 @@
 //! Wiring: from a configuration to a service on its store.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +18,8 @@ use crate::service::{PeopleSettings, Service, Settings};
 use crate::store::Store;
 use crate::store::StoreError;
 use crate::store::postgres::{PostgresOptions, PostgresStore};
+use crate::store::records::GATEWAY_ID;
+use crate::store::row::Table;
 use crate::store::sqlite::{OpenError, SqliteOptions, SqliteStore};
 use crate::traces::{Traces, TracesError};
 
@@ -30,6 +32,15 @@ pub enum GatewayError {
     /// There are no keys.
     #[error("the keyring cannot be used")]
     Keyring(#[from] KeyringError),
+    /// There is a database that was made with keys.
+    #[error(
+        "there is no keyring at {}, and the database there was made with one: put it back, or point `keyring` to where it is",
+        path.display()
+    )]
+    KeyringGone {
+        /// Where it should be.
+        path: PathBuf,
+    },
     /// The database does not open.
     #[error("the database does not open")]
     Open(#[from] OpenError),
@@ -55,8 +66,8 @@ pub enum GatewayError {
 /// Opens the gateway of a configuration, making database and keyring at the very first start.
 pub async fn open(config: &Config, public_url: String) -> Result<Arc<Service>, GatewayError> {
     private_directory(&config.data).map_err(GatewayError::Data)?;
-    let keyring = Keyring::start(&config.keyring, config.issuer.as_deref(), &SystemClock)?;
     let store = store(config).await?;
+    let keyring = keyring(config, &*store).await?;
     let limits = StateLimits {
         bytes_max: config.limits.state_bytes,
         leaves_max: config.limits.leaves,
@@ -77,6 +88,19 @@ pub async fn open(config: &Config, public_url: String) -> Result<Arc<Service>, G
     let service = service.archiving_in(Archives::in_folder(&config.archives));
     let traces = config.traces.as_ref().map(Traces::to).transpose()?.unwrap_or_default();
     Ok(Arc::new(service.traced_by(traces)))
+}
+
+/// Made at the very first start. Later one that is not there is lost or elsewhere, and a new one in its place would only
+/// be in the way of whoever puts it back.
+async fn keyring(config: &Config, store: &dyn Store) -> Result<Keyring, GatewayError> {
+    let issuer = config.issuer.as_deref();
+    if store.get(Table::Gateway, GATEWAY_ID).await.map_err(Error::Store)?.is_none() {
+        return Ok(Keyring::start(&config.keyring, issuer, &SystemClock)?);
+    }
+    Keyring::existing(&config.keyring, issuer).map_err(|error| match error {
+        KeyringError::Missing { path } => GatewayError::KeyringGone { path },
+        other => other.into(),
+    })
 }
 
 /// A receiver that takes longer works before it answers; it should answer first.

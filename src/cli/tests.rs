@@ -94,6 +94,22 @@ fn beside_another_keyring_the_line_says_which_one_belongs_there() {
 }
 
 #[test]
+fn where_a_keyring_is_lost_none_is_made_in_its_place() {
+    let data = tempfile::tempdir().unwrap();
+    with_database(data.path());
+    let keyring = data.path().join("keyring.json");
+    let kept = std::fs::read(&keyring).unwrap();
+    std::fs::remove_file(&keyring).unwrap();
+    let (exit, out, err) = line(data.path(), "token list");
+    assert_eq!((exit, out.as_str()), (Exit::CouldNotTell, ""));
+    assert!(err.contains("put it back"), "{err}");
+    assert!(!keyring.exists(), "another one would be in the way");
+    std::fs::write(&keyring, kept).unwrap();
+    std::fs::set_permissions(&keyring, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    assert_eq!(line(data.path(), "token list").0, Exit::Yes);
+}
+
+#[test]
 #[cfg(unix)]
 fn a_database_that_was_put_back_open_to_others_is_closed_to_them() {
     use std::os::unix::fs::PermissionsExt as _;

@@ -113,6 +113,7 @@ fn exit_of(error: &Error) -> Exit {
     match error {
         Error::NotFound(_)
         | Error::Forbidden(_)
+        | Error::NotOfRole { .. }
         | Error::Unauthenticated
         | Error::Json(_)
         | Error::Invalid { .. }

@@ -30,6 +30,14 @@ pub enum Error {
     /// The asker may not do that.
     #[error("{0}")]
     Forbidden(&'static str),
+    /// The asker's role may not do that.
+    #[error("the role {role} may not do that: it takes {may}")]
+    NotOfRole {
+        /// The role that it has.
+        role: &'static str,
+        /// Those that may.
+        may: String,
+    },
     /// Who asks is not known.
     #[error("sign in, or send a valid token")]
     Unauthenticated,

@@ -160,8 +160,8 @@ fn admitted(
     asker::is_for(request, token.record.id.as_str());
     let route = request.match_pattern().unwrap_or_default();
     app.service.saw(&format!("token/{}", token.record.id));
-    let may = roles::may(Caller::Machine(token.record.role), request.method(), &route);
-    if may { Ok(token) } else { Err(roles::refusal(&route)) }
+    roles::admit(Caller::Machine(token.record.role), request.method(), &route)?;
+    Ok(token)
 }
 
 impl FromRequest for Person {
@@ -179,9 +179,8 @@ impl FromRequest for Person {
             app.service.saw(&format!("account/{}", signed_in.account.record.id));
             asker::is_for(&request, signed_in.account.record.id.as_str());
             let route = request.match_pattern().unwrap_or_default();
-            if !roles::may(Caller::Person(signed_in.account.record.role), request.method(), &route) {
-                return Err(Problem::of(&request, roles::refusal(&route)));
-            }
+            roles::admit(Caller::Person(signed_in.account.record.role), request.method(), &route)
+                .map_err(|error| Problem::of(&request, error))?;
             Ok(Self { signed_in, csrf: FormToken::of(&secret) })
         })
     }

@@ -176,12 +176,34 @@ pub const TABLE: &[Rule] = &[
     person("POST", "/sign-out", EVERYBODY),
 ];
 
+fn rule_of(method: &Method, route: &str) -> Option<&'static Rule> {
+    TABLE.iter().find(|it| it.method == method.as_str() && it.route == route)
+}
+
 /// Whether this caller may call that route.
 pub fn may(caller: Caller, method: &Method, route: &str) -> bool {
-    let rule = TABLE.iter().find(|it| it.method == method.as_str() && it.route == route);
-    rule.is_some_and(|rule| match caller {
+    rule_of(method, route).is_some_and(|rule| match caller {
         Caller::Machine(role) => rule.machines.contains(&role),
         Caller::Person(role) => rule.people.contains(&role),
+    })
+}
+
+/// Lets a caller in, or says who is. Verify has its own word for it.
+pub fn admit(caller: Caller, method: &Method, route: &str) -> Result<(), Error> {
+    if may(caller, method, route) {
+        return Ok(());
+    }
+    let rule = rule_of(method, route);
+    let (role, admitted): (_, Vec<_>) = match caller {
+        Caller::Machine(role) => {
+            (role.as_str(), rule.iter().flat_map(|it| it.machines).map(|it| it.as_str()).collect())
+        }
+        Caller::Person(role) => (role.as_str(), rule.iter().flat_map(|it| it.people).map(|it| it.as_str()).collect()),
+    };
+    Err(match route {
+        "/v1/verify" => Error::Denied(DenialCode::Forbidden),
+        _ if admitted.is_empty() => Error::Forbidden("no role may do that"),
+        _ => Error::NotOfRole { role, may: admitted.join(" or ") },
     })
 }
 
@@ -206,12 +228,4 @@ pub fn methods_of(path: &str) -> Vec<&'static str> {
 fn fits(route: &str, path: &str) -> bool {
     let same = route.split('/').zip(path.split('/')).all(|(name, it)| name.starts_with('{') || name == it);
     same && route.split('/').count() == path.split('/').count()
-}
-
-/// What a caller is told who may not: verify has its own word for it.
-pub fn refusal(route: &str) -> Error {
-    match route {
-        "/v1/verify" => Error::Denied(DenialCode::Forbidden),
-        _ => Error::Forbidden("this role may not do that"),
-    }
 }

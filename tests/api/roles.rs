@@ -143,6 +143,10 @@ async fn every_route_lets_in_its_roles_and_nobody_else() {
             let refused = (answer.status, answer.code()) == (403, "forbidden");
             assert_eq!(refused, !roles.contains(&role), "{method} {route} as {role}: {}", answer.body);
             assert_ne!(answer.status, 401, "{method} {route} as {role}");
+            let may = answer.body["detail"].as_str().and_then(|it| it.split_once("it takes ")).map(|(_, may)| may);
+            let told: BTreeSet<_> = may.unwrap_or_default().split(" or ").collect();
+            let verify = *route == "/v1/verify";
+            assert!(!refused || verify || told == roles.iter().copied().collect(), "{method} {route}: {}", answer.body);
             assert!(
                 answer.status >= 400
                     || ["/v1/events", "/v1/passkeys", "/v1/rejections", "/v1/endpoints", "/metrics"].contains(route),
@@ -293,7 +297,7 @@ const PEOPLE: [(&str, PersonRole); 3] =
     [("reviewer", PersonRole::Reviewer), ("auditor", PersonRole::Auditor), ("admin", PersonRole::Admin)];
 
 /// What a person is told whose role may not do that; a form that is not from a page of theirs is told otherwise.
-const REFUSED: &str = "This role may not do that";
+const REFUSED: &str = "may not do that: it takes";
 
 /// One line of the table in the docs.
 struct Line {

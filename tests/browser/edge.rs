@@ -281,7 +281,7 @@ async fn who_is_no_reviewer_sends_no_form_about_a_review() {
             let fields = [("csrf", csrf.as_str()), ("verdict", "approve"), ("confirmed", "yes"), ("reason", "x")];
             let refused = hand.post(&format!("{path}/{form}"), &fields).await;
             assert_eq!(refused.status, 403, "{name}: {form}");
-            assert!(refused.text.contains("This role may not do that"), "{name}: {form}: {}", refused.text);
+            assert!(refused.text.contains("may not do that: it takes"), "{name}: {form}: {}", refused.text);
         }
     }
     still_waits(&gateway, &held).await;

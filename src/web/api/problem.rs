@@ -221,7 +221,7 @@ impl ResponseError for Problem {
 fn shape_of(error: &Error) -> Shape {
     match error {
         Error::NotFound(_) => shape(StatusCode::NOT_FOUND, "not_found", "Not found"),
-        Error::Forbidden(_) => shape(StatusCode::FORBIDDEN, "forbidden", "Forbidden"),
+        Error::Forbidden(_) | Error::NotOfRole { .. } => shape(StatusCode::FORBIDDEN, "forbidden", "Forbidden"),
         Error::Unauthenticated => shape(StatusCode::UNAUTHORIZED, "unauthenticated", "Not authenticated"),
         Error::Json(error) => shape(json_status(error.code), error.code.as_str(), "The JSON is refused"),
         Error::Invalid { .. } => shape(StatusCode::BAD_REQUEST, "malformed", "The request cannot be understood"),

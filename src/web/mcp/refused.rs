@@ -46,9 +46,7 @@ fn next_step(error: &Error) -> &'static str {
             "The state changed since you read it. Call read_view, look at what is new, and propose again with its \
              `transition` as `parent`."
         }
-        Error::StepReused { .. } => {
-            "This `step` did something else: look at `transition`, or name what is new differently."
-        }
+        Error::StepReused { .. } => "This `step` did something else: look at `transition`, or name it differently.",
         Error::ThreadHeld(_) => {
             "People are deciding on an earlier change of this thread. Tell your user; propose again when that review has \
              ended. If the held change is yours and no longer wanted, call take_back."
@@ -68,7 +66,9 @@ fn next_step(error: &Error) -> &'static str {
         Error::Expired => "The deadline has passed and nobody decided. Ask again with a higher `attempt`.",
         Error::NotFound("tool") => "There is no such tool here; tools/list names those that there are.",
         Error::NotFound(_) => "Check the name. It is not there, or not in the flow that your token is for.",
-        Error::Forbidden(_) => "Your token may not do that. Use the node that you were given, or tell your user.",
+        Error::Forbidden(_) | Error::NotOfRole { .. } => {
+            "Your token may not do that. Use the node that you were given, or tell your user."
+        }
         Error::Unauthenticated => "The token is not valid. Tell your user; an administrator gives out tokens.",
         Error::Json(_) | Error::Invalid { .. } => {
             "Correct what `errors` points at, by the tool's input schema, and call it again. Numbers that a double cannot \

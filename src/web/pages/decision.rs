@@ -286,6 +286,7 @@ pub fn words(error: &Error) -> Option<String> {
         Error::Invalid { detail, .. } => format!("The form was not complete: {detail}."),
         Error::NotFound(_)
         | Error::Forbidden(_)
+        | Error::NotOfRole { .. }
         | Error::Unauthenticated
         | Error::Json(_)
         | Error::Rejected(_)

@@ -124,6 +124,7 @@ fn words_of(error: &Error) -> Words {
             inbox(),
         ),
         Error::Forbidden(why) => words(sentence((*why).to_owned()), UNTOUCHED, inbox()),
+        Error::NotOfRole { .. } => words(sentence(error.to_string()), UNTOUCHED, inbox()),
         Error::Unauthenticated => words("You are not signed in", UNTOUCHED, sign_in()),
         Error::Invalid { detail, .. } => words(sentence(detail.clone()), UNTOUCHED, inbox()),
         Error::HeadMoved { .. } => words("The thread has moved on meanwhile", UNTOUCHED, inbox()),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
-from langgraph.types import Command
+from langgraph.types import Command, RetryPolicy, interrupt
 
 from conftest import STATE, Flow
 from countersign import Denied, Held, Invalid
@@ -123,6 +123,45 @@ def test_a_write_that_cannot_be_confirmed_is_named(own_flow: Flow) -> None:
     with pytest.raises(NotConfirmed) as no:
         one_node(pay).invoke({"countersign": pointer}, {"configurable": {"thread_id": thread}})
     assert [no.value.write_id] == ids
+
+
+@pytest.mark.parametrize("said", [True, ["row 1"], {"row": 2**60 + 1}, {"row": float("nan")}], ids=str)
+def test_a_write_is_confirmed_whatever_its_body_says_of_it(flow: Flow, said: Any, caplog: Any) -> None:
+    thread, pointer = approved_pointer(flow)
+    config: Any = {"configurable": {"thread_id": thread}}
+    found = one_node(guarded_writer(flow.writer)(lambda view, write: said)).invoke({"countersign": pointer}, config)
+    assert (found["countersign"]["outcome"], flow.host.thread(thread).status) == ("confirmed", "open")
+    assert "without its result" in caplog.text
+
+
+def test_a_write_that_cannot_be_confirmed_is_told_and_not_tried_again(own_flow: Flow, caplog: Any) -> None:
+    thread, pointer = approved_pointer(own_flow)
+    writer = own_flow.gateway.client(own_flow.tokens["writer"], retries=None)
+    ids: list[str] = []
+
+    @guarded_writer(writer)
+    def pay(view: dict[str, Any], write: Write) -> None:
+        ids.append(write.write_id)
+        own_flow.gateway.run("token", "revoke", own_flow.tokens["writer"].split("_")[1])
+
+    builder = StateGraph(State)
+    builder.add_node("pay", pay, retry_policy=RetryPolicy(initial_interval=0.01))
+    builder.add_edge(START, "pay")
+    with pytest.raises(NotConfirmed) as no:
+        builder.compile().invoke({"countersign": pointer}, {"configurable": {"thread_id": thread}})
+    assert ([no.value.write_id], ids[0] in caplog.text) == (ids, True)
+
+
+def test_a_writer_cannot_stop_the_run_and_what_it_left_is_told(flow: Flow) -> None:
+    thread, pointer = approved_pointer(flow)
+
+    @guarded_writer(flow.writer)
+    def pay(view: dict[str, Any], write: Write) -> None:
+        interrupt("really?")
+
+    with pytest.raises(Invalid, match="cannot stop the run"):
+        one_node(pay, InMemorySaver()).invoke({"countersign": pointer}, {"configurable": {"thread_id": thread}})
+    assert flow.host.thread(thread).status == "open"
 
 
 def test_what_needs_no_approval_is_written_only_where_that_is_said(flow: Flow, tmp_path: Path) -> None:

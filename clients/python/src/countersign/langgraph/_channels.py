@@ -50,7 +50,7 @@ class Channels:
         found: dict[str, Any] = {}
         for key, value in self.given(view).items():
             channel = self._channels.get(key)
-            if channel is None or (key in state and encoded(state[key]) == view[key]):
+            if channel is None or (key in state and same(encoded(state[key]), view[key])):
                 continue
             found[key] = Overwrite(value) if isinstance(channel, BinaryOperatorAggregate) else value
         return found

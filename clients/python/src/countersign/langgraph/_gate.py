@@ -132,7 +132,8 @@ def approval_gate(
     the digest and the diff; resume it with anything that has this `transition_digest`, such as the decision. Whether
     people approved is then asked of the gateway. If they did not, `NotApproved` is raised, or with
     `denied="continue"` the run goes on with the pointer as it was, and without a receipt. With the graph's `state`,
-    its channels are brought to what was approved, as far as the node may read it.
+    its channels are brought to what was approved, as far as the node may read it; LangGraph has no way to take a
+    channel out again, so one that the approved version does not have stays in the graph as it was.
     """
     channels = Channels(state, channel) if state is not None else None
     gate = _Gate(node, patch, format, rationale, thread, channel, denied, channels)

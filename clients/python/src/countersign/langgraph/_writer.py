@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import logging
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, overload
+
+from langgraph.errors import GraphBubbleUp
 
 from countersign import AsyncClient, Client, _calls
 from countersign._names import Invalid
@@ -16,7 +19,7 @@ from countersign._plans import Core, Plan
 from countersign._unchecked import NoToken, claim
 from countersign._verifying import verify
 from countersign.answers import Ended, Verified
-from countersign.errors import CountersignError, Denied, Json, UnexpectedAnswer
+from countersign.errors import CountersignError, Denied, Json, Malformed, UnexpectedAnswer
 
 from ._nodes import AsyncNode, Node, Update, named_as
 from ._pointer import CHANNEL, State, ThreadOf, of_run, pointer_of
@@ -24,6 +27,7 @@ from ._pointer import CHANNEL, State, ThreadOf, of_run, pointer_of
 if TYPE_CHECKING:
     from countersign.verify import Keys
 
+log = logging.getLogger("countersign")
 Result = Mapping[str, Json] | None
 Body = Callable[[dict[str, Json], "Write"], Result]
 AsyncBody = Callable[[dict[str, Json], "Write"], Awaitable[Result]]
@@ -40,8 +44,12 @@ class Write:
     lease_expires_at: datetime
 
 
-class NotConfirmed(CountersignError):
-    """It was written, and the gateway could not be told. Confirm `write_id` until there is an answer."""
+class NotConfirmed(CountersignError, RuntimeError):
+    """It was written, and the gateway could not be told. Confirm `write_id` until there is an answer.
+
+    A `RuntimeError`, which LangGraph's `RetryPolicy` does not try again unless it is told to: the second try would be
+    another write, which is refused, and nobody would hear of the first.
+    """
 
     def __init__(self, write_id: str) -> None:
         super().__init__(f"the write {write_id} happened and is not confirmed")
@@ -73,6 +81,22 @@ class _Writer:
             )
         return Write(thread, pointer["transition"], write_id, yes.fence, yes.lease_expires_at), yes
 
+    def given_up(self, core: Core, write: Write, error: Exception) -> Plan[None]:
+        """Nothing was written. Unheard, the lease passes; what went wrong in the body is what is told."""
+        with contextlib.suppress(CountersignError):
+            yield from _calls.abort(core, write.write_id, reason=_said(error))
+        if isinstance(error, GraphBubbleUp):
+            # The run would wait, and be resumed with a write that is over.
+            raise Invalid("body", "a writer cannot stop the run: ask in a node before it") from None
+
+    def confirmed(self, core: Core, write: Write, result: object) -> Plan[Update]:
+        """It happened, and is told whatever its body says of it."""
+        try:
+            return self.update((yield from _told(core, write.write_id, result)))
+        except CountersignError as error:
+            log.error("%s is written and not confirmed (%s)", write.write_id, type(error).__name__)
+            raise NotConfirmed(write.write_id) from error
+
     def update(self, ended: Ended) -> Update:
         """Where the thread stands after the write."""
         if ended.version is None or ended.transition is None:
@@ -80,6 +104,18 @@ class _Writer:
         return {
             self.channel: {"version": ended.version, "transition": ended.transition, "outcome": ended.outcome},
         }
+
+
+def _told(core: Core, write_id: str, result: object) -> Plan[Ended]:
+    if result is None or isinstance(result, Mapping):
+        try:
+            return (yield from _calls.confirm(core, write_id, result=result))
+        except (Malformed, Invalid) as error:
+            unsaid = type(error).__name__
+    else:
+        unsaid = f"a {type(result).__name__}"
+    log.warning("%s: confirmed without its result, which no gateway takes (%s)", write_id, unsaid)
+    return (yield from _calls.confirm(core, write_id))
 
 
 def _receipt_of(yes: Verified) -> object:
@@ -149,14 +185,9 @@ def _blocking(client: Client, writer: _Writer, body: Body) -> Node:
         try:
             result = body(yes.view, write)
         except Exception as error:
-            # Unheard, the lease passes; what went wrong in the body is what is told.
-            with contextlib.suppress(CountersignError):
-                client._run(_calls.abort(core, write.write_id, reason=_said(error)))
+            client._run(writer.given_up(core, write, error))
             raise
-        try:
-            return writer.update(client._run(_calls.confirm(core, write.write_id, result=result)))
-        except CountersignError as error:
-            raise NotConfirmed(write.write_id) from error
+        return client._run(writer.confirmed(core, write, result))
 
     return node
 
@@ -168,12 +199,8 @@ def _awaiting(client: AsyncClient, writer: _Writer, body: AsyncBody) -> AsyncNod
         try:
             result = await body(yes.view, write)
         except Exception as error:
-            with contextlib.suppress(CountersignError):
-                await client._run(_calls.abort(core, write.write_id, reason=_said(error)))
+            await client._run(writer.given_up(core, write, error))
             raise
-        try:
-            return writer.update(await client._run(_calls.confirm(core, write.write_id, result=result)))
-        except CountersignError as error:
-            raise NotConfirmed(write.write_id) from error
+        return await client._run(writer.confirmed(core, write, result))
 
     return node

@@ -8,13 +8,14 @@ import sqlite3
 import threading
 from contextlib import closing, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
 from countersign import Client, Denied, Invalid, NotFound, UnexpectedAnswer, Verified
-from countersign.guarded import GuardRefused, OutcomeUnknown, guarded_write, settle
+from countersign.guarded import GaveWay, GuardRefused, OutcomeUnknown, guarded_write, settle
 
 from conftest import Connect
 from passing import Waiting
@@ -390,3 +391,98 @@ def test_settling_what_the_gateway_never_heard_of_is_no_success(scene: Scene, ta
     job = scene.approved()
     with closing(target.connect()) as connection, pytest.raises(NotFound):
         settle(connection, scene.client("writer"), **job.known())
+    # Whoever comes after it is told before the gateway is asked, and another write has the approval still.
+    with closing(target.connect()) as connection:
+        with pytest.raises(GuardRefused, match="another write_id") as refused:
+            guarded_write(connection, scene.client("writer"), target.body(job), **job.told())
+        assert refused.value.code == "id_used"
+        another = {**job.told(), "write_id": f"{job.write_id}-again"}
+        assert guarded_write(connection, scene.client("writer"), target.body(job), **another).by_this_call
+    assert target.rows(job) == 1
+
+
+# ── When the database and the gateway have heard different things ────────────────────────────────────────────────
+
+
+def test_settling_a_row_that_the_gateway_has_as_aborted_is_no_way_to_a_second_one(scene: Scene, target: Target) -> None:
+    job, client = scene.approved(), scene.client("writer")
+
+    class Dies(Client):
+        def confirm(self, *_: Any, **__: Any) -> Any:
+            raise KeyboardInterrupt
+
+    with closing(target.connect()) as connection, Dies(scene.gateway.url, scene.tokens["writer"]) as dies:
+        with suppress(KeyboardInterrupt):
+            guarded_write(connection, dies, target.body(job), **job.told())
+    assert (target.rows(job), client.abort(job.write_id, reason="it died").outcome) == (1, "aborted")
+    with closing(target.connect()) as connection, pytest.raises(UnexpectedAnswer, match=r"is written.* aborted: call"):
+        settle(connection, client, **job.known())
+
+
+def test_settling_what_is_gone_from_the_database_is_no_success(scene: Scene, target: Target) -> None:
+    job, client = scene.approved(), scene.client("writer")
+    with closing(target.connect()) as connection:
+        guarded_write(connection, client, target.body(job), **job.told())
+        # As in a copy of the database that was made before.
+        other = {**job.known(), "transition": "sha256:" + "0" * 64}
+        with pytest.raises(UnexpectedAnswer, match=r"not in the database.* confirmed: call somebody"):
+            settle(connection, client, **other)
+
+
+# ── What a body says of its write ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("result", [{"id": 2**60 + 1}, {"\u00e9": 1, "e\u0301": 2}], ids=["inexact", "doubled"])
+def test_what_no_gateway_takes_is_left_out_and_the_write_is_confirmed(
+    scene: Scene, target: Target, result: dict[str, Any]
+) -> None:
+    job, client = scene.approved(), scene.client("writer")
+
+    def body(connection: Any, verified: Verified) -> dict[str, Any]:
+        target.body(job)(connection, verified)
+        return result
+
+    with closing(target.connect()) as connection:
+        assert guarded_write(connection, client, body, **job.told()).ended.outcome == "confirmed"
+        assert settle(connection, client, **job.known()).outcome == "confirmed"
+    assert (target.rows(job), scene.stands(job)) == (1, ("open", True))
+
+
+@pytest.mark.parametrize("result", [{"rate": float("nan")}, {"name": "\ud800"}], ids=["nan", "surrogate"])
+def test_what_json_cannot_say_is_not_written(scene: Scene, target: Target, result: dict[str, Any]) -> None:
+    job, client = scene.approved(), scene.client("writer")
+
+    def body(connection: Any, verified: Verified) -> dict[str, Any]:
+        target.body(job)(connection, verified)
+        return result
+
+    with closing(target.connect()) as connection, pytest.raises(Invalid, match="JSON"):
+        guarded_write(connection, client, body, **job.told())
+    assert (target.rows(job), client.abort(job.write_id, reason="again").outcome) == (0, "aborted")
+
+
+def test_a_body_that_has_its_transaction_rolled_back_is_told_so(
+    scene: Scene, cluster: Cluster, connect: Connect
+) -> None:
+    job, target = scene.approved(), Target("postgres", cluster.address("guarded", "ledger"))
+
+    def body(connection: Any, verified: Verified) -> None:
+        target.body(job)(connection, verified)
+        raise psycopg.Rollback
+
+    with closing(target.connect()) as connection, pytest.raises(GuardRefused, match="rolled back"):
+        guarded_write(connection, scene.client("writer"), body, **job.told())
+    assert target.rows(job) == 0
+
+
+def test_a_file_that_another_one_keeps_locked_is_waited_for_and_then_written_once(scene: Scene, file: Path) -> None:
+    job, target = scene.approved(), Target("sqlite", str(file))
+    client = scene.client("writer")
+    with closing(target.connect()) as other, closing(target.connect()) as connection:
+        connection.execute("PRAGMA busy_timeout = 20")
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(GaveWay):
+            guarded_write(connection, client, target.body(job), **job.told())
+        other.execute("ROLLBACK")
+        assert guarded_write(connection, client, target.body(job), **job.told()).by_this_call
+    assert (target.rows(job), scene.stands(job)) == (1, ("open", True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import sys
 from collections.abc import Awaitable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Any, Protocol
 from countersign._names import Invalid
 from countersign.errors import Json
 
-from ._errors import GaveWay
+from ._errors import GaveWay, GuardRefused
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,24 @@ class Found:
     result: dict[str, Json]
 
 
+# Of the guard's table: whether it was written, by which fence, and what is to be confirmed, as text.
+Row = tuple[Any, ...] | None
+
+
+def found(row: Row) -> Found | None:
+    """What a row of the guard's says of a write."""
+    if row is None or not row[0]:
+        return None
+    return Found(row[1], json.loads(row[2]) if row[2] else {})
+
+
+def looked(row: Row) -> Found | None:
+    """The same before it is begun: of what was settled the gateway is not asked, which would use the approval up."""
+    if row is not None and not row[0]:
+        raise GuardRefused("id_used", "it was settled that this write never will be: begin with another write_id")
+    return found(row)
+
+
 class Refusals(Protocol):
     """What a database's errors mean."""
 
@@ -59,7 +78,7 @@ class Database(Refusals, Protocol):
     connection: Any
 
     def look(self, target: Target) -> Found | None:
-        """Whether this very write is there."""
+        """Whether this very write is there. Raises if it was settled that it never will be."""
 
     def settle(self, target: Target, fence: int | None) -> Found | None:
         """The same, and from then on it never will be. Waits for whoever is about to commit."""

@@ -23,7 +23,7 @@ class GuardRefused(CountersignError):
 
 
 class OutcomeUnknown(CountersignError):
-    """The connection broke, and whether it was written is not known. The gateway was told nothing.
+    """The database could not be asked how it ended: whether it was written is not known. The gateway was told nothing.
 
     Call `settle` by a new connection, about the write that `guarded_write` was given.
     """
@@ -34,4 +34,6 @@ class OutcomeUnknown(CountersignError):
 
 
 class GaveWay(CountersignError):
-    """The database let another transaction go first, each time that it was tried. Nothing was written."""
+    """The database let another transaction go first, each time that it was tried. Nothing was written.
+
+    Within the lease the same call may be made again."""

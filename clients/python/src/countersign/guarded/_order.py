@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from countersign import _names as names
 from countersign._unchecked import NoToken, claim
 from countersign.answers import Ended, Verified
-from countersign.errors import CountersignError, Json, UnexpectedAnswer
+from countersign.errors import CountersignError, Json, Malformed, UnexpectedAnswer
 
 from ._databases import Found, Pass, Target
 from ._errors import GaveWay, GuardRefused, OutcomeUnknown
@@ -109,11 +109,12 @@ def write(job: Job) -> Doing[Written]:
 def settle(it: Target, reason: str) -> Doing[Ended]:
     """Finds out, and tells."""
     found: Found | None = yield lambda by: by.database.settle(it, None)
-    if found is None:
-        aborted: Ended = yield lambda by: by.client.abort(it.write_id, reason=reason)
-        return aborted
-    confirmed: Ended = yield lambda by: by.client.confirm(it.write_id, result=found.result)
-    return confirmed
+    if found is not None:
+        return (yield from _confirmed(it, found.result, by_this_call=False)).ended
+    aborted: Ended = yield lambda by: by.client.abort(it.write_id, reason=reason)
+    if aborted.outcome != "aborted":
+        raise _at_odds(it, "not in the database", aborted)
+    return aborted
 
 
 def _tried(passing: Pass, verified: Verified) -> Doing[Result]:
@@ -133,7 +134,9 @@ def _after(it: Target, verified: Verified, error: Exception) -> Doing[Found]:
     """What stands in the database under this very write. Otherwise it never will: that is told, and `error` raised."""
     try:
         stood: Found | None = yield lambda by: by.database.settle(it, verified.fence)
-    except Exception:  # whatever it was, nobody knows now
+    except Exception:  # whatever it was, nobody knows now, but of a try that the database itself took back
+        if isinstance(error, GaveWay):
+            raise error from None
         raise OutcomeUnknown(it.write_id) from error
     if stood is not None and stood.fence == verified.fence:
         if isinstance(error, GuardRefused) and error.code in ("fence_not_newer", "id_used"):
@@ -149,10 +152,19 @@ def _after(it: Target, verified: Verified, error: Exception) -> Doing[Found]:
 
 
 def _confirmed(it: Target, result: Result, *, by_this_call: bool) -> Doing[Written]:
-    ended: Ended = yield lambda by: by.client.confirm(it.write_id, result=result or {})
+    try:
+        ended: Ended = yield lambda by: by.client.confirm(it.write_id, result=result or {})
+    except (Malformed, names.Invalid) as unsaid:
+        # It is written, and that has to be known, also where what the body said of it is nothing that can be sent.
+        log.warning("%s: confirmed without its result, which no gateway takes (%s)", it.write_id, type(unsaid).__name__)
+        ended = yield lambda by: by.client.confirm(it.write_id)
     if ended.outcome not in ("confirmed", "late"):
-        raise UnexpectedAnswer(f"{it.write_id} is written, and the gateway has it as {ended.outcome}: call somebody")
+        raise _at_odds(it, "written", ended)
     return Written(ended, dict(result or {}), by_this_call)
+
+
+def _at_odds(it: Target, found: str, ended: Ended) -> UnexpectedAnswer:
+    return UnexpectedAnswer(f"{it.write_id} is {found}, and the gateway has it as {ended.outcome}: call somebody")
 
 
 def _used(job: Job, verified: Verified) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
@@ -12,9 +11,10 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
 from countersign._names import Invalid
+from countersign._plans import text
 from countersign.errors import Json
 
-from ._databases import Found, Pass, Target
+from ._databases import Found, Pass, Row, Target, found, looked
 from ._errors import Code, GuardRefused
 
 _CODES: dict[str, Code] = {
@@ -40,8 +40,6 @@ _ENTER = "SELECT countersign_guard.pass(%s, %s, %s, %s, %s, %s::timestamptz)"
 # Fails if the body swallowed a failure of the database: what is committed then is nothing at all.
 _NOTE = "SELECT countersign_guard.note(%s, %s::jsonb)"
 
-Row = tuple[Any, ...] | None
-
 
 class _Postgres:
     """What is the same whether it blocks or is awaited."""
@@ -51,8 +49,10 @@ class _Postgres:
             raise Invalid("connection", "it must be open and in no transaction: the guard needs one of its own")
         self._connection = connection
 
-    def _must_be_over(self) -> None:
-        """psycopg says nothing if there was no connection any more to commit by."""
+    def _must_be_over(self, *, whole: bool) -> None:
+        """psycopg says nothing if the body let it roll back, nor if there was no connection any more to commit by."""
+        if not whole:
+            raise GuardRefused("no_pass", "the body had its transaction rolled back")
         if self._connection.info.transaction_status != TransactionStatus.IDLE:
             raise psycopg.OperationalError("the connection broke before the commit was answered")
 
@@ -80,25 +80,27 @@ class Postgres(_Postgres):
     def look(self, target: Target) -> Found | None:
         with self.connection.transaction():
             row = self._ask(_LOOK, *_named(target))
-        return _found(row)
+        return looked(row)
 
     def settle(self, target: Target, fence: int | None) -> Found | None:
         with self.connection.transaction():
             self.connection.execute(_COMMITTED)
             row = self._ask(_SETTLE, *_named(target), fence)
-        return _found(row)
+        return found(row)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
+        whole = False
         with self.connection.transaction():
             yield
-        self._must_be_over()
+            whole = True
+        self._must_be_over(whole=whole)
 
     def enter(self, it: Pass) -> None:
         self._ask(_ENTER, *_told(it))
 
     def leave(self, it: Pass, result: Mapping[str, Json]) -> None:
-        self._ask(_NOTE, it.id, json.dumps(dict(result)))
+        self._ask(_NOTE, it.id, text(dict(result)).decode())
 
 
 class AwaitedPostgres(_Postgres):
@@ -116,25 +118,27 @@ class AwaitedPostgres(_Postgres):
     async def look(self, target: Target) -> Found | None:
         async with self.connection.transaction():
             row = await self._ask(_LOOK, *_named(target))
-        return _found(row)
+        return looked(row)
 
     async def settle(self, target: Target, fence: int | None) -> Found | None:
         async with self.connection.transaction():
             await self.connection.execute(_COMMITTED)
             row = await self._ask(_SETTLE, *_named(target), fence)
-        return _found(row)
+        return found(row)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:
+        whole = False
         async with self.connection.transaction():
             yield
-        self._must_be_over()
+            whole = True
+        self._must_be_over(whole=whole)
 
     async def enter(self, it: Pass) -> None:
         await self._ask(_ENTER, *_told(it))
 
     async def leave(self, it: Pass, result: Mapping[str, Json]) -> None:
-        await self._ask(_NOTE, it.id, json.dumps(dict(result)))
+        await self._ask(_NOTE, it.id, text(dict(result)).decode())
 
 
 def _named(target: Target) -> tuple[str, str, str]:
@@ -143,9 +147,3 @@ def _named(target: Target) -> tuple[str, str, str]:
 
 def _told(it: Pass) -> tuple[Any, ...]:
     return (it.id, *_named(it.target), it.fence, it.lease_expires_at)
-
-
-def _found(row: Row) -> Found | None:
-    if row is None or not row[0]:
-        return None
-    return Found(row[1], json.loads(row[2]) if row[2] else {})

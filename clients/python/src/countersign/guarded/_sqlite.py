@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,9 +9,10 @@ from dataclasses import asdict
 from typing import Any
 
 from countersign._names import Invalid
+from countersign._plans import text
 from countersign.errors import Json
 
-from ._databases import Found, Pass, Target
+from ._databases import Found, Pass, Target, found, looked
 from ._errors import Code, GuardRefused
 
 _SAYS = "countersign guard: "
@@ -26,7 +26,10 @@ _CODES: tuple[tuple[str, Code], ...] = (
     ("", "arguments"),
 )
 _WRITE = "thread = :thread AND transition = :transition AND write_id = :write_id"
-_LOOK = f"SELECT fence, result FROM countersign_guard WHERE {_WRITE} AND wrote = 1 AND open IS NULL"  # noqa: S608
+_LOOK = f"""
+    SELECT wrote, fence, result FROM countersign_guard
+    WHERE {_WRITE} AND open IS NULL AND (wrote = 1 OR fence IS NULL) ORDER BY wrote DESC
+"""  # noqa: S608
 _SETTLE = f"""
     INSERT INTO countersign_guard (thread, transition, write_id, fence, wrote, open)
     SELECT :thread, :transition, :write_id, :fence, 0, NULL
@@ -56,13 +59,12 @@ class Sqlite:
         return row
 
     def look(self, target: Target) -> Found | None:
-        row = self._ask(_LOOK, asdict(target))
-        return None if row is None else Found(row[0], json.loads(row[1]) if row[1] else {})
+        return looked(self._ask(_LOOK, asdict(target)))
 
     def settle(self, target: Target, fence: int | None) -> Found | None:
         with self.transaction():
             self._ask(_SETTLE, {**asdict(target), "fence": fence})
-            return self.look(target)
+            return found(self._ask(_LOOK, asdict(target)))
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -83,7 +85,7 @@ class Sqlite:
     def leave(self, it: Pass, result: Mapping[str, Json]) -> None:
         ended = self.connection.execute(
             "UPDATE countersign_guard SET open = NULL, result = ? WHERE id = ? AND open = 1",
-            (json.dumps(dict(result)), it.id),
+            (text(dict(result)).decode(), it.id),
         )
         if ended.rowcount != 1:
             raise GuardRefused("no_pass", f"{it.id} was not passed in this transaction")
@@ -98,4 +100,5 @@ class Sqlite:
         return GuardRefused(next(code for begins, code in _CODES if detail.startswith(begins)), detail)
 
     def gave_way(self, error: Exception) -> bool:
-        return False
+        # Whoever has the file, in the words of SQLite itself: Python gives its codes from 3.11 on.
+        return isinstance(error, sqlite3.OperationalError) and str(error) == "database is locked"

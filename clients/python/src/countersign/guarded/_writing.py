@@ -64,7 +64,9 @@ def settle(
     """Finds out what became of a write, sees to it that nothing becomes of it any more, and tells the gateway.
 
     `confirmed` (or `late`) if it is in the database; `aborted` if not, and then it never will be: have the head
-    reaffirmed. Safe beside a writer that still runs: whichever comes first counts.
+    reaffirmed. `UnexpectedAnswer` if the gateway was told otherwise before: do nothing more, and call somebody.
+    `NotFound` if the gateway never heard of it: begin with another `write_id`, for this one is used up in the database.
+    Safe beside a writer that still runs: whichever comes first counts.
     """
     doing = _order.settle(_order.target(thread, transition, write_id), reason)
     return _carried_out(doing, _Blocking(database_of(connection), client))

@@ -186,7 +186,8 @@ impl FromRequest for Person {
     }
 }
 
-fn app_of(request: &HttpRequest) -> web::Data<App> {
+/// What the gateway serves from.
+pub fn app_of(request: &HttpRequest) -> web::Data<App> {
     request.app_data::<web::Data<App>>().expect("the server gives every handler the app").clone()
 }
 

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
-use actix_web::{HttpRequest, HttpResponse};
 use serde::Deserialize;
 use serde_json::json;
 use utoipa::ToSchema;
@@ -58,19 +58,12 @@ pub struct SetHalt {
     ),
     responses((status = 200, description = "It judges its flow", body = super::answers::PolicyActive), (status = 202, description = "People are asked first", body = super::answers::AmendmentTold))
 )]
-pub async fn activate(
-    request: HttpRequest,
-    app: Data<App>,
-    machine: Machine,
-    flow: Path<String>,
-    bytes: Bytes,
-) -> Result<HttpResponse> {
+pub async fn activate(post: Post, flow: Path<String>) -> Result<HttpResponse> {
     let flow: FlowId = body::name("/flow", &flow)?;
-    let ask: Activate = body::read(&app, &bytes)?;
+    let ask: Activate = post.read()?;
     let source = PolicySource { text: ask.policy, schemas: ask.schemas };
-    let by = machine.0.record.principal();
-    let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
-    let work = app.service.activate_policy(&by, Some(&flow), source, ask.accepts);
+    let by = post.token.record.principal();
+    let work = post.app.service.activate_policy(&by, Some(&flow), source, ask.accepts);
     post.once(work, |app, activation: &Activation| {
         Ok(match activation {
             Activation::Active(it) => {
@@ -117,17 +110,10 @@ pub async fn halt(app: Data<App>, machine: Machine, scope: Path<String>, bytes: 
     ),
     responses((status = 200, description = "Taken back", body = super::answers::ReceiptRevoked))
 )]
-pub async fn revoke(
-    request: HttpRequest,
-    app: Data<App>,
-    machine: Machine,
-    jti: Path<String>,
-    bytes: Bytes,
-) -> Result<HttpResponse> {
+pub async fn revoke(post: Post, jti: Path<String>) -> Result<HttpResponse> {
     let jti: Jti = body::name("/jti", &jti)?;
-    let ask: Reason = body::read(&app, &bytes)?;
-    let by = Revoker::Admin(machine.0.record.principal());
-    let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
-    let (work, body) = (app.service.revoke_receipt(&by, &jti, &ask.reason), json!({"jti": jti, "revoked": true}));
+    let ask: Reason = post.read()?;
+    let by = Revoker::Admin(post.token.record.principal());
+    let (work, body) = (post.app.service.revoke_receipt(&by, &jti, &ask.reason), json!({"jti": jti, "revoked": true}));
     post.once(work, move |_, ()| Ok(told(StatusCode::OK, &body))).await
 }

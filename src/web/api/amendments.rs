@@ -1,11 +1,11 @@
 //! Amendments: policies that people are asked about before they judge a flow.
 
+use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
-use actix_web::{HttpRequest, HttpResponse};
 use serde_json::{Value, json};
 
-use super::body::{self, Bytes};
+use super::body;
 use super::repeat::{Post, told as telling};
 use super::threads::Reason;
 use crate::domain::amendment::{Amendment, AmendmentState};
@@ -57,17 +57,10 @@ pub async fn list(app: Data<App>, _machine: Machine, flow: Path<String>) -> Resu
     ),
     responses((status = 200, description = "As it ended", body = super::answers::AmendmentTold))
 )]
-pub async fn cancel(
-    request: HttpRequest,
-    app: Data<App>,
-    machine: Machine,
-    amendment: Path<String>,
-    bytes: Bytes,
-) -> Result<HttpResponse> {
-    let (id, ask) = (id(&amendment)?, body::read::<Reason>(&app, &bytes)?);
-    let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
-    let by = machine.0.record.principal();
-    post.once(app.service.cancel_amendment(&by, &id, &ask.reason), |app, ended: &Amendment| {
+pub async fn cancel(post: Post, amendment: Path<String>) -> Result<HttpResponse> {
+    let (id, ask) = (id(&amendment)?, post.read::<Reason>()?);
+    let by = post.token.record.principal();
+    post.once(post.app.service.cancel_amendment(&by, &id, &ask.reason), |app, ended: &Amendment| {
         Ok(telling(StatusCode::OK, &told(ended, app.service.public_url(), app.service.now())))
     })
     .await

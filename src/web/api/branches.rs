@@ -1,13 +1,13 @@
 //! Branches of a thread, and what comes of joining them.
 
+use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Path};
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::web::Path;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::body::{self, Bytes};
+use super::body;
 use super::repeat::{Post, told};
 use super::transitions::read_along;
 use super::transitions_told::answer;
@@ -20,7 +20,6 @@ use crate::service::error::Result;
 use crate::service::join::Join as Joining;
 use crate::service::proposal::{Asked, Proposal};
 use crate::web::app::App;
-use crate::web::auth::Machine;
 
 /// `POST /v1/threads/{thread}/forks`
 #[derive(Debug, Deserialize, ToSchema)]
@@ -83,19 +82,12 @@ pub struct Resolution {
     ),
     responses((status = 201, description = "The branches", body = super::answers::BranchesMade))
 )]
-pub async fn fork(
-    request: HttpRequest,
-    app: Data<App>,
-    machine: Machine,
-    thread: Path<String>,
-    bytes: Bytes,
-) -> Result<HttpResponse> {
+pub async fn fork(post: Post, thread: Path<String>) -> Result<HttpResponse> {
     let thread: ThreadId = body::name("/thread", &thread)?;
-    let ask: Fork = body::read(&app, &bytes)?;
+    let ask: Fork = post.read()?;
     let new = NewBranches { thread: thread.clone(), node: ask.node, parent: ask.parent, names: ask.branches };
-    let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
     let tell = move |_: &App, forked: &Forked| Ok(told(StatusCode::CREATED, &forked_json(&thread, forked)));
-    post.once(app.service.fork(&machine.0, &new), tell).await
+    post.once(post.app.service.fork(&post.token, &new), tell).await
 }
 
 fn forked_json(thread: &ThreadId, forked: &Forked) -> Value {
@@ -117,17 +109,10 @@ fn forked_json(thread: &ThreadId, forked: &Forked) -> Value {
     ),
     responses((status = 201, description = "It is in the chain", body = super::answers::Committed), (status = 202, description = "People are asked", body = super::answers::Held))
 )]
-pub async fn join(
-    request: HttpRequest,
-    app: Data<App>,
-    machine: Machine,
-    thread: Path<String>,
-    bytes: Bytes,
-) -> Result<HttpResponse> {
+pub async fn join(post: Post, thread: Path<String>) -> Result<HttpResponse> {
     let thread: ThreadId = body::name("/thread", &thread)?;
-    let proposal = read_join(thread, body::read(&app, &bytes)?)?;
-    let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
-    post.once(app.service.propose(&machine.0, &proposal), answer).await
+    let proposal = read_join(thread, post.read()?)?;
+    post.once(post.app.service.propose(&post.token, &proposal), answer).await
 }
 
 fn read_join(thread: ThreadId, ask: Join) -> Result<Proposal> {

@@ -1,13 +1,12 @@
 //! What was sent to endpoints, and sending it again.
 
+use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path, Query};
-use actix_web::{HttpRequest, HttpResponse};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::body::{self, Bytes};
 use super::endpoints::{Nothing, id};
 use super::endpoints_told::delivery_json;
 use super::repeat::{Post, told};
@@ -107,16 +106,9 @@ pub async fn delivery(app: Data<App>, _machine: Machine, path: Path<(String, Str
     ),
     responses((status = 202, description = "It is sent as soon as may be", body = super::endpoint_answers::DeliveryTold))
 )]
-pub async fn redeliver(
-    request: HttpRequest,
-    app: Data<App>,
-    machine: Machine,
-    path: Path<(String, String)>,
-    bytes: Bytes,
-) -> Result<HttpResponse> {
-    let (id, index, Nothing {}) = (id(&path.0)?, index(&path.1)?, body::read(&app, &bytes)?);
-    let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
-    let work = app.service.redeliver(Puller::Token(&machine.0), &id, index);
+pub async fn redeliver(post: Post, path: Path<(String, String)>) -> Result<HttpResponse> {
+    let (id, index, Nothing {}) = (id(&path.0)?, index(&path.1)?, post.read()?);
+    let work = post.app.service.redeliver(Puller::Token(&post.token), &id, index);
     post.once(work, |_, delivery: &Delivery| Ok(told(StatusCode::ACCEPTED, &delivery_json(delivery)))).await
 }
 
@@ -128,14 +120,8 @@ pub async fn redeliver(
     ),
     responses((status = 202, description = "How many", body = super::endpoint_answers::Count))
 )]
-pub async fn redeliver_many(
-    request: HttpRequest,
-    app: Data<App>,
-    machine: Machine,
-    endpoint: Path<String>,
-    bytes: Bytes,
-) -> Result<HttpResponse> {
-    let ask: RedeliverMany = body::read(&app, &bytes)?;
+pub async fn redeliver_many(post: Post, endpoint: Path<String>) -> Result<HttpResponse> {
+    let ask: RedeliverMany = post.read()?;
     let since = |text: &str| {
         Timestamp::parse(text).ok_or_else(|| Error::invalid("/failed_since", "a moment like 2026-11-21T10:00:00.000Z"))
     };
@@ -144,9 +130,8 @@ pub async fn redeliver_many(
         (None, Some(after)) => Again::LogAfter(after),
         _ => return Err(Error::invalid("", "either `failed_since` or `after`")),
     };
-    let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
     let id = id(&endpoint)?;
-    let work = app.service.redeliver_many(Puller::Token(&machine.0), &id, again);
+    let work = post.app.service.redeliver_many(Puller::Token(&post.token), &id, again);
     post.once(work, |_, count: &u64| Ok(told(StatusCode::ACCEPTED, &json!({"count": count})))).await
 }
 

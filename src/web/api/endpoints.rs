@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
-use actix_web::{HttpRequest, HttpResponse};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -138,8 +138,8 @@ fn kind(ask: &AddEndpoint) -> Result<NewKind> {
     post, path = "/v1/endpoints", tag = "endpoints", request_body = AddEndpoint,
     responses((status = 201, description = "The endpoint, with `secret` if what is sent there is signed", body = super::endpoint_answers::Endpoint))
 )]
-pub async fn add(request: HttpRequest, app: Data<App>, machine: Machine, bytes: Bytes) -> Result<HttpResponse> {
-    let ask: AddEndpoint = body::read(&app, &bytes)?;
+pub async fn add(post: Post) -> Result<HttpResponse> {
+    let ask: AddEndpoint = post.read()?;
     let kind = kind(&ask)?;
     let new = NewEndpoint {
         name: ask.name,
@@ -151,8 +151,7 @@ pub async fn add(request: HttpRequest, app: Data<App>, machine: Machine, bytes: 
         headers: hidden(ask.headers),
         after: ask.after,
     };
-    let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
-    let work = app.service.add_endpoint(Puller::Token(&machine.0), &new);
+    let work = post.app.service.add_endpoint(Puller::Token(&post.token), &new);
     post.once(work, |_, (added, secret): &(EndpointTold, Option<Secret<String>>)| {
         let mut answer = endpoint_json(added, Address::Whole);
         if let Some(secret) = secret {
@@ -248,19 +247,12 @@ pub async fn remove(app: Data<App>, machine: Machine, endpoint: Path<String>) ->
     ),
     responses((status = 200, description = "The new secret", body = super::endpoint_answers::SecretShown))
 )]
-pub async fn secret(
-    request: HttpRequest,
-    app: Data<App>,
-    machine: Machine,
-    endpoint: Path<String>,
-    bytes: Bytes,
-) -> Result<HttpResponse> {
-    let ask: RotateSecret = body::read(&app, &bytes)?;
+pub async fn secret(post: Post, endpoint: Path<String>) -> Result<HttpResponse> {
+    let ask: RotateSecret = post.read()?;
     let overlap = ask.overlap_secs.map_or(OVERLAP, Duration::from_secs).min(OVERLAP_MAX + Duration::from_secs(1));
-    let by = Puller::Token(&machine.0);
-    let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
+    let by = Puller::Token(&post.token);
     let id = id(&endpoint)?;
-    let work = app.service.rotate_endpoint_secret(by, &id, overlap);
+    let work = post.app.service.rotate_endpoint_secret(by, &id, overlap);
     post.once(work, |_, (secret, until): &(Secret<String>, Timestamp)| {
         Ok(told(StatusCode::OK, &json!({"secret": secret.expose(), "before_until": until})))
     })
@@ -275,17 +267,10 @@ pub async fn secret(
     ),
     responses((status = 200, description = "How the attempt ended", body = super::endpoint_answers::AttemptTold))
 )]
-pub async fn test(
-    request: HttpRequest,
-    app: Data<App>,
-    machine: Machine,
-    endpoint: Path<String>,
-    bytes: Bytes,
-) -> Result<HttpResponse> {
-    let (id, Nothing {}) = (id(&endpoint)?, body::read(&app, &bytes)?);
-    let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
+pub async fn test(post: Post, endpoint: Path<String>) -> Result<HttpResponse> {
+    let (id, Nothing {}) = (id(&endpoint)?, post.read()?);
     let tell = |_: &App, attempt: &Attempt| Ok(told(StatusCode::OK, &attempt_json(attempt)));
-    post.once(app.service.test_endpoint(&id), tell).await
+    post.once(post.app.service.test_endpoint(&id), tell).await
 }
 
 /// An endpoint that is named in the address.

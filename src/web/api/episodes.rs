@@ -1,13 +1,13 @@
 //! `/v1/threads/{thread}/episode`: what agents add to a run, and what remains of it.
 
+use actix_web::HttpResponse;
 use actix_web::http::{StatusCode, header};
 use actix_web::web::{Data, Path};
-use actix_web::{HttpRequest, HttpResponse};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use super::body::{self, Bytes};
+use super::body;
 use super::of_own_flow;
 use super::repeat::{Post, told};
 use crate::domain::episode::Artefact;
@@ -45,18 +45,11 @@ pub struct AddEvent {
     ),
     responses((status = 201, description = "It is in the timeline", body = super::answers::EventAdded))
 )]
-pub async fn add_event(
-    request: HttpRequest,
-    app: Data<App>,
-    machine: Machine,
-    thread: Path<String>,
-    bytes: Bytes,
-) -> Result<HttpResponse> {
+pub async fn add_event(post: Post, thread: Path<String>) -> Result<HttpResponse> {
     let thread: ThreadId = body::name("/thread", &thread)?;
-    let AddEvent { node, phase, payload, caused_by, evidence_ids } = body::read(&app, &bytes)?;
+    let AddEvent { node, phase, payload, caused_by, evidence_ids } = post.read()?;
     let new = NewEvent { thread, node, phase, payload, caused_by, evidence_ids };
-    let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
-    post.once(app.service.add_episode_event(&machine.0, &new), |_, added: &Posted| {
+    post.once(post.app.service.add_episode_event(&post.token, &new), |_, added: &Posted| {
         let body = json!({
             "event": added.id, "thread": added.thread, "number": added.number, "phase": added.phase,
             "timestamp": added.at, "left": POSTED_MAX.saturating_sub(added.number),

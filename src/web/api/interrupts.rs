@@ -7,7 +7,6 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::body;
 use super::repeat::{Post, told};
 use super::{of_own_flow, waiting};
 use crate::domain::account::MachineRole;
@@ -86,10 +85,10 @@ impl From<Interrupted> for Asserted {
     responses((status = 202, description = "People are asked, or were", body = super::answers::InterruptTaken))
 )]
 pub async fn post(request: HttpRequest, app: Data<App>, sender: Sender) -> Result<HttpResponse> {
-    let Sender { token, body, post } = &sender;
-    let asserted = Asserted::from(body::read::<Interrupted>(&app, body)?);
-    let work = app.service.receive_interrupt(token, &asserted, post.as_ref());
-    let post = Post { request: &request, app: &app, token, body };
+    let Sender { token, body, post: named } = sender;
+    let post = Post { request, app, token, body };
+    let asserted = Asserted::from(post.read::<Interrupted>()?);
+    let work = post.app.service.receive_interrupt(&post.token, &asserted, named.as_ref());
     post.once(work, |app, it: &Interrupt| Ok(told(StatusCode::ACCEPTED, &reference(it, app.service.public_url()))))
         .await
 }

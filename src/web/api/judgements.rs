@@ -2,21 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Path};
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::web::Path;
 use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::body::{self, Bytes};
+use super::body;
 use super::repeat::{Post, told};
 use crate::domain::id::{FlowId, NodeId};
 use crate::domain::json::patch::Format;
 use crate::domain::policy::{Around, PolicySource, Supposed, WhatIf};
 use crate::service::error::{Error, Result};
-use crate::web::app::App;
-use crate::web::auth::Machine;
 
 /// `POST /v1/flows/{flow}/judgements`
 #[derive(Debug, Deserialize, ToSchema)]
@@ -68,15 +66,9 @@ pub struct Suppose {
     ),
     responses((status = 200, description = "What would become of it, and why", body = WhatIf))
 )]
-pub async fn judge(
-    request: HttpRequest,
-    app: Data<App>,
-    machine: Machine,
-    flow: Path<String>,
-    bytes: Bytes,
-) -> Result<HttpResponse> {
+pub async fn judge(post: Post, flow: Path<String>) -> Result<HttpResponse> {
     let flow: FlowId = body::name("/flow", &flow)?;
-    let ask: Suppose = body::read(&app, &bytes)?;
+    let ask: Suppose = post.read()?;
     let candidate = ask.policy.map(|text| PolicySource { text, schemas: ask.schemas });
     let format = ask.format.unwrap_or_default();
     let around = [
@@ -89,7 +81,6 @@ pub async fn judge(
     let mut said = around.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
     let around = Around::take(&mut said).map_err(|it| Error::invalid(it.pointer.as_str(), it.detail))?;
     let supposed = Supposed { state: &ask.state, node: &ask.node, format, patch: &ask.patch, around: &around };
-    let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
-    let work = app.service.what_if(&flow, candidate.as_ref(), &supposed);
+    let work = post.app.service.what_if(&flow, candidate.as_ref(), &supposed);
     post.once(work, |_, judged: &WhatIf| Ok(told(StatusCode::OK, judged))).await
 }

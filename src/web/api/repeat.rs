@@ -2,13 +2,18 @@
 
 use std::any::Any;
 use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
 
+use actix_web::dev::Payload;
 use actix_web::http::{StatusCode, header};
 use actix_web::web::Data;
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::{FromRequest, HttpRequest, HttpResponse};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
-use super::body::Bytes;
+use super::body::{self, Bytes};
+use super::problem::Problem;
 use crate::domain::account::Token;
 use crate::domain::repeat::{RepeatKey, Repeatable, Told};
 use crate::domain::secret::Secret;
@@ -16,6 +21,7 @@ use crate::service::Stored;
 use crate::service::error::{Error, Result};
 use crate::service::repeats::Repeated;
 use crate::web::app::App;
+use crate::web::auth::{Machine, app_of};
 
 /// What a sender calls its request.
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
@@ -24,26 +30,46 @@ pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
 pub const REPLAYED: &str = "idempotency-replayed";
 
 /// A POST of a machine.
-#[derive(Clone, Copy)]
-pub struct Post<'a> {
+pub struct Post {
     /// As it came.
-    pub request: &'a HttpRequest,
+    pub request: HttpRequest,
     /// Where to.
-    pub app: &'a Data<App>,
+    pub app: Data<App>,
     /// By whom.
-    pub token: &'a Stored<Token>,
+    pub token: Arc<Stored<Token>>,
     /// What it says.
-    pub body: &'a Bytes,
+    pub body: Bytes,
 }
 
-impl Post<'_> {
+impl FromRequest for Post {
+    type Error = Problem;
+    type Future = Pin<Box<dyn Future<Output = std::result::Result<Self, Problem>>>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let (machine, body) = (Machine::extract(request), Bytes::from_request(request, payload));
+        let request = request.clone();
+        Box::pin(async move {
+            // Of somebody who may not ask nothing is read.
+            let (token, body) = (machine.await?.0, body.await?);
+            let app = app_of(&request);
+            Ok(Self { request, app, token, body })
+        })
+    }
+}
+
+impl Post {
+    /// What it says, as what the call takes.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T> {
+        body::read(&self.app, &self.body)
+    }
+
     /// Does the work and tells what was done; once for each key, if the sender gave one.
     pub async fn once<T: Any>(
-        self,
+        &self,
         work: impl Future<Output = Result<T>>,
         tell: impl Fn(&App, &T) -> Result<Told> + Clone + 'static,
     ) -> Result<HttpResponse> {
-        let Some(named) = self.key()? else { return Ok(answer(&tell(self.app, &work.await?)?)) };
+        let Some(named) = self.key()? else { return Ok(answer(&tell(&self.app, &work.await?)?)) };
         let service = &self.app.service;
         let route = (self.request.method().as_str(), self.request.path());
         let keys = service.keys()?;
@@ -61,7 +87,7 @@ impl Post<'_> {
         })
     }
 
-    fn key(self) -> Result<Option<RepeatKey>> {
+    fn key(&self) -> Result<Option<RepeatKey>> {
         let mut all = self.request.headers().get_all(IDEMPOTENCY_KEY);
         let Some(first) = all.next() else { return Ok(None) };
         let only = if all.next().is_some() { None } else { first.to_str().ok().and_then(RepeatKey::read) };

@@ -2,21 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Path};
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::web::Path;
 use serde::Deserialize;
 use serde_json::json;
 use utoipa::ToSchema;
 
-use super::body::{self, Bytes};
+use super::body;
 use super::repeat::{Post, told};
 use crate::domain::id::FlowId;
 use crate::domain::policy::PolicySource;
 use crate::service::error::{Error, Result};
 use crate::service::replays::{Replay, ReplayFrom};
-use crate::web::app::App;
-use crate::web::auth::Machine;
 
 /// `POST /v1/flows/{flow}/replays`
 #[derive(Debug, Deserialize, ToSchema)]
@@ -46,21 +44,14 @@ const ROWS: (u32, u32) = (50, 200);
     ),
     responses((status = 200, description = "What became of each, and what would have", body = super::answers::ReplayPage))
 )]
-pub async fn replay(
-    request: HttpRequest,
-    app: Data<App>,
-    machine: Machine,
-    flow: Path<String>,
-    bytes: Bytes,
-) -> Result<HttpResponse> {
+pub async fn replay(post: Post, flow: Path<String>) -> Result<HttpResponse> {
     let flow: FlowId = body::name("/flow", &flow)?;
-    let ask: AskReplay = body::read(&app, &bytes)?;
+    let ask: AskReplay = post.read()?;
     let wrong = || Error::invalid("/after", "after is the `next` of an answer of this list");
     let after = ask.after.map(|it| ReplayFrom::read(&it).ok_or_else(wrong)).transpose()?;
     let source = PolicySource { text: ask.policy, schemas: ask.schemas };
     let limit = ask.limit.unwrap_or(ROWS.0).clamp(1, ROWS.1);
-    let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
-    let work = app.service.replay(&flow, &source, after.as_ref(), limit);
+    let work = post.app.service.replay(&flow, &source, after.as_ref(), limit);
     post.once(work, |_, replay: &Replay| {
         let next = replay.next.as_ref().map(ReplayFrom::token);
         Ok(told(StatusCode::OK, &json!({"policy": replay.policy, "proposals": replay.rows, "next": next})))

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path, Query};
-use actix_web::{HttpRequest, HttpResponse};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::body::{self, Bytes};
+use super::body;
 use super::of_own_flow;
 use super::repeat::{Post, told};
 use crate::domain::account::MachineRole;
@@ -71,12 +71,11 @@ const PAGE: (u32, u32) = (50, 200);
     post, path = "/v1/threads", tag = "threads", request_body = CreateThread,
     responses((status = 201, description = "The thread, and its signed version 0", body = super::answers::ThreadMade))
 )]
-pub async fn create(request: HttpRequest, app: Data<App>, machine: Machine, bytes: Bytes) -> Result<HttpResponse> {
-    let ask: CreateThread = body::read(&app, &bytes)?;
+pub async fn create(post: Post) -> Result<HttpResponse> {
+    let ask: CreateThread = post.read()?;
     let CreateThread { flow, thread, state, context, episode } = ask;
     let new = NewThread { flow, thread, state, context, episode };
-    let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
-    post.once(app.service.create_thread(&machine.0, &new), |_, made: &Created| {
+    post.once(post.app.service.create_thread(&post.token, &new), |_, made: &Created| {
         let body = json!({
             "thread": made.thread, "flow": made.flow, "version": 0, "transition": made.transition,
             "state_root": made.state_root, "entry": made.entry,
@@ -210,18 +209,11 @@ pub async fn chain(
     ),
     responses((status = 200, description = "Closed", body = super::answers::ThreadStatus))
 )]
-pub async fn close(
-    request: HttpRequest,
-    app: Data<App>,
-    machine: Machine,
-    thread: Path<String>,
-    bytes: Bytes,
-) -> Result<HttpResponse> {
+pub async fn close(post: Post, thread: Path<String>) -> Result<HttpResponse> {
     let thread: ThreadId = body::name("/thread", &thread)?;
-    let ask: Reason = body::read(&app, &bytes)?;
-    let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
-    let (by, body) = (machine.0.record.principal(), json!({"thread": thread, "status": "closed"}));
-    let work = app.service.close_thread(&by, &thread, &ask.reason);
+    let ask: Reason = post.read()?;
+    let (by, body) = (post.token.record.principal(), json!({"thread": thread, "status": "closed"}));
+    let work = post.app.service.close_thread(&by, &thread, &ask.reason);
     post.once(work, move |_, ()| Ok(told(StatusCode::OK, &body))).await
 }
 
@@ -233,18 +225,11 @@ pub async fn close(
     ),
     responses((status = 200, description = "Open again", body = super::answers::ThreadStatus))
 )]
-pub async fn reopen(
-    request: HttpRequest,
-    app: Data<App>,
-    machine: Machine,
-    thread: Path<String>,
-    bytes: Bytes,
-) -> Result<HttpResponse> {
+pub async fn reopen(post: Post, thread: Path<String>) -> Result<HttpResponse> {
     let thread: ThreadId = body::name("/thread", &thread)?;
-    let ask: Reason = body::read(&app, &bytes)?;
-    let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
-    let (by, name) = (machine.0.record.principal(), thread.clone());
-    let work = app.service.reopen_thread(&by, &thread, &ask.reason);
+    let ask: Reason = post.read()?;
+    let (by, name) = (post.token.record.principal(), thread.clone());
+    let work = post.app.service.reopen_thread(&by, &thread, &ask.reason);
     let tell = move |_: &App, status: &Status| Ok(told(StatusCode::OK, &json!({"thread": name, "status": status})));
     post.once(work, tell).await
 }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::body::{self, Bytes};
+use super::body;
 use super::repeat::{Post, told};
 use super::threads::Reason;
 use super::transitions_told::{answer, told_to};
@@ -81,18 +81,11 @@ pub struct RollBack {
     ),
     responses((status = 201, description = "It is in the chain", body = super::answers::Committed), (status = 202, description = "People are asked", body = super::answers::Held))
 )]
-pub async fn propose(
-    request: HttpRequest,
-    app: Data<App>,
-    machine: Machine,
-    thread: Path<String>,
-    bytes: Bytes,
-) -> Result<HttpResponse> {
+pub async fn propose(post: Post, thread: Path<String>) -> Result<HttpResponse> {
     let thread: ThreadId = body::name("/thread", &thread)?;
-    let ask: Propose = body::read(&app, &bytes)?;
+    let ask: Propose = post.read()?;
     let proposal = read_proposal(thread, ask)?;
-    let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
-    post.once(app.service.propose(&machine.0, &proposal), answer).await
+    post.once(post.app.service.propose(&post.token, &proposal), answer).await
 }
 
 /// A proposal as it was asked for.
@@ -136,15 +129,9 @@ pub(super) fn read_along(tool: Option<&Value>, usage: Option<&Value>) -> Result<
     ),
     responses((status = 201, description = "It is in the chain, in a flow that only observes", body = super::answers::Committed), (status = 202, description = "People are asked", body = super::answers::Held))
 )]
-pub async fn roll_back(
-    request: HttpRequest,
-    app: Data<App>,
-    machine: Machine,
-    thread: Path<String>,
-    bytes: Bytes,
-) -> Result<HttpResponse> {
+pub async fn roll_back(post: Post, thread: Path<String>) -> Result<HttpResponse> {
     let thread: ThreadId = body::name("/thread", &thread)?;
-    let ask: RollBack = body::read(&app, &bytes)?;
+    let ask: RollBack = post.read()?;
     let proposal = Proposal {
         thread,
         node: ask.node,
@@ -156,8 +143,7 @@ pub async fn roll_back(
         usage: Usage::default(),
         step: ask.step,
     };
-    let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
-    post.once(app.service.propose(&machine.0, &proposal), answer).await
+    post.once(post.app.service.propose(&post.token, &proposal), answer).await
 }
 
 /// A transition with its statement and what the caller may see of its effect.
@@ -215,17 +201,10 @@ pub fn still_held() -> Value {
     ),
     responses((status = 200, description = "Taken back", body = super::answers::Cancelled))
 )]
-pub async fn cancel(
-    request: HttpRequest,
-    app: Data<App>,
-    machine: Machine,
-    digest: Path<String>,
-    bytes: Bytes,
-) -> Result<HttpResponse> {
+pub async fn cancel(post: Post, digest: Path<String>) -> Result<HttpResponse> {
     let digest: Digest = body::name("/digest", &digest)?;
-    let ask: Reason = body::read(&app, &bytes)?;
-    let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
-    let work = app.service.cancel(&machine.0, digest, &ask.reason);
+    let ask: Reason = post.read()?;
+    let work = post.app.service.cancel(&post.token, digest, &ask.reason);
     let body = json!({"transition": digest, "status": "cancelled"});
     post.once(work, move |_, ()| Ok(told(StatusCode::OK, &body))).await
 }

@@ -1,8 +1,8 @@
 //! Verify, and how writes end.
 
+use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
-use actix_web::{HttpRequest, HttpResponse};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
@@ -177,19 +177,12 @@ fn ended(write: &Write) -> Result<HttpResponse> {
     ),
     responses((status = 200, description = "Written down", body = super::answers::WriteResolved))
 )]
-pub async fn resolve(
-    request: HttpRequest,
-    app: Data<App>,
-    machine: Machine,
-    path: Path<(String, String)>,
-    bytes: Bytes,
-) -> Result<HttpResponse> {
+pub async fn resolve(post: Post, path: Path<(String, String)>) -> Result<HttpResponse> {
     let (thread, write_id): (ThreadId, WriteId) = (body::name("/thread", &path.0)?, body::name("/write_id", &path.1)?);
-    let ask: Resolve = body::read(&app, &bytes)?;
+    let ask: Resolve = post.read()?;
     let key = WriteKey { principal: ask.principal, write_id };
-    let post = Post { request: &request, app: &app, token: &machine.0, body: &bytes };
-    let (by, outcome) = (machine.0.record.principal(), ask.outcome);
-    let work = app.service.resolve_write(&by, &thread, &key, (outcome, &ask.reason));
+    let (by, outcome) = (post.token.record.principal(), ask.outcome);
+    let work = post.app.service.resolve_write(&by, &thread, &key, (outcome, &ask.reason));
     post.once(work, move |_, write: &Write| {
         Ok(told(StatusCode::OK, &json!({"write_id": write.key.write_id, "outcome": outcome})))
     })

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from conftest import Flow
+from conftest import STATE, Flow
 from countersign import AsyncClient, Client, Invalid, Verified, verify
 from countersign.verify import Keys, Refused
 from countersign.verify._forms import base64url
@@ -134,3 +134,16 @@ def test_what_are_no_keys_is_refused_before_anything_is_asked(flow: Flow) -> Non
     with pytest.raises(Invalid, match="keys"):
         flow.writer.verify(thread=made.thread, transition=made.transition, write_id="w", keys=flow.host.jwks())  # type: ignore[arg-type]
     assert flow.host.thread(made.thread).status == "open"
+
+
+def test_a_number_that_only_a_double_holds_is_expected_like_any_other(flow: Flow) -> None:
+    state = {**STATE, "payment": {"amount": 10**18, "currency": "EUR"}}
+    made, keys = flow.host.create_thread("payments", state), Keys.read(flow.host.jwks())
+    asked: dict[str, Any] = {"thread": made.thread, "transition": made.transition, "write_id": "w-1", "keys": keys}
+    # What could not be found in any answer is refused before anything is reserved.
+    for unheard in (2**60 + 1, 10**400, 10**5000):
+        with pytest.raises(Invalid, match="number_not_exact"):
+            flow.writer.verify(**asked, expect={"/payment/amount": unheard})
+    assert flow.host.thread(made.thread).status == "open"
+    assert flow.writer.verify(**asked, expect={"/payment/amount": 10**18}).allow
+    assert flow.writer.verify(**asked, expect={"/payment/amount": 1e18}).allow

@@ -34,7 +34,7 @@ def verify(
     With `keys` (of `countersign.verify`) the answer must be what one of them signed, or it is `Refused`: whoever stands
     between this and the gateway makes no yes then. Without them it is believed because of whom TLS says it comes from.
     """
-    check = None if keys is None else _checked_by(keys)
+    check = None if keys is None else _checked_by(keys, expect or {})
     body: dict[str, Json] = {
         "thread": names.name("thread", thread),
         "transition": names.digest("transition", transition),
@@ -52,13 +52,19 @@ def verify(
     return found
 
 
-def _checked_by(keys: Keys) -> Callable[[Verified, dict[str, Json], float], None]:
+def _checked_by(keys: Keys, expect: Mapping[str, Json]) -> Callable[[Verified, dict[str, Json], float], None]:
     """The check of an answer. What it needs is an extra, which whoever has keys has."""
-    from .verify import Keys
+    from .verify import Keys, Refused
+    from .verify._json import canonical
     from .verify._let_through import Asked, must_be_signed
 
     if not isinstance(keys, Keys):
         raise names.Invalid("keys", "Keys of countersign.verify: Keys.read(…)")
+    try:
+        # What cannot be compared afterwards is not asked about: a yes would use the approval up for nothing.
+        canonical(dict(expect))
+    except Refused as refused:
+        raise names.Invalid("expect", f"cannot be compared ({refused.code})") from None
 
     def check(found: Verified, body: dict[str, Json], now: float) -> None:
         asked_about = Asked(

@@ -139,9 +139,7 @@ def _utf16(key: str) -> bytes:
 def _spelled(number: int | float) -> str:
     """A number as ECMAScript spells it."""
     if isinstance(number, int):
-        if abs(number) > SAFE:
-            raise Refused("number_not_exact", "no integer of JSON is that long; send it as a string")
-        return str(number)
+        return str(number) if abs(number) <= SAFE else _spelled(_long(number))
     if number - number != 0:
         raise Refused("not_a_number", repr(number))
     sign, digits, exponent = Decimal(repr(number)).as_tuple()
@@ -151,6 +149,15 @@ def _spelled(number: int | float) -> str:
     # The decimal point stands after so many of the digits.
     point = len(digits) + int(exponent)
     return ("-" if sign else "") + _placed(text, point)
+
+
+def _long(number: int) -> int | float:
+    """An integer that only a double can be, where one is."""
+    try:
+        return _number(str(number))
+    except ValueError:
+        # Python does not even write it down.
+        raise Refused("number_not_exact", "no number of JSON is that long; send it as a string") from None
 
 
 def _placed(text: str, point: int) -> str:

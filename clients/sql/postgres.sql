@@ -6,20 +6,22 @@
 -- PostgreSQL 13 or later, as a superuser or as somebody who may create roles and schemas. It may be run again.
 BEGIN;
 
--- Two roles, neither of which can log in: who owns the guard, and what a writer's login is made a member of.
+-- Three roles, none of which can log in: who owns the guard, what a writer's login is made a member of, and what whoever
+-- owns tables is, to name them. The last one opens nothing: triggers are made by a table's owner.
 DO $$
 DECLARE
     wanted text;
 BEGIN
-    FOREACH wanted IN ARRAY ARRAY['countersign_guard', 'countersign_writer'] LOOP
+    FOREACH wanted IN ARRAY ARRAY['countersign_guard', 'countersign_writer', 'countersign_protector'] LOOP
         IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = wanted) THEN
             EXECUTE pg_catalog.format('CREATE ROLE %I NOLOGIN', wanted);
         ELSIF EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = wanted AND (rolcanlogin OR rolsuper)) THEN
             RAISE EXCEPTION 'countersign guard: there is a role % already, and it may log in or is a superuser', wanted;
         END IF;
     END LOOP;
-    -- Whoever is no superuser must be a member for a moment, to make things in the owner's name.
-    IF NOT pg_catalog.pg_has_role(current_user, 'countersign_guard', 'MEMBER') THEN
+    -- Whoever is no superuser must be a member for a moment, to make things in the owner's name. From PostgreSQL 16 on
+    -- whoever made a role counts as one of its members, and may not act in its name for all that.
+    IF NOT (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user) THEN
         EXECUTE pg_catalog.format('GRANT countersign_guard TO %I', current_user);
     END IF;
     -- A schema that somebody else made first could have their functions in it.
@@ -313,6 +315,9 @@ REVOKE ALL ON ALL FUNCTIONS IN SCHEMA countersign_guard FROM PUBLIC;
 GRANT USAGE ON SCHEMA countersign_guard TO countersign_writer;
 GRANT SELECT ON countersign_guard.passes TO countersign_writer;
 GRANT EXECUTE ON FUNCTION countersign_guard.pass, countersign_guard.note, countersign_guard.settle TO countersign_writer;
+GRANT USAGE ON SCHEMA countersign_guard TO countersign_protector;
+GRANT EXECUTE ON FUNCTION countersign_guard.protect, countersign_guard.parts_of, countersign_guard.require_pass,
+    countersign_guard.ways_past TO countersign_protector;
 
 RESET ROLE;
 DO $$
@@ -320,6 +325,9 @@ BEGIN
     IF EXISTS (SELECT FROM pg_catalog.pg_auth_members
                WHERE roleid = 'countersign_guard'::pg_catalog.regrole AND member = current_user::pg_catalog.regrole) THEN
         EXECUTE pg_catalog.format('REVOKE countersign_guard FROM %I', current_user);
+    END IF;
+    IF NOT pg_catalog.pg_has_role(current_user, 'countersign_protector', 'USAGE') THEN
+        EXECUTE pg_catalog.format('GRANT countersign_protector TO %I', current_user);
     END IF;
 END
 $$;

@@ -7,7 +7,8 @@ import pytest
 from psycopg import errors
 
 from conftest import SQL, Connect
-from passing import refused, write
+from ids import jti, lease
+from passing import PASS, WRITE, refused, write
 from throwaway import Cluster
 
 
@@ -36,11 +37,48 @@ def test_whoever_may_make_roles_can_put_it_there(cluster: Cluster) -> None:
         assert connection.execute("SELECT count(*) FROM countersign_guard.passes").fetchone() == (0,)
 
 
+def test_whoever_put_it_there_names_tables_of_their_own(cluster: Cluster) -> None:
+    cluster.execute("postgres", *(f"CREATE ROLE {it} LOGIN" for it in ("namer", "neighbour", "scribe")))
+    cluster.execute("postgres", "ALTER ROLE namer CREATEROLE", "CREATE DATABASE named OWNER namer")
+    table = "CREATE TABLE {} (thread text NOT NULL, amount bigint NOT NULL)"
+    cluster.execute(
+        "named",
+        (SQL / "postgres.sql").read_text(),
+        table.format("payments"),
+        "SELECT countersign_guard.protect('payments', 'thread')",
+        "GRANT countersign_writer TO scribe",
+        "GRANT SELECT, INSERT ON payments TO scribe",
+        "GRANT CREATE ON SCHEMA public TO neighbour",
+        user="namer",
+    )
+    with psycopg.connect(cluster.address("named", "namer")) as connection:
+        assert connection.execute("SELECT countersign_guard.ways_past('scribe')").fetchall() == []
+    with refused("ZG005"), psycopg.connect(cluster.address("named", "scribe")) as connection:
+        connection.execute(WRITE)
+    with psycopg.connect(cluster.address("named", "scribe")) as connection:
+        write(connection)
+    # A table of somebody else's is theirs to name, once they are let.
+    named = "SELECT countersign_guard.protect('ledger')"
+    cluster.execute("named", table.format("ledger"), user="neighbour")
+    for user in ("neighbour", "scribe", "namer"):
+        with refused("42501"):
+            cluster.execute("named", named, user=user)
+    cluster.execute("named", "GRANT countersign_protector TO neighbour", user="namer")
+    cluster.execute("named", named, user="neighbour")
+    for change in (
+        "DROP TRIGGER countersign_guard_rows ON payments",
+        "SELECT countersign_guard.protect('payments')",
+        PASS,
+    ):
+        with refused("42501"), psycopg.connect(cluster.address("named", "neighbour")) as connection:
+            connection.execute(change, (jti(), "order-17", 2, lease()) if change == PASS else None)
+
+
 @pytest.mark.parametrize(
     "first",
     [
         "CREATE SCHEMA countersign_guard",
-        "DROP OWNED BY countersign_guard, countersign_writer CASCADE; ALTER ROLE countersign_guard LOGIN",
+        "DROP OWNED BY countersign_guard, countersign_writer, countersign_protector CASCADE; ALTER ROLE countersign_guard LOGIN",
     ],
     ids=["a schema of somebody's", "a role that logs in"],
 )

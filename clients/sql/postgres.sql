@@ -6,8 +6,8 @@
 -- PostgreSQL 13 or later, as a superuser or as somebody who may create roles and schemas. It may be run again.
 BEGIN;
 
--- Three roles, none of which can log in: who owns the guard, what a writer's login is made a member of, and what whoever
--- owns tables is, to name them. The last one opens nothing: triggers are made by a table's owner.
+-- Three roles, none of which can log in: who owns the guard, what a writer's login is made a member of, and what the owners
+-- of tables are. What these do here is done in their own name, and so reaches no table but theirs.
 DO $$
 DECLARE
     wanted text;
@@ -183,6 +183,8 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     own xid8 := pg_current_xact_id();
     lives boolean;
+    spelled text;
+    written text;
     named text[];
 BEGIN
     SELECT bool_or(clock_timestamp() < it.lease_expires_at) INTO lives
@@ -199,11 +201,22 @@ BEGIN
         RAISE EXCEPTION 'countersign guard: %.% has rows of other threads', TG_TABLE_SCHEMA, TG_TABLE_NAME
             USING ERRCODE = 'ZG006';
     END IF;
+    IF NOT EXISTS (
+        SELECT FROM pg_attribute WHERE attrelid = TG_RELID AND attname = TG_ARGV[0] AND attnum > 0 AND NOT attisdropped
+    ) THEN
+        RAISE EXCEPTION 'countersign guard: %.% has no column % any more', TG_TABLE_SCHEMA, TG_TABLE_NAME, TG_ARGV[0]
+            USING ERRCODE = 'ZG006';
+    END IF;
+    -- As its type spells it, and by no cast, such as of the row to JSON: a cast of a column's type may be a function of
+    -- whoever owns the table, and would run here in the name of the guard's owner.
+    spelled := format('SELECT format(''%%s'', ($1).%I)', TG_ARGV[0]);
     IF TG_OP <> 'INSERT' THEN
-        named := named || (to_jsonb(OLD) ->> TG_ARGV[0]);
+        EXECUTE spelled INTO written USING OLD;
+        named := named || written;
     END IF;
     IF TG_OP <> 'DELETE' THEN
-        named := named || (to_jsonb(NEW) ->> TG_ARGV[0]);
+        EXECUTE spelled INTO written USING NEW;
+        named := named || written;
     END IF;
     IF EXISTS (
         SELECT FROM unnest(named) AS row_of (thread) WHERE NOT EXISTS (
@@ -218,8 +231,8 @@ BEGIN
 END
 $$;
 
--- Protects a table, with all its partitions or inheritors: whoever owns it calls this. The triggers fire always, also
--- where session_replication_role says that only a replica's do.
+-- Protects a table, with all its partitions or inheritors: whoever owns it calls this, as a countersign_protector. The
+-- triggers fire always, also where session_replication_role says that only a replica's do.
 CREATE OR REPLACE FUNCTION countersign_guard.protect(protected regclass, thread_column name DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -312,10 +325,10 @@ ALTER TABLE countersign_guard.passes ENABLE ALWAYS TRIGGER lease_at_commit;
 REVOKE ALL ON SCHEMA countersign_guard FROM PUBLIC;
 REVOKE ALL ON ALL TABLES IN SCHEMA countersign_guard FROM PUBLIC;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA countersign_guard FROM PUBLIC;
-GRANT USAGE ON SCHEMA countersign_guard TO countersign_writer;
+GRANT USAGE ON SCHEMA countersign_guard TO countersign_writer, countersign_protector;
 GRANT SELECT ON countersign_guard.passes TO countersign_writer;
 GRANT EXECUTE ON FUNCTION countersign_guard.pass, countersign_guard.note, countersign_guard.settle TO countersign_writer;
-GRANT USAGE ON SCHEMA countersign_guard TO countersign_protector;
+-- Who makes a trigger must be allowed to run its function, which nobody can but by a trigger.
 GRANT EXECUTE ON FUNCTION countersign_guard.protect, countersign_guard.parts_of, countersign_guard.require_pass,
     countersign_guard.ways_past TO countersign_protector;
 
@@ -326,6 +339,7 @@ BEGIN
                WHERE roleid = 'countersign_guard'::pg_catalog.regrole AND member = current_user::pg_catalog.regrole) THEN
         EXECUTE pg_catalog.format('REVOKE countersign_guard FROM %I', current_user);
     END IF;
+    -- Superusers do not need it. Whoever else put the guard there has tables of their own to protect.
     IF NOT pg_catalog.pg_has_role(current_user, 'countersign_protector', 'USAGE') THEN
         EXECUTE pg_catalog.format('GRANT countersign_protector TO %I', current_user);
     END IF;

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import psycopg
 import pytest
 from psycopg import errors
 
 from conftest import SQL, Connect
-from ids import jti, lease
-from passing import PASS, WRITE, refused, write
+from passing import WRITE, refused, write
 from throwaway import Cluster
 
 
@@ -20,67 +21,92 @@ def test_it_can_be_put_there_again_and_forgets_nothing(cluster: Cluster, databas
         write(connection, 7)
 
 
-def test_whoever_may_make_roles_can_put_it_there(cluster: Cluster) -> None:
+PAYMENTS = "CREATE TABLE payments (thread text, amount bigint)"
+PROTECT = "SELECT countersign_guard.protect('payments', 'thread')"
+
+
+@pytest.fixture
+def theirs(cluster: Cluster) -> Iterator[str]:
+    """A database with the guard, which `deployer` put there, who is no superuser, and with `owner`, who did not."""
     cluster.execute(
         "postgres",
-        "CREATE ROLE deployer LOGIN CREATEROLE CREATEDB",
-        "CREATE DATABASE theirs OWNER deployer",
+        "CREATE ROLE deployer LOGIN CREATEROLE",
+        "CREATE ROLE owner LOGIN",
+        "CREATE DATABASE theirs",
+        "GRANT CREATE ON DATABASE theirs TO deployer",
     )
-    cluster.execute(
-        "theirs",
-        (SQL / "postgres.sql").read_text(),
-        user="deployer",
-    )
+    try:
+        cluster.execute(
+            "theirs", "CREATE SCHEMA owner AUTHORIZATION owner", "GRANT CREATE ON SCHEMA public TO deployer"
+        )
+        cluster.execute("theirs", (SQL / "postgres.sql").read_text(), user="deployer")
+        yield "theirs"
+    finally:
+        cluster.execute("postgres", "DROP DATABASE theirs", "DROP ROLE owner, deployer")
+
+
+def test_whoever_may_make_roles_can_put_it_there(cluster: Cluster, theirs: str) -> None:
     told = "SELECT pg_has_role('deployer', 'countersign_guard', 'MEMBER')"
-    with psycopg.connect(cluster.address("theirs")) as connection:
+    with psycopg.connect(cluster.address(theirs)) as connection:
         assert connection.execute(told).fetchone() == (False,)
         assert connection.execute("SELECT count(*) FROM countersign_guard.passes").fetchone() == (0,)
+    # Again, as whoever has the role already.
+    cluster.execute(theirs, (SQL / "postgres.sql").read_text(), user="deployer")
 
 
-def test_whoever_put_it_there_names_tables_of_their_own(cluster: Cluster) -> None:
-    cluster.execute("postgres", *(f"CREATE ROLE {it} LOGIN" for it in ("namer", "neighbour", "scribe")))
-    cluster.execute("postgres", "ALTER ROLE namer CREATEROLE", "CREATE DATABASE named OWNER namer")
-    table = "CREATE TABLE {} (thread text NOT NULL, amount bigint NOT NULL)"
+def protects(cluster: Cluster, database: str, user: str) -> None:
+    """`user` protects a table of their own, as the page says it, and then `ledger` writes there only through the guard."""
     cluster.execute(
-        "named",
-        (SQL / "postgres.sql").read_text(),
-        table.format("payments"),
-        "SELECT countersign_guard.protect('payments', 'thread')",
-        "GRANT countersign_writer TO scribe",
-        "GRANT SELECT, INSERT ON payments TO scribe",
-        "GRANT CREATE ON SCHEMA public TO neighbour",
-        user="namer",
+        database,
+        PAYMENTS,
+        PROTECT,
+        "GRANT INSERT ON payments TO ledger",
+        user=user,
     )
-    with psycopg.connect(cluster.address("named", "namer")) as connection:
-        assert connection.execute("SELECT countersign_guard.ways_past('scribe')").fetchall() == []
-    with refused("ZG005"), psycopg.connect(cluster.address("named", "scribe")) as connection:
+    with psycopg.connect(cluster.address(database, user)) as connection:
+        assert connection.execute("SELECT countersign_guard.ways_past('ledger')").fetchall() == []
+    ledger = f"{cluster.address(database, 'ledger')} options=-csearch_path={'public' if user == 'deployer' else user}"
+    with refused("ZG005"), psycopg.connect(ledger) as connection:
         connection.execute(WRITE)
-    with psycopg.connect(cluster.address("named", "scribe")) as connection:
+    with refused("ZG006"), psycopg.connect(ledger) as connection:
+        write(connection, thread="order-18")
+    with psycopg.connect(ledger) as connection:
         write(connection)
-    # A table of somebody else's is theirs to name, once they are let.
-    named = "SELECT countersign_guard.protect('ledger')"
-    cluster.execute("named", table.format("ledger"), user="neighbour")
-    for user in ("neighbour", "scribe", "namer"):
-        with refused("42501"):
-            cluster.execute("named", named, user=user)
-    cluster.execute("named", "GRANT countersign_protector TO neighbour", user="namer")
-    cluster.execute("named", named, user="neighbour")
-    for change in (
-        "DROP TRIGGER countersign_guard_rows ON payments",
-        "SELECT countersign_guard.protect('payments')",
-        PASS,
-    ):
-        with refused("42501"), psycopg.connect(cluster.address("named", "neighbour")) as connection:
-            connection.execute(change, (jti(), "order-17", 2, lease()) if change == PASS else None)
+    with psycopg.connect(cluster.address(database, user)) as connection:
+        assert connection.execute("SELECT thread FROM payments").fetchall() == [("order-17",)]
+
+
+def test_who_put_it_there_protects_their_own_tables(cluster: Cluster, theirs: str) -> None:
+    cluster.execute(theirs, "GRANT countersign_writer TO ledger", user="deployer")
+    protects(cluster, theirs, "deployer")
+
+
+def test_another_owner_protects_theirs_once_they_are_let(cluster: Cluster, theirs: str) -> None:
+    cluster.execute(theirs, "GRANT countersign_writer TO ledger", user="deployer")
+    for call in (PROTECT, "SELECT countersign_guard.ways_past('ledger')"):
+        with pytest.raises(errors.InsufficientPrivilege, match="schema countersign_guard"):
+            cluster.execute(theirs, f"{PAYMENTS}; {call}", user="owner")
+    cluster.execute(theirs, "GRANT USAGE ON SCHEMA owner TO ledger", user="owner")
+    cluster.execute(theirs, "GRANT countersign_protector TO owner", user="deployer")
+    protects(cluster, theirs, "owner")
+
+
+@pytest.mark.parametrize("call", ["protect('it')", "ways_past('ledger')", "parts_of('it')"])
+def test_a_writer_protects_nothing(cluster: Cluster, theirs: str, call: str) -> None:
+    """Not even what is its own."""
+    cluster.execute(theirs, "GRANT countersign_writer TO ledger", user="deployer")
+    with pytest.raises(errors.InsufficientPrivilege, match="permission denied for function"):
+        cluster.execute(theirs, "CREATE TEMP TABLE it (a int)", f"SELECT countersign_guard.{call}", user="ledger")
 
 
 @pytest.mark.parametrize(
     "first",
     [
         "CREATE SCHEMA countersign_guard",
-        "DROP OWNED BY countersign_guard, countersign_writer, countersign_protector CASCADE; ALTER ROLE countersign_guard LOGIN",
+        "DROP OWNED BY countersign_guard, countersign_writer CASCADE; ALTER ROLE countersign_guard LOGIN",
+        "ALTER ROLE countersign_protector LOGIN",
     ],
-    ids=["a schema of somebody's", "a role that logs in"],
+    ids=["a schema of somebody's", "a role that logs in", "another one that does"],
 )
 def test_what_somebody_else_made_first_is_refused(cluster: Cluster, first: str) -> None:
     cluster.execute("postgres", "DROP DATABASE IF EXISTS prepared", "CREATE DATABASE prepared")
@@ -89,7 +115,7 @@ def test_what_somebody_else_made_first_is_refused(cluster: Cluster, first: str) 
         with pytest.raises(errors.RaiseException):
             cluster.execute("prepared", (SQL / "postgres.sql").read_text())
     finally:
-        cluster.execute("postgres", "ALTER ROLE countersign_guard NOLOGIN")
+        cluster.execute("postgres", "ALTER ROLE countersign_guard NOLOGIN", "ALTER ROLE countersign_protector NOLOGIN")
 
 
 def test_a_guard_that_keeps_no_write_id_is_not_built_upon(cluster: Cluster) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import psycopg
 import pytest
 
@@ -146,6 +148,70 @@ def test_a_login_without_the_role_reaches_nothing_of_the_guard(
         assert refusal.value.sqlstate in ("42501", "ZG005")
     cluster.execute(database, "REVOKE ALL ON payments FROM stranger")
     cluster.execute("postgres", "DROP ROLE stranger")
+
+
+# ── Who may protect tables, and somebody else's ──────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def owner(cluster: Cluster, database: str) -> Iterator[str]:
+    """A login that may protect tables, has a schema for its own, and on `payments` every right but the owner's."""
+    cluster.execute(
+        database,
+        "CREATE ROLE owner LOGIN",
+        "CREATE SCHEMA owner AUTHORIZATION owner",
+        "GRANT countersign_protector, countersign_writer TO owner",
+        "GRANT ALL ON payments TO owner",
+    )
+    try:
+        yield "owner"
+    finally:
+        cluster.execute(database, "DROP OWNED BY owner CASCADE", "DROP ROLE owner")
+
+
+# Triggers beside the guard's anybody may make who was granted TRIGGER, which `ways_past` tells.
+ALLOWED = ("add a trigger", "use the trigger elsewhere")
+ELSEWHERE = {it: change for it, change in TAMPERING.items() if it not in ALLOWED} | {
+    "protect another column": "SELECT countersign_guard.protect('payments', 'amount')",
+    "disable one": "ALTER TABLE payments DISABLE TRIGGER countersign_guard_rows",
+    "a trigger in the place of one": "CREATE TRIGGER countersign_guard_rows AFTER INSERT ON payments "
+    "FOR EACH ROW EXECUTE FUNCTION countersign_guard.require_pass('amount')",
+    "let another protect": "GRANT countersign_protector TO ledger",
+    "call the trigger": "SELECT countersign_guard.require_pass()",
+}
+
+
+@pytest.mark.parametrize("change", ELSEWHERE.values(), ids=ELSEWHERE.keys())
+def test_who_may_protect_tables_changes_nothing_of_anothers(connect: Connect, owner: str, change: str) -> None:
+    with pytest.raises(psycopg.Error) as refusal, connect(owner) as connection:
+        connection.execute(change)
+    assert refusal.value.sqlstate in ("42501", "42883", "42809", "42710", "0A000")
+    with refused("ZG005"), connect() as connection:
+        connection.execute(WRITE)
+
+
+@pytest.mark.parametrize("into", ["json", "jsonb", "text", "varchar"])
+def test_no_function_of_a_tables_owner_runs_as_the_guards(
+    cluster: Cluster, database: str, connect: Connect, owner: str, into: str
+) -> None:
+    """By a cast of a type of theirs they could have had every pass deleted."""
+    cluster.execute(
+        database,
+        "CREATE TYPE thread AS ENUM ('order-17')",
+        f"CREATE FUNCTION as_{into}(thread) RETURNS {into} LANGUAGE plpgsql AS "
+        "$$ BEGIN RAISE 'it ran as %', current_user; END $$",
+        f"CREATE CAST (thread AS {into}) WITH FUNCTION as_{into}(thread) AS IMPLICIT",
+        "CREATE TABLE theirs (thread thread, others thread[])",
+        "SELECT countersign_guard.protect('theirs', 'thread')",
+        user=owner,
+    )
+    with connect(owner) as connection:
+        connection.execute(PASS, (jti(), "order-17", 1, lease()))
+        connection.execute("INSERT INTO theirs VALUES ('order-17', '{order-17}')")
+        connection.execute("UPDATE theirs SET thread = thread")
+    with refused("ZG006"), connect(owner) as connection:
+        connection.execute(PASS, (jti(), "order-18", 1, lease()))
+        connection.execute("DELETE FROM theirs")
 
 
 # ── What is told of ways past ────────────────────────────────────────────────────────────────────────────────────

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import copy
+import json
 from collections.abc import Callable
 from functools import partial
 from inspect import signature
@@ -54,10 +55,38 @@ def test_json(case: Any) -> None:
     raw = base64.b64decode(case["base64"]) if "base64" in case else case["text"].encode()
     if "code" not in case:
         assert verify.canonical(verify.read_json(raw, **case.get("limits", {}))).decode() == case["canonical"]
+        # Nor does Python's own reader, to which a long integer is one, see another value in it.
+        assert verify.canonical(json.loads(case["canonical"])).decode() == case["canonical"]
         return
     with pytest.raises(Refused) as refused:
         verify.read_json(raw, **case.get("limits", {}))
     assert refused.value.code == case["code"]
+
+
+@pytest.mark.parametrize(
+    ("number", "form"),
+    [
+        (2**53, "9007199254740992"),
+        (-(10**18), "-1000000000000000000"),
+        (10**21, "1e+21"),
+        # No double is this number; it is the shortest decimal of one, and is read as that.
+        (10**23, "1e+23"),
+        (10**308, "1e+308"),
+    ],
+)
+def test_an_integer_beyond_those_of_json_is_the_double_that_is_read_of_it(number: int, form: str) -> None:
+    assert verify.canonical(number).decode() == form
+    assert verify.canonical(verify.read_json(str(number).encode())).decode() == form
+
+
+@pytest.mark.parametrize(
+    "number",
+    [2**53 + 1, -(2**53) - 1, 2**60, 10**18 + 1, 10**309, -(2**1024), 10**5000],
+    ids=["2^53+1", "-(2^53+1)", "2^60", "10^18+1", "10^309", "-(2^1024)", "10^5000"],
+)
+def test_an_integer_that_is_no_doubles_shortest_decimal_has_no_form(number: int) -> None:
+    with pytest.raises(Refused, match="number_not_exact"):
+        verify.canonical(number)
 
 
 @pytest.mark.parametrize("case", load("statements.json")["cases"], ids=lambda it: it["name"])

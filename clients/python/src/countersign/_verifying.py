@@ -54,17 +54,12 @@ def verify(
 
 def _checked_by(keys: Keys, expect: Mapping[str, Json]) -> Callable[[Verified, dict[str, Json], float], None]:
     """The check of an answer. What it needs is an extra, which whoever has keys has."""
-    from .verify import Keys, Refused
-    from .verify._json import canonical
-    from .verify._let_through import Asked, must_be_signed
+    from .verify import Keys
+    from .verify._let_through import Asked, must_be_comparable, must_be_signed
 
     if not isinstance(keys, Keys):
         raise names.Invalid("keys", "Keys of countersign.verify: Keys.read(…)")
-    try:
-        # What cannot be compared afterwards is not asked about: a yes would use the approval up for nothing.
-        canonical(dict(expect))
-    except Refused as refused:
-        raise names.Invalid("expect", f"cannot be compared ({refused.code})") from None
+    must_be_comparable(expect)
 
     def check(found: Verified, body: dict[str, Json], now: float) -> None:
         asked_about = Asked(

@@ -15,6 +15,7 @@ Json = Any
 BYTES_MAX = 1 << 20
 DEPTH_MAX = 64
 SAFE = 2**53 - 1
+DOUBLE_BITS_MAX = 1024
 BLANKS = " \t\r\n"
 
 
@@ -139,7 +140,9 @@ def _utf16(key: str) -> bytes:
 def _spelled(number: int | float) -> str:
     """A number as ECMAScript spells it."""
     if isinstance(number, int):
-        return str(number) if abs(number) <= SAFE else _spelled(_long(number))
+        if abs(number) <= SAFE:
+            return str(number)
+        number = _double(number)
     if number - number != 0:
         raise Refused("not_a_number", repr(number))
     sign, digits, exponent = Decimal(repr(number)).as_tuple()
@@ -151,13 +154,12 @@ def _spelled(number: int | float) -> str:
     return ("-" if sign else "") + _placed(text, point)
 
 
-def _long(number: int) -> int | float:
-    """An integer that only a double can be, where one is."""
-    try:
-        return _number(str(number))
-    except ValueError:
-        # Python does not even write it down.
-        raise Refused("number_not_exact", "no number of JSON is that long; send it as a string") from None
+def _double(number: int) -> float:
+    """An integer of Python's that is longer than those of JSON, by the rule for what is read."""
+    # What no double reaches has too many digits for Python to write them.
+    if number.bit_length() > DOUBLE_BITS_MAX:
+        raise Refused("number_not_exact", "longer than any double; send it as a string")
+    return float(_number(str(number)))
 
 
 def _placed(text: str, point: int) -> str:

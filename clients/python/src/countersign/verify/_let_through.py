@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from countersign._names import Invalid
 from countersign._unchecked import NoToken, claim
 from countersign.answers import Verified
 from countersign.errors import Json
@@ -13,7 +14,7 @@ from countersign.errors import Json
 from ._expected import ANY
 from ._json import canonical
 from ._keys import Keys
-from ._refused import must
+from ._refused import Refused, must
 from ._tokens import check_verification
 
 
@@ -26,6 +27,16 @@ class Asked:
     write_id: str
     receipt: str | None
     expect: Mapping[str, Json]
+
+
+def must_be_comparable(expect: Mapping[str, Json]) -> None:
+    """Refuses an expectation that no view could be held against, before a yes is spent on it."""
+    try:
+        canonical(dict(expect))
+    except Refused as bad:
+        raise Invalid("expect", f"no view has such a value ({bad})") from None
+    except RecursionError:
+        raise Invalid("expect", "no view has such a value (too_deep)") from None
 
 
 def must_be_signed(answer: Verified, asked: Asked, keys: Keys, *, now: float) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from countersign import Denied
-from countersign.guarded import guarded_write, settle
+from countersign.guarded import GuardRefused, guarded_write, settle
 
 from scene import Job, Scene
 from targets import Target, wait_for
@@ -90,6 +90,9 @@ def test_who_was_killed_and_comes_back_too_late_says_what_became_of_it(
         before = target.rows(job)
         assert before in WRITTEN[step], step
         with closing(target.connect()) as connection:
+            if not before:
+                with pytest.raises(Denied, match="already_used"):
+                    guarded_write(connection, client, target.body(job), **job.told())
             ended = settle(connection, client, **job.known())
             assert (step, ended.outcome) == (step, "confirmed" if before else "aborted")
             assert (step, *short.stands(job)) == (step, "open", bool(before))
@@ -97,7 +100,7 @@ def test_who_was_killed_and_comes_back_too_late_says_what_became_of_it(
                 again = guarded_write(connection, client, target.body(job), **job.told())
                 assert not again.by_this_call, step
                 continue
-            with pytest.raises(Denied, match="already_used"):
+            with pytest.raises(GuardRefused, match="another write_id"):
                 guarded_write(connection, client, target.body(job), **job.told())
             # People give a receipt for the head as it stands. Nobody has to say that they know what became of the last.
             new = short.approved(thread=job.thread, parent=job.transition)

@@ -262,6 +262,11 @@ pub(super) fn check_words(proposal: &Proposal) -> Result<()> {
     if proposal.attempt == 0 {
         return Err(Error::invalid("/attempt", "attempts count from 1"));
     }
-    let long = proposal.rationale.as_ref().is_some_and(|it| it.chars().count() > RATIONALE_CHARS_MAX);
+    let Some(rationale) = &proposal.rationale else { return Ok(()) };
+    if rationale.trim().is_empty() {
+        // What has no room on the page cannot be seen to be what was signed, and nobody could decide there.
+        return Err(Error::invalid("/rationale", "it says nothing; leave it out"));
+    }
+    let long = rationale.chars().count() > RATIONALE_CHARS_MAX;
     if long { Err(Error::invalid("/rationale", format!("at most {RATIONALE_CHARS_MAX} characters"))) } else { Ok(()) }
 }

@@ -5,11 +5,12 @@ use crate::service::error::Result;
 
 /// Ends everything that is due; says how many.
 pub async fn run_once(service: &Service) -> Result<usize> {
+    // One that cannot be ended stands in the way of nothing else.
     let interrupts = service.interrupts_due().await?;
-    let settled = super::each(interrupts, |id| async move { service.settle_interrupt(&id).await }).await?;
+    let settled = super::each(interrupts, |id| async move { service.settle_interrupt(&id).await }).await;
     let amendments = service.amendments_due().await?;
-    let expired = super::each(amendments, |id| async move { service.expire_amendment(&id).await }).await?;
-    let holds =
-        super::each(service.holds_due().await?, |review| async move { service.expire_hold(&review).await }).await?;
-    Ok(settled + expired + holds)
+    let expired = super::each(amendments, |id| async move { service.expire_amendment(&id).await }).await;
+    let holds = service.holds_due().await?;
+    let ended = super::each(holds, |review| async move { service.expire_hold(&review).await }).await;
+    Ok(settled? + expired? + ended?)
 }

@@ -50,7 +50,7 @@ pub struct Propose {
     #[schema(value_type = Option<super::answers::Used>)]
     pub usage: Option<Value>,
     /// Why, in the agent's words; shown to people as untrusted.
-    #[schema(max_length = 8000)]
+    #[schema(min_length = 1, max_length = 8000)]
     pub rationale: Option<String>,
     /// The agent's own name for what it does here: of one name, one effect, on whatever head it is asked for again.
     pub step: Option<StepKey>,

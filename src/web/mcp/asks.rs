@@ -55,7 +55,7 @@ pub struct Propose {
     #[schemars(with = "Option<Map<String, Value>>")]
     pub usage: Option<Value>,
     /// Why, in your words. People read it next to the change.
-    #[schemars(length(max = 8000))]
+    #[schemars(length(min = 1, max = 8000))]
     pub rationale: Option<String>,
     /// A name of your own for this step of your work. Repeat it when you are not sure that the step was done: of one name
     /// there is one effect.

@@ -172,6 +172,23 @@ async fn what_a_node_may_not_return_comes_to_nothing() {
     assert_eq!(scene.rows_all(), 1);
 }
 
+/// The page shows what is signed, or says that it cannot: of a box with nothing in it nobody could decide.
+#[tokio::test]
+async fn words_that_say_nothing_hold_nothing_that_nobody_could_decide() {
+    let scene = Scene::new(POLICY).await;
+    let thread = scene.g.thread().await;
+    let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
+    let mut body = json!({"node": "planner", "parent": thread["transition"], "patch": {"target_user_id": 42}});
+    for nothing in ["", " ", "\n\t\u{a0}"] {
+        body["rationale"] = json!(nothing);
+        let refused = scene.g.post(&path, &scene.g.planner, body.clone()).await;
+        assert_eq!((refused.status, refused.code()), (400, "malformed"), "{nothing:?}");
+        assert_eq!(refused.body["errors"][0]["pointer"], "/rationale");
+    }
+    body["rationale"] = json!("-");
+    scene.g.post(&path, &scene.g.planner, body).await.expect(202);
+}
+
 #[tokio::test]
 async fn a_stale_parent_is_refused_whatever_is_asked_on_it() {
     let scene = Scene::new(POLICY).await;

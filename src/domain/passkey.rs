@@ -56,10 +56,10 @@ impl Passkey {
         self.added_at <= moment && self.removed_at.is_none_or(|it| moment < it)
     }
 
-    /// The same after one more use.
+    /// The same after one more use. No clock that went back makes the last one an earlier one.
     #[must_use]
     pub fn used(&self, counter: u32, now: Timestamp) -> Self {
-        Self { counter, used_at: Some(now), ..self.clone() }
+        Self { counter, used_at: self.used_at.max(Some(now)), ..self.clone() }
     }
 }
 

@@ -49,14 +49,25 @@ pub struct Tries {
 }
 
 impl Tries {
-    /// Until when the asker must wait.
-    pub fn until(&self, bounds: &Bounds) -> Timestamp {
-        self.last.plus(bounds.wait(self.failed))
+    /// Until when the asker must wait, if so. Nobody waits until a clock that was ahead is caught up with: a
+    /// try whose moment lies more than a window from now does not count.
+    pub fn waits_until(&self, bounds: &Bounds, now: Timestamp) -> Option<Timestamp> {
+        let wait = bounds.wait(self.failed);
+        let until = self.last.plus(wait);
+        (!wait.is_zero() && now < until && self.is_of_this_clock(bounds, now)).then_some(until)
+    }
+
+    fn is_of_this_clock(&self, bounds: &Bounds, now: Timestamp) -> bool {
+        self.last <= now.plus(bounds.window)
     }
 
     /// One more try, made now; what is long ago is forgotten.
     pub fn again(before: Option<&Self>, asker: &str, now: Timestamp, bounds: &Bounds) -> Self {
-        let counted = before.filter(|it| now < it.until(bounds).plus(bounds.window)).map_or(0, |it| it.failed);
+        let lately = |it: &&Self| {
+            let kept = bounds.wait(it.failed).saturating_add(bounds.window);
+            now < it.last.plus(kept) && it.is_of_this_clock(bounds, now)
+        };
+        let counted = before.filter(lately).map_or(0, |it| it.failed);
         Self { asker: asker.to_owned(), failed: counted.saturating_add(1), last: now }
     }
 
@@ -95,9 +106,22 @@ mod tests {
             tries = Some(Tries::again(tries.as_ref(), "a", at(second), &BOUNDS));
         }
         let tries = tries.unwrap();
-        assert_eq!((tries.failed, tries.until(&BOUNDS)), (4, at(63)));
+        assert_eq!((tries.failed, tries.waits_until(&BOUNDS, at(62))), (4, Some(at(63))));
+        assert_eq!(tries.waits_until(&BOUNDS, at(63)), None);
         assert_eq!(Tries::again(Some(&tries), "a", at(152), &BOUNDS).failed, 5);
         assert_eq!(Tries::again(Some(&tries), "a", at(153), &BOUNDS).failed, 1);
         assert_eq!((tries.taken_back().failed, tries.forgiven().failed), (3, 0));
+    }
+
+    #[test]
+    fn nobody_waits_for_a_clock_that_was_ahead() {
+        let tried = |failed| Tries { asker: "a".to_owned(), failed, last: at(1000) };
+        assert_eq!(tried(0).waits_until(&BOUNDS, at(999)), None, "nothing failed");
+        assert_eq!(tried(2).waits_until(&BOUNDS, at(999)), None, "the first are free");
+        assert_eq!(tried(3).waits_until(&BOUNDS, at(999)), Some(at(1030)), "a moment back is no way out");
+        assert_eq!(tried(3).waits_until(&BOUNDS, at(910)), Some(at(1030)));
+        assert_eq!(tried(3).waits_until(&BOUNDS, at(909)), None);
+        assert_eq!(Tries::again(Some(&tried(3)), "a", at(910), &BOUNDS).failed, 4);
+        assert_eq!(Tries::again(Some(&tried(3)), "a", at(909), &BOUNDS).failed, 1);
     }
 }

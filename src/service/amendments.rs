@@ -17,7 +17,7 @@ use crate::domain::flow::Flow;
 use crate::domain::id::{AccountId, AmendmentId, FlowId, PrincipalId};
 use crate::domain::keys::Keys;
 use crate::domain::policy::{Amending, Policy};
-use crate::domain::review::{Ballot, VoteRefused, can_be_approved};
+use crate::domain::review::{Ballot, Vote, VoteRefused, can_be_approved};
 use crate::domain::time::Timestamp;
 use crate::random;
 use crate::store::change::Draft;
@@ -177,7 +177,8 @@ impl Service {
         };
         draft.replace(&stored, &amendment)?;
         let told = recorder::outside;
-        told(&mut draft, Some(&flow.record.id), now, EventType::PolicyVote, vote_data(&amendment))?;
+        let vote = amendment.votes.last().ok_or(Error::Broken("the vote that was counted"))?;
+        told(&mut draft, Some(&flow.record.id), now, EventType::PolicyVote, vote_data(&amendment, vote))?;
         if voted != Voted::Waiting {
             told(&mut draft, Some(&flow.record.id), now, EventType::PolicyEnded, end_data(&amendment))?;
         }
@@ -281,14 +282,12 @@ pub(super) fn proposal_data(amendment: &Amendment) -> Value {
 }
 
 /// What is told of its last vote.
-pub(super) fn vote_data(amendment: &Amendment) -> Value {
-    amendment.votes.last().map_or(Value::Null, |vote| {
-        let data = json!({
-            "amendment": amendment.id, "digest": vote.transition, "reviewer": vote.reviewer, "stage": vote.stage,
-            "verdict": vote.verdict, "browser_check": vote.browser_check,
-        });
-        with_passkey(data, vote)
-    })
+pub(super) fn vote_data(amendment: &Amendment, vote: &Vote) -> Value {
+    let data = json!({
+        "amendment": amendment.id, "digest": vote.transition, "reviewer": vote.reviewer, "stage": vote.stage,
+        "verdict": vote.verdict, "browser_check": vote.browser_check,
+    });
+    with_passkey(data, vote)
 }
 
 /// What is told of its end.

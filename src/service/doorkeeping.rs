@@ -161,7 +161,7 @@ impl Service {
         let mut counted = Vec::new();
         for (asker, bounds) in std::iter::once(&askers.own).chain(&askers.address) {
             let before = self.fetch::<Tries>(keys, asker).await?;
-            if before.as_ref().is_some_and(|it| now < it.record.until(bounds)) {
+            if before.as_ref().is_some_and(|it| it.record.waits_until(bounds, now).is_some()) {
                 return Err(Error::TooMany);
             }
             let tries = Tries::again(before.as_ref().map(|it| &it.record), asker, now, bounds);
@@ -209,9 +209,9 @@ impl Service {
         if untold > 0 {
             data["untold"] = json!(untold);
         }
-        let until = tries.until(&askers.own.1);
-        let kind = if until > now { EventType::SignInSlowed } else { EventType::SignInFailed };
-        if until > now {
+        let until = tries.waits_until(&askers.own.1, now);
+        let kind = if until.is_some() { EventType::SignInSlowed } else { EventType::SignInFailed };
+        if let Some(until) = until {
             data["until"] = json!(until);
         }
         let mut draft = Draft::new(keys.row(), now);
@@ -240,8 +240,7 @@ impl Service {
     pub async fn slowed_until(&self, of: &AccountId) -> Result<Option<Timestamp>> {
         let keys = self.keys()?;
         let tries = self.fetch::<Tries>(&keys, &format!("account/{of}")).await?;
-        let until = tries.map(|it| it.record.until(&self.settings.people.sign_ins));
-        Ok(until.filter(|it| *it > self.now()))
+        Ok(tries.and_then(|it| it.record.waits_until(&self.settings.people.sign_ins, self.now())))
     }
 
     /// What a browser shows from now on, so that this account knows it again.

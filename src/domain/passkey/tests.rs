@@ -123,6 +123,14 @@ fn a_counter_goes_on_unless_the_passkey_is_one_that_never_counts() {
 }
 
 #[test]
+fn no_clock_that_went_back_makes_the_last_use_an_earlier_one() {
+    let [early, late] = [2000, 3000].map(Timestamp::from_millis);
+    let passkey = enrolled(&mut Authenticator::new(7));
+    assert_eq!(passkey.used(1, late).used(2, early).used_at, Some(late));
+    assert_eq!(passkey.used(1, early).used(2, late).used_at, Some(late));
+}
+
+#[test]
 fn a_registration_is_refused_for_each_thing_that_is_not_so() {
     let mut authenticator = Authenticator::new(7);
     let cases = [

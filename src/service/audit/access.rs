@@ -42,6 +42,13 @@ pub(super) fn changed<'a>(lives: &mut Lives<'a>, id: Option<&'a str>) {
     }
 }
 
+/// Which of two came first, events outside threads do not say: clocks stand, and go back.
+pub(super) fn in_any_order(told: impl Iterator<Item = (Timestamp, Value)>) -> Vec<(Timestamp, String)> {
+    let mut told: Vec<(Timestamp, String)> = told.map(|it| (it.0, it.1.to_string())).collect();
+    told.sort();
+    told
+}
+
 impl Audit<'_> {
     pub(super) fn check_access(&mut self) {
         let outside: Vec<&Event> =

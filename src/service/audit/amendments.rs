@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::Audit;
+use super::access::in_any_order;
 use crate::domain::amendment::{Amendment, AmendmentState};
 use crate::domain::chain::hash::Digest;
 use crate::domain::event::{Event, EventType};
@@ -37,8 +38,7 @@ impl Audit<'_> {
             }
         }
         for (id, stored) in &self.all.amendments {
-            let mut told = story.remove(id.as_str()).unwrap_or_default();
-            told.votes.sort_by_key(|it| it.at);
+            let told = story.remove(id.as_str()).unwrap_or_default();
             self.check_amendment(&stored.record, stored.revision, &told);
         }
         for id in story.into_keys() {
@@ -56,14 +56,9 @@ impl Audit<'_> {
                 && it.flow.as_ref() == Some(&amendment.change.flow)
         });
         self.expect(as_told, Table::Amendments, id, "it is not the amendment that an event proposed");
-        let votes: Vec<(Value, _)> = (1..=amendment.votes.len())
-            .map(|count| {
-                let until = Amendment { votes: amendment.votes[..count].to_vec(), ..amendment.clone() };
-                (vote_data(&until), until.votes.last().map(|it| it.at))
-            })
-            .collect();
-        let counted: Vec<(Value, _)> = told.votes.iter().map(|it| (it.data.clone(), Some(it.at))).collect();
-        self.expect(votes == counted, Table::Amendments, id, "its votes are not those that events counted");
+        let kept = amendment.votes.iter().map(|it| (it.at, vote_data(amendment, it)));
+        let same = in_any_order(kept) == in_any_order(told.votes.iter().map(|it| (it.at, it.data.clone())));
+        self.expect(same, Table::Amendments, id, "its votes are not those that events counted");
         let ended = amendment.state.ended_at().map(|at| (end_data(amendment), at));
         let as_ended = told.end.map(|it| (it.data.clone(), it.at));
         self.expect(ended == as_ended, Table::Amendments, id, "it did not end as its events say");

@@ -1,5 +1,7 @@
 //! Endpoints against the events about them, lanes against the log, and deliveries against both.
 
+use serde_json::Value;
+
 use super::Audit;
 use super::access::{Lives, changed, made, text};
 use crate::domain::event::{Event, EventType};
@@ -11,7 +13,8 @@ impl Audit<'_> {
         let mut lives = Lives::new();
         let mut last = std::collections::BTreeMap::new();
         let mut told: Vec<&Event> = outside.to_vec();
-        told.sort_by_key(|it| &it.id);
+        // Their moments do not say it: clocks stand and go back. Events of before revisions were told come first.
+        told.sort_by_key(|it| (it.data.get("revision").and_then(Value::as_i64), &it.id));
         for event in told {
             let id = text(event, "endpoint");
             match event.kind {

@@ -2,16 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
-
 use super::Audit;
-use super::access::text;
+use super::access::{in_any_order, text};
 use crate::domain::chain::jws::Typ;
 use crate::domain::chain::receipt::{Approval, Refusal};
 use crate::domain::event::{Event, EventType};
 use crate::domain::interrupt::{Decision, Ending, Interrupt, InterruptAnswer};
 use crate::domain::review::{Verdict, Vote};
-use crate::domain::time::Timestamp;
 use crate::service::interrupts::{asking_of, end_data, end_event, posted_data, received_data, vote_data};
 use crate::store::row::Table;
 
@@ -77,20 +74,9 @@ impl Audit<'_> {
         let as_asked = policy.is_none_or(|it| asking_of(it) == interrupt.asking);
         self.expect(as_told, Table::Interrupts, id, "it is not the interrupt that an event tells");
         self.expect(as_asked, Table::Interrupts, id, "it asks for other votes than its policy");
-        // Which of two votes of one moment was first, events outside threads do not say.
-        let in_order = |votes: Vec<(Timestamp, Value)>| {
-            let mut votes: Vec<(Timestamp, String)> = votes.into_iter().map(|it| (it.0, it.1.to_string())).collect();
-            votes.sort();
-            votes
-        };
-        let kept = interrupt.votes.iter().map(|it| (it.at, vote_data(interrupt, it))).collect();
-        let counted = told.votes.iter().map(|it| (it.at, it.data.clone())).collect();
-        self.expect(
-            in_order(kept) == in_order(counted),
-            Table::Interrupts,
-            id,
-            "its votes are not those that events counted",
-        );
+        let kept = interrupt.votes.iter().map(|it| (it.at, vote_data(interrupt, it)));
+        let same = in_any_order(kept) == in_any_order(told.votes.iter().map(|it| (it.at, it.data.clone())));
+        self.expect(same, Table::Interrupts, id, "its votes are not those that events counted");
         let ended = interrupt.ending().map(|(decision, at, _)| (end_event(decision), end_data(interrupt), at));
         let same = told.ends.iter().map(|it| (it.kind, it.data.clone(), it.at)).eq(ended.clone());
         self.expect(same, Table::Interrupts, id, "it did not end as its events say");

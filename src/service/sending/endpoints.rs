@@ -141,7 +141,7 @@ impl Service {
         draft.insert(&lane)?;
         let facts = json!({"kind": endpoint.kind.name().as_str(), "origin": endpoint.origin, "events": endpoint.events,
             "flows": endpoint.flows, "ordered": endpoint.ordered, "after": lane.reached});
-        note(&mut draft, by, &endpoint, now, (EventType::EndpointAdded, facts))?;
+        note(&mut draft, by, (&endpoint, 1), now, (EventType::EndpointAdded, facts))?;
         let secret = endpoint.kind.is_signed().then(|| endpoint.secrets.now.shown(keys.row(), &endpoint.id));
         let added = (self.endpoint_told(&keys, endpoint, lane, length)?, secret);
         self.put_answer(&mut draft, &keys, &added)?;
@@ -220,7 +220,7 @@ impl Service {
         let facts = json!({"origin": next.origin, "events": next.events, "flows": next.flows,
             "serving": next.is_served(), "after": reached.reached,
             "address_changed": edit.url.is_some(), "headers_changed": edit.headers.is_some()});
-        note(&mut draft, by, &next, now, (EventType::EndpointChanged, facts))?;
+        note(&mut draft, by, (&next, stored.revision + 1), now, (EventType::EndpointChanged, facts))?;
         self.commit(draft.finish()).await?;
         self.endpoint_told(&keys, next, reached, length)
     }
@@ -256,7 +256,13 @@ impl Service {
         let mut draft = Draft::new(keys.row(), now);
         by.rely(&mut draft);
         draft.replace(&stored, &next)?;
-        note(&mut draft, by, &next, now, (EventType::EndpointSecretMade, json!({"before_until": until})))?;
+        note(
+            &mut draft,
+            by,
+            (&next, stored.revision + 1),
+            now,
+            (EventType::EndpointSecretMade, json!({"before_until": until})),
+        )?;
         let made = (next.secrets.now.shown(keys.row(), id), until);
         self.put_answer(&mut draft, &keys, &made)?;
         self.commit(draft.finish()).await?;
@@ -275,7 +281,7 @@ impl Service {
         let mut draft = Draft::new(keys.row(), now);
         by.rely(&mut draft);
         draft.replace(&stored, &next)?;
-        note(&mut draft, by, &next, now, (EventType::EndpointRemoved, json!({})))?;
+        note(&mut draft, by, (&next, stored.revision + 1), now, (EventType::EndpointRemoved, json!({})))?;
         self.commit(draft.finish()).await
     }
 
@@ -339,7 +345,7 @@ impl Service {
 fn note(
     draft: &mut Draft<'_>,
     by: Puller<'_>,
-    endpoint: &Endpoint,
+    (endpoint, revision): (&Endpoint, i64),
     now: Timestamp,
     (kind, mut facts): (EventType, Value),
 ) -> Result<()> {
@@ -347,6 +353,7 @@ fn note(
         ("endpoint", json!(endpoint.id)),
         ("name", json!(endpoint.name)),
         ("row", json!(endpoint.hash())),
+        ("revision", json!(revision)),
         ("by", json!(by.principal())),
         ("by_name", json!(by.name())),
     ];

@@ -31,7 +31,8 @@ pub(super) fn verdict_of(
         None => (EventType::EndpointRecovered, EndpointState::Enabled {}),
     };
     let next = Endpoint { state, ..endpoint.record.clone() };
-    let mut facts = json!({"endpoint": next.id, "name": next.name, "origin": next.origin, "row": next.hash()});
+    let mut facts = json!({"endpoint": next.id, "name": next.name, "origin": next.origin, "row": next.hash(),
+        "revision": endpoint.revision + 1});
     if let Some(why) = why {
         facts["why"] = json!(why);
         facts["failing_since"] = json!(health.failing_since);

@@ -82,10 +82,15 @@ pub const PASSWORD: &str = "correct horse battery staple";
 impl Gateway {
     pub async fn open(folder: &Path) -> Self {
         let clock = TestClock::default();
+        Self::open_by(folder, clock.clone(), Arc::new(clock)).await
+    }
+
+    /// One whose own idea of the time is another than its store's.
+    pub async fn open_by(folder: &Path, clock: TestClock, told: Arc<dyn Clock>) -> Self {
         let options = SqliteOptions { clock_offset: clock.0.clone(), ..SqliteOptions::default() };
         let store = Arc::new(SqliteStore::open(folder.join("countersign.db"), options).unwrap());
         let kept: Arc<dyn Store> = Arc::<SqliteStore>::clone(&store);
-        let service = service_on(folder, kept, Arc::new(clock.clone())).await;
+        let service = service_on(folder, kept, told).await;
         Self { clock, service: Arc::new(service), store }
     }
 }

@@ -19,11 +19,9 @@ pub fn outgoing() -> Outgoing {
     Outgoing::new(settings).unwrap()
 }
 
-/// Has an endpoint that is told of the threads of before, of which nothing can be sent.
-pub async fn tells_others(service: &Service, cast: &Cast) {
-    let gus = service.account_row(&cast.gus).await.unwrap();
-    let by = Puller::Person(&gus);
-    let new = NewEndpoint {
+/// One that is told of threads, from the first on.
+pub fn new_endpoint() -> NewEndpoint {
+    NewEndpoint {
         name: "ops".to_owned(),
         kind: NewKind::Webhook,
         url: Secret::new("https://receiver.example/hook".to_owned()),
@@ -32,7 +30,14 @@ pub async fn tells_others(service: &Service, cast: &Cast) {
         ordered: true,
         headers: BTreeMap::from([("authorization".to_owned(), Secret::new("Bearer x".to_owned()))]),
         after: Some(0),
-    };
+    }
+}
+
+/// Has an endpoint that is told of the threads of before, of which nothing can be sent.
+pub async fn tells_others(service: &Service, cast: &Cast) {
+    let gus = service.account_row(&cast.gus).await.unwrap();
+    let by = Puller::Person(&gus);
+    let new = new_endpoint();
     let over = service.add_endpoint(by, &new).await.unwrap().0.endpoint.id;
     service.remove_endpoint(by, &over).await.unwrap();
     let id = service.add_endpoint(by, &new).await.unwrap().0.endpoint.id;

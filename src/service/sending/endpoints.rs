@@ -250,19 +250,14 @@ impl Service {
             return Err(Error::WrongState("what is sent there is not signed, so there is no secret"));
         }
         let until = now.plus(overlap);
-        let before = Rotated { generation: stored.record.secrets.now.clone(), until };
-        let secrets = Secrets { now: Generation::new(random::bytes(), now), before: Some(before) };
+        let before = Some(Rotated { generation: stored.record.secrets.now.clone(), until });
+        let secrets = Secrets { now: Generation::new(random::bytes(), now), before };
         let next = Endpoint { secrets, ..stored.record.clone() };
         let mut draft = Draft::new(keys.row(), now);
         by.rely(&mut draft);
         draft.replace(&stored, &next)?;
-        note(
-            &mut draft,
-            by,
-            (&next, stored.revision + 1),
-            now,
-            (EventType::EndpointSecretMade, json!({"before_until": until})),
-        )?;
+        let facts = json!({"before_until": until});
+        note(&mut draft, by, (&next, stored.revision + 1), now, (EventType::EndpointSecretMade, facts))?;
         let made = (next.secrets.now.shown(keys.row(), id), until);
         self.put_answer(&mut draft, &keys, &made)?;
         self.commit(draft.finish()).await?;
@@ -349,17 +344,12 @@ fn note(
     now: Timestamp,
     (kind, mut facts): (EventType, Value),
 ) -> Result<()> {
-    let common = [
-        ("endpoint", json!(endpoint.id)),
-        ("name", json!(endpoint.name)),
-        ("row", json!(endpoint.hash())),
-        ("revision", json!(revision)),
-        ("by", json!(by.principal())),
-        ("by_name", json!(by.name())),
-    ];
-    for (name, value) in common {
-        facts[name] = value;
-    }
+    facts["endpoint"] = json!(endpoint.id);
+    facts["name"] = json!(endpoint.name);
+    facts["row"] = json!(endpoint.hash());
+    facts["revision"] = json!(revision);
+    facts["by"] = json!(by.principal());
+    facts["by_name"] = json!(by.name());
     recorder::outside(draft, None, now, kind, facts)
 }
 

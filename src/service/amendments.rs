@@ -281,7 +281,7 @@ pub(super) fn proposal_data(amendment: &Amendment) -> Value {
     })
 }
 
-/// What is told of its last vote.
+/// What is told of a vote on it.
 pub(super) fn vote_data(amendment: &Amendment, vote: &Vote) -> Value {
     let data = json!({
         "amendment": amendment.id, "digest": vote.transition, "reviewer": vote.reviewer, "stage": vote.stage,

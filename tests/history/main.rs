@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test says by its failure what could not be")]
 
+mod clocks;
 mod database_edits;
 mod lived;
 mod looks;

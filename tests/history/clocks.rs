@@ -1,0 +1,56 @@
+//! An audit of a true history finds nothing, whatever the clock did meanwhile.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use countersign::clock::{Clock, SystemClock};
+use countersign::domain::time::Timestamp;
+use countersign::service::audit::{audit, audit_with};
+use countersign::service::sending::endpoints::EndpointEdit;
+use countersign::service::stops::Puller;
+
+use crate::lived::{self, Gateway, TestClock, live_through};
+
+/// Tells the same moment many times over.
+struct Standing;
+
+impl Clock for Standing {
+    fn now(&self) -> Timestamp {
+        let now = SystemClock.now().millis();
+        Timestamp::from_millis(now - now % 100)
+    }
+
+    fn instant(&self) -> Instant {
+        SystemClock.instant()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_audit_goes_by_no_clock_that_stood() {
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = Gateway::open_by(folder.path(), TestClock::default(), Arc::new(Standing)).await;
+    live_through(&gateway.service).await;
+    let keys = gateway.service.keys().unwrap();
+    let archives = lived::archives::in_folder(folder.path());
+    let report = audit_with(&*gateway.store, Some(&archives), &keys, SystemClock.now()).await.unwrap();
+    assert_eq!(report.findings, [], "{report:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_audit_knows_an_endpoints_last_event_though_the_clock_went_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = Gateway::open(folder.path()).await;
+    let service = &gateway.service;
+    let cast = lived::cast(service).await;
+    let gus = service.account_row(&cast.gus).await.unwrap();
+    let by = Puller::Person(&gus);
+    gateway.clock.0.set_millis(60_000);
+    let id = service.add_endpoint(by, &lived::sending::new_endpoint()).await.unwrap().0.endpoint.id;
+    for (earlier, name) in [(40_000, "first"), (20_000, "second")] {
+        gateway.clock.0.set_millis(earlier);
+        let edit = EndpointEdit { name: Some(name.to_owned()), ..EndpointEdit::default() };
+        service.change_endpoint(by, &id, &edit).await.unwrap();
+    }
+    let report = audit(&*gateway.store, &service.keys().unwrap(), service.now()).await.unwrap();
+    assert_eq!(report.findings, []);
+}

@@ -205,9 +205,9 @@ pub struct Session {
     pub account: AccountId,
     /// Since when.
     pub created_at: Timestamp,
-    /// Until when.
+    /// Until when: where it was ended before, since then.
     pub expires_at: Timestamp,
-    /// Set when it was signed out.
+    /// Set when it was ended.
     pub ended: bool,
     /// Where it began, roughly: for its person to tell one from another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -218,6 +218,18 @@ pub struct Session {
     /// The passkey that it was opened with, if it was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passkey: Option<PasskeyUsed>,
+}
+
+impl Session {
+    /// Whether it lets its person in.
+    pub fn is_open(&self, now: Timestamp) -> bool {
+        !self.ended && now < self.expires_at
+    }
+
+    /// The same one when it is over, before its time.
+    pub fn over(&self, now: Timestamp) -> Self {
+        Self { ended: true, expires_at: self.expires_at.min(now), ..self.clone() }
+    }
 }
 
 /// A passkey that opened a session.

@@ -224,6 +224,7 @@ impl Service {
         if !self.lets_in(&account.record) {
             return Err(Error::Unauthenticated);
         }
+        self.make_room(keys, &account.record.id).await?;
         let now = self.now();
         let secret = new_secret();
         let session = Session {
@@ -271,7 +272,7 @@ impl Service {
     pub(super) async fn session_by(&self, id: &SessionId) -> Result<SignedIn> {
         let keys = self.keys()?;
         let session = self.fetch::<Session>(&keys, id.as_str()).await?;
-        let session = session.filter(|it| !it.record.ended && it.record.expires_at > self.now());
+        let session = session.filter(|it| it.record.is_open(self.now()));
         let session = session.ok_or(Error::Unauthenticated)?;
         let account = self.fetch::<Account>(&keys, session.record.account.as_str()).await?;
         let account = account.filter(|it| self.lets_in(&it.record)).ok_or(Error::Unauthenticated)?;
@@ -282,7 +283,7 @@ impl Service {
     pub async fn sign_out(&self, person: &SignedIn) -> Result<()> {
         let (keys, now) = (self.keys()?, self.now());
         let mut draft = Draft::new(keys.row(), now);
-        draft.replace(&person.session, &Session { ended: true, ..person.session.record.clone() })?;
+        draft.replace(&person.session, &person.session.record.over(now))?;
         let data = json!({"account": person.account.record.id, "session": person.session.record.id});
         recorder::outside(&mut draft, None, now, EventType::SignedOut, data)?;
         self.commit(draft.finish()).await

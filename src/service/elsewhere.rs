@@ -212,7 +212,10 @@ impl Service {
             return Err(Error::NotLetIn(NotLetIn::NotMapped));
         };
         match &known {
-            Some(account) => self.refresh(&mut draft, account, &standing)?,
+            Some(account) => {
+                self.make_room(keys, &id).await?;
+                self.refresh(&mut draft, account, &standing)?;
+            }
             None => match self.name_for(keys, identity).await? {
                 Ok(name) => self.enrol(&mut draft, id.clone(), name, identity, standing)?,
                 Err(reason) => return self.not_let_in(reason, Some(link), None).await,

@@ -8,7 +8,6 @@ use crate::domain::account::{Account, Session, SignIn};
 use crate::domain::event::EventType;
 use crate::domain::id::{AccountId, SessionId};
 use crate::service::signed_in::SignedIn;
-use crate::store::Filter;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
@@ -56,10 +55,9 @@ impl Service {
 
     /// The sessions of a person that are open, the latest first.
     pub async fn sessions_of(&self, account: &AccountId) -> Result<Vec<Session>> {
-        let (keys, now) = (self.keys()?, self.now());
-        let all = self.all_of::<Session>(&keys, Filter::Owner(account.as_str())).await?;
-        let mut open: Vec<Session> =
-            all.into_iter().map(|it| it.record).filter(|it| !it.ended && it.expires_at > now).collect();
+        let keys = self.keys()?;
+        let open = self.open_sessions(&keys, account).await?;
+        let mut open: Vec<Session> = open.into_iter().map(|it| it.record).collect();
         open.sort_by_key(|it| std::cmp::Reverse(it.created_at));
         Ok(open)
     }

@@ -16,10 +16,10 @@ use crate::domain::id::{AccountId, GroupName, PrincipalId, SessionId};
 use crate::domain::keys::Keys;
 use crate::domain::time::Timestamp;
 use crate::service::signed_in::{SignedIn, fingerprint, new_secret};
+use crate::store::Filter;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::OPEN;
-use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
 
 /// A weekend lies between sending and opening.
 pub const INVITATION_TTL: Duration = Duration::from_secs(3 * 24 * 3600);
@@ -30,6 +30,11 @@ pub const RESET_TTL: Duration = Duration::from_secs(24 * 3600);
 /// More are not told from one another in a list.
 const GROUPS_MAX: usize = 32;
 
+/// Links that one person made and nobody used yet.
+pub const LINKS_MAX: usize = 100;
+
+const TOO_MANY_LINKS: &str =
+    "100 invitations and reset links of yours are open: withdraw some, or wait until they were used";
 const LAST: &str = "this is the last administrator who can sign in: make another one first";
 const ONESELF: &str = "nobody changes what they may do themselves: another administrator does it";
 const ELSEWHERE: &str = "this person signs in elsewhere, and has no password here";
@@ -66,11 +71,15 @@ impl Service {
 
     /// From now on: those that nobody used before they ended are never fewer.
     async fn links_that_stand(&self, keys: &Keys) -> Result<Vec<Stored<OneTimeLink>>> {
-        let now = self.now();
-        let after = Cursor { due: now.millis(), id: String::new() };
-        let mut open = self.reader(keys).list::<OneTimeLink>(Filter::State(OPEN), Some(&after), LIST_ROWS_MAX).await?;
-        open.retain(|it| it.record.expires_at > now);
-        Ok(open)
+        self.all_due_after(keys, Filter::State(OPEN), self.now()).await
+    }
+
+    /// One change withdraws all that one person made.
+    async fn room_for_a_link(&self, keys: &Keys, by: &Account) -> Result<()> {
+        let open = self.links_that_stand(keys).await?;
+        let own =
+            open.iter().filter_map(|it| it.record.purpose.made_by()).filter(|it| it.by.as_str() == by.id.as_str());
+        if own.count() < LINKS_MAX { Ok(()) } else { Err(Error::WrongState(TOO_MANY_LINKS)) }
     }
 
     /// A link by which somebody makes the account that it names; its secret is in the answer and nowhere else.
@@ -134,6 +143,7 @@ impl Service {
         by: &Stored<Account>,
         (kind, purpose, ttl): (EventType, LinkPurpose, Duration),
     ) -> Result<String> {
+        self.room_for_a_link(keys, &by.record).await?;
         let (now, secret) = (self.now(), new_secret());
         let link = OneTimeLink { id: fingerprint(&secret), purpose, expires_at: now.plus(ttl), used: false };
         let mut draft = Draft::new(keys.row(), now);

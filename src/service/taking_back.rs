@@ -9,6 +9,7 @@ use crate::domain::account::{Account, Session, Token};
 use crate::domain::event::EventType;
 use crate::domain::id::{AccountId, PasskeyId, SessionId, TokenId};
 use crate::domain::keys::Keys;
+use crate::domain::time::Timestamp;
 use crate::store::change::Draft;
 use crate::store::record::{Record, Stored};
 use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
@@ -33,8 +34,14 @@ pub(super) enum Which<'a> {
     OpenedBy(&'a PasskeyId),
 }
 
-/// Sessions of one person and tokens of a gateway stay for ever: a hundred thousand are more than come together
-/// in its life, and fewer than fill the memory.
+/// More than one person has browsers open; whoever signs in once more ends the oldest.
+pub const SESSIONS_MAX: usize = 100;
+
+/// As many as fit into one change, with what is told of each.
+const ENDED_AT_ONCE: usize = 1_000;
+
+/// Accounts and tokens of a gateway stay for ever: a hundred thousand are more than come together in its life, and
+/// fewer than fill the memory.
 const PAGES_MAX: usize = 100;
 
 impl Service {
@@ -135,22 +142,66 @@ impl Service {
             Some(Which::AllBut(one)) => it.id != *one,
             Some(Which::OpenedBy(passkey)) => it.passkey.as_ref().is_some_and(|it| it.id == *passkey),
         };
-        let sessions = self.all_of::<Session>(keys, Filter::Owner(account.as_str())).await?;
-        let open = sessions.iter().filter(|it| !it.record.ended && it.record.expires_at > now);
-        for session in open.filter(|it| meant(&it.record)) {
-            draft.replace(session, &Session { ended: true, ..session.record.clone() })?;
-            let data = json!({"account": account, "session": session.record.id});
-            recorder::outside(draft, None, now, EventType::SignedOut, data)?;
+        for session in self.open_sessions(keys, account).await?.iter().filter(|it| meant(&it.record)) {
+            end(draft, session, now)?;
         }
         Ok(())
     }
 
+    /// Ends the oldest sessions of a person who begins another one and has as many as anybody may have. All of them can
+    /// be ended in one change then, whoever signed in how often.
+    pub(super) async fn make_room(&self, keys: &Keys, account: &AccountId) -> Result<()> {
+        retrying!(self.make_room_once(keys, account))
+    }
+
+    async fn make_room_once(&self, keys: &Keys, account: &AccountId) -> Result<()> {
+        let mut open = self.open_sessions(keys, account).await?;
+        let over = (open.len() + 1).saturating_sub(SESSIONS_MAX).min(ENDED_AT_ONCE);
+        if over == 0 {
+            return Ok(());
+        }
+        open.sort_by_key(|it| it.record.created_at);
+        let mut draft = Draft::new(keys.row(), self.now());
+        for session in open.iter().take(over) {
+            end(&mut draft, session, self.now())?;
+        }
+        self.commit(draft.finish()).await
+    }
+
+    /// Those that let their person in.
+    pub(super) async fn open_sessions(&self, keys: &Keys, account: &AccountId) -> Result<Vec<Stored<Session>>> {
+        let now = self.now();
+        let mut open = self.all_due_after::<Session>(keys, Filter::OwnerByDue(account.as_str()), now).await?;
+        open.retain(|it| it.record.is_open(now));
+        Ok(open)
+    }
+
     pub(super) async fn all_of<R: Record>(&self, keys: &Keys, filter: Filter<'_>) -> Result<Vec<Stored<R>>> {
+        self.all_after(keys, filter, None).await
+    }
+
+    /// Those that are due later than a moment.
+    pub(super) async fn all_due_after<R: Record>(
+        &self,
+        keys: &Keys,
+        filter: Filter<'_>,
+        moment: Timestamp,
+    ) -> Result<Vec<Stored<R>>> {
+        let first = Cursor { due: moment.millis() + 1, id: String::new() };
+        self.all_after(keys, filter, Some(first)).await
+    }
+
+    async fn all_after<R: Record>(
+        &self,
+        keys: &Keys,
+        filter: Filter<'_>,
+        mut after: Option<Cursor>,
+    ) -> Result<Vec<Stored<R>>> {
         let mut all: Vec<Stored<R>> = Vec::new();
         for _ in 0..PAGES_MAX {
-            let after = all.last().map(|it| Cursor { due: 0, id: it.record.id() });
             let page = self.reader(keys).list::<R>(filter, after.as_ref(), LIST_ROWS_MAX).await?;
             let full = page.len() == LIST_ROWS_MAX as usize;
+            after = page.last().map(|it| Cursor { due: it.record.facets().due, id: it.record.id() });
             all.extend(page);
             if !full {
                 return Ok(all);
@@ -158,4 +209,10 @@ impl Service {
         }
         Err(Error::WrongState("there are more rows than are looked through"))
     }
+}
+
+fn end(draft: &mut Draft<'_>, session: &Stored<Session>, now: Timestamp) -> Result<()> {
+    draft.replace(session, &session.record.over(now))?;
+    let data = json!({"account": session.record.account, "session": session.record.id});
+    recorder::outside(draft, None, now, EventType::SignedOut, data)
 }

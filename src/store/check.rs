@@ -115,6 +115,10 @@ pub(super) fn can_be_listed(table: Table, filter: Filter<'_>, after: Option<&Cur
         Filter::Latest => {
             return Err(StoreError::Database(format!("rows of {} are not listed by moment", table.name())));
         }
+        Filter::OwnerByDue(word) if table.is_owned_for_a_time() => word,
+        Filter::OwnerByDue(_) => {
+            return Err(StoreError::Database(format!("rows of {} are not listed by owner and moment", table.name())));
+        }
         Filter::Owner(word) | Filter::State(word) | Filter::DueBy(word, _) => {
             listed_by_facets(table)?;
             word

@@ -22,8 +22,8 @@ macro_rules! migrations {
     };
 }
 
-pub(super) const SQLITE: &[Migration] = migrations!("sqlite": 1 "0001_tables", 2 "0002_rejections_by_moment", 3 "0003_amendments", 4 "0004_labels", 5 "0005_sign_ins", 6 "0006_passkeys", 7 "0007_figures", 8 "0008_delegations", 9 "0009_marks", 10 "0010_interrupts", 11 "0011_posts", 12 "0012_endpoints", 13 "0013_letters", 14 "0014_answers", 15 "0015_episode_events", 16 "0016_archives", 17 "0017_imports", 18 "0018_steps", 19 "0019_whereabouts");
-pub(super) const POSTGRES: &[Migration] = migrations!("postgres": 1 "0001_tables", 2 "0002_rejections_by_moment", 3 "0003_amendments", 4 "0004_labels", 5 "0005_sign_ins", 6 "0006_passkeys", 7 "0007_figures", 8 "0008_delegations", 9 "0009_marks", 10 "0010_interrupts", 11 "0011_posts", 12 "0012_endpoints", 13 "0013_letters", 14 "0014_answers", 15 "0015_episode_events", 16 "0016_archives", 17 "0017_imports", 18 "0018_steps", 19 "0019_whereabouts");
+pub(super) const SQLITE: &[Migration] = migrations!("sqlite": 1 "0001_tables", 2 "0002_rejections_by_moment", 3 "0003_amendments", 4 "0004_labels", 5 "0005_sign_ins", 6 "0006_passkeys", 7 "0007_figures", 8 "0008_delegations", 9 "0009_marks", 10 "0010_interrupts", 11 "0011_posts", 12 "0012_endpoints", 13 "0013_letters", 14 "0014_answers", 15 "0015_episode_events", 16 "0016_archives", 17 "0017_imports", 18 "0018_steps", 19 "0019_whereabouts", 20 "0020_sessions_by_end");
+pub(super) const POSTGRES: &[Migration] = migrations!("postgres": 1 "0001_tables", 2 "0002_rejections_by_moment", 3 "0003_amendments", 4 "0004_labels", 5 "0005_sign_ins", 6 "0006_passkeys", 7 "0007_figures", 8 "0008_delegations", 9 "0009_marks", 10 "0010_interrupts", 11 "0011_posts", 12 "0012_endpoints", 13 "0013_letters", 14 "0014_answers", 15 "0015_episode_events", 16 "0016_archives", 17 "0017_imports", 18 "0018_steps", 19 "0019_whereabouts", 20 "0020_sessions_by_end");
 
 /// Which migrations the database has had. Both databases take this text.
 pub(super) const CREATE_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_migrations \

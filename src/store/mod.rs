@@ -64,6 +64,8 @@ pub enum Filter<'a> {
     All,
     /// Rows of one owner.
     Owner(&'a str),
+    /// Rows of one owner, by due moment and then id.
+    OwnerByDue(&'a str),
     /// Rows in one state, by due moment and then id.
     State(&'a str),
     /// Rows in one state that are due by a moment, by due moment and then id.
@@ -111,8 +113,9 @@ pub trait Store: Send + Sync {
     async fn get_many(&self, table: Table, ids: &[String]) -> Result<Vec<Row>, StoreError>;
 
     /// At most `limit` (and at most [`LIST_ROWS_MAX`]) rows, after the cursor. Refused where no index serves it:
-    /// by owner or state only where [`Table::is_listed_by_facets`], and an empty one is none; by due moment alone
-    /// only where [`Table::is_listed_by_moment`].
+    /// by owner or state only where [`Table::is_listed_by_facets`], and an empty one is none; by owner and
+    /// due moment only where [`Table::is_owned_for_a_time`]; by due moment alone only where
+    /// [`Table::is_listed_by_moment`].
     async fn list(
         &self,
         table: Table,

@@ -142,6 +142,11 @@ impl Table {
         matches!(self, Self::Rejections | Self::Imports)
     }
 
+    /// Whether an owner's rows can be listed by their moments: where most are over, and those that are not are asked for.
+    pub const fn is_owned_for_a_time(self) -> bool {
+        matches!(self, Self::Sessions)
+    }
+
     /// Whether the rows bear labels: what people search by several things at once. Each label is one more entry to
     /// write with its row.
     pub const fn is_labelled(self) -> bool {

@@ -92,6 +92,8 @@ pub(super) struct Reads {
     pub(super) list_all: String,
     /// Of an owner, after an id.
     pub(super) list_owner: String,
+    /// Of an owner, after a due moment and id.
+    pub(super) list_owner_due: String,
     /// In a state, after a due moment and id.
     pub(super) list_state: String,
     /// In a state and due by a moment, after a due moment and id.
@@ -117,6 +119,7 @@ impl Reads {
             // Not `owner = ?1`: PostgreSQL then knows that the order is that of ids, and where it believes
             // that most rows are this owner's it walks through everybody's.
             list_owner: select("(owner, id) > (?1, ?2) AND owner <= ?1 AND owner <> '' ORDER BY owner, id LIMIT ?3"),
+            list_owner_due: select("owner = ?1 AND owner <> '' AND (due, id) > (?2, ?3) ORDER BY due, id LIMIT ?4"),
             list_state: select("state = ?1 AND state <> '' AND (due, id) > (?2, ?3) ORDER BY due, id LIMIT ?4"),
             list_due: select(
                 "state = ?1 AND state <> '' AND due <= ?2 AND (due, id) > (?3, ?4) ORDER BY due, id LIMIT ?5",

@@ -29,7 +29,7 @@ fn groups(names: &[&str]) -> BTreeSet<GroupName> {
     names.iter().map(|it| (*it).try_into().unwrap()).collect()
 }
 
-async fn admin(g: &Gateway, name: &str) -> Stored<Account> {
+pub async fn admin(g: &Gateway, name: &str) -> Stored<Account> {
     let new = NewAccount { name: name.to_owned(), role: PersonRole::Admin, groups: BTreeSet::new() };
     let account = g.service.add_account(&new, PASSWORD.to_owned()).await.unwrap();
     g.service.account_row(&account.id).await.unwrap()
@@ -43,7 +43,7 @@ async fn sign_in(g: &Gateway, name: &str, password: &str) -> Result<(SignedIn, S
     g.service.sign_in(name, password.to_owned()).await
 }
 
-async fn findings(g: &Gateway) -> Vec<String> {
+pub async fn findings(g: &Gateway) -> Vec<String> {
     while g.service.sequence().await.unwrap() > 0 {}
     let store = SqliteStore::open(g.folder.path().join("countersign.db"), SqliteOptions::default()).unwrap();
     let keys = Keyring::open(&g.folder.path().join("keyring.json"), None).unwrap().current().unwrap();

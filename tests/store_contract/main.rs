@@ -88,6 +88,7 @@ promises! {
         names_that_cannot_be_are_not_found,
         a_list_that_no_index_serves_is_refused,
         lists_of_the_latest_go_backwards_and_page,
+        an_owners_rows_are_listed_by_moment_and_page,
     }
     labels: {
         lists_by_a_label_are_in_order_either_way_and_page,

@@ -167,7 +167,34 @@ pub async fn a_list_that_no_index_serves_is_refused(database: Database) {
             table.is_listed_by_moment(),
             "{table:?}"
         );
+        let by_due = store.list(*table, Filter::OwnerByDue("x"), None, 10).await;
+        assert_eq!(by_due.is_ok(), table.is_owned_for_a_time(), "{table:?}");
         assert!(store.list(*table, Filter::All, None, 10).await.is_ok());
+    }
+}
+
+pub async fn an_owners_rows_are_listed_by_moment_and_page(database: Database) {
+    let store = database.open().await;
+    let row = |id: &str, owner: &str, due| {
+        let facets = Facets { owner: owner.to_owned(), due, ..Facets::default() };
+        sealed(Table::Sessions, id, facets, 1)
+    };
+    let own = [row("z", "é", 3), row("y", "é", 7), row("a", "é", 9), row("b", "é", 9), row("c", "é", 1_000_000)];
+    let others = [row("d", "e", 3), row("e", "éa", 9), row("f", "", 9)];
+    store.commit(insert(&own.iter().rev().chain(&others).collect::<Vec<_>>())).await.unwrap();
+    let filter = Filter::OwnerByDue("é");
+    assert!(store.list(Table::Sessions, Filter::OwnerByDue(""), None, 10).await.unwrap().is_empty());
+    for (from, first) in [(i64::MIN, 0), (4, 1), (9, 2), (10, 4), (1_000_001, 5)] {
+        for size in [1, 2, 10] {
+            let (mut pages, mut after) = (Vec::new(), Cursor { due: from, id: String::new() });
+            loop {
+                let page = store.list(Table::Sessions, filter, Some(&after), size).await.unwrap();
+                let Some(last) = page.last() else { break };
+                after = Cursor { due: last.facets.due, id: last.id.clone() };
+                pages.extend(page);
+            }
+            assert_eq!(pages, own[first..], "from {from} by {size}");
+        }
     }
 }
 

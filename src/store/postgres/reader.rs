@@ -180,6 +180,7 @@ impl Query {
         let query = match filter {
             Filter::All => Self::new(table, &reads.list_all),
             Filter::Owner(owner) => Self::new(table, &reads.list_owner).with(owner.to_owned()),
+            Filter::OwnerByDue(owner) => Self::new(table, &reads.list_owner_due).with(owner.to_owned()).with(due),
             Filter::State(state) => Self::new(table, &reads.list_state).with(state.to_owned()).with(due),
             Filter::DueBy(state, by) => {
                 Self::new(table, &reads.list_due).with(state.to_owned()).with(by.millis()).with(due)

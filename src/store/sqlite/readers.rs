@@ -75,6 +75,7 @@ impl Readers {
         match filter {
             Filter::All => self.many(table, &reads.list_all, &[&id, &limit]),
             Filter::Owner(owner) => self.many(table, &reads.list_owner, &[&owner, &id, &limit]),
+            Filter::OwnerByDue(owner) => self.many(table, &reads.list_owner_due, &[&owner, &due, &id, &limit]),
             Filter::State(state) => self.many(table, &reads.list_state, &[&state, &due, &id, &limit]),
             Filter::DueBy(state, moment) => {
                 let parameters: [&dyn ToSql; 5] = [&state, &moment.millis(), &due, &id, &limit];
@@ -205,6 +206,10 @@ mod tests {
                 texts.extend([&reads.list_owner, &reads.list_state, &reads.list_due, &reads.last_of]);
                 assert!(plan(&connection, &reads.list_due).contains(&format!("{}_state", table.name())));
                 assert!(plan(&connection, &reads.last_of).contains(&format!("{}_owner", table.name())));
+            }
+            if table.is_owned_for_a_time() {
+                texts.push(&reads.list_owner_due);
+                assert!(plan(&connection, &reads.list_owner_due).contains(&format!("{}_owner_due", table.name())));
             }
             for text in texts {
                 let plan = plan(&connection, text);

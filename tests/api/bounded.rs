@@ -1,0 +1,104 @@
+//! What one person has many of, all of which must end at once: sessions, and links that they made.
+
+use std::collections::BTreeSet;
+
+use countersign::domain::account::{PersonRole, Session};
+use countersign::service::access::NewAccount;
+use countersign::service::error::Error;
+use countersign::service::people::LINKS_MAX;
+use countersign::service::taking_back::{Admission, SESSIONS_MAX};
+use countersign::store::record::Reader;
+use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+
+use crate::gateway::{Gateway, spawn_gateway};
+
+const PASSWORD: &str = "correct horse battery";
+const ANOTHER: &str = "staple battery horse";
+
+async fn open_sessions(g: &Gateway) -> Vec<Session> {
+    g.service.sessions_of(&g.alice.id).await.unwrap()
+}
+
+/// Alice signs in so often; what her browsers show, the oldest first.
+async fn signed_in(g: &Gateway, times: usize) -> Vec<String> {
+    let mut browsers = Vec::new();
+    for _ in 0..times {
+        let link = g.service.sign_in_link(&g.alice.id).await.unwrap();
+        browsers.push(g.service.use_sign_in_link(&link).await.unwrap().1);
+    }
+    browsers
+}
+
+#[tokio::test]
+async fn who_signs_in_again_and_again_has_so_many_sessions_and_the_oldest_end() {
+    let g = spawn_gateway().await;
+    let browsers = signed_in(&g, SESSIONS_MAX).await;
+    assert_eq!(open_sessions(&g).await.len(), SESSIONS_MAX);
+    assert!(g.service.session_of(&browsers[0]).await.is_ok(), "nobody is signed out who need not be");
+    let more = signed_in(&g, 2).await;
+    assert_eq!(open_sessions(&g).await.len(), SESSIONS_MAX);
+    for (browser, open) in browsers[..3].iter().zip([false, false, true]).chain([(&more[0], true), (&more[1], true)]) {
+        assert_eq!(g.service.session_of(browser).await.is_ok(), open);
+    }
+    g.service.set_admission("alice", Admission::Barred).await.unwrap();
+    assert!(open_sessions(&g).await.is_empty());
+    g.service.set_admission("alice", Admission::Open).await.unwrap();
+    for browser in browsers.iter().chain(&more) {
+        assert!(matches!(g.service.session_of(browser).await, Err(Error::Unauthenticated)));
+    }
+    assert_eq!(crate::people::findings(&g).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn two_who_sign_in_at_once_where_there_is_no_room_both_come_in() {
+    let g = spawn_gateway().await;
+    signed_in(&g, SESSIONS_MAX).await;
+    let came = futures_util::future::join_all((0..4).map(|_| signed_in(&g, 1))).await;
+    for browser in came.concat() {
+        assert!(g.service.session_of(&browser).await.is_ok());
+    }
+    signed_in(&g, 1).await;
+    assert_eq!(
+        open_sessions(&g).await.len(),
+        SESSIONS_MAX,
+        "who came at once leave no more behind than one who came alone"
+    );
+}
+
+#[tokio::test]
+async fn a_session_that_was_ended_is_over_since_then() {
+    let g = spawn_gateway().await;
+    let (me, _) = g.service.sign_in("alice", PASSWORD.to_owned()).await.unwrap();
+    let until = me.session.record.expires_at;
+    g.service.sign_out(&me).await.unwrap();
+    let store = SqliteStore::open(g.folder.path().join("countersign.db"), SqliteOptions::default()).unwrap();
+    let keys = g.service.keys().unwrap();
+    let reader = Reader { store: &store, key: keys.row() };
+    let session: Session = reader.get(me.session.record.id.as_str()).await.unwrap().unwrap().record;
+    assert!(session.ended && session.expires_at < until);
+}
+
+#[tokio::test]
+async fn nobody_has_more_links_open_than_are_withdrawn_at_once() {
+    let g = spawn_gateway().await;
+    let gus = crate::people::admin(&g, "gus").await;
+    let named = |name: String| NewAccount { name, role: PersonRole::Reviewer, groups: BTreeSet::new() };
+    for at in 0..LINKS_MAX {
+        g.service.invite(&gus, &named(format!("person-{at}"))).await.unwrap();
+    }
+    for refused in
+        [g.service.invite(&gus, &named("ana".to_owned())).await, g.service.reset_link(&gus, &g.alice.id).await]
+    {
+        let refused = refused.unwrap_err();
+        assert!(matches!(refused, Error::WrongState(why) if why.contains("withdraw some")), "{refused:?}");
+    }
+    let hal = crate::people::admin(&g, "hal").await;
+    g.service.invite(&hal, &named("ana".to_owned())).await.unwrap();
+    let open = g.service.open_links().await.unwrap();
+    let first = open.iter().find(|it| it.purpose.made_by().unwrap().name == "gus").unwrap();
+    g.service.withdraw_link(&gus, &first.id).await.unwrap();
+    g.service.reset_link(&gus, &g.alice.id).await.unwrap();
+    let (me, _) = g.service.sign_in("gus", PASSWORD.to_owned()).await.unwrap();
+    g.service.change_password(&me, PASSWORD.to_owned(), ANOTHER.to_owned()).await.unwrap();
+    assert_eq!(g.service.open_links().await.unwrap().len(), 1, "all of one's own, and nobody else's");
+}

@@ -22,7 +22,7 @@ use super::chain::hash::{Digest, Tag};
 use super::chain::receipt::{Approval, Refusal};
 use super::id::{FlowId, InterruptId, PrincipalId};
 use super::json::canonical::canonical;
-use super::review::{Ballot, Count, Jury, PasskeyNeed, Roll, Stage, Verdict, Vote, VoteRefused};
+use super::review::{Ballot, Count, Jury, PasskeyNeed, Prospect, Roll, Stage, Verdict, Vote, VoteRefused};
 use super::time::Timestamp;
 
 #[cfg(test)]
@@ -192,6 +192,17 @@ pub enum Tally {
     Denied(Interrupt, Vec<Refusal>),
 }
 
+impl Tally {
+    /// What the vote comes to, as its voter is told.
+    pub const fn prospect(&self) -> Prospect {
+        match self {
+            Self::Waiting(_) => Prospect::Waits,
+            Self::Approved(..) => Prospect::Passes,
+            Self::Denied(..) => Prospect::Ends,
+        }
+    }
+}
+
 impl Decision {
     /// The word on the wire.
     pub const fn word(self) -> &'static str {
@@ -296,9 +307,10 @@ impl Interrupt {
         if ballot.delegation.is_some() {
             return Err(VoteRefused::Delegation);
         }
+        let told = ballot.told;
         let vote = self.jury().hear(ballot, voter, roll)?;
         self.votes.push(vote);
-        Ok(match self.jury().count(roll) {
+        Ok(match self.jury().count(roll).held_to(told)? {
             Count::Waiting => Tally::Waiting(self),
             Count::Approved(approvals) => Tally::Approved(self, approvals),
             Count::Denied(refusals) => Tally::Denied(self, refusals),

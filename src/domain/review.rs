@@ -6,6 +6,7 @@ mod extending;
 mod jury;
 mod noticing;
 mod proof;
+mod prospect;
 mod revealing;
 mod roll;
 mod search;
@@ -21,6 +22,7 @@ pub use extending::{EXTENSION_REASON_CHARS_MAX, EXTENSIONS_MAX, Extending, Exten
 pub use jury::{Count, Jury};
 pub use noticing::{Escalation, Notice, Notices, Reminder};
 pub use proof::{PasskeyNeed, Proof};
+pub use prospect::Prospect;
 pub use revealing::{REVEAL_REASON_CHARS_MAX, REVEALS_MAX, Reveal, RevealRefused, groups_to_reveal_to};
 pub use roll::{Absent, Place, Roll};
 pub use search::{Ending, Phase, SearchKey, SearchWord};

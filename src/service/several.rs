@@ -10,9 +10,7 @@ use super::review_page::ReviewFacts;
 use super::votes::Voted;
 use crate::domain::account::Account;
 use crate::domain::id::{AccountId, ReviewId};
-use crate::domain::review::{
-    Alone, Ballot, CHANGES_AMONG_SEVERAL_MAX, CannotDecide, Hold, SEVERAL_MAX, Shape, Verdict, Vote,
-};
+use crate::domain::review::{Alone, Ballot, CHANGES_AMONG_SEVERAL_MAX, CannotDecide, Hold, SEVERAL_MAX, Shape};
 use crate::store::record::Stored;
 
 /// Reviews that somebody wants to decide at once.
@@ -32,8 +30,6 @@ pub enum LeftOut {
     Alone(Alone),
     /// The person has no place of their own there: whose they take is said on its own page.
     ForAnother,
-    /// Somebody denied it, took a vote back or said something: that is read on its own page.
-    Talked,
     /// An earlier write's outcome is unknown, which has to be said to know by itself.
     OutcomeUnknown,
 }
@@ -109,11 +105,6 @@ fn left_out(facts: &ReviewFacts) -> Option<LeftOut> {
     }
     if facts.diff.len() > CHANGES_AMONG_SEVERAL_MAX {
         return Some(LeftOut::Alone(Alone::Large));
-    }
-    let hold = &facts.hold;
-    let said = |it: &Vote| it.verdict == Verdict::Deny || it.comment.is_some() || !it.stands();
-    if !hold.comments.is_empty() || hold.votes.iter().any(said) {
-        return Some(LeftOut::Talked);
     }
     facts.outcome_unknown.then_some(LeftOut::OutcomeUnknown)
 }

@@ -56,6 +56,18 @@ pub enum Wish {
     Lift(Halt),
 }
 
+/// What a wish comes to, as whoever has it is told before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Foreseen {
+    /// It is written down, and somebody else has to have the same.
+    Asked,
+    /// It is done.
+    Done,
+}
+
+const MOVED_ON: &str =
+    "Somebody else has asked to lift it, or lifted it, since you read this. Nothing was done: look again";
+
 /// How a scope stands.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Halting {
@@ -212,36 +224,60 @@ impl Service {
     /// Stops, or lets go on, as somebody wishes; where that needs two people, the first one's wish is only written
     /// down. How the scope stands then.
     pub async fn wish_halt(&self, who: Puller<'_>, scope: &Scope, wish: &Wish) -> Result<Halting> {
+        self.wish_halt_as_told(who, scope, wish, None).await
+    }
+
+    /// The same, if it comes to what they were told.
+    pub async fn wish_halt_as_told(
+        &self,
+        who: Puller<'_>,
+        scope: &Scope,
+        wish: &Wish,
+        told: Option<Foreseen>,
+    ) -> Result<Halting> {
         let (Wish::Set(halt) | Wish::Stop(halt) | Wish::Lift(halt)) = wish;
         if halt.reason.chars().count() > REASON_CHARS_MAX {
             return Err(Error::invalid("/reason", format!("a reason has at most {REASON_CHARS_MAX} characters")));
         }
-        retrying!(self.wish_halt_once(who, scope, wish))
+        retrying!(self.wish_halt_once(who, scope, wish, told))
     }
 
-    async fn wish_halt_once(&self, who: Puller<'_>, scope: &Scope, wish: &Wish) -> Result<Halting> {
+    /// What a wish would come to now.
+    pub async fn foresee(&self, who: Puller<'_>, scope: &Scope, wish: &Wish) -> Result<Foreseen> {
+        let (keys, now) = (self.keys()?, self.now());
+        let row = self.halt_row(&keys, scope).await?;
+        let next = wish.next(row.halt());
+        let lift = self.lift_of(&mut Draft::new(keys.row(), now), &keys, &row, (who, &next, now)).await?;
+        Ok(foreseen(lift.as_ref()))
+    }
+
+    async fn wish_halt_once(
+        &self,
+        who: Puller<'_>,
+        scope: &Scope,
+        wish: &Wish,
+        told: Option<Foreseen>,
+    ) -> Result<Halting> {
         let (keys, now) = (self.keys()?, self.now());
         let row = self.halt_row(&keys, scope).await?;
         let next = wish.next(row.halt());
         let mut draft = Draft::new(keys.row(), now);
-        match who {
-            Puller::Person(account) => draft.rely_on(account),
-            Puller::Token(token) => draft.rely_on(token),
-        };
-        let needs = self.lift_needs(row.stops());
-        let confirms = match (halt::lifts(row.halt(), &next), needs) {
-            (true, LiftNeeds::Two) => match self.lift(&mut draft, &keys, &row, (who, &next, now)).await? {
-                (Lift::Waiting, _) => return Ok(row.standing()),
-                (Lift::Asked(lifting), _) => {
-                    let stops = put_lifting(&mut draft, &row, lifting, now)?;
-                    self.commit(draft.finish()).await?;
-                    return Ok(Halting { stops: Some(stops), ..row.standing() });
-                }
-                (Lift::Confirmed, second) => {
-                    row.stops().and_then(|it| it.lifting.as_ref()).map(|first| Pair { first, second })
-                }
-            },
-            _ => None,
+        who.rely(&mut draft);
+        let lift = self.lift_of(&mut draft, &keys, &row, (who, &next, now)).await?;
+        if told.is_some_and(|it| it != foreseen(lift.as_ref())) {
+            return Err(Error::WrongState(MOVED_ON));
+        }
+        let confirms = match lift {
+            None => None,
+            Some((Lift::Waiting, _)) => return Ok(row.standing()),
+            Some((Lift::Asked(lifting), _)) => {
+                let stops = put_lifting(&mut draft, &row, lifting, now)?;
+                self.commit(draft.finish()).await?;
+                return Ok(Halting { stops: Some(stops), ..row.standing() });
+            }
+            Some((Lift::Confirmed, second)) => {
+                row.stops().and_then(|it| it.lifting.as_ref()).map(|first| Pair { first, second })
+            }
         };
         let by = who.principal();
         let stops = self.put_halt(&mut draft, &row, &next, (&by, who.name(), now), confirms.as_ref())?;
@@ -272,6 +308,20 @@ impl Service {
         let data = halt_data(halt, &stop, (needs, row.next_revision()), confirms);
         recorder::outside(draft, row.flow(), at, kind, data)?;
         Ok(stops)
+    }
+
+    /// What a wish comes to that lifts what two people lift, and who has it; nothing for any other.
+    async fn lift_of(
+        &self,
+        draft: &mut Draft<'_>,
+        keys: &Keys,
+        row: &Row,
+        (who, next, now): (Puller<'_>, &Halt, Timestamp),
+    ) -> Result<Option<(Lift, AccountId)>> {
+        if !halt::lifts(row.halt(), next) || self.lift_needs(row.stops()) != LiftNeeds::Two {
+            return Ok(None);
+        }
+        self.lift(draft, keys, row, (who, next, now)).await.map(Some)
     }
 
     /// Judges a wish to lift where two are needed, on both people as they stand.
@@ -318,6 +368,13 @@ impl Service {
         let Some(token) = token else { return Ok(None) };
         let owner = self.reader(keys).get_by_alias::<Account>(&token.record.owner).await?;
         Ok(owner.map(|account| Somebody { account, token: Some(token) }))
+    }
+}
+
+const fn foreseen(lift: Option<&(Lift, AccountId)>) -> Foreseen {
+    match lift {
+        Some((Lift::Asked(_) | Lift::Waiting, _)) => Foreseen::Asked,
+        Some((Lift::Confirmed, _)) | None => Foreseen::Done,
     }
 }
 

@@ -106,14 +106,14 @@ impl Service {
     ) -> Result<Voted> {
         let (keys, now) = (self.keys()?, self.now());
         let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
+        let thread = self.thread(&keys, &hold.record.thread).await?;
+        let standing = self.standing(&keys, thread).await?;
+        check_open(&standing, &hold.record, now)?;
         let signature = match (manner, hold.record.alone()) {
             (Manner::AmongSeveral, Some(why)) => return Err(VoteRefused::from(why).into()),
             (Manner::AmongSeveral, None) => None,
             (Manner::Alone(signature), _) => signature,
         };
-        let thread = self.thread(&keys, &hold.record.thread).await?;
-        let standing = self.standing(&keys, thread).await?;
-        check_open(&standing, &hold.record, now)?;
         if self.judged_again(&keys, &standing, &hold).await? != JudgedAgain::Kept {
             return Err(VoteRefused::PolicyChanged.into());
         }

@@ -65,6 +65,7 @@ pub fn ballot(amendment: &Value, verdict: Verdict) -> Ballot {
         proof: Proof::default(),
         typed: None,
         outcome_unknown_accepted: Ticked::No,
+        told: None,
     }
 }
 

@@ -9,7 +9,8 @@ use countersign::keyring::Keyring;
 use countersign::service::PeopleSettings;
 use countersign::service::access::NewAccount;
 use countersign::service::audit::audit;
-use countersign::service::stops::{OPERATOR, Puller, Scope, Wish};
+use countersign::service::error::Error;
+use countersign::service::stops::{Foreseen, OPERATOR, Puller, Scope, Wish};
 use countersign::service::taking_back::Admission;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use reqwest::Method;
@@ -66,6 +67,26 @@ async fn a_halt_goes_on_once_two_people_asked_for_the_same_and_not_before() {
         let lifted = put(&g, &hal, scope, (false, false)).await.expect(200);
         assert_eq!(lifted, json!({"scope": scope, "proposing": false, "verifying": false}));
         assert!(verifies(&g).await);
+    }
+    assert_eq!(findings(&g).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn who_was_told_that_they_only_ask_lifts_nothing_and_the_other_way_round() {
+    let g = pairs().await;
+    let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
+    let (gus, hal) = (g.service.account_row(&gus.id).await.unwrap(), g.service.account_row(&hal.id).await.unwrap());
+    let halt = Halt { proposing: true, verifying: true, reason: "an exercise".to_owned() };
+    g.service.wish_halt(Puller::Person(&gus), &Scope::All, &Wish::Stop(halt.clone())).await.unwrap();
+    let lift = Wish::Lift(halt);
+    for (who, otherwise, told) in [(&gus, Foreseen::Done, Foreseen::Asked), (&hal, Foreseen::Asked, Foreseen::Done)] {
+        let me = Puller::Person(who);
+        assert_eq!(g.service.foresee(me, &Scope::All, &lift).await.unwrap(), told);
+        let refused = g.service.wish_halt_as_told(me, &Scope::All, &lift, Some(otherwise)).await.unwrap_err();
+        assert!(matches!(refused, Error::WrongState(why) if why.contains("look again")), "{refused:?}");
+        assert!(g.service.halts().await.unwrap()[0].halt.verifying, "nothing was done");
+        let standing = g.service.wish_halt_as_told(me, &Scope::All, &lift, Some(told)).await.unwrap();
+        assert_eq!(standing.halt.verifying, told == Foreseen::Asked);
     }
     assert_eq!(findings(&g).await, [""; 0]);
 }

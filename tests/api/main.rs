@@ -77,6 +77,7 @@ mod streams;
 mod supposed;
 mod taking_back;
 mod time;
+mod told;
 mod tools;
 mod transitions;
 mod turns;

@@ -52,6 +52,7 @@ async fn a_reviewer_stops_everything_and_two_administrators_let_it_go_on() {
     let tab = tab_of(&browser, &gateway, "gus").await;
     tab.fill("Why it may go on", "The planner is fixed").await;
     tab.press("Ask to lift").await;
+    assert!(tab.text().await.contains("It goes on once a second administrator asks for the same."));
     tab.press("Confirm").await;
     assert!(tab.text().await.contains("It goes on once a second person asks for the same."));
     assert!(tab.text().await.contains("You asked: it waits for somebody else."));
@@ -62,6 +63,7 @@ async fn a_reviewer_stops_everything_and_two_administrators_let_it_go_on() {
     assert!(tab.text().await.contains("gus asked to lift the halt of proposing and verifying"));
     tab.fill("Why you agree", "Seen the fix").await;
     tab.press("Confirm lifting").await;
+    assert!(tab.text().await.contains("You are the second who asks for it: it goes on at once."));
     tab.press("Confirm").await;
     assert!(tab.text().await.contains("Lifted. It goes on."));
     assert_eq!(stopped(&gateway).await, [(false, false), (false, false)]);
@@ -102,6 +104,7 @@ async fn who_may_not_stop_or_lift_is_refused_by_hand_as_well() {
             ("what", "both".into()),
             ("reason", "drill".into()),
             ("confirmed", confirmed.into()),
+            ("expects", "done".into()),
         ]
     };
     let send = async |name: &str, path: &str, csrf: Option<&str>| {

@@ -103,6 +103,7 @@ pub async fn form_of(hand: &Hand<'_>, held: &Held) -> Vec<(&'static str, String)
         ["csrf", "digest", "nonce", "stage"].map(|name| (name, field(form, name))).to_vec();
     fields.push(("verdict", "approve".to_owned()));
     fields.push(("confirmed", "yes".to_owned()));
+    fields.push(("expects", "passes".to_owned()));
     fields.push(("comment", "typed with care".to_owned()));
     fields
 }

@@ -86,14 +86,14 @@ async fn a_form_that_is_not_of_that_page_and_person_decides_nothing() {
         who.post(&format!("{path}/decision"), &fields).await.status
     };
     let (his, hers) = (field(&his, "csrf"), field(&hers, "csrf"));
-    assert_eq!(sends(&bob, &his, &nonce, &digest, "answers").await, 409);
-    assert_eq!(sends(&grace, &hers, "none", &digest, "answers").await, 409);
-    assert_eq!(sends(&grace, &hers, &nonce, &other, "answers").await, 409);
-    assert_eq!(sends(&grace, "none", &nonce, &digest, "answers").await, 403);
+    assert_eq!(sends(&bob, &his, &nonce, &digest, "passes").await, 409);
+    assert_eq!(sends(&grace, &hers, "none", &digest, "passes").await, 409);
+    assert_eq!(sends(&grace, &hers, &nonce, &other, "passes").await, 409);
+    assert_eq!(sends(&grace, "none", &nonce, &digest, "passes").await, 403);
     assert_eq!(sends(&grace, &hers, &nonce, &digest, "waits").await, 409, "it would lead to something else");
     assert_eq!(decision(&gateway, &asked).await, None);
-    assert_eq!(sends(&grace, &hers, &nonce, &digest, "answers").await, 303);
-    assert_eq!(sends(&grace, &hers, &nonce, &digest, "answers").await, 409);
+    assert_eq!(sends(&grace, &hers, &nonce, &digest, "passes").await, 303);
+    assert_eq!(sends(&grace, &hers, &nonce, &digest, "passes").await, 409);
     assert_eq!(decision(&gateway, &asked).await, Some(Decision::Approved));
 }
 

@@ -141,6 +141,7 @@ async fn sign_only(tab: &Tab, held: &Held) -> Vec<(&'static str, String)> {
         "comment",
         "browser_check",
         "confirmed",
+        "expects",
         "sign_until",
         "assertion",
     ] {

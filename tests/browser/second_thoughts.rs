@@ -45,7 +45,7 @@ async fn a_form_takes_back_the_vote_it_was_made_for_and_no_other() {
     let (ana, sam) = (Hand::signed_in(&gateway, "ana").await, Hand::signed_in(&gateway, "sam").await);
     let (page, back) = (format!("/reviews/{}", held.review), format!("/reviews/{}/withdrawal", held.review));
     let vote = form_of(&ana, &held).await;
-    assert_eq!(ana.post(&format!("{page}/decision"), &with(&vote, "", "")).await.status, 303);
+    assert_eq!(ana.post(&format!("{page}/decision"), &with(&vote, "expects", "waits")).await.status, 303);
     let html = ana.get(&page).await.text;
     let form: Vec<(&'static str, String)> =
         ["csrf", "digest", "nonce", "vote"].map(|name| (name, field(&html, name))).to_vec();

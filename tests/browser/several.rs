@@ -75,6 +75,7 @@ pub async fn deny(gateway: &Gateway, who: &Account, held: &Held) {
         proof: Proof::default(),
         typed: None,
         outcome_unknown_accepted: Ticked::No,
+        told: None,
     };
     gateway.service.vote(&who.id, &held.review.as_str().try_into().unwrap(), &ballot).await.unwrap();
 }

@@ -66,6 +66,12 @@ async fn without_what_is_typed_no_form_approves_and_a_denial_needs_nothing() {
         assert!(refused.text.contains("What you typed is not the end of this digest."), "{typed}: {}", refused.text);
     }
     still_waits(&gateway, &held).await;
-    assert_eq!(ana.post(&path, &with(&fields, "verdict", "deny")).await.status, 303);
+    let asked_again = ana.post(&path, &with(&fields, "verdict", "deny")).await;
+    assert!(asked_again.status == 409 && asked_again.text.contains("what follows now is another thing"));
+    still_waits(&gateway, &held).await;
+    let denies = with(&fields, "verdict", "deny");
+    let denies: Vec<(&str, &str)> =
+        denies.into_iter().map(|it| if it.0 == "expects" { ("expects", "ends") } else { it }).collect();
+    assert_eq!(ana.post(&path, &denies).await.status, 303);
     assert_eq!(gateway.decision(&payments, &held).await["decision"], "denied");
 }

@@ -313,5 +313,6 @@ fn ballot(transition: Digest, verdict: Verdict) -> Ballot {
         proof: Proof::default(),
         typed: None,
         outcome_unknown_accepted: Ticked::No,
+        told: None,
     }
 }

@@ -345,5 +345,6 @@ pub fn ballot(held: &Value, verdict: Verdict) -> Ballot {
         proof: Proof::default(),
         typed: None,
         outcome_unknown_accepted: Ticked::No,
+        told: None,
     }
 }

@@ -175,6 +175,7 @@ impl Played {
             proof: Proof::default(),
             typed: None,
             outcome_unknown_accepted: Ticked::No,
+            told: None,
         };
         self.service.vote(who, &of.review, &ballot).await.map(drop)
     }

@@ -61,6 +61,7 @@ fn ballot(of: &Amendment, verdict: Verdict, nonce: &str) -> Ballot {
         proof: Proof::default(),
         typed: None,
         outcome_unknown_accepted: Ticked::No,
+        told: None,
     }
 }
 

@@ -69,6 +69,7 @@ fn ballot(digest: Digest) -> Ballot {
         proof: Proof::Session {},
         typed: None,
         outcome_unknown_accepted: Ticked::No,
+        told: None,
     }
 }
 

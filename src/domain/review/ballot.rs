@@ -1,6 +1,6 @@
 //! A ballot: what a person asks to have counted, and why it may not be.
 
-use super::{Alone, BrowserCheck, Proof, Verdict};
+use super::{Alone, BrowserCheck, Proof, Prospect, Verdict};
 use crate::domain::chain::hash::Digest;
 use crate::domain::id::DelegationId;
 use crate::domain::passkey;
@@ -28,6 +28,8 @@ pub struct Ballot {
     pub typed: Option<String>,
     /// Whether they ticked that a write's outcome is unknown.
     pub outcome_unknown_accepted: Ticked,
+    /// What they were told that it comes to, if they were.
+    pub told: Option<Prospect>,
 }
 
 /// A tick of a box.
@@ -155,6 +157,9 @@ pub enum VoteRefused {
     /// The stage asks for something to be typed, and it was not.
     #[error("this stage asks for the last digits of the digest to be typed")]
     NotTyped,
+    /// It would come to something else than the voter was told.
+    #[error("others have voted since, and something else would follow; look again")]
+    MovedOn,
     /// It was to be decided among several, and is decided by itself.
     #[error("it is decided by itself: {0}")]
     Alone(#[from] Alone),

@@ -1,6 +1,6 @@
 //! Several holds decided at once: which may be, and which of them are alike.
 
-use super::{Hold, HoldReason};
+use super::{Hold, HoldReason, Verdict, Vote};
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::statement::Kind;
 use crate::domain::id::{FlowId, NodeId, ToolName};
@@ -23,6 +23,9 @@ pub enum Alone {
     /// What is typed names one change.
     #[error("its flow asks for something to be typed")]
     Typing,
+    /// Somebody denied it, took a vote back or said something: that is read on its own page.
+    #[error("people talk about it")]
+    Talked,
     /// There is more to read than fits beside others.
     #[error("it changes more than can be read beside others")]
     Large,
@@ -75,6 +78,10 @@ impl Hold {
         if self.stages.iter().any(|it| !it.passkey.is_nothing()) {
             return Some(Alone::Passkey);
         }
-        self.stages.iter().any(|it| !it.confirm.is_pressing()).then_some(Alone::Typing)
+        if self.stages.iter().any(|it| !it.confirm.is_pressing()) {
+            return Some(Alone::Typing);
+        }
+        let said = |it: &Vote| it.verdict == Verdict::Deny || it.comment.is_some() || !it.stands();
+        (!self.comments.is_empty() || self.votes.iter().any(said)).then_some(Alone::Talked)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::ballot::{Ballot, Ticked, VoteRefused};
 use super::jury::Count;
-use super::{Hold, HoldState, Roll, Verdict, Vote};
+use super::{Hold, HoldState, Prospect, Roll, Verdict, Vote};
 use crate::domain::account::Account;
 use crate::domain::chain::receipt::{Approval, Refusal};
 
@@ -17,6 +17,17 @@ pub enum Tally {
     Denied(Hold, Vec<Refusal>),
 }
 
+impl Tally {
+    /// What the vote comes to, as its voter is told.
+    pub const fn prospect(&self) -> Prospect {
+        match self {
+            Self::Waiting(_) => Prospect::Waits,
+            Self::Approved(..) => Prospect::Passes,
+            Self::Denied(..) => Prospect::Ends,
+        }
+    }
+}
+
 /// What a vote is counted against, besides the hold.
 pub struct Bench<'a> {
     /// Everyone who voted or for whom somebody did, as they stand now, the new voter included.
@@ -28,9 +39,10 @@ pub struct Bench<'a> {
 impl Hold {
     /// Counts a vote, or says why not.
     pub fn vote(mut self, ballot: Ballot, voter: &Account, bench: &Bench<'_>) -> Result<Tally, VoteRefused> {
+        let told = ballot.told;
         let vote = self.check(ballot, voter, bench)?;
         self.votes.push(vote);
-        Ok(match self.jury(bench.roll.now).count(bench.roll) {
+        Ok(match self.jury(bench.roll.now).count(bench.roll).held_to(told)? {
             Count::Waiting => Tally::Waiting(self),
             Count::Approved(approvals) => Tally::Approved(self, approvals),
             Count::Denied(refusals) => Tally::Denied(self, refusals),

@@ -315,6 +315,7 @@ pub fn vote_code(refused: &VoteRefused) -> &'static str {
         VoteRefused::Mismatch => "browser_mismatch",
         VoteRefused::OutcomeUnknown => "write_outcome_unknown",
         VoteRefused::NotTyped => "confirmation_not_typed",
+        VoteRefused::MovedOn => "vote_moved_on",
         VoteRefused::Alone(_) => "decided_alone",
         VoteRefused::PolicyChanged => "policy_changed",
         VoteRefused::NothingToWithdraw => "nothing_to_withdraw",

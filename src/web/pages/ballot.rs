@@ -39,6 +39,7 @@ impl Said<'_> {
             proof: Proof::of_session(session),
             typed: None,
             outcome_unknown_accepted: Ticked::No,
+            told: None,
         })
     }
 }

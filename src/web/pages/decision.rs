@@ -20,7 +20,7 @@ use super::view::text::{Line, Prose};
 use super::visitor::Visitor;
 use crate::domain::chain::hash::Digest;
 use crate::domain::id::{AccountId, DelegationId};
-use crate::domain::review::{Alone, Ballot, Bench, BrowserCheck, Tally, Ticked, VoteRefused};
+use crate::domain::review::{Alone, Ballot, Bench, BrowserCheck, Prospect, Ticked, VoteRefused};
 use crate::domain::thread::Status;
 use crate::domain::time::Timestamp;
 use crate::service::Service;
@@ -63,12 +63,9 @@ pub async fn submit(
     let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
     let asked = Asked { app: &app, visitor: &visitor, facts: &facts, form: &form };
     let answer = match asked.ballot() {
-        Ok(ballot) if form.confirmed == "yes" && asked.expects_otherwise(&ballot) => {
-            asked.confirm(&ballot, Some(MOVED_ON.to_owned())).await
-        }
-        Ok(ballot) if form.confirmed == "yes" => match asked.count(&ballot).await {
-            Err(Error::Vote(refused @ VoteRefused::NotTyped)) => {
-                asked.confirm(&ballot, Some(vote_words(&refused))).await
+        Ok(ballot) if form.confirmed == "yes" && ballot.told.is_some() => match asked.count(&ballot).await {
+            Err(Error::Vote(refused @ (VoteRefused::NotTyped | VoteRefused::MovedOn))) => {
+                asked.look_again(&ballot, &refused).await
             }
             done => done,
         },
@@ -110,6 +107,7 @@ impl Asked<'_> {
             },
             typed: Some(form.typed.clone()),
             outcome_unknown_accepted: if form.outcome_unknown == "yes" { Ticked::Yes } else { Ticked::No },
+            told: Prospect::read(&form.expects),
             ..ballot
         })
     }
@@ -137,21 +135,20 @@ impl Asked<'_> {
     }
 
     /// What would come of a ballot now.
-    fn tally(&self, ballot: &Ballot) -> Result<Tally> {
+    fn prospect(&self, ballot: &Ballot) -> Result<Prospect> {
         let (facts, hold) = (self.facts, &self.facts.hold);
         let mut roll = facts.roll.clone();
         roll.people.push(self.visitor.account().clone());
         let bench = Bench { roll: &roll, outcome_unknown: facts.outcome_unknown };
         let typed = hold.asks_to_type(ballot.stage, ballot.verdict);
-        let confirmed = Ballot { typed, ..ballot.clone() };
-        Ok(hold.clone().vote(confirmed, self.visitor.account(), &bench)?)
+        let confirmed = Ballot { typed, told: None, ..ballot.clone() };
+        Ok(hold.clone().vote(confirmed, self.visitor.account(), &bench)?.prospect())
     }
 
-    /// Whether others have voted since somebody read what would come of it, and something else would. Why a ballot
-    /// would not count at all is said when it is counted.
-    fn expects_otherwise(&self, ballot: &Ballot) -> bool {
-        let expected = self.form.expects.as_str();
-        !expected.is_empty() && self.tally(ballot).is_ok_and(|it| word(&it) != expected)
+    /// The second look once more, as the review stands by now: what is to be typed was not, or others have voted.
+    async fn look_again(&self, ballot: &Ballot, refused: &VoteRefused) -> Result<HttpResponse> {
+        let facts = review::facts(self.app, self.visitor, self.facts.hold.id.as_str()).await?;
+        Asked { facts: &facts, ..*self }.confirm(ballot, Some(vote_words(refused))).await
     }
 
     /// The second look. A ballot that would not count is refused here already, by the same rules; but for what is typed
@@ -162,7 +159,7 @@ impl Asked<'_> {
             return Err(Error::WriteInProgress);
         }
         let typing = hold.asks_to_type(ballot.stage, ballot.verdict);
-        let tally = self.tally(ballot)?;
+        let prospect = self.prospect(ballot)?;
         let status = if problem.is_some() { StatusCode::CONFLICT } else { StatusCode::OK };
         let page = ConfirmPage {
             shell: self.visitor.shell_beside(Waiting::Exactly(0), None),
@@ -178,8 +175,8 @@ impl Asked<'_> {
             flow: Line::new(hold.flow.as_str()),
             thread: Line::new(hold.thread.as_str()),
             deadline: moment(hold.expires_at, facts.now),
-            consequence: consequence(facts, &tally),
-            expects: word(&tally),
+            consequence: consequence(facts, prospect),
+            expects: prospect.word(),
             comment: Prose::new(ballot.comment.clone().unwrap_or_default()),
             browser_check: self.form.browser_check.clone(),
             doubt: review::doubt(facts),
@@ -232,24 +229,12 @@ pub async fn signing(
     Ok(if needed.is_some() { Signing::Must(form) } else { Signing::May(form) })
 }
 
-const MOVED_ON: &str = "Others have voted since you read this: what follows now is another thing. Your vote was not \
-                        counted yet; read it, and confirm again.";
-
-/// What a vote leads to, as the form says it back.
-const fn word(tally: &Tally) -> &'static str {
-    match tally {
-        Tally::Waiting(_) => "waits",
-        Tally::Denied(..) => "ends",
-        Tally::Approved(..) => "commits",
-    }
-}
-
-/// What this vote leads to, if it is confirmed at once.
-fn consequence(facts: &ReviewFacts, tally: &Tally) -> String {
-    match tally {
-        Tally::Waiting(_) => "Your vote is counted, and the review waits for others.".to_owned(),
-        Tally::Denied(..) => "The review ends. Nothing is committed, and nothing can be written of it.".to_owned(),
-        Tally::Approved(..) => format!("The {}", committed(facts)),
+/// What this vote leads to, if it is confirmed.
+fn consequence(facts: &ReviewFacts, prospect: Prospect) -> String {
+    match prospect {
+        Prospect::Waits => "Your vote is counted, and the review waits for others.".to_owned(),
+        Prospect::Ends => "The review ends. Nothing is committed, and nothing can be written of it.".to_owned(),
+        Prospect::Passes => format!("The {}", committed(facts)),
     }
 }
 
@@ -327,6 +312,10 @@ pub fn vote_words(refused: &VoteRefused) -> String {
             "What you typed is not the end of this digest. Compare the digest with what you read, and type its last six \
              digits. Your vote was not counted."
         }
+        VoteRefused::MovedOn => {
+            "Others have voted since you read this: what follows now is another thing. Your vote was not counted yet; read \
+             it, and confirm again."
+        }
         VoteRefused::Alone(why) => alone_words(*why),
         VoteRefused::PasskeyRequired => {
             "A passkey has to sign this decision. Press the button that says so, with JavaScript on."
@@ -366,6 +355,7 @@ pub fn alone_words(why: Alone) -> &'static str {
     match why {
         Alone::Passkey => "Its flow asks for a passkey: decide it on its own page.",
         Alone::Typing => "Its flow asks for something to be typed: decide it on its own page.",
+        Alone::Talked => "People talk about it: read what they say, and decide it on its own page.",
         Alone::Large => "It changes more than can be read beside others: decide it on its own page.",
     }
 }

@@ -18,7 +18,7 @@ use crate::domain::halt::{Halt, LiftNeeds, Stop};
 use crate::domain::id::FlowId;
 use crate::domain::time::Timestamp;
 use crate::service::error::{Error, Result};
-use crate::service::stops::{Halting, Puller, Scope, Wish};
+use crate::service::stops::{Foreseen, Halting, Puller, Scope, Wish};
 use crate::web::app::App;
 
 const ADDRESS: &str = "/emergency";
@@ -37,6 +37,7 @@ pub struct HaltFields {
     what: String,
     reason: String,
     confirmed: String,
+    expects: String,
 }
 
 /// What the page says after a form was taken.
@@ -136,8 +137,8 @@ async fn submitted(
     (pull, form): (Pull, &HaltFields),
 ) -> std::result::Result<HttpResponse, Failure> {
     let failed = |error| Failure::of(request, error);
-    let done = match form.confirmed.as_str() {
-        "yes" => pulled(app, visitor, pull, form).await,
+    let done = match (form.confirmed.as_str(), pull, told(form)) {
+        ("yes", Pull::Stop, _) | ("yes", Pull::Lift, Some(_)) => pulled(app, visitor, pull, form).await,
         _ => confirm(app, visitor, pull, form).await,
     };
     match done {
@@ -147,6 +148,25 @@ async fn submitted(
             let page = page(app, visitor, Some(notice), form).await.map_err(failed)?;
             Ok(html(StatusCode::CONFLICT, page.render()))
         }
+    }
+}
+
+/// What a wish comes to, as forms say it back.
+const fn foreseen_word(foreseen: Foreseen) -> &'static str {
+    match foreseen {
+        Foreseen::Asked => "asked",
+        Foreseen::Done => "done",
+    }
+}
+
+fn told(form: &HaltFields) -> Option<Foreseen> {
+    [Foreseen::Asked, Foreseen::Done].into_iter().find(|it| foreseen_word(*it) == form.expects)
+}
+
+fn wish(pull: Pull, halt: Halt) -> Wish {
+    match pull {
+        Pull::Stop => Wish::Stop(halt),
+        Pull::Lift => Wish::Lift(halt),
     }
 }
 
@@ -167,11 +187,8 @@ fn reason_of(form: &HaltFields) -> Result<String> {
 
 async fn pulled(app: &App, visitor: &Visitor, pull: Pull, form: &HaltFields) -> Result<HttpResponse> {
     let (scope, halt) = (scope_of(form)?, What::read(&form.what)?.halt(&reason_of(form)?));
-    let wish = match pull {
-        Pull::Stop => Wish::Stop(halt),
-        Pull::Lift => Wish::Lift(halt),
-    };
-    let standing = app.service.wish_halt(Puller::Person(&visitor.0.signed_in.account), &scope, &wish).await?;
+    let me = Puller::Person(&visitor.0.signed_in.account);
+    let standing = app.service.wish_halt_as_told(me, &scope, &wish(pull, halt), told(form)).await?;
     let asked = standing.stops.as_ref().is_some_and(|it| it.lifting.is_some());
     let done = match pull {
         Pull::Stop => "stopped",
@@ -185,6 +202,8 @@ async fn confirm(app: &App, visitor: &Visitor, pull: Pull, form: &HaltFields) ->
     let (scope, what, reason) = (scope_of(form)?, What::read(&form.what)?, reason_of(form)?);
     let halts = app.service.halts().await?;
     let standing = halts.iter().find(|it| it.scope == scope).ok_or(Error::NotFound("flow"))?;
+    let me = Puller::Person(&visitor.0.signed_in.account);
+    let foreseen = app.service.foresee(me, &scope, &wish(pull, what.halt(&reason))).await?;
     let page = HaltConfirmPage {
         shell: visitor.shell(&app.service, None).await?,
         action: match pull {
@@ -200,7 +219,8 @@ async fn confirm(app: &App, visitor: &Visitor, pull: Pull, form: &HaltFields) ->
         what_value: what.value(),
         scope: title_of(&scope),
         scope_value: value_of(&scope),
-        consequences: consequences(pull, what, needs(app, standing)),
+        consequences: consequences((pull, foreseen), what, needs(app, standing)),
+        expects: foreseen_word(foreseen),
         reason: Prose::new(reason),
         stops: pull == Pull::Stop,
     };
@@ -211,7 +231,7 @@ fn needs(app: &App, standing: &Halting) -> LiftNeeds {
     app.service.lift_needs(standing.stops.as_ref())
 }
 
-fn consequences(pull: Pull, what: What, needs: LiftNeeds) -> Vec<&'static str> {
+fn consequences((pull, foreseen): (Pull, Foreseen), what: What, needs: LiftNeeds) -> Vec<&'static str> {
     let mut said = Vec::new();
     let two = needs == LiftNeeds::Two;
     match pull {
@@ -225,7 +245,10 @@ fn consequences(pull: Pull, what: What, needs: LiftNeeds) -> Vec<&'static str> {
             said.push("What is written already stays. Writers that were let through can still say how it went.");
             said.push(if two { "Two administrators lift it." } else { "An administrator lifts it." });
         }
-        Pull::Lift if two => said.push("It goes on once a second administrator asks for the same."),
+        Pull::Lift if foreseen == Foreseen::Asked => {
+            said.push("It goes on once a second administrator asks for the same.");
+        }
+        Pull::Lift if two => said.push("You are the second who asks for it: it goes on at once."),
         Pull::Lift => said.push("It goes on at once."),
     }
     said

@@ -258,6 +258,7 @@ impl Asked<'_> {
             proof: Proof::of_session(&self.visitor.0.signed_in.session.record),
             typed: None,
             outcome_unknown_accepted: Ticked::No,
+            told: None,
         })
     }
 }
@@ -281,7 +282,6 @@ fn left_out_row(facts: &ReviewFacts, why: LeftOut) -> LeftOutRow {
             LeftOut::CannotDecide(why) => cannot_decide(why).to_owned(),
             LeftOut::ForAnother => "You vote there for somebody who is away: open it by itself.".to_owned(),
             LeftOut::Alone(why) => alone_words(why).to_owned(),
-            LeftOut::Talked => "People talk about it: read what they say, and decide it on its own page.".to_owned(),
             LeftOut::OutcomeUnknown => {
                 "An earlier write of this thread may or may not have happened: decide it on its own page, which says \
                  more."

@@ -259,6 +259,7 @@ pub fn ballot(transition: Digest, stage: u32, verdict: Verdict) -> Ballot {
         proof: Proof::default(),
         typed: Some(transition.to_type()),
         outcome_unknown_accepted: Ticked::No,
+        told: None,
     }
 }
 

@@ -6,8 +6,7 @@ use askama::Template as _;
 use serde::Deserialize;
 
 use super::{Again, find, page, said};
-use crate::domain::interrupt::Tally;
-use crate::domain::review::{Ballot, VoteRefused};
+use crate::domain::review::{Ballot, Prospect, VoteRefused};
 use crate::service::error::{Error, Result};
 use crate::service::interrupts::Shown;
 use crate::web::app::App;
@@ -67,27 +66,28 @@ struct Asked<'a> {
     form: &'a DecisionFields,
 }
 
-const MOVED_ON: &str = "Others have voted since you read this: what follows now is another thing. Your vote was not \
-                        counted yet; read it, and confirm again.";
-
 impl Asked<'_> {
     async fn decide(&self) -> Result<HttpResponse> {
         let ballot = self.ballot()?;
-        if self.form.confirmed != "yes" {
+        if self.form.confirmed != "yes" || ballot.told.is_none() {
             return self.confirm(&ballot, None).await;
-        }
-        let expected = self.form.expects.as_str();
-        if self.tally(&ballot).await.is_ok_and(|it| word(&it) != expected) {
-            return self.confirm(&ballot, Some(MOVED_ON.to_owned())).await;
         }
         let (service, interrupt) = (&self.app.service, &self.shown.interrupt);
         let signature = signature(&self.form.assertion, &self.form.sign_until)?;
         let voter = &self.visitor.account().id;
         match service.vote_on_interrupt(voter, &interrupt.id, &ballot, signature.as_ref()).await {
             Ok(_) => Ok(see_other(&format!("/interrupts/{}", interrupt.id))),
-            Err(error @ Error::Vote(VoteRefused::NotTyped)) => self.confirm(&ballot, words(&error)).await,
+            Err(error @ Error::Vote(VoteRefused::NotTyped | VoteRefused::MovedOn)) => {
+                self.look_again(&ballot, &error).await
+            }
             Err(error) => Err(error),
         }
+    }
+
+    /// The second look once more, as the question stands by now: what is to be typed was not, or others have voted.
+    async fn look_again(&self, ballot: &Ballot, refused: &Error) -> Result<HttpResponse> {
+        let shown = find(self.app, self.shown.interrupt.id.as_str()).await?;
+        Asked { shown: &shown, ..*self }.confirm(ballot, words(refused)).await
     }
 
     /// The ballot that the form is, if its page was this visitor's own. Whether it counts is not said here.
@@ -96,22 +96,23 @@ impl Asked<'_> {
         let stage = stage.parse().map_err(|_| VoteRefused::Stage)?;
         let page = (self.shown.interrupt.id.as_str(), stage);
         let ballot = Said { digest, nonce, verdict, comment }.ballot(self.app, self.visitor, page)?;
-        Ok(Ballot { typed: Some(typed.clone()), ..ballot })
+        Ok(Ballot { typed: Some(typed.clone()), told: Prospect::read(&self.form.expects), ..ballot })
     }
 
     /// What would come of a ballot now.
-    async fn tally(&self, ballot: &Ballot) -> Result<Tally> {
+    async fn prospect(&self, ballot: &Ballot) -> Result<Prospect> {
         let (interrupt, voter) = (&self.shown.interrupt, self.visitor.account());
         let typed = interrupt.asks_to_type(ballot.stage, ballot.verdict);
         let roll = self.app.service.roll_of_interrupt(interrupt, &voter.id).await?;
-        Ok(interrupt.clone().vote(Ballot { typed, ..ballot.clone() }, voter, &roll)?)
+        let confirmed = Ballot { typed, told: None, ..ballot.clone() };
+        Ok(interrupt.clone().vote(confirmed, voter, &roll)?.prospect())
     }
 
     /// The second look. A ballot that would not count is refused here already, by the same rules.
     async fn confirm(&self, ballot: &Ballot, problem: Option<String>) -> Result<HttpResponse> {
         let (service, shown, visitor) = (&self.app.service, self.shown, self.visitor);
         let (interrupt, now) = (&shown.interrupt, service.now());
-        let tally = self.tally(ballot).await?;
+        let prospect = self.prospect(ballot).await?;
         let must = interrupt.passkey_need(ballot.stage).met_by(&ballot.proof, now).is_err();
         let voter = visitor.account();
         let challenge = || service.interrupt_vote_challenge(interrupt, &voter.id, ballot);
@@ -128,8 +129,8 @@ impl Asked<'_> {
             flow: Line::new(interrupt.flow.as_str()),
             said: said(shown),
             deadline: moment(interrupt.expires_at, now),
-            consequence: consequence(shown, &tally),
-            expects: word(&tally),
+            consequence: consequence(shown, prospect),
+            expects: prospect.word(),
             comment: Prose::new(ballot.comment.clone().unwrap_or_default()),
             signing: signing(service, &voter.id, must.then_some(Needed), challenge).await?,
             typing: interrupt.asks_to_type(ballot.stage, ballot.verdict),
@@ -140,21 +141,12 @@ impl Asked<'_> {
     }
 }
 
-/// What a vote leads to, as the form says it back.
-const fn word(tally: &Tally) -> &'static str {
-    match tally {
-        Tally::Waiting(_) => "waits",
-        Tally::Denied(..) => "ends",
-        Tally::Approved(..) => "answers",
-    }
-}
-
-/// What this vote leads to, if it is confirmed at once.
-fn consequence(shown: &Shown, tally: &Tally) -> String {
-    match tally {
-        Tally::Waiting(_) => "Your vote is counted, and others are waited for.".to_owned(),
-        Tally::Denied(..) => "The host is told no.".to_owned(),
-        Tally::Approved(..) => {
+/// What this vote leads to, if it is confirmed.
+fn consequence(shown: &Shown, prospect: Prospect) -> String {
+    match prospect {
+        Prospect::Waits => "Your vote is counted, and others are waited for.".to_owned(),
+        Prospect::Ends => "The host is told no.".to_owned(),
+        Prospect::Passes => {
             let good_for = span(shown.good_for().as_secs());
             format!("The host is told yes, and may go on within {good_for}. Nothing is written under this gateway.")
         }

@@ -108,6 +108,8 @@ pub struct HaltConfirmPage {
     pub scope_value: String,
     /// What happens then.
     pub consequences: Vec<&'static str>,
+    /// The same in a word, as the form says it back.
+    pub expects: &'static str,
     /// Why.
     pub reason: Prose,
     /// Whether it stops rather than lifts.

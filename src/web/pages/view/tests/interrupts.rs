@@ -95,7 +95,7 @@ pub fn confirm() -> InterruptConfirmPage {
         said: said(),
         deadline: soon(),
         consequence: "The host is told yes, and may go on within 10 min.".to_owned(),
-        expects: "answers",
+        expects: "passes",
         comment: Prose::new("Agreed."),
         signing: Signing::NotAsked,
         typing: Some("aaaaaa".to_owned()),

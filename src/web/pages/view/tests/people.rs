@@ -198,6 +198,7 @@ pub fn emergency_confirm() -> HaltConfirmPage {
         scope: line("all flows"),
         scope_value: "all".to_owned(),
         consequences: vec!["Nothing can be proposed.", "An administrator lifts it."],
+        expects: "done",
         reason: Prose::new("The planner pays the wrong people."),
         stops: true,
     }

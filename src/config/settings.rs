@@ -19,9 +19,6 @@ const PREFIX: &str = "COUNTERSIGN_";
 /// The one variable that is not a key: where the file is.
 pub(super) const CONFIG_VARIABLE: &str = "COUNTERSIGN_CONFIG";
 
-/// Kubernetes sets these in every pod beside a service called `countersign`; nobody wrote them.
-const SERVICE_LINKS: [&str; 2] = ["COUNTERSIGN_SERVICE_", "COUNTERSIGN_PORT"];
-
 /// Configuration is a page of text.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
@@ -86,7 +83,7 @@ pub(super) fn ours(
     let mut ours = BTreeMap::new();
     for (name, value) in environment {
         let Some(name) = name.to_str().filter(|it| it.starts_with(PREFIX)) else { continue };
-        if SERVICE_LINKS.iter().any(|it| name.starts_with(it)) {
+        if links_to_a_service(name, value.to_str().unwrap_or_default()) {
             continue;
         }
         let Ok(value) = value.into_string() else {
@@ -96,6 +93,23 @@ pub(super) fn ours(
         ours.insert(name.to_owned(), Secret::new(value));
     }
     Ok(ours)
+}
+
+/// Whether Kubernetes sets it, in every pod beside a service called `countersign` or `countersign-` and something: nobody
+/// wrote it. Anything else of that beginning is a slip, and refused.
+fn links_to_a_service(name: &str, value: &str) -> bool {
+    const PROTOCOLS: [&str; 3] = ["TCP", "UDP", "SCTP"];
+    if name.ends_with("_SERVICE_HOST") || name.ends_with("_SERVICE_PORT") || name.contains("_SERVICE_PORT_") {
+        return true;
+    }
+    let address = value.split_once("://").map(|it| it.0.to_ascii_uppercase());
+    if name.ends_with("_PORT") && address.is_some_and(|it| PROTOCOLS.contains(&it.as_str())) {
+        return true;
+    }
+    let mut parts = name.rsplit_once("_PORT_").map_or("", |it| it.1).split('_');
+    let number = parts.next().is_some_and(|it| !it.is_empty() && it.bytes().all(|it| it.is_ascii_digit()));
+    let protocol = parts.next().is_some_and(|it| PROTOCOLS.contains(&it));
+    number && protocol && matches!((parts.next(), parts.next()), (None | Some("PROTO" | "PORT" | "ADDR"), None))
 }
 
 impl Settings {

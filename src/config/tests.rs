@@ -128,12 +128,40 @@ fn a_variable_that_is_no_key_is_refused_by_name() {
 
 #[test]
 fn variables_that_nobody_wrote_for_us_are_not_looked_at() {
-    let environment = [
-        ("PATH", "/bin"),
-        ("COUNTERSIGN_SERVICE_HOST", "10.0.0.1"),
-        ("COUNTERSIGN_PORT_8480_TCP", "tcp://10.0.0.1:8480"),
-    ];
-    assert!(load("", &environment).is_ok());
+    let mut environment = vec![("PATH".to_owned(), "/bin")];
+    for service in ["COUNTERSIGN", "COUNTERSIGN_POSTGRES", "COUNTERSIGN_MAIL_PORT_2"] {
+        for (name, value) in [
+            ("SERVICE_HOST", "10.0.0.1"),
+            ("SERVICE_PORT", "8480"),
+            ("SERVICE_PORT_HTTPS", "8480"),
+            ("PORT", "tcp://10.0.0.1:8480"),
+            ("PORT_8480_TCP", "tcp://10.0.0.1:8480"),
+            ("PORT_8480_TCP_PROTO", "tcp"),
+            ("PORT_8480_TCP_PORT", "8480"),
+            ("PORT_8480_TCP_ADDR", "10.0.0.1"),
+            ("PORT_53_UDP", "udp://10.0.0.1:53"),
+        ] {
+            environment.push((format!("{service}_{name}"), value));
+        }
+    }
+    let environment: Vec<(&str, &str)> = environment.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+    load("", &environment).unwrap();
+}
+
+#[test]
+fn what_only_looks_as_if_nobody_had_written_it_is_refused_by_name() {
+    for (name, value) in [
+        ("COUNTERSIGN_PORT", "8480"),
+        ("COUNTERSIGN_PORTAL", "tcp://10.0.0.1"),
+        ("COUNTERSIGN_PORT_", "tcp://10.0.0.1"),
+        ("COUNTERSIGN_PORT_8480", "tcp://10.0.0.1"),
+        ("COUNTERSIGN_PORT_8480_TCP_HOST", "10.0.0.1"),
+        ("COUNTERSIGN_PORT_HTTP_TCP", "10.0.0.1"),
+        ("COUNTERSIGN_SERVICE_NAME", "gate"),
+    ] {
+        let refused = load("", &[(name, value)]).unwrap_err();
+        assert_eq!((refused.code, refused.key.as_str()), (ConfigCode::UnknownVariable, name));
+    }
 }
 
 #[test]

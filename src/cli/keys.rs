@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::args;
 use super::output::Output;
-use super::{CliError, Exit, beside};
+use super::{CliError, Exit, beside, causes};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::domain::keys::{KeyUse, Keys};
@@ -21,25 +21,31 @@ pub fn run(command: &args::Keys, config: &Config, clock: &impl Clock, out: &mut 
         args::Keys::List => list(&*keyring.current()?, out),
         args::Keys::Rotate(rotate) => {
             let keys = keyring.update(|it| it.rotate(rotate.key_use, clock.now(), &mut random::fill))?;
-            note(config, rotate.key_use, None)?;
+            note(config, rotate.key_use, None, out);
             signing(&keys, rotate.key_use, out)
         }
         args::Keys::Revoke(revoke) => {
             let keys = keyring.update(|it| it.revoke(&revoke.kid, clock.now(), &mut random::fill))?;
             let key_use = keys.published().find(|it| it.kid() == revoke.kid).map_or(KeyUse::Chain, |it| it.key_use());
-            note(config, key_use, Some(&revoke.kid))?;
+            note(config, key_use, Some(&revoke.kid), out);
             signing(&keys, key_use, out)
         }
     }
 }
 
-/// The keyring is changed already: keys must be revocable while the database is away.
-fn note(config: &Config, key_use: KeyUse, revoked: Option<&str>) -> Result<(), CliError> {
+/// The keyring is changed already: keys must be revocable while the database is away. Whoever is told that it failed
+/// would do it again, and turn twice.
+fn note(config: &Config, key_use: KeyUse, revoked: Option<&str>, out: &mut Output<'_>) {
     if !beside::has_database(config) {
-        return Ok(());
+        return;
     }
     let by = beside::principal();
-    beside::with_service(config, |service| async move { service.note_keys_changed(&by, key_use, revoked).await })
+    let noted =
+        beside::with_service(config, |service| async move { service.note_keys_changed(&by, key_use, revoked).await });
+    if let Err(error) = noted {
+        let why = causes(&error);
+        out.warn(format!("the keyring is changed; do not do it again. But the log does not tell of it: {why}"));
+    }
 }
 
 fn list(keys: &Keys, out: &mut Output<'_>) -> Result<Exit, CliError> {

@@ -63,11 +63,18 @@ impl From<Exit> for ExitCode {
 /// Runs the line; what went wrong goes to `err` with all its causes.
 pub fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
     let form = if args.global.json { Form::Json } else { Form::Text };
-    dispatch(args, &mut Output::new(form, out)).unwrap_or_else(|error| {
-        // Nobody is left to be told if even this cannot be written.
-        let _ = writeln!(err, "countersign: {}", inert::printed(&causes(&error)));
+    let mut output = Output::new(form, out);
+    let done = dispatch(args, &mut output);
+    let mut said = output.warnings().to_vec();
+    let exit = done.unwrap_or_else(|error| {
+        said.push(causes(&error));
         error.exit()
-    })
+    });
+    for text in said {
+        // Nobody is left to be told if even this cannot be written.
+        let _ = writeln!(err, "countersign: {}", inert::printed(&text));
+    }
+    exit
 }
 
 fn dispatch(args: &Args, out: &mut Output<'_>) -> Result<Exit, CliError> {

@@ -20,17 +20,28 @@ pub enum Form {
 pub struct Output<'a> {
     form: Form,
     to: &'a mut dyn Write,
+    warnings: Vec<String>,
 }
 
 impl<'a> Output<'a> {
     /// Answers in this form, to there.
     pub fn new(form: Form, to: &'a mut dyn Write) -> Self {
-        Self { form, to }
+        Self { form, to, warnings: Vec::new() }
     }
 
     /// How it answers.
     pub const fn form(&self) -> Form {
         self.form
+    }
+
+    /// Something that whoever reads the answer has to know, though the command did what it was asked for.
+    pub fn warn(&mut self, text: String) {
+        self.warnings.push(text);
+    }
+
+    /// What there is to warn of.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// Says the answer, as text or as JSON.

@@ -59,6 +59,21 @@ fn a_revocation_on_the_line_acts_in_a_running_gateway() {
 }
 
 #[test]
+fn keys_turn_once_though_the_log_cannot_be_told() {
+    let data = tempfile::tempdir().unwrap();
+    let gateway = gateway(data.path());
+    std::fs::write(data.path().join("countersign.db"), "no database").unwrap();
+    let (exit, out, err) = line(data.path(), "keys rotate");
+    let signing = gateway.current().unwrap().signing(crate::domain::keys::KeyUse::Chain).kid().to_owned();
+    assert_eq!((exit, out), (Exit::Yes, format!("{signing}\n")));
+    assert!(err.contains("the keyring is changed; do not do it again"), "{err}");
+    let (exit, _, err) = line(data.path(), &format!("keys revoke {signing}"));
+    assert_eq!(exit, Exit::Yes);
+    assert!(err.contains("the log does not tell of it"), "{err}");
+    assert!(gateway.current().unwrap().signing(crate::domain::keys::KeyUse::Chain).kid() != signing);
+}
+
+#[test]
 fn a_list_names_every_key_and_nothing_private() {
     let data = tempfile::tempdir().unwrap();
     gateway(data.path());

@@ -20,8 +20,11 @@ use crate::store::records::Sighting;
 /// Sightings are to this much.
 pub const GRAIN: Duration = Duration::from_secs(300);
 
-/// More than there are people and machines; beyond it, whoever comes anew is not remembered.
+/// More than come in an hour; beyond it, whoever comes anew is not remembered.
 const SEEN_MAX: usize = 20_000;
+
+/// Whoever was seen so long ago is not remembered here any more, but where it is written.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(3600);
 
 /// So many are written in one change.
 const BATCH: usize = 200;
@@ -38,6 +41,18 @@ struct Seen {
     written: AtomicI64,
 }
 
+impl Seen {
+    /// As far as it is written at all.
+    fn is_written(&self) -> bool {
+        let (at, written) = (self.at.load(Ordering::Relaxed), self.written.load(Ordering::Relaxed));
+        at.saturating_sub(written) < millis(GRAIN)
+    }
+}
+
+fn millis(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+}
+
 impl Sightings {
     fn note(&self, of: &str, now: Timestamp) {
         if let Some(seen) = self.seen.read().unwrap_or_else(PoisonError::into_inner).get(of) {
@@ -51,14 +66,19 @@ impl Sightings {
         }
     }
 
+    /// Makes room for others.
+    fn forget(&self, now: Timestamp) {
+        let recently = now.millis().saturating_sub(millis(FORGOTTEN_AFTER));
+        let mut seen = self.seen.write().unwrap_or_else(PoisonError::into_inner);
+        seen.retain(|_, it| !it.is_written() || *it.at.get_mut() > recently);
+    }
+
     /// What is further on than what is written, by the grain.
     fn due(&self) -> Vec<Sighting> {
-        let grain = i64::try_from(GRAIN.as_millis()).unwrap_or(i64::MAX);
         let seen = self.seen.read().unwrap_or_else(PoisonError::into_inner);
-        let due = seen.iter().filter_map(|(of, seen)| {
-            let (at, written) = (seen.at.load(Ordering::Relaxed), seen.written.load(Ordering::Relaxed));
-            let due = at.saturating_sub(written) >= grain;
-            due.then(|| Sighting { of: of.clone(), at: Timestamp::from_millis(at) })
+        let due = seen.iter().filter(|(_, seen)| !seen.is_written()).map(|(of, seen)| {
+            let at = Timestamp::from_millis(seen.at.load(Ordering::Relaxed));
+            Sighting { of: of.clone(), at }
         });
         due.take(BATCH).collect()
     }
@@ -86,6 +106,7 @@ impl Service {
 
     /// Writes down what was seen since; says how much.
     pub async fn write_sightings(&self) -> Result<usize> {
+        self.sightings.forget(self.now());
         let due = self.sightings.due();
         if due.is_empty() {
             return Ok(0);
@@ -129,5 +150,30 @@ impl Service {
             }
         }
         Ok(seen)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_was_seen_long_ago_and_is_written_makes_room_for_who_comes_anew() {
+        let (sightings, first) = (Sightings::default(), Timestamp::from_millis(0));
+        for number in 0..SEEN_MAX {
+            sightings.note(&format!("session/{number}"), first);
+        }
+        let later = first.plus(FORGOTTEN_AFTER * 2);
+        sightings.note("session/0", later);
+        sightings.note("session/anew", later);
+        assert_eq!(sightings.at("session/anew"), None, "there is no room");
+        sightings.forget(later);
+        assert_eq!(sightings.at("session/1"), Some(first), "what is not written is not forgotten");
+        sightings.wrote(&[first, later].map(|at| Sighting { of: "session/0".to_owned(), at }));
+        sightings.wrote(&[Sighting { of: "session/1".to_owned(), at: first }]);
+        sightings.forget(later);
+        assert_eq!((sightings.at("session/0"), sightings.at("session/1")), (Some(later), None));
+        sightings.note("session/anew", later);
+        assert_eq!(sightings.at("session/anew"), Some(later));
     }
 }

@@ -47,7 +47,9 @@ impl FailureCode {
     pub const fn sentence(self) -> &'static str {
         match self {
             Self::Refused => "Nothing was sent: the name or address leads to a network that nothing may be sent to.",
-            Self::Unsendable => "Nothing was sent: one of its headers cannot stand in a request.",
+            Self::Unsendable => {
+                "Nothing was sent: what would be told cannot be read here, or cannot stand in a request."
+            }
             Self::NotFound => "Nothing was sent: the name was not found.",
             Self::Unreachable => "Nothing was sent: nobody took the connection.",
             Self::Tls => {

@@ -208,6 +208,13 @@ impl Error {
         )
     }
 
+    /// Whether it is what is told of that cannot be read, now or ever, and not the gateway or its database that fails: another
+    /// thing can be told all the same.
+    pub const fn is_of_what_is_told(&self) -> bool {
+        let gone = matches!(self, Self::NotFound(_) | Self::Archive(_) | Self::NoArchives | Self::Erased);
+        gone || self.is_chain_failure()
+    }
+
     /// By the database's clock, a deadline passed between deciding and committing.
     pub(super) fn is_too_late(&self) -> bool {
         matches!(self, Self::Store(StoreError::TooLate))

@@ -241,7 +241,10 @@ impl Serving {
         let errand = match lane.errand(&self.service, &job, (now, &piece)).await {
             Ok(errand) => Some(errand),
             // One event that cannot be told does not keep the others.
-            Err(Error::Broken(_) | Error::NotFound(_)) => None,
+            Err(error) if error.is_of_what_is_told() => {
+                tracing::warn!(%error, event = job.event().as_str(), "an event cannot be told");
+                None
+            }
             Err(error) => return Err(error),
         };
         let (outgoing, address) = (self.service.outgoing()?.clone(), lane.address().clone());

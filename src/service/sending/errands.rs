@@ -75,7 +75,7 @@ impl Service {
             EndpointKind::Webhook { .. } | EndpointKind::Chat { .. } => Ok(true),
             EndpointKind::LangGraph { .. } | EndpointKind::Resume { .. } => match self.review_ended(event).await {
                 Ok(decided) => Ok(decided.is_some_and(|it| endpoint.kind.reaches(&it))),
-                Err(Error::Broken(_) | Error::NotFound(_)) => Ok(true),
+                Err(error) if error.is_of_what_is_told() => Ok(true),
                 Err(error) => Err(error),
             },
         }

@@ -8,6 +8,7 @@ use super::report::Report;
 use super::tail::Line;
 use crate::domain::endpoint::delivery::{Attempt, Delivery, DeliveryState, Ended};
 use crate::domain::failure::FailureCode;
+use crate::domain::id::EventId;
 use crate::domain::time::Timestamp;
 use crate::store::record::Stored;
 use crate::traces::{Piece, Traces};
@@ -44,6 +45,11 @@ impl Job {
         matches!(self.delivery.state, DeliveryState::Waiting { by_hand: true, .. })
     }
 
+    /// What it tells.
+    pub fn event(&self) -> &EventId {
+        &self.delivery.event
+    }
+
     /// An attempt at it, in the trace of what it tells.
     pub fn traced(&self, traces: &Traces) -> Piece {
         traces.delivery(self.delivery.kind, self.line.placed.trace.as_ref())
@@ -55,7 +61,8 @@ impl Job {
         Done { job: self, attempt: address.masked(report.attempt(at)), retry_after }
     }
 
-    /// The job, if nothing could be sent: what is stored about its event does not agree with what was signed.
+    /// The job, if nothing could be sent: what is stored about its event does not agree with what was signed, or is in an
+    /// archive that cannot be read.
     pub fn unsendable(self, at: Timestamp) -> Done {
         let attempt = Attempt { at, took_ms: 0, ended: Ended::Failed { why: FailureCode::Unsendable } };
         Done { job: self, attempt, retry_after: None }

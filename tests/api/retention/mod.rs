@@ -34,6 +34,7 @@ mod branches;
 mod erased;
 mod files;
 mod forged;
+mod sent;
 
 on_both! {
     nothing_goes_unless_a_policy_says_so(super::POLICY),

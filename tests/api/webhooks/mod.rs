@@ -1,7 +1,7 @@
 //! Webhooks: what arrives where, signed how, and what becomes of what does not. Receivers are real ones on this machine.
 
 mod agents;
-mod receiver;
+pub mod receiver;
 #[macro_use]
 mod scene;
 mod chats;

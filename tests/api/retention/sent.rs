@@ -1,0 +1,52 @@
+//! What is told of versions that are in archives, to endpoints that begin with the past.
+
+use countersign::worker::{deliver, sequence};
+
+use super::*;
+use crate::webhooks::receiver::Receiver;
+
+on_both! {
+    what_cannot_be_read_is_not_sent_and_keeps_nothing_else_from_being_sent(super::retaining("versions = 10")),
+}
+
+/// Sends what is due.
+async fn sends(scene: &Scene) {
+    let g = &scene.gateway;
+    while sequence::run_once(&g.service).await.unwrap() > 0 {}
+    let sender = deliver::Sender::new(&g.service);
+    sender.round().await.unwrap();
+    sender.rest().await.unwrap();
+}
+
+async fn what_cannot_be_read_is_not_sent_and_keeps_nothing_else_from_being_sent(scene: Scene) {
+    let g = &scene.gateway;
+    // Its first version was there before anything was committed.
+    let heads = grown(g, VERSIONS).await.1.split_off(1);
+    works(g).await;
+    let archives = archives(&scene).await;
+    let first = archives.iter().min_by_key(|it| it.from).unwrap();
+    let (file, gone) = (path(g, first), first.to);
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let receiver = Receiver::start().await;
+    let endpoint = json!({"name": "past", "url": receiver.url, "events": ["transition.committed"], "after": 0});
+    let endpoint = g.post("/v1/endpoints", &g.admin, endpoint).await.expect(201);
+    sends(&scene).await;
+    let told = || receiver.got().iter().map(|it| it.json()["data"]["transition"].clone()).collect::<Vec<_>>();
+    let missing: Vec<&Value> = heads.iter().filter(|it| !told().contains(it)).collect();
+    assert_eq!(missing.len() as u64, gone, "all but those of the file: {missing:?}");
+    let path = format!("/v1/endpoints/{}/deliveries", endpoint["id"].as_str().unwrap());
+    let deliveries = g.get(&path, &g.auditor).await.expect(200)["deliveries"].clone();
+    let failed = |it: &Value| it["attempts"].as_array().unwrap().last().unwrap()["failure"] == "unsendable";
+    assert!(deliveries.as_array().unwrap().iter().any(failed), "{deliveries:#}");
+    std::fs::write(&file, bytes).unwrap();
+    for _ in 0..VERSIONS {
+        if heads.iter().all(|it| told().contains(it)) {
+            break;
+        }
+        g.pass(Duration::from_secs(600));
+        sends(&scene).await;
+    }
+    assert!(heads.iter().all(|it| told().contains(it)), "with the file back, all of it is told");
+    scene.passes_an_audit().await;
+}

@@ -19,6 +19,7 @@ mod edits;
 mod envelopes;
 mod episodes;
 mod examples;
+mod expiring;
 mod extensions;
 mod for_good;
 #[path = "../support/gateway.rs"]

@@ -1,5 +1,9 @@
 //! Stops: proposing and verifying, of one flow or of all; who pulls them, and who lets things go on.
 
+mod wishes;
+
+pub use wishes::{Foreseen, Puller, Wish};
+
 use serde_json::{Value, json};
 
 use super::error::{Error, Result};
@@ -36,35 +40,6 @@ struct Pair<'a> {
     second: AccountId,
 }
 
-/// Who pulls a stop, or lets go.
-#[derive(Clone, Copy, Debug)]
-pub enum Puller<'a> {
-    /// A person.
-    Person(&'a Stored<Account>),
-    /// A machine.
-    Token(&'a Stored<Token>),
-}
-
-/// What shall be.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Wish {
-    /// Both as they are said here.
-    Set(Halt),
-    /// What is true here stops; the rest stays.
-    Stop(Halt),
-    /// What is true here goes on; the rest stays.
-    Lift(Halt),
-}
-
-/// What a wish comes to, as whoever has it is told before.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Foreseen {
-    /// It is written down, and somebody else has to have the same.
-    Asked,
-    /// It is done.
-    Done,
-}
-
 const MOVED_ON: &str =
     "Somebody else has asked to lift it, or lifted it, since you read this. Nothing was done: look again";
 
@@ -77,48 +52,6 @@ pub struct Halting {
     pub halt: Halt,
     /// By whom, and how it may go on.
     pub stops: Option<Stops>,
-}
-
-impl Wish {
-    fn next(&self, now: &Halt) -> Halt {
-        match self {
-            Self::Set(halt) => halt.clone(),
-            Self::Stop(halt) => Halt {
-                proposing: now.proposing || halt.proposing,
-                verifying: now.verifying || halt.verifying,
-                reason: halt.reason.clone(),
-            },
-            Self::Lift(halt) => Halt {
-                proposing: now.proposing && !halt.proposing,
-                verifying: now.verifying && !halt.verifying,
-                reason: halt.reason.clone(),
-            },
-        }
-    }
-}
-
-impl Puller<'_> {
-    pub(super) fn principal(&self) -> PrincipalId {
-        match self {
-            Self::Person(account) => PrincipalId::from(&account.record.id),
-            Self::Token(token) => token.record.principal(),
-        }
-    }
-
-    pub(super) fn name(&self) -> &str {
-        match self {
-            Self::Person(account) => &account.record.name,
-            Self::Token(token) => &token.record.name,
-        }
-    }
-
-    /// What they do counts only if they still stand as they did when they asked.
-    pub(super) fn rely(&self, draft: &mut Draft<'_>) {
-        match self {
-            Self::Person(account) => drop(draft.rely_on(account)),
-            Self::Token(token) => drop(draft.rely_on(token)),
-        }
-    }
 }
 
 /// The row that a scope's halt stands in.

@@ -1,0 +1,78 @@
+//! What somebody wishes about a stop, who they are, and what the wish comes to.
+
+use crate::domain::account::{Account, Token};
+use crate::domain::halt::Halt;
+use crate::domain::id::PrincipalId;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+
+/// Who pulls a stop, or lets go.
+#[derive(Clone, Copy, Debug)]
+pub enum Puller<'a> {
+    /// A person.
+    Person(&'a Stored<Account>),
+    /// A machine.
+    Token(&'a Stored<Token>),
+}
+
+/// What shall be.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Wish {
+    /// Both as they are said here.
+    Set(Halt),
+    /// What is true here stops; the rest stays.
+    Stop(Halt),
+    /// What is true here goes on; the rest stays.
+    Lift(Halt),
+}
+
+/// What a wish comes to, as whoever has it is told before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Foreseen {
+    /// It is written down, and somebody else has to have the same.
+    Asked,
+    /// It is done.
+    Done,
+}
+
+impl Wish {
+    pub(super) fn next(&self, now: &Halt) -> Halt {
+        match self {
+            Self::Set(halt) => halt.clone(),
+            Self::Stop(halt) => Halt {
+                proposing: now.proposing || halt.proposing,
+                verifying: now.verifying || halt.verifying,
+                reason: halt.reason.clone(),
+            },
+            Self::Lift(halt) => Halt {
+                proposing: now.proposing && !halt.proposing,
+                verifying: now.verifying && !halt.verifying,
+                reason: halt.reason.clone(),
+            },
+        }
+    }
+}
+
+impl Puller<'_> {
+    pub(in crate::service) fn principal(&self) -> PrincipalId {
+        match self {
+            Self::Person(account) => PrincipalId::from(&account.record.id),
+            Self::Token(token) => token.record.principal(),
+        }
+    }
+
+    pub(in crate::service) fn name(&self) -> &str {
+        match self {
+            Self::Person(account) => &account.record.name,
+            Self::Token(token) => &token.record.name,
+        }
+    }
+
+    /// What they do counts only if they still stand as they did when they asked.
+    pub(in crate::service) fn rely(&self, draft: &mut Draft<'_>) {
+        match self {
+            Self::Person(account) => drop(draft.rely_on(account)),
+            Self::Token(token) => drop(draft.rely_on(token)),
+        }
+    }
+}

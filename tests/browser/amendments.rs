@@ -57,11 +57,12 @@ async fn who_is_not_asked_has_no_form_and_a_vote_by_hand_is_not_counted() {
             ("csrf", csrf.to_owned()),
             ("digest", digest.clone()),
             ("nonce", nonce.to_owned()),
+            ("stage", "0".into()),
             ("verdict", "approve".into()),
         ]
     };
     let decision = format!("{path}/decision");
-    let sends = async |who: &Hand<'_>, fields: [(&str, String); 4]| {
+    let sends = async |who: &Hand<'_>, fields: [(&str, String); 5]| {
         let fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
         who.post(&decision, &fields).await.status
     };
@@ -87,7 +88,7 @@ async fn a_policy_that_asks_for_a_passkey_is_approved_by_one_and_by_no_form_with
     let waits = async || gateway.service.amendment(&id).await.unwrap().state.ended_at().is_none();
     let (path, grace) = (format!("/amendments/{id}"), Hand::signed_in(&gateway, "grace").await);
     let page = grace.get(&path).await.text;
-    let fields = ["csrf", "digest", "nonce"].map(|name| (name, field(&page, name)));
+    let fields = ["csrf", "digest", "nonce", "stage"].map(|name| (name, field(&page, name)));
     let mut fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
     fields.extend([("verdict", "approve"), ("confirmed", "yes")]);
     let asked = grace.post(&format!("{path}/decision"), &fields).await;

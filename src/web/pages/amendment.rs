@@ -6,11 +6,10 @@ use std::time::Duration;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
-use serde::Deserialize;
 use similar::{ChangeTag, TextDiff};
 
-use super::ballot::{Said, as_typed};
-use super::decision::{Needed, signature, signing, vote_words};
+use super::ballot::{Again, VoteFields};
+use super::decision::{Needed, signing, vote_words};
 use super::failure::Failure;
 use super::form::Form;
 use super::nonce::{Binding, Nonce};
@@ -38,25 +37,6 @@ const DIFF_TIME_MAX: Duration = Duration::from_millis(300);
 /// The one stage of an amendment.
 const STAGE: u32 = 0;
 
-/// What the form sends. Fields that a form may leave out are empty then.
-#[derive(Clone, Deserialize, Default)]
-#[serde(default)]
-pub struct DecisionFields {
-    digest: String,
-    nonce: String,
-    verdict: String,
-    comment: String,
-    sign_until: String,
-    assertion: String,
-}
-
-/// What is said above the page once more, and what was typed into its form.
-#[derive(Default)]
-struct Again {
-    problem: Option<String>,
-    typed: String,
-}
-
 /// `GET /amendments/{amendment}`.
 pub async fn show(app: web::Data<App>, visitor: Visitor, id: web::Path<String>) -> Result<AmendmentPage> {
     let amendment = find(&app, &id).await?;
@@ -73,7 +53,7 @@ pub async fn back(id: web::Path<String>) -> HttpResponse {
 pub async fn submit(
     app: web::Data<App>,
     request: HttpRequest,
-    sent: Form<DecisionFields>,
+    sent: Form<VoteFields>,
     id: web::Path<String>,
 ) -> std::result::Result<HttpResponse, Failure> {
     let (visitor, form) = sent.parts();
@@ -85,7 +65,7 @@ pub async fn submit(
         Err(Error::Vote(refused)) => {
             let again = Again {
                 problem: Some(format!("{} Your vote was not counted.", vote_words(&refused))),
-                typed: as_typed(&form.comment),
+                typed: form.comment(),
             };
             let now = find(&app, &id).await.map_err(failed)?;
             let page = page(&app, &visitor, &now, again).await.map_err(failed)?;
@@ -105,12 +85,11 @@ async fn decide(
     app: &App,
     visitor: &Visitor,
     amendment: &Amendment,
-    form: &DecisionFields,
+    form: &VoteFields,
 ) -> Result<Option<SignPolicyPage>> {
-    let DecisionFields { digest, nonce, verdict, comment, .. } = form;
-    let ballot = Said { digest, nonce, verdict, comment }.ballot(app, visitor, (amendment.id.as_str(), STAGE))?;
+    let ballot = form.ballot(app, visitor, amendment.id.as_str())?;
     let voter = &visitor.account().id;
-    let signature = signature(&form.assertion, &form.sign_until)?;
+    let signature = form.signature()?;
     let (service, now) = (&app.service, app.service.now());
     let met = amendment.passkey_need(STAGE).met_by(&ballot.proof, now).is_ok();
     if signature.is_none() && !met {
@@ -132,6 +111,7 @@ async fn sign(app: &App, visitor: &Visitor, amendment: &Amendment, ballot: &Ball
         action: format!("/amendments/{}/decision", amendment.id),
         csrf: visitor.0.csrf.shown(),
         digest: Hash::new(ballot.transition.to_string()),
+        stage: ballot.stage,
         nonce: ballot.nonce.clone(),
         verdict: ballot.verdict.into(),
         flow: Line::new(amendment.change.flow.as_str()),

@@ -1,46 +1,109 @@
 //! What a form that votes says, as a ballot: of a review, an interrupt and a policy alike.
 
+use serde::Deserialize;
+
 use super::nonce::{Binding, Nonce};
+use super::passkeys::parsed;
 use super::visitor::Visitor;
 use crate::domain::chain::hash::Digest;
-use crate::domain::review::{Ballot, BrowserCheck, Proof, Ticked, Verdict, VoteRefused};
+use crate::domain::id::DelegationId;
+use crate::domain::review::{Ballot, BrowserCheck, Proof, Prospect, Ticked, Verdict, VoteRefused};
+use crate::domain::time::Timestamp;
 use crate::service::error::{Error, Result};
+use crate::service::passkeys::Signature;
 use crate::web::app::App;
 use crate::web::pages::view::facts::Verdict as Button;
 
-/// What every such form sends.
-pub struct Said<'a> {
-    /// Of what was on the page.
-    pub digest: &'a str,
-    /// The page's own.
-    pub nonce: &'a str,
-    /// Yes or no.
-    pub verdict: &'a str,
-    /// In the voter's words.
-    pub comment: &'a str,
+/// What every such form sends. Fields that a form leaves out are empty.
+#[derive(Clone, Deserialize, Default)]
+#[serde(default)]
+pub struct VoteFields {
+    digest: String,
+    nonce: String,
+    stage: String,
+    #[serde(rename = "for")]
+    delegation: String,
+    verdict: String,
+    comment: String,
+    browser_check: String,
+    outcome_unknown: String,
+    confirmed: String,
+    expects: String,
+    typed: String,
+    sign_until: String,
+    assertion: String,
 }
 
-impl Said<'_> {
+/// What is said above the page once more, and what was typed into its form.
+#[derive(Default)]
+pub struct Again {
+    /// Why the vote was not counted.
+    pub problem: Option<String>,
+    /// The comment.
+    pub typed: String,
+}
+
+impl VoteFields {
     /// The ballot that it is, if the page was this visitor's own. Whether it counts is not said here.
-    pub fn ballot(&self, app: &App, visitor: &Visitor, (page, stage): (&str, u32)) -> Result<Ballot> {
-        let verdict = verdict(self.verdict)?;
-        let digest = Digest::try_from(self.digest).map_err(|_| VoteRefused::Digest)?;
+    pub fn ballot(&self, app: &App, visitor: &Visitor, page: &str) -> Result<Ballot> {
+        let verdict = verdict(&self.verdict)?;
+        let digest = Digest::try_from(self.digest.as_str()).map_err(|_| VoteRefused::Digest)?;
+        let stage = self.stage.parse().map_err(|_| VoteRefused::Stage)?;
         let session = &visitor.0.signed_in.session.record;
         let binding = Binding { session: &session.id, page, digest, stage };
-        let nonce = Nonce::read(app.service.keys()?.row(), &binding, self.nonce).ok_or(VoteRefused::NonceUsed)?;
+        let nonce = Nonce::read(app.service.keys()?.row(), &binding, &self.nonce).ok_or(VoteRefused::NonceUsed)?;
         Ok(Ballot {
             transition: digest,
             stage,
-            delegation: None,
+            delegation: self.delegation()?,
             verdict,
             nonce: nonce.as_str().to_owned(),
-            comment: Some(as_typed(self.comment)).filter(|it| !it.trim().is_empty()),
-            browser_check: BrowserCheck::NotRecomputed,
+            comment: Some(self.comment()).filter(|it| !it.trim().is_empty()),
+            browser_check: match self.browser_check.as_str() {
+                "match" => BrowserCheck::Match,
+                "mismatch" => BrowserCheck::Mismatch,
+                _ => BrowserCheck::NotRecomputed,
+            },
             proof: Proof::of_session(session),
-            typed: None,
-            outcome_unknown_accepted: Ticked::No,
-            told: None,
+            typed: Some(self.typed.clone()),
+            outcome_unknown_accepted: if self.outcome_unknown == "yes" { Ticked::Yes } else { Ticked::No },
+            told: Prospect::read(&self.expects),
         })
+    }
+
+    /// By which delegation they vote in another's place, if the form says one.
+    fn delegation(&self) -> Result<Option<DelegationId>> {
+        let delegation = Some(self.delegation.as_str()).filter(|it| !it.is_empty());
+        Ok(delegation.map(|it| DelegationId::try_from(it).map_err(|_| VoteRefused::Delegation)).transpose()?)
+    }
+
+    /// In whose place, as the form says it.
+    pub fn place(&self) -> &str {
+        &self.delegation
+    }
+
+    /// What the voter says, as they typed it.
+    pub fn comment(&self) -> String {
+        as_typed(&self.comment)
+    }
+
+    /// What the page's script found.
+    pub fn browser_check(&self) -> &str {
+        &self.browser_check
+    }
+
+    /// Whether it is of the second look, which told what the vote comes to.
+    pub fn is_confirmed(&self) -> bool {
+        self.confirmed == "yes" && Prospect::read(&self.expects).is_some()
+    }
+
+    /// The passkey's signature, if it brings one.
+    pub fn signature(&self) -> Result<Option<Signature>> {
+        if self.assertion.is_empty() {
+            return Ok(None);
+        }
+        let expires_at = Timestamp::parse(&self.sign_until).ok_or(VoteRefused::SignatureExpired)?;
+        Ok(Some(Signature { expires_at, assertion: parsed(&self.assertion)? }))
     }
 }
 

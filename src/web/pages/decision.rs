@@ -5,13 +5,12 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde::Deserialize;
 
-use super::ballot::{Said, as_typed};
+use super::ballot::VoteFields;
 use super::failure::Failure;
 use super::form::Form;
 use super::parts::{headline, html, moment, see_other, span};
-use super::passkeys::{ids, parsed};
+use super::passkeys::ids;
 use super::review::{self, Again};
 use super::view::confirm::{ConfirmPage, SignForm, Signing};
 use super::view::passkeys::Asking;
@@ -19,43 +18,22 @@ use super::view::shell::Hash;
 use super::view::text::{Line, Prose};
 use super::visitor::Visitor;
 use crate::domain::chain::hash::Digest;
-use crate::domain::id::{AccountId, DelegationId};
-use crate::domain::review::{Alone, Ballot, Bench, BrowserCheck, Prospect, Ticked, VoteRefused};
+use crate::domain::id::AccountId;
+use crate::domain::review::{Alone, Ballot, Bench, Prospect, VoteRefused};
 use crate::domain::thread::Status;
 use crate::domain::time::Timestamp;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::inbox::Waiting;
-use crate::service::passkeys::Signature;
 use crate::service::review_page::ReviewFacts;
 use crate::service::votes::Voted;
 use crate::web::app::App;
-
-/// What the form sends. Fields that a form may leave out are empty then.
-#[derive(Clone, Deserialize, Default)]
-#[serde(default)]
-pub struct DecisionFields {
-    digest: String,
-    nonce: String,
-    stage: String,
-    #[serde(rename = "for")]
-    delegation: String,
-    verdict: String,
-    comment: String,
-    browser_check: String,
-    outcome_unknown: String,
-    confirmed: String,
-    expects: String,
-    typed: String,
-    sign_until: String,
-    assertion: String,
-}
 
 /// `POST /reviews/{review}/decision`.
 pub async fn submit(
     app: web::Data<App>,
     request: HttpRequest,
-    sent: Form<DecisionFields>,
+    sent: Form<VoteFields>,
     review: web::Path<String>,
 ) -> std::result::Result<HttpResponse, Failure> {
     let (visitor, form) = sent.parts();
@@ -63,7 +41,7 @@ pub async fn submit(
     let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
     let asked = Asked { app: &app, visitor: &visitor, facts: &facts, form: &form };
     let answer = match asked.ballot() {
-        Ok(ballot) if form.confirmed == "yes" && ballot.told.is_some() => match asked.count(&ballot).await {
+        Ok(ballot) if form.is_confirmed() => match asked.count(&ballot).await {
             Err(Error::Vote(refused @ (VoteRefused::NotTyped | VoteRefused::MovedOn))) => {
                 asked.look_again(&ballot, &refused).await
             }
@@ -85,46 +63,23 @@ struct Asked<'a> {
     app: &'a App,
     visitor: &'a Visitor,
     facts: &'a ReviewFacts,
-    form: &'a DecisionFields,
+    form: &'a VoteFields,
 }
 
 impl Asked<'_> {
     /// The ballot that the form is, if its page was this visitor's own. Whether it counts is not said here.
     fn ballot(&self) -> Result<Ballot> {
-        let form = self.form;
-        let DecisionFields { digest, nonce, verdict, comment, .. } = form;
-        let stage = form.stage.parse().map_err(|_| VoteRefused::Stage)?;
-        let page = (self.facts.hold.id.as_str(), stage);
-        let ballot = Said { digest, nonce, verdict, comment }.ballot(self.app, self.visitor, page)?;
-        let delegation = Some(form.delegation.as_str()).filter(|it| !it.is_empty());
-        let delegation = delegation.map(|it| DelegationId::try_from(it).map_err(|_| VoteRefused::Delegation));
-        Ok(Ballot {
-            delegation: delegation.transpose()?,
-            browser_check: match form.browser_check.as_str() {
-                "match" => BrowserCheck::Match,
-                "mismatch" => BrowserCheck::Mismatch,
-                _ => BrowserCheck::NotRecomputed,
-            },
-            typed: Some(form.typed.clone()),
-            outcome_unknown_accepted: if form.outcome_unknown == "yes" { Ticked::Yes } else { Ticked::No },
-            told: Prospect::read(&form.expects),
-            ..ballot
-        })
+        self.form.ballot(self.app, self.visitor, self.facts.hold.id.as_str())
     }
 
     /// Counts the vote; a reload of the page that follows sends nothing again.
     async fn count(&self, ballot: &Ballot) -> Result<HttpResponse> {
         let review = &self.facts.hold.id;
-        let (service, signature) = (&self.app.service, self.signature()?);
+        let (service, signature) = (&self.app.service, self.form.signature()?);
         let voted = service.vote_signed(&self.visitor.account().id, review, ballot, signature.as_ref()).await?;
         match voted {
             Voted::Waiting | Voted::Approved | Voted::Denied => Ok(see_other(&format!("/reviews/{review}"))),
         }
-    }
-
-    /// The passkey's signature, if the form brings one.
-    fn signature(&self) -> Result<Option<Signature>> {
-        signature(&self.form.assertion, &self.form.sign_until)
     }
 
     /// What a passkey may or must sign before the vote counts.
@@ -178,7 +133,7 @@ impl Asked<'_> {
             consequence: consequence(facts, prospect),
             expects: prospect.word(),
             comment: Prose::new(ballot.comment.clone().unwrap_or_default()),
-            browser_check: self.form.browser_check.clone(),
+            browser_check: self.form.browser_check().to_owned(),
             doubt: review::doubt(facts),
             signing: self.signing(ballot).await?,
             typing,
@@ -190,9 +145,8 @@ impl Asked<'_> {
     /// The review once more, as it stands by now: what was refused in words, and what was typed.
     async fn again(&self, problem: String) -> Result<HttpResponse> {
         let facts = review::facts(self.app, self.visitor, self.facts.hold.id.as_str()).await?;
-        let delegation =
-            if self.form.delegation.is_empty() { review::OWN.to_owned() } else { self.form.delegation.clone() };
-        let again = Again { problem: Some(problem), typed: as_typed(&self.form.comment), delegation };
+        let delegation = Some(self.form.place()).filter(|it| !it.is_empty()).unwrap_or(review::OWN).to_owned();
+        let again = Again { problem: Some(problem), typed: self.form.comment(), delegation };
         let page = review::page(self.app, self.visitor, &facts, &again).await?;
         Ok(html(StatusCode::CONFLICT, page.render()))
     }
@@ -201,15 +155,6 @@ impl Asked<'_> {
 /// That a vote does not count without a passkey's signature.
 #[derive(Clone, Copy)]
 pub struct Needed;
-
-/// The passkey's signature that a form brings, if it does.
-pub fn signature(assertion: &str, until: &str) -> Result<Option<Signature>> {
-    if assertion.is_empty() {
-        return Ok(None);
-    }
-    let expires_at = Timestamp::parse(until).ok_or(VoteRefused::SignatureExpired)?;
-    Ok(Some(Signature { expires_at, assertion: parsed(assertion)? }))
-}
 
 /// What a passkey of the voter's may or must sign, and whether they have one.
 pub async fn signing(

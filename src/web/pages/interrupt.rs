@@ -6,6 +6,7 @@ pub use decision::submit;
 
 use actix_web::{HttpResponse, web};
 
+use super::ballot::Again;
 use super::nonce::{Binding, Nonce};
 use super::parts::{cannot_decide, lines, moment, see_other, why_not};
 use super::view::asked::{CommentWish, DecideForm, Deciding, Seats};
@@ -28,13 +29,6 @@ use crate::web::pages::view::facts::TimelineItem;
 
 /// Keys that a row of a list names.
 const KEYS_IN_ROW: usize = 4;
-
-/// What is said above the page once more, and what was typed into its form.
-#[derive(Default)]
-struct Again {
-    problem: Option<String>,
-    typed: String,
-}
 
 /// `GET /interrupts/{interrupt}`.
 pub async fn show(app: web::Data<App>, visitor: Visitor, id: web::Path<String>) -> Result<InterruptPage> {

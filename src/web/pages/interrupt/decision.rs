@@ -3,15 +3,14 @@
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
-use serde::Deserialize;
 
-use super::{Again, find, page, said};
+use super::{find, page, said};
 use crate::domain::review::{Ballot, Prospect, VoteRefused};
 use crate::service::error::{Error, Result};
 use crate::service::interrupts::Shown;
 use crate::web::app::App;
-use crate::web::pages::ballot::{Said, as_typed};
-use crate::web::pages::decision::{Needed, signature, signing, words};
+use crate::web::pages::ballot::{Again, VoteFields};
+use crate::web::pages::decision::{Needed, signing, words};
 use crate::web::pages::failure::Failure;
 use crate::web::pages::form::Form;
 use crate::web::pages::parts::{html, moment, see_other, span};
@@ -20,27 +19,11 @@ use crate::web::pages::view::shell::Hash;
 use crate::web::pages::view::text::{Line, Prose};
 use crate::web::pages::visitor::Visitor;
 
-/// What the form sends. Fields that a form may leave out are empty then.
-#[derive(Clone, Deserialize, Default)]
-#[serde(default)]
-pub struct DecisionFields {
-    digest: String,
-    nonce: String,
-    stage: String,
-    verdict: String,
-    comment: String,
-    confirmed: String,
-    expects: String,
-    typed: String,
-    sign_until: String,
-    assertion: String,
-}
-
 /// `POST /interrupts/{interrupt}/decision`.
 pub async fn submit(
     app: web::Data<App>,
     request: HttpRequest,
-    sent: Form<DecisionFields>,
+    sent: Form<VoteFields>,
     id: web::Path<String>,
 ) -> std::result::Result<HttpResponse, Failure> {
     let (visitor, form) = sent.parts();
@@ -52,7 +35,7 @@ pub async fn submit(
         Err(error) => error,
     };
     let Some(problem) = words(&error) else { return Err(failed(error)) };
-    let again = Again { problem: Some(problem), typed: as_typed(&form.comment) };
+    let again = Again { problem: Some(problem), typed: form.comment() };
     let now = find(&app, &id).await.map_err(failed)?;
     let page = page(&app, &visitor, &now, again).await.map_err(failed)?;
     Ok(html(StatusCode::CONFLICT, page.render()))
@@ -63,17 +46,17 @@ struct Asked<'a> {
     app: &'a App,
     visitor: &'a Visitor,
     shown: &'a Shown,
-    form: &'a DecisionFields,
+    form: &'a VoteFields,
 }
 
 impl Asked<'_> {
     async fn decide(&self) -> Result<HttpResponse> {
         let ballot = self.ballot()?;
-        if self.form.confirmed != "yes" || ballot.told.is_none() {
+        if !self.form.is_confirmed() {
             return self.confirm(&ballot, None).await;
         }
         let (service, interrupt) = (&self.app.service, &self.shown.interrupt);
-        let signature = signature(&self.form.assertion, &self.form.sign_until)?;
+        let signature = self.form.signature()?;
         let voter = &self.visitor.account().id;
         match service.vote_on_interrupt(voter, &interrupt.id, &ballot, signature.as_ref()).await {
             Ok(_) => Ok(see_other(&format!("/interrupts/{}", interrupt.id))),
@@ -92,11 +75,7 @@ impl Asked<'_> {
 
     /// The ballot that the form is, if its page was this visitor's own. Whether it counts is not said here.
     fn ballot(&self) -> Result<Ballot> {
-        let DecisionFields { digest, nonce, verdict, comment, stage, typed, .. } = self.form;
-        let stage = stage.parse().map_err(|_| VoteRefused::Stage)?;
-        let page = (self.shown.interrupt.id.as_str(), stage);
-        let ballot = Said { digest, nonce, verdict, comment }.ballot(self.app, self.visitor, page)?;
-        Ok(Ballot { typed: Some(typed.clone()), told: Prospect::read(&self.form.expects), ..ballot })
+        self.form.ballot(self.app, self.visitor, self.shown.interrupt.id.as_str())
     }
 
     /// What would come of a ballot now.

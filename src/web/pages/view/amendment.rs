@@ -58,6 +58,8 @@ pub struct SignPolicyPage {
     pub action: String,
     /// The session's CSRF token.
     pub csrf: String,
+    /// Which stage it is voted in.
+    pub stage: u32,
     /// What is voted on.
     pub digest: Hash,
     /// The one-time nonce.

@@ -125,6 +125,7 @@ pub fn sign_policy() -> SignPolicyPage {
         action: "/amendments/0192f0c1/decision".to_owned(),
         csrf: "csrf-1".to_owned(),
         digest: Hash::new(format!("sha256:{}", "a".repeat(64))),
+        stage: 0,
         nonce: "nonce-1".to_owned(),
         verdict: Verdict::Approve,
         flow: line("payments"),

@@ -215,6 +215,11 @@ impl Thread {
         !self.unresolved.is_empty() || self.lapsed_write(now).is_some()
     }
 
+    /// Whether its head rests on an approval that was taken back, its own or one below.
+    pub fn rests_on_what_was_taken_back(&self) -> bool {
+        self.taken_back || self.head.usage == (HeadUse::Revoked {})
+    }
+
     /// The thread with a new head. A lapsed write on the old head stays to be resolved.
     #[must_use]
     pub fn advanced(mut self, head: Head, now: Timestamp) -> Self {

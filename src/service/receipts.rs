@@ -48,7 +48,8 @@ impl Service {
         let mut record = receipt.record.clone();
         record.revoked = Some(Revoked { at: now, by: principal.clone(), reason: reason.to_owned() });
         let mut draft = Draft::new(keys.row(), now);
-        let data = json!({"receipt": jti, "by": principal, "reason": reason});
+        let data =
+            json!({"receipt": jti, "by": principal, "reason": reason, "owed": thread.rests_on_what_was_taken_back()});
         recorder::in_thread(&mut draft, &mut thread, now, EventType::ReceiptRevoked, data)?;
         draft.replace(&receipt, &record)?;
         draft.replace(&stored, &thread)?;

@@ -136,7 +136,7 @@ pub(super) fn owes(base: &Base<'_>, parent: &Thread, gate: &Gate, branches_owe: 
     let approved = matches!(gate, Gate::Approved { .. });
     let observed = |gate: &Gate| matches!(gate, Gate::Observed {});
     let accepted = base.flow.accepted().contains(&base.head.entry.policy);
-    let taken_back = parent.taken_back || parent.head.usage == (HeadUse::Revoked {});
+    let taken_back = parent.rests_on_what_was_taken_back();
     let before = base.head.entry.owes || observed(&base.head.entry.gate) || taken_back || !accepted;
     let owed = before || branches_owe || observed(gate);
     match base.policy.approval().covers() {

@@ -334,8 +334,16 @@ impl Audit<'_> {
             (HeadUse::Reserved { .. } | HeadUse::Used {}, None) => false,
         };
         self.expect(fits, Table::Threads, id, "what became of its head is not what its writes say");
-        let told = story.taken_back.contains_key(&thread.head.version);
-        self.expect(told || !thread.taken_back, Table::Threads, id, "no event took back what its head rests on");
+        let owed = match story.taken_back.get(&thread.head.version).and_then(|it| it.last()) {
+            None => Some(false),
+            Some(last) => last.owed,
+        };
+        self.expect(
+            owed.is_none_or(|it| it == thread.rests_on_what_was_taken_back()),
+            Table::Threads,
+            id,
+            "events and row disagree on whether what its head rests on was taken back",
+        );
         let rows: BTreeSet<String> = thread.unresolved.iter().map(write_row_id).collect();
         let told: BTreeSet<String> = story.unresolved().into_iter().map(str::to_owned).collect();
         self.expect(told.is_subset(&rows), Table::Threads, id, "a lapsed write is not among those to be resolved");

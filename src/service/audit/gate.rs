@@ -108,8 +108,12 @@ impl TakenBack {
             |entry: &Entry, jti: &str| matches!(&entry.gate, Gate::Approved { receipt, .. } if receipt.as_str() == jti);
         match taken {
             None => Self::No,
-            Some((before, all)) if all.iter().any(|it| it.unused && own(before, it.receipt)) => Self::Yes,
-            Some(_) => Self::Perhaps,
+            Some((before, all)) => match all.last().and_then(|it| it.owed) {
+                Some(owed) if owed => Self::Yes,
+                Some(_) => Self::No,
+                None if all.iter().any(|it| it.unused && own(before, it.receipt)) => Self::Yes,
+                None => Self::Perhaps,
+            },
         }
     }
 }

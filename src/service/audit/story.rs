@@ -40,6 +40,8 @@ pub(super) struct TakenBack<'a> {
     pub(super) receipt: &'a str,
     /// Whether no writer had been let through on that head by then.
     pub(super) unused: bool,
+    /// Whether the head rested on what was taken back from then on; older events do not say it.
+    pub(super) owed: Option<bool>,
 }
 
 /// Everything that a thread's events tell.
@@ -108,7 +110,8 @@ impl<'a> Story<'a> {
             EventType::ReceiptRevoked => {
                 let (receipt, head) = (said(event, "receipt"), self.committed.last().map_or(0, |it| it.0));
                 let unused = self.let_through != Some(head);
-                self.taken_back.entry(head).or_default().push(TakenBack { receipt, unused });
+                let owed = event.data.get("owed").and_then(Value::as_bool);
+                self.taken_back.entry(head).or_default().push(TakenBack { receipt, unused, owed });
                 self.receipts.entry(receipt).or_default().revoked = Some(event);
             }
             EventType::WriteReserved => {

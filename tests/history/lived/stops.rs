@@ -8,13 +8,21 @@ pub async fn stops_and_takes_back(service: &Service, cast: &Cast) {
         service.set_halt(&admin(), &scope, &halt(true)).await.unwrap();
         service.set_halt(&admin(), &scope, &halt(false)).await.unwrap();
     }
-    make(service, &cast.host, "revoked").await;
-    let (transition, review) =
-        held(&propose(service, &cast.agent, "revoked", "planner", json!({"target_user_id": 42})).await);
-    service.vote(&cast.ada, &review, &ballot(transition, 0, Verdict::Approve)).await.unwrap();
-    let decision = service.decision(transition).await.unwrap().1.unwrap();
-    let by = Revoker::Reviewer(cast.ada.clone());
-    service.revoke_receipt(&by, &decision.nonce.unwrap(), "I misread it").await.unwrap();
+    for thread in ["revoked", "at-work"] {
+        make(service, &cast.host, thread).await;
+        let (transition, review) =
+            held(&propose(service, &cast.agent, thread, "planner", json!({"target_user_id": 42})).await);
+        service.vote(&cast.ada, &review, &ballot(transition, 0, Verdict::Approve)).await.unwrap();
+        let decision = service.decision(transition).await.unwrap().1.unwrap();
+        if thread == "at-work" {
+            let ask = ask(thread, transition, decision.receipt, "w-at-work");
+            service.verify(&cast.writer, &ask).await.unwrap();
+        }
+        let by = Revoker::Reviewer(cast.ada.clone());
+        service.revoke_receipt(&by, &decision.nonce.unwrap(), "I misread it").await.unwrap();
+    }
+    let write = WriteId::try_from("w-at-work").unwrap();
+    service.abort(&cast.writer, &write, "nobody wants it any more").await.unwrap();
     let spare = token(service, MachineRole::Agent, "payments", &["planner"]).await;
     service.revoke_token(&spare.record.id).await.unwrap();
     for admission in [Admission::Barred, Admission::Open] {

@@ -250,7 +250,7 @@ impl Audit<'_> {
         let origin = transition.statement.fork.as_ref().and_then(|it| self.entry_at(&it.thread, it.version));
         let taken_back = match &transition.statement.fork {
             Some(of) if self.has_taken_back(&of.thread) => TakenBack::Perhaps,
-            _ => TakenBack::of(story, before),
+            _ => TakenBack::of(story, (entry, before)),
         };
         let branches_owe = transition.carried.as_deref().is_some_and(|it| it.owes);
         let holds = owes_fits(policy, (entry, state), (before.or(origin.as_ref()), taken_back), branches_owe);

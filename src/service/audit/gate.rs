@@ -101,15 +101,17 @@ pub(super) enum TakenBack {
 }
 
 impl TakenBack {
-    /// What a thread's events tell of the head that an entry came on top of.
-    pub(super) fn of(story: &Story<'_>, before: Option<&Entry>) -> Self {
+    /// What a thread's events tell of the head that an entry came on top of. What a writer was let through with is not undone
+    /// by what was taken back meanwhile.
+    pub(super) fn of(story: &Story<'_>, (entry, before): (&Entry, Option<&Entry>)) -> Self {
+        let written = matches!(entry.gate, Gate::Written { .. });
         let taken = before.and_then(|it| Some((it, story.taken_back.get(&it.version)?)));
         let own =
             |entry: &Entry, jti: &str| matches!(&entry.gate, Gate::Approved { receipt, .. } if receipt.as_str() == jti);
         match taken {
             None => Self::No,
             Some((before, all)) => match all.last().and_then(|it| it.owed) {
-                Some(owed) if owed => Self::Yes,
+                Some(owed) if owed && !written => Self::Yes,
                 Some(_) => Self::No,
                 None if all.iter().any(|it| it.unused && own(before, it.receipt)) => Self::Yes,
                 None => Self::Perhaps,

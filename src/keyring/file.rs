@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
@@ -76,6 +76,7 @@ pub(super) fn lock(path: &Path) -> Result<File, KeyringError> {
     let beside = beside(path, ".lock");
     let open = OpenOptions::new().create(true).truncate(false).write(true).mode(MODE).open(&beside);
     let file = open.map_err(failed("open the lock", &beside))?;
+    owned_as(path, &file, &beside)?;
     file.lock().map_err(failed("take the lock", &beside))?;
     Ok(file)
 }
@@ -105,8 +106,20 @@ pub(super) fn real(path: &Path) -> Result<PathBuf, KeyringError> {
 /// Puts another content in the keyring's place. The caller holds the lock.
 pub(super) fn replace(path: &Path, keys: &Keys) -> Result<(), KeyringError> {
     let draft = write_draft(path, keys)?;
+    File::open(&draft).map_err(failed("open", &draft)).and_then(|it| owned_as(path, &it, &draft))?;
     fs::rename(&draft, path).map_err(failed("replace", path))?;
     sync_directory(path)
+}
+
+/// Gives a file beside the keyring to whoever has the keyring: what somebody else changes, as an administrator of the machine
+/// does, stays the gateway's.
+fn owned_as(keyring: &Path, file: &File, named: &Path) -> Result<(), KeyringError> {
+    let Ok(owner) = fs::metadata(keyring) else { return Ok(()) };
+    let own = file.metadata().map_err(failed("read", named))?;
+    if (own.uid(), own.gid()) == (owner.uid(), owner.gid()) {
+        return Ok(());
+    }
+    fchown(file, Some(owner.uid()), Some(owner.gid())).map_err(failed("give to the keyring's owner", named))
 }
 
 /// Writes and syncs the keyring beside itself. The lock makes the one name enough: what a killed process

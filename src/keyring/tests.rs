@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::thread;
 
 use super::*;
@@ -222,4 +222,20 @@ fn nothing_private_prints() {
     let printed = format!("{keyring:?}");
     assert!(!printed.contains(document["row"].as_str().unwrap()));
     assert!(!printed.contains(document["keys"][0]["private"].as_str().unwrap()));
+}
+
+#[test]
+fn what_an_administrator_of_the_machine_changes_stays_its_owners() {
+    let place = place();
+    let keyring = open(&place);
+    // Nobody else gives files away.
+    if std::os::unix::fs::chown(&place.path, Some(4711), Some(4712)).is_err() {
+        return;
+    }
+    rotate(&keyring);
+    for name in names(&place) {
+        let metadata = fs::metadata(place.path.with_file_name(&name)).unwrap();
+        assert_eq!((metadata.uid(), metadata.gid()), (4711, 4712), "{name}");
+    }
+    assert_eq!(mode(&place.path), 0o600);
 }

@@ -25,7 +25,7 @@ use super::queue::{self, Queue};
 pub use super::queue::{Point, Probe};
 use super::row::{Row, Table};
 use super::{Cursor, Direction, Duty, Filter, OnDuty, Store, StoreError, check};
-use connect::database;
+use connect::{WATCHED, database};
 use reader::{By, Query, Reader};
 use writer::Writer;
 
@@ -203,6 +203,7 @@ async fn try_lock(config: tokio_postgres::Config, lock: i64) -> Result<Option<Ad
     let (client, connection) = config.connect(NoTls).await.map_err(|error| database(&error))?;
     // It ends when the client is dropped; if the server ends it before, the lock is another's to take.
     tokio::spawn(connection);
+    client.batch_execute(WATCHED).await.map_err(|error| database(&error))?;
     let locked = client.query_one("SELECT pg_try_advisory_lock($1)", &[&lock]).await;
     let locked = locked.and_then(|row| row.try_get(0)).map_err(|error| database(&error))?;
     Ok(if locked { Some(AdvisoryLock(client)) } else { None })

@@ -32,6 +32,14 @@ const POOL_PATIENCE: Duration = Duration::from_secs(2);
 /// While a database is brought up to date, others that want to do so wait.
 const MIGRATION_LOCK: i64 = i64::from_be_bytes(*b"csignmig");
 
+/// What a session needs that says nothing for long and holds a lock: whoever is gone without a word must not keep it. The
+/// server's own defaults are hours; on a socket of its machine these do nothing.
+pub(super) const WATCHED: &str = "
+    SET tcp_keepalives_idle = 10;
+    SET tcp_keepalives_interval = 5;
+    SET tcp_keepalives_count = 3;
+";
+
 /// What every session needs. A lock that is not had soon is held by someone who is stuck: others need not
 /// wait with those who want it. A gateway
 /// that stops in the middle of a transaction must not hold its locks for ever. Plans are made once, must
@@ -69,6 +77,7 @@ pub(super) fn parse(url: &str) -> Result<Config, OpenError> {
         config.application_name("countersign");
     }
     config.tcp_user_timeout(SILENCE_MAX);
+    config.keepalives_idle(SILENCE_MAX);
     Ok(config)
 }
 

@@ -16,6 +16,7 @@ use crate::domain::id::{AccountId, GroupName, InterruptId, ReviewId};
 use crate::domain::keys::Keys;
 use crate::domain::review::{CannotDecide, Hold};
 use crate::store::Duty;
+use crate::store::LIST_ROWS_MAX;
 use crate::store::change::Draft;
 use crate::store::record::{Record as _, Stored};
 use crate::store::records::{Follower, LogMark};
@@ -87,7 +88,10 @@ impl Service {
             }
             people => people?,
         };
-        let contacts = self.reader(keys).get_many::<Contact>(&people).await?.into_iter().map(|it| it.record);
+        let mut contacts: Vec<Contact> = Vec::new();
+        for some in people.chunks(LIST_ROWS_MAX as usize) {
+            contacts.extend(self.reader(keys).get_many::<Contact>(some).await?.into_iter().map(|it| it.record));
+        }
         let letter = |it: Contact| Letter {
             due: it.told_at(event.at, digests),
             account: it.account,
@@ -95,7 +99,7 @@ impl Service {
             event: event.id.clone(),
             tries: 0,
         };
-        Ok(contacts.map(letter).collect())
+        Ok(contacts.into_iter().map(letter).collect())
     }
 
     /// The accounts that are to be told that a review waits for them.

@@ -1,5 +1,7 @@
 //! Threads: making one, reading one, closing and reopening it.
 
+mod contexts;
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -10,6 +12,7 @@ use super::imports::own_name;
 use super::refusals::result_error;
 use super::stating::{Step, new_proposal_id};
 use super::transitions::head_of;
+use super::writes::cut_reason;
 use super::{Service, recorder, retrying};
 use crate::domain::account::Token;
 use crate::domain::chain::commitment::Tree;
@@ -84,18 +87,17 @@ pub struct StateView {
     pub state: Value,
 }
 
-/// What the host says of a thread is shown on a phone.
-const CONTEXT_CHARS_MAX: usize = 500;
-/// Links that the host gives.
-const LINKS_MAX: usize = 10;
-
 impl Service {
     /// Makes a thread. The same request for the same name again gives the same answer.
     pub async fn create_thread(&self, token: &Stored<Token>, new: &NewThread) -> Result<Created> {
+        retrying!(self.create_once(token, new))
+    }
+
+    async fn create_once(&self, token: &Stored<Token>, new: &NewThread) -> Result<Created> {
         if !token.record.of_flow(&new.flow) {
             return Err(Error::Forbidden("this token is not of that flow"));
         }
-        check_context(&new.context)?;
+        contexts::check(&new.context)?;
         if let Some(terms) = &new.episode {
             let wrong = |it: Malformed| Error::invalid(&format!("/episode{}", it.pointer), it.detail);
             terms.check().map_err(wrong)?;
@@ -130,16 +132,9 @@ impl Service {
         draft.insert(&thread)?;
         let made = created(&first, new.flow.clone());
         self.put_answer(&mut draft, &keys, &made)?;
-        match self.commit(draft.finish()).await {
-            Err(error) if error.is_conflict() => {
-                Err(Error::Exists("a thread of that name was made at the same moment"))
-            }
-            Err(error) => Err(error),
-            Ok(()) => {
-                self.heads.put(Arc::new(first));
-                Ok(made)
-            }
-        }
+        self.commit(draft.finish()).await?;
+        self.heads.put(Arc::new(first));
+        Ok(made)
     }
 
     async fn made_before(
@@ -282,8 +277,9 @@ impl Service {
             };
             self.put_end(&mut draft, &keys, &mut record, &hold, end).await?;
         }
-        record.closed = Some(Closed { by: by.clone(), at: now, reason: reason.to_owned() });
+        let reason = cut_reason(reason);
         let data = json!({"by": by, "reason": reason});
+        record.closed = Some(Closed { by: by.clone(), at: now, reason });
         recorder::in_thread(&mut draft, &mut record, now, EventType::ThreadClosed, data)?;
         draft.replace(&stored, &record)?;
         self.put_answer(&mut draft, &keys, &())?;
@@ -308,7 +304,7 @@ impl Service {
             &mut record,
             now,
             EventType::ThreadReopened,
-            json!({"by": by, "reason": reason}),
+            json!({"by": by, "reason": cut_reason(reason)}),
         )?;
         draft.replace(&stored, &record)?;
         let status = record.status(now);
@@ -316,17 +312,6 @@ impl Service {
         self.commit(draft.finish()).await?;
         Ok(status)
     }
-}
-
-fn check_context(context: &Context) -> Result<()> {
-    let long = |text: &Option<String>| text.as_ref().is_some_and(|it| it.chars().count() > CONTEXT_CHARS_MAX);
-    let links =
-        context.links.len() > LINKS_MAX || context.links.iter().any(|it| it.chars().count() > CONTEXT_CHARS_MAX);
-    if long(&context.title) || long(&context.on_behalf_of) || links {
-        let detail = format!("at most {CONTEXT_CHARS_MAX} characters each and {LINKS_MAX} links");
-        return Err(Error::invalid("/context", detail));
-    }
-    Ok(())
 }
 
 /// An entry as it will be, before anything decided how it is gated.

@@ -74,8 +74,11 @@ impl Service {
 
     async fn retain_next(&self, place: &mut Place) -> Result<usize> {
         let keys = self.keys()?;
-        let mut done = self.finish_erasing(&keys).await?;
-        let mut failed = None;
+        let (mut done, mut failed) = (0, None);
+        match self.finish_erasing(&keys).await {
+            Ok(finished) => done = finished,
+            Err(error) => failed = Some(error),
+        }
         for thread in self.next_threads(&keys, place).await? {
             match self.retain_thread(&thread).await {
                 Ok(more) => done += more,

@@ -1,9 +1,9 @@
 //! Erasing what was archived, as its policy has it: first a file without the values, then the decision, and then the file
 //! that had them goes. What was signed stays, and every link of it.
 
-use super::{Standing, committed_in, told};
+use super::{Standing, told};
 use crate::archives::packed;
-use crate::domain::archive::{Archive, Archived, ERASING, Kept};
+use crate::domain::archive::{Archive, ERASING, Kept};
 use crate::domain::chain::hash::Digest;
 use crate::domain::event::EventType;
 use crate::domain::id::ThreadId;
@@ -82,28 +82,34 @@ impl Service {
     /// off is made up for by the next.
     pub(super) async fn finish_erasing(&self, keys: &Keys) -> Result<usize> {
         let erasing = self.reader(keys).list::<Archive>(Filter::State(ERASING), None, LIST_ROWS_MAX).await?;
-        let mut done = 0;
+        let (mut done, mut failed) = (0, None);
         for archive in erasing {
-            let Kept::Erasing { at, policy } = archive.record.kept.clone() else { continue };
-            let archives = self.archives.clone().ok_or(Error::NoArchives)?;
-            let erased = archive.record.clone();
-            let removed = tokio::task::spawn_blocking(move || archives.remove_values(&erased)).await;
-            removed.map_err(std::io::Error::other).flatten().map_err(Error::Unwritten)?;
-            self.empty_what_stayed(keys, &archive.record).await?;
-            let mut draft = Draft::new(keys.row(), self.now());
-            draft.replace(&archive, &Archive { kept: Kept::Erased { at, policy }, ..archive.record.clone() })?;
-            self.commit(draft.finish()).await?;
-            done += 1;
+            match self.finish(keys, &archive).await {
+                Ok(()) => done += 1,
+                // One that fails does not keep the others waiting.
+                Err(error) => failed = failed.or(Some(error)),
+            }
         }
-        Ok(done)
+        failed.map_or(Ok(done), Err)
+    }
+
+    async fn finish(&self, keys: &Keys, archive: &Stored<Archive>) -> Result<()> {
+        let Kept::Erasing { at, policy } = archive.record.kept.clone() else { return Ok(()) };
+        let archives = self.archives.clone().ok_or(Error::NoArchives)?;
+        let erased = archive.record.clone();
+        let removed = tokio::task::spawn_blocking(move || archives.remove_values(&erased)).await;
+        removed.map_err(std::io::Error::other).flatten().map_err(Error::Unwritten)?;
+        self.empty_what_stayed(keys, &archive.record).await?;
+        let mut draft = Draft::new(keys.row(), self.now());
+        draft.replace(archive, &Archive { kept: Kept::Erased { at, policy }, ..archive.record.clone() })?;
+        self.commit(draft.finish()).await
     }
 
     /// Takes their values from the rows of what was asked for on these versions and not committed, where the file had no
     /// room for them.
     async fn empty_what_stayed(&self, keys: &Keys, archive: &Archive) -> Result<()> {
-        let content = self.content(archive).await?;
-        let first = content.at(archive.from).map(Archived::link).ok_or(Error::Broken("an archive"))?;
-        let (within, mut after) = ((committed_in(&first)?, archive.left), None);
+        let since = self.held_since(keys, &archive.thread, archive.from).await?;
+        let (within, mut after) = ((since, archive.left), None);
         while let Some((digests, next)) = self.held_within(keys, &archive.thread, (within, after.as_ref())).await? {
             for chunk in digests.chunks(EMPTIED_AT_ONCE) {
                 let stayed = self.ended_among(keys, chunk, (archive.from, archive.to)).await?;

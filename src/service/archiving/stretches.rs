@@ -85,7 +85,7 @@ impl Service {
             return Ok(None);
         }
         let states: Vec<_> = states.into_iter().take_while(|it| it.record.version < next).collect();
-        let within = (committed_at(entries.first())?, left);
+        let within = (self.held_since(keys, &record.id, from).await?, left);
         let links: Vec<_> = entries.into_iter().take(states.len()).collect();
         let committed: Vec<_> = committed.into_iter().take(states.len()).collect();
         let mut ended = self.ended_of(keys, &record.id, (from, next - 1), within).await?;
@@ -124,6 +124,20 @@ impl Service {
             after = Some(next);
         }
         Ok(found)
+    }
+
+    /// A moment before anything was held on the version before this one, which would have become this one: not before the
+    /// stretch before was the head.
+    pub(super) async fn held_since(&self, keys: &Keys, thread: &ThreadId, from: u64) -> Result<Timestamp> {
+        let mut first = from;
+        let mut since = None;
+        // The moment at which the stretch before the one before was left is when the one before began.
+        for _ in 0..2 {
+            let Some(last) = first.checked_sub(1) else { return Ok(Timestamp::from_millis(0)) };
+            let archive = self.archive_over(keys, thread, last).await?.ok_or(Error::Broken("an archive"))?.record;
+            (first, since) = (archive.from, Some(archive.left));
+        }
+        since.ok_or(Error::Broken("an archive"))
     }
 
     /// A page of what was held in a time, whatever became of it, and where the next page begins.

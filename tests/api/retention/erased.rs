@@ -8,6 +8,8 @@ on_both! {
     what_is_called_erased_and_was_not_is_found(super::retaining("versions = 10")),
     what_had_no_room_in_a_file_is_erased_with_its_stretch(super::tireless("versions = 10\nerase_after_days = 5")),
     what_was_stated_is_not_changed_in_what_stays_of_it(super::retaining("versions = 10\nerase_after_days = 5")),
+    what_was_held_on_any_version_goes_with_it(super::retaining("versions = 10\nerase_after_days = 5")),
+    one_that_cannot_be_erased_keeps_no_other_from_going(super::retaining("versions = 10\nerase_after_days = 5")),
 }
 
 async fn what_is_erased_is_gone_and_its_links_are_not(scene: Scene) {
@@ -161,4 +163,50 @@ async fn what_had_no_room_in_a_file_is_erased_with_its_stretch(scene: Scene) {
         assert_eq!(g.get(path, &g.auditor).await.code(), "state_erased");
     }
     scene.passes_an_audit().await;
+}
+
+/// Enough for several stretches of short versions.
+const HELD: u64 = 110;
+
+/// Something is held on every version for a while before the next one comes.
+async fn what_was_held_on_any_version_goes_with_it(scene: Scene) {
+    let g = &scene.gateway;
+    let made = g.thread().await;
+    let (thread, mut head) = (made["thread"].clone(), made["transition"].clone());
+    for version in 1..=HELD {
+        let ask = json!({"target_user_id": 77_000_000 + version});
+        let held = g.propose(&thread, &head, (&g.planner, "planner"), ask).await.expect(202);
+        g.vote(&g.alice, &held, Verdict::Deny).await.unwrap();
+        g.pass(Duration::from_secs(60));
+        let patch = json!({"raw_text": format!("text {version}, and a little more of it")});
+        head = g.propose(&thread, &head, (&g.parser, "input_parser"), patch).await.expect(201)["transition"].clone();
+    }
+    for days in [0, 6] {
+        g.pass(DAY * days);
+        works(g).await;
+        let last = archives(&scene).await.iter().map(|it| it.to).max().unwrap();
+        assert!(archives(&scene).await.len() > 1, "several stretches have gone: {last}");
+        let rows = scene.store().list(Table::Transitions, Filter::All, None, LIST_ROWS_MAX).await.unwrap();
+        let stays = |it: &u64| rows.iter().any(|row| row.body.contains(&format!("{}", 77_000_000 + it)));
+        let stay: Vec<u64> = (1..=HELD).filter(stays).collect();
+        assert_eq!(stay, (last + 1..=HELD).collect::<Vec<_>>(), "after {days} days: held to become these versions");
+    }
+    scene.passes_an_audit().await;
+}
+
+async fn one_that_cannot_be_erased_keeps_no_other_from_going(scene: Scene) {
+    let g = &scene.gateway;
+    grown(g, VERSIONS).await;
+    works(g).await;
+    let stuck = archives(&scene).await[0].clone();
+    let (at, policy) = (g.service.now(), stuck.policy);
+    let id = format!("{}/{:020}", stuck.thread, stuck.to);
+    scene.retells(&id, |it: Archive| Archive { kept: Kept::Erasing { at, policy }, ..it }).await;
+    // A folder is removed by nobody.
+    let file = path(g, &stuck).with_file_name("00000000000000000001-00000000000000000009.json.gz");
+    std::fs::create_dir(file).unwrap();
+    let before = archives(&scene).await.len();
+    grown(g, VERSIONS).await;
+    Archiver::default().run_once(&g.service).await.unwrap_err();
+    assert!(archives(&scene).await.len() > before, "another thread's versions have gone");
 }

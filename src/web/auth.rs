@@ -102,21 +102,27 @@ impl FromRequest for Sender {
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let (request, body) = (request.clone(), Bytes::from_request(request, payload));
         Box::pin(async move {
-            let (app, body) = (app_of(&request), body.await?);
-            let known = match bearer(&request) {
-                // Nobody is named beside a token; what could be no name is refused all the same.
-                Some(text) => match source_of(&request) {
-                    Ok(_) => app.service.token_of(&text).await.map(|it| (it, None)),
-                    Err(error) => Err(error),
-                },
-                None => signed(&request, &app, body.sent()).await.map(|(it, post)| (it, Some(post))),
+            let app = app_of(&request);
+            let admit = async |token| match admitted(&request, &app, token) {
+                Ok(token) => Ok(token),
+                Err(error) => Err(Problem::of(&request, error)),
             };
-            let (token, post) = match known {
-                Ok((token, post)) => (Ok(Arc::new(token)), post),
-                Err(error) => (Err(error), None),
+            let Some(text) = bearer(&request) else {
+                let body = body.await?;
+                let known = signed(&request, &app, body.sent()).await;
+                let (token, post) = match known {
+                    Ok((token, post)) => (Ok(Arc::new(token)), Some(post)),
+                    Err(error) => (Err(error), None),
+                };
+                return Ok(Self { token: admit(token).await?, body, post });
             };
-            let token = admitted(&request, &app, token).map_err(|error| Problem::of(&request, error))?;
-            Ok(Self { token, body, post })
+            // Nobody is named beside a token; what could be no name is refused all the same.
+            let known = match source_of(&request) {
+                Ok(_) => app.service.token_of(&text).await.map(Arc::new),
+                Err(error) => Err(error),
+            };
+            // Whose it is, is asked before it is read.
+            Ok(Self { token: admit(known).await?, body: body.await?, post: None })
         })
     }
 }

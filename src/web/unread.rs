@@ -54,7 +54,7 @@ pub async fn counted(
 }
 
 /// Machines are answered as machines, people as people.
-fn refused(request: &HttpRequest, error: Error) -> HttpResponse {
+pub fn refused(request: &HttpRequest, error: Error) -> HttpResponse {
     match request.path().starts_with("/v1/") {
         true => Problem::of(request, error).error_response(),
         false => Failure::of(request, error).error_response(),

@@ -1,6 +1,6 @@
 //! Transitions: what was asked, and what became of it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -295,15 +295,12 @@ impl Rejection {
     /// Every violation as people and auditors are told it; how often below something hidden is not told. Its own proposer is told the places that it named, whatever
     /// stands elsewhere in the state: or it could find out by asking.
     pub fn errors_shown(&self) -> Vec<ResultError> {
-        let mut shown: Vec<ResultError> = Vec::with_capacity(self.errors.len());
-        for (index, error) in self.errors.iter().enumerate() {
+        let shown = self.errors.iter().enumerate().map(|(index, error)| {
             let pointer = self.cut.get(&index).unwrap_or(&error.pointer).clone();
-            let told = ResultError { pointer, ..error.clone() };
-            if !shown.contains(&told) {
-                shown.push(told);
-            }
-        }
-        shown
+            ResultError { pointer, ..error.clone() }
+        });
+        let mut seen = HashSet::with_capacity(self.errors.len());
+        shown.filter(|it| seen.insert(it.clone())).collect()
     }
 }
 

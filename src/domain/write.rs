@@ -64,7 +64,7 @@ pub enum Resolution {
 }
 
 /// Why a writer's result was not admitted: code and place, no values.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ResultError {
     /// Where.

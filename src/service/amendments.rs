@@ -8,6 +8,7 @@ use super::error::{Error, Result};
 use super::passkeys::{Signature, Subject};
 use super::policies::{Activation, activated_flow, activation_data};
 use super::votes::{Voted, with_passkey};
+use super::writes::cut_reason;
 use super::{Service, recorder, retrying};
 use crate::domain::account::Token;
 use crate::domain::amendment::{Amendment, AmendmentState, Change, Outcome, Over, Terms};
@@ -27,9 +28,6 @@ use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
 
 /// How many amendments of one flow people are asked about at a time: they read every one of them whole.
 const OPEN_MAX: usize = 16;
-
-/// A sentence or two.
-const REASON_CHARS_MAX: usize = 1_000;
 
 /// How many pages of amendments one look goes through.
 const PAGES_MAX: usize = 100;
@@ -241,7 +239,7 @@ impl Service {
             _ => return Err(Error::WrongState("the amendment has ended")),
         }
         let mut draft = Draft::new(keys.row(), self.now());
-        let (by, reason) = (by.clone(), reason.chars().take(REASON_CHARS_MAX).collect());
+        let (by, reason) = (by.clone(), cut_reason(reason));
         let ended = self.put_amendment_end(&mut draft, &stored, |at| AmendmentState::Cancelled { at, by, reason })?;
         self.put_answer(&mut draft, &keys, &ended)?;
         self.commit(draft.finish()).await?;

@@ -10,6 +10,7 @@ use super::notices::notices_of;
 use super::stating::Step;
 use super::steps::put_try;
 use super::transitions::{Answer, with_warnings};
+use super::writes::cut_reason;
 use super::{Service, recorder, retrying};
 use crate::domain::account::{Account, Token};
 use crate::domain::chain::hash::Digest;
@@ -135,7 +136,7 @@ impl Service {
         let mut draft = Draft::new(keys.row(), now);
         draft.before(hold.record.expires_at);
         self.put_answer(&mut draft, &keys, &())?;
-        let end = HoldState::Cancelled { at: now, reason: reason.to_owned() };
+        let end = HoldState::Cancelled { at: now, reason: cut_reason(reason) };
         self.end_hold(draft, &keys, &thread, &hold, (end, EndWord::Cancelled, now)).await
     }
 

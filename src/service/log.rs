@@ -159,11 +159,12 @@ impl Service {
     ) -> Result<LogPage> {
         let keys = self.keys()?;
         let sieve = Sieve { sought, audience, who: self.ids_of(&keys, sought.who.as_deref()).await? };
-        let mut top = match (below, &sought.thread) {
-            (Some(below), _) => below.saturating_sub(1),
-            (None, Some(thread)) => self.thread(&keys, thread).await?.record.last_event.map_or(0, |it| it.seq),
+        let last = match (&sought.thread, below) {
+            (Some(thread), _) => self.thread(&keys, thread).await?.record.last_event.map_or(0, |it| it.seq),
+            (None, Some(_)) => self.log_length().await?,
             (None, None) => self.log_until(&keys, sought.until).await?,
         };
+        let mut top = below.map_or(last, |it| it.saturating_sub(1).min(last));
         let mut page = LogPage::default();
         while top > 0 && page.looked < LOOKED_MAX {
             let lines = match &sought.thread {

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::error::{Error, Result};
 use super::verify::peek_receipt;
+use super::writes::cut_reason;
 use super::{Service, recorder, retrying};
 use crate::domain::event::EventType;
 use crate::domain::flow::{ReceiptRow, Revoked};
@@ -28,7 +29,7 @@ impl Service {
     }
 
     async fn revoke_receipt_once(&self, by: &Revoker, jti: &Jti, reason: &str) -> Result<()> {
-        let (keys, now) = (self.keys()?, self.now());
+        let (keys, now, reason) = (self.keys()?, self.now(), cut_reason(reason));
         let receipt: Stored<ReceiptRow> = self.need(&keys, jti.as_str(), "receipt").await?;
         let principal = match by {
             Revoker::Admin(principal) => principal.clone(),
@@ -46,7 +47,7 @@ impl Service {
             thread.taken_back |= rests_on(&thread, &receipt.record);
         }
         let mut record = receipt.record.clone();
-        record.revoked = Some(Revoked { at: now, by: principal.clone(), reason: reason.to_owned() });
+        record.revoked = Some(Revoked { at: now, by: principal.clone(), reason: reason.clone() });
         let mut draft = Draft::new(keys.row(), now);
         let data =
             json!({"receipt": jti, "by": principal, "reason": reason, "owed": thread.rests_on_what_was_taken_back()});

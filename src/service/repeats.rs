@@ -24,8 +24,8 @@ use crate::store::records::KEPT;
 /// A night, and the day on which somebody sees what went wrong in it.
 pub const ANSWERS_KEPT: Duration = Duration::from_secs(24 * 3600);
 
-/// Rows that one change forgets.
-const AT_ONCE: u32 = 250;
+/// Rows that one change forgets. Each may be as long as an answer.
+const AT_ONCE: u32 = 16;
 
 tokio::task_local! {
     static ASKED: Asked;

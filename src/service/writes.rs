@@ -30,7 +30,12 @@ use crate::store::record::Stored;
 use crate::store::records::write_row_id;
 
 /// A reason is a sentence.
-pub const REASON_CHARS_MAX: usize = 1_000;
+const REASON_CHARS_MAX: usize = 1_000;
+
+/// As much of a reason as is kept. Whoever gives one is a machine, and its act is not refused for its length.
+pub(super) fn cut_reason(reason: &str) -> String {
+    reason.chars().take(REASON_CHARS_MAX).collect()
+}
 
 /// Everything around one write while it ends.
 struct Ending {
@@ -183,7 +188,7 @@ impl Service {
             return Ok(ending.write.record);
         }
         let now = self.now();
-        let reason: String = reason.chars().take(REASON_CHARS_MAX).collect();
+        let reason = cut_reason(reason);
         let thread = ending.standing.thread.record.clone();
         let (write, mut thread) = ending.write.record.clone().aborted(thread, reason, now);
         let mut draft = Draft::new(ending.keys.row(), now);
@@ -249,7 +254,7 @@ impl Service {
             return Err(Error::WriteInProgress);
         }
         let stored = self.thread(&keys, &write.record.thread).await?;
-        let verdict = (outcome, reason.chars().take(REASON_CHARS_MAX).collect());
+        let verdict = (outcome, cut_reason(reason));
         let (resolved, mut thread) = write.record.clone().resolved(stored.record.clone(), by.clone(), verdict, now);
         let mut draft = Draft::new(keys.row(), now);
         let data = json!({"write_id": key.write_id, "of": key.principal, "by": by, "outcome": outcome});

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use actix_web::test::{TestRequest, call_service, init_service, read_body};
 use countersign::clock::ClockOffset;
+use countersign::domain::review::HoldState;
+use countersign::service::log::{Audience, LogSought};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::web::app::{App, Edge};
 use countersign::web::peers::Peers;
@@ -151,5 +153,68 @@ async fn what_is_not_read_of_long_answers_counts_as_their_askers() {
         assert_eq!(again.status().as_u16(), 200, "{uri}: what was read is not counted any more");
         drop(again);
         assert_eq!(ask(uri, header).await.status().as_u16(), 200, "{uri}: nor is what was given up");
+    }
+}
+
+#[tokio::test]
+async fn what_is_packed_is_not_unpacked_whoever_sends_it() {
+    let g = spawn_gateway().await;
+    let client = reqwest::Client::new();
+    for path in ["/v1/threads", "/v1/interrupts", "/mcp", "/sign-in"] {
+        for encoding in ["gzip", "br", "identity, gzip"] {
+            let request = client.post(format!("{}{path}", g.url)).header("content-encoding", encoding);
+            let answer = request.bearer_auth(&g.host).body("\u{1f}not looked at").send().await.unwrap();
+            let status = answer.status().as_u16();
+            let text = answer.text().await.unwrap();
+            assert!(status == 400 && text.contains("without `Content-Encoding`"), "{path} {encoding}: {status} {text}");
+        }
+    }
+    let plain = client.post(format!("{}/v1/threads", g.url)).header("content-encoding", "identity");
+    let body = json!({"flow": "payments", "state": {}, "thread": ""});
+    let read = plain.bearer_auth(&g.host).json(&body).send().await.unwrap().text().await.unwrap();
+    assert!(!read.contains("Content-Encoding"), "what is not packed is read: {read}");
+}
+
+#[tokio::test]
+async fn a_reason_is_kept_as_far_as_it_is_a_sentence() {
+    let g = spawn_gateway().await;
+    let thread = g.thread().await;
+    let held = asks(&g, &thread["thread"], &thread["transition"], 42).await.expect(202);
+    let path = format!("/v1/transitions/{}/cancellation", held["transition"].as_str().unwrap());
+    g.post(&path, &g.planner, json!({"reason": "never ".repeat(10_000)})).await.expect(200);
+    let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
+    let hold = g.service.review(&review, &g.alice).await.unwrap().hold;
+    let HoldState::Cancelled { reason, .. } = hold.state else { panic!("{hold:?}") };
+    assert_eq!(reason.chars().count(), 1_000);
+}
+
+#[tokio::test]
+async fn a_rejection_is_no_longer_than_what_was_asked_for_by_much() {
+    let g = spawn_gateway().await;
+    let thread = g.thread().await;
+    let places: serde_json::Map<String, Value> = (0..1_000).map(|at| (format!("a{at}"), json!(1))).collect();
+    let mut patch = json!({});
+    patch["k".repeat(16_000)] = Value::Object(places);
+    let ask =
+        |attempt: u64| json!({"node": "planner", "parent": thread["transition"], "patch": patch, "attempt": attempt});
+    let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
+    let refused = g.post(&path, &g.planner, ask(1)).await;
+    assert_eq!(refused.status, 422, "{:.300}", refused.body.to_string());
+    let long = refused.body.to_string().len();
+    assert!((16_000..1_000_000).contains(&long), "{long}");
+}
+
+#[tokio::test]
+async fn the_log_from_beyond_its_end_is_the_log() {
+    let g = spawn_gateway().await;
+    let thread = g.thread().await["thread"].as_str().unwrap().try_into().unwrap();
+    while g.service.sequence().await.unwrap() > 0 {}
+    let length = g.service.log_length().await.unwrap();
+    for (thread, last) in [(None, length), (Some(thread), 1)] {
+        let sought = LogSought { thread, ..LogSought::default() };
+        for below in [last + 1, last + 2, u64::MAX] {
+            let page = g.service.log_page(&sought, Audience::Overseers, Some(below), 50).await.unwrap();
+            assert_eq!(page.lines.len() as u64, last, "below {below}");
+        }
     }
 }

@@ -9,6 +9,8 @@ pub(super) const POLICY_BYTES_MAX: usize = 256 * 1024;
 pub(super) const SCHEMAS_MAX: usize = 64;
 /// What one check tells an asker. A thousand violations say as much as ten thousand, and fit into an answer.
 pub(super) const VIOLATIONS_MAX: usize = 1_000;
+/// What the places of one check's violations take together, but for the first: an agent chooses how long they are.
+pub(super) const VIOLATIONS_BYTES_MAX: usize = 64 * 1024;
 /// Nodes of one agent graph. Each review shows what every writer among them will read.
 pub(super) const NODES_MAX: usize = 256;
 /// Every changed leaf is held against every pattern of a list: the product bounds the work of a judgement.

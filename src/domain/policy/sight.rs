@@ -83,12 +83,20 @@ pub(super) fn by_place(a: &Violation, b: &Violation) -> Ordering {
     (&a.pointer, a.code, &a.detail).cmp(&(&b.pointer, b.code, &b.detail))
 }
 
-/// Puts one check's violations into their fixed order, hides what is hidden, and bounds their number.
+/// Puts one check's violations into their fixed order, hides what is hidden, and bounds how many they are and how long.
 pub(super) fn in_order(policy: &Policy, violations: Vec<Violation>) -> Vec<Violation> {
     let cut = |it: Violation| Violation { pointer: policy.cut(&it.pointer), ..it };
     let mut violations: Vec<_> = violations.into_iter().map(cut).collect();
     violations.sort_by(by_place);
     violations.dedup();
     violations.truncate(bounds::VIOLATIONS_MAX);
+    let mut bytes = 0;
+    let mut fits = |it: &Violation| {
+        let before = bytes;
+        bytes += it.pointer.to_string().len();
+        before == 0 || bytes <= bounds::VIOLATIONS_BYTES_MAX
+    };
+    let number = violations.iter().position(|it| !fits(it)).unwrap_or(violations.len());
+    violations.truncate(number);
     violations
 }

@@ -92,9 +92,10 @@ impl VoteFields {
         &self.browser_check
     }
 
-    /// Whether it is of the second look, which told what the vote comes to.
+    /// Whether it is of the second look. What that told, it says back; who sends a form by hand may say nothing, and is held
+    /// to nothing.
     pub fn is_confirmed(&self) -> bool {
-        self.confirmed == "yes" && Prospect::read(&self.expects).is_some()
+        self.confirmed == "yes" && (self.expects.is_empty() || Prospect::read(&self.expects).is_some())
     }
 
     /// The passkey's signature, if it brings one.

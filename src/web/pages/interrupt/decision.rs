@@ -52,7 +52,7 @@ struct Asked<'a> {
 impl Asked<'_> {
     async fn decide(&self) -> Result<HttpResponse> {
         let ballot = self.ballot()?;
-        if !self.form.is_confirmed() {
+        if !self.form.is_confirmed() || ballot.told.is_none() {
             return self.confirm(&ballot, None).await;
         }
         let (service, interrupt) = (&self.app.service, &self.shown.interrupt);

@@ -163,7 +163,7 @@ fn admitted(
     let token = token?;
     let taken = app.edge.requests.take(token.record.id.as_str(), app.service.now());
     taken.map_err(|_| Error::TooMany)?;
-    asker::is_for(request, token.record.id.as_str());
+    asker::is_for(request, app, token.record.id.as_str())?;
     let route = request.match_pattern().unwrap_or_default();
     app.service.saw(&format!("token/{}", token.record.id));
     roles::admit(Caller::Machine(token.record.role), request.method(), &route)?;
@@ -183,7 +183,8 @@ impl FromRequest for Person {
             let signed_in = app.service.session_of(&secret).await.map_err(|error| Problem::of(&request, error))?;
             app.service.saw(&format!("session/{}", signed_in.session.record.id));
             app.service.saw(&format!("account/{}", signed_in.account.record.id));
-            asker::is_for(&request, signed_in.account.record.id.as_str());
+            asker::is_for(&request, &app, signed_in.account.record.id.as_str())
+                .map_err(|error| Problem::of(&request, error))?;
             let route = request.match_pattern().unwrap_or_default();
             roles::admit(Caller::Person(signed_in.account.record.role), request.method(), &route)
                 .map_err(|error| Problem::of(&request, error))?;

@@ -37,15 +37,32 @@ impl Seats {
 
     /// As much of what is counted. Whoever has nothing yet may have more than their share alone, if it is there.
     pub fn take_so_much(&self, asker: &str, much: usize) -> Option<Seat> {
-        let mut taken = locked(&self.taken);
+        let taken = locked(&self.taken);
         let own = taken.by_asker.get(asker).copied().unwrap_or_default();
         let fits = |of: usize, max: usize| of == 0 || of.saturating_add(much) <= max;
         if !fits(taken.all, self.all_max) || !fits(own, self.of_one_max) {
             return None;
         }
-        taken.by_asker.insert(asker.to_owned(), own.saturating_add(much));
+        Some(self.given(taken, asker, much))
+    }
+
+    /// As much, whatever is left.
+    pub fn take_in_any_case(&self, asker: &str, much: usize) -> Seat {
+        self.given(locked(&self.taken), asker, much)
+    }
+
+    fn given(&self, mut taken: MutexGuard<'_, Taken>, asker: &str, much: usize) -> Seat {
+        let own = taken.by_asker.entry(asker.to_owned()).or_default();
+        *own = own.saturating_add(much);
         taken.all = taken.all.saturating_add(much);
-        Some(Seat { taken: Arc::clone(&self.taken), asker: asker.to_owned(), much })
+        Seat { taken: Arc::clone(&self.taken), asker: asker.to_owned(), much }
+    }
+
+    /// Whether this asker, who has some already, may have any more.
+    pub fn has_room(&self, asker: &str) -> bool {
+        let taken = locked(&self.taken);
+        let own = taken.by_asker.get(asker).copied().unwrap_or_default();
+        own == 0 || (own < self.of_one_max && taken.all < self.all_max)
     }
 }
 
@@ -82,7 +99,10 @@ mod tests {
         drop((second, third, again));
         let long = seats.take_so_much("a", 9).expect("alone, more than a share");
         assert!(seats.take("a").is_none() && seats.take("b").is_none());
-        drop(long);
+        assert!(!seats.has_room("a") && seats.has_room("b"), "who has none is never kept waiting for another");
+        let more = seats.take_in_any_case("b", 1);
+        assert!(!seats.has_room("b"), "all are taken");
+        drop((long, more));
         let left = locked(&seats.taken);
         assert!(left.by_asker.is_empty() && left.all == 0, "nobody is remembered who has none");
     }

@@ -42,7 +42,12 @@ pub async fn counted(
         return Ok(answer);
     }
     let app = answer.request().app_data::<web::Data<App>>().expect("the server gives every handler the app");
-    match app.edge.unread.take_so_much(&asker, bytes) {
+    let unread = &app.edge.unread;
+    let seat = match answer.request().method().is_safe() {
+        true => unread.take_so_much(&asker, bytes),
+        false => Some(unread.take_in_any_case(&asker, bytes)),
+    };
+    match seat {
         Some(seat) => {
             Ok(answer.map_body(|_, body| BoxBody::new(Unread { body, piece: Bytes::new(), size, _seat: seat })))
         }

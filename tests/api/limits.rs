@@ -157,6 +157,36 @@ async fn what_is_not_read_of_long_answers_counts_as_their_askers() {
 }
 
 #[tokio::test]
+async fn nothing_more_is_begun_for_whoever_reads_none_of_what_their_changes_are_answered() {
+    let g = spawn_with_policy(&policy_with("schema = \"payments.schema.json\"\n", "")).await;
+    let state = json!({"raw_text": "x".repeat(90_000), "target_user_id": 17});
+    let made = g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await.expect(201);
+    let edge = Edge { unread: Seats::new(150_000, 1 << 29), ..edge(&g.url, Peers::default()) };
+    let site = init_service(site(App { service: g.service.clone(), edge: Arc::new(edge) })).await;
+    let ask = async |uri: &str, token: &str, body: &Value| {
+        let request = TestRequest::post().uri(uri).peer_addr("127.0.0.1:9".parse().unwrap()).set_json(body);
+        call_service(&site, request.insert_header(("authorization", format!("Bearer {token}"))).to_request()).await
+    };
+    let view = |node: &str| {
+        let arguments = json!({"thread": made["thread"], "node": node});
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "read_view", "arguments": arguments}})
+    };
+    let read = view("input_parser");
+    let first = ask("/mcp", &g.parser, &read).await;
+    assert_eq!(first.status().as_u16(), 200);
+    let change = json!({"node": "input_parser", "parent": made["transition"], "patch": {"raw_text": "short"}});
+    let path = format!("/v1/threads/{}/transitions", made["thread"].as_str().unwrap());
+    for (uri, body) in [("/mcp", &read), (path.as_str(), &change)] {
+        assert_eq!(ask(uri, &g.parser, body).await.status().as_u16(), 429, "{uri}");
+    }
+    let thread = g.get(path.trim_end_matches("/transitions"), &g.auditor).await.expect(200);
+    assert_eq!(thread["version"], 0, "it was not begun");
+    assert_eq!(ask("/mcp", &g.planner, &view("planner")).await.status().as_u16(), 200, "another's are not counted");
+    assert!(read_body(first).await.len() > 90_000, "and all of it comes");
+    assert_eq!(ask(&path, &g.parser, &change).await.status().as_u16(), 201);
+}
+
+#[tokio::test]
 async fn what_is_packed_is_not_unpacked_whoever_sends_it() {
     let g = spawn_gateway().await;
     let client = reqwest::Client::new();

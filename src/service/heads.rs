@@ -152,7 +152,7 @@ impl Service {
 /// What lists show of states.
 impl Service {
     /// The state that each of these transitions was asked for on, by the transition; at once, and as sealed rows have
-    /// them: nothing is committed to its root again, unless it is in an archive. What was erased is not among them.
+    /// them: nothing is committed to its root again. What is in an archive is not among them.
     pub(super) async fn states_before(
         &self,
         keys: &Keys,
@@ -182,12 +182,6 @@ impl Service {
         for (digest, thread, at) in asked {
             if rows.contains_key(&version_id(&thread, at)) {
                 states.insert(digest, rolled_forward(&rows, &thread, at).ok_or(BROKEN)?);
-                continue;
-            }
-            match self.version(keys, &thread, at).await {
-                Ok(version) => drop(states.insert(digest, version.state)),
-                Err(Error::Erased) => {}
-                Err(error) => return Err(error),
             }
         }
         Ok(states)

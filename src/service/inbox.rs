@@ -30,8 +30,8 @@ pub struct InboxItem {
     pub hold: Hold,
     /// The change, redacted.
     pub diff: Vec<RedactedChange>,
-    /// What is held.
-    pub transition: Transition,
+    /// What is held, as far as it is at hand: not what has gone into an archive.
+    pub transition: Option<Transition>,
     /// In which places the viewer may decide, or why in none.
     pub eligible: std::result::Result<Vec<VotingPlace>, Ineligible>,
 }
@@ -302,17 +302,22 @@ impl Service {
         holds: Vec<Hold>,
     ) -> Result<Vec<InboxItem>> {
         let digests: Vec<Digest> = holds.iter().map(|it| it.transition).collect();
-        let mut transitions = self.transitions_of((keys, &mut Files::default()), &digests).await?;
+        let mut transitions = self.transitions_at_hand(keys, &digests).await?;
         let before = self.states_before(keys, transitions.values()).await?;
         let active = self.active_policies(keys, holds.iter().map(|it| &it.flow)).await?;
         let mut items = Vec::with_capacity(holds.len());
         for hold in holds {
-            let transition = transitions.remove(&hold.transition).ok_or(Error::Broken("a held transition is gone"))?;
-            let before = before.get(&transition.digest).filter(|_| transition.values == Values::Here);
-            let diff = match before.zip(active.get(&hold.flow)) {
-                // It is erased, or nobody knows what is hidden by now: that it was, and how it ended, stays to be told.
+            let transition = transitions.remove(&hold.transition);
+            if transition.is_none() && matches!(hold.state, HoldState::Open {}) {
+                return Err(Error::Broken("a held transition is gone"));
+            }
+            let whole = transition.as_ref().filter(|it| it.values == Values::Here);
+            let known = whole.and_then(|it| Some((it, before.get(&it.digest)?, active.get(&hold.flow)?)));
+            let diff = match known {
+                // It is in an archive or erased, or nobody knows what is hidden by now: that it was, and how it ended, stays to
+                // be told.
                 None => Vec::new(),
-                Some((before, active)) => {
+                Some((transition, before, active)) => {
                     let policies = self.policies_under(keys, *active, [hold.policy]).await?;
                     let after = transition.delta.apply(before).map_err(|_| Error::Broken("a transition's effect"))?;
                     redacted_by(
@@ -347,6 +352,15 @@ impl Service {
         (keys, files): (&Keys, &mut Files),
         digests: &[Digest],
     ) -> Result<HashMap<Digest, Transition>> {
+        let mut found = self.transitions_at_hand(keys, digests).await?;
+        self.add_archived((keys, &mut *files), digests, &mut found).await?;
+        self.fill_in((keys, files), &mut found).await?;
+        Ok(found)
+    }
+
+    /// Those of them that are in the database, and of these what is. A list reads no archive: one that is away would take the
+    /// list along.
+    async fn transitions_at_hand(&self, keys: &Keys, digests: &[Digest]) -> Result<HashMap<Digest, Transition>> {
         let mut found = HashMap::with_capacity(digests.len());
         for chunk in digests.chunks(LIST_ROWS_MAX as usize) {
             let ids: Vec<String> = chunk.iter().map(ToString::to_string).collect();
@@ -358,8 +372,6 @@ impl Service {
                 found.insert(transition.digest, transition);
             }
         }
-        self.add_archived((keys, &mut *files), digests, &mut found).await?;
-        self.fill_in((keys, files), &mut found).await?;
         Ok(found)
     }
 }

@@ -126,7 +126,7 @@ impl Asked<'_> {
             stage: ballot.stage.to_string(),
             absent: facts.place_of(ballot.delegation.as_ref()).map(review::absent),
             verdict: ballot.verdict.into(),
-            headline: headline(hold, &facts.transition, &facts.diff),
+            headline: headline(hold, Some(&facts.transition), &facts.diff),
             flow: Line::new(hold.flow.as_str()),
             thread: Line::new(hold.thread.as_str()),
             deadline: moment(hold.expires_at, facts.now),

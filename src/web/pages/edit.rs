@@ -152,7 +152,7 @@ async fn page(app: &App, visitor: &Visitor, facts: &ReviewFacts, again: Again) -
         review_url: format!("/reviews/{}", facts.hold.id),
         csrf: visitor.0.csrf.shown(),
         digest: facts.hold.transition.to_string(),
-        headline: headline(&facts.hold, &facts.transition, &facts.diff),
+        headline: headline(&facts.hold, Some(&facts.transition), &facts.diff),
         fields: values(facts).filter(short).take(FIELDS_MAX).map(field).collect(),
         hidden: facts.diff.iter().any(|it| matches!(it, RedactedChange::Hidden { .. })),
         steps: facts.transition.format == Format::JsonPatch,

@@ -213,7 +213,7 @@ fn waiting_row(item: &InboxItem, now: Timestamp) -> WaitingRow {
     WaitingRow {
         tick: (has_own_place(item) && hold.alone().is_none()).then(|| hold.id.to_string()),
         url: format!("/reviews/{}", hold.id),
-        headline: headline(hold, &item.transition, &item.diff),
+        headline: headline(hold, item.transition.as_ref(), &item.diff),
         flow: Line::new(hold.flow.as_str()),
         thread: Line::new(hold.context.title.as_deref().unwrap_or(hold.thread.as_str())),
         protected: protected.take(PROTECTED_SHOWN).map(|it| Path::new(it.to_string())).collect(),
@@ -262,7 +262,7 @@ fn decided_row(item: &InboxItem, now: Timestamp) -> Option<DecidedRow> {
     let (outcome, at) = ending(&hold.state)?;
     Some(DecidedRow {
         url: format!("/reviews/{}", hold.id),
-        headline: headline(hold, &item.transition, &item.diff),
+        headline: headline(hold, item.transition.as_ref(), &item.diff),
         flow: Line::new(hold.flow.as_str()),
         thread: Line::new(hold.context.title.as_deref().unwrap_or(hold.thread.as_str())),
         outcome,

@@ -107,12 +107,12 @@ pub fn intent(transition: &Transition) -> Intent {
 }
 
 /// The sentence of a redacted change, for lists: protected places first.
-pub fn headline(hold: &Hold, transition: &Transition, diff: &[RedactedChange]) -> Headline {
+pub fn headline(hold: &Hold, transition: Option<&Transition>, diff: &[RedactedChange]) -> Headline {
     let mut changes: Vec<&RedactedChange> = diff.iter().collect();
     changes.sort_by_key(|it| !is_protected(hold, place(it)));
     Headline {
         node: Line::new(hold.node.as_str()),
-        intent: intent(transition),
+        intent: transition.map_or(Intent::Change, intent),
         changes: changes.iter().take(HEADLINE_CHANGES).map(|it| head_change(it)).collect(),
         more: changes.len().saturating_sub(HEADLINE_CHANGES),
     }

@@ -267,7 +267,7 @@ fn apart_row(facts: &ReviewFacts) -> ApartRow {
     ApartRow {
         review: facts.hold.id.to_string(),
         url: format!("/reviews/{}", facts.hold.id),
-        headline: headline(&facts.hold, &facts.transition, &facts.diff),
+        headline: headline(&facts.hold, Some(&facts.transition), &facts.diff),
         flow: Line::new(facts.hold.flow.as_str()),
         thread: Line::new(facts.hold.thread.as_str()),
     }
@@ -276,7 +276,7 @@ fn apart_row(facts: &ReviewFacts) -> ApartRow {
 fn left_out_row(facts: &ReviewFacts, why: LeftOut) -> LeftOutRow {
     LeftOutRow {
         url: format!("/reviews/{}", facts.hold.id),
-        headline: headline(&facts.hold, &facts.transition, &facts.diff),
+        headline: headline(&facts.hold, Some(&facts.transition), &facts.diff),
         thread: Line::new(facts.hold.thread.as_str()),
         why: match why {
             LeftOut::CannotDecide(why) => cannot_decide(why).to_owned(),

@@ -239,7 +239,7 @@ fn ended_row(item: &InboxItem, now: Timestamp) -> Option<EndedRow> {
     let (outcome, at) = ending(&item.hold.state)?;
     Some(EndedRow {
         url: format!("/reviews/{}", item.hold.id),
-        headline: headline(&item.hold, &item.transition, &item.diff),
+        headline: headline(&item.hold, item.transition.as_ref(), &item.diff),
         outcome,
         at: moment(at, now),
     })

@@ -1,5 +1,7 @@
 //! Archives that are gone, exchanged or made up: refused to whoever asks, and found by the audit, whoever sealed them.
 
+use countersign::service::inbox::InboxItem;
+
 use super::*;
 
 on_both! {
@@ -10,6 +12,7 @@ on_both! {
     another_stretchs_file_does_not_pass_whoever_sealed_it(super::retaining("versions = 10")),
     a_row_beside_the_file_that_has_it_is_found(super::retaining("versions = 10")),
     a_transition_that_is_said_to_be_elsewhere_is_refused_and_found(super::retaining("versions = 10")),
+    a_list_of_reviews_reads_no_archive(super::retaining("versions = 10")),
 }
 
 async fn an_archive_that_is_gone_or_changed_is_said_and_found(scene: Scene) {
@@ -173,4 +176,32 @@ async fn a_transition_that_is_said_to_be_elsewhere_is_refused_and_found(scene: S
     })
     .await;
     assert!(scene.findings().await.join("\n").contains("no archive has it"));
+}
+
+async fn a_list_of_reviews_reads_no_archive(scene: Scene) {
+    let g = &scene.gateway;
+    let made = g.thread().await;
+    let (thread, mut head) = (made["thread"].clone(), made["transition"].clone());
+    for (user, verdict) in [(42, Verdict::Deny), (43, Verdict::Approve)] {
+        let ask = json!({"target_user_id": user});
+        let held = g.propose(&thread, &head, (&g.planner, "planner"), ask).await.expect(202);
+        g.vote(&g.alice, &held, verdict).await.unwrap();
+        if verdict == Verdict::Approve {
+            head = held["transition"].clone();
+        }
+    }
+    for version in 0..VERSIONS {
+        let patch = json!({"raw_text": format!("text {version}, and a little more of it")});
+        head = g.propose(&thread, &head, (&g.parser, "input_parser"), patch).await.expect(201)["transition"].clone();
+    }
+    let before = g.service.recently_ended(&g.alice, 15).await.unwrap();
+    assert!(before.len() == 2 && before.iter().all(|it| it.diff.len() == 1), "{:?}", before.len());
+    works(g).await;
+    for archive in archives(&scene).await {
+        std::fs::remove_file(path(g, &archive)).unwrap();
+    }
+    let after = g.service.recently_ended(&g.alice, 15).await.unwrap();
+    let told = |it: &[InboxItem]| it.iter().map(|it| it.hold.clone()).collect::<Vec<_>>();
+    assert_eq!(told(&after), told(&before), "that they were, and how they ended");
+    assert!(after.iter().all(|it| it.diff.is_empty()));
 }

@@ -83,7 +83,7 @@ fn row(item: &InboxItem, became: Became, verdict: Verdict, now: Timestamp) -> To
     };
     ToldRow {
         url: format!("/reviews/{}", hold.id),
-        headline: headline(hold, &item.transition, &item.diff),
+        headline: headline(hold, item.transition.as_ref(), &item.diff),
         thread: Line::new(hold.thread.as_str()),
         word,
         tone,

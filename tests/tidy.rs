@@ -220,6 +220,16 @@ fn printing_outside_the_command_line_is_found() {
 }
 
 #[test]
+fn a_text_that_is_there_by_chance_is_found() {
+    for text in ["assert!(!page.contains(\"4111\"))", "let a = b &&\n    !told.to_string().contains(\"9-32\");"] {
+        assert_eq!(complaints(rules::chances, "tests/api/rules.rs", text).len(), 1, "{text}");
+    }
+    for text in ["assert!(page.contains(\"4111\"))", "!page.contains(\"4111 1111\")", "!page.contains(\"holder\")"] {
+        assert_eq!(complaints(rules::chances, "tests/api/rules.rs", text).len(), 0, "{text}");
+    }
+}
+
+#[test]
 fn a_migration_without_its_twin_is_found() {
     let found = |names: &[&str]| migrations(&names.iter().map(|it| file(it, ";")).collect::<Vec<_>>()).len();
     assert_eq!(found(&[]), 0);

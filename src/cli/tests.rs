@@ -182,7 +182,7 @@ fn supposed(patch: &str, rest: &str) -> (Exit, String, String) {
         path.display().to_string()
     };
     let (policy, patch) = (file("policy.toml", SUPPOSED), file("patch.json", patch));
-    let state = file("state.json", r#"{"target_user_id": 17, "note": "a", "card": "4111"}"#);
+    let state = file("state.json", r#"{"target_user_id": 17, "note": "a", "card": "4111-1111"}"#);
     line(folder.path(), &format!("policy what-if {policy} --state {state} --patch {patch} --node planner {rest}"))
 }
 
@@ -190,10 +190,13 @@ fn supposed(patch: &str, rest: &str) -> (Exit, String, String) {
 fn what_a_policy_would_make_of_a_patch_is_said_without_a_gateway() {
     let (exit, out, _) = supposed(r#"{"note": "b"}"#, "");
     assert_eq!((exit, out.as_str()), (Exit::Yes, "commit\n  \"/note\": \"a\" → \"b\"\n"));
-    let (exit, out, _) = supposed(r#"{"target_user_id": 42, "card": "5555"}"#, "");
+    let (exit, out, _) = supposed(r#"{"target_user_id": 42, "card": "5555-5555"}"#, "");
     assert_eq!(exit, Exit::No);
     assert!(out.starts_with("hold\n") && out.contains("\"/target_user_id\": 17 → 42"), "{out}");
-    assert!(out.contains("\"/card\": a hidden value") && !out.contains("5555") && !out.contains("4111"), "{out}");
+    assert!(
+        out.contains("\"/card\": a hidden value") && !out.contains("5555-5555") && !out.contains("4111-1111"),
+        "{out}"
+    );
     let (exit, out, _) =
         supposed(r#"[{"op": "add", "path": "/is_admin", "value": true}]"#, "--format json-patch --json");
     let told: Value = serde_json::from_str(&out).unwrap();

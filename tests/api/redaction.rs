@@ -95,15 +95,15 @@ async fn a_hidden_value_that_is_written_elsewhere_is_shown_to_nobody(scene: Scen
 }
 
 /// How much is paid, which nobody hides at first.
-const AMOUNT: &str = "777123";
+const AMOUNT: &str = "7771234567";
 
 async fn what_the_policy_of_today_hides_is_hidden_in_what_was_decided_before(scene: Scene) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
     let ask = json!({
-        "node": "planner", "parent": thread["transition"], "patch": {"target_user_id": 777_123},
-        "rationale": format!("for user {AMOUNT}"), "tool": {"name": "crm.find", "arguments": {"user": 777_123}},
+        "node": "planner", "parent": thread["transition"], "patch": {"target_user_id": 7_771_234_567_i64},
+        "rationale": format!("for user {AMOUNT}"), "tool": {"name": "crm.find", "arguments": {"user": 7_771_234_567_i64}},
     });
     let held = g.post(&path, &g.planner, ask).await.expect(202);
     let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();

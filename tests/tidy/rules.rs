@@ -97,9 +97,12 @@ const OUT_OF_TURN: [&str; 4] = [
     "src/service/restoring.rs",
 ];
 
+/// A text of hexadecimal digits that is shorter stands in some id, some day.
+const CHANCE_MAX: usize = 8;
+
 /// The rules for one Rust file.
-pub fn rust_rules() -> [Rule; 9] {
-    [arrows, pure_domain, databases_in_store, sql_in_store, turns, forms, sizes, silenced, printing]
+pub fn rust_rules() -> [Rule; 10] {
+    [arrows, pure_domain, databases_in_store, sql_in_store, turns, forms, sizes, silenced, printing, chances]
 }
 
 pub fn is_ours(file: &File) -> bool {
@@ -331,6 +334,22 @@ pub fn printing(file: &File, source: &Source) -> Vec<String> {
     let prints = ["println", "print", "eprintln", "eprint", "dbg"];
     let found = words(&code).filter(|(at, it)| prints.contains(&it.as_str()) && code.get(at + it.len()) == Some(&'!'));
     found.map(|(_, it)| say(file, format_args!("{it}! belongs into src/cli; elsewhere log"))).collect()
+}
+
+/// What must not be there is looked for by a text that no id, digest or token has by chance.
+pub fn chances(file: &File, _source: &Source) -> Vec<String> {
+    if !file.path.starts_with("tests/") || file.path == "tests/tidy.rs" {
+        return Vec::new();
+    }
+    let parts: Vec<&str> = file.text.split(".contains(\"").collect();
+    let found = parts.iter().zip(parts.iter().skip(1)).filter_map(|(before, after)| {
+        let of = before.rsplit(char::is_whitespace).next().unwrap_or_default();
+        let text = after.split('"').next().unwrap_or_default();
+        let denied = of.starts_with('!') || of.contains("(!");
+        let short = text.len() < CHANCE_MAX && text.chars().all(|it| it == '-' || it.is_ascii_hexdigit());
+        (denied && short).then(|| say(file, format_args!("an id may hold {text:?} by chance, take a longer text")))
+    });
+    found.collect()
 }
 
 pub fn migrations(files: &[File]) -> Vec<String> {

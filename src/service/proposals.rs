@@ -202,7 +202,7 @@ impl Service {
     ) -> Result<Answer> {
         let thread = &asking.standing.thread.record;
         let opened = thread.holds_opened.get(&asking.proposal.node).copied().unwrap_or(0);
-        if opened >= asking.policy.approval().attempts() {
+        if asking.by.has_tries() && opened >= asking.policy.approval().attempts() {
             let detail = "this node has asked for approval on this head as often as the policy lets it";
             return self
                 .reject(

@@ -33,6 +33,12 @@ impl Proposer<'_> {
         }
     }
 
+    /// Whether a policy bounds how often it may ask. People are not kept from asking by what an agent asked before, in the
+    /// name of the same node.
+    pub(super) fn has_tries(&self) -> bool {
+        matches!(self, Self::Token(_) | Self::Editor(..))
+    }
+
     /// Who rewrites what was asked for, if somebody does.
     pub(super) fn editor(&self) -> Option<&Stored<Account>> {
         match self {

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use countersign::domain::chain::hash::Digest;
-use countersign::domain::review::{Verdict, VoteRefused};
+use countersign::domain::review::{HoldState, Verdict, VoteRefused};
 use countersign::service::error::Error;
+use countersign::service::rollbacks::Rollback;
 use countersign::service::votes::Voted;
 use countersign::worker::judge_again;
 use reqwest::Method;
@@ -30,6 +31,7 @@ on_both! {
     while_proposing_is_halted_no_hold_is_touched(crate::gateway::POLICY),
     a_call_is_stated_anew_with_its_arguments(crate::gateway::POLICY),
     nothing_is_stated_anew_in_a_revoked_tokens_name(crate::gateway::POLICY),
+    an_agent_without_tries_keeps_no_person_from_rolling_back(crate::attacks::policy_with("[approval]\n", "[approval]\nattempts = 1\n")),
     what_another_policy_ended_is_no_try(crate::attacks::policy_with("[approval]\n", "[approval]\nattempts = 1\n")),
     a_kept_hold_that_is_accepted_no_more_is_seen_by_the_worker(crate::gateway::POLICY),
 }
@@ -332,6 +334,32 @@ async fn what_another_policy_ended_is_no_try(scene: Scene) {
     was_set_aside(g, &thread, &next).await;
     activate(g, &once, &[]).await;
     again(g, &thread, 3).await.expect(202);
+    scene.passes_an_audit().await;
+}
+
+async fn an_agent_without_tries_keeps_no_person_from_rolling_back(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = g.thread().await;
+    let (id, first) = (&thread["thread"], &thread["transition"]);
+    let moved = g.propose(id, first, (&g.parser, "input_parser"), json!({"raw_text": "on"})).await.expect(201);
+    let head = &moved["transition"];
+    let asks = async |user: u32| g.propose(id, head, (&g.planner, "planner"), json!({"target_user_id": user})).await;
+    let path = format!("/v1/transitions/{}/cancellation", asks(42).await.expect(202)["transition"].as_str().unwrap());
+    g.post(&path, &g.planner, json!({"reason": "never mind"})).await.expect(200);
+    assert_eq!(asks(43).await.body["errors"][0]["code"], "attempts_exhausted");
+    let back = json!({"node": "planner", "parent": head, "to_version": 0});
+    let back = g.post(&format!("/v1/threads/{}/rollbacks", id.as_str().unwrap()), &g.planner, back).await;
+    assert_eq!(back.body["errors"][0]["code"], "attempts_exhausted", "nor has the agent a rollback");
+    let rollback = Rollback {
+        thread: id.as_str().unwrap().parse().unwrap(),
+        node: "planner".parse().unwrap(),
+        parent: head.as_str().unwrap().parse().unwrap(),
+        to_version: 0,
+        attempt: 1,
+        reason: Some("as it was".to_owned()),
+    };
+    let review = g.service.ask_for_rollback(&g.alice.id, &rollback).await.unwrap();
+    assert_eq!(g.service.review(&review, &g.alice).await.unwrap().hold.state, HoldState::Open {});
     scene.passes_an_audit().await;
 }
 

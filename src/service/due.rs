@@ -1,16 +1,51 @@
 //! What has passed its moment: the lists that workers go through.
 
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
 use super::Service;
 use super::error::Result;
 use crate::domain::id::{ReviewId, ThreadId};
+use crate::domain::keys::Keys;
 use crate::domain::review::Hold;
 use crate::domain::thread::Thread;
+use crate::domain::time::Timestamp;
 use crate::store::record::{Record, Stored};
 use crate::store::records::{OPEN, RESERVED};
 use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
 
 /// How many pages one look goes through; what is left is seen at the next.
 const PAGES_MAX: usize = 100;
+
+/// No lease is longer: whatever lapses was reserved within it.
+const LEASE_MAX: Duration = Duration::from_secs(3600);
+
+/// How often all that lapsed are looked through: a thread that is reopened may have lapsed long ago.
+const WHOLE_EVERY: Duration = Duration::from_secs(600);
+
+/// Since when every lease that lapsed is logged. Their heads stay reserved until people say what became of the writes, however
+/// many there are, and are not read again every second.
+#[derive(Debug, Default)]
+pub(super) struct Swept(Mutex<Option<Done>>);
+
+/// When all were looked through, and when those of late.
+#[derive(Clone, Copy, Debug)]
+struct Done {
+    whole: Timestamp,
+    last: Timestamp,
+}
+
+impl Swept {
+    /// What need not be looked through by now, if anything.
+    fn done(&self, now: Timestamp) -> Option<Done> {
+        let done = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        done.filter(|it| it.last <= now && it.whole.until(now) < WHOLE_EVERY)
+    }
+
+    fn put(&self, done: Done) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
+    }
+}
 
 impl Service {
     /// Open holds whose deadline has passed, the longest passed first.
@@ -27,10 +62,33 @@ impl Service {
 
     /// Threads whose head's lease has passed without a word, and where that is not logged yet.
     pub async fn lapses_due(&self) -> Result<Vec<ThreadId>> {
-        let now = self.now();
-        let threads = self.due::<Thread>(RESERVED).await?;
-        let unlogged = |thread: &Thread| thread.lapsed_write(now).is_some_and(|it| !thread.unresolved.contains(it));
-        Ok(threads.into_iter().map(|it| it.record).filter(unlogged).map(|it| it.id).collect())
+        let (keys, now) = (self.keys()?, self.now());
+        let done = self.swept.done(now);
+        let from = done.map_or(0, |it| it.last.minus(LEASE_MAX).millis());
+        let (mut found, mut after) = (Vec::new(), Cursor { due: from, id: String::new() });
+        loop {
+            let lapsed = Filter::DueBy(RESERVED, now);
+            let page = self.reader(&keys).list::<Thread>(lapsed, Some(&after), LIST_ROWS_MAX).await?;
+            let Some(last) = page.last().map(|it| &it.record) else { break };
+            after = Cursor { due: last.facets().due, id: last.id() };
+            let unlogged = |it: &Thread| it.lapsed_write(now).is_some_and(|write| !it.unresolved.contains(write));
+            found.extend(page.into_iter().map(|it| it.record).filter(unlogged).map(|it| it.id));
+        }
+        if found.is_empty() {
+            self.swept.put(Done { whole: done.map_or(now, |it| it.whole), last: now });
+        }
+        Ok(found)
+    }
+
+    /// What is picked out of everything of one kind that is open.
+    pub(super) async fn open_ones<R: Record, T>(&self, keys: &Keys, pick: impl Fn(R) -> Option<T>) -> Result<Vec<T>> {
+        let (mut found, mut after) = (Vec::new(), None);
+        loop {
+            let page = self.reader(keys).list::<R>(Filter::State(OPEN), after.as_ref(), LIST_ROWS_MAX).await?;
+            let Some(last) = page.last().map(|it| &it.record) else { return Ok(found) };
+            after = Some(Cursor { due: last.facets().due, id: last.id() });
+            found.extend(page.into_iter().filter_map(|it| pick(it.record)));
+        }
     }
 
     pub(super) async fn due<R: Record>(&self, state: &str) -> Result<Vec<Stored<R>>> {

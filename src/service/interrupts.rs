@@ -6,7 +6,7 @@ mod telling;
 pub use telling::Shown;
 pub(super) use telling::{end_data, end_event, posted_data, received_data, vote_data};
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use super::passkeys::{Signature, Subject};
 use super::votes::{Voted, new_jti};
 use super::{Service, recorder, retrying};
 use crate::domain::account::Token;
-use crate::domain::chain::hash::Digest;
+use crate::domain::amendment::Over;
 use crate::domain::event::EventType;
 use crate::domain::flow::{Flow, Gateway};
 use crate::domain::id::{AccountId, FlowId, InterruptId};
@@ -33,10 +33,7 @@ use crate::random;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::OPEN;
-use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
-
-/// How many pages of open interrupts one look goes through; what is left is seen at the next.
-const PAGES_MAX: usize = 100;
+use crate::store::{Cursor, Filter};
 
 /// What a decision about an interrupt relies on.
 struct Ground {
@@ -262,22 +259,17 @@ impl Service {
     /// Open interrupts whose flow another policy judges by now.
     pub async fn interrupts_to_ask_again(&self) -> Result<Vec<InterruptId>> {
         let keys = self.keys()?;
-        let mut policies: BTreeMap<FlowId, Digest> = BTreeMap::new();
-        let (mut found, mut after) = (Vec::new(), None::<Cursor>);
-        for _ in 0..PAGES_MAX {
-            let open = Filter::State(OPEN);
-            let page = self.reader(&keys).list::<Interrupt>(open, after.as_ref(), LIST_ROWS_MAX).await?;
-            let Some(last) = page.last() else { break };
-            after = Some(Cursor { due: last.record.expires_at.millis(), id: last.record.id.to_string() });
-            for interrupt in page.into_iter().map(|it| it.record) {
-                if !policies.contains_key(&interrupt.flow) {
-                    let policy = self.flow(&keys, &interrupt.flow).await?.record.policy;
-                    policies.insert(interrupt.flow.clone(), policy);
-                }
-                if policies.get(&interrupt.flow) != Some(&interrupt.policy) {
-                    found.push(interrupt.id);
-                }
-            }
+        let judging = self.judging(&keys).await?;
+        let of_before = |interrupt: Interrupt| {
+            let over = judging.get(&interrupt.flow).filter(|it| it.policy != interrupt.policy)?;
+            (!self.interrupts_looked.stands(interrupt.id.as_str(), *over)).then_some(interrupt.id)
+        };
+        if self.interrupts_looked.is_done(&judging) {
+            return Ok(Vec::new());
+        }
+        let found = self.open_ones(&keys, of_before).await?;
+        if found.is_empty() {
+            self.interrupts_looked.done(judging);
         }
         Ok(found)
     }
@@ -298,6 +290,7 @@ impl Service {
             let flow = self.flow(&keys, &stored.record.flow).await?;
             let ground = self.ground(&keys, flow).await?;
             if asking_of(&ground.policy) == stored.record.asking {
+                self.interrupts_looked.keep(id.as_str(), Over::of(&ground.flow.record));
                 return Ok(());
             }
             ground.rely(&mut draft);

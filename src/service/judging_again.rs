@@ -4,12 +4,13 @@
 //! same, and its votes stand; or it is stated anew under the active policy, and people vote anew on what that says; or
 //! nobody is asked any more, and its proposer asks again. A vote makes sure of it, so nothing waits for the worker.
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::collections::BTreeSet;
+use std::sync::OnceLock;
 
 use super::asking::{Asking, identity_of};
 use super::error::{Error, Result};
 use super::holds::{hold_reason, put_hold};
+use super::looked::Judging;
 use super::proposer::Proposer;
 use super::stating::Effected;
 use super::transitions::authors_with;
@@ -27,7 +28,6 @@ use crate::domain::transition::{EndWord, Rejection, Transition};
 use crate::service::proposal::Proposal;
 use crate::store::change::Draft;
 use crate::store::record::{Record, Stored};
-use crate::store::records::OPEN;
 use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
 
 /// What became of a hold that was judged again.
@@ -39,32 +39,8 @@ pub enum JudgedAgain {
     Ended,
 }
 
-/// How many kept holds are remembered; the others are judged once more than needed.
-const KEPT_MAX: usize = 10_000;
-
 /// How many further tries are looked at for one that nobody has asked for yet.
 const TRIES_MAX: u32 = 100;
-
-/// How many pages of open holds one look goes through; what is left is seen at the next, or when somebody votes.
-const PAGES_MAX: usize = 100;
-
-/// Which holds an activation has kept. It only saves work: a vote judges for itself.
-#[derive(Debug, Default)]
-pub(super) struct KeptHolds(Mutex<HashMap<ReviewId, Over>>);
-
-impl KeptHolds {
-    fn has(&self, review: &ReviewId, policy: Over) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(review) == Some(&policy)
-    }
-
-    fn put(&self, review: &ReviewId, policy: Over) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() >= KEPT_MAX {
-            kept.clear();
-        }
-        kept.insert(review.clone(), policy);
-    }
-}
 
 /// What the active policy makes of a held proposal.
 enum Anew {
@@ -77,29 +53,35 @@ enum Anew {
 }
 
 impl Service {
+    /// Which policy judges each flow.
+    pub(super) async fn judging(&self, keys: &Keys) -> Result<Judging> {
+        let (mut judging, mut after) = (Judging::new(), None);
+        loop {
+            let page = self.reader(keys).list::<Flow>(Filter::All, after.as_ref(), LIST_ROWS_MAX).await?;
+            after = page.last().map(|it| Cursor { due: it.record.facets().due, id: it.record.id() });
+            let full = page.len() == LIST_ROWS_MAX as usize;
+            judging.extend(page.into_iter().map(|it| (it.record.id.clone(), Over::of(&it.record))));
+            if !full {
+                return Ok(judging);
+            }
+        }
+    }
+
     /// Open holds of another policy than the one that judges their flow by now.
     pub async fn holds_to_judge_again(&self) -> Result<Vec<ReviewId>> {
         let keys = self.keys()?;
-        let mut active: HashMap<String, Option<Over>> = HashMap::new();
-        let (mut found, mut after) = (Vec::new(), None);
-        for _ in 0..PAGES_MAX {
-            let page = self.reader(&keys).list::<Hold>(Filter::State(OPEN), after.as_ref(), LIST_ROWS_MAX).await?;
-            for hold in page.iter().map(|it| &it.record) {
-                let flow = hold.flow.as_str();
-                if !active.contains_key(flow) {
-                    // One whose flow is gone is for an audit to find, and stands in no other's way.
-                    let row = self.fetch::<Flow>(&keys, flow).await?;
-                    active.insert(flow.to_owned(), row.map(|it| Over::of(&it.record)));
-                }
-                let judging = active.get(flow).copied().flatten();
-                if judging.is_some_and(|it| it.policy != hold.policy && !self.kept.has(&hold.id, it)) {
-                    found.push(hold.id.clone());
-                }
-            }
-            after = page.last().map(|it| Cursor { due: it.record.facets().due, id: it.record.id() });
-            if page.len() < LIST_ROWS_MAX as usize {
-                break;
-            }
+        let judging = self.judging(&keys).await?;
+        // One whose flow is gone is for an audit to find, and stands in no other's way.
+        let of_before = |hold: Hold| {
+            let over = judging.get(&hold.flow).filter(|it| it.policy != hold.policy)?;
+            (!self.holds_looked.stands(hold.id.as_str(), *over)).then_some(hold.id)
+        };
+        if self.holds_looked.is_done(&judging) {
+            return Ok(Vec::new());
+        }
+        let found = self.open_ones(&keys, of_before).await?;
+        if found.is_empty() {
+            self.holds_looked.done(judging);
         }
         Ok(found)
     }
@@ -153,7 +135,7 @@ impl Service {
         let asking = Asking { keys, by, proposal, identity, standing, head, policy, trying: None, given };
         match self.anew(&asking, hold, &transition).await? {
             Anew::Same => {
-                self.kept.put(&hold.record.id, Over::of(&standing.flow.record));
+                self.holds_looked.keep(hold.record.id.as_str(), Over::of(&standing.flow.record));
                 Ok(JudgedAgain::Kept)
             }
             Anew::Hold(effected, reasons, authors) => self.ask_anew(&asking, hold, (effected, reasons, authors)).await,

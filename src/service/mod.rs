@@ -48,6 +48,7 @@ pub mod known_receipts;
 pub(crate) mod labels;
 pub mod letters;
 pub mod log;
+mod looked;
 mod memory;
 pub mod notices;
 pub mod own_account;
@@ -116,12 +117,13 @@ use crate::store::records::GATEWAY_ID;
 use crate::store::{Filter, Store};
 use crate::traces::Traces;
 use doorkeeping::Telling;
+use due::Swept;
 use elsewhere::Ways;
 use error::{Error, Result};
 use following::LogReach;
 use gauges::LastFacts;
 use heads::HeadCache;
-use judging_again::KeptHolds;
+use looked::Looked;
 use memory::{IssuedReceipts, Memory};
 use policies::PolicyCache;
 use repeats::{ANSWERS_KEPT, Running};
@@ -140,7 +142,9 @@ pub struct Service {
     policies: PolicyCache,
     memory: Memory,
     issued: IssuedReceipts,
-    kept: KeptHolds,
+    holds_looked: Looked,
+    interrupts_looked: Looked,
+    swept: Swept,
     telling: Telling,
     sightings: Sightings,
     ways: Ways,
@@ -220,7 +224,7 @@ impl Service {
         settings: Settings,
     ) -> Result<Self> {
         let (heads, policies) = (HeadCache::default(), PolicyCache::default());
-        let (memory, issued, kept) = (Memory::default(), IssuedReceipts::default(), KeptHolds::default());
+        let (memory, issued) = (Memory::default(), IssuedReceipts::default());
         let (telling, sightings, reach) = (Telling::default(), Sightings::default(), LogReach::default());
         let (ways, metrics, last_facts) = (Ways::default(), Metrics::default(), LastFacts::default());
         let service = Self {
@@ -232,7 +236,9 @@ impl Service {
             policies,
             memory,
             issued,
-            kept,
+            holds_looked: Looked::default(),
+            interrupts_looked: Looked::default(),
+            swept: Swept::default(),
             telling,
             sightings,
             ways,

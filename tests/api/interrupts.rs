@@ -450,6 +450,7 @@ async fn what_is_not_of_its_shape_is_refused_with_its_place() {
         (json!({"interrupt_id": ""}), "/interrupt_id"),
         (json!({"changed_keys": ["x".repeat(501)]}), "/changed_keys"),
         (json!({"changed_keys": vec!["x"; 201]}), "/changed_keys"),
+        (json!({"changed_keys": vec!["x".repeat(400); 170]}), "/changed_keys"),
         (json!({"redacted_diff": "x".repeat(64 * 1024)}), "/redacted_diff"),
         (json!({"redacted_diff": vec![1; 501]}), "/redacted_diff"),
         (json!({"title": "x".repeat(201)}), "/title"),

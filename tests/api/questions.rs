@@ -2,16 +2,21 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use countersign::clock::ClockOffset;
 use countersign::domain::review::Verdict;
 use countersign::store::records::LOG;
+use countersign::store::row::Table;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use countersign::worker::{judge_again, lapse};
 
 use serde_json::{Value, json};
 
 use crate::gateway::{Gateway, POLICY, spawn_on};
+use crate::interrupts::asked;
 use crate::over::{Asked, Over};
+use crate::under_new_policy::{activate, policy_of};
 
 /// Every page that lists, and what it may ask: who asks is two of them, the number in the title four more, whom the
 /// viewer stands in for one.
@@ -35,6 +40,12 @@ const FOR_ALL_OF_SEVERAL: usize = 15;
 
 /// A gateway, and how much its store was asked.
 async fn counted() -> (Gateway, Arc<AtomicUsize>) {
+    // How far the log reaches is asked ten times a second for everybody together, so not by each page.
+    counted_of(|it| it != Asked::LastOf(LOG)).await
+}
+
+/// The same of some questions.
+async fn counted_of(counts: fn(Asked<'_>) -> bool) -> (Gateway, Arc<AtomicUsize>) {
     let folder = tempfile::tempdir().unwrap();
     let clock = ClockOffset::default();
     let options = SqliteOptions { clock_offset: clock.clone(), ..SqliteOptions::default() };
@@ -42,13 +53,61 @@ async fn counted() -> (Gateway, Arc<AtomicUsize>) {
     let asked = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&asked);
     let ear = move |what: Asked<'_>| {
-        // How far the log reaches is asked ten times a second for everybody together, so not by each page.
-        if what != Asked::LastOf(LOG) {
+        if counts(what) {
             counter.fetch_add(1, Ordering::SeqCst);
         }
     };
     let store = Over::new(Arc::new(inner), ear);
     (spawn_on(folder, clock, store, POLICY).await, asked)
+}
+
+#[tokio::test]
+async fn what_is_open_is_looked_through_once_under_a_policy() {
+    let open = |it: Asked<'_>| matches!(it, Asked::Rows(Table::Holds | Table::Interrupts));
+    let (g, questions) = counted_of(open).await;
+    let held = g.held(&g.thread().await).await;
+    g.post("/v1/interrupts", &g.host, asked()).await.expect(202);
+    let old = policy_of(&g, &held["transition"]).await;
+    activate(&g, &format!("{POLICY}\n# As before.\n"), &[old]).await;
+    assert_eq!(judge_again::run_once(&g.service).await.unwrap(), 2);
+    assert_eq!(judge_again::run_once(&g.service).await.unwrap(), 0, "both stand");
+    questions.store(0, Ordering::SeqCst);
+    assert_eq!(judge_again::run_once(&g.service).await.unwrap(), 0);
+    assert_eq!(questions.load(Ordering::SeqCst), 0, "and are not read again");
+    let two = POLICY.replace("need = 1", "need = 2");
+    activate(&g, &two, &[old]).await;
+    assert_eq!(judge_again::run_once(&g.service).await.unwrap(), 2, "until another policy judges");
+    assert_eq!(g.decision(&held).await.expect(200)["decision"], "superseded");
+}
+
+#[tokio::test]
+async fn leases_that_lapsed_long_ago_are_not_looked_through_every_time() {
+    let (g, questions) = counted_of(|it| it == Asked::Rows(Table::Threads)).await;
+    let reserved = async |write_id: &str| {
+        let thread = g.thread().await;
+        let ask = json!({"thread": thread["thread"], "transition": thread["transition"], "write_id": write_id});
+        g.post("/v1/verify", &g.writer, ask).await.expect(200);
+        thread
+    };
+    let (_, closed) = (reserved("w1").await, reserved("w2").await);
+    let path = format!("/v1/threads/{}", closed["thread"].as_str().unwrap());
+    g.pass(Duration::from_secs(31));
+    g.post(&format!("{path}/closing"), &g.admin, json!({"reason": "enough"})).await.expect(200);
+    g.pass(Duration::from_secs(2 * 3600));
+    assert_eq!(lapse::run_once(&g.service).await.unwrap(), 1);
+    assert_eq!(lapse::run_once(&g.service).await.unwrap(), 0);
+    let asks = async || {
+        questions.store(0, Ordering::SeqCst);
+        lapse::run_once(&g.service).await.unwrap();
+        questions.load(Ordering::SeqCst)
+    };
+    assert_eq!(asks().await, 1, "what lapsed of late, which is nothing");
+    reserved("w3").await;
+    g.pass(Duration::from_secs(31));
+    assert_eq!(lapse::run_once(&g.service).await.unwrap(), 1, "what lapsed since is");
+    g.post(&format!("{path}/reopening"), &g.admin, json!({"reason": "more"})).await.expect(200);
+    g.pass(Duration::from_secs(600));
+    assert_eq!(lapse::run_once(&g.service).await.unwrap(), 1, "all are from time to time: one may have been closed");
 }
 
 #[tokio::test]

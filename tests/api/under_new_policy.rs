@@ -50,7 +50,7 @@ pub async fn activate(g: &Gateway, policy: &str, accepts: &[Digest]) {
     g.service.activate_policy(&"tests".try_into().unwrap(), None, source(policy), accepts).await.unwrap();
 }
 
-async fn policy_of(g: &Gateway, transition: &Value) -> Digest {
+pub async fn policy_of(g: &Gateway, transition: &Value) -> Digest {
     let told = told(g, transition).await;
     Digest::try_from(told["statement"]["policy"].as_str().unwrap()).unwrap()
 }

@@ -1,7 +1,7 @@
 //! What a host says, as it is posted: bounded, and taken as it is.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::diff::leaves;
@@ -56,6 +56,7 @@ const NAME_CHARS_MAX: usize = 200;
 /// People read every one of them.
 const KEYS_MAX: usize = 200;
 const KEY_CHARS_MAX: usize = 500;
+const KEYS_BYTES_MAX: usize = 64 * 1024;
 
 /// A line, and a paragraph.
 const TITLE_CHARS_MAX: usize = 200;
@@ -78,8 +79,10 @@ impl Asserted {
         if !(1..=NAME_CHARS_MAX).contains(&self.interrupt_id.len()) || !is_plain(&self.interrupt_id) {
             return wrong("interrupt_id", "an interrupt's name is 1 to 200 characters from A-Z a-z 0-9 : _ - + / =");
         }
-        if self.changed_keys.len() > KEYS_MAX || !self.changed_keys.iter().all(|it| fits(it, KEY_CHARS_MAX)) {
-            return wrong("changed_keys", "at most 200 keys, each of 1 to 500 characters");
+        let keys = &self.changed_keys;
+        let short = keys.len() <= KEYS_MAX && keys.iter().all(|it| fits(it, KEY_CHARS_MAX));
+        if !short || canonical(&json!(keys)).len() > KEYS_BYTES_MAX {
+            return wrong("changed_keys", "at most 200 keys, each of 1 to 500 characters, and 64 KiB in all");
         }
         if self.attempt == 0 {
             return wrong("attempt", "attempts are counted from 1");

@@ -25,7 +25,7 @@ pub struct Interrupted {
     /// The host's own digest of the step, 16 to 200 characters; answered as it came.
     #[schema(min_length = 16, max_length = 200, pattern = "^[A-Za-z0-9:_+/=-]{16,200}$")]
     pub transition_digest: String,
-    /// The keys that the step changes.
+    /// The keys that the step changes, 500 characters each and 64 KiB in all.
     #[schema(max_items = 200)]
     pub changed_keys: Vec<String>,
     /// What the step changes, for people to read: any JSON of at most 64 KiB and 500 values.

@@ -7,19 +7,16 @@ mod stretches;
 use serde_json::{Value, json};
 
 use super::error::{Error, Result};
-use super::heads::Version;
+use super::openings::OPENINGS_BYTES_MAX;
 use super::{Service, recorder, retrying};
 use crate::archives::packed;
 use crate::domain::archive::{Archive, Archived, Content, Kept, PLAIN_BYTES_MAX, Retain, Whereabouts};
-use crate::domain::chain::commitment::Tree;
 use crate::domain::chain::entry::Entry;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::jws::{self, Typ};
-use crate::domain::chain::opening::{Opening, View, open};
 use crate::domain::event::EventType;
 use crate::domain::flow::Flow;
 use crate::domain::id::{FlowId, ThreadId};
-use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::Keys;
 use crate::domain::policy::Policy;
 use crate::domain::thread::Thread;
@@ -34,6 +31,9 @@ const THREADS_AT_ONCE: u32 = 100;
 
 /// Archives that one look makes of a thread: what was there before a policy said so takes several.
 const ARCHIVES_AT_ONCE: usize = 8;
+
+/// So many versions of a stretch are in hand at once, each with its whole state.
+const VERSIONS_AT_ONCE: usize = 4;
 
 /// Where a look stopped, and the next goes on.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -203,44 +203,27 @@ impl Service {
         let ends = stretch.links.first().zip(stretch.links.last());
         let range = ends.map(|(first, last)| first.record.version..=last.record.version);
         let range = range.ok_or(Error::Broken("the chain"))?;
-        let before = match (range.start().checked_sub(1), standing.thread.record.gone.erased) {
+        let mut before = match (range.start().checked_sub(1), standing.thread.record.gone.erased) {
             (Some(last), erased) if last >= erased => Some(self.version(keys, thread, last).await?),
             _ => None,
         };
-        let versions = self.versions(keys, thread, range).await?;
-        let rows = stretch.links.iter().zip(&stretch.committed).zip(&stretch.states);
-        let mut entries = Vec::with_capacity(versions.len());
-        for (index, ((version, _), ((link, transition), state))) in versions.iter().zip(rows).enumerate() {
-            let last = index.checked_sub(1).map_or(before.as_ref(), |it| Some(&versions[it].0));
-            let policy = self.policy(keys, version.entry.policy).await?;
-            let opening = self.opened(keys, &policy, last, version);
-            entries.extend(Archived::new(&link.record, &transition.record, &state.record, opening));
+        let rows = stretch.links.iter().zip(&stretch.committed).zip(&stretch.states).collect::<Vec<_>>();
+        let mut entries = Vec::with_capacity(rows.len());
+        let mut room = OPENINGS_BYTES_MAX;
+        for some in rows.chunks(VERSIONS_AT_ONCE) {
+            let first = range.start() + entries.len() as u64;
+            let versions = self.versions(keys, thread, first..=first + some.len() as u64 - 1).await?;
+            for ((version, _), ((link, transition), state)) in versions.into_iter().zip(some) {
+                let policy = self.policy(keys, version.entry.policy).await?;
+                // What there is no room for is left out: its links are intact without it.
+                let opening = self.opened(keys, &policy, (before.as_ref(), &version), &mut room).unwrap_or_default();
+                entries.extend(Archived::new(&link.record, &transition.record, &state.record, opening));
+                before = Some(version);
+            }
         }
         let ended = stretch.ended.iter().map(|it| it.record.clone()).collect();
         let whole = entries.len() == stretch.links.len();
         Content::new(thread, entries, ended).filter(|_| whole).ok_or(Error::Broken("the chain"))
-    }
-
-    /// Both trees as an auditor's export has them; nothing where the state before is erased.
-    pub(super) fn opened(
-        &self,
-        keys: &Keys,
-        policy: &Policy,
-        before: Option<&Version>,
-        after: &Version,
-    ) -> Option<Opening> {
-        let wanted = |at: &Pointer| policy.writers().any(|(_, rules)| rules.reads().touches(at));
-        let view = View { hidden: &|_| false, wanted: &wanted };
-        let to = (&after.state, &after.tree);
-        match before {
-            Some(before) => Some(open((&before.state, &before.tree), to, &view)),
-            None if after.entry.version == 0 => {
-                let (secret, nothing) = (self.secret(keys, &after.entry.thread), Value::Object(Default::default()));
-                let tree = Tree::new(&secret, &nothing, &after.statement.proposal);
-                Some(open((&nothing, &tree), to, &view))
-            }
-            None => None,
-        }
     }
 
     /// Writes the file, and reads it again as it would be read: only what comes back whole may leave the database. Nothing

@@ -1,7 +1,6 @@
 //! The decision: what an agent resumes with, always the same body for the same end.
 
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -9,7 +8,6 @@ use serde_json::Value;
 
 use super::Service;
 use super::error::{Error, Result};
-use super::heads::Version;
 use super::history::hidings;
 use super::log::WITHHELD;
 use crate::domain::account::Token;
@@ -27,9 +25,6 @@ use crate::domain::time::Timestamp;
 use crate::domain::transition::{Outcome, Transition};
 use crate::service::hidden_places::HiddenPlace;
 use crate::store::record::Stored;
-
-/// States with their trees that are in hand at once.
-const OPENED_AT_ONCE: u64 = 16;
 
 /// The resume body.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -199,33 +194,6 @@ impl Service {
             policies.push(self.policy(keys, then).await?);
         }
         Ok(policies)
-    }
-
-    /// What of neighbouring versions is opened for auditors, by the version: each as [`Self::opening`] has it, but for those whose
-    /// values are erased. Some are loaded at a time, so that a file is not read again for each of its versions.
-    pub async fn openings(&self, thread: &ThreadId, of: RangeInclusive<u64>) -> Result<BTreeMap<u64, Opening>> {
-        let keys = self.keys()?;
-        let told_from = self.thread(&keys, thread).await?.record.gone.told_from();
-        let (mut openings, mut first) = (BTreeMap::new(), told_from.max(*of.start()));
-        while first <= *of.end() {
-            let last = (first + OPENED_AT_ONCE - 1).min(*of.end());
-            let versions = match self.versions(&keys, thread, first.saturating_sub(1)..=last).await {
-                // Since a moment ago: then what is erased by now is left out, and the links are intact without it.
-                Err(Error::Erased) => Vec::new(),
-                versions => versions?,
-            };
-            let mut before: Option<&Version> = None;
-            for (version, _) in &versions {
-                let policy = self.policy(&keys, version.entry.policy).await?;
-                if version.entry.version >= first {
-                    let opening = self.opened(&keys, &policy, before, version);
-                    openings.extend(opening.map(|it| (version.entry.version, it)));
-                }
-                before = Some(version);
-            }
-            first = last + 1;
-        }
-        Ok(openings)
     }
 
     /// The opening of a transition along what it changed, for auditors: nothing hidden in it.

@@ -51,6 +51,7 @@ pub mod log;
 mod looked;
 mod memory;
 pub mod notices;
+pub mod openings;
 pub mod own_account;
 pub mod passkeys;
 pub mod passwords;

@@ -197,43 +197,76 @@ pub struct View<'a> {
 
 /// Opens both trees along what changed and what the view wants.
 pub fn open(before: (&Value, &Tree), after: (&Value, &Tree), view: &View<'_>) -> Opening {
-    let root = Pointer::root();
-    Opening {
-        from: open_one(before.0, before.1, Some(after.1), &root, view),
-        to: open_one(after.0, after.1, Some(before.1), &root, view),
-    }
+    open_within(before, after, view, &mut usize::MAX.clone()).expect("there is room for any")
 }
 
-fn open_one(value: &Value, tree: &Tree, other: Option<&Tree>, at: &Pointer, view: &View<'_>) -> Opened {
+/// The same, if it takes no more memory than there is room for. What it takes is taken from the room.
+pub fn open_within(
+    before: (&Value, &Tree),
+    after: (&Value, &Tree),
+    view: &View<'_>,
+    room: &mut usize,
+) -> Option<Opening> {
+    let root = Pointer::root();
+    let mut left = *room;
+    let from = open_one((before.0, before.1), Some(after.1), &root, view, &mut left)?;
+    let to = open_one((after.0, after.1), Some(before.1), &root, view, &mut left)?;
+    *room = left;
+    Some(Opening { from, to })
+}
+
+/// About what something opened takes besides keys and texts; a map of one member has room for eleven.
+const LEAF_BYTES: usize = 128;
+const CONTAINER_BYTES: usize = 1_024;
+
+fn open_one(
+    (value, tree): (&Value, &Tree),
+    other: Option<&Tree>,
+    at: &Pointer,
+    view: &View<'_>,
+    room: &mut usize,
+) -> Option<Opened> {
+    let mut take = |bytes: usize| {
+        *room = room.checked_sub(bytes)?;
+        Some(())
+    };
     let unchanged = other.is_some_and(|it| it.commitment == tree.commitment);
     if (view.hidden)(at) || (unchanged && !(view.wanted)(at)) {
-        return Opened::Bare(tree.commitment);
+        take(LEAF_BYTES)?;
+        return Some(Opened::Bare(tree.commitment));
     }
-    match (value, &tree.node) {
+    let opened = match (value, &tree.node) {
         (Value::Object(members), Node::Object(trees)) => {
             let other = match other.map(|it| &it.node) {
                 Some(Node::Object(others)) => Some(others),
                 _ => None,
             };
+            take(CONTAINER_BYTES + trees.keys().map(String::len).sum::<usize>())?;
             let open = |(key, tree): (&String, &Tree)| {
                 let value = members.get(key).unwrap_or(&Value::Null);
                 let other = other.and_then(|it| it.get(key));
-                (key.clone(), open_one(value, tree, other, &at.child(key), view))
+                Some((key.clone(), open_one((value, tree), other, &at.child(key), view, room)?))
             };
-            Opened::Object(OpenedObject { object: trees.iter().map(open).collect() })
+            Opened::Object(OpenedObject { object: trees.iter().map(open).collect::<Option<_>>()? })
         }
         (Value::Array(items), Node::Array(trees)) => {
             let other = match other.map(|it| &it.node) {
                 Some(Node::Array(others)) => Some(others),
                 _ => None,
             };
+            take(CONTAINER_BYTES)?;
             let open = |(index, (value, tree)): (usize, (&Value, &Tree))| {
                 let other = other.and_then(|it| it.get(index));
-                open_one(value, tree, other, &at.index(index), view)
+                open_one((value, tree), other, &at.index(index), view, room)
             };
-            Opened::Array(OpenedArray { array: items.iter().zip(trees.iter()).enumerate().map(open).collect() })
+            let items = items.iter().zip(trees.iter()).enumerate();
+            Opened::Array(OpenedArray { array: items.map(open).collect::<Option<_>>()? })
         }
-        (leaf, Node::Leaf { salt, .. }) => Opened::Leaf(OpenedLeaf { value: leaf.clone(), salt: *salt }),
+        (leaf, Node::Leaf { salt, .. }) => {
+            take(LEAF_BYTES + leaf.as_str().map_or(0, str::len))?;
+            Opened::Leaf(OpenedLeaf { value: leaf.clone(), salt: *salt })
+        }
         _ => Opened::Bare(tree.commitment),
-    }
+    };
+    Some(opened)
 }

@@ -162,7 +162,7 @@ pub async fn seen_by(
     get, path = "/v1/threads/{thread}/chain", tag = "threads",
     params(
         ("thread" = ThreadId, Path, description = "The thread's name"),
-        ("page_size" = Option<u32>, Query, description = "How many; 50 unless said, and never more than 200"),
+        ("page_size" = Option<u32>, Query, description = "How many at most; 50 unless said, and never more than 200"),
         ("page_token" = Option<u64>, Query, description = "The `next_page_token` of the page before"),
     ),
     responses((status = 200, description = "Signed entries with their statements", body = super::answers::ChainPage))
@@ -178,13 +178,14 @@ pub async fn chain(
     let overview = app.service.overview(&thread).await?;
     let size = query.page_size.unwrap_or(PAGE.0).clamp(1, PAGE.1);
     let from = query.page_token.unwrap_or(0);
-    let rows = app.service.chain(&thread, from, size).await?;
-    let mut openings = match (rows.first().zip(rows.last()), machine.0.record.role) {
-        (Some((first, last)), MachineRole::Auditor) => {
-            app.service.openings(&thread, first.0.version..=last.0.version).await?
-        }
-        _ => BTreeMap::new(),
-    };
+    let mut rows = app.service.chain(&thread, from, size).await?;
+    let (mut openings, mut full) = (BTreeMap::new(), None);
+    if let (Some((first, last)), MachineRole::Auditor) = (rows.first().zip(rows.last()), machine.0.record.role) {
+        let opened = app.service.openings(&thread, first.0.version..=last.0.version).await?;
+        (openings, full) = (opened.of, opened.next);
+    }
+    // Where there is no room for more, the page ends before.
+    rows.retain(|(row, _)| full.is_none_or(|it| row.version < it));
     let mut entries = Vec::with_capacity(rows.len());
     for (row, transition) in &rows {
         let mut entry = json!({

@@ -45,6 +45,7 @@ on_both! {
     what_is_asked_for_again_is_answered_as_it_was_and_does_nothing(super::retaining("versions = 10\nerase_after_days = 5")),
     what_refers_to_what_has_gone_is_answered_as_before(super::retaining("versions = 10\nerase_after_days = 5")),
     when_a_version_was_left_is_told_by_the_next(super::retaining("versions = 10")),
+    openings_for_which_there_is_no_room_are_left_out_and_read_apart(super::nesting("versions = 10")),
     what_is_nested_deeply_goes_too(super::nesting("versions = 10")),
     what_a_node_was_given_goes_with_its_version(super::counting("versions = 10\nerase_after_days = 5")),
 }
@@ -326,6 +327,45 @@ async fn what_is_nested_deeply_goes_too(scene: Scene) {
     state(g, &made["thread"], 3).await.expect(200);
     let of = archives(&scene).await;
     assert!(content(g, &of[0]).await.entries[5].opening.is_some());
+    scene.passes_an_audit().await;
+}
+
+/// A text of forty levels for each of so many: an opening of it takes much more memory than it is long.
+fn nested(turn: u64) -> Value {
+    let items = (0..700_u64).map(|at| (0..40).fold(json!(1_000_000 * turn + at), |below, _| json!([below])));
+    Value::Array(items.collect())
+}
+
+async fn openings_for_which_there_is_no_room_are_left_out_and_read_apart(scene: Scene) {
+    let g = &scene.gateway;
+    let made = g.thread().await;
+    let (thread, mut head) = (made["thread"].clone(), made["transition"].clone());
+    for version in 1..=DEEP_VERSIONS {
+        let text = if version < 3 { nested(version) } else { json!(format!("text {version}")) };
+        let done = g.propose(&thread, &head, (&g.parser, "input_parser"), json!({"raw_text": text})).await.expect(201);
+        head = done["transition"].clone();
+    }
+    let pages = async || {
+        let (mut lengths, mut opened, mut next) = (Vec::new(), 0, Value::from(0));
+        while let Some(from) = next.as_u64() {
+            let path = format!("/v1/threads/{}/chain?page_size=50&page_token={from}", thread.as_str().unwrap());
+            let page = g.get(&path, &g.auditor).await.expect(200);
+            let entries = page["entries"].as_array().unwrap();
+            opened += entries.iter().filter(|it| it["opening"].is_object()).count() as u64;
+            lengths.push(entries.len());
+            next = page["next_page_token"].clone();
+        }
+        (lengths, opened)
+    };
+    let (lengths, opened) = pages().await;
+    assert!(lengths[0] < 3 && lengths.len() > 1, "{lengths:?}");
+    assert_eq!(opened, DEEP_VERSIONS + 1, "and none is left out");
+    assert!(works(g).await > 0);
+    assert_eq!(pages().await, (lengths, opened));
+    let of = archives(&scene).await;
+    let entries = content(g, &of[0]).await.entries;
+    let without: Vec<usize> = (0..entries.len()).filter(|it| entries[*it].opening.is_none()).collect();
+    assert!(!without.is_empty() && without.iter().all(|it| *it < 5), "{without:?}");
     scene.passes_an_audit().await;
 }
 

@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use openidconnect::{AsyncHttpClient, HttpRequest, HttpResponse};
+use url::Url;
 
 use crate::tls;
 
@@ -33,8 +34,9 @@ pub enum HttpError {
 pub struct Http(reqwest::Client);
 
 impl Http {
-    /// With the machine's own authorities, and perhaps one more.
-    pub fn new(authority: Option<&[u8]>) -> Result<Self, reqwest::Error> {
+    /// With the machine's own authorities, and perhaps one more. A provider that is reached by https leads to no place
+    /// without it: such a place is refused before anything goes there.
+    pub fn new(issuer: &Url, authority: Option<&[u8]>) -> Result<Self, reqwest::Error> {
         tls::ready();
         let authorities = match authority {
             Some(pem) => reqwest::Certificate::from_pem_bundle(pem)?,
@@ -43,6 +45,7 @@ impl Http {
         // An answer that leads elsewhere would take the client's secret and the code along.
         let client = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
+            .https_only(issuer.scheme() != "http")
             .connect_timeout(CONNECTION)
             .timeout(ANSWER)
             .tls_certs_merge(authorities);

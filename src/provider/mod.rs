@@ -24,6 +24,7 @@ use openidconnect::{
 };
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
+use url::Url;
 
 use crate::clock::Clock;
 use crate::config::Oidc;
@@ -140,11 +141,12 @@ impl Provider {
     /// Nothing is asked of it yet.
     pub fn new(settings: Oidc, public_url: &str, clock: Arc<dyn Clock>) -> Result<Self, ProviderError> {
         let address = |_| ProviderError::Address;
+        let issuer = IssuerUrl::new(settings.issuer.clone()).map_err(address)?;
         Ok(Self {
-            issuer: IssuerUrl::new(settings.issuer.clone()).map_err(address)?,
             comes_back_to: RedirectUrl::new(format!("{public_url}{RETURN_PATH}")).map_err(address)?,
             left_to: PostLogoutRedirectUrl::new(format!("{public_url}{LEFT_PATH}")).map_err(address)?,
-            http: Http::new(settings.authority.as_deref()).map_err(ProviderError::Certificates)?,
+            http: Http::new(issuer.url(), settings.authority.as_deref()).map_err(ProviderError::Certificates)?,
+            issuer,
             memory: Mutex::default(),
             settings,
             clock,
@@ -270,7 +272,7 @@ impl Provider {
             tracing::warn!(why = reason(&error), "the OpenID provider cannot be used");
             NotLetIn::ProviderDown
         })?;
-        if !is_private(&self.settings.issuer, &metadata) {
+        if !is_private(self.issuer.url(), &metadata) {
             tracing::warn!("the OpenID provider's own places are not https");
             return Err(NotLetIn::ProviderDown);
         }
@@ -279,12 +281,17 @@ impl Provider {
     }
 }
 
-/// A provider that is reached by https sends nobody elsewhere: code, secret and keys would go there unprotected.
-fn is_private(issuer: &str, metadata: &Metadata) -> bool {
-    let places = [Some(metadata.authorization_endpoint().url()), metadata.token_endpoint().map(|it| it.url())];
-    let keys = metadata.jwks_uri().url();
-    let plain = places.into_iter().flatten().chain([keys]).any(|it| it.scheme() != "https");
-    !plain || issuer.starts_with("http://")
+/// A provider that is reached by https sends nobody elsewhere: code, secret, keys and the word about a person would go
+/// there unprotected. What is asked over HTTP was refused before; the rest is where browsers are sent.
+fn is_private(issuer: &Url, metadata: &Metadata) -> bool {
+    let leaves_by = metadata.additional_metadata().end_session_endpoint.as_ref();
+    let places = [
+        Some(metadata.authorization_endpoint().url()),
+        Some(metadata.jwks_uri().url()),
+        metadata.token_endpoint().map(|it| it.url()),
+        leaves_by.map(|it| it.url()),
+    ];
+    issuer.scheme() == "http" || places.into_iter().flatten().all(|it| it.scheme() == "https")
 }
 
 /// What a provider means by a word of refusal.

@@ -25,6 +25,7 @@ use crate::domain::thread::Thread;
 use crate::domain::tool::Tool;
 use crate::domain::usage::Malformed;
 use crate::random;
+use crate::store::LIST_ROWS_MAX;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::{HUNDRED, posted_row_id};
@@ -96,7 +97,7 @@ impl Service {
         if standing.proposing_halted() {
             return Err(Error::Halted);
         }
-        let mut episode = open_episode(&thread)?;
+        let mut episode = open_episode(&thread, new.phase)?;
         if new.phase == Phase::Terminate {
             if let Some(review) = thread.hold.clone() {
                 return Err(Error::ThreadHeld(review));
@@ -223,8 +224,8 @@ impl Service {
     async fn posted_of_run(&self, keys: &Keys, thread: &Thread, episode: &Episode) -> Result<Vec<Posted>> {
         let ids: Vec<String> = (1..=episode.events).map(|it| posted_row_id(&thread.id, it)).collect();
         let mut said: Vec<Posted> = Vec::with_capacity(ids.len());
-        if !ids.is_empty() {
-            said.extend(self.reader(keys).get_many::<Posted>(&ids).await?.into_iter().map(|it| it.record));
+        for chunk in ids.chunks(LIST_ROWS_MAX as usize) {
+            said.extend(self.reader(keys).get_many::<Posted>(chunk).await?.into_iter().map(|it| it.record));
         }
         said.sort_by_key(|it| it.number);
         Ok(said)
@@ -262,14 +263,16 @@ impl Run {
     }
 }
 
-/// The episode of a thread, if it takes more.
-fn open_episode(thread: &Thread) -> Result<Episode> {
+/// The episode of a thread, if it takes that. A run that is full takes its end.
+fn open_episode(thread: &Thread, phase: Phase) -> Result<Episode> {
     let episode = thread.episode.clone().ok_or(Error::WrongState("this thread was not begun as an episode"))?;
     if episode.ended.is_some() {
         return Err(Error::WrongState("this run has ended: no event comes after its end"));
     }
-    if episode.events >= POSTED_MAX {
-        return Err(Error::WrongState("agents have added as many events as one run takes: 1,000"));
+    if episode.events >= POSTED_MAX && phase != Phase::Terminate {
+        return Err(Error::WrongState(
+            "agents have added as many events as one run takes, 1,000: it can only be ended",
+        ));
     }
     Ok(episode)
 }

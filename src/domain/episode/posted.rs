@@ -13,7 +13,8 @@ use crate::domain::time::Timestamp;
 
 pub use shape::check;
 
-/// Events that agents add to one run. A page shows them all, and an artefact is made of them in one go.
+/// Events that agents add to one run besides its end. A page shows them all, and an artefact is made of them in one go. What
+/// ends a run is taken beyond that: one that is full could not be finished otherwise.
 pub const POSTED_MAX: u64 = 1_000;
 /// What an event says is read by people: a document belongs into the state.
 pub const PAYLOAD_BYTES_MAX: usize = 16 * 1024;

@@ -19,6 +19,7 @@ on_both! {
     a_run_is_not_there_for_tokens_of_another_flow(crate::gateway::POLICY),
     nothing_comes_after_the_end(crate::gateway::POLICY),
     of_many_events_at_once_each_has_its_number(crate::gateway::POLICY),
+    a_run_that_is_full_takes_its_end_and_nothing_else(crate::gateway::POLICY),
 }
 
 async fn what_agents_add_is_judged_for_who_says_it_and_how(scene: Scene) {
@@ -123,9 +124,7 @@ async fn of_many_events_at_once_each_has_its_number(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-#[tokio::test]
-async fn agents_add_a_bounded_number_of_events() {
-    let scene = Scene::on_sqlite(crate::gateway::POLICY).await;
+async fn a_run_that_is_full_takes_its_end_and_nothing_else(scene: Scene) {
     let g = &scene.gateway;
     let thread = begun(g).await;
     for _ in 0..POSTED_MAX {
@@ -134,6 +133,16 @@ async fn agents_add_a_bounded_number_of_events() {
     let more = add(g, &thread, "observe", json!({})).await;
     assert_eq!((more.status, more.code()), (409, "wrong_state"));
     assert_eq!(words(g, &thread).await.len() as u64, POSTED_MAX + 2);
+    let end = add(g, &thread, "terminate", json!({"status": "ok"})).await.expect(201);
+    assert_eq!((&end["number"], &end["left"]), (&json!(POSTED_MAX + 1), &json!(0)));
+    for phase in ["observe", "terminate"] {
+        let late = add(g, &thread, phase, json!({"status": "ok"})).await;
+        assert_eq!((late.status, late.code()), (409, "wrong_state"));
+    }
+    let folder = folder(g, &thread, &g.host).await;
+    let report = report(g, &folder);
+    assert_eq!((report.verdict(), &report.notes[..]), (Verdict::Verified, &[][..]), "{report:?}");
+    scene.passes_an_audit().await;
 }
 
 #[tokio::test]

@@ -45,7 +45,7 @@ class Forked:
 
 @dataclass(frozen=True)
 class EventAdded:
-    """An event that is in a run's timeline. `left` is how many more agents can add."""
+    """An event that is in a run's timeline. `left` is how many more agents can add, besides the run's end."""
 
     event: str
     thread: str

@@ -74,7 +74,7 @@ pub struct EventAdded {
     pub phase: Phase,
     /// When it came.
     pub timestamp: Timestamp,
-    /// How many more agents can add.
+    /// How many more agents can add, besides the run's end.
     pub left: u64,
 }
 

@@ -13,29 +13,42 @@ use crate::domain::keys::Keys;
 use crate::domain::transition::Transition;
 use crate::store::change::Draft;
 use crate::store::record::Record as _;
-use crate::store::{Filter, LIST_ROWS_MAX};
+use crate::store::{Duty, Filter, LIST_ROWS_MAX, OnDuty};
 
 const BROKEN: Error = Error::Broken("an archive");
+const TAKEN: Error = Error::WrongState("a gateway archives or erases here just now; ask again when it is done");
 
 impl Service {
     /// Puts back what archives hold of a thread, the last first; what is erased is not there to be put back. Returns how
-    /// many archives that were.
+    /// many archives that were. Who archives meanwhile could write the very file that goes: so whoever restores has that
+    /// duty throughout, and is refused while another has it.
     pub async fn restore_archives(&self, by: &PrincipalId, thread: &ThreadId) -> Result<usize> {
+        let duty = self.store.take(Duty::Archiving).await?.ok_or(TAKEN)?;
+        let restored = self.restore_all(&*duty, by, thread).await;
+        duty.leave().await;
+        restored
+    }
+
+    async fn restore_all(&self, duty: &dyn OnDuty, by: &PrincipalId, thread: &ThreadId) -> Result<usize> {
         let mut done = 0;
-        while retrying!(self.restore_last(by, thread))? {
+        while retrying!(self.restore_last(duty, by, thread))? {
             done += 1;
         }
         Ok(done)
     }
 
-    async fn restore_last(&self, by: &PrincipalId, thread: &ThreadId) -> Result<bool> {
-        let (keys, now) = (self.keys()?, self.now());
+    async fn restore_last(&self, duty: &dyn OnDuty, by: &PrincipalId, thread: &ThreadId) -> Result<bool> {
+        let keys = self.keys()?;
         let stored = self.thread(&keys, thread).await?;
         let last = self.reader(&keys).last_of::<Archive>(thread.as_str()).await?;
         let Some(archive) = last.filter(|it| it.record.kept.has_values()) else { return Ok(false) };
         let content = self.content(&archive.record).await?;
+        let mut rows = Draft::new(keys.row(), self.now());
+        self.put_back(&mut rows, &keys, &content).await?;
+        // A store refuses what was decided seconds ago, and to unpack and seal some megabytes may take that long.
+        let now = self.now();
         let mut draft = Draft::new(keys.row(), now);
-        self.put_back(&mut draft, &keys, &content).await?;
+        draft.add(rows);
         let mut record = stored.record.clone();
         record.gone.archived = archive.record.from;
         let mut data = told(&archive.record, archive.record.policy);
@@ -43,7 +56,10 @@ impl Service {
         recorder::in_thread(&mut draft, &mut record, now, EventType::ThreadRestored, data)?;
         draft.replace(&stored, &record)?;
         draft.remove(&archive);
+        still(duty)?;
         self.commit(draft.finish()).await?;
+        // Without the duty the file may be another's by now. Left where it is, nobody asks for it.
+        still(duty)?;
         let (archives, gone) = (self.archives.clone().ok_or(Error::NoArchives)?, archive.record);
         let removed = tokio::task::spawn_blocking(move || archives.remove(&gone)).await;
         removed.map_err(std::io::Error::other).flatten().map_err(Error::Unwritten)?;
@@ -98,4 +114,9 @@ impl Service {
             }
         }
     }
+}
+
+/// Nothing more is done by who has lost the duty.
+fn still(duty: &dyn OnDuty) -> Result<()> {
+    if duty.stands() { Ok(()) } else { Err(TAKEN) }
 }

@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 
 use crate::attacks::policy_with;
 use crate::gateway::{Answer, Gateway, MovedClock, owned_token, settings, spawn_on};
+use crate::over::{Over, Watching};
 
 on_both! {
     a_rules_denial_tells_its_name_its_reason_and_what_was_sent(super::ruled()),
@@ -65,10 +66,19 @@ impl Scene {
 
     /// Another whose states have other limits.
     pub async fn another_within(&self, limits: StateLimits) -> Service {
+        self.another_on(Arc::clone(&self.store), limits).await
+    }
+
+    /// Another whose store somebody watches.
+    pub async fn another_watched(&self, watching: impl Watching) -> Service {
+        self.another_on(Over::new(Arc::clone(&self.store), watching), StateLimits::default()).await
+    }
+
+    async fn another_on(&self, store: Arc<dyn Store>, limits: StateLimits) -> Service {
         let keyring = Keyring::open(&self.gateway.folder.path().join("keyring.json"), None).unwrap();
         let clock = Arc::new(MovedClock(self.gateway.clock.clone()));
         let settings = Settings { limits, ..settings(&self.gateway.url) };
-        Service::open(Arc::clone(&self.store), keyring, clock, settings).await.unwrap()
+        Service::open(store, keyring, clock, settings).await.unwrap()
     }
 
     /// What is counted and remembered is what an audit comes to.

@@ -1,5 +1,5 @@
 //! A store above another: whatever is asked goes through, and a test hears of it first, or decides what becomes
-//! of a change.
+//! of a change or a duty.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,11 +20,15 @@ pub enum Asked<'a> {
     LastOf(&'a str),
 }
 
-/// Whoever hears what is asked before it is answered, and decides what becomes of a change.
+/// Whoever hears what is asked before it is answered, and decides what becomes of a change and of a duty.
 #[async_trait]
 pub trait Watching: Send + Sync + 'static {
     async fn commit(&self, inner: &dyn Store, change: Change) -> Result<(), StoreError> {
         inner.commit(change).await
+    }
+
+    async fn take(&self, inner: &dyn Store, duty: Duty) -> Result<Option<Box<dyn OnDuty>>, StoreError> {
+        inner.take(duty).await
     }
 
     async fn asked(&self, _what: Asked<'_>) {}
@@ -103,7 +107,7 @@ impl<W: Watching> Store for Over<W> {
         self.inner.now().await
     }
     async fn take(&self, duty: Duty) -> Result<Option<Box<dyn OnDuty>>, StoreError> {
-        self.inner.take(duty).await
+        self.watching.take(&*self.inner, duty).await
     }
     fn queued(&self) -> usize {
         self.inner.queued()

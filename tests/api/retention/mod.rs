@@ -34,6 +34,7 @@ mod branches;
 mod erased;
 mod files;
 mod forged;
+mod restored;
 mod sent;
 
 on_both! {

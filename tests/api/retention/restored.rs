@@ -1,0 +1,151 @@
+//! Putting back, beside who archives: one of them at a time, and for as long as it takes.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use countersign::clock::ClockOffset;
+use countersign::domain::id::ThreadId;
+use countersign::service::Service;
+use countersign::store::change::Change;
+use countersign::store::{Duty, OnDuty, Store, StoreError};
+
+use super::*;
+use crate::over::{Asked, Watching};
+
+on_both! {
+    what_takes_long_to_put_back_is_put_back(super::retaining("versions = 10")),
+    nobody_archives_while_somebody_puts_back(super::retaining("versions = 10")),
+    who_loses_the_duty_puts_nothing_back_and_removes_no_file(super::retaining("versions = 10")),
+}
+
+/// More than a gateway's clock may be off.
+const LONG: i64 = 3_000;
+
+async fn restored(service: &Service, thread: &Value) -> Result<usize, Error> {
+    let id = ThreadId::try_from(thread.as_str().unwrap()).unwrap();
+    service.restore_archives(&"tests".try_into().unwrap(), &id).await
+}
+
+async fn watched(scene: &Scene, watching: impl Watching) -> Service {
+    scene.another_watched(watching).await.archiving_in(archives_in(scene.gateway.folder.path()))
+}
+
+/// Time goes by while what leaves the files is put together.
+struct Slow(ClockOffset, AtomicUsize);
+
+#[async_trait]
+impl Watching for Slow {
+    async fn asked(&self, what: Asked<'_>) {
+        if what == Asked::Rows(Table::Whereabouts) {
+            self.0.set_millis(LONG * i64::try_from(self.1.fetch_add(1, Ordering::SeqCst) + 1).unwrap());
+        }
+    }
+}
+
+async fn what_takes_long_to_put_back_is_put_back(scene: Scene) {
+    let g = &scene.gateway;
+    let (thread, heads) = grown(g, VERSIONS).await;
+    let before = told(g, &thread, &heads).await;
+    works(g).await;
+    let all = archives(&scene).await.len();
+    assert!(all > 0);
+    let slow = watched(&scene, Slow(g.clock.clone(), AtomicUsize::new(0))).await;
+    assert_eq!(restored(&slow, &thread).await.unwrap(), all);
+    assert_eq!(told(g, &thread, &heads).await, before);
+    scene.passes_an_audit().await;
+}
+
+/// Whether anybody else could have had the duty at a commit.
+#[derive(Default)]
+struct Rival(std::sync::Arc<AtomicBool>);
+
+#[async_trait]
+impl Watching for Rival {
+    async fn commit(&self, inner: &dyn Store, change: Change) -> Result<(), StoreError> {
+        let had = inner.take(Duty::Archiving).await?.is_some();
+        self.0.fetch_or(had, Ordering::SeqCst);
+        inner.commit(change).await
+    }
+}
+
+/// Whether anybody could take it now.
+async fn is_free(scene: &Scene) -> bool {
+    match scene.store().take(Duty::Archiving).await.unwrap() {
+        Some(duty) => {
+            duty.leave().await;
+            true
+        }
+        None => false,
+    }
+}
+
+async fn nobody_archives_while_somebody_puts_back(scene: Scene) {
+    let g = &scene.gateway;
+    let (thread, _) = grown(g, VERSIONS).await;
+    works(g).await;
+    let all = archives(&scene).await;
+    let duty = scene.store().take(Duty::Archiving).await.unwrap().unwrap();
+    let refused = restored(&g.service, &thread).await;
+    assert!(matches!(refused, Err(Error::WrongState(_))), "{refused:?}");
+    assert_eq!(archives(&scene).await, all);
+    assert!(all.iter().all(|it| path(g, it).exists()));
+    duty.leave().await;
+
+    let last = path(g, all.last().unwrap());
+    let bytes = std::fs::read(&last).unwrap();
+    std::fs::remove_file(&last).unwrap();
+    let refused = restored(&g.service, &thread).await;
+    assert!(matches!(refused, Err(Error::Archive(_))), "{refused:?}");
+    assert!(is_free(&scene).await, "what failed has left it");
+    std::fs::write(&last, bytes).unwrap();
+
+    let rival = Rival::default();
+    let had = rival.0.clone();
+    let service = watched(&scene, rival).await;
+    assert_eq!(restored(&service, &thread).await.unwrap(), all.len());
+    assert!(!had.load(Ordering::SeqCst), "somebody else had the duty meanwhile");
+    assert!(is_free(&scene).await);
+    scene.passes_an_audit().await;
+}
+
+/// A duty that stands so many times that it is asked, and is lost then.
+struct Short(Box<dyn OnDuty>, AtomicUsize);
+
+#[async_trait]
+impl OnDuty for Short {
+    fn stands(&self) -> bool {
+        self.1.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok()
+    }
+    async fn leave(self: Box<Self>) {
+        self.0.leave().await;
+    }
+}
+
+struct Losing(usize);
+
+#[async_trait]
+impl Watching for Losing {
+    async fn take(&self, inner: &dyn Store, duty: Duty) -> Result<Option<Box<dyn OnDuty>>, StoreError> {
+        let taken = inner.take(duty).await?;
+        Ok(taken.map(|it| Box::new(Short(it, AtomicUsize::new(self.0))) as Box<dyn OnDuty>))
+    }
+}
+
+async fn who_loses_the_duty_puts_nothing_back_and_removes_no_file(scene: Scene) {
+    let g = &scene.gateway;
+    let (thread, _) = grown(g, VERSIONS).await;
+    works(g).await;
+    let all = archives(&scene).await;
+    for (asked, left) in [(0, all.len()), (1, all.len() - 1)] {
+        let losing = watched(&scene, Losing(asked)).await;
+        let refused = restored(&losing, &thread).await;
+        assert!(matches!(refused, Err(Error::WrongState(_))), "{refused:?}");
+        assert_eq!(archives(&scene).await.len(), left);
+        assert!(all.iter().all(|it| path(g, it).exists()), "another may have written it again");
+    }
+    // It is the file of whoever archives next.
+    works(g).await;
+    assert_eq!(archives(&scene).await.len(), all.len());
+    assert!(all.iter().all(|it| path(g, it).exists()));
+    scene.passes_an_audit().await;
+}

@@ -10,7 +10,7 @@ use countersign::domain::time::Timestamp;
 use countersign::store::change::{Change, RowWrite};
 use countersign::store::label::{Label, Labelled};
 use countersign::store::row::{Row, Table};
-use countersign::store::{Cursor, Direction, Duty, Filter, OnDuty, Store, StoreError};
+use countersign::store::{Cursor, Direction, Duty, Filter, OnDuty, Page, Store, StoreError};
 
 #[derive(Default)]
 pub struct Memory(Mutex<Rows>);
@@ -76,6 +76,10 @@ impl Store for Memory {
 
     async fn labels(&self, _: Option<&Label>, _: u32) -> Result<Vec<Label>, StoreError> {
         Ok(Vec::new())
+    }
+
+    async fn walk(&self, _: &mut (dyn FnMut(Page) + Send)) -> Result<(), StoreError> {
+        Ok(())
     }
 
     async fn by_alias_prefix(&self, _: Table, _: &str, _: u32) -> Result<Vec<Row>, StoreError> {

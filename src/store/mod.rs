@@ -92,6 +92,15 @@ pub struct Cursor {
     pub id: String,
 }
 
+/// What is met at once on a walk through everything, at most [`LIST_ROWS_MAX`] of them and at least one.
+#[derive(Clone, Debug)]
+pub enum Page {
+    /// Rows of one table.
+    Rows(Vec<Row>),
+    /// Labels.
+    Labels(Vec<Label>),
+}
+
 /// The promises. Each holds on both databases and is tried on both in `tests/store_contract`.
 #[async_trait]
 pub trait Store: Send + Sync {
@@ -138,8 +147,13 @@ pub trait Store: Send + Sync {
     ) -> Result<Vec<Labelled>, StoreError>;
 
     /// At most `limit` (and at most [`LIST_ROWS_MAX`]) labels as they stand, in the order of table's name, word, due
-    /// moment and id, after that label: for an audit.
+    /// moment and id, after that label.
     async fn labels(&self, after: Option<&Label>, limit: u32) -> Result<Vec<Label>, StoreError>;
+
+    /// Goes through every row of every table, a page of one table after the other, each table in the order of ids, and
+    /// then through every label: all of them as they stood at one moment after this was asked. What is committed meanwhile is not
+    /// waited for, waits for nothing, and is not met. For an audit: until this ends a database keeps what was replaced.
+    async fn walk(&self, meet: &mut (dyn FnMut(Page) + Send)) -> Result<(), StoreError>;
 
     /// The first rows, at most `limit` (and at most [`LIST_ROWS_MAX`]), whose alias begins so, in the order of aliases.
     async fn by_alias_prefix(&self, table: Table, prefix: &str, limit: u32) -> Result<Vec<Row>, StoreError>;

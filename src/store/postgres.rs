@@ -4,6 +4,7 @@ mod connect;
 mod group;
 mod listen;
 mod reader;
+mod walk;
 mod writer;
 
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use deadpool_postgres::Pool;
 use tokio::runtime::Runtime;
+use tokio::sync::mpsc;
 use tokio_postgres::{Client, NoTls};
 
 use crate::clock::ClockOffset;
@@ -24,13 +26,16 @@ pub use super::migrate::OpenError;
 use super::queue::{self, Queue};
 pub use super::queue::{Point, Probe};
 use super::row::{Row, Table};
-use super::{Cursor, Direction, Duty, Filter, OnDuty, Store, StoreError, check};
+use super::{Cursor, Direction, Duty, Filter, OnDuty, Page, Store, StoreError, check};
 use connect::{WATCHED, database};
 use reader::{By, Query, Reader};
 use writer::Writer;
 
 /// The store has threads of its own, so that it works under any runtime, or several, and outlives none.
 const THREADS: usize = 2;
+
+/// Pages of a walk that are read while one is looked at. Each may hold a thousand whole states.
+const PAGES_AHEAD: usize = 1;
 
 /// The duties' names among the database's advisory locks.
 const fn lock(duty: Duty) -> i64 {
@@ -145,6 +150,17 @@ impl Store for PostgresStore {
     async fn labels(&self, after: Option<&Label>, limit: u32) -> Result<Vec<Label>, StoreError> {
         let query = Query::labels(after, limit);
         self.engine.run(reader::labels(self.pool.clone(), query)).await?
+    }
+
+    async fn walk(&self, meet: &mut (dyn FnMut(Page) + Send)) -> Result<(), StoreError> {
+        let (pages, mut met) = mpsc::channel(PAGES_AHEAD);
+        let walk = self.engine.run(walk::walk(self.pool.clone(), pages));
+        let meeting = async {
+            while let Some(page) = met.recv().await {
+                meet(page);
+            }
+        };
+        tokio::join!(walk, meeting).0?
     }
 
     async fn by_alias_prefix(&self, table: Table, prefix: &str, limit: u32) -> Result<Vec<Row>, StoreError> {

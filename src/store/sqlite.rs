@@ -3,6 +3,7 @@
 
 mod keeper;
 mod readers;
+mod walk;
 mod writer;
 
 use std::fs::{File, OpenOptions, TryLockError};
@@ -22,7 +23,7 @@ use super::label::{Label, Labelled};
 pub use super::migrate::OpenError;
 pub use super::queue::{Point, Probe};
 use super::row::{Facets, Row, Table};
-use super::{Cursor, Direction, Duty, Filter, OnDuty, Store, StoreError, check, migrate};
+use super::{Cursor, Direction, Duty, Filter, OnDuty, Page, Store, StoreError, check, migrate};
 use keeper::Keeper;
 use readers::Readers;
 use writer::{Desk, Writer};
@@ -136,6 +137,10 @@ impl Store for SqliteStore {
 
     async fn labels(&self, after: Option<&Label>, limit: u32) -> Result<Vec<Label>, StoreError> {
         self.readers.labels(after, limit)
+    }
+
+    async fn walk(&self, meet: &mut (dyn FnMut(Page) + Send)) -> Result<(), StoreError> {
+        walk::walk(&self.path, meet).await
     }
 
     async fn by_alias_prefix(&self, table: Table, prefix: &str, limit: u32) -> Result<Vec<Row>, StoreError> {

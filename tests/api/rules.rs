@@ -6,6 +6,7 @@ use countersign::clock::ClockOffset;
 use countersign::domain::account::MachineRole;
 use countersign::domain::json::size::StateLimits;
 use countersign::domain::step::StepRow;
+use countersign::domain::time::Timestamp;
 use countersign::keyring::Keyring;
 use countersign::service::audit::audit_with;
 use countersign::service::{Service, Settings};
@@ -71,7 +72,7 @@ impl Scene {
 
     /// Another whose store somebody watches.
     pub async fn another_watched(&self, watching: impl Watching) -> Service {
-        self.another_on(Over::new(Arc::clone(&self.store), watching), StateLimits::default()).await
+        self.another_on(self.watched(watching), StateLimits::default()).await
     }
 
     async fn another_on(&self, store: Arc<dyn Store>, limits: StateLimits) -> Service {
@@ -111,10 +112,19 @@ impl Scene {
 
     /// What an audit finds, each in a line.
     pub async fn findings(&self) -> Vec<String> {
+        self.found_in(&*self.store, self.gateway.service.now()).await
+    }
+
+    /// The store with somebody who watches it.
+    pub fn watched<W: Watching>(&self, watching: W) -> Arc<Over<W>> {
+        Over::new(Arc::clone(&self.store), watching)
+    }
+
+    /// What an audit finds there that begins at that moment.
+    pub async fn found_in(&self, store: &dyn Store, now: Timestamp) -> Vec<String> {
         let keys = self.gateway.service.keys().unwrap();
         let archives = crate::gateway::archives_in(self.gateway.folder.path());
-        let now = self.gateway.service.now();
-        let report = audit_with(&*self.store, Some(&archives), &keys, now).await.unwrap();
+        let report = audit_with(store, Some(&archives), &keys, now).await.unwrap();
         report.findings.into_iter().map(|it| format!("{} {}: {}", it.table, it.id, it.finding)).collect()
     }
 

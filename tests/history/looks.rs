@@ -1,42 +1,58 @@
-//! An audit that found something looks again before it says so, and replays again what has changed meanwhile.
+//! An audit reads everything as it stood at one moment: what was wrong then is a finding, though it is put right while it reads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use async_trait::async_trait;
 use countersign::clock::{Clock as _, SystemClock};
 use countersign::keyring::Keyring;
 use countersign::service::audit::audit_with;
+use countersign::store::Page;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 
 use crate::database_edits::{Original, opened};
 use crate::lived;
-use crate::over::{Asked, Over};
+use crate::over::{Asked, Over, Watching};
 
-/// Whatever an audit reads, and last of all the labels: a page with all of them, and an empty one.
-const PAGES_OF_LABELS: usize = 2;
+/// Does something to the database as soon as an audit has read anything of it.
+struct Meddling {
+    folder: std::path::PathBuf,
+    does: &'static str,
+    walks: AtomicUsize,
+    pages: AtomicUsize,
+}
 
-/// What becomes of these edits if they are undone when everything was read once.
-async fn found_once(original: &Original, edit: &'static str, undo: &'static str) -> Vec<String> {
+#[async_trait]
+impl Watching for Meddling {
+    async fn asked(&self, what: Asked<'_>) {
+        if what == Asked::Walk {
+            self.walks.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    fn met(&self, _: &Page) {
+        if self.pages.fetch_add(1, Ordering::SeqCst) == 0 {
+            opened(&self.folder).execute_batch(self.does).unwrap();
+        }
+    }
+}
+
+/// What is found after the one edit, if the other is made while it reads.
+async fn found(original: &Original, edit: &'static str, does: &'static str) -> Vec<String> {
     let copy = original.edited(|it| it.execute_batch(edit).unwrap());
     let folder = copy.path().to_owned();
     let inner = SqliteStore::open(folder.join("countersign.db"), SqliteOptions::default()).unwrap();
-    let pages = Arc::new(AtomicUsize::new(0));
-    let (asked, place) = (Arc::clone(&pages), folder.clone());
-    let ear = move |what: Asked<'_>| {
-        if what == Asked::Labels && asked.fetch_add(1, Ordering::SeqCst) + 1 == PAGES_OF_LABELS {
-            opened(&place).execute_batch(undo).unwrap();
-        }
-    };
-    let store = Over::new(Arc::new(inner), ear);
+    let (walks, pages) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let store = Over::new(Arc::new(inner), Meddling { folder: folder.clone(), does, walks, pages });
     let keys = Keyring::open(&folder.join("keyring.json"), None).unwrap().current().unwrap();
     let archives = lived::archives::in_folder(&folder);
     let report = audit_with(&*store, Some(&archives), &keys, SystemClock.now()).await.unwrap();
-    assert_eq!(pages.load(Ordering::SeqCst), 2 * PAGES_OF_LABELS, "{edit}: it looked twice");
+    assert_eq!(store.watching.walks.load(Ordering::SeqCst), 1, "{edit}: it looked once");
     report.findings.iter().map(|it| format!("{} {}: {}", it.table, it.id, it.finding)).collect()
 }
 
 #[test]
-fn what_is_so_no_more_at_the_second_look_is_no_finding() {
+fn what_is_wrong_at_the_moment_that_is_read_is_found_and_nothing_after_it() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let original = Original::shared(&runtime);
     for (edit, undo) in [
@@ -51,8 +67,9 @@ fn what_is_so_no_more_at_the_second_look_is_no_finding() {
             "INSERT INTO labels SELECT * FROM away; DROP TABLE away",
         ),
     ] {
-        let stayed = runtime.block_on(found_once(&original, edit, ""));
+        let stayed = runtime.block_on(found(&original, edit, ""));
         assert!(!stayed.is_empty(), "{edit}: nobody noticed");
-        assert_eq!(runtime.block_on(found_once(&original, edit, undo)), [""; 0], "{edit}: it was put right");
+        assert_eq!(runtime.block_on(found(&original, edit, undo)), stayed, "{edit}: it was put right");
+        assert_eq!(runtime.block_on(found(&original, "", edit)), [""; 0], "{edit}: it came after");
     }
 }

@@ -20,7 +20,7 @@ use countersign::store::label::{Label, Labelled};
 use countersign::store::postgres::{PostgresOptions, PostgresStore};
 use countersign::store::row::{Row, Table};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
-use countersign::store::{Cursor, Direction, Duty, Filter, LIST_ROWS_MAX, OnDuty, Store, StoreError};
+use countersign::store::{Cursor, Direction, Duty, Filter, LIST_ROWS_MAX, OnDuty, Page, Store, StoreError};
 use serde::Serialize;
 use serde_json::json;
 use tokio::sync::RwLock;
@@ -103,6 +103,11 @@ impl Store for Both {
     async fn labels(&self, after: Option<&Label>, limit: u32) -> Result<Vec<Label>, StoreError> {
         let _still = self.changing.read().await;
         agreed(self.sqlite.labels(after, limit).await, self.postgres.labels(after, limit).await)
+    }
+
+    async fn walk(&self, meet: &mut (dyn FnMut(Page) + Send)) -> Result<(), StoreError> {
+        let _still = self.changing.read().await;
+        self.sqlite.walk(meet).await
     }
 
     async fn by_alias_prefix(&self, table: Table, prefix: &str, limit: u32) -> Result<Vec<Row>, StoreError> {

@@ -17,6 +17,7 @@ mod seals;
 mod server;
 mod sharing;
 mod sqlite_only;
+mod walks;
 
 use database::Database;
 
@@ -98,6 +99,10 @@ promises! {
         labels_are_told_whole_and_in_order,
         rows_are_found_by_the_beginning_of_their_alias,
         where_there_are_no_labels_none_is_looked_for,
+    }
+    walks: {
+        a_walk_comes_by_every_row_and_label_in_order,
+        a_walk_sees_one_moment_whatever_is_committed_meanwhile,
     }
     seals: {
         a_row_edited_in_any_column_is_unsealed,

@@ -9,7 +9,7 @@ use countersign::domain::time::Timestamp;
 use countersign::store::change::Change;
 use countersign::store::label::{Label, Labelled};
 use countersign::store::row::{Row, Table};
-use countersign::store::{Cursor, Direction, Duty, Filter, OnDuty, Store, StoreError};
+use countersign::store::{Cursor, Direction, Duty, Filter, OnDuty, Page, Store, StoreError};
 
 /// What a store is asked, as far as any test looks at it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,6 +17,7 @@ pub enum Asked<'a> {
     Commit,
     Rows(Table),
     Labels,
+    Walk,
     LastOf(&'a str),
 }
 
@@ -32,6 +33,9 @@ pub trait Watching: Send + Sync + 'static {
     }
 
     async fn asked(&self, _what: Asked<'_>) {}
+
+    /// This is met on a walk next, and whoever walks waits meanwhile.
+    fn met(&self, _page: &Page) {}
 }
 
 #[async_trait]
@@ -94,6 +98,14 @@ impl<W: Watching> Store for Over<W> {
     async fn labels(&self, after: Option<&Label>, limit: u32) -> Result<Vec<Label>, StoreError> {
         self.watching.asked(Asked::Labels).await;
         self.inner.labels(after, limit).await
+    }
+    async fn walk(&self, meet: &mut (dyn FnMut(Page) + Send)) -> Result<(), StoreError> {
+        self.watching.asked(Asked::Walk).await;
+        let mut met = |page| {
+            self.watching.met(&page);
+            meet(page);
+        };
+        self.inner.walk(&mut met).await
     }
     async fn by_alias_prefix(&self, table: Table, prefix: &str, limit: u32) -> Result<Vec<Row>, StoreError> {
         self.watching.asked(Asked::Rows(table)).await;

@@ -16,9 +16,12 @@ use crate::domain::time::Timestamp;
 use crate::domain::transition::{Transition, Values};
 use crate::store::record::{Record, Stored};
 use crate::store::row::Table;
+use crate::store::{Store, StoreError};
 
-/// Puts what files hold where it was taken from, so that all of it is replayed as if it had never left.
-pub(super) fn put_back(all: &mut Everything, archives: Option<&Archives>, findings: &mut Vec<Finding>) {
+/// Puts what files hold where it was taken from, so that all of it is replayed as if it had never left. Returns the archives
+/// whose files are not what their rows say.
+pub(super) fn put_back(all: &mut Everything, archives: Option<&Archives>, findings: &mut Vec<Finding>) -> Vec<String> {
+    let mut unread = Vec::new();
     let rows: Vec<Archive> = all.archives.values().map(|it| it.record.clone()).collect();
     let mut places = std::mem::take(&mut all.whereabouts);
     for archive in rows {
@@ -29,6 +32,7 @@ pub(super) fn put_back(all: &mut Everything, archives: Option<&Archives>, findin
         let text = archives.and_then(|it| it.read(&archive).ok());
         let Some(content) = text.and_then(|it| Content::read(&it)).filter(|it| it.is_of(&archive)) else {
             note("its file is gone, or is not the one that was written");
+            unread.push(archive.id());
             continue;
         };
         let ended = content.ended.into_iter().map(|it| put_values(all, it)).filter(|it| !it).count();
@@ -47,6 +51,19 @@ pub(super) fn put_back(all: &mut Everything, archives: Option<&Archives>, findin
         let finding = "no archive has it".to_owned();
         findings.push(Finding { table: Table::Whereabouts.name(), id, finding });
     }
+    unread
+}
+
+/// Whether any of these archives is not any more as it was read: what was decided about it meanwhile took its file along. A
+/// row that stands has its file.
+pub(super) async fn have_moved(store: &dyn Store, all: &Everything, unread: &[String]) -> Result<bool, StoreError> {
+    for id in unread {
+        let row = store.get(Table::Archives, id).await?;
+        if row.map(|it| it.mac) != all.archives.get(id).map(|it| it.seal.clone()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Puts back all rows of a version, of which none may be there; but for the last archived entry, which stays.

@@ -9,29 +9,24 @@ use crate::service::labels::settled;
 use crate::store::label::Label;
 use crate::store::record::Record;
 use crate::store::row::Table;
-use crate::store::{LIST_ROWS_MAX, Store, StoreError};
 
 /// What labels stand in.
 const LABELS: &str = "labels";
 
 impl Audit<'_> {
-    /// Goes through all labels in their order, and counts those of each row: none is there twice.
-    pub(super) async fn check_labels(&mut self, store: &dyn Store) -> Result<(), StoreError> {
-        let mut borne: BTreeMap<String, usize> = BTreeMap::new();
+    /// Goes through all labels, and counts those of each row: none is there twice.
+    pub(super) fn check_labels(&mut self) {
+        let all = self.all;
+        let mut borne: BTreeMap<&str, usize> = BTreeMap::new();
         let mut missing: Vec<String> = Vec::new();
-        let (mut settled_says_so, mut after): (bool, Option<Label>) = (false, None);
-        loop {
-            let page = store.labels(after.as_ref(), LIST_ROWS_MAX).await?;
-            let Some(last) = page.last() else { break };
-            after = Some(last.clone());
-            for label in &page {
-                if *label == settled() {
-                    settled_says_so = true;
-                } else if self.is_borne(label) {
-                    *borne.entry(label.id.clone()).or_insert(0) += 1;
-                } else {
-                    self.note_label(&label.id, format!("no row bears the label {:?} there", label.word));
-                }
+        let mut settled_says_so = false;
+        for label in &all.labels {
+            if *label == settled() {
+                settled_says_so = true;
+            } else if self.is_borne(label) {
+                *borne.entry(&label.id).or_insert(0) += 1;
+            } else {
+                self.note_label(&label.id, format!("no row bears the label {:?} there", label.word));
             }
         }
         if !settled_says_so {
@@ -43,14 +38,13 @@ impl Audit<'_> {
         let holds = self.all.holds.iter().map(|(id, it)| (id, it.record.labels().words.len()));
         let threads = self.all.threads.iter().map(|(id, it)| (id, it.record.labels().words.len()));
         for (id, expected) in holds.chain(threads) {
-            if settled_says_so && borne.get(id).copied().unwrap_or_default() != expected {
+            if settled_says_so && borne.get(id.as_str()).copied().unwrap_or_default() != expected {
                 missing.push(id.clone());
             }
         }
         for id in missing {
             self.note_label(&id, "a label is missing: a search does not find the row".to_owned());
         }
-        Ok(())
     }
 
     fn is_borne(&self, label: &Label) -> bool {

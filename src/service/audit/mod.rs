@@ -2,8 +2,9 @@
 //!
 //! It believes the keyring and nothing else. A row is genuine by its seal; that none is missing, and none was put
 //! back to what it once said, shows by the events, which are hash-linked in each thread and numbered in the log.
-//! It only reads, and runs beside a busy gateway: what was merely under way between two reads is not found again
-//! at the next look.
+//! It only reads, and runs beside a busy gateway: all rows are read as they stood at one moment, so whatever is done
+//! meanwhile is no finding, however busy the gateway is, and whatever was wrong at that moment is one. Files of archives
+//! are read after that: where one went because it was decided so meanwhile, all is looked at again.
 
 mod access;
 mod amendments;
@@ -76,7 +77,7 @@ pub struct Report {
     pub findings: Vec<Finding>,
 }
 
-/// How often it looks at most. What is wrong stays wrong; what was under way has another detail each time.
+/// How often it looks at most: more than once only where files went while they were read. What is wrong stays wrong.
 const LOOKS_MAX: usize = 4;
 
 /// Replays everything where nothing has left the database.
@@ -92,64 +93,46 @@ pub async fn audit_with(
     now: Timestamp,
 ) -> Result<Report, StoreError> {
     let mut policies = BTreeMap::new();
-    let mut last = look((store, archives), keys, now, (&mut policies, None)).await?;
+    let mut last = look((store, archives), keys, now, &mut policies).await?;
     for _ in 1..LOOKS_MAX {
-        if last.report.findings.is_empty() {
+        if !last.moved {
             break;
         }
-        let mut again = look((store, archives), keys, now, (&mut policies, Some(&last))).await?;
-        again.report.findings.retain(|it| last.report.findings.contains(it));
-        let steady = again.report.findings.len() == last.report.findings.len();
+        let mut again = look((store, archives), keys, now, &mut policies).await?;
+        if again.moved {
+            again.report.findings.retain(|it| last.report.findings.contains(it));
+        }
         last = again;
-        if steady {
-            break;
-        }
     }
     Ok(last.report)
 }
 
-/// What was read: all that a replay goes by. What a file of an archive holds is said by the row that names its hash, and
-/// that it is not there is among the findings.
-#[derive(PartialEq, Eq)]
-struct Read {
-    rows: [u8; 32],
-    /// What is wrong with rows and files by themselves.
-    findings: Vec<Finding>,
-}
-
 /// One look at everything.
 struct Look {
-    read: Read,
-    /// What the replay of it found.
-    replayed: Vec<Finding>,
     report: Report,
+    /// Whether rows of archives say something else by now than when they were read, whose files were not as they said.
+    moved: bool,
 }
 
-/// Reads everything, and replays it unless the last look has replayed the same.
+/// Reads everything, and replays it.
 async fn look(
     (store, archives): (&dyn Store, Option<&Archives>),
     keys: &Keys,
     now: Timestamp,
-    (policies, last): (&mut BTreeMap<Digest, Policy>, Option<&Look>),
+    policies: &mut BTreeMap<Digest, Policy>,
 ) -> Result<Look, StoreError> {
     let mut findings = Vec::new();
     let mut all = Everything::load(store, keys.row(), &mut findings).await?;
-    archives::put_back(&mut all, archives, &mut findings);
-    let read = Read { rows: all.hash, findings };
+    let unread = archives::put_back(&mut all, archives, &mut findings);
+    let moved = archives::have_moved(store, &all, &unread).await?;
     let standings = BTreeMap::new();
-    let mut audit = Audit { keys, now, all: &all, policies, findings: Vec::new(), versions: 0, standings };
-    match last.filter(|it| it.read == read) {
-        Some(last) => (audit.findings, audit.versions) = (last.replayed.clone(), last.report.versions),
-        None => audit.replay_all(),
-    }
-    let replayed = audit.findings.clone();
-    audit.check_labels(store).await?;
+    let mut audit = Audit { keys, now, all: &all, policies, findings, versions: 0, standings };
+    audit.replay_all();
     let Audit { mut findings, versions, .. } = audit;
-    findings.extend(read.findings.iter().cloned());
     findings.sort();
     findings.dedup();
     let report = Report { rows: all.rows, threads: all.threads.len(), versions, events: all.events.len(), findings };
-    Ok(Look { read, replayed, report })
+    Ok(Look { report, moved })
 }
 
 /// An audit under way.
@@ -194,6 +177,7 @@ impl Audit<'_> {
         self.check_strays();
         self.check_episode_strays();
         self.check_step_strays();
+        self.check_labels();
     }
 
     fn note(&mut self, table: Table, id: impl ToString, finding: impl Into<String>) {

@@ -208,10 +208,13 @@ pub(super) async fn labelled(pool: Pool, query: Query) -> Result<Vec<Labelled>, 
 
 /// Labels themselves.
 pub(super) async fn labels(pool: Pool, query: Query) -> Result<Vec<Label>, StoreError> {
-    let label: Decode<Label> = |_, row| {
-        Ok(Label { kept_in: row.try_get(0)?, word: row.try_get(1)?, due: row.try_get(2)?, id: row.try_get(3)? })
-    };
     Ok(run(&pool, vec![query], label).await?.pop().unwrap_or_default())
+}
+
+/// What one query answers on a connection that somebody holds for more than that.
+pub(super) async fn page<T>(client: &Object, query: Query, decode: Decode<T>) -> Result<Vec<T>, StoreError> {
+    let answered = timeout(ANSWER_PATIENCE, run_on(client, &[query], decode)).await.map_err(|_| silent())?;
+    Ok(answered.map_err(|error| database(&error))?.pop().unwrap_or_default())
 }
 
 /// How an answer's row is read.
@@ -282,7 +285,7 @@ async fn run_on<T>(client: &Object, queries: &[Query], decode: Decode<T>) -> Res
 }
 
 /// A row, its columns in the order in which every statement lists them.
-fn decode(table: Table, row: &tokio_postgres::Row) -> Result<Row, Error> {
+pub(super) fn decode(table: Table, row: &tokio_postgres::Row) -> Result<Row, Error> {
     let facets =
         Facets { alias: row.try_get(1)?, owner: row.try_get(2)?, state: row.try_get(3)?, due: row.try_get(4)? };
     Ok(Row {
@@ -294,4 +297,9 @@ fn decode(table: Table, row: &tokio_postgres::Row) -> Result<Row, Error> {
         key_id: row.try_get(7)?,
         mac: row.try_get(8)?,
     })
+}
+
+/// A label; they are all kept in one place.
+pub(super) fn label(_: Table, row: &tokio_postgres::Row) -> Result<Label, Error> {
+    Ok(Label { kept_in: row.try_get(0)?, word: row.try_get(1)?, due: row.try_get(2)?, id: row.try_get(3)? })
 }

@@ -113,16 +113,7 @@ impl Readers {
     }
 
     pub(super) fn labels(&self, after: Option<&Label>, limit: u32) -> Result<Vec<Label>, StoreError> {
-        let start = Label::first();
-        let after = after.unwrap_or(&start);
-        let connection = self.connection();
-        let mut statement = connection.prepare_cached(&LabelTexts::of(Dialect::Sqlite).list).map_err(database)?;
-        let label = |row: &rusqlite::Row<'_>| {
-            Ok(Label { kept_in: row.get(0)?, word: row.get(1)?, due: row.get(2)?, id: row.get(3)? })
-        };
-        let parameters = (&after.kept_in, &after.word, after.due, &after.id, limit.min(LIST_ROWS_MAX));
-        let rows = statement.query_map(parameters, label).map_err(database)?;
-        rows.collect::<rusqlite::Result<_>>().map_err(database)
+        labels(&self.connection(), after.unwrap_or(&Label::first()), limit)
     }
 
     pub(super) fn by_alias_prefix(&self, table: Table, prefix: &str, limit: u32) -> Result<Vec<Row>, StoreError> {
@@ -162,6 +153,17 @@ impl Readers {
         }
         self.connections[turn % self.connections.len()].lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Labels after that one.
+pub(super) fn labels(connection: &Connection, after: &Label, limit: u32) -> Result<Vec<Label>, StoreError> {
+    let mut statement = connection.prepare_cached(&LabelTexts::of(Dialect::Sqlite).list).map_err(database)?;
+    let label = |row: &rusqlite::Row<'_>| {
+        Ok(Label { kept_in: row.get(0)?, word: row.get(1)?, due: row.get(2)?, id: row.get(3)? })
+    };
+    let parameters = (&after.kept_in, &after.word, after.due, &after.id, limit.min(LIST_ROWS_MAX));
+    let rows = statement.query_map(parameters, label).map_err(database)?;
+    rows.collect::<rusqlite::Result<_>>().map_err(database)
 }
 
 #[cfg(test)]

@@ -1,0 +1,42 @@
+//! A walk through everything, in one transaction that sees one moment.
+
+use deadpool_postgres::Pool;
+use tokio::sync::mpsc::Sender;
+
+use super::super::label::Label;
+use super::super::row::Table;
+use super::super::{Cursor, Filter, LIST_ROWS_MAX, Page, StoreError, queue};
+use super::connect::{Lease, database};
+use super::reader::{self, Query};
+
+/// It sees what was committed when it first reads. Whoever is told takes their time with a page, which is not silence.
+const BEGIN: &str = "
+    BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
+    SET LOCAL idle_in_transaction_session_timeout = '5min';
+";
+
+/// Reads page after page for whoever takes them. If nobody does any more, the connection is closed, and all ends with it.
+pub(super) async fn walk(pool: Pool, pages: Sender<Page>) -> Result<(), StoreError> {
+    let client = Lease::take(&pool).await?;
+    client.batch_execute(BEGIN).await.map_err(|error| database(&error))?;
+    for table in Table::ALL {
+        let mut after: Option<Cursor> = None;
+        loop {
+            let query = Query::list(*table, Filter::All, after.as_ref(), LIST_ROWS_MAX);
+            let rows = reader::page(&client, query, reader::decode).await?;
+            let Some(last) = rows.last() else { break };
+            after = Some(Cursor { due: last.facets.due, id: last.id.clone() });
+            pages.send(Page::Rows(rows)).await.map_err(|_| queue::ended())?;
+        }
+    }
+    let mut after: Option<Label> = None;
+    loop {
+        let labels = reader::page(&client, Query::labels(after.as_ref(), LIST_ROWS_MAX), reader::label).await?;
+        let Some(last) = labels.last() else { break };
+        after = Some(last.clone());
+        pages.send(Page::Labels(labels)).await.map_err(|_| queue::ended())?;
+    }
+    client.batch_execute("COMMIT").await.map_err(|error| database(&error))?;
+    client.give_back();
+    Ok(())
+}

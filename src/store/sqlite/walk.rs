@@ -1,0 +1,42 @@
+//! A walk through everything, on a connection of its own that sees one moment.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::super::label::Label;
+use super::super::row::{Row, Table};
+use super::super::sql::{Dialect, Reads};
+use super::super::{LIST_ROWS_MAX, Page, StoreError};
+use super::{connect, database, decode, readers};
+
+/// The transaction begins with its first read and ends with the connection. Between two pages others have their turn.
+pub(super) async fn walk(path: &Path, meet: &mut (dyn FnMut(Page) + Send)) -> Result<(), StoreError> {
+    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    connection.execute_batch("BEGIN").map_err(database)?;
+    for table in Table::ALL {
+        let mut after = String::new();
+        loop {
+            let rows = rows(&connection, *table, &after)?;
+            let Some(last) = rows.last() else { break };
+            after.clone_from(&last.id);
+            meet(Page::Rows(rows));
+            tokio::task::yield_now().await;
+        }
+    }
+    let mut after = Label::first();
+    loop {
+        let labels = readers::labels(&connection, &after, LIST_ROWS_MAX)?;
+        let Some(last) = labels.last() else { return Ok(()) };
+        after = last.clone();
+        meet(Page::Labels(labels));
+        tokio::task::yield_now().await;
+    }
+}
+
+fn rows(connection: &Connection, table: Table, after: &str) -> Result<Vec<Row>, StoreError> {
+    let text = &Reads::of(Dialect::Sqlite, table).list_all;
+    let mut statement = connection.prepare_cached(text).map_err(database)?;
+    let rows = statement.query_map((after, LIST_ROWS_MAX), |row| decode(table, row)).map_err(database)?;
+    rows.collect::<rusqlite::Result<_>>().map_err(database)
+}

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use countersign::domain::account::Token;
@@ -28,6 +29,7 @@ use crate::rules::Scene;
 on_both! {
     a_chain_that_grows_while_an_audit_reads_is_no_finding(super::POLICY),
     what_is_wrong_is_found_beside_a_chain_that_grows(super::POLICY),
+    a_lease_that_ends_while_an_audit_reads_is_no_finding(super::POLICY),
     what_is_put_back_while_an_audit_reads_is_no_finding(format!("{}\n[retain]\nversions = 10\n", super::POLICY)),
 }
 
@@ -111,6 +113,19 @@ async fn what_is_wrong_is_found_beside_a_chain_that_grows(scene: Scene) {
     let found = scene.found_in(&*store, g.service.now()).await;
     assert_eq!(found, [format!("threads {of}: its last written version is not that of its chain")]);
     assert_eq!(store.watching.walks.load(Ordering::SeqCst), 1, "and needs no second look");
+}
+
+async fn a_lease_that_ends_while_an_audit_reads_is_no_finding(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = g.thread().await;
+    let held = g.held(&thread).await;
+    let decision = g.approved(&held).await;
+    g.verify(&thread["thread"], &held["transition"], &decision["receipt"], "w1").await.expect(200);
+    let begun = g.service.now();
+    g.pass(Duration::from_secs(3600));
+    g.service.note_lapse(&id(&thread)).await.unwrap();
+    assert_eq!(g.service.overview(&id(&thread)).await.unwrap().thread.unresolved.len(), 1);
+    assert_eq!(scene.found_in(scene.store(), begun).await, [""; 0]);
 }
 
 /// Puts a thread's past back when everything was read but files.

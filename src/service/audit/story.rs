@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::domain::event::{Event, EventLink, EventType};
+use crate::domain::time::Timestamp;
 
 /// A hold as its events tell it.
 #[derive(Debug, Default)]
@@ -48,6 +49,8 @@ pub(super) struct TakenBack<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Story<'a> {
     pub(super) last: Option<EventLink>,
+    /// The latest moment that any of them was written at.
+    pub(super) until: Option<Timestamp>,
     pub(super) created: Option<&'a str>,
     /// Version and digest of each commit after version 0.
     pub(super) committed: Vec<(u64, &'a str)>,
@@ -87,6 +90,7 @@ impl<'a> Story<'a> {
             story.tell(event);
         }
         story.last = by_number.values().next_back().and_then(|it| it.link());
+        story.until = by_number.values().map(|it| it.at).max();
         story
     }
 

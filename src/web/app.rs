@@ -43,6 +43,8 @@ pub struct Edge {
     pub metrics: MetricsAccess,
     /// Whether the reference of the API is shown at `/docs`.
     pub docs: bool,
+    /// Bytes of requests that are not all there yet.
+    pub unheard: Seats,
     /// Bytes of answers that are not read yet.
     pub unread: Seats,
     /// Everybody who waits for a decision.

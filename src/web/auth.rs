@@ -15,6 +15,7 @@ use super::api::problem::Problem;
 use super::app::App;
 use super::asker;
 use super::form_token::FormToken;
+use super::hearing::{NOBODY_YET, heard};
 use super::roles::{self, Caller};
 use crate::domain::account::Token;
 use crate::domain::id::TokenId;
@@ -28,10 +29,15 @@ use crate::service::signed_in::SignedIn;
 #[derive(Clone, Debug)]
 pub struct Machine(pub Arc<Stored<Token>>);
 
-/// A machine whose role may call this route, as its token is remembered: for calls that the store looks at again
-/// when they commit, and that are decided on the token as it stands wherever they do not.
+/// A machine whose role may call this route, as its token is remembered, and what it sends: for calls that the store looks at
+/// again when they commit, and that are decided on the token as it stands wherever they do not.
 #[derive(Clone, Debug)]
-pub struct Presumed(pub Arc<Stored<Token>>);
+pub struct Presumed {
+    /// Its token.
+    pub token: Arc<Stored<Token>>,
+    /// What it sends.
+    pub body: Bytes,
+}
 
 /// A machine whose role may call this route, by its token or by its signature over what it posts.
 #[derive(Clone, Debug)]
@@ -82,15 +88,17 @@ impl FromRequest for Presumed {
     type Error = Problem;
     type Future = Extracted<Self>;
 
-    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        let request = request.clone();
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let (request, body) = (request.clone(), Bytes::from_request(request, payload));
         Box::pin(async move {
             let app = app_of(&request);
             let token = match bearer(&request) {
                 Some(text) => app.service.presumed_token_of(&text).await,
                 None => Err(Error::Unauthenticated),
             };
-            admitted(&request, &app, token).map(Self).map_err(|error| Problem::of(&request, error))
+            let token = admitted(&request, &app, token).map_err(|error| Problem::of(&request, error))?;
+            let body = said_by(&token, (&request, &app), body).await?;
+            Ok(Self { token, body })
         })
     }
 }
@@ -108,7 +116,8 @@ impl FromRequest for Sender {
                 Err(error) => Err(Problem::of(&request, error)),
             };
             let Some(text) = bearer(&request) else {
-                let body = body.await?;
+                let heard = heard(Some((&request, &app, NOBODY_YET)), body).await;
+                let body = heard.map_err(|error| Problem::of(&request, error))?.sent?;
                 let known = signed(&request, &app, body.sent()).await;
                 let (token, post) = match known {
                     Ok((token, post)) => (Ok(Arc::new(token)), Some(post)),
@@ -122,7 +131,9 @@ impl FromRequest for Sender {
                 Err(error) => Err(error),
             };
             // Whose it is, is asked before it is read.
-            Ok(Self { token: admit(known).await?, body: body.await?, post: None })
+            let token = admit(known).await?;
+            let body = said_by(&token, (&request, &app), body).await?;
+            Ok(Self { token, body, post: None })
         })
     }
 }
@@ -168,6 +179,21 @@ fn admitted(
     app.service.saw(&format!("token/{}", token.record.id));
     roles::admit(Caller::Machine(token.record.role), request.method(), &route)?;
     Ok(token)
+}
+
+/// What a machine that was let in sends. If that took its time, its token must stand at the end of it, too.
+pub async fn said_by(
+    token: &Stored<Token>,
+    (request, app): (&HttpRequest, &App),
+    body: impl Future<Output = Result<Bytes, Problem>>,
+) -> Result<Bytes, Problem> {
+    let failed = |error| Problem::of(request, error);
+    let heard = heard(Some((request, app, token.record.id.as_str())), body).await.map_err(failed)?;
+    let sent = heard.sent?;
+    if heard.late {
+        app.service.token_stands(token).await.map_err(failed)?;
+    }
+    Ok(sent)
 }
 
 impl FromRequest for Person {

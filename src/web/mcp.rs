@@ -23,6 +23,7 @@ use utoipa::ToSchema;
 
 use super::api::body::{self, Bytes};
 use super::api::problem::Problem;
+use super::api::repeat::Post;
 use super::app::App;
 use super::auth::Machine;
 use super::request_id::RequestId;
@@ -79,14 +80,9 @@ pub struct Message {
         (status = 202, description = "Taken: it asks for no answer", body = String, content_type = "text/plain"),
     )
 )]
-pub async fn answer(
-    request: HttpRequest,
-    app: Data<App>,
-    speaker: Data<Speaker>,
-    machine: Machine,
-    bytes: Bytes,
-) -> Result<HttpResponse, Problem> {
-    let asker = Asker { machine, request: RequestId::of(&request), trace: traced::trace() };
+pub async fn answer(post: Post, speaker: Data<Speaker>) -> Result<HttpResponse, Problem> {
+    let Post { request, app, token, body: bytes } = post;
+    let asker = Asker { machine: Machine(token), request: RequestId::of(&request), trace: traced::trace() };
     if let Err(error) = body::strict(&app, bytes.sent()) {
         let told = refused::unread(&app, &asker, bytes.sent(), &error);
         return match told {

@@ -6,6 +6,7 @@ mod asker;
 pub mod assets;
 pub mod auth;
 pub mod form_token;
+pub mod hearing;
 pub mod mcp;
 pub mod pages;
 pub mod peers;

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Path};
+use actix_web::web::Path;
 use serde::Deserialize;
 use serde_json::json;
 use utoipa::ToSchema;
 
 use super::amendments;
-use super::body::{self, Bytes};
+use super::body;
 use super::repeat::{Post, told};
 use super::threads::Reason;
 use crate::domain::chain::hash::Digest;
@@ -21,8 +21,6 @@ use crate::service::error::Result;
 use crate::service::policies::Activation;
 use crate::service::receipts::Revoker;
 use crate::service::stops::{Puller, Scope, Wish};
-use crate::web::app::App;
-use crate::web::auth::Machine;
 
 /// `POST /v1/flows/{flow}/policies`
 #[derive(Debug, Deserialize, ToSchema)]
@@ -85,11 +83,11 @@ pub async fn activate(post: Post, flow: Path<String>) -> Result<HttpResponse> {
     ),
     responses((status = 200, description = "Set", body = super::answers::HaltStanding), (status = 202, description = "A second person must ask for the same; how it stands until then", body = super::answers::HaltStanding))
 )]
-pub async fn halt(app: Data<App>, machine: Machine, scope: Path<String>, bytes: Bytes) -> Result<HttpResponse> {
-    let ask: SetHalt = body::read(&app, &bytes)?;
+pub async fn halt(post: Post, scope: Path<String>) -> Result<HttpResponse> {
+    let ask: SetHalt = post.read()?;
     let at = if *scope == "all" { Scope::All } else { Scope::Flow(body::name("/scope", &scope)?) };
     let halt = Halt { proposing: ask.proposing, verifying: ask.verifying, reason: ask.reason };
-    let standing = app.service.wish_halt(Puller::Token(&machine.0), &at, &Wish::Set(halt)).await?;
+    let standing = post.app.service.wish_halt(Puller::Token(&post.token), &at, &Wish::Set(halt)).await?;
     let lifting = standing.stops.as_ref().and_then(|it| it.lifting.as_ref());
     let mut answer = match lifting {
         Some(_) => HttpResponse::Accepted(),

@@ -10,7 +10,6 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::body::{self, Bytes};
 use super::endpoints_told::{Address, attempt_json, endpoint_json};
 use super::repeat::{Post, told};
 use super::template_body::TemplateBody;
@@ -201,8 +200,9 @@ pub async fn read(app: Data<App>, machine: Machine, endpoint: Path<String>) -> R
     ),
     responses((status = 200, description = "As it stands now", body = super::endpoint_answers::Endpoint))
 )]
-pub async fn change(app: Data<App>, machine: Machine, endpoint: Path<String>, bytes: Bytes) -> Result<HttpResponse> {
-    let ask: ChangeEndpoint = body::read(&app, &bytes)?;
+pub async fn change(post: Post, endpoint: Path<String>) -> Result<HttpResponse> {
+    let ask: ChangeEndpoint = post.read()?;
+    let app = &post.app;
     let serving = serving(ask.enabled, ask.from.as_deref())?;
     let edit = EndpointEdit {
         name: ask.name,
@@ -212,7 +212,7 @@ pub async fn change(app: Data<App>, machine: Machine, endpoint: Path<String>, by
         headers: ask.headers.map(hidden),
         serving,
     };
-    let changed = app.service.change_endpoint(Puller::Token(&machine.0), &id(&endpoint)?, &edit).await?;
+    let changed = app.service.change_endpoint(Puller::Token(&post.token), &id(&endpoint)?, &edit).await?;
     Ok(HttpResponse::Ok().json(endpoint_json(&changed, Address::Whole)))
 }
 

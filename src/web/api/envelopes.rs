@@ -7,8 +7,9 @@ use serde::Deserialize;
 use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
 
-use super::body::{self, Bytes};
+use super::body;
 use super::of_own_flow;
+use super::repeat::Post;
 use crate::domain::account::MachineRole;
 use crate::domain::context::Envelope;
 use crate::domain::id::{FlowId, NodeId, ThreadId};
@@ -91,8 +92,9 @@ pub async fn secret(app: Data<App>, machine: Machine, path: Path<(String, String
     post, path = "/v1/envelopes/verify", tag = "threads", request_body = CheckEnvelope,
     responses((status = 200, description = "It may", body = super::answers::EnvelopeChecked))
 )]
-pub async fn verify(app: Data<App>, machine: Machine, bytes: Bytes) -> Result<HttpResponse> {
-    let ask: CheckEnvelope = body::read(&app, &bytes)?;
+pub async fn verify(post: Post) -> Result<HttpResponse> {
+    let ask: CheckEnvelope = post.read()?;
+    let (app, machine) = (&post.app, Machine(post.token.clone()));
     let bears = if ask.require_hmac { Bears::Hmac } else { Bears::Signature };
     let asked = Asked { thread: ask.thread, node: ask.node, bears };
     let signed = app.service.signed_envelope(&machine.0.record.principal(), ask.envelope, asked).await?;

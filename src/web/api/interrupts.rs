@@ -123,7 +123,7 @@ pub async fn read(
     let known = app.service.interrupt(&id).await?;
     of_own_flow(&machine, &known.flow, "interrupt")?;
     let look = || async { Ok(app.service.interrupt(&id).await?.answered()) };
-    let wish = (&machine.0.record.id, waiting::wished(&request));
+    let wish = (&*machine.0, waiting::wished(&request));
     let Some(answered) = waiting::until_there(&app, wish, look).await? else {
         return Ok(HttpResponse::Accepted().json(json!({"status": "open"})));
     };

@@ -21,7 +21,7 @@ use crate::service::Stored;
 use crate::service::error::{Error, Result};
 use crate::service::repeats::Repeated;
 use crate::web::app::App;
-use crate::web::auth::{Machine, app_of};
+use crate::web::auth::{Machine, app_of, said_by};
 
 /// What a sender calls its request.
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
@@ -50,8 +50,8 @@ impl FromRequest for Post {
         let request = request.clone();
         Box::pin(async move {
             // Of somebody who may not ask nothing is read.
-            let (token, body) = (machine.await?.0, body.await?);
-            let app = app_of(&request);
+            let (token, app) = (machine.await?.0, app_of(&request));
+            let body = said_by(&token, (&request, &app), body).await?;
             Ok(Self { request, app, token, body })
         })
     }

@@ -185,7 +185,7 @@ pub async fn decision(
 pub async fn decided(app: &App, machine: &Machine, digest: Digest, wished: Duration) -> Result<Option<Decision>> {
     of_own_flow(machine, &app.service.flow_of_transition(digest).await?, "transition")?;
     let look = || async move { Ok(app.service.decision(digest).await?.1) };
-    waiting::until_there(app, (&machine.0.record.id, wished), look).await
+    waiting::until_there(app, (&machine.0, wished), look).await
 }
 
 /// What is told of a transition that people are still asked about.

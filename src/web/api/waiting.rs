@@ -5,7 +5,8 @@ use std::time::Duration;
 use actix_web::HttpRequest;
 use tokio::sync::Semaphore;
 
-use crate::domain::id::TokenId;
+use crate::domain::account::Token;
+use crate::service::Stored;
 use crate::service::error::{Error, Result};
 use crate::web::app::App;
 
@@ -23,7 +24,7 @@ static LOOKING: Semaphore = Semaphore::const_new(2);
 /// already as often as one may is refused.
 pub async fn until_there<T, Look>(
     app: &App,
-    (asker, wished): (&TokenId, Duration),
+    (token, wished): (&Stored<Token>, Duration),
     look: impl Fn() -> Look,
 ) -> Result<Option<T>>
 where
@@ -32,7 +33,7 @@ where
     let until = app.service.now().plus(wished.min(app.edge.wait_max));
     let mut found = look().await?;
     let _seat = match found.is_none() && !wished.is_zero() {
-        true => Some(app.edge.waits.take(asker.as_str()).ok_or(Error::TooMany)?),
+        true => Some(app.edge.waits.take(token.record.id.as_str()).ok_or(Error::TooMany)?),
         false => None,
     };
     loop {
@@ -51,6 +52,8 @@ where
         // It is never closed.
         let _turn = LOOKING.acquire().await.ok();
         let begun = app.service.instant();
+        // Whoever waited may not be let in any more.
+        app.service.token_stands(token).await?;
         found = look().await?;
         if found.is_none() && LOOKING.available_permits() == 0 {
             // Others wait to look, too: all of them together leave most of the time to whoever does something.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use super::body::{self, Bytes};
+use super::body;
 use super::repeat::{Post, told};
 use super::threads::Reason;
 use crate::domain::chain::denial::DenialCode;
@@ -19,7 +19,7 @@ use crate::domain::write::{Resolution, Write, WriteState};
 use crate::service::error::{Error, Result};
 use crate::service::verify::{VerifyAsk, read_expectations};
 use crate::web::app::App;
-use crate::web::auth::{Machine, Presumed};
+use crate::web::auth::Presumed;
 
 /// `POST /v1/verify`
 #[derive(Debug, Deserialize, ToSchema)]
@@ -88,8 +88,8 @@ pub struct Resolve {
     post, path = "/v1/verify", tag = "writes", request_body = Verify,
     responses((status = 200, description = "Let through, once", body = Verified))
 )]
-pub async fn verify(app: Data<App>, machine: Presumed, bytes: Bytes) -> Result<HttpResponse> {
-    let ask: Verify = body::read(&app, &bytes).map_err(malformed)?;
+pub async fn verify(app: Data<App>, sender: Presumed) -> Result<HttpResponse> {
+    let ask: Verify = body::read(&app, &sender.body).map_err(malformed)?;
     let ask = VerifyAsk {
         thread: ask.thread,
         transition: ask.transition,
@@ -97,7 +97,7 @@ pub async fn verify(app: Data<App>, machine: Presumed, bytes: Bytes) -> Result<H
         write_id: ask.write_id,
         expect: read_expectations(ask.expect)?,
     };
-    let allowed = app.service.verify(&machine.0, &ask).await?;
+    let allowed = app.service.verify(&sender.token, &ask).await?;
     Ok(HttpResponse::Ok().json(Verified {
         allow: true,
         write_id: allowed.write.key.write_id,
@@ -126,10 +126,10 @@ fn malformed(error: Error) -> Error {
     ),
     responses((status = 200, description = "How the write ended", body = super::answers::WriteEnded))
 )]
-pub async fn confirm(app: Data<App>, machine: Machine, write_id: Path<String>, bytes: Bytes) -> Result<HttpResponse> {
+pub async fn confirm(post: Post, write_id: Path<String>) -> Result<HttpResponse> {
     let write_id: WriteId = body::name("/write_id", &write_id)?;
-    let ask: Confirm = body::read(&app, &bytes)?;
-    ended(&app.service.confirm(&machine.0, &write_id, &ask.result).await?)
+    let ask: Confirm = post.read()?;
+    ended(&post.app.service.confirm(&post.token, &write_id, &ask.result).await?)
 }
 
 /// The writer says that it wrote nothing.
@@ -140,10 +140,10 @@ pub async fn confirm(app: Data<App>, machine: Machine, write_id: Path<String>, b
     ),
     responses((status = 200, description = "How the write ended", body = super::answers::WriteEnded))
 )]
-pub async fn abort(app: Data<App>, machine: Machine, write_id: Path<String>, bytes: Bytes) -> Result<HttpResponse> {
+pub async fn abort(post: Post, write_id: Path<String>) -> Result<HttpResponse> {
     let write_id: WriteId = body::name("/write_id", &write_id)?;
-    let ask: Reason = body::read(&app, &bytes)?;
-    ended(&app.service.abort(&machine.0, &write_id, &ask.reason).await?)
+    let ask: Reason = post.read()?;
+    ended(&post.app.service.abort(&post.token, &write_id, &ask.reason).await?)
 }
 
 /// How a write ended, in the wire's words.

@@ -17,6 +17,7 @@ use super::visitor::Visitor;
 use crate::service::error::Error;
 use crate::web::app::App;
 use crate::web::form_token::FormToken;
+use crate::web::hearing::heard;
 
 /// The field that carries the token.
 const CSRF: &str = "csrf";
@@ -80,8 +81,14 @@ impl<T: DeserializeOwned + 'static, B: SentBy> FromRequest for Sent<T, B> {
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let (request, sent) = (request.clone(), web::Form::<Vec<(String, String)>>::from_request(request, payload));
         Box::pin(async move {
-            let sender = B::of(request.clone()).await?;
-            let mut sent = sent.await?.into_inner();
+            let mut sender = B::of(request.clone()).await?;
+            let heard = heard(None, sent).await;
+            let heard = heard.map_err(|error| Failure::of(&request, error))?;
+            if heard.late {
+                // A session may have ended meanwhile.
+                sender = B::of(request.clone()).await?;
+            }
+            let mut sent = heard.sent?.into_inner();
             check(&request, &sender.csrf(), &sent).map_err(|error| Failure::of(&request, error))?;
             sent.retain(|it| it.0 != CSRF);
             let text = form_urlencoded::Serializer::new(String::new()).extend_pairs(&sent).finish();

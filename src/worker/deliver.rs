@@ -130,7 +130,7 @@ impl Sender {
         if let Ok(Err(error)) = tokio::time::timeout(patience, self.rest()).await {
             tracing::error!(error = &error as &dyn std::error::Error, "what was under way could not be written down");
         }
-        self.state.lock().await.tasks.abort_all();
+        self.state.lock().await.tasks.shutdown().await;
     }
 
     async fn is_on_duty(&self, state: &mut State) -> Result<bool> {

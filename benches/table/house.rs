@@ -169,6 +169,7 @@ pub fn listen(service: &Arc<Service>) -> u16 {
         reveals: countersign::web::pages::reveal::throttle(),
         metrics: countersign::config::MetricsAccess::Token,
         docs: true,
+        hearing: Default::default(),
         unread: countersign::web::seats::Seats::new(1 << 26, 1 << 29),
         waits: countersign::web::seats::Seats::new(1_000, 1_000),
         streams: Default::default(),

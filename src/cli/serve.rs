@@ -16,7 +16,7 @@ use crate::gateway;
 use crate::mail::Mailer;
 use crate::service::Service;
 use crate::web::app::{App, Edge};
-use crate::web::hearing;
+use crate::web::hearing::Hearing;
 use crate::web::pages::{oidc, reveal};
 use crate::web::peers::Peers;
 use crate::web::seats::Seats;
@@ -167,7 +167,7 @@ fn edge(config: &Config, url: &PublicUrl) -> Edge {
         reveals: reveal::throttle(),
         metrics: config.metrics,
         docs: config.docs,
-        unheard: Seats::new(hearing::OF_ONE_BYTES_MAX, hearing::ALL_BYTES_MAX),
+        hearing: Hearing::default(),
         unread: Seats::new(unread::OF_ONE_BYTES_MAX, unread::ALL_BYTES_MAX),
         waits: Seats::new(config.limits.waiting, WAITS_MAX),
         streams: Streams::default(),

@@ -40,6 +40,7 @@ pub(super) fn cut_reason(reason: &str) -> String {
 /// Everything around one write while it ends.
 struct Ending {
     keys: Arc<Keys>,
+    token: Stored<Token>,
     write: Stored<Write>,
     standing: Standing,
 }
@@ -64,11 +65,12 @@ impl Service {
     async fn ending(&self, token: &Stored<Token>, write_id: &WriteId) -> Result<Ending> {
         writer_node(&token.record)?;
         let keys = self.keys()?;
+        let token = self.token_still(&keys, token).await?;
         let key = WriteKey { principal: token.record.principal(), write_id: write_id.clone() };
         let write: Stored<Write> = self.need(&keys, &write_row_id(&key), "write").await?;
         let thread = self.thread(&keys, &write.record.thread).await?;
         let standing = self.standing(&keys, thread).await?;
-        Ok(Ending { keys, write, standing })
+        Ok(Ending { keys, token, write, standing })
     }
 
     async fn confirm_late(&self, ending: &Ending) -> Result<Write> {
@@ -199,7 +201,7 @@ impl Service {
     }
 
     async fn put_ending(&self, mut draft: Draft<'_>, ending: &Ending, write: &Write, thread: &Thread) -> Result<()> {
-        draft.replace(&ending.write, write)?;
+        draft.rely_on(&ending.token).replace(&ending.write, write)?;
         draft.replace(&ending.standing.thread, thread)?;
         self.commit(draft.finish()).await
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::hearing::Hearing;
 use super::peers::Peers;
 use super::seats::Seats;
 use super::streams::Streams;
@@ -43,8 +44,8 @@ pub struct Edge {
     pub metrics: MetricsAccess,
     /// Whether the reference of the API is shown at `/docs`.
     pub docs: bool,
-    /// Bytes of requests that are not all there yet.
-    pub unheard: Seats,
+    /// What is sent and is not all there yet.
+    pub hearing: Hearing,
     /// Bytes of answers that are not read yet.
     pub unread: Seats,
     /// Everybody who waits for a decision.

@@ -15,7 +15,7 @@ use super::api::problem::Problem;
 use super::app::App;
 use super::asker;
 use super::form_token::FormToken;
-use super::hearing::{NOBODY_YET, heard};
+use super::hearing::{NOBODY_YET, Share};
 use super::roles::{self, Caller};
 use crate::domain::account::Token;
 use crate::domain::id::TokenId;
@@ -116,7 +116,8 @@ impl FromRequest for Sender {
                 Err(error) => Err(Problem::of(&request, error)),
             };
             let Some(text) = bearer(&request) else {
-                let heard = heard(Some((&request, &app, NOBODY_YET)), body).await;
+                let share = Share::of(NOBODY_YET, &request, app.edge.body_bytes_max);
+                let heard = app.edge.hearing.heard(Some(share), body).await;
                 let body = heard.map_err(|error| Problem::of(&request, error))?.sent?;
                 let known = signed(&request, &app, body.sent()).await;
                 let (token, post) = match known {
@@ -188,7 +189,8 @@ pub async fn said_by(
     body: impl Future<Output = Result<Bytes, Problem>>,
 ) -> Result<Bytes, Problem> {
     let failed = |error| Problem::of(request, error);
-    let heard = heard(Some((request, app, token.record.id.as_str())), body).await.map_err(failed)?;
+    let share = Share::of(token.record.id.as_str(), request, app.edge.body_bytes_max);
+    let heard = app.edge.hearing.heard(Some(share), body).await.map_err(failed)?;
     let sent = heard.sent?;
     if heard.late {
         app.service.token_stands(token).await.map_err(failed)?;

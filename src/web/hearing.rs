@@ -1,29 +1,34 @@
 //! Hearing a request out: what is sent comes in its time, within its sender's share of the memory, and counts as said when its
 //! last byte is there. Whoever was let in at the first byte may not be any more by then.
 
-use std::future::Future;
-use std::pin::pin;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
 
 use actix_web::HttpRequest;
 use actix_web::http::header::CONTENT_LENGTH;
 
-use super::app::App;
-use super::seats::Seat;
+use super::seats::Seats;
 use crate::service::error::Error;
 
 /// Whoever sends for longer has hung up, or holds on to what others need.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Bytes of one sender's requests that are not all there yet. One alone may be longer.
-pub const OF_ONE_BYTES_MAX: usize = 64 * 1024 * 1024;
+const OF_ONE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Bytes of everybody's.
-pub const ALL_BYTES_MAX: usize = 512 * 1024 * 1024;
+const ALL_BYTES_MAX: usize = 512 * 1024 * 1024;
 
 /// Whoever signs what they send is known when all of it is there. Until then they share what one sender may take.
 pub const NOBODY_YET: &str = "";
+
+/// How long it is waited for what is sent, and how much of it may be waited for at once.
+pub struct Hearing {
+    patience: Duration,
+    unheard: Seats,
+}
 
 /// What was heard.
 pub struct Heard<T> {
@@ -33,23 +38,79 @@ pub struct Heard<T> {
     pub late: bool,
 }
 
-/// All that somebody sends. What is there at once is taken as it is; forms are too short to be counted.
-pub async fn heard<T, E>(
-    counted: Option<(&HttpRequest, &App, &str)>,
-    sent: impl Future<Output = Result<T, E>>,
-) -> Result<Heard<Result<T, E>>, Error> {
-    let mut sent = pin!(sent);
-    if let Poll::Ready(sent) = futures_util::poll!(&mut sent) {
-        return Ok(Heard { sent, late: false });
-    }
-    let _seat = counted.map(seat).transpose()?;
-    let late = |_| Error::invalid("", "the body was not all there within thirty seconds; send it again");
-    Ok(Heard { sent: tokio::time::timeout(PATIENCE, sent).await.map_err(late)?, late: true })
+/// Whose bytes they are, and how many at most.
+pub struct Share<'a> {
+    /// The sender.
+    pub of: &'a str,
+    /// Their bytes.
+    pub bytes: usize,
 }
 
-fn seat((request, app, asker): (&HttpRequest, &App, &str)) -> Result<Seat, Error> {
-    let length = request.headers().get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse().ok());
-    // Without a length it may be as long as any.
-    let bytes = length.unwrap_or(usize::MAX).min(app.edge.body_bytes_max);
-    app.edge.unheard.take_so_much(asker, bytes).ok_or(Error::TooMany)
+impl Default for Hearing {
+    fn default() -> Self {
+        Self { patience: PATIENCE, unheard: Seats::new(OF_ONE_BYTES_MAX, ALL_BYTES_MAX) }
+    }
+}
+
+impl<'a> Share<'a> {
+    /// What a request says of its length. Without a word about it, it may be as long as any.
+    pub fn of(sender: &'a str, request: &HttpRequest, longest: usize) -> Self {
+        let said = request.headers().get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse().ok());
+        Self { of: sender, bytes: said.unwrap_or(longest).min(longest) }
+    }
+}
+
+impl Hearing {
+    /// All that somebody sends. What is there at once is taken as it is; what has no share is too short to be counted.
+    pub async fn heard<T>(&self, share: Option<Share<'_>>, sent: impl Future<Output = T>) -> Result<Heard<T>, Error> {
+        let mut sent = pin!(sent);
+        if let Some(sent) = at_once(sent.as_mut()).await {
+            return Ok(Heard { sent, late: false });
+        }
+        let _seat = match share {
+            Some(it) => Some(self.unheard.take_so_much(it.of, it.bytes).ok_or(Error::TooMany)?),
+            None => None,
+        };
+        let slow = |_| Error::invalid("", "the body did not come to its end in time; send it again");
+        Ok(Heard { sent: tokio::time::timeout(self.patience, sent).await.map_err(slow)?, late: true })
+    }
+}
+
+/// What is there already. The server hands on what came with a request's head after the first look.
+async fn at_once<T>(mut sent: Pin<&mut impl Future<Output = T>>) -> Option<T> {
+    let mut looks = 0..2;
+    poll_fn(|context| match (sent.as_mut().poll(context), looks.next()) {
+        (Poll::Ready(sent), _) => Poll::Ready(Some(sent)),
+        (Poll::Pending, Some(0)) => {
+            context.waker().wake_by_ref();
+            Poll::Pending
+        }
+        (Poll::Pending, _) => Poll::Ready(None),
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use super::*;
+
+    fn share(bytes: usize) -> Option<Share<'static>> {
+        Some(Share { of: "a", bytes })
+    }
+
+    #[tokio::test]
+    async fn what_is_there_at_once_needs_no_seat_and_what_never_comes_is_given_up() {
+        let hearing = Hearing { patience: Duration::ZERO, unheard: Seats::new(10, 10) };
+        let _all = hearing.unheard.take_so_much("a", 10).unwrap();
+        assert!(!hearing.heard(share(1), ready(())).await.unwrap().late);
+        assert!(matches!(hearing.heard(share(1), pending::<()>()).await, Err(Error::TooMany)));
+        for whose in [Some(Share { of: "b", bytes: 0 }), None] {
+            assert!(matches!(hearing.heard(whose, pending::<()>()).await, Err(Error::Invalid { .. })));
+        }
+        let patient = Hearing::default();
+        assert!(patient.heard(share(1), tokio::time::sleep(Duration::from_millis(1))).await.unwrap().late);
+        assert!(patient.unheard.take_so_much("a", OF_ONE_BYTES_MAX).is_some(), "what it took was given back");
+    }
 }

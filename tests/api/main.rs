@@ -26,6 +26,7 @@ mod for_good;
 #[path = "../support/gateway.rs"]
 mod gateway;
 mod given;
+mod half_said;
 mod halts;
 mod imports;
 mod inbox;

@@ -162,7 +162,7 @@ fn edge(url: &str) -> Edge {
         reveals: countersign::web::pages::reveal::throttle(),
         metrics: countersign::config::MetricsAccess::Token,
         docs: true,
-        unheard: countersign::web::seats::Seats::new(1 << 26, 1 << 29),
+        hearing: Default::default(),
         unread: countersign::web::seats::Seats::new(1 << 26, 1 << 29),
         waits: countersign::web::seats::Seats::new(1_000, 1_000),
         streams: Default::default(),

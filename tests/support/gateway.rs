@@ -203,7 +203,7 @@ pub fn edge(url: &str, peers: Peers) -> Edge {
         reveals: countersign::web::pages::reveal::throttle(),
         metrics: MetricsAccess::Token,
         docs: true,
-        unheard: countersign::web::seats::Seats::new(1 << 26, 1 << 29),
+        hearing: Default::default(),
         unread: countersign::web::seats::Seats::new(1 << 26, 1 << 29),
         waits: countersign::web::seats::Seats::new(1_000, 1_000),
         streams: Default::default(),

@@ -17,7 +17,6 @@ use super::visitor::Visitor;
 use crate::service::error::Error;
 use crate::web::app::App;
 use crate::web::form_token::FormToken;
-use crate::web::hearing::heard;
 
 /// The field that carries the token.
 const CSRF: &str = "csrf";
@@ -82,7 +81,7 @@ impl<T: DeserializeOwned + 'static, B: SentBy> FromRequest for Sent<T, B> {
         let (request, sent) = (request.clone(), web::Form::<Vec<(String, String)>>::from_request(request, payload));
         Box::pin(async move {
             let mut sender = B::of(request.clone()).await?;
-            let heard = heard(None, sent).await;
+            let heard = app_of(&request).edge.hearing.heard(None, sent).await;
             let heard = heard.map_err(|error| Failure::of(&request, error))?;
             if heard.late {
                 // A session may have ended meanwhile.

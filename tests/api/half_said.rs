@@ -1,0 +1,208 @@
+//! Requests whose last byte is held back: they are said when it comes, by whoever may say so then, and what is waited for
+//! until then is counted.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use countersign::domain::account::{Account, MachineRole, PersonRole};
+use countersign::domain::review::Verdict;
+use countersign::service::access::NewAccount;
+use countersign::service::error::Error;
+use countersign::web::roles::TABLE;
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::attacks::approve;
+use crate::gateway::{Gateway, spawn_gateway, token};
+use crate::meanwhile::{Happening, second_gateway};
+use crate::roles::path_of;
+
+const MACHINES: [MachineRole; 6] = [
+    MachineRole::Host,
+    MachineRole::Agent,
+    MachineRole::Writer,
+    MachineRole::Auditor,
+    MachineRole::Admin,
+    MachineRole::Monitor,
+];
+
+/// A request of which the rest is not sent yet.
+struct Begun {
+    stream: TcpStream,
+    rest: String,
+}
+
+impl Begun {
+    /// Sends all but the last byte; the gateway has said that it reads on.
+    async fn of(g: &Gateway, request: &str, who: &str, body: &str) -> Self {
+        let (first, last) = body.split_at(body.len() - 1);
+        let mut begun = Self::so_long(g, request, who, body.len()).await;
+        begun.stream.write_all(first.as_bytes()).await.unwrap();
+        last.clone_into(&mut begun.rest);
+        begun
+    }
+
+    /// Sends nothing of a body but how long it is.
+    async fn so_long(g: &Gateway, request: &str, who: &str, length: usize) -> Self {
+        let at = g.url.strip_prefix("http://").unwrap();
+        let mut stream = TcpStream::connect(at.replace("localhost", "127.0.0.1")).await.unwrap();
+        let head = format!(
+            "{request} HTTP/1.1\r\nHost: {at}\r\n{who}\r\nOrigin: {}\r\nContent-Length: {length}\r\n\
+             Connection: close\r\nExpect: 100-continue\r\n\r\n",
+            g.url
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut on = [0; 25];
+        stream.read_exact(&mut on).await.unwrap();
+        assert_eq!(&on, b"HTTP/1.1 100 Continue\r\n\r\n", "{request}");
+        Self { stream, rest: String::new() }
+    }
+
+    /// Says the rest. The answer: its status, and where it leads.
+    async fn end(mut self) -> (u16, String) {
+        self.stream.write_all(self.rest.as_bytes()).await.unwrap();
+        let mut text = String::new();
+        self.stream.read_to_string(&mut text).await.unwrap();
+        let status = text.split(' ').nth(1).unwrap_or_else(|| panic!("{text:?}")).parse().unwrap();
+        let leads = text.lines().find_map(|it| it.strip_prefix("location: ")).unwrap_or_default();
+        (status, leads.to_owned())
+    }
+}
+
+/// Whoever asks now is answered by the one thread that has all that was begun before in hand.
+async fn all_are_begun(g: &Gateway) {
+    for _ in 0..3 {
+        assert_eq!(g.get("/v1/threads/none", &g.auditor).await.status, 404);
+    }
+}
+
+fn bearer(token: &str) -> String {
+    format!("Authorization: Bearer {token}\r\nContent-Type: application/json")
+}
+
+async fn revoke(g: &Gateway, token: &str) {
+    let id = g.service.token_of(token).await.unwrap().record.id;
+    g.service.revoke_token(&id).await.unwrap();
+}
+
+#[tokio::test]
+async fn no_route_counts_for_a_token_that_was_revoked_before_the_last_byte() {
+    let g = spawn_gateway().await;
+    for role in MACHINES {
+        let nodes: &[&str] = match role {
+            MachineRole::Agent => &["planner"],
+            MachineRole::Writer => &["database_writer"],
+            _ => &[],
+        };
+        let own = token(&g.service, "own", role, nodes).await;
+        let mut begun = Vec::new();
+        // What has no body is said when its head is.
+        for rule in TABLE.iter().filter(|it| !["GET", "DELETE"].contains(&it.method) && it.machines.contains(&role)) {
+            let request = format!("{} {}", rule.method, path_of(rule.route).replace(['{', '}'], ""));
+            begun.push((Begun::of(&g, &request, &bearer(&own), "{}").await, request));
+        }
+        all_are_begun(&g).await;
+        revoke(&g, &own).await;
+        for (begun, request) in begun {
+            assert_eq!(begun.end().await.0, 401, "{request} as {role:?}");
+        }
+    }
+}
+
+async fn admin(g: &Gateway) -> Account {
+    let new = NewAccount { name: "root".to_owned(), role: PersonRole::Admin, groups: Default::default() };
+    g.service.add_account(&new, "correct horse battery".to_owned()).await.unwrap()
+}
+
+#[tokio::test]
+async fn no_form_counts_for_a_session_that_was_ended_before_its_last_byte() {
+    let g = spawn_gateway().await;
+    let root = admin(&g).await;
+    for (who, role) in [(&g.alice, PersonRole::Reviewer), (&root, PersonRole::Admin)] {
+        let (me, secret) = g.service.sign_in(&who.name, "correct horse battery".to_owned()).await.unwrap();
+        let cookie = format!("Cookie: countersign={secret}\r\nContent-Type: application/x-www-form-urlencoded");
+        let page = g.http.get(format!("{}/account", g.url)).header("cookie", format!("countersign={secret}"));
+        let page = page.send().await.unwrap().text().await.unwrap();
+        let form = format!("csrf={}", page.split("name=\"csrf\" value=\"").nth(1).unwrap().split('"').next().unwrap());
+        let mut begun = Vec::new();
+        for rule in TABLE.iter().filter(|it| it.method == "POST" && it.people.contains(&role)) {
+            let request = format!("POST {}", path_of(rule.route).replace(['{', '}'], ""));
+            begun.push((Begun::of(&g, &request, &cookie, &form).await, request));
+        }
+        assert!(begun.len() > 10);
+        all_are_begun(&g).await;
+        g.service.sign_out(&me).await.unwrap();
+        for (begun, request) in begun {
+            let (status, leads) = begun.end().await;
+            assert_eq!((status, leads.starts_with("/sign-in")), (303, true), "{request} as {role:?}: {status} {leads}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn whoever_waits_with_a_token_that_is_revoked_is_told_nothing() {
+    let g = spawn_gateway().await;
+    let held = g.held(&g.thread().await).await;
+    let path = format!("{}/v1/transitions/{}/decision", g.url, held["transition"].as_str().unwrap());
+    let asked = g.http.get(path).bearer_auth(&g.planner).header("prefer", "wait=30").send();
+    let waiting = tokio::spawn(asked);
+    all_are_begun(&g).await;
+    revoke(&g, &g.planner).await;
+    g.vote(&g.alice, &held, Verdict::Approve).await.unwrap();
+    assert_eq!(waiting.await.unwrap().unwrap().status().as_u16(), 401);
+}
+
+/// It was let in, and is not any more when the end of its write is written down.
+#[tokio::test]
+async fn a_writer_that_is_revoked_meanwhile_ends_no_write() {
+    for confirms in [true, false] {
+        let g = spawn_gateway().await;
+        let approved = approve(&g).await;
+        g.post("/v1/verify", &g.writer, approved.ask("w-1")).await.expect(200);
+        let (store, second) = second_gateway(&g).await;
+        let writer = second.token_of(&g.writer).await.unwrap();
+        let (service, id) = (Arc::clone(&g.service), writer.record.id.clone());
+        let revokes: Happening = Box::new(move || Box::pin(async move { service.revoke_token(&id).await.unwrap() }));
+        store.watching.by(revokes);
+        let write = "w-1".try_into().unwrap();
+        let ended = match confirms {
+            true => second.confirm(&writer, &write, &json!({})).await,
+            false => second.abort(&writer, &write, "enough").await,
+        };
+        assert!(matches!(ended, Err(Error::Unauthenticated)), "{ended:?}");
+        assert!(store.watching.is_over());
+        let thread = approved.id().as_str().unwrap().try_into().unwrap();
+        assert!(g.service.overview(&thread).await.unwrap().thread.live_write(g.service.now()).is_some());
+    }
+}
+
+#[tokio::test]
+async fn a_sender_has_so_much_unsaid_and_no_more() {
+    const LONGEST: usize = 1024 * 1024;
+    let g = spawn_gateway().await;
+    for (path, role, nodes) in
+        [("/v1/threads", MachineRole::Host, &[][..]), ("/v1/verify", MachineRole::Writer, &["database_writer"])]
+    {
+        let (one, other) = (token(&g.service, "one", role, nodes).await, token(&g.service, "other", role, nodes).await);
+        let request = format!("POST {path}");
+        let empty = async |token: &str| Begun::of(&g, &request, &bearer(token), "{}").await.end().await.0;
+        let mut begun = Vec::new();
+        for _ in 0..64 {
+            begun.push(Begun::so_long(&g, &request, &bearer(&one), LONGEST).await);
+        }
+        all_are_begun(&g).await;
+        assert_eq!(empty(&one).await, 429, "however short it is");
+        assert_eq!(empty(&other).await, 400, "another is heard");
+        for _ in 0..3 {
+            assert_eq!(g.post(path, &one, json!({})).await.status, 400, "what is there at once needs no room");
+        }
+        drop(begun);
+        let mut status = 429;
+        while status == 429 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            status = empty(&one).await;
+        }
+        assert_eq!(status, 400, "what is given up is counted no more");
+    }
+}

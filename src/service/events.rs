@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::Service;
 use super::error::{Error, Result};
+use crate::domain::account::{MachineRole, Token};
 use crate::domain::event::Event;
 use crate::domain::id::FlowId;
 use crate::domain::keys::Keys;
@@ -127,6 +128,19 @@ impl Service {
         let keys = self.keys()?;
         let last: Option<Stored<LogRow>> = self.reader(&keys).last_of(LOG).await?;
         Ok(last.map_or(0, |it| it.record.index))
+    }
+
+    /// Events after a place, as this machine may be told them: its flow's, without what is hidden. Auditors are told everything.
+    pub async fn events_told(&self, token: &Token, after: u64, limit: u32) -> Result<(Vec<Placed>, u64)> {
+        if token.role == MachineRole::Auditor {
+            return self.events_after(after, None, limit).await;
+        }
+        let keys = self.keys()?;
+        let (mut events, next) = self.events_after(after, token.flow.as_ref(), limit).await?;
+        for Placed { event, .. } in &mut events {
+            *event = self.masked_event(&keys, event.clone()).await?;
+        }
+        Ok((events, next))
     }
 
     /// Events after a place, of one flow or of all. The second part is where to go on from.

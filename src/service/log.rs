@@ -10,6 +10,7 @@ use super::history::{Who, hidings, masked};
 use crate::domain::account::{Account, PersonRole};
 use crate::domain::chain::hash::Digest;
 use crate::domain::event::{Event, EventType};
+use crate::domain::flow::ReceiptRow;
 use crate::domain::id::{EventId, FlowId, PrincipalId, ThreadId};
 use crate::domain::keys::Keys;
 use crate::domain::thread::Thread;
@@ -258,21 +259,19 @@ impl Service {
         let place = self.reader(&keys).get_by_alias::<LogRow>(id.as_str()).await?;
         let names = self.names_of(&keys, &principals(&event)).await?;
         let hash = event.hash();
-        let event = match event.thread.clone() {
-            Some(thread) => self.masked_event(&keys, &thread, event).await?,
-            None => event,
-        };
+        let event = self.masked_event(&keys, event).await?;
         Ok(EventTold { index: place.map(|it| it.record.index), event, hash, names })
     }
 
     /// What people said of a thread may quote what is hidden in it. A broken chain does not keep its events from
     /// being looked at; only what cannot be masked then is not shown.
-    pub(super) async fn masked_event(&self, keys: &Keys, thread: &ThreadId, mut event: Event) -> Result<Event> {
+    pub(super) async fn masked_event(&self, keys: &Keys, mut event: Event) -> Result<Event> {
         const QUOTING: [&str; 2] = ["reason", "comment"];
+        let Some(thread) = event.thread.clone() else { return Ok(event) };
         if !QUOTING.iter().any(|it| event.data.get(*it).is_some_and(Value::is_string)) {
             return Ok(event);
         }
-        let mask = self.mask_of(keys, thread, &event).await;
+        let mask = self.mask_of(keys, &thread, &event).await;
         let Some(members) = event.data.as_object_mut() else { return Ok(event) };
         for name in QUOTING {
             if let Some(Value::String(text)) = members.get_mut(name) {
@@ -288,6 +287,16 @@ impl Service {
         Ok(event)
     }
 
+    /// What an event is about: the transition that it names, or that of its receipt.
+    async fn transition_named(&self, keys: &Keys, event: &Event) -> Result<Option<Digest>> {
+        let named = |name: &str| event.data.get(name).and_then(Value::as_str);
+        if let Some(digest) = named("transition") {
+            return Ok(digest.parse().ok());
+        }
+        let Some(receipt) = named("receipt") else { return Ok(None) };
+        Ok(self.fetch::<ReceiptRow>(keys, receipt).await?.map(|it| it.record.transition))
+    }
+
     async fn mask_of(
         &self,
         keys: &Keys,
@@ -295,8 +304,7 @@ impl Service {
         event: &Event,
     ) -> Result<Box<dyn Fn(&str) -> String + Send>> {
         let record: Thread = self.thread(keys, thread).await?.record;
-        let named = event.data.get("transition").and_then(Value::as_str).and_then(|it| it.parse::<Digest>().ok());
-        let (digest, states, tool) = match named {
+        let (digest, states, tool) = match self.transition_named(keys, event).await? {
             Some(digest) => {
                 let transition = self.transition(keys, digest).await?;
                 (transition.statement.policy, self.states_of(keys, &transition).await?, transition.tool)

@@ -21,7 +21,7 @@ use countersign::worker::sequence;
 use reqwest::Response;
 use serde_json::{Value, json};
 
-use crate::gateway::{Gateway, MovedClock, POLICY, edge, settings, spawn_gateway, spawn_on, token};
+use crate::gateway::{Gateway, MovedClock, POLICY, edge, settings, spawn_gateway, spawn_on, spawn_with_policy, token};
 
 /// Longer than anything takes on a busy machine; only a stream that fails waits for it.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -321,4 +321,36 @@ async fn a_persons_stream_hints_at_what_they_may_know_and_ends_with_their_sessio
     let sent = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
     let answer = sent.execute(anonymous.build().unwrap()).await.unwrap();
     assert_eq!(answer.status(), 303);
+}
+
+/// What people say may quote what the policy hides, even where it stands no more.
+#[tokio::test]
+async fn a_host_is_told_nothing_that_is_hidden_and_an_auditor_everything() {
+    const CARD: &str = "4111111111111111";
+    let writes = POLICY.replace("writes = [\"requested_action\", ", "writes = [\"payment\", ");
+    assert_ne!(writes, POLICY);
+    let g = spawn_with_policy(&writes).await;
+    let mut listener = Listener::of(&g, &g.host, 0).await;
+    let thread = g.thread().await;
+    let patch = json!({"target_user_id": 42, "payment": {"amount": 10, "card": "5500000000000004"}});
+    let held = g.propose(&thread["thread"], &thread["transition"], (&g.planner, "planner"), patch).await.expect(202);
+    let receipt = g.approved(&held).await["nonce"].as_str().unwrap().to_owned();
+    let reason = json!({"reason": format!("it was {CARD}")});
+    g.post(&format!("/v1/receipts/{receipt}/revocation"), &g.admin, reason).await.expect(200);
+    for what in ["closing", "reopening"] {
+        let path = format!("/v1/threads/{}/{what}", thread["thread"].as_str().unwrap());
+        g.post(&path, &g.admin, json!({"reason": "it is 5500000000000004"})).await.expect(200);
+    }
+    while sequence::run_once(&g.service).await.unwrap() > 0 {}
+    let (host, auditor) = (page(&g, &g.host).await, page(&g, &g.auditor).await);
+    let said = |events: &[Value], word: &str| json!(events).to_string().matches(word).count();
+    for (text, card, times) in [("it was ", CARD, 1), ("it is ", "5500000000000004", 2)] {
+        assert_eq!((said(&host, text), said(&host, card)), (times, 0), "{host:#?}");
+        assert_eq!(said(&auditor, &format!("{text}{card}")), times);
+    }
+    let mut streamed = Vec::new();
+    while streamed.len() < host.len() {
+        streamed.push(listener.event().await.unwrap().data);
+    }
+    assert_eq!(streamed, host);
 }

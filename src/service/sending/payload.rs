@@ -30,11 +30,7 @@ impl Service {
         }
         let Placed { index, event, .. } = placed;
         let keys = self.keys()?;
-        let told = match &event.thread {
-            Some(thread) => self.masked_event(&keys, thread, event.clone()).await?,
-            None => event.clone(),
-        };
-        let mut data = told.data;
+        let mut data = self.masked_event(&keys, event.clone()).await?.data;
         let place = [
             ("index", json!(index)),
             ("flow", json!(event.flow)),

@@ -5,8 +5,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::domain::account::{MachineRole, Token};
-use crate::domain::id::FlowId;
+use crate::domain::account::Token;
 use crate::service::Stored;
 use crate::service::error::{Error, Result};
 use crate::service::events::Placed;
@@ -64,7 +63,7 @@ async fn page(request: &HttpRequest, app: &App, machine: &Machine, query: &Event
     if after > PLACE_MAX {
         return Err(Error::invalid("/after", "no log reaches that far, and no number in JSON"));
     }
-    let (events, next) = app.service.events_after(after, flow_of(&machine.0.record), limit).await?;
+    let (events, next) = app.service.events_told(&machine.0.record, after, limit).await?;
     let events: Vec<Value> = events.iter().map(event_json).collect();
     Ok(HttpResponse::Ok().json(json!({"events": events, "next": next})))
 }
@@ -81,11 +80,6 @@ async fn stream(request: &HttpRequest, app: Data<App>, machine: Machine, query: 
     Ok(streams::answer(seat, after, OfMachine { app, token: machine.0 }))
 }
 
-/// Whoever sees every flow sees events of none, too.
-fn flow_of(token: &Token) -> Option<&FlowId> {
-    if token.role == MachineRole::Auditor { None } else { token.flow.as_ref() }
-}
-
 struct OfMachine {
     app: Data<App>,
     token: std::sync::Arc<Stored<Token>>,
@@ -100,7 +94,7 @@ impl Source for OfMachine {
             let left = service.now().until(until);
             service.log_beyond(reach, left).await?;
             service.token_stands(&self.token).await?;
-            let (events, next) = service.events_after(reach, flow_of(&self.token.record), BATCH).await?;
+            let (events, next) = service.events_told(&self.token.record, reach, BATCH).await?;
             reach = next;
             // That something happened elsewhere is nobody's business: nothing is told before the next sign of life.
             if !events.is_empty() || service.now() >= until {

@@ -1,6 +1,7 @@
 //! Erasing what was archived, as its policy has it: first a file without the values, then the decision, and then the file
 //! that had them goes. What was signed stays, and every link of it.
 
+use super::stretches::ALWAYS;
 use super::{Standing, told};
 use crate::archives::packed;
 use crate::domain::archive::{Archive, ERASING, Kept};
@@ -106,11 +107,10 @@ impl Service {
     }
 
     /// Takes their values from the rows of what was asked for on these versions and not committed, where the file had no
-    /// room for them.
+    /// room for them. Whenever it was held: a clock may have gone ahead, and come back.
     async fn empty_what_stayed(&self, keys: &Keys, archive: &Archive) -> Result<()> {
-        let since = self.held_since(keys, &archive.thread, archive.from).await?;
-        let (within, mut after) = ((since, archive.left), None);
-        while let Some((digests, next)) = self.held_within(keys, &archive.thread, (within, after.as_ref())).await? {
+        let mut after = None;
+        while let Some((digests, next)) = self.held_within(keys, &archive.thread, (ALWAYS, after.as_ref())).await? {
             for chunk in digests.chunks(EMPTIED_AT_ONCE) {
                 let stayed = self.ended_among(keys, chunk, (archive.from, archive.to)).await?;
                 let mut draft = Draft::new(keys.row(), self.now());

@@ -60,6 +60,9 @@ fn bytes_of(record: &impl Serialize) -> u64 {
     serde_json::to_string(record).map_or(u64::MAX, |it| it.len() as u64)
 }
 
+/// Whenever it was.
+pub(super) const ALWAYS: (Timestamp, Timestamp) = (Timestamp::from_millis(0), Timestamp::from_millis(i64::MAX));
+
 impl Service {
     /// The oldest stretch that is in the database: from a whole state up to before the first whole one that follows at
     /// least [`VERSIONS_MIN`] later, or after too much. Nothing, unless its policy lets all of it go.
@@ -128,7 +131,7 @@ impl Service {
 
     /// A moment before anything was held on the version before this one, which would have become this one: not before the
     /// stretch before was the head.
-    pub(super) async fn held_since(&self, keys: &Keys, thread: &ThreadId, from: u64) -> Result<Timestamp> {
+    async fn held_since(&self, keys: &Keys, thread: &ThreadId, from: u64) -> Result<Timestamp> {
         let mut first = from;
         let mut since = None;
         // The moment at which the stretch before the one before was left is when the one before began.

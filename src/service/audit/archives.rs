@@ -15,6 +15,7 @@ use crate::domain::thread::Thread;
 use crate::domain::time::Timestamp;
 use crate::domain::transition::{Transition, Values};
 use crate::store::record::{Record, Stored};
+use crate::store::records::version_id;
 use crate::store::row::Table;
 use crate::store::{Store, StoreError};
 
@@ -186,7 +187,16 @@ impl Audit<'_> {
         let here = transition.values == Values::Here;
         let holds = here || self.is_erased(&statement.thread, statement.version);
         self.expect(holds, Table::Transitions, transition.digest, "its values are gone, and nobody erased them");
+        let outlive = here && self.was_erased(&statement.thread, statement.version);
+        self.expect(!outlive, Table::Transitions, transition.digest, "its values are there, and were erased");
         here
+    }
+
+    /// Whether the file that had a version's values is gone, and with it whatever was in the database still.
+    fn was_erased(&self, thread: &ThreadId, version: u64) -> bool {
+        let over = self.all.archives.range(version_id(thread, version)..).next().map(|it| &it.1.record);
+        let over = over.filter(|it| it.thread == *thread && it.from <= version);
+        over.is_some_and(|it| matches!(it.kept, archive::Kept::Erased { .. }))
     }
 }
 

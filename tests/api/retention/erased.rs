@@ -7,6 +7,7 @@ on_both! {
     what_people_are_asked_for_again_is_not_erased(super::retaining("versions = 10\nerase_after_days = 5")),
     what_is_called_erased_and_was_not_is_found(super::retaining("versions = 10")),
     what_had_no_room_in_a_file_is_erased_with_its_stretch(super::tireless("versions = 10\nerase_after_days = 5")),
+    what_was_held_while_a_clock_was_ahead_goes_with_its_stretch(super::retaining("versions = 10\nerase_after_days = 5")),
     what_was_stated_is_not_changed_in_what_stays_of_it(super::retaining("versions = 10\nerase_after_days = 5")),
     what_was_held_on_any_version_goes_with_it(super::retaining("versions = 10\nerase_after_days = 5")),
     one_that_cannot_be_erased_keeps_no_other_from_going(super::retaining("versions = 10\nerase_after_days = 5")),
@@ -163,6 +164,40 @@ async fn what_had_no_room_in_a_file_is_erased_with_its_stretch(scene: Scene) {
         assert_eq!(g.get(path, &g.auditor).await.code(), "state_erased");
     }
     scene.passes_an_audit().await;
+}
+
+/// What was asked for by a clock that came back is found by no moment.
+async fn what_was_held_while_a_clock_was_ahead_goes_with_its_stretch(scene: Scene) {
+    let g = &scene.gateway;
+    let made = g.thread().await;
+    g.pass(DAY * 30);
+    let asked = takes_back(g, (&made["thread"], &made["transition"]), 0..3).await;
+    g.clock.set_millis(0);
+    let mut head = made["transition"].clone();
+    for version in 1..=VERSIONS {
+        let patch = json!({"raw_text": format!("text {version}, and a little more of it")});
+        let done = g.propose(&made["thread"], &head, (&g.parser, "input_parser"), patch).await.expect(201);
+        head = done["transition"].clone();
+    }
+    works(g).await;
+    let keys = g.service.keys().unwrap();
+    let reader = Reader { store: scene.store(), key: keys.row() };
+    let digests: Vec<String> = asked.iter().map(|it| it.rsplit('/').next().unwrap().to_owned()).collect();
+    let before: Vec<Stored<Transition>> = reader.get_many(&digests).await.unwrap();
+    assert!(before.iter().all(|it| it.record.values == Values::Here), "they were not found for the file");
+    g.pass(DAY * 6);
+    works(g).await;
+    for path in &asked {
+        assert_eq!(g.get(path, &g.auditor).await.code(), "state_erased");
+    }
+    scene.passes_an_audit().await;
+    seals::<Transition>(&scene, |draft, rows| {
+        let row = rows.iter().find(|it| it.record.digest == before[0].record.digest).unwrap();
+        draft.replace(row, &before[0].record).unwrap();
+    })
+    .await;
+    let found = scene.findings().await.join("\n");
+    assert!(found.contains("its values are there, and were erased"), "{found}");
 }
 
 /// Enough for several stretches of short versions.

@@ -14,7 +14,7 @@ use countersign::domain::json::patch::Format;
 use countersign::domain::json::size::{STATE_DEPTH_CEILING, StateLimits};
 use countersign::domain::review::Verdict;
 use countersign::domain::thread::Thread;
-use countersign::domain::transition::{ChainRow, Transition};
+use countersign::domain::transition::{ChainRow, Transition, Values};
 use countersign::domain::usage::Usage;
 use countersign::service::error::Error;
 use countersign::service::forked::BranchBecame;

@@ -103,6 +103,7 @@ impl Service {
             terms.check().map_err(wrong)?;
         }
         let (keys, now) = (self.keys()?, self.now());
+        let token = &self.token_still(&keys, token).await?;
         let flow = self.flow(&keys, &new.flow).await?;
         let gateway = self.gateway(&keys).await?;
         if gateway.record.halt.proposing || flow.record.halt.proposing {

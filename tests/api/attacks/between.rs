@@ -14,6 +14,7 @@ use countersign::service::passkeys::Confirmation;
 use countersign::service::proposal::{Asked, Proposal};
 use countersign::service::stops::Scope;
 use countersign::service::taking_back::Admission;
+use countersign::service::threads::{Created, NewThread};
 use countersign::service::transitions::Answer;
 use countersign::service::verify::VerifyAsk;
 use countersign::service::votes::Voted;
@@ -336,4 +337,46 @@ async fn a_delegation_that_ends_between_a_vote_and_its_commit_opens_nothing() {
 #[tokio::test]
 async fn a_delegation_that_ends_between_the_last_vote_and_its_commit_does_not_count() {
     votes_while_it_ends(2, |voted| assert_eq!(voted.unwrap(), Voted::Waiting)).await;
+}
+
+/// A thread is created on a second gateway, while this happens between its decision and its commit.
+async fn creates(happening: impl FnOnce(&Gateway) -> Happening) -> Result<Created, Error> {
+    let g = spawn_with_policy(POLICY).await;
+    let (store, second) = second_gateway(&g).await;
+    let host = second.token_of(&g.host).await.unwrap();
+    let new = NewThread {
+        flow: "payments".try_into().unwrap(),
+        thread: Some("order-1".try_into().unwrap()),
+        state: json!({"requested_action": "none", "target_user_id": 17}),
+        context: Default::default(),
+        episode: None,
+    };
+    store.watching.by(happening(&g));
+    let created = second.create_thread(&host, &new).await;
+    assert!(store.watching.is_over(), "it was decided without a commit");
+    assert_eq!(g.service.overview(&"order-1".try_into().unwrap()).await.is_ok(), created.is_ok());
+    created
+}
+
+#[tokio::test]
+async fn a_thread_is_created_by_what_stands_when_it_is() {
+    let created = creates(|_| nothing()).await;
+    assert!(created.is_ok(), "{created:?}");
+    let created = creates(activates_another).await;
+    assert!(created.is_ok(), "decided again: {created:?}");
+    for scope in [Scope::Flow("payments".try_into().unwrap()), Scope::All] {
+        let created = creates(|g| stops_proposing(g, scope.clone())).await;
+        assert!(matches!(created, Err(Error::Halted)), "{scope:?}: {created:?}");
+    }
+    let revokes = |g: &Gateway| -> Happening {
+        let (service, text) = (Arc::clone(&g.service), g.host.clone());
+        Box::new(move || {
+            Box::pin(async move {
+                let id = service.token_of(&text).await.unwrap().record.id;
+                service.revoke_token(&id).await.unwrap();
+            })
+        })
+    };
+    let created = creates(revokes).await;
+    assert!(matches!(created, Err(Error::Unauthenticated)), "{created:?}");
 }

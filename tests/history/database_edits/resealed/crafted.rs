@@ -79,6 +79,12 @@ pub fn put_together(bench: &mut Bench) {
     let mut emptied = alone.body.clone();
     emptied["values"] = json!("archived");
     bench.instead(Table::Transitions, &alone, &emptied, "its values are gone, and nobody erased them");
+    let mut erased = bench.pick(Table::Archives, |_| true).body;
+    erased["thread"] = alone.body["statement"]["thread"].clone();
+    (erased["from"], erased["to"]) = (json!(0), json!(99));
+    erased["kept"] = json!({"as": "erased", "at": erased["at"], "policy": erased["policy"]});
+    let erased = sealed::<Archive>(key, &erased, 1).unwrap();
+    bench.beside(Table::Archives, &erased, "its values are there, and were erased");
     beside_its_archive(bench);
 
     let import = bench.pick(Table::Imports, |_| true);

@@ -16,6 +16,9 @@ pub const BRANCHES_MAX: u32 = 32;
 /// How many hex digits of its digest a branch's thread is named by: 128 bits.
 const NAMED_BY: usize = 32;
 
+/// What names of branches begin with.
+const NAME_BEGINS: &str = "branch-";
+
 /// Where a branch comes from: its name, and the head that it begins with.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -73,7 +76,14 @@ impl Branch {
     pub fn thread_of(thread: &ThreadId, transition: Digest, name: &BranchName) -> ThreadId {
         let digest = Digest::of(Tag::Branch, &[canonical(&json!([thread, transition, name])).as_bytes()]);
         let hex: String = digest.bytes().iter().map(|it| format!("{it:02x}")).collect();
-        ThreadId::try_from(format!("branch-{}", &hex[..NAMED_BY])).expect("letters, digits and a hyphen are a name")
+        ThreadId::try_from(format!("{NAME_BEGINS}{}", &hex[..NAMED_BY]))
+            .expect("letters, digits and a hyphen are a name")
+    }
+
+    /// Whether a thread is called as branches are: whoever knows a head can work out what its next branch will be called.
+    pub fn is_name(thread: &ThreadId) -> bool {
+        let digits = thread.as_str().strip_prefix(NAME_BEGINS);
+        digits.is_some_and(|it| it.len() == NAMED_BY && it.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f')))
     }
 
     /// The thread that this branch has.

@@ -164,9 +164,14 @@ impl Giving<'_> {
 }
 
 impl Delegation {
-    /// Whether it stands at a moment.
-    pub fn stands_at(&self, moment: Timestamp) -> bool {
-        self.begins_at <= moment && moment < self.ends_at && self.ended.as_ref().is_none_or(|it| moment < it.at)
+    /// Whether it stands now. What was ended stays so, whatever a clock says that went back since.
+    pub fn stands_at(&self, now: Timestamp) -> bool {
+        self.lasts_at(now) && self.begins_at <= now
+    }
+
+    /// Whether it stands now, or will by a clock that is behind the one it was made by.
+    pub fn lasts_at(&self, now: Timestamp) -> bool {
+        self.ended.is_none() && now < self.ends_at
     }
 
     /// Whether this person may end it: whose place it is, who has it, and whoever runs the gateway.

@@ -51,6 +51,11 @@ pub struct Passkey {
 }
 
 impl Passkey {
+    /// Whether it counts now. What was removed stays so, whatever a clock says that went back since.
+    pub fn counts_at(&self, now: Timestamp) -> bool {
+        self.added_at <= now && self.removed_at.is_none()
+    }
+
     /// Whether it counted at that moment.
     pub fn counted_at(&self, moment: Timestamp) -> bool {
         self.added_at <= moment && self.removed_at.is_none_or(|it| moment < it)

@@ -297,11 +297,12 @@ impl Hold {
     /// Why a person may not rewrite it. Whoever is asked may, having voted or not; and whoever made the rewrite that is
     /// held may do it better. Nobody rewrites in another's place.
     pub fn may_rewrite(&self, person: &Account, editor: Option<&AccountId>, now: Timestamp) -> Result<(), Ineligible> {
-        match self.jury(now).stages_of(person) {
-            Ok(_) => Ok(()),
-            Err(Ineligible::Author) if editor == Some(&person.id) => Ok(()),
-            Err(why) => Err(why),
+        let jury = self.jury(now);
+        match jury.free(person) {
+            Err(Ineligible::Author) if editor == Some(&person.id) => {}
+            free => free?,
         }
+        jury.stages_that_ask(person).map(drop)
     }
 
     /// What a stage asks of a voter's passkey; of one that is not there, the most.

@@ -74,7 +74,8 @@ impl Service {
     pub async fn delegate_to(&self, person: &SignedIn, naming: &Naming, shown: Confirmation) -> Result<Delegation> {
         let (keys, now) = (self.keys()?, self.now());
         let to = self.delegate(&keys, &naming.to).await?;
-        let from: Stored<Account> = self.need(&keys, person.account.record.id.as_str(), "account").await?;
+        // The one that the password is checked against: another one since, and nothing of this is committed.
+        let from = &person.account;
         let standing = self.as_it_stands(from.record.clone());
         let (given, received) = self.already(&keys, (&standing.id, &to.record.id)).await?;
         let giving =
@@ -87,7 +88,7 @@ impl Service {
         let id = DelegationId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name");
         let delegation = giving.given(id, confirmed.as_ref().map(|it| it.id().clone()), now)?;
         let mut draft = Draft::new(keys.row(), now);
-        draft.rely_on(&person.session).rely_on(&from).rely_on(&to);
+        draft.rely_on(&person.session).rely_on(from).rely_on(&to);
         draft.insert(&delegation)?;
         if let Some(used) = &confirmed {
             used.put(&mut draft, now)?;
@@ -111,7 +112,7 @@ impl Service {
         if person.record.disabled || !stored.record.may_be_ended_by(&person.record) {
             return Err(Error::NotFound("delegation"));
         }
-        if !stored.record.stands_at(now) {
+        if !stored.record.lasts_at(now) {
             return Ok(());
         }
         let ended = EndedEarly { at: now, by: PrincipalId::from(by), name: person.record.name.clone() };
@@ -133,7 +134,7 @@ impl Service {
         meant: impl Fn(&Delegation) -> bool,
     ) -> Result<()> {
         let rows = self.reader(keys).by_alias_prefix::<Delegation>(&delegations_from(from), LIST_ROWS_MAX).await?;
-        for stored in rows.iter().filter(|it| it.record.stands_at(by.at) && meant(&it.record)) {
+        for stored in rows.iter().filter(|it| it.record.lasts_at(by.at) && meant(&it.record)) {
             let ended = EndedEarly { at: by.at, by: by.by.clone(), name: by.name.clone() };
             recorder::outside(draft, None, by.at, EventType::DelegationEnded, ended_data(&stored.record.id, &ended))?;
             draft.replace(stored, &Delegation { ended: Some(ended), ..stored.record.clone() })?;

@@ -144,7 +144,7 @@ impl Service {
 
     fn counters_of(&self, keys: &Keys, name: &str, account: Option<&Account>, from: &Whence) -> Askers {
         let bounds = self.settings.people.sign_ins;
-        let known = account.zip(from.device.as_deref()).filter(|(it, device)| self.knows(keys, &it.id, device));
+        let known = account.zip(from.device.as_deref()).filter(|(it, device)| self.knows(keys, it, device));
         if let Some((_, device)) = known {
             return Askers { own: (counter("device", device), bounds), address: None };
         }
@@ -244,7 +244,7 @@ impl Service {
     }
 
     /// What a browser shows from now on, so that this account knows it again.
-    pub fn device_of(&self, account: &AccountId) -> Result<String> {
+    pub fn device_of(&self, account: &Account) -> Result<String> {
         let keys = self.keys()?;
         let mut bytes = random::bytes::<DEVICE_BYTES>().to_vec();
         bytes.extend_from_slice(&self.now().plus(DEVICE_TTL).millis().to_be_bytes());
@@ -254,7 +254,7 @@ impl Service {
     }
 
     /// Whether a browser is one that this account signed in with.
-    fn knows(&self, keys: &Keys, account: &AccountId, device: &str) -> bool {
+    fn knows(&self, keys: &Keys, account: &Account, device: &str) -> bool {
         let Ok(bytes) = URL_SAFE_NO_PAD.decode(device) else { return false };
         let Some((told, seal)) = bytes.split_at_checked(DEVICE_BYTES + 8) else { return false };
         let until = told[DEVICE_BYTES..].try_into().map(i64::from_be_bytes).unwrap_or_default();
@@ -262,10 +262,12 @@ impl Service {
     }
 }
 
-/// Every part with its length before it, so that nothing can move from one part to the next.
-fn device_message(account: &AccountId, told: &[u8]) -> Vec<u8> {
+/// Every part with its length before it, so that nothing can move from one part to the next. Another password forgets all
+/// browsers: whoever had the one before may have signed in with some.
+fn device_message(account: &Account, told: &[u8]) -> Vec<u8> {
     let mut message = Vec::new();
-    for part in [DEVICE_TAG, account.as_str().as_bytes(), told] {
+    let password = account.password_hash().unwrap_or_default();
+    for part in [DEVICE_TAG, account.id.as_str().as_bytes(), password.as_bytes(), told] {
         message.extend_from_slice(&(part.len() as u64).to_be_bytes());
         message.extend_from_slice(part);
     }

@@ -11,13 +11,14 @@ use subtle::ConstantTimeEq as _;
 use super::error::{Error, Result};
 use super::{Service, recorder, retrying};
 use crate::config::Oidc;
-use crate::domain::account::{Account, LinkPurpose, OneTimeLink, Origin, PersonRole, Session, SignIn};
+use crate::domain::account::{AccessChange, Account, LinkPurpose, OneTimeLink, Origin, PersonRole, Session, SignIn};
 use crate::domain::enrolment::{Identity, NotLetIn, Standing, account_name, look_alike};
 use crate::domain::event::EventType;
 use crate::domain::id::{AccountId, SessionId};
 use crate::domain::json::canonical::canonical;
 use crate::domain::keys::Keys;
 use crate::domain::secret::Secret;
+use crate::domain::time::Timestamp;
 pub use crate::provider::{Answer, Said};
 use crate::provider::{Errand, Provider};
 use crate::service::signed_in::{SignedIn, fingerprint, new_secret};
@@ -29,6 +30,9 @@ use crate::store::record::Stored;
 pub const ERRAND_TTL: Duration = Duration::from_secs(600);
 /// Longer ones stay with the person: the provider then asks whom to sign out.
 const HINT_BYTES_MAX: usize = 8 * 1024;
+
+/// As whom a provider has a hand in its people's accounts.
+const PROVIDER: &str = "provider";
 
 /// Which ways lead in.
 #[derive(Clone)]
@@ -236,13 +240,15 @@ impl Service {
             draft.rely_on(stored);
             return Ok(());
         }
-        let account = Account { role, groups, ..stored.record.clone() };
+        let now = self.now();
+        let by = hand_of_provider(&stored.record, now);
+        let account = Account { role, groups, changed: Some(by.clone()), ..stored.record.clone() };
         draft.replace(stored, &account)?;
         let data = json!({
             "account": account.id, "name": account.name, "role": account.role, "groups": account.groups,
-            "revision": stored.revision + 1,
+            "revision": stored.revision + 1, "by": by.by, "by_name": by.name,
         });
-        recorder::outside(draft, None, self.now(), EventType::AccountChanged, data)
+        recorder::outside(draft, None, now, EventType::AccountChanged, data)
     }
 
     fn enrol(
@@ -358,4 +364,13 @@ fn errand(keys: &Keys, state: &str) -> Errand {
 
 fn derived(keys: &Keys, what: &str, of: &str) -> String {
     URL_SAFE_NO_PAD.encode(keys.row().hmac(format!("countersign.oidc-{what}.v1\0{of}").as_bytes()))
+}
+
+/// The provider had a hand in it, whoever decided so there.
+fn hand_of_provider(account: &Account, at: Timestamp) -> AccessChange {
+    let name = match &account.sign_in {
+        SignIn::Oidc { issuer, .. } => issuer.clone(),
+        SignIn::Password { .. } => String::new(),
+    };
+    AccessChange { by: PROVIDER.try_into().expect("a word is a name"), name, at }
 }

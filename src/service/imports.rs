@@ -3,6 +3,7 @@
 use super::error::{Error, Result};
 use super::rejections::Older;
 use super::{Service, recorder, retrying};
+use crate::domain::branch::Branch;
 use crate::domain::episode::imported::{self, Imported, Piece, Standing};
 use crate::domain::episode::verify::{Content, Folder, Report, Run, Signature, verify};
 use crate::domain::event::EventType;
@@ -158,6 +159,10 @@ pub(super) fn own_name(asked: Option<&ThreadId>, now: Timestamp) -> Result<Threa
         Some(id) if imported::is_name(id) => {
             Err(Error::invalid("/thread", "only a run that is imported has such a name"))
         }
+        Some(id) if Branch::is_name(id) => Err(Error::invalid(
+            "/thread",
+            "only a branch has such a name; fork one with POST /v1/threads/{thread}/forks",
+        )),
         Some(id) => Ok(id.clone()),
         None => Ok(ThreadId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name")),
     }

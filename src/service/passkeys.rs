@@ -268,7 +268,7 @@ impl Service {
     pub async fn sign_in_with_passkey(&self, attempt: &PasskeySignIn<'_>) -> Result<(SignedIn, String)> {
         let (keys, now) = (self.keys()?, self.now());
         let stored = self.fetch::<Passkey>(&keys, attempt.assertion.passkey.as_str()).await?;
-        let stored = stored.filter(|it| it.record.counted_at(now) && self.is_of_here(&it.record));
+        let stored = stored.filter(|it| it.record.counts_at(now) && self.is_of_here(&it.record));
         let Some(stored) = stored else { return self.sign_in_failed(&keys, None).await };
         let asked = challenge::read(keys.row(), &Purpose::SignIn { door: attempt.door }, attempt.challenge, now);
         let account = self.fetch::<Account>(&keys, stored.record.account.as_str()).await?;

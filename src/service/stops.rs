@@ -117,6 +117,12 @@ impl Somebody {
         Lifter { account, since: token.map_or(account.settled_at(), |it| it.max(account.settled_at())) }
     }
 
+    /// Whether it is who asked, and still one of those who may. A token says itself what it may.
+    fn is_still(&self, asked: &Lifting) -> bool {
+        let account = &self.account.record;
+        account.id == asked.person && (self.token.is_some() || account.administers())
+    }
+
     fn rely(&self, draft: &mut Draft<'_>) {
         draft.rely_on(&self.account);
         if let Some(token) = &self.token {
@@ -272,7 +278,7 @@ impl Service {
         let me = self.somebody(keys, &who.principal()).await?.ok_or(refused(LiftRefused::Nobody))?;
         let asked = row.stops().and_then(|it| it.lifting.as_ref());
         let first = match asked {
-            Some(asked) => self.somebody(keys, &asked.by).await?.filter(|it| it.account.record.id == asked.person),
+            Some(asked) => self.somebody(keys, &asked.by).await?.filter(|it| it.is_still(asked)),
             None => None,
         };
         let wish = Lifting {
@@ -294,13 +300,14 @@ impl Service {
 
     /// Which person an account or a token is; the token of a team is nobody in particular, and a revoked one nobody.
     async fn somebody(&self, keys: &Keys, by: &PrincipalId) -> Result<Option<Somebody>> {
-        if let Some(account) = self.fetch::<Account>(keys, by.as_str()).await? {
+        let standing = |it: Stored<Account>| Stored { record: self.as_it_stands(it.record), ..it };
+        if let Some(account) = self.fetch::<Account>(keys, by.as_str()).await?.map(standing) {
             return Ok(Some(Somebody { account, token: None }));
         }
         let token = self.fetch::<Token>(keys, by.as_str()).await?.filter(|it| !it.record.revoked);
         let Some(token) = token else { return Ok(None) };
         let owner = self.reader(keys).get_by_alias::<Account>(&token.record.owner).await?;
-        Ok(owner.map(|account| Somebody { account, token: Some(token) }))
+        Ok(owner.map(standing).map(|account| Somebody { account, token: Some(token) }))
     }
 }
 

@@ -63,13 +63,13 @@ async fn who_is_known_is_let_in_while_strangers_wait() {
         "wait",
         "a stranger with the password"
     );
-    let device = g.service.device_of(&g.alice.id).unwrap();
+    let device = g.service.device_of(&g.alice).unwrap();
     let known = Whence { device: Some(device.clone()), ..from("203.0.113.1") };
     assert_eq!(tries(&g.service, "alice", PASSWORD, &known).await, "in");
     assert_eq!(tries(&g.service, "alice", PASSWORD, &from("198.51.100.1")).await, "wait", "strangers still do");
     let mut forged = device.clone().into_bytes();
     forged[0] = if forged[0] == b'A' { b'B' } else { b'A' };
-    let theirs = g.service.device_of(&g.bob.id).unwrap();
+    let theirs = g.service.device_of(&g.bob).unwrap();
     for device in [String::from_utf8(forged).unwrap(), theirs, String::new(), "x".to_owned(), device[..40].to_owned()] {
         let other = Whence { device: Some(device), ..from("198.51.100.1") };
         assert_eq!(tries(&g.service, "alice", PASSWORD, &other).await, "wait");
@@ -174,4 +174,20 @@ async fn what_was_last_used_is_known_to_some_minutes_and_written_once_in_that_ti
     let stranger = [format!("token/{}", "x".repeat(32))];
     g.get("/v1/threads/none", &format!("cs_{}_secret", "x".repeat(32))).await;
     assert!(g.service.last_seen(&stranger).await.unwrap().is_empty());
+}
+
+/// Whoever had the password may have signed in with any number of browsers.
+#[tokio::test]
+async fn another_password_forgets_the_browsers_of_the_one_before() {
+    const ANOTHER: &str = "battery horse correct";
+    let g = spawn_gateway().await;
+    let (me, _) = g.service.sign_in("alice", PASSWORD.to_owned()).await.unwrap();
+    let device = g.service.device_of(&me.account.record).unwrap();
+    g.service.change_password(&me, PASSWORD.to_owned(), ANOTHER.to_owned()).await.unwrap();
+    let now = g.service.account_row(&g.alice.id).await.unwrap().record;
+    slowed(&g, "alice").await;
+    let since = Whence { device: Some(g.service.device_of(&now).unwrap()), ..from("203.0.113.1") };
+    assert_eq!(tries(&g.service, "alice", ANOTHER, &since).await, "in");
+    let before = Whence { device: Some(device), ..from("198.51.100.1") };
+    assert_eq!(tries(&g.service, "alice", ANOTHER, &before).await, "wait");
 }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use countersign::domain::account::Account;
+use countersign::domain::account::{Account, PersonRole};
 use countersign::domain::edit::{EDITS_MAX, Edit};
 use countersign::domain::id::ReviewId;
 use countersign::domain::review::{HoldState, Verdict};
+use countersign::service::access::NewAccount;
 use countersign::service::edits::{Rewrite, Rewritten};
 use countersign::service::error::{Error, Result};
 use countersign::service::votes::Voted;
@@ -23,6 +24,7 @@ on_both! {
     what_the_node_may_not_write_a_rule_denies_or_nobody_could_approve_changes_nothing,
     what_is_hidden_is_neither_rewritten_nor_guessed,
     only_who_is_asked_rewrites_a_proposal_that_is_held,
+    an_editor_who_is_not_asked_any_more_rewrites_nothing_more,
     edits_of_edits_come_to_an_end,
 }
 
@@ -211,6 +213,22 @@ async fn only_who_is_asked_rewrites_a_proposal_that_is_held(scene: Scene) {
     assert!(why(rewrite(g, &g.alice, &again, &user(&again, 43)).await).contains("only a change"));
     g.pass(std::time::Duration::from_secs(24 * 3600));
     assert_eq!(why(rewrite(g, &g.alice, &other, &user(&other, 43)).await), "expired");
+}
+
+async fn an_editor_who_is_not_asked_any_more_rewrites_nothing_more(scene: Scene) {
+    let g = &scene.gateway;
+    let new = NewAccount { name: "boss".to_owned(), role: PersonRole::Admin, groups: Default::default() };
+    let boss = g.service.add_account(&new, "correct horse battery".to_owned()).await.unwrap();
+    let boss = g.service.account_row(&boss.id).await.unwrap();
+    let held = g.held(&g.thread().await).await;
+    let edit = rewritten(g, &g.alice, &held, &user(&held, 43)).await;
+    let elsewhere = ["elsewhere".try_into().unwrap()].into();
+    g.service.change_access(&boss, &g.alice.id, (PersonRole::Reviewer, &elsewhere)).await.unwrap();
+    assert_eq!(why(rewrite(g, &g.alice, &edit, &user(&edit, 44)).await), "not_eligible");
+    let reviewers = ["reviewers".try_into().unwrap()].into();
+    g.service.change_access(&boss, &g.alice.id, (PersonRole::Reviewer, &reviewers)).await.unwrap();
+    rewritten(g, &g.alice, &edit, &user(&edit, 44)).await;
+    scene.passes_an_audit().await;
 }
 
 async fn edits_of_edits_come_to_an_end(scene: Scene) {

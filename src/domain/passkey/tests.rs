@@ -158,3 +158,17 @@ fn passkeys_belong_to_names_over_https_and_to_this_machine() {
         assert_eq!(RelyingParty::at(url), None, "{url}");
     }
 }
+
+#[test]
+fn what_was_removed_does_not_count_by_a_clock_that_went_back() {
+    let at = |secs: i64| Timestamp::from_millis(secs * 1000);
+    let passkey = Passkey { added_at: at(10), ..enrolled(&mut Authenticator::new(7)) };
+    assert_eq!([9, 10, 14].map(|it| passkey.counts_at(at(it))), [false, true, true]);
+    let removed = Passkey { removed_at: Some(at(15)), ..passkey };
+    assert_eq!([14, 15].map(|it| removed.counts_at(at(it))), [false, false]);
+    assert_eq!(
+        [9, 14, 15].map(|it| removed.counted_at(at(it))),
+        [false, true, false],
+        "what was then is another question"
+    );
+}

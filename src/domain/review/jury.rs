@@ -81,7 +81,7 @@ impl Jury<'_> {
     }
 
     /// Whether a person may have a part in deciding at all.
-    fn free(&self, person: &Account) -> Result<(), Ineligible> {
+    pub(super) fn free(&self, person: &Account) -> Result<(), Ineligible> {
         if person.disabled {
             return Err(Ineligible::Disabled);
         }
@@ -94,6 +94,11 @@ impl Jury<'_> {
     /// The stages that a person may decide by their own groups, whether or not they have voted.
     pub(super) fn stages_of(&self, person: &Account) -> Result<Vec<u32>, Ineligible> {
         self.free(person)?;
+        self.stages_that_ask(person)
+    }
+
+    /// The stages whose groups a person is of.
+    pub(super) fn stages_that_ask(&self, person: &Account) -> Result<Vec<u32>, Ineligible> {
         let also = self.also_asked.is_some_and(|it| !it.is_disjoint(&person.groups));
         let asks = |stage: &Stage| also || !stage.groups.is_disjoint(&person.groups);
         let stages: Vec<u32> =

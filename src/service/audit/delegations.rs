@@ -19,8 +19,8 @@ use crate::store::row::Table;
 /// How far a clock may be off the database's.
 const CLOCK_SKEW_MAX: Duration = Duration::from_millis(CLOCK_SKEW_MILLIS_MAX.unsigned_abs());
 
-/// Whether a passkey counted, as far as moments tell what came first.
-fn counted(passkey: &Passkey, moment: Timestamp) -> bool {
+/// Whether a passkey was not removed yet, as far as moments tell what came first.
+pub(super) fn counted(passkey: &Passkey, moment: Timestamp) -> bool {
     passkey.removed_at.is_none_or(|it| moment < it.plus(2 * CLOCK_SKEW_MAX))
 }
 

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::Audit;
 use super::access::{Lives, changed, made, text};
+use super::delegations::counted;
 use crate::domain::amendment::Amendment;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::signed_vote::{Evidence, SIGNATURE_TTL, Signable};
@@ -107,7 +108,7 @@ impl Audit<'_> {
     }
 
     fn is_proven(&self, vote: &Vote, passkey: &Passkey, signed: &dyn Fn(&Passkey) -> Option<Digest>) -> bool {
-        let theirs = passkey.account == vote.reviewer && passkey.counted_at(vote.at);
+        let theirs = passkey.account == vote.reviewer && passkey.added_at <= vote.at && counted(passkey, vote.at);
         theirs
             && match &vote.proof {
                 Proof::Session {} => true,

@@ -310,7 +310,7 @@ impl Service {
         let stored = self.fetch::<Passkey>(keys, id.as_str()).await?;
         let now = self.now();
         let stored =
-            stored.filter(|it| it.record.account == *voter && it.record.counted_at(now) && self.is_of_here(&it.record));
+            stored.filter(|it| it.record.account == *voter && it.record.counts_at(now) && self.is_of_here(&it.record));
         stored.ok_or_else(|| VoteRefused::from(Refused::NotTheirs).into())
     }
 }

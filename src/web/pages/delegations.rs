@@ -189,7 +189,7 @@ fn naming_form(form: &Fields) -> NamingForm {
 fn row(visitor: &Visitor, delegation: &Delegation, now: Timestamp) -> DelegationRow {
     let standing = match &delegation.ended {
         Some(ended) => Standing::Ended { by: Line::new(ended.name.as_str()), at: moment(ended.at, now) },
-        None if !delegation.stands_at(now) => Standing::Over,
+        None if !delegation.lasts_at(now) => Standing::Over,
         None if delegation.may_be_ended_by(visitor.account()) => Standing::Now,
         None => Standing::NowForOthers,
     };

@@ -113,7 +113,7 @@ fn browser_of(agent: &str) -> String {
 
 /// Makes the browser one that the account knows, so that strangers' tries do not keep it out.
 pub fn known(app: &App, person: &SignedIn, mut response: HttpResponse) -> HttpResponse {
-    let Ok(device) = app.service.device_of(&person.account.record.id) else { return response };
+    let Ok(device) = app.service.device_of(&person.account.record) else { return response };
     let age = i64::try_from(DEVICE_TTL.as_secs()).unwrap_or(i64::MAX);
     let cookie = Cookie::build(device_cookie(app), device)
         .path("/")

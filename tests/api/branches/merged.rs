@@ -137,18 +137,19 @@ async fn only_branches_of_this_very_head_are_joined(scene: Scene) {
     other.change(g, 0, json!({"notes": {"b": 1}})).await;
     let unknown = it.join(g, &["a", "b"], "union").await;
     assert_eq!((unknown.status, unknown.code(), places(&unknown)), (400, "malformed", vec!["/branches/1"]));
-    // Somebody makes a thread of the very name that a branch would have.
-    let name = countersign::domain::branch::Branch::thread_of(
+    // Nobody makes a thread of the very name that a branch would have: whoever knows the head can work it out.
+    let name = Branch::thread_of(
         &it.id.as_str().unwrap().try_into().unwrap(),
         it.head.as_str().unwrap().try_into().unwrap(),
         &"mine".try_into().unwrap(),
     );
     let state = json!({"question": "who", "found": [], "notes": {}, "sure": 1, "target_user_id": 666});
     let made = json!({"flow": "payments", "thread": name, "state": state});
-    g.post("/v1/threads", &g.host, made).await.expect(201);
-    let planted = it.join(g, &["mine"], "union").await;
-    assert_eq!((planted.code(), places(&planted)), ("malformed", vec!["/branches/0"]));
-    assert_eq!(fork(g, &it.id, &["mine"]).await.code(), "exists");
+    let planted = g.post("/v1/threads", &g.host, made).await;
+    assert_eq!((planted.status, planted.code(), places(&planted)), (400, "malformed", vec!["/thread"]));
+    let none = it.join(g, &["mine"], "union").await;
+    assert_eq!((none.code(), places(&none)), ("malformed", vec!["/branches/0"]));
+    fork(g, &it.id, &["mine"]).await.expect(201);
     // A branch of an older head is no branch of this one, and a join on the older head is late.
     it.change(g, 0, json!({"target_user_id": 666})).await;
     let moved = g.propose(&it.id, &it.head, (&g.planner, "planner"), json!({"question": "when"})).await.expect(201);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use countersign::domain::account::MachineRole;
+use countersign::domain::branch::Branch;
 use countersign::domain::chain::entry::Entry;
 use countersign::domain::chain::jws::{self, Typ};
 use countersign::domain::review::{Verdict, VoteRefused};

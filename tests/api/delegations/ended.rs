@@ -7,6 +7,7 @@ on_both! {
     what_ended_or_lost_its_ground_since_does_not_count_at_the_last_vote(super::two()),
     ending_and_the_last_vote_race_and_one_wins(super::two()),
     only_those_whom_it_concerns_and_administrators_end_it(super::two()),
+    what_was_ended_stays_so_by_a_clock_that_goes_back(super::two()),
 }
 
 /// What takes the ground from a delegation of Alice's to Dana.
@@ -127,6 +128,26 @@ async fn only_those_whom_it_concerns_and_administrators_end_it(scene: Scene) {
     let ended = told(g, EventType::DelegationEnded).await;
     let by: Vec<&Value> = ended.iter().map(|it| &it["by_name"]).collect();
     assert_eq!(by, ["alice", "dana", "boss"]);
+    scene.passes_an_audit().await;
+}
+
+/// A clock that goes back brings nothing back that was ended, and keeps nothing from being ended.
+async fn what_was_ended_stays_so_by_a_clock_that_goes_back(scene: Scene) {
+    let g = &scene.gateway;
+    let dana = person(&g.service, "dana", &["elsewhere"]).await;
+    g.pass(DAY);
+    let delegation = given(g, &g.alice, &dana).await;
+    g.pass(HOUR);
+    let held = g.held(&g.thread().await).await;
+    g.service.end_delegation(&g.alice.id, &delegation.id).await.unwrap();
+    g.clock.set_millis(g.clock.applied_to(Timestamp::from_millis(0)).millis() - 1_800_000);
+    assert_eq!(code(casts(g, &dana, &held, &delegation).await), "not_eligible: group", "it stood at that moment");
+    let other = given(g, &g.bob, &dana).await;
+    g.clock.set_millis(0);
+    g.service.end_delegation(&g.bob.id, &other.id).await.unwrap();
+    g.pass(DAY + HOUR);
+    let held = g.held(&g.thread().await).await;
+    assert_eq!(code(casts(g, &dana, &held, &other).await), "not_eligible: group", "ended before it began");
     scene.passes_an_audit().await;
 }
 

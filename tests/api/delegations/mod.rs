@@ -13,6 +13,7 @@ use countersign::domain::event::EventType;
 use countersign::domain::id::ReviewId;
 use countersign::domain::keys::KeyUse;
 use countersign::domain::review::{Ballot, Verdict, VoteRefused, Withdrawing};
+use countersign::domain::time::Timestamp;
 use countersign::service::access::NewAccount;
 use countersign::service::delegations::{Naming, Whose};
 use countersign::service::error::{Error, Result};
@@ -37,6 +38,7 @@ mod handed_on;
 
 const PASSWORD: &str = "correct horse battery";
 
+const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 fn two() -> String {

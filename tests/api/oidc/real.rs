@@ -78,6 +78,9 @@ async fn groups_are_those_of_the_last_sign_in_and_who_has_none_left_is_out() {
     let account = whose(&g, &first).await;
     assert_eq!(account.groups.iter().map(|it| it.as_str()).collect::<Vec<_>>(), ["security"]);
     assert_eq!(account.role, PersonRole::Admin, "the role is refreshed, too");
+    let hand = account.changed.as_ref().unwrap();
+    assert!(account.settled_at() > account.created_at, "it is no older than what it may do");
+    assert_eq!((hand.by.as_str(), hand.name.starts_with("http")), ("provider", true));
     assert!(g.vote(&account, &held, Verdict::Approve).await.is_err(), "what was lost is lost at once");
 
     change(&provider, json!({"carol": {"groups": ["staff"]}})).await;

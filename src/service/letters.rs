@@ -24,8 +24,11 @@ use crate::store::records::{Follower, LogMark};
 /// Events that are looked at in one change, unless there are many people to tell before that.
 const LOOKED_AT_ONCE: u32 = 250;
 
-/// Letters that are written in one change, give or take those of one event: a change has a bound.
+/// Letters that are written at once, give or take those of one event.
 const WRITTEN_AT_ONCE: usize = 500;
+
+/// Letters that are written in one change, which has a bound: one event may ask everybody.
+const IN_ONE_CHANGE_MAX: usize = 1_000;
 
 impl Service {
     /// Writes a letter to everybody who can decide what the next events of the log ask, where they want to be told, and
@@ -55,6 +58,11 @@ impl Service {
                 if !written.contains(&id) && self.fetch::<Letter>(&keys, &id).await?.is_none() {
                     draft.insert(&letter)?;
                     written.insert(id);
+                    // What is written before the mark moves is found again by whoever begins anew.
+                    if written.len().is_multiple_of(IN_ONE_CHANGE_MAX) {
+                        let full = std::mem::replace(&mut draft, Draft::new(keys.row(), self.now()));
+                        self.commit(full.finish()).await?;
+                    }
                 }
             }
             if written.len() >= WRITTEN_AT_ONCE {

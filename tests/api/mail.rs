@@ -6,14 +6,18 @@ use std::time::Duration;
 
 use countersign::config::{Mail as Settings, MailTls};
 use countersign::domain::account::Account;
-use countersign::domain::contact::{Contact, MailAddress, Pace};
-use countersign::domain::id::InterruptId;
+use countersign::domain::contact::{Contact, Letter, MailAddress, Pace};
+use countersign::domain::id::{AccountId, InterruptId};
 use countersign::domain::review::Verdict;
 use countersign::domain::secret::Secret;
 use countersign::mail::Mailer;
 use countersign::service::Service;
 use countersign::service::error::Error;
 use countersign::service::taking_back::Admission;
+use countersign::store::change::Draft;
+use countersign::store::record::{Reader, Record as _, Stored};
+use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use countersign::store::{Cursor, Filter, LIST_ROWS_MAX, Store as _};
 use countersign::worker::{letters, notice};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -406,4 +410,38 @@ async fn people_say_themselves_where_they_are_told() {
     assert_eq!(g.service.contact_of(&g.bob.id).await.unwrap(), None);
     assert_eq!(save(&csrf, "", "each").await, 303);
     assert_eq!(g.service.contact_of(&g.alice.id).await.unwrap(), None);
+}
+
+/// More than one change has room for.
+#[tokio::test]
+async fn a_question_to_thousands_is_told_to_each_of_them_and_holds_up_nothing() {
+    const MANY: usize = 4_200;
+    let g = spawn_gateway().await;
+    write(&g.service).await;
+    let store = SqliteStore::open(g.folder.path().join("countersign.db"), SqliteOptions::default()).unwrap();
+    let keys = g.service.keys().unwrap();
+    for some in (0..MANY).collect::<Vec<_>>().chunks(1_000) {
+        let mut draft = Draft::new(keys.row(), g.service.now());
+        for number in some {
+            let id = format!("many-{number}");
+            let (account, name) = (AccountId::try_from(id.as_str()).unwrap(), id.clone());
+            let mail = MailAddress::try_from(format!("{id}@example.org")).unwrap();
+            let contact = Contact { account: account.clone(), mail, pace: Pace::Each, at: g.service.now() };
+            draft.insert(&Account { id: account, name, ..g.alice.clone() }).unwrap();
+            draft.insert(&contact).unwrap();
+        }
+        store.commit(draft.finish().change).await.unwrap();
+    }
+    g.post("/v1/interrupts", &g.host, asked()).await.expect(202);
+    write(&g.service).await;
+    let reader = Reader { store: &store, key: keys.row() };
+    let mut told = 0;
+    let mut after = None;
+    loop {
+        let page: Vec<Stored<Letter>> = reader.list(Filter::All, after.as_ref(), LIST_ROWS_MAX).await.unwrap();
+        let Some(last) = page.last() else { break };
+        after = Some(Cursor { due: 0, id: last.record.id() });
+        told += page.len();
+    }
+    assert_eq!(told, MANY);
 }

@@ -1,22 +1,24 @@
 //! Halts that two people lift: over the API, where a token counts as who answers for it.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use countersign::clock::{Clock as _, SystemClock};
 use countersign::domain::account::{Account, MachineRole, PersonRole};
 use countersign::domain::halt::{Halt, LiftNeeds};
 use countersign::keyring::Keyring;
-use countersign::service::PeopleSettings;
 use countersign::service::access::NewAccount;
 use countersign::service::audit::audit;
+use countersign::service::elsewhere::{Local, Ways};
 use countersign::service::error::Error;
 use countersign::service::stops::{Foreseen, OPERATOR, Puller, Scope, Wish};
 use countersign::service::taking_back::Admission;
+use countersign::service::{PeopleSettings, Service};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::gateway::{Answer, Gateway, owned_token, people, spawn_for_people, spawn_gateway};
+use crate::gateway::{Answer, Gateway, MovedClock, owned_token, people, settings, spawn_for_people, spawn_gateway};
 
 async fn pairs() -> Gateway {
     spawn_for_people(PeopleSettings { lift_needs: LiftNeeds::Two, ..people() }).await
@@ -167,5 +169,34 @@ async fn where_one_is_enough_one_lifts_and_a_reason_has_its_bound() {
     let body = json!({"proposing": true, "verifying": true, "reason": "x".repeat(1_001)});
     let refused = g.send(Method::PUT, "/v1/halts/all", &g.admin, Some(body)).await;
     assert_eq!((refused.status, refused.code()), (400, "malformed"));
+    assert_eq!(findings(&g).await, [""; 0]);
+}
+
+/// By no clock that went back meanwhile, either.
+#[tokio::test]
+async fn who_asked_and_runs_the_gateway_no_more_or_has_no_way_in_is_not_one_of_two() {
+    let g = pairs().await;
+    let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
+    let ids = [&gus.id, &hal.id];
+    let row = async |which: usize| g.service.account_row(ids[which]).await.unwrap();
+    g.pass(std::time::Duration::from_secs(7200));
+    let halt = Halt { proposing: false, verifying: true, reason: "an exercise".to_owned() };
+    g.service.wish_halt(Puller::Person(&row(0).await), &Scope::All, &Wish::Stop(halt.clone())).await.unwrap();
+    let lift = Wish::Lift(halt);
+    g.service.wish_halt(Puller::Person(&row(0).await), &Scope::All, &lift).await.unwrap();
+    g.clock.set_millis(3_600_000);
+    let none = BTreeSet::new();
+    g.service.change_access(&row(1).await, ids[0], (PersonRole::Auditor, &none)).await.unwrap();
+    g.pass(std::time::Duration::from_secs(7200));
+    let standing = g.service.wish_halt(Puller::Person(&row(1).await), &Scope::All, &lift).await.unwrap();
+    assert!(standing.halt.verifying, "there is one who asks");
+    let (folder, clock) = (g.folder.path(), Arc::new(MovedClock(g.clock.clone())));
+    let options = SqliteOptions { clock_offset: g.clock.clone(), ..SqliteOptions::default() };
+    let store = Arc::new(SqliteStore::open(folder.join("countersign.db"), options).unwrap());
+    let keyring = Keyring::open(&folder.join("keyring.json"), None).unwrap();
+    let other = Service::open(store, keyring, clock, settings(&g.url)).await.unwrap();
+    let other = other.letting_in(Ways { local: Local::Off, provider: None });
+    let refused = other.wish_halt(Puller::Person(&row(1).await), &Scope::All, &lift).await;
+    assert!(matches!(refused, Err(Error::WrongState(why)) if why.contains("disabled")), "{refused:?}");
     assert_eq!(findings(&g).await, [""; 0]);
 }

@@ -15,7 +15,7 @@ use super::api::problem::Problem;
 use super::app::App;
 use super::asker;
 use super::form_token::FormToken;
-use super::hearing::{NOBODY_YET, Share};
+use super::hearing::{By, Share};
 use super::roles::{self, Caller};
 use crate::domain::account::Token;
 use crate::domain::id::TokenId;
@@ -116,7 +116,8 @@ impl FromRequest for Sender {
                 Err(error) => Err(Problem::of(&request, error)),
             };
             let Some(text) = bearer(&request) else {
-                let share = Share::of(NOBODY_YET, &request, app.edge.body_bytes_max);
+                let address = app.edge.peers.asker_of(&request);
+                let share = Share::of(By::Address(&address), &request, app.edge.body_bytes_max);
                 let heard = app.edge.hearing.heard(Some(share), body).await;
                 let body = heard.map_err(|error| Problem::of(&request, error))?.sent?;
                 let known = signed(&request, &app, body.sent()).await;
@@ -189,7 +190,7 @@ pub async fn said_by(
     body: impl Future<Output = Result<Bytes, Problem>>,
 ) -> Result<Bytes, Problem> {
     let failed = |error| Problem::of(request, error);
-    let share = Share::of(token.record.id.as_str(), request, app.edge.body_bytes_max);
+    let share = Share::of(By::Token(token.record.id.as_str()), request, app.edge.body_bytes_max);
     let heard = app.edge.hearing.heard(Some(share), body).await.map_err(failed)?;
     let sent = heard.sent?;
     if heard.late {

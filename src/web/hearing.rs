@@ -9,7 +9,7 @@ use std::time::Duration;
 use actix_web::HttpRequest;
 use actix_web::http::header::CONTENT_LENGTH;
 
-use super::seats::Seats;
+use super::seats::{Seat, Seats};
 use crate::service::error::Error;
 
 /// Whoever sends for longer has hung up, or holds on to what others need.
@@ -18,16 +18,20 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Bytes of one sender's requests that are not all there yet. One alone may be longer.
 const OF_ONE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Bytes of everybody's.
+/// Bytes of everybody's who is known.
 const ALL_BYTES_MAX: usize = 512 * 1024 * 1024;
 
-/// Whoever signs what they send is known when all of it is there. Until then they share what one sender may take.
-pub const NOBODY_YET: &str = "";
+/// The same of those at one address of whom nobody knows yet who they are.
+const OF_UNKNOWN_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// The same of all who are unknown: they take nothing from those who are known.
+const ALL_UNKNOWN_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// How long it is waited for what is sent, and how much of it may be waited for at once.
 pub struct Hearing {
     patience: Duration,
     unheard: Seats,
+    unknown: Seats,
 }
 
 /// What was heard.
@@ -38,29 +42,49 @@ pub struct Heard<T> {
     pub late: bool,
 }
 
+/// Who sends.
+#[derive(Clone, Copy)]
+pub enum By<'a> {
+    /// The holder of this token.
+    Token(&'a str),
+    /// Somebody at this address. Whoever signs what they send is known when all of it is there.
+    Address(&'a str),
+}
+
 /// Whose bytes they are, and how many at most.
 pub struct Share<'a> {
     /// The sender.
-    pub of: &'a str,
+    pub by: By<'a>,
     /// Their bytes.
     pub bytes: usize,
 }
 
 impl Default for Hearing {
     fn default() -> Self {
-        Self { patience: PATIENCE, unheard: Seats::new(OF_ONE_BYTES_MAX, ALL_BYTES_MAX) }
+        Self {
+            patience: PATIENCE,
+            unheard: Seats::new(OF_ONE_BYTES_MAX, ALL_BYTES_MAX),
+            unknown: Seats::new(OF_UNKNOWN_BYTES_MAX, ALL_UNKNOWN_BYTES_MAX),
+        }
     }
 }
 
 impl<'a> Share<'a> {
     /// What a request says of its length. Without a word about it, it may be as long as any.
-    pub fn of(sender: &'a str, request: &HttpRequest, longest: usize) -> Self {
+    pub fn of(by: By<'a>, request: &HttpRequest, longest: usize) -> Self {
         let said = request.headers().get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse().ok());
-        Self { of: sender, bytes: said.unwrap_or(longest).min(longest) }
+        Self { by, bytes: said.unwrap_or(longest).min(longest) }
     }
 }
 
 impl Hearing {
+    fn seat(&self, share: &Share<'_>) -> Option<Seat> {
+        match share.by {
+            By::Token(id) => self.unheard.take_so_much(id, share.bytes),
+            By::Address(address) => self.unknown.take_so_much(address, share.bytes),
+        }
+    }
+
     /// All that somebody sends. What is there at once is taken as it is; what has no share is too short to be counted.
     pub async fn heard<T>(&self, share: Option<Share<'_>>, sent: impl Future<Output = T>) -> Result<Heard<T>, Error> {
         let mut sent = pin!(sent);
@@ -68,7 +92,7 @@ impl Hearing {
             return Ok(Heard { sent, late: false });
         }
         let _seat = match share {
-            Some(it) => Some(self.unheard.take_so_much(it.of, it.bytes).ok_or(Error::TooMany)?),
+            Some(it) => Some(self.seat(&it).ok_or(Error::TooMany)?),
             None => None,
         };
         let slow = |_| Error::invalid("", "the body did not come to its end in time; send it again");
@@ -97,16 +121,18 @@ mod tests {
     use super::*;
 
     fn share(bytes: usize) -> Option<Share<'static>> {
-        Some(Share { of: "a", bytes })
+        Some(Share { by: By::Token("a"), bytes })
     }
 
     #[tokio::test]
     async fn what_is_there_at_once_needs_no_seat_and_what_never_comes_is_given_up() {
-        let hearing = Hearing { patience: Duration::ZERO, unheard: Seats::new(10, 10) };
+        let hearing = Hearing { patience: Duration::ZERO, unheard: Seats::new(10, 10), unknown: Seats::new(10, 10) };
         let _all = hearing.unheard.take_so_much("a", 10).unwrap();
         assert!(!hearing.heard(share(1), ready(())).await.unwrap().late);
         assert!(matches!(hearing.heard(share(1), pending::<()>()).await, Err(Error::TooMany)));
-        for whose in [Some(Share { of: "b", bytes: 0 }), None] {
+        for whose in
+            [Some(Share { by: By::Token("b"), bytes: 0 }), Some(Share { by: By::Address("a"), bytes: 10 }), None]
+        {
             assert!(matches!(hearing.heard(whose, pending::<()>()).await, Err(Error::Invalid { .. })));
         }
         let patient = Hearing::default();

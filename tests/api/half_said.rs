@@ -11,7 +11,7 @@ use countersign::service::error::Error;
 use countersign::web::roles::TABLE;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 use crate::attacks::approve;
 use crate::gateway::{Gateway, spawn_gateway, token};
@@ -45,7 +45,11 @@ impl Begun {
 
     /// Sends nothing of a body but how long it is.
     async fn so_long(g: &Gateway, request: &str, who: &str, length: usize) -> Self {
-        let mut stream = connected(g).await;
+        Self::so_long_from("127.0.0.1", g, request, who, length).await
+    }
+
+    async fn so_long_from(address: &str, g: &Gateway, request: &str, who: &str, length: usize) -> Self {
+        let mut stream = connected_from(address, g).await;
         let who = format!("{who}\r\nExpect: 100-continue");
         stream.write_all(head(g, request, &who, length).as_bytes()).await.unwrap();
         let mut on = [0; 25];
@@ -73,7 +77,14 @@ impl Begun {
 }
 
 async fn connected(g: &Gateway) -> TcpStream {
-    TcpStream::connect(g.url.replace("http://localhost", "127.0.0.1")).await.unwrap()
+    connected_from("127.0.0.1", g).await
+}
+
+/// From one of this machine's own addresses.
+async fn connected_from(address: &str, g: &Gateway) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(format!("{address}:0").parse().unwrap()).unwrap();
+    socket.connect(g.url.replace("http://localhost", "127.0.0.1").parse().unwrap()).await.unwrap()
 }
 
 fn head(g: &Gateway, request: &str, who: &str, length: usize) -> String {
@@ -221,4 +232,30 @@ async fn a_sender_has_so_much_unsaid_and_no_more() {
         }
         assert_eq!(status, heard, "what is given up is counted no more");
     }
+}
+
+#[tokio::test]
+async fn strangers_with_half_sent_posts_keep_only_strangers_waiting() {
+    const LONGEST: usize = 1024 * 1024;
+    let g = spawn_gateway().await;
+    let (post, nobody) = ("POST /v1/interrupts?source=somebody", "Content-Type: application/json");
+    let from = async |address: &str| {
+        let mut one = Begun::so_long_from(address, &g, post, nobody, 2).await;
+        one.rest = "{}".to_owned();
+        one.end().await.0
+    };
+    let mut begun = Vec::new();
+    for address in ["127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"] {
+        for _ in 0..16 {
+            begun.push(Begun::so_long_from(address, &g, post, nobody, LONGEST).await);
+        }
+        all_are_begun(&g).await;
+        assert_eq!(from(address).await, 429);
+        assert_eq!(from("127.0.0.6").await, if begun.len() < 64 { 401 } else { 429 }, "{} have begun", begun.len());
+    }
+    assert_eq!(
+        Begun::of(&g, "POST /v1/threads", &bearer(&g.host), "{}").await.end().await.0,
+        400,
+        "who is known is heard"
+    );
 }

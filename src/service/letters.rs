@@ -4,7 +4,7 @@
 mod sending;
 mod words;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::Service;
@@ -50,29 +50,38 @@ impl Service {
         if last == mark.record.reached {
             return Ok(0);
         }
-        let mut draft = Draft::new(keys.row(), self.now());
-        let (mut written, mut reached) = (BTreeSet::new(), last);
+        let (mut letters, mut reached) = (BTreeMap::new(), last);
         for placed in &events {
             for letter in self.letters_of(&keys, placed, digests).await? {
                 let id = letter.id();
-                if !written.contains(&id) && self.fetch::<Letter>(&keys, &id).await?.is_none() {
-                    draft.insert(&letter)?;
-                    written.insert(id);
-                    // What is written before the mark moves is found again by whoever begins anew.
-                    if written.len().is_multiple_of(IN_ONE_CHANGE_MAX) {
-                        let full = std::mem::replace(&mut draft, Draft::new(keys.row(), self.now()));
-                        self.commit(full.finish()).await?;
-                    }
+                if !letters.contains_key(&id) && self.fetch::<Letter>(&keys, &id).await?.is_none() {
+                    letters.insert(id, letter);
                 }
             }
-            if written.len() >= WRITTEN_AT_ONCE {
+            if letters.len() >= WRITTEN_AT_ONCE {
                 reached = placed.index;
                 break;
             }
         }
+        // Only now, for to look for thousands takes longer than a change may. What is written before the mark moves is
+        // found again by whoever begins anew.
+        let letters: Vec<Letter> = letters.into_values().collect();
+        let (full, rest) = letters.split_at(letters.len() / IN_ONE_CHANGE_MAX * IN_ONE_CHANGE_MAX);
+        for some in full.chunks(IN_ONE_CHANGE_MAX) {
+            self.commit(self.written(&keys, some)?.finish()).await?;
+        }
+        let mut draft = self.written(&keys, rest)?;
         draft.replace(&mark, &LogMark { of: Follower::Mail, reached })?;
         self.commit(draft.finish()).await?;
         Ok(usize::try_from(reached - mark.record.reached).unwrap_or(usize::MAX))
+    }
+
+    fn written<'k>(&self, keys: &'k Keys, letters: &[Letter]) -> Result<Draft<'k>> {
+        let mut draft = Draft::new(keys.row(), self.now());
+        for letter in letters {
+            draft.insert(letter)?;
+        }
+        Ok(draft)
     }
 
     /// What one event gives people to be told.

@@ -100,7 +100,7 @@ impl Service {
     /// Records a rejection. The thread's row is replaced as it was read, so of two at once the second is decided
     /// again, and finds the first one counted.
     pub(super) async fn reject(&self, asking: &Asking<'_>, because: Because) -> Result<Answer> {
-        let (now, proposal) = (self.now(), asking.proposal);
+        let proposal = asking.proposal;
         let mut thread = asking.standing.thread.record.clone();
         let before = asking.standing.violations(&proposal.node);
         let counted = because.is_counted();
@@ -136,8 +136,10 @@ impl Service {
             counted,
             instruction,
             request: kept(asking, &hiding),
-            at: now,
+            // Not before: what is said of a large request takes its time, and no decision may be old when it commits.
+            at: self.now(),
         };
+        let now = rejection.at;
         let mut draft = asking.draft(now);
         draft.insert(&rejection)?;
         if counted {

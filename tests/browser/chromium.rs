@@ -3,6 +3,7 @@
 
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use chromiumoxide::browser::{Browser, BrowserConfig};
 use chromiumoxide::cdp::browser_protocol::browser::BrowserContextId;
@@ -12,6 +13,9 @@ use tokio::sync::{Mutex, oneshot};
 
 use crate::gateway::Gateway;
 use crate::person::Tab;
+
+/// On a disk that has not read it yet it starts slowly.
+const START_PATIENCE: Duration = Duration::from_secs(120);
 
 /// The process, driven by a thread of its own: each test has a runtime, and whichever started it may end first.
 struct Process {
@@ -71,6 +75,7 @@ async fn drive(started: oneshot::Sender<Browser>, ended: oneshot::Receiver<Brows
         // Without it a page that was loaded a moment ago drops what the mouse does before its first frame.
         .args(["allow-pre-commit-input"])
         .viewport(None)
+        .launch_timeout(START_PATIENCE)
         .build()
         .expect("a Chromium is installed");
     let (browser, mut handler) = Browser::launch(config).await.unwrap();

@@ -255,10 +255,10 @@ async fn a_session_ends_with_its_time_and_with_signing_out() {
     assert_eq!(ana.get("/").await.status, 200, "and nobody else");
     gateway.clock.advance(Duration::from_secs(10 * 60));
     let form = form_of(&ana, &held).await;
-    let session = Duration::from_secs(3600 - 10 * 60 - 5);
+    let session = Duration::from_secs(3600 - 10 * 60 - 60);
     gateway.clock.advance(session);
     assert_eq!(ana.get("/").await.status, 200, "until its time");
-    gateway.clock.advance(Duration::from_secs(6));
+    gateway.clock.advance(Duration::from_secs(61));
     let path = format!("/reviews/{}", held.review);
     assert_eq!(ana.get(&path).await.location, format!("/sign-in?next={path}"));
     let late = ana.post(&format!("{path}/decision"), &with(&form, "", "")).await;

@@ -159,14 +159,20 @@ async fn a_receipt_that_another_gateway_took_back_is_worth_nothing_at_once(kind:
 
 /// The gateway's clock is behind the database's, by less than is refused.
 async fn a_receipt_that_ran_out_by_the_databases_clock_is_expired(kind: Kind) {
-    const BEHIND_MILLIS: i64 = 1_500;
-    let pair = Pair::open(kind).await;
-    let exp = peek_receipt(&pair.ready.receipt).unwrap().exp * 1_000;
-    let ahead = exp - BEHIND_MILLIS / 2 - SystemClock.now().millis();
-    pair.clock.0.set_millis(ahead);
-    pair.databases_clock.set_millis(ahead + BEHIND_MILLIS);
-    assert_eq!(pair.verified().await, refused("expired"));
-    assert!(pair.clock.now().millis() < exp, "the gateway's clock alone would have let it through");
+    const BEHIND_MILLIS: i64 = 1_000;
+    loop {
+        let pair = Pair::open(kind).await;
+        let exp = peek_receipt(&pair.ready.receipt).unwrap().exp * 1_000;
+        let ahead = exp - BEHIND_MILLIS / 2 - SystemClock.now().millis();
+        pair.clock.0.set_millis(ahead);
+        pair.databases_clock.set_millis(ahead + BEHIND_MILLIS);
+        let verified = pair.verified().await;
+        // Otherwise the machine stood still meanwhile, and the gateway's own clock refuses it.
+        if pair.clock.now().millis() < exp {
+            assert_eq!(verified, refused("expired"), "the gateway's clock alone would have let it through");
+            return;
+        }
+    }
 }
 
 async fn what_is_no_receipt_is_told_so_though_the_true_one_is_remembered(kind: Kind) {

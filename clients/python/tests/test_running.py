@@ -197,16 +197,20 @@ def test_a_write_of_which_nobody_said_what_became_is_resolved(house: House) -> N
     assert isinstance(house.admin.activate_policy("short", policy, schemas=SCHEMAS), PolicyActive)
     host = flow.gateway.client(flow.gateway.add_token("host", flow="short"))
     writer = flow.gateway.client(flow.gateway.add_token("writer", flow="short", nodes=["database_writer"]))
+    whole = flow.thread()
+    flow.writer.verify(thread=whole.thread, transition=whole.transition, write_id="early-1")
     made = host.create_thread("short", STATE)
     yes = writer.verify(thread=made.thread, transition=made.transition, write_id="lapsed-1")
 
-    def told(kind: str) -> list[Event]:
-        return [it for it in host.events() if it.type == kind and it.thread == made.thread]
+    def told(kind: str, thread: str = made.thread, by: Client = host) -> list[Event]:
+        return [it for it in by.events() if it.type == kind and it.thread == thread]
 
+    (early,) = until(lambda: told("write.reserved", whole.thread, flow.host))
+    who = early.data["by"]
+    with pytest.raises(WriteInProgress):
+        house.admin.resolve_lapse(whole.thread, "early-1", principal=who, outcome="not_written", reason="too early")
     (reserved,) = until(lambda: told("write.reserved"))
     who = reserved.data["by"]
-    with pytest.raises(WriteInProgress):
-        house.admin.resolve_lapse(made.thread, "lapsed-1", principal=who, outcome="not_written", reason="too early")
     time.sleep(max(0.0, (yes.lease_expires_at - datetime.now(timezone.utc)).total_seconds() + 0.05))
     until(lambda: told("write.lapsed"))
     found = house.admin.resolve_lapse(made.thread, "lapsed-1", principal=who, outcome="not_written", reason="looked")

@@ -78,7 +78,7 @@ def test_who_was_killed_and_comes_back_too_late_says_what_became_of_it(
     for step in STEPS:
         jobs[step] = short.approved()
         writers.killed(target, short, jobs[step], step)
-    wait_for(time.time() + 1.05)
+    wait_for(time.time() + 4.05)
 
     # The gateway never heard of the first, and nothing is lost.
     early = jobs.pop("before verify")

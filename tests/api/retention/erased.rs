@@ -222,7 +222,7 @@ async fn what_was_held_on_any_version_goes_with_it(scene: Scene) {
         let last = archives(&scene).await.iter().map(|it| it.to).max().unwrap();
         assert!(archives(&scene).await.len() > 1, "several stretches have gone: {last}");
         let rows = scene.store().list(Table::Transitions, Filter::All, None, LIST_ROWS_MAX).await.unwrap();
-        let stays = |it: &u64| rows.iter().any(|row| row.body.contains(&format!("{}", 77_000_000 + it)));
+        let stays = |it: &u64| rows.iter().any(|row| row.body.contains(&format!(":{}", 77_000_000 + it)));
         let stay: Vec<u64> = (1..=HELD).filter(stays).collect();
         assert_eq!(stay, (last + 1..=HELD).collect::<Vec<_>>(), "after {days} days: held to become these versions");
     }

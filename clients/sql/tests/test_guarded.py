@@ -215,7 +215,7 @@ def test_an_earlier_write_of_the_thread_is_not_taken_for_this_one(
 ) -> None:
     """The writer died between verify and commit. By when it begins again, its job has a receipt that nobody signed, which
     says that it is the earlier write's: were the write known by that, it would be confirmed without having been done."""
-    scene = scenes["30s" if again == "at once" else "1s"]
+    scene = scenes["30s" if again == "at once" else "4s"]
     done, client = scene.approved(), scene.client("writer")
     with closing(target.connect()) as connection:
         head = guarded_write(connection, client, target.body(done), **done.told()).ended.transition

@@ -8,18 +8,18 @@ use serde_json::Value;
 
 use super::Service;
 use super::error::{Error, Result};
-use super::history::hidings;
+use super::history::{hidings, masked};
 use super::log::WITHHELD;
 use crate::domain::account::Token;
 use crate::domain::archive::Whereabouts;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::opening::Opening;
-use crate::domain::chain::statement::Statement;
+use crate::domain::chain::statement::{Kind, Statement};
 use crate::domain::flow::ReceiptRow;
 use crate::domain::id::{AccountId, FlowId, Jti, NodeId, ReviewId, ThreadId};
 use crate::domain::json::diff::{Change, diff};
 use crate::domain::keys::Keys;
-use crate::domain::policy::{Hiding, Policy, RedactedChange, RedactedLeaf, Warning, redacted_by, shown_arguments_by};
+use crate::domain::policy::{Policy, RedactedChange, RedactedLeaf, Warning, redacted_by, shown_arguments_by};
 use crate::domain::review::{Hold, HoldState, Verdict, Vote};
 use crate::domain::time::Timestamp;
 use crate::domain::transition::{Outcome, Transition};
@@ -53,7 +53,7 @@ pub struct Decision {
     pub version: Option<u64>,
     /// What the last decider said.
     pub comment: Option<String>,
-    /// What took its place.
+    /// What people are asked about in its place, if anything.
     pub superseded_by: Option<Digest>,
 }
 
@@ -107,11 +107,20 @@ impl Service {
             HoldState::Approved { receipt, .. } => self.fetch(keys, receipt.as_str()).await?,
             _ => None,
         };
-        let mut decision = decision_of(hold, receipt.map(|it| it.record));
-        if let Some(comment) = decision.as_mut().and_then(|it| it.comment.as_mut()) {
+        let Some(mut decision) = decision_of(hold, receipt.map(|it| it.record)) else { return Ok(None) };
+        if let Some(comment) = decision.comment.as_mut() {
             *comment = self.masked_comment(keys, hold, comment).await?;
         }
-        Ok(decision)
+        decision.superseded_by = self.asked_instead(keys, &hold.state).await?;
+        Ok(Some(decision))
+    }
+
+    /// What people are asked about in the place of a hold, if anything. A write that was confirmed meanwhile ended it,
+    /// but is somebody else's, and approves nothing of it.
+    pub(super) async fn asked_instead(&self, keys: &Keys, ended: &HoldState) -> Result<Option<Digest>> {
+        let HoldState::Superseded { by: Some(next), .. } = ended else { return Ok(None) };
+        let asks = self.stated(keys, *next).await?.statement.kind != Kind::Confirm;
+        Ok(asks.then_some(*next))
     }
 
     /// A comment as the asker may read it. What is hidden in it cannot be told once the values are erased: then nothing of
@@ -125,9 +134,9 @@ impl Service {
             Err(Error::Erased) => return Ok(WITHHELD.to_owned()),
             states => states?,
         };
-        let policy = self.policy(keys, hold.policy).await?;
-        let hiding = Hiding::of(&policy, [&before, &after], tool.as_ref());
-        Ok(hiding.masked(comment).into_owned())
+        let thread = self.thread(keys, &hold.thread).await?.record;
+        let policies = self.policies_over(keys, &thread, [hold.policy]).await?;
+        Ok(masked(&hidings(&policies, [&before, &after], &[tool.as_ref()]), comment))
     }
 
     /// A transition with its statement and effect.
@@ -266,7 +275,7 @@ fn decision_of(hold: &Hold, receipt: Option<ReceiptRow>) -> Option<Decision> {
         HoldState::Denied { .. } => voted(hold, Verdict::Deny, with("denied")),
         HoldState::Expired { .. } => with("expired"),
         HoldState::Cancelled { .. } => with("cancelled"),
-        HoldState::Superseded { by, .. } => Decision { superseded_by: *by, ..with("superseded") },
+        HoldState::Superseded { .. } => with("superseded"),
     })
 }
 

@@ -80,6 +80,7 @@ pub mod sightings;
 pub mod signed_in;
 mod stating;
 mod steps;
+mod stopped;
 pub mod stops;
 pub mod taking_back;
 pub mod thread_list;

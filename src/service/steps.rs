@@ -7,7 +7,6 @@ use super::asking::Trying;
 use super::error::{Error, Result};
 use super::transitions::Answer;
 use crate::domain::chain::hash::Digest;
-use crate::domain::chain::statement::Kind;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::Keys;
 use crate::domain::policy::{RejectCode, Violation};
@@ -74,13 +73,9 @@ impl Service {
                 HoldState::Open {} => return Ok(hold.record.is_open(self.now())),
                 HoldState::Approved { .. } => return Ok(true),
                 HoldState::Denied { .. } | HoldState::Expired { .. } | HoldState::Cancelled { .. } => return Ok(false),
-                HoldState::Superseded { by, .. } => by,
+                state @ HoldState::Superseded { .. } => self.asked_instead(keys, &state).await?,
             };
             let Some(next) = next else { return Ok(false) };
-            // A write that was confirmed meanwhile is somebody else's.
-            if self.stated(keys, next).await?.statement.kind == Kind::Confirm {
-                return Ok(false);
-            }
             digest = next;
         }
         Err(Error::Broken("what took the place of a hold"))

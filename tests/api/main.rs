@@ -75,6 +75,7 @@ mod second_thoughts;
 mod sequencing;
 mod several;
 mod steps;
+mod stopped;
 mod stopping;
 mod streams;
 mod supposed;

@@ -155,6 +155,9 @@ pub async fn told_to(app: &App, machine: &Machine, digest: Digest) -> Result<Val
         "transition": digest, "thread": told.thread, "status": told.status,
         "statement": told.statement, "entry": told.entry,
     });
+    if let Some(code) = app.service.stopped(digest).await? {
+        answer["stopped"] = json!(code.as_str());
+    }
     let is_own = told.statement.principal == token.principal();
     if let (Some(arguments), true) = (&told.arguments, is_own || token.role != MachineRole::Agent) {
         answer["arguments"] = arguments.iter().map(leaf_json).collect();

@@ -42,11 +42,14 @@ def decision(core: Core, transition: str) -> Plan[Decision | None]:
 
 def followed(core: Core, transition: str) -> Plan[tuple[str, Decision | None]]:
     """How a transition ended, or what took its place: the one that people are asked about, or were asked last."""
+    before: Decision | None = None
     for _ in range(FOLLOWED_MAX):
         found = yield from decision(core, transition)
+        if before is not None and not _took_its_place(found):
+            return before.transition_digest, before
         if found is None or found.superseded_by is None:
             return transition, found
-        transition = found.superseded_by
+        before, transition = found, found.superseded_by
     raise UnexpectedAnswer("superseded more often than can be")
 
 
@@ -57,12 +60,21 @@ def wait_for_decision(core: Core, transition: str, *, within_secs: float, follow
     policy) is waited for there: look at `transition_digest` before you act on it.
     """
     ends = core.clock() + _secs(within_secs)
+    before: Decision | None = None
     for _ in range(FOLLOWED_MAX):
         found = yield from _until(core, functools.partial(_call, transition), ends, transition, within_secs)
+        if before is not None and not _took_its_place(found):
+            return before
         if not follow or found.superseded_by is None:
             return found
-        transition = found.superseded_by
+        before, transition = found, found.superseded_by
     raise UnexpectedAnswer("superseded more often than can be")
+
+
+def _took_its_place(found: Decision | None) -> bool:
+    """What people are asked about instead is held like what they were asked about. What committed by itself is somebody
+    else's, such as a write that was confirmed meanwhile."""
+    return found is None or found.decision != "committed"
 
 
 def until_it_ends(core: Core, call: Asks[T], named: str, within_secs: float) -> Plan[T]:

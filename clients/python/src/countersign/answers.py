@@ -212,7 +212,8 @@ class Held:
 @dataclass(frozen=True)
 class Transition:
     """A transition and what the caller may see of its effect: of a review, of a tool's arguments, and, to auditors, of
-    what is hidden."""
+    what is hidden. `stopped` says why nothing may be done by it any more, though it is in the chain: `halted`,
+    `revoked`, `expired`, or another of verify's codes."""
 
     transition: str
     thread: str
@@ -225,6 +226,7 @@ class Transition:
     arguments: tuple[dict[str, Json], ...] = ()
     hidden: tuple[dict[str, Json], ...] = ()
     opening: dict[str, Json] | None = None
+    stopped: str | None = None
 
 
 @dataclass(frozen=True)

@@ -91,6 +91,10 @@ pub struct TransitionTold {
     /// The signed entry, if it is in the chain.
     #[schema(required)]
     pub entry: Option<String>,
+    /// Why nothing may be done by it any more, though it is in the chain: `halted`, `closed`, `policy_mismatch`,
+    /// `revoked`, `expired`, or another of verify's codes. Left out while something may.
+    #[schema(nullable = false)]
+    pub stopped: Option<String>,
     /// The arguments of its tool, nothing hidden in them; of others' proposals not told to agents.
     #[schema(nullable = false)]
     pub arguments: Option<Vec<LeafTold>>,

@@ -13,7 +13,7 @@ from countersign import _calls, _waiting
 from countersign._names import Invalid
 from countersign._plans import Core, Plan
 from countersign.answers import Committed, Decision, Held
-from countersign.errors import Conflict, HeadMoved, Rejected, ThreadHeld, UnexpectedAnswer
+from countersign.errors import Closed, Conflict, Halted, HeadMoved, Rejected, ThreadHeld, UnexpectedAnswer
 from countersign.langgraph import Pointer
 from countersign.langgraph._asking import ANSWERS_MAX, AnsweredTooOften
 from countersign.langgraph._pointer import approved
@@ -128,6 +128,21 @@ def let_through(core: Core, thread: str, node: str, pointer: Pointer, call: Tool
             if ended is not None:
                 return _outcome(ended, call)
     raise AnsweredTooOften(f"more than {ANSWERS_MAX} answers decided nothing")
+
+
+def still(core: Core, found: Runs) -> Plan[Runs | Told]:
+    """Whether what was let through still is: an approval can be taken back, lapses, and is worth nothing while the flow
+    is stopped. What may go on later raises as a proposal would; of anything else the model is told."""
+    stopped = (yield from _calls.transition(core, found.transition)).stopped
+    if stopped is None:
+        return found
+    why = f"The call of `{found.call.name}` did not run, for what let it through does not stand any more: {stopped}."
+    if stopped in _LATER:
+        raise _LATER[stopped](status=409, code=stopped, detail=why)
+    return Told(found.call, why, "error")
+
+
+_LATER: dict[str, type[Conflict]] = {"halted": Halted, "closed": Closed}
 
 
 def _proposed(

@@ -22,7 +22,7 @@ from countersign.langgraph import Pointer, latest, of_run
 from countersign.langgraph._pointer import CHANNEL, ThreadOf, pointer_of
 
 from ._answers import EVERY, Answer, DecisionType, each_answer, read_answer
-from ._asking import Runs, Told, ToolCall, Waiting, let_through, settled
+from ._asking import Runs, Told, ToolCall, Waiting, let_through, settled, still
 from ._once import Once
 
 T = TypeVar("T")
@@ -48,7 +48,9 @@ class ToolGate(AgentMiddleware[Any, Any, Any]):
     or with one for each as it would run (`per_call`), in the shape of LangChain's `HITLRequest` or
     `ToolApprovalRequest` and with the digest that people decide on. An answer of `approve`, or the decision itself,
     makes the gate ask the gateway; `edit` has the other arguments proposed in turn; `reject` and `respond` take the
-    proposal back. What the policy refuses is told to the model, or ends the run, as its `on_violation` says.
+    proposal back. What the policy refuses is told to the model, or ends the run, as its `on_violation` says. Just
+    before a call runs the gateway is asked once more: where the approval was taken back or has lapsed, the model is
+    told so, and while the flow is halted `Halted` is raised.
 
     One approval lets a call run once in a process, failed or not: a middleware that retries, listed before this one, is
     told so in the tool's place. One that is listed after it runs the tool by itself, and this does not see it.
@@ -138,7 +140,8 @@ class ToolGate(AgentMiddleware[Any, Any, Any]):
             call = dataclasses.replace(call, args=dict(edited), edited=True)
         pointer = pointer_of(state, CHANNEL)
         plan = settled if self._batched else let_through
-        return (yield from plan(self._core, self._thread(state), self._node, pointer, call, self._asks_alone))
+        found = yield from plan(self._core, self._thread(state), self._node, pointer, call, self._asks_alone)
+        return (yield from still(self._core, found)) if isinstance(found, Runs) else found
 
     def _made(self, request: ToolCallRequest) -> str:
         """What tells a call from every other one: where in which thread it was made, and as what."""

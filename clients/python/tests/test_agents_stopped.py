@@ -51,7 +51,9 @@ class Stopping(Desk):
         assert self.writer is not None
         name = f"w-{run.made.thread}"
         self.writer.verify(thread=run.made.thread, transition=run.made.transition, write_id=name)
-        return self.writer.confirm(name).transition
+        written = self.writer.confirm(name).transition
+        assert written is not None
+        return written
 
     @contextmanager
     def halted(self) -> Iterator[None]:
@@ -123,7 +125,8 @@ def test_nor_where_a_gateway_names_the_write_as_what_took_its_place(desk: Stoppi
 def test_nor_does_a_gate(flow: Flow) -> None:
     made = flow.thread()
     gate = approval_gate(flow.planner, node="planner", patch=lambda _: {"target_user_id": 42}, denied="continue")
-    graph, config = gates_only(gate), {"configurable": {"thread_id": made.thread}}
+    graph = gates_only(gate)
+    config: Any = {"configurable": {"thread_id": made.thread}}
     question = graph.invoke({"countersign": head(made)}, config)["__interrupt__"][0].value
     flow.writer.verify(thread=made.thread, transition=made.transition, write_id=f"w-{made.thread}")
     flow.writer.confirm(f"w-{made.thread}")

@@ -49,12 +49,20 @@ const fn lock(duty: Duty) -> i64 {
 }
 
 /// What tests change about a store; the default is right everywhere else.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct PostgresOptions {
     /// How far the store's time is off the database's clock.
     pub clock_offset: ClockOffset,
+    /// How long a change waits for rows that another holds.
+    pub lock_wait: Duration,
     /// What is told where each commit stands.
     pub probe: Probe,
+}
+
+impl Default for PostgresOptions {
+    fn default() -> Self {
+        Self { clock_offset: ClockOffset::default(), lock_wait: connect::LOCK_WAIT, probe: Probe::default() }
+    }
 }
 
 /// The store on a PostgreSQL database.
@@ -81,7 +89,7 @@ impl PostgresStore {
         let config = connect::parse(url)?;
         let engine = Engine::start()?;
         let bell = Arc::new(Bell::new());
-        let pool = connect::pool(&config)?;
+        let pool = connect::pool(&config, options.lock_wait)?;
         let (queue, jobs) = Queue::new();
         let (reader, asks) = Reader::new();
         engine.run(connect::migrate(config.clone())).await??;

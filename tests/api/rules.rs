@@ -12,7 +12,7 @@ use countersign::service::audit::audit_with;
 use countersign::service::{Service, Settings};
 use countersign::store::Store;
 use countersign::store::change::Draft;
-use countersign::store::postgres::{PostgresOptions, PostgresStore};
+use countersign::store::postgres::PostgresStore;
 use countersign::store::record::{Reader, Record};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use futures_util::future::join_all;
@@ -51,7 +51,7 @@ impl Scene {
 
     pub async fn on_postgres(policy: &str) -> Self {
         let clock = ClockOffset::default();
-        let options = PostgresOptions { clock_offset: clock.clone(), ..PostgresOptions::default() };
+        let options = patient(&clock);
         let store = PostgresStore::open(&crate::up_to_date::database().await, options).await.unwrap();
         Self::on(tempfile::tempdir().unwrap(), clock, Arc::new(store), policy).await
     }

@@ -11,7 +11,7 @@ use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::service::access::NewAccount;
 use countersign::store::Store;
-use countersign::store::postgres::{PostgresOptions, PostgresStore};
+use countersign::store::postgres::PostgresStore;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::web::app::{App, Edge};
 use countersign::web::peers::Peers;
@@ -254,7 +254,7 @@ async fn what_happens_at_one_gateway_is_heard_at_the_other() {
 
     let (clock, address) = (ClockOffset::default(), crate::up_to_date::database().await);
     let open = async || {
-        let options = PostgresOptions { clock_offset: clock.clone(), ..PostgresOptions::default() };
+        let options = patient(&clock);
         Arc::new(PostgresStore::open(&address, options).await.unwrap())
     };
     let g = spawn_on(tempfile::tempdir().unwrap(), clock.clone(), open().await, POLICY).await;

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use countersign::clock::{Clock as _, ClockOffset, SystemClock};
 use countersign::domain::keys::{Keys, RowKey};
@@ -57,9 +58,10 @@ impl Database {
                 SqliteStore::open(path, options).map(|store| -> Arc<dyn Store> { Arc::new(store) })
             }
             Place::Postgres { url } => {
-                let store =
-                    PostgresStore::open(url, PostgresOptions { clock_offset, ..PostgresOptions::default() }).await?;
-                Ok(Arc::new(store))
+                // Longer than a slow machine makes anybody wait who is not stuck.
+                let lock_wait = Duration::from_secs(8);
+                let options = PostgresOptions { clock_offset, lock_wait, ..PostgresOptions::default() };
+                Ok(Arc::new(PostgresStore::open(url, options).await?))
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use countersign::clock::{Clock as _, SystemClock};
 use countersign::store::change::{Change, RowWrite};
 use countersign::store::row::{Row, Table};
 use countersign::store::{Store, StoreError};
@@ -15,11 +16,21 @@ async fn two_stores(database: &Database) -> [Arc<dyn Store>; 2] {
     [database.open().await, database.open().await]
 }
 
+/// Commits, and comes again where the store is busy: what is raced for is not decided by that.
+async fn patiently(store: &Arc<dyn Store>, mut change: Change) -> Result<(), StoreError> {
+    loop {
+        match store.commit(change.clone()).await {
+            Err(StoreError::Busy | StoreError::ClockSkew) => change.decided_at = SystemClock.now(),
+            done => return done,
+        }
+    }
+}
+
 /// Half of them through each store; says who won, and that all others met a conflict.
 async fn race(stores: &[Arc<dyn Store>; 2], count: usize, change: impl Fn(usize) -> Change) -> Vec<usize> {
     let racers = (0..count).map(|at| {
         let (store, change) = (Arc::clone(&stores[at % 2]), change(at));
-        tokio::spawn(async move { store.commit(change).await })
+        tokio::spawn(async move { patiently(&store, change).await })
     });
     let outcomes: Vec<_> = join_all(racers).await.into_iter().map(Result::unwrap).collect();
     for outcome in &outcomes {

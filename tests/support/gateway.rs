@@ -259,11 +259,27 @@ impl Answer {
     }
 }
 
+/// Whoever is told that the gateway is busy comes again, as every client does. A slow machine is busy sooner.
+const BUSY_MAX: usize = 20;
+const BUSY_PAUSE: Duration = Duration::from_millis(100);
+
 impl Gateway {
     pub async fn send(&self, method: Method, path: &str, token: &str, body: Option<Value>) -> Answer {
+        let mut patience = BUSY_MAX;
+        loop {
+            let answer = self.sent(&method, path, token, body.as_ref()).await;
+            if answer.status != 503 || answer.code() != "busy" || patience == 0 {
+                return answer;
+            }
+            patience -= 1;
+            tokio::time::sleep(BUSY_PAUSE).await;
+        }
+    }
+
+    async fn sent(&self, method: &Method, path: &str, token: &str, body: Option<&Value>) -> Answer {
         let request = self.http.request(method.clone(), format!("{}{path}", self.url)).bearer_auth(token);
         let request = match body {
-            Some(body) => request.json(&body),
+            Some(body) => request.json(body),
             None => request,
         };
         let response = request.send().await.unwrap();

@@ -1,6 +1,9 @@
 //! PostgreSQL databases that a gateway has brought up to date: one is, and the others are copies of it. What a gateway makes
 //! of an empty one is tried by `tests/store_contract/`.
 
+use std::time::Duration;
+
+use countersign::clock::ClockOffset;
 use countersign::store::postgres::{PostgresOptions, PostgresStore};
 use tokio::sync::OnceCell;
 use tokio_postgres::error::SqlState;
@@ -9,6 +12,11 @@ use crate::postgres::{connect, new_database, new_name, url};
 
 /// How often it is tried to copy: whoever opened the first one may be leaving still.
 const COPIES_MAX: usize = 1_000;
+
+/// A store that waits longer for others than a slow machine makes anybody wait who is not stuck.
+pub fn patient(clock: &ClockOffset) -> PostgresOptions {
+    PostgresOptions { clock_offset: clock.clone(), lock_wait: Duration::from_secs(8), ..PostgresOptions::default() }
+}
 
 /// The address of a new database with every table, and no row that a gateway would have.
 pub async fn database() -> String {

@@ -43,7 +43,7 @@ def test_a_wait_ends_in_time_and_the_proposal_stands(flow: Flow) -> None:
     held, began = held_in(flow), time.monotonic()
     with pytest.raises(StillHeld) as still:
         flow.planner.wait_for_decision(held.transition, within_secs=0.3)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
     assert still.value.transition == held.transition
     assert flow.planner.decision(held.transition) is None
 

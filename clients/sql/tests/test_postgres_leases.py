@@ -53,7 +53,7 @@ def test_who_falls_silent_keeps_nobody_waiting_for_longer_than_its_lease(connect
     """As a machine that lost its power does: the server does not hear of that."""
     id = jti()
     silent, other = connect(), connect()
-    silent.execute(PASS, (id, "order-17", 1, lease(0.2)))
+    silent.execute(PASS, (id, "order-17", 1, lease(1.0)))
     silent.execute(WRITE)
     other.execute("SET statement_timeout = '20s'")
     assert other.execute(SETTLE, (id, "order-17", 1)).fetchone()[0] is False

@@ -37,6 +37,8 @@ THREADS = int(os.environ.get("SOAK_THREADS", "24"))
 SEED = int(os.environ.get("SOAK_SEED", str(random.getrandbits(32))))
 # After the last kill: a lease, what agents wait between two looks, and what a slow machine needs for all that is left.
 SETTLES_SECS = 60 + THREADS
+# Agents, writers and gateways: each is killed at least once.
+KINDS = 3
 PASSWORD = "correct horse battery staple"
 LEASE = "2s"
 PAYMENTS = SQL.parents[1] / "examples" / "payments"
@@ -205,10 +207,10 @@ def test_every_approved_row_is_written_once_and_no_other_ever(house: House) -> N
     people = People(house)
     begun = time.monotonic()
     next_kill = begun + 0.5
-    while len(ended := house.ended()) < THREADS or time.monotonic() < begun + SECS:
+    while len(ended := house.ended()) < THREADS or time.monotonic() < begun + SECS or len(killed) < KINDS:
         now = time.monotonic()
         assert now < begun + SECS + SETTLES_SECS, f"seed {SEED}: stuck: {sorted(set(house.threads) - set(ended))}"
-        if next_kill < now < begun + SECS:
+        if next_kill < now and (now < begun + SECS or len(killed) < KINDS):
             # Of each kind one at first: a slow machine gets to no more than a few.
             names = [it for it in sorted(house.running) if it.split()[0] not in killed] or sorted(house.running)
             name = chance.choice(names)

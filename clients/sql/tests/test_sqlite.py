@@ -157,9 +157,9 @@ def until(moment: float) -> None:
 def test_what_comes_after_the_lease_is_refused_although_the_guard_was_passed_in_time(
     file: Path, connection: sqlite3.Connection
 ) -> None:
-    id, over = jti(), time.time() + 0.25
+    id, over = jti(), time.time() + 1.05
     connection.execute("BEGIN IMMEDIATE")
-    connection.execute(PASS, (id, "order-17", 1, lease(0.2)))
+    connection.execute(PASS, (id, "order-17", 1, lease(1.0)))
     connection.execute(WRITE)
     until(over)
     with refused("only by a transaction that has passed"):
@@ -174,7 +174,7 @@ def test_what_comes_after_the_lease_is_refused_although_the_guard_was_passed_in_
 
 def test_who_waited_for_another_is_looked_at_after_the_wait(file: Path, connection: sqlite3.Connection) -> None:
     told: list[str] = []
-    ready, soon = threading.Event(), lease(0.2)
+    ready, soon = threading.Event(), lease(1.0)
 
     def late() -> None:
         with opened(file) as other:
@@ -188,7 +188,7 @@ def test_who_waited_for_another_is_looked_at_after_the_wait(file: Path, connecti
     thread = threading.Thread(target=late)
     thread.start()
     ready.wait(10)
-    until(time.time() + 0.25)
+    until(time.time() + 1.05)
     connection.execute("ROLLBACK")
     thread.join(10)
     assert told == ["countersign guard: the lease is past"]

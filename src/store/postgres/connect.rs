@@ -2,6 +2,7 @@
 
 use std::error::Error as _;
 use std::ops::Deref;
+use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool_postgres::{
@@ -40,14 +41,15 @@ pub(super) const WATCHED: &str = "
     SET tcp_keepalives_count = 3;
 ";
 
-/// What every session needs. A lock that is not had soon is held by someone who is stuck: others need not
-/// wait with those who want it. A gateway
+/// A lock that is not had in that time is held by someone who is stuck: others need not wait with those who want it.
+pub(super) const LOCK_WAIT: Duration = Duration::from_millis(500);
+
+/// What every session needs, besides how long it waits for a lock. A gateway
 /// that stops in the middle of a transaction must not hold its locks for ever. Plans are made once, must
 /// not depend on how small a table was then, and so use indexes and nothing else. And what is committed
 /// is on the disk, whatever the server's default.
 const SESSION: &str = "
     SET default_transaction_isolation = 'read committed';
-    SET lock_timeout = '500ms';
     SET statement_timeout = '10s';
     SET idle_in_transaction_session_timeout = '10s';
     SET plan_cache_mode = 'force_generic_plan';
@@ -81,10 +83,12 @@ pub(super) fn parse(url: &str) -> Result<Config, OpenError> {
     Ok(config)
 }
 
-pub(super) fn pool(config: &Config) -> Result<Pool, StoreError> {
+pub(super) fn pool(config: &Config, lock_wait: Duration) -> Result<Pool, StoreError> {
     let recycle = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-    let set_up = Hook::async_fn(|client: &mut deadpool_postgres::ClientWrapper, _| {
-        Box::pin(async move { client.batch_execute(SESSION).await.map_err(HookError::Backend) })
+    let session: Arc<str> = format!("{SESSION} SET lock_timeout = {};", lock_wait.as_millis()).into();
+    let set_up = Hook::async_fn(move |client: &mut deadpool_postgres::ClientWrapper, _| {
+        let session = Arc::clone(&session);
+        Box::pin(async move { client.batch_execute(&session).await.map_err(HookError::Backend) })
     });
     let pool = Pool::builder(Manager::from_config(config.clone(), NoTls, recycle))
         .max_size(CONNECTIONS_MAX)

@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use countersign::clock::ClockOffset;
-use countersign::store::postgres::{PostgresOptions, PostgresStore};
+use countersign::store::postgres::PostgresStore;
 pub use futures_util::future::BoxFuture;
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -70,7 +70,7 @@ impl Scene {
     /// The same on a PostgreSQL of its own.
     pub async fn on_postgres(policy: &str) -> Self {
         let clock = ClockOffset::default();
-        let options = PostgresOptions { clock_offset: clock.clone(), ..PostgresOptions::default() };
+        let options = patient(&clock);
         let store = PostgresStore::open(&crate::up_to_date::database().await, options).await.unwrap();
         Self::around(spawn_on(tempfile::tempdir().unwrap(), clock, Arc::new(store), policy).await).await
     }

@@ -9,7 +9,7 @@ use countersign::clock::ClockOffset;
 use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::store::change::{Change, RowWrite};
-use countersign::store::postgres::{PostgresOptions, PostgresStore};
+use countersign::store::postgres::PostgresStore;
 use countersign::store::row::Table;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::store::{Store, StoreError};
@@ -55,7 +55,7 @@ impl Scene {
 
     pub async fn on_postgres(policy: &str) -> Self {
         let clock = ClockOffset::default();
-        let options = PostgresOptions { clock_offset: clock.clone(), ..PostgresOptions::default() };
+        let options = patient(&clock);
         let store = PostgresStore::open(&crate::up_to_date::database().await, options).await.unwrap();
         Self::on(tempfile::tempdir().unwrap(), clock, Arc::new(store), policy).await
     }

@@ -14,7 +14,7 @@ use countersign::service::error::Error;
 use countersign::service::verify::peek_receipt;
 use countersign::service::{PeopleSettings, Service, Settings};
 use countersign::store::Store;
-use countersign::store::postgres::{PostgresOptions, PostgresStore};
+use countersign::store::postgres::PostgresStore;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use rusqlite::Connection;
 use serde_json::json;
@@ -43,8 +43,7 @@ impl Place {
                 Arc::new(SqliteStore::open(path, options).unwrap())
             }
             Self::Address(url) => {
-                let options = PostgresOptions { clock_offset, ..PostgresOptions::default() };
-                Arc::new(PostgresStore::open(url, options).await.unwrap())
+                Arc::new(PostgresStore::open(url, up_to_date::patient(&clock_offset)).await.unwrap())
             }
         }
     }

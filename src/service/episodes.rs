@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::error::{Error, Result};
 use super::history::{hidings, masked};
+use super::lapsing::over_a_lapse;
 use super::{Service, recorder, retrying};
 use crate::domain::account::Token;
 use crate::domain::chain::hash::Digest;
@@ -128,6 +129,9 @@ impl Service {
         let mut draft = Draft::new(keys.row(), now);
         standing.rely(&mut draft);
         draft.rely_on(token);
+        if new.phase == Phase::Terminate {
+            over_a_lapse(&mut draft, &mut thread, now)?;
+        }
         recorder::in_thread(&mut draft, &mut thread, now, EventType::EpisodeEvent, posted_data(&posted))?;
         let seq = thread.last_event.map_or(0, |it| it.seq);
         episode.ended = posted.ended_by().map(|status| Ended { status, at: now, seq });

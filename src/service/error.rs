@@ -181,6 +181,7 @@ impl From<StoreError> for Error {
         match error {
             StoreError::Busy => Self::Busy,
             StoreError::ClockSkew => Self::ClockSkew,
+            StoreError::TooSoon => Self::WriteInProgress,
             other => Self::Store(other),
         }
     }

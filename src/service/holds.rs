@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::asking::Asking;
 use super::error::{Error, Result};
+use super::lapsing::over_a_lapse;
 use super::notices::notices_of;
 use super::stating::Step;
 use super::steps::put_try;
@@ -214,6 +215,7 @@ pub(super) fn put_hold(
         state: HoldState::Open {},
     };
     let transition = Transition { outcome: Outcome::Held { review: review.clone() }, ..step.transition };
+    over_a_lapse(draft, thread, now)?;
     draft.insert(&transition)?;
     draft.insert(&hold)?;
     put_try(draft, asking, Some(transition.digest))?;

@@ -46,6 +46,7 @@ pub mod judging_again;
 pub mod key_events;
 pub mod known_receipts;
 pub(crate) mod labels;
+mod lapsing;
 pub mod letters;
 pub mod log;
 mod looked;

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::error::{Error, Result};
 use super::heads::Version;
 use super::imports::own_name;
+use super::lapsing::over_a_lapse;
 use super::refusals::result_error;
 use super::stating::{Step, new_proposal_id};
 use super::transitions::head_of;
@@ -269,6 +270,7 @@ impl Service {
             return Err(Error::WriteInProgress);
         }
         let mut draft = Draft::new(keys.row(), now);
+        over_a_lapse(&mut draft, &mut record, now)?;
         if let Some(review) = record.hold.clone() {
             let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
             let end = if hold.record.is_open(now) {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::archived::Files;
 use super::error::{Error, Result};
 use super::heads::Version;
+use super::lapsing::over_a_lapse;
 use super::stating::Step;
 use super::{Service, recorder};
 use crate::domain::chain::entry::{Entry, Gate};
@@ -163,6 +164,7 @@ impl Service {
         let given = step.transition.context_tokens;
         let (warnings, name) = (step.transition.warnings_shown().to_vec(), step.transition.step.clone());
         let version = self.enter(draft, keys, (step, gate, owes, now), kept)?;
+        over_a_lapse(draft, thread, now)?;
         *thread = thread.clone().advanced(head_of(&version.entry), now);
         thread.committed_nodes.extend(version.statement.node.clone());
         let spent = thread.spent.clone().counting(&version.statement, given);

@@ -23,9 +23,11 @@ use crate::domain::policy::{Policy, project};
 use crate::domain::thread::{Thread, WriteKey};
 use crate::domain::time::Timestamp;
 use crate::domain::write::{Reserve, Write};
+use crate::store::StoreError;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::{GATEWAY_ID, write_row_id};
+use crate::store::row::Table;
 
 /// What a writer asks.
 #[derive(Clone, Debug)]
@@ -100,13 +102,15 @@ impl Service {
         let policy = self.policy(&keys, standing.flow.record.policy).await?;
         let head = match self.head(&keys, &standing.thread.record).await {
             Ok(head) => Ok(head),
-            Err(
-                Error::Broken(_)
-                | Error::Store(crate::store::StoreError::Unsealed(_) | crate::store::StoreError::Unreadable(_)),
-            ) => Err(DenialCode::ChainBroken),
+            Err(Error::Broken(_) | Error::Store(StoreError::Unsealed(_) | StoreError::Unreadable(_))) => {
+                Err(DenialCode::ChainBroken)
+            }
             Err(other) => return Err(other),
         };
         let write = self.write_named(&keys, token, &ask.write_id).await?;
+        if write.as_ref().is_some_and(|it| came_after(&it.record, &standing.thread.record)) {
+            return Err(Error::Store(StoreError::Conflict(Table::Threads.name())));
+        }
         let receipt = match head.as_ref().ok().and_then(|head| gate_receipt(head)) {
             Some(jti) => self.fetch(&keys, jti.as_str()).await?.map(Arc::new),
             None => None,
@@ -274,6 +278,11 @@ impl Gatekeeping<'_> {
         };
         verify(&facts, &ask, self.now).map_err(Error::Denied)
     }
+}
+
+/// Whether a write was let through after the thread was read: the very same question, asked twice at once.
+fn came_after(write: &Write, thread: &Thread) -> bool {
+    write.thread == thread.id && write.fence > thread.fence
 }
 
 /// A writer's token acts as exactly one node.

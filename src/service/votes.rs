@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::error::{Error, Result};
 use super::heads::Version;
 use super::judging_again::JudgedAgain;
+use super::lapsing::over_a_lapse;
 use super::passkeys::{PasskeyUse, Signature, Subject};
 use super::rolls::Rolled;
 use super::stating::Step;
@@ -290,6 +291,7 @@ pub(super) fn new_jti() -> Jti {
 
 fn put_vote_event(draft: &mut Draft<'_>, thread: &mut Thread, counted: &Hold, now: Timestamp) -> Result<()> {
     let Some(vote) = counted.votes.last() else { return Ok(()) };
+    over_a_lapse(draft, thread, now)?;
     recorder::in_thread(draft, thread, now, EventType::ReviewVote, vote_data(counted, vote))
 }
 

@@ -206,26 +206,6 @@ impl Service {
         self.commit(draft.finish()).await
     }
 
-    /// Logs that a lease passed without a word. Everybody who reads already counts it as lapsed.
-    pub async fn note_lapse(&self, thread: &ThreadId) -> Result<()> {
-        retrying!(self.note_lapse_once(thread))
-    }
-
-    async fn note_lapse_once(&self, thread: &ThreadId) -> Result<()> {
-        let (keys, now) = (self.keys()?, self.now());
-        let stored = self.thread(&keys, thread).await?;
-        let Some(lapsed) = stored.record.lapsed_write(now).cloned() else { return Ok(()) };
-        let mut record = stored.record.clone();
-        if !record.unresolved.insert(lapsed.clone()) {
-            return Ok(());
-        }
-        let mut draft = Draft::new(keys.row(), now);
-        let data = json!({"write_id": lapsed.write_id, "by": lapsed.principal, "fence": record.fence});
-        recorder::in_thread(&mut draft, &mut record, now, EventType::WriteLapsed, data)?;
-        draft.replace(&stored, &record)?;
-        self.commit(draft.finish()).await
-    }
-
     /// An administrator says what became of a lapsed write, and how they know.
     pub async fn resolve_write(
         &self,

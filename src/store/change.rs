@@ -24,6 +24,8 @@ pub enum Guard {
     },
     /// By the database's clock, it is earlier than this.
     Before(Timestamp),
+    /// By the database's clock, it is not earlier than this.
+    NotBefore(Timestamp),
 }
 
 /// What of a row's facets a replacement changes, so that indexes are left alone where nothing does.
@@ -108,7 +110,7 @@ impl Change {
     pub fn names(&self) -> impl Iterator<Item = (Table, &str)> {
         let relied = self.guards.iter().filter_map(|guard| match guard {
             Guard::Unchanged { table, id, .. } => Some((*table, id.as_str())),
-            Guard::Before(_) => None,
+            Guard::Before(_) | Guard::NotBefore(_) => None,
         });
         relied.chain(self.writes.iter().map(RowWrite::name))
     }
@@ -146,6 +148,12 @@ impl<'k> Draft<'k> {
     /// The decision holds only until this moment.
     pub fn before(&mut self, moment: Timestamp) -> &mut Self {
         self.drafted.change.guards.push(Guard::Before(moment));
+        self
+    }
+
+    /// The decision holds only from this moment on.
+    pub fn not_before(&mut self, moment: Timestamp) -> &mut Self {
+        self.drafted.change.guards.push(Guard::NotBefore(moment));
         self
     }
 

@@ -220,8 +220,12 @@ fn check_written(change: &Change, standing: &mut impl Standing) -> Result<(), St
 }
 
 fn check_in_time(change: &Change, moment: Moment) -> Result<(), StoreError> {
-    let too_late = |guard: &Guard| matches!(guard, Guard::Before(end) if moment.now >= *end);
-    if change.guards.iter().any(too_late) { Err(StoreError::TooLate) } else { Ok(()) }
+    let kept = |guard: &Guard| match guard {
+        Guard::Before(end) if moment.now >= *end => Err(StoreError::TooLate),
+        Guard::NotBefore(end) if moment.now < *end => Err(StoreError::TooSoon),
+        Guard::Unchanged { .. } | Guard::Before(_) | Guard::NotBefore(_) => Ok(()),
+    };
+    change.guards.iter().try_for_each(kept)
 }
 
 /// A change may not be older than the skew allowed, whatever the reason: its times are signed. But if the

@@ -36,6 +36,9 @@ pub enum StoreError {
     /// By the database's clock the change comes too late.
     #[error("the deadline of the change has passed")]
     TooLate,
+    /// By the database's clock the change comes too soon: a lease that it relies on having passed has not.
+    #[error("what the change relies on having passed has not")]
+    TooSoon,
     /// The gateway's clock and the database's differ by more than [`CLOCK_SKEW_MILLIS_MAX`].
     #[error("this gateway's clock is more than 2 s off the database's; set it right")]
     ClockSkew,

@@ -51,7 +51,7 @@ impl Scene {
 
     pub async fn on_postgres(policy: &str) -> Self {
         let clock = ClockOffset::default();
-        let options = patient(&clock);
+        let options = crate::up_to_date::patient(&clock);
         let store = PostgresStore::open(&crate::up_to_date::database().await, options).await.unwrap();
         Self::on(tempfile::tempdir().unwrap(), clock, Arc::new(store), policy).await
     }

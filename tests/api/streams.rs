@@ -254,7 +254,7 @@ async fn what_happens_at_one_gateway_is_heard_at_the_other() {
 
     let (clock, address) = (ClockOffset::default(), crate::up_to_date::database().await);
     let open = async || {
-        let options = patient(&clock);
+        let options = crate::up_to_date::patient(&clock);
         Arc::new(PostgresStore::open(&address, options).await.unwrap())
     };
     let g = spawn_on(tempfile::tempdir().unwrap(), clock.clone(), open().await, POLICY).await;

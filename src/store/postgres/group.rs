@@ -46,7 +46,7 @@ pub(super) fn locks<'c>(changes: impl Iterator<Item = &'c Change>) -> Vec<Lock<'
     for change in changes {
         let relied = change.guards.iter().filter_map(|guard| match guard {
             Guard::Unchanged { table, id, .. } => Some(((*table, id.as_str()), Strength::Rely)),
-            Guard::Before(_) => None,
+            Guard::Before(_) | Guard::NotBefore(_) => None,
         });
         let written = change.writes.iter().map(|write| match write {
             RowWrite::Insert(_) => (write.name(), Strength::Absent),

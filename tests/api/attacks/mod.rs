@@ -70,7 +70,7 @@ impl Scene {
     /// The same on a PostgreSQL of its own.
     pub async fn on_postgres(policy: &str) -> Self {
         let clock = ClockOffset::default();
-        let options = patient(&clock);
+        let options = crate::up_to_date::patient(&clock);
         let store = PostgresStore::open(&crate::up_to_date::database().await, options).await.unwrap();
         Self::around(spawn_on(tempfile::tempdir().unwrap(), clock, Arc::new(store), policy).await).await
     }

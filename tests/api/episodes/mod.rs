@@ -34,6 +34,7 @@ on_both! {
     a_run_leaves_a_folder_that_verifies(crate::gateway::POLICY),
     a_run_that_waits_has_no_more_than_it_can_have(crate::gateway::POLICY),
     a_run_that_is_stopped_is_aborted(crate::gateway::POLICY),
+    a_run_with_a_write_of_unknown_outcome_is_not_verified(crate::gateway::POLICY),
     what_is_hidden_is_in_no_artefact_for_anybody(crate::gateway::POLICY),
     a_run_is_begun_as_it_is_said_or_not_at_all(crate::gateway::POLICY),
     what_remains_is_for_the_host_and_who_oversees(crate::gateway::POLICY),
@@ -193,6 +194,27 @@ async fn a_run_that_waits_has_no_more_than_it_can_have(scene: Scene) {
     let resumed = json_of(g, &thread, "state.json").await;
     assert_eq!(resumed["episode"]["started_at"], paused["episode"]["started_at"]);
     assert_eq!(words(g, &thread).await.iter().filter(|it| *it == "start").count(), 1);
+}
+
+async fn a_run_with_a_write_of_unknown_outcome_is_not_verified(scene: Scene) {
+    let g = &scene.gateway;
+    for goes_on in [false, true] {
+        let thread = begun(g).await;
+        let head = thread["transition"].clone();
+        g.verify(&thread["thread"], &head, &Value::Null, &format!("lost-{goes_on}")).await.expect(200);
+        // Its writer died. No worker looks before somebody goes on.
+        g.pass(Duration::from_secs(31));
+        if goes_on {
+            let patch = json!({"requested_action": "refund"});
+            let next = g.propose(&thread["thread"], &head, (&g.planner, "planner"), patch).await.expect(201);
+            g.verify(&thread["thread"], &next["transition"], &Value::Null, "w2").await.expect(200);
+            g.confirm("w2").await.expect(200);
+        }
+        add(g, &thread, "terminate", json!({"status": "ok"})).await.expect(201);
+        let marker = json_of(g, &thread, "final.json").await;
+        assert_eq!(marker["verification_status"], "unverified", "{goes_on}: {marker}");
+    }
+    scene.passes_an_audit().await;
 }
 
 async fn a_run_that_is_stopped_is_aborted(scene: Scene) {

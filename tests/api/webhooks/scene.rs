@@ -49,7 +49,7 @@ impl Scene {
 
     pub async fn on_postgres() -> Self {
         let clock = ClockOffset::default();
-        let options = patient(&clock);
+        let options = crate::up_to_date::patient(&clock);
         let store = PostgresStore::open(&crate::up_to_date::database().await, options).await.unwrap();
         Self::on(tempfile::tempdir().unwrap(), clock, Arc::new(store)).await
     }

@@ -42,9 +42,7 @@ impl Place {
                 let options = SqliteOptions { clock_offset, ..SqliteOptions::default() };
                 Arc::new(SqliteStore::open(path, options).unwrap())
             }
-            Self::Address(url) => {
-                Arc::new(PostgresStore::open(url, up_to_date::patient(&clock_offset)).await.unwrap())
-            }
+            Self::Address(url) => Arc::new(PostgresStore::open(url, up_to_date::patient(&clock_offset)).await.unwrap()),
         }
     }
 }

@@ -1,0 +1,151 @@
+//! Leases that pass while others go on, by clocks that disagree too; and one question that is asked twice at once.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use countersign::clock::ClockOffset;
+use countersign::domain::review::{Ballot, Ticked, Verdict};
+use countersign::service::error::Error;
+use countersign::service::verify::VerifyAsk;
+use countersign::store::row::Table;
+use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use serde_json::{Value, json};
+
+use crate::gateway::{Answer, Gateway, POLICY, ballot, spawn_on};
+use crate::meanwhile::Happening;
+use crate::over::{Asked, Watching};
+use crate::rules::Scene;
+
+on_both! {
+    a_lapse_is_told_before_what_comes_after_it_without_any_worker(super::POLICY),
+    a_lapse_is_told_once_whoever_comes_first(super::POLICY),
+    the_same_verify_twice_at_once_is_answered_the_same(super::POLICY),
+}
+
+/// The policy's own.
+const LEASE: Duration = Duration::from_secs(30);
+
+async fn let_through(g: &Gateway, thread: &Value, write_id: &str) {
+    g.verify(&thread["thread"], &thread["transition"], &Value::Null, write_id).await.expect(200);
+}
+
+async fn changed(g: &Gateway, thread: &Value) -> Answer {
+    let patch = json!({"requested_action": "refund"});
+    g.propose(&thread["thread"], &thread["transition"], (&g.planner, "planner"), patch).await
+}
+
+async fn closed(g: &Gateway, thread: &Value) -> Answer {
+    let path = format!("/v1/threads/{}/closing", thread["thread"].as_str().unwrap());
+    g.post(&path, &g.admin, json!({"reason": "an exercise"})).await
+}
+
+/// The types of a thread's events, in their order.
+async fn told(g: &Gateway, thread: &Value) -> Vec<String> {
+    while g.service.sequence().await.unwrap() > 0 {}
+    let (placed, _) = g.service.events_after(0, None, 1000).await.unwrap();
+    let events = placed.into_iter().map(|it| serde_json::to_value(it.event).unwrap());
+    let own = events.filter(|it| it["thread"] == thread["thread"]);
+    own.map(|it| it["type"].as_str().unwrap().to_owned()).collect()
+}
+
+async fn a_lapse_is_told_before_what_comes_after_it_without_any_worker(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = g.thread().await;
+    let_through(g, &thread, "w1").await;
+    g.pass(LEASE + Duration::from_secs(1));
+    changed(g, &thread).await.expect(201);
+    let expected = ["thread.created", "write.reserved", "write.lapsed", "transition.committed"];
+    assert_eq!(told(g, &thread).await, expected);
+    scene.passes_an_audit().await;
+}
+
+async fn a_lapse_is_told_once_whoever_comes_first(scene: Scene) {
+    let g = &scene.gateway;
+    for first in ["a hold", "the worker", "a vote", "its end"] {
+        let thread = g.thread().await;
+        let held = if first == "a vote" { Some(g.held(&thread).await) } else { None };
+        let_through(g, &thread, &format!("w {first}").replace(' ', "-")).await;
+        g.pass(LEASE + Duration::from_secs(1));
+        match first {
+            "a hold" => drop(g.held(&thread).await),
+            "the worker" => {
+                g.service.note_lapse(&thread["thread"].as_str().unwrap().try_into().unwrap()).await.unwrap()
+            }
+            "a vote" => drop(g.vote(&g.alice, &held.unwrap(), Verdict::Deny).await.unwrap()),
+            _ => drop(closed(g, &thread).await.expect(200)),
+        }
+        let count = async || told(g, &thread).await.iter().filter(|it| *it == "write.lapsed").count();
+        assert_eq!(count().await, 1, "{first}");
+        g.service.note_lapse(&thread["thread"].as_str().unwrap().try_into().unwrap()).await.unwrap();
+        assert_eq!(count().await, 1, "{first}");
+    }
+    scene.passes_an_audit().await;
+}
+
+#[tokio::test]
+async fn a_lease_has_passed_only_by_the_databases_clock() {
+    let folder = tempfile::tempdir().unwrap();
+    let (gateways, stores) = (ClockOffset::default(), ClockOffset::default());
+    let options = SqliteOptions { clock_offset: stores.clone(), ..SqliteOptions::default() };
+    let store = Arc::new(SqliteStore::open(folder.path().join("countersign.db"), options).unwrap());
+    let g = spawn_on(folder, gateways, store, POLICY).await;
+    let (plain, asked, over) = (g.thread().await, g.thread().await, g.thread().await);
+    let held = g.held(&asked).await;
+    for (thread, name) in [(&plain, "w1"), (&asked, "w2"), (&over, "w3")] {
+        let_through(&g, thread, name).await;
+    }
+    let end = i64::try_from(LEASE.as_millis()).unwrap();
+    // A second ahead of the database, which is still within the lease.
+    g.clock.set_millis(end + 200);
+    stores.set_millis(end - 800);
+    for early in [changed(&g, &plain).await, closed(&g, &over).await] {
+        assert_eq!((early.status, early.code()), (409, "write_in_progress"), "{}", early.body);
+    }
+    let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
+    let ticked = Ballot { outcome_unknown_accepted: Ticked::Yes, ..ballot(&held, Verdict::Approve) };
+    let vote = g.service.vote(&g.alice.id, &review, &ticked).await;
+    assert!(matches!(vote, Err(Error::WriteInProgress)), "{vote:?}");
+    g.service.note_lapse(&plain["thread"].as_str().unwrap().try_into().unwrap()).await.unwrap();
+    assert!(!told(&g, &plain).await.contains(&"write.lapsed".to_owned()));
+
+    stores.set_millis(end + 200);
+    changed(&g, &plain).await.expect(201);
+    closed(&g, &over).await.expect(200);
+    let thread = g.service.overview(&asked["thread"].as_str().unwrap().try_into().unwrap()).await.unwrap().thread;
+    assert!(thread.hold.is_some() && thread.unresolved.is_empty(), "nothing of what came too soon was kept");
+}
+
+/// Something that happens before the writes are looked at.
+struct BeforeWrites(Mutex<Option<Happening>>);
+
+#[async_trait]
+impl Watching for BeforeWrites {
+    async fn asked(&self, what: Asked<'_>) {
+        let happening = if what == Asked::Rows(Table::Writes) { self.0.lock().unwrap().take() } else { None };
+        if let Some(happening) = happening {
+            happening().await;
+        }
+    }
+}
+
+async fn the_same_verify_twice_at_once_is_answered_the_same(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = g.thread().await;
+    let ask = VerifyAsk {
+        thread: thread["thread"].as_str().unwrap().try_into().unwrap(),
+        transition: thread["transition"].as_str().unwrap().try_into().unwrap(),
+        receipt: None,
+        write_id: "w1".try_into().unwrap(),
+        expect: Vec::new(),
+    };
+    let (twin, service) = (ask.clone(), Arc::clone(&g.service));
+    let token = g.service.token_of(&g.writer).await.unwrap();
+    let first: Happening =
+        Box::new(move || Box::pin(async move { drop(service.verify(&token, &twin).await.unwrap()) }));
+    let second = scene.another_watched(BeforeWrites(Mutex::new(Some(first)))).await;
+    let token = second.token_of(&g.writer).await.unwrap();
+    let again = second.verify(&token, &ask).await.unwrap();
+    assert!(again.replayed, "the other one was first");
+    scene.passes_an_audit().await;
+}

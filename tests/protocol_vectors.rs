@@ -279,6 +279,7 @@ fn policies_proposals_and_texts_have_their_hashes() {
 fn check_identities(file: &Value) {
     for case in cases(file, "proposals") {
         let of = &case["proposal"];
+        let secret = thread_secret(text(&case, "salt_key"), text(of, "thread"));
         for patch in case["patch_texts"].as_array().unwrap() {
             let asked = KeptRequest {
                 kind: serde_json::from_value::<Kind>(of["type"].clone()).unwrap(),
@@ -293,10 +294,10 @@ fn check_identities(file: &Value) {
             let thread = ThreadId::try_from(text(of, "thread")).unwrap();
             let node = NodeId::try_from(text(of, "node")).unwrap();
             let principal = PrincipalId::try_from(text(of, "principal")).unwrap();
-            let identity = asked.identity(&thread, digest(of, "parent"), &node, &principal);
-            assert_eq!(patch_digest(&asked.content), digest(&case, "patch_hash"), "{}", case["name"]);
+            let identity = asked.identity(&secret, (&thread, digest(of, "parent")), (&node, &principal));
+            assert_eq!(patch_digest(&secret, &asked.content), digest(&case, "patch_hash"), "{}", case["name"]);
             assert_eq!(identity, digest(&case, "identity"), "{}", case["name"]);
-            assert_eq!(content_of(&asked), digest(&case, "content"), "{}", case["name"]);
+            assert_eq!(content_of(&secret, &asked), digest(&case, "content"), "{}", case["name"]);
         }
     }
 }

@@ -10,6 +10,7 @@ use super::id::{NodeId, PrincipalId, StepKey, ThreadId};
 use super::json::canonical::canonical;
 use super::json::parse::{DEPTH_CEILING, Limits, parse};
 use super::json::patch::Format;
+use super::keys::ThreadSecret;
 use super::tool::Tool;
 use super::transition::{Identity, patch_digest};
 use crate::domain::carried::Carried;
@@ -67,20 +68,25 @@ impl KeptRequest {
     }
 
     /// What makes another request the same, on that head.
-    pub fn identity(&self, thread: &ThreadId, parent: Digest, node: &NodeId, principal: &PrincipalId) -> Digest {
-        Identity {
+    pub fn identity(
+        &self,
+        secret: &ThreadSecret,
+        (thread, parent): (&ThreadId, Digest),
+        (node, principal): (&NodeId, &PrincipalId),
+    ) -> Digest {
+        let identity = Identity {
             thread,
             parent: Some(parent),
             node: Some(node),
             principal,
             kind: self.kind,
             format: self.format,
-            patch: patch_digest(&self.content),
+            patch: patch_digest(secret, &self.content),
             attempt: self.attempt,
             tool: self.tool.as_ref(),
             step: self.step.as_ref(),
-        }
-        .digest()
+        };
+        identity.digest(secret)
     }
 }
 

@@ -7,6 +7,7 @@ use super::chain::hash::{Digest, Tag};
 use super::id::{NodeId, StepKey, ThreadId};
 use super::json::canonical::canonical;
 use super::kept::KeptRequest;
+use super::keys::ThreadSecret;
 use super::transition::patch_digest;
 
 /// A step of a node in a thread, and everything that was tried under its name.
@@ -67,10 +68,10 @@ impl StepRow {
 }
 
 /// What a request asks for, whatever it builds on and whoever asks: of one step, two of the same content are one.
-pub fn content_of(request: &KeptRequest) -> Digest {
-    let mut parts = json!([request.kind, request.format, patch_digest(&request.content), request.attempt]);
+pub fn content_of(secret: &ThreadSecret, request: &KeptRequest) -> Digest {
+    let mut parts = json!([request.kind, request.format, patch_digest(secret, &request.content), request.attempt]);
     if let (Some(tool), Value::Array(parts)) = (&request.tool, &mut parts) {
         parts.push(tool.identity());
     }
-    Digest::of(Tag::Step, &[canonical(&parts).as_bytes()])
+    Digest::keyed(secret, Tag::Step, canonical(&parts).as_bytes())
 }

@@ -13,6 +13,7 @@ use super::json::canonical::canonical;
 use super::json::delta::Delta;
 use super::json::patch::Format;
 use super::json::pointer::Pointer;
+use super::keys::ThreadSecret;
 use super::policy::{Instruction, Warning};
 use super::review::HoldReason;
 use super::time::Timestamp;
@@ -46,8 +47,8 @@ pub struct Identity<'a> {
 }
 
 impl Identity<'_> {
-    /// One name for the same proposal.
-    pub fn digest(&self) -> Digest {
+    /// One name for the same proposal, which tells nobody what was asked for.
+    pub fn digest(&self, secret: &ThreadSecret) -> Digest {
         let mut parts = serde_json::json!([
             self.thread,
             self.parent,
@@ -66,13 +67,13 @@ impl Identity<'_> {
         if let (Some(step), Value::Array(parts)) = (self.step, &mut parts) {
             parts.push(Value::from(step.as_str()));
         }
-        Digest::of(Tag::Proposal, &[canonical(&parts).as_bytes()])
+        Digest::keyed(secret, Tag::Proposal, canonical(&parts).as_bytes())
     }
 }
 
-/// What a patch hashes to.
-pub fn patch_digest(patch: &Value) -> Digest {
-    Digest::of(Tag::Patch, &[canonical(patch).as_bytes()])
+/// What a patch hashes to in its thread.
+pub fn patch_digest(secret: &ThreadSecret, patch: &Value) -> Digest {
+    Digest::keyed(secret, Tag::Patch, canonical(patch).as_bytes())
 }
 
 /// What became of a transition.

@@ -60,6 +60,7 @@ impl<'a> Asking<'a> {
     }
 }
 
-pub(super) fn identity_of(by: Proposer<'_>, proposal: &Proposal) -> Digest {
-    proposal.kept().identity(&proposal.thread, proposal.parent, &proposal.node, &by.principal())
+pub(super) fn identity_of(keys: &Keys, by: Proposer<'_>, proposal: &Proposal) -> Digest {
+    let (secret, asked) = (keys.salt().thread_secret(proposal.thread.as_str()), (&proposal.thread, proposal.parent));
+    proposal.kept().identity(&secret, asked, (&proposal.node, &by.principal()))
 }

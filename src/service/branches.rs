@@ -227,7 +227,7 @@ impl Service {
         let secret = self.secret(forking.keys, &thread);
         let tree = Tree::new(&secret, &head.state, &proposal);
         let (principal, patch) = (forking.token.record.principal(), json!({"branch": name}));
-        let identity = fork_identity(&origin, forking.node, &principal);
+        let identity = fork_identity(forking.keys, &origin, forking.node, &principal);
         let statement = Statement {
             kind: Kind::Fork,
             flow: policy.flow().clone(),
@@ -277,7 +277,8 @@ impl Service {
 }
 
 /// What makes another fork the same: it is asked for in the thread that is forked.
-pub(super) fn fork_identity(origin: &Branch, node: &NodeId, principal: &PrincipalId) -> Digest {
+pub(super) fn fork_identity(keys: &Keys, origin: &Branch, node: &NodeId, principal: &PrincipalId) -> Digest {
+    let secret = &keys.salt().thread_secret(origin.thread.as_str());
     let identity = Identity {
         thread: &origin.thread,
         parent: Some(origin.transition),
@@ -285,12 +286,12 @@ pub(super) fn fork_identity(origin: &Branch, node: &NodeId, principal: &Principa
         principal,
         kind: Kind::Fork,
         format: Format::Merge,
-        patch: patch_digest(&json!({"branch": origin.name})),
+        patch: patch_digest(secret, &json!({"branch": origin.name})),
         attempt: 1,
         tool: None,
         step: None,
     };
-    identity.digest()
+    identity.digest(secret)
 }
 
 fn made(name: &BranchName, first: &Version) -> Made {

@@ -185,7 +185,7 @@ impl Service {
     ) -> Result<Option<(Proposal, Digest)>> {
         for _ in 0..TRIES_MAX {
             proposal.attempt = proposal.attempt.saturating_add(1);
-            let identity = identity_of(by, &proposal);
+            let identity = identity_of(keys, by, &proposal);
             let name = identity.to_string();
             let rejected = self.fetch::<Rejection>(keys, &name).await?.is_some();
             if !rejected && self.reader(keys).get_by_alias::<Transition>(&name).await?.is_none() {

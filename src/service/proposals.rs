@@ -47,7 +47,7 @@ impl Service {
             return Err(Error::Forbidden("this token may not act as this node of this thread's flow"));
         }
         let by = Proposer::Token(token);
-        let identity = identity_of(by, proposal);
+        let identity = identity_of(&keys, by, proposal);
         if let Some(answer) = self.answered(&keys, (&thread.record, proposal), identity).await? {
             return Ok(answer);
         }

@@ -111,6 +111,7 @@ impl Service {
         let violations = because.told(instruction);
         let hides = |(index, it): (usize, &Violation)| asking.policy.hides(&it.pointer).then_some(index);
         let content = proposal.ask.content();
+        let secret = asking.keys.salt().thread_secret(proposal.thread.as_str());
         let tool = proposal.tool.as_ref();
         let told = proposal.ask.told();
         let shown = (proposal.ask.format(), &told);
@@ -125,7 +126,7 @@ impl Service {
             flow: thread.flow.clone(),
             node: proposal.node.clone(),
             principal: asking.by.principal(),
-            patch: patch_digest(&content),
+            patch: patch_digest(&secret, &content),
             tool: tool.map(|it| it.name.clone()),
             step: proposal.step.clone(),
             excerpt: excerpt(&hiding, proposal.ask.format(), &told),

@@ -52,7 +52,7 @@ impl Service {
         let proposal = proposal_of(rollback);
         check_words(&proposal)?;
         let by = Proposer::Person(&account);
-        let identity = identity_of(by, &proposal);
+        let identity = identity_of(&keys, by, &proposal);
         if let Some(answer) = self.answered(&keys, (&thread.record, &proposal), identity).await? {
             return held(answer);
         }

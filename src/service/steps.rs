@@ -41,7 +41,8 @@ impl Service {
     /// What came of a proposal's step before; an error if it is another one that is in force.
     pub(super) async fn step_before(&self, keys: &Keys, thread: &Thread, proposal: &Proposal) -> Result<Before> {
         let Some(step) = &proposal.step else { return Ok(Before::Open(None)) };
-        let content = content_of(&proposal.kept());
+        let secret = keys.salt().thread_secret(thread.id.as_str());
+        let content = content_of(&secret, &proposal.kept());
         let known = self.fetch::<StepRow>(keys, &step_row_id(&thread.id, &proposal.node, step)).await?;
         let Some(row) = &known else {
             return Ok(Before::Open(Some(Trying { step: step.clone(), content, known })));

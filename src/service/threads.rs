@@ -26,7 +26,7 @@ use crate::domain::flow::Flow;
 use crate::domain::id::{FlowId, NodeId, PrincipalId, ReviewId, ThreadId};
 use crate::domain::json::delta::Delta;
 use crate::domain::json::patch::Format;
-use crate::domain::keys::Keys;
+use crate::domain::keys::{Keys, ThreadSecret};
 use crate::domain::policy::{Policy, judge_initial, project};
 use crate::domain::review::{Hold, HoldState};
 use crate::domain::thread::{Closed, Context, Status, Thread};
@@ -195,7 +195,7 @@ impl Service {
         };
         let transition = Transition {
             digest: statement.digest(),
-            identity: first_identity(id, &statement.principal, state),
+            identity: first_identity(&secret, id, &statement.principal, state),
             statement: statement.clone(),
             format: Format::Merge,
             patch: json!({}),
@@ -368,7 +368,7 @@ fn created(first: &Version, flow: FlowId) -> Created {
     }
 }
 
-fn first_identity(thread: &ThreadId, principal: &PrincipalId, state: &Value) -> Digest {
+fn first_identity(secret: &ThreadSecret, thread: &ThreadId, principal: &PrincipalId, state: &Value) -> Digest {
     let identity = Identity {
         thread,
         parent: None,
@@ -376,10 +376,10 @@ fn first_identity(thread: &ThreadId, principal: &PrincipalId, state: &Value) -> 
         principal,
         kind: Kind::Create,
         format: Format::Merge,
-        patch: patch_digest(state),
+        patch: patch_digest(secret, state),
         attempt: 1,
         tool: None,
         step: None,
     };
-    identity.digest()
+    identity.digest(secret)
 }

@@ -96,7 +96,7 @@ impl Service {
             committed_nodes: &ending.standing.thread.record.committed_nodes,
         };
         let (after, content, refused) = self.admitted(&policy, &head, (&write, asker), result);
-        let identity = identity_of(&write, &content);
+        let identity = identity_of(keys, &write, &content);
         let stating = Stating {
             kind: Kind::Confirm,
             node: &write.node,
@@ -274,7 +274,8 @@ fn unreadable(pointer: &str) -> ResultError {
 }
 
 /// What makes another confirmation the same.
-fn identity_of(write: &Write, content: &Value) -> Digest {
+fn identity_of(keys: &Keys, write: &Write, content: &Value) -> Digest {
+    let secret = &keys.salt().thread_secret(write.thread.as_str());
     let identity = Identity {
         thread: &write.thread,
         parent: Some(write.transition),
@@ -282,10 +283,10 @@ fn identity_of(write: &Write, content: &Value) -> Digest {
         principal: &write.key.principal,
         kind: Kind::Confirm,
         format: Format::Merge,
-        patch: patch_digest(&json!({"write_id": write.key.write_id, "result": content})),
+        patch: patch_digest(secret, &json!({"write_id": write.key.write_id, "result": content})),
         attempt: 1,
         tool: None,
         step: None,
     };
-    identity.digest()
+    identity.digest(secret)
 }

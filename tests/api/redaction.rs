@@ -1,5 +1,7 @@
 //! What is hidden, by what it is and by where else it stands, where machines and people are told.
 
+use countersign::domain::chain::hash::{Digest, Tag};
+use countersign::domain::json::canonical::canonical;
 use countersign::domain::json::pointer::Pointer;
 use countersign::domain::review::Verdict;
 use countersign::service::calls::Arguments;
@@ -173,7 +175,29 @@ async fn a_hidden_value_in_a_rejected_request_is_told_to_its_own_proposer_alone(
     assert_eq!(places(&row["errors"]), ["/is_admin", "/result_ref", "/is_admin"]);
     assert_eq!(row["excerpt"], r#"{"is_admin":"[hidden]","result_ref":"[hidden]"}"#);
     assert!(!listed.to_string().contains(CARD), "{listed:#}");
+    guesses_are_not_answered(g, &row["proposal"], &row["patch_digest"], &thread).await;
     scene.passes_an_audit().await;
+}
+
+/// Whoever guesses the very request finds none of its hashes in what is told: neither as an auditor nor as a host, nor as
+/// any person on the pages.
+async fn guesses_are_not_answered(g: &Gateway, identity: &Value, patch: &Value, thread: &Value) {
+    let guess = json!({"is_admin": {(format!("of {CARD}")): 1}, "result_ref": CARD});
+    let plain = Digest::of(Tag::Patch, &[canonical(&guess).as_bytes()]).to_string();
+    let told = g.get("/v1/rejections", &g.auditor).await.expect(200)["rejections"][0].clone();
+    let parts = |patch: &str| {
+        let principal = told["principal"].as_str().unwrap();
+        let asked = json!([thread["thread"], told["parent"], "planner", principal, "propose", "merge", patch, 1]);
+        Digest::of(Tag::Proposal, &[canonical(&asked).as_bytes()]).to_string()
+    };
+    let guessed = [plain.clone(), parts(&plain), parts(patch.as_str().unwrap())];
+    let told = [identity, patch].map(|it| it.as_str().unwrap());
+    assert!(guessed.iter().all(|it| !told.contains(&it.as_str())), "{guessed:?} {told:?}");
+    while g.service.sequence().await.unwrap() > 0 {}
+    for token in [&g.auditor, &g.host] {
+        let events = g.get("/v1/events?limit=200", token).await.expect(200).to_string();
+        assert!(events.contains("transition.rejected") && guessed.iter().all(|it| !events.contains(it)), "{events}");
+    }
 }
 
 #[tokio::test]

@@ -146,11 +146,12 @@ def check_policy(case: Case) -> None:
 
 
 def check_proposal(case: Case) -> None:
+    secret = thread_secret(bytes.fromhex(case["salt_key"]), case["proposal"]["thread"])
     for text in case["patch_texts"]:
         patch = parse(text.encode())
-        expect(case["patch_hash"], patch_hash(patch))
-        expect(case["identity"], proposal_identity(case["proposal"], patch))
-        expect(case["content"], step_content(case["proposal"], patch))
+        expect(case["patch_hash"], patch_hash(secret, patch))
+        expect(case["identity"], proposal_identity(secret, case["proposal"], patch))
+        expect(case["content"], step_content(secret, case["proposal"], patch))
 
 
 def check_hash(case: Case) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from commitment import PATCH, POLICY, PROPOSAL, STEP, TRANSITION
-from commitment import Completeness, H, check_opening, is_digest
+from commitment import Completeness, H, check_opening, is_digest, keyed
 from joining import is_fork, is_join
 from signed import ENTRY, RECEIPT, Jwks, check_token, is_name, is_time
 from strict_json import Json, Refused, canonical, same
@@ -31,22 +31,22 @@ def policy_digest(policy: str, schemas: dict[str, str]) -> str:
     return H(POLICY, canonical({"policy": policy, "schemas": dict(schemas)}))
 
 
-def patch_hash(patch: Json) -> str:
-    return H(PATCH, canonical(patch))
+def patch_hash(secret: bytes, patch: Json) -> str:
+    return keyed(secret, PATCH, canonical(patch))
 
 
-def proposal_identity(proposal: Object, patch: Json) -> str:
+def proposal_identity(secret: bytes, proposal: Object, patch: Json) -> str:
     """What asking twice is recognised by."""
     named = [proposal[key] for key in ("thread", "parent", "node", "principal", "type", "format")]
     step = [proposal["step"]] if "step" in proposal else []
-    asked = [patch_hash(patch), proposal["attempt"], *_tool(proposal), *step]
-    return H(PROPOSAL, canonical([*named, *asked]))
+    asked = [patch_hash(secret, patch), proposal["attempt"], *_tool(proposal), *step]
+    return keyed(secret, PROPOSAL, canonical([*named, *asked]))
 
 
-def step_content(proposal: Object, patch: Json) -> str:
+def step_content(secret: bytes, proposal: Object, patch: Json) -> str:
     """What a step asks for, on whatever head and whoever asks."""
-    asked = [proposal["type"], proposal["format"], patch_hash(patch), proposal["attempt"]]
-    return H(STEP, canonical([*asked, *_tool(proposal)]))
+    asked = [proposal["type"], proposal["format"], patch_hash(secret, patch), proposal["attempt"]]
+    return keyed(secret, STEP, canonical([*asked, *_tool(proposal)]))
 
 
 def _tool(proposal: Object) -> list[Json]:

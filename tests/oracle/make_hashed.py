@@ -154,11 +154,11 @@ def proposals() -> Object:
 
 def asked_for(name: str, asked: Object, texts: list[str]) -> Object:
     """A proposal, what it is known by, and what it asks for if it is a step."""
-    patch = parse(texts[0].encode())
+    patch, secret = parse(texts[0].encode()), thread_secret(SALT_KEY, str(asked["thread"]))
     return {
-        "name": name, "proposal": asked, "patch_texts": list(texts),
-        "patch_hash": patch_hash(patch), "identity": proposal_identity(asked, patch),
-        "content": step_content(asked, patch),
+        "name": name, "salt_key": SALT_KEY.hex(), "proposal": asked, "patch_texts": list(texts),
+        "patch_hash": patch_hash(secret, patch), "identity": proposal_identity(secret, asked, patch),
+        "content": step_content(secret, asked, patch),
     }  # fmt: skip
 
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
 use crate::domain::described::{Form, has_form};
+use crate::domain::keys::ThreadSecret;
 
 /// What a hash is of. The text goes into the hash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -118,6 +119,12 @@ impl Digest {
             hasher.update(part);
         }
         Self(hasher.finalize().into())
+    }
+
+    /// The same under a thread's secret: HMAC-SHA-256 of `tag ‖ 0x00 ‖ content`. What is hashed so cannot be guessed at.
+    pub fn keyed(secret: &ThreadSecret, tag: Tag, content: &[u8]) -> Self {
+        // A leaf's salt is of a list, and so begins otherwise than any tag.
+        Self(secret.hmac(&[tag.text().as_bytes(), &[0], content].concat()))
     }
 
     /// The plain SHA-256 of a file or a line of one, as every other program makes it. No hash with a tag is one of these.

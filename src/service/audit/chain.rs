@@ -17,7 +17,7 @@ use crate::domain::chain::link::{Link, check_link};
 use crate::domain::chain::statement::Kind;
 use crate::domain::id::{PrincipalId, ThreadId};
 use crate::domain::json::patch::Format;
-use crate::domain::keys::ThreadSecret;
+use crate::domain::keys::{Keys, ThreadSecret};
 use crate::domain::review::HoldState;
 use crate::domain::thread::{Closed, HeadUse, Thread};
 use crate::domain::transition::{Identity, StateContent, Transition, patch_digest};
@@ -204,12 +204,17 @@ impl Audit<'_> {
         let (statement, id) = (&transition.statement, transition.digest);
         let rationale = transition.rationale.as_ref().map(|it| Digest::of(Tag::Rationale, &[it.as_bytes()]));
         self.expect(rationale == statement.rationale, Table::Transitions, id, "its rationale is not the one stated");
-        let secret = self.keys.salt().thread_secret(statement.thread.as_str());
+        let secret = self.secret_of(transition);
         let tool = transition.tool.as_ref().map(|it| it.stated(&secret, &statement.proposal));
         self.expect(tool == statement.tool, Table::Transitions, id, "its tool is not the one stated");
         self.check_join(transition);
-        let same = identity_of(transition) == Some(transition.identity);
+        let same = identity_of(self.keys, &secret, transition) == Some(transition.identity);
         self.expect(same, Table::Transitions, id, "its identity is not that of its request");
+    }
+
+    /// What salts what was asked in a transition's thread.
+    pub(super) fn secret_of(&self, transition: &Transition) -> ThreadSecret {
+        self.keys.salt().thread_secret(transition.statement.thread.as_str())
     }
 
     /// A person asks for nothing but a rollback, and never decides about it: they had no token to ask with.
@@ -364,17 +369,19 @@ fn speaks_for(token: &Token, transition: &Transition) -> bool {
 }
 
 /// What makes another request the same, worked out from the request as it is kept.
-fn identity_of(transition: &Transition) -> Option<Digest> {
+fn identity_of(keys: &Keys, secret: &ThreadSecret, transition: &Transition) -> Option<Digest> {
     let statement = &transition.statement;
     let patch = match (statement.kind, &statement.write_id) {
         (Kind::Fork, _) => {
             let asked = |name| transition.patch == json!({"branch": name}) && transition.format == Format::Merge;
             let fork = statement.fork.as_ref().filter(|it| asked(&it.name))?;
-            return Some(fork_identity(fork, statement.node.as_ref()?, &statement.principal));
+            return Some(fork_identity(keys, fork, statement.node.as_ref()?, &statement.principal));
         }
-        (Kind::Create, _) => patch_digest(&transition.delta.apply(&json!({})).ok()?),
-        (Kind::Confirm, Some(write_id)) => patch_digest(&json!({"write_id": write_id, "result": transition.patch})),
-        _ => patch_digest(&transition.patch),
+        (Kind::Create, _) => patch_digest(secret, &transition.delta.apply(&json!({})).ok()?),
+        (Kind::Confirm, Some(write_id)) => {
+            patch_digest(secret, &json!({"write_id": write_id, "result": transition.patch}))
+        }
+        _ => patch_digest(secret, &transition.patch),
     };
     let identity = Identity {
         thread: &statement.thread,
@@ -388,5 +395,5 @@ fn identity_of(transition: &Transition) -> Option<Digest> {
         tool: transition.tool.as_ref(),
         step: transition.step.as_ref(),
     };
-    Some(identity.digest())
+    Some(identity.digest(secret))
 }

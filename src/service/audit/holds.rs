@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use super::Audit;
 use super::load::Belongings;
 use super::story::{HoldStory, Story, said};
+use crate::domain::chain::hash::Digest;
 use crate::domain::chain::jws::{self, Typ};
 use crate::domain::chain::receipt::{Denial, Method, Receipt};
 use crate::domain::chain::statement::Statement;
 use crate::domain::event::EventType;
 use crate::domain::flow::ReceiptRow;
 use crate::domain::kept::KeptRequest;
-use crate::domain::keys::{KeyState, KeyUse};
+use crate::domain::keys::{KeyState, KeyUse, Keys};
 use crate::domain::review::{Hold, HoldState, Verdict};
 use crate::domain::thread::Thread;
 use crate::domain::transition::{EndWord, Outcome, Rejection};
@@ -207,7 +208,7 @@ impl Audit<'_> {
                 &id,
                 "it is not the rejection that an event tells",
             );
-            let kept = row.request.as_deref().is_none_or(|text| is_kept(row, text));
+            let kept = row.request.as_deref().is_none_or(|text| is_kept(self.keys, row, text));
             self.expect(kept, Table::Rejections, &id, "the request that it keeps is not the one it rejects");
             let joins = self.is_of_its_branches(row);
             self.expect(joins, Table::Rejections, id, "what it says that it was to join is not what its branches were");
@@ -226,9 +227,13 @@ fn by_passkey(method: Method) -> Option<Method> {
 }
 
 /// Whether what is kept of a request is the request that was turned away.
-fn is_kept(row: &Rejection, text: &str) -> bool {
+fn is_kept(keys: &Keys, row: &Rejection, text: &str) -> bool {
     let kept = KeptRequest::read(text).zip(row.parent);
-    kept.is_some_and(|(it, parent)| it.identity(&row.thread, parent, &row.node, &row.principal) == row.identity)
+    let same = |(it, parent): (KeptRequest, Digest)| {
+        let secret = keys.salt().thread_secret(row.thread.as_str());
+        it.identity(&secret, (&row.thread, parent), (&row.node, &row.principal)) == row.identity
+    };
+    kept.is_some_and(same)
 }
 
 const fn end_of(state: &HoldState) -> Option<EventType> {

@@ -62,7 +62,7 @@ impl Audit<'_> {
                 let known = self.all.steps.get(id).and_then(|it| it.record.tries.iter().find(same).copied());
                 match (row.values, known) {
                     (Values::Archived, Some(known)) => Some(known),
-                    _ => Some(Try::Stated { content: content_of(&request_of(row)), transition }),
+                    _ => Some(Try::Stated { content: content_of(&self.secret_of(row), &request_of(row)), transition }),
                 }
             }
             EventType::TransitionRejected if event.data.get("counted")? == true => {

@@ -89,7 +89,7 @@ pub struct RejectionTold {
     pub node: NodeId,
     /// Whose token.
     pub principal: PrincipalId,
-    /// The patch's digest.
+    /// The patch's digest in its thread: the same for the same patch, and nothing to try guesses on.
     pub patch_digest: Digest,
     /// The beginning of what was asked for: an agent's text.
     pub excerpt: String,

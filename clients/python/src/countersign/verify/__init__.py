@@ -33,7 +33,7 @@ from ._claims import (
 )
 from ._envelopes import check_envelope
 from ._expected import ANY
-from ._hashes import manifest_digest, patch_digest, policy_digest, transition_digest
+from ._hashes import manifest_digest, policy_digest, transition_digest
 from ._json import canonical, read_json
 from ._keys import Key, Keys
 from ._openings import Change, Difference, check_opening, commitment
@@ -77,7 +77,6 @@ __all__ = [
     "check_verification",
     "commitment",
     "manifest_digest",
-    "patch_digest",
     "policy_digest",
     "read_json",
     "transition_digest",

@@ -20,11 +20,6 @@ def policy_digest(policy: str, schemas: Mapping[str, str]) -> str:
     return tagged("countersign.policy.v1", canonical({"policy": policy, "schemas": dict(schemas)}))
 
 
-def patch_digest(patch: Json) -> str:
-    """A patch's digest, which names rejected attempts."""
-    return tagged("countersign.patch.v1", canonical(patch))
-
-
 def manifest_digest(manifest: Mapping[str, Json]) -> str:
     """The digest of a run's manifest that a gateway signs: of all that it says but its `signer`."""
     return tagged("countersign.episode.v1", canonical({**manifest, "signer": None}))

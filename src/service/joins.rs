@@ -99,6 +99,7 @@ impl Service {
     ) -> Result<Found> {
         let (mut carried, mut states, mut rows) = (Carried::default(), Vec::new(), Vec::new());
         let (mut branches, mut set) = (Vec::new(), BTreeSet::new());
+        let accepted = self.flow(keys, &thread.flow).await?.record.accepted();
         for (index, name) in names.iter().enumerate() {
             let (thread_id, transition, version) = (thread.id.clone(), head.entry.transition, head.entry.version);
             let origin = Branch { name: name.clone(), thread: thread_id, transition, version };
@@ -113,7 +114,9 @@ impl Service {
             let tip = self.head(keys, &row.record).await?;
             set.extend(tip.tree.origins().set_after(&first.statement.proposal));
             let Thread { id, authors, committed_nodes, spent, .. } = row.record.clone();
-            carried.add(&thread.spent, Standing { authors, committed_nodes, spent }, tip.entry.owes);
+            // As on a head of the thread's own: what only a policy admitted that was withdrawn since, people are asked about.
+            let owes = tip.entry.owes || !accepted.contains(&tip.entry.policy);
+            carried.add(&thread.spent, Standing { authors, committed_nodes, spent }, owes);
             branches.push(JoinedBranch { name: name.clone(), thread: id, transition: tip.entry.transition });
             states.push(tip.state.clone());
             rows.push(row);

@@ -199,9 +199,19 @@ impl Audit<'_> {
         let standing = self.standing_at(&statement.thread, at)?;
         let carried = self.carried_by(transition, &standing)?;
         let same = transition.delta.apply(&before).ok().as_ref() == Some(&after)
-            && transition.carried.as_deref() == Some(&carried);
+            && self.brings_along(joining, (transition.carried.as_deref()?, carried), Some(statement.policy));
         same.then_some(())
     }
+
+    /// Whether a join brings along what its branches had come to. Which policies were accepted then is told nowhere, so one
+    /// that owes because of a branch under another policy than its own owes rightly.
+    fn brings_along(&self, joining: &Joining, (kept, made): (&Carried, Carried), own: Option<Digest>) -> bool {
+        let tip = |branch: &JoinedBranch| self.all.transitions.get(&branch.transition.to_string());
+        let other = |it: &JoinedBranch| tip(it).is_some_and(|it| Some(it.record.statement.policy) != own);
+        let excused = kept.owes && joining.branches.iter().any(other);
+        *kept == Carried { owes: made.owes || excused, ..made }
+    }
+
     /// The version of a branch of that head that a join names.
     fn tip_of(&self, branch: &JoinedBranch, (thread, parent): (&ThreadId, Digest)) -> Option<u64> {
         let tip = &self.all.transitions.get(&branch.transition.to_string())?.record.statement;
@@ -231,6 +241,7 @@ impl Audit<'_> {
         }
         let standing = self.standing_at(&rejection.thread, version)?;
         let carried = self.carried_from(&join.joining, &standing)?;
-        (join.joining.is_whole(&rejection.thread) && join.carried == carried).then_some(())
+        (join.joining.is_whole(&rejection.thread) && self.brings_along(&join.joining, (&join.carried, carried), None))
+            .then_some(())
     }
 }

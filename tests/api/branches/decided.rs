@@ -10,6 +10,7 @@ on_both! {
     whoever_worked_on_a_branch_does_not_approve_its_join(super::research("write")),
     whoever_made_a_branch_does_not_approve_its_join(super::research("write")),
     a_held_join_is_judged_again_on_what_its_branches_were(super::research("write")),
+    what_only_a_withdrawn_policy_admitted_on_a_branch_makes_the_join_owe(super::research("write")),
 }
 
 async fn what_people_would_decide_commits_on_a_branch_and_is_held_at_the_join(scene: Scene) {
@@ -135,4 +136,27 @@ async fn it_policy(g: &Gateway, held: &Value) -> Value {
     let told =
         g.get(&format!("/v1/transitions/{}", held["transition"].as_str().unwrap()), &g.auditor).await.expect(200);
     told["statement"]["policy"].clone()
+}
+
+async fn what_only_a_withdrawn_policy_admitted_on_a_branch_makes_the_join_owe(scene: Scene) {
+    let g = &scene.gateway;
+    let activate = async |word: &str, accepts: Vec<Value>| {
+        let body = json!({"policy": format!("{}# {word}\n", research("write")), "schemas": {}, "accepts": accepts});
+        g.post("/v1/flows/payments/policies", &g.admin, body).await.expect(200)["policy"].clone()
+    };
+    for withdrawn in [true, false] {
+        let first = activate(&format!("first {withdrawn}"), vec![]).await;
+        let it = Forked::new(g, &["a"]).await;
+        let second = activate(&format!("second {withdrawn}"), vec![first.clone()]).await;
+        it.change(g, 0, json!({"notes": {"a": 1}})).await;
+        let accepts = if withdrawn { vec![first] } else { vec![first, second] };
+        activate(&format!("third {withdrawn}"), accepts).await;
+        let joined = it.join(g, &["a"], "union").await.expect(201);
+        let entry = jws::read::<Entry>(joined["entry"].as_str().unwrap(), Typ::Entry).unwrap();
+        assert_eq!(entry.claims_unverified().owes, withdrawn);
+        let verified = g.verify(&it.id, &joined["transition"], &Value::Null, &format!("w-{withdrawn}")).await;
+        let expected = if withdrawn { (403, "receipt_missing") } else { (200, "") };
+        assert_eq!((verified.status, verified.code()), expected, "{}", verified.body);
+    }
+    scene.passes_an_audit().await;
 }

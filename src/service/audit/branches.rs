@@ -13,10 +13,10 @@ use crate::domain::carried::{Carried, Standing};
 use crate::domain::chain::entry::{Entry, Gate};
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::jws::{self, Typ};
-use crate::domain::chain::statement::Kind;
+use crate::domain::chain::statement::{Kind, Statement};
 use crate::domain::id::ThreadId;
 use crate::domain::kept::{KeptJoin, KeptRequest};
-use crate::domain::policy::NodePolicy;
+use crate::domain::policy::{NodePolicy, Policy};
 use crate::domain::thread::Thread;
 use crate::domain::transition::{Rejection, StateContent, Transition};
 use crate::service::join::Join;
@@ -204,10 +204,16 @@ impl Audit<'_> {
     }
 
     /// Whether a join brings along what its branches had come to. Which policies were accepted then is told nowhere, so one
-    /// that owes because of a branch under another policy than its own owes rightly.
+    /// that owes because of a branch under another policy than its own owes rightly. What was turned away says none of its
+    /// own: any other of the flow may have been.
     fn brings_along(&self, joining: &Joining, (kept, made): (&Carried, Carried), own: Option<Digest>) -> bool {
-        let tip = |branch: &JoinedBranch| self.all.transitions.get(&branch.transition.to_string());
-        let other = |it: &JoinedBranch| tip(it).is_some_and(|it| Some(it.record.statement.policy) != own);
+        let other = |branch: &JoinedBranch| {
+            let tip = self.all.transitions.get(&branch.transition.to_string()).map(|it| &it.record.statement);
+            let differs = |(digest, policy): (&Digest, &Policy), tip: &Statement| {
+                own.is_none_or(|it| it == *digest) && *policy.flow() == tip.flow && *digest != tip.policy
+            };
+            tip.is_some_and(|tip| self.policies.iter().any(|it| differs(it, tip)))
+        };
         let excused = kept.owes && joining.branches.iter().any(other);
         *kept == Carried { owes: made.owes || excused, ..made }
     }

@@ -23,6 +23,7 @@ use crate::domain::keys::{KeyUse, Keys};
 use crate::domain::policy::Policy;
 use crate::domain::review::Hold;
 use crate::domain::thread::Thread;
+use crate::domain::time::Timestamp;
 use crate::domain::tool::Tool;
 use crate::domain::usage::Malformed;
 use crate::random;
@@ -100,12 +101,7 @@ impl Service {
         }
         let mut episode = open_episode(&thread, new.phase)?;
         if new.phase == Phase::Terminate {
-            if let Some(review) = thread.hold.clone() {
-                return Err(Error::ThreadHeld(review));
-            }
-            if thread.live_write(now).is_some() {
-                return Err(Error::WriteInProgress);
-            }
+            check_nothing_is_open(&thread, now)?;
         }
         self.check_cause(&keys, &thread, new.caused_by.as_ref()).await?;
         let hidden = self.hidden_of_run(&keys, &thread).await?;
@@ -265,6 +261,14 @@ impl Run {
         let (key, by) = (keys.signing(KeyUse::Chain), (keys.issuer(), iat));
         self.timeline.manifest(|it| manifest::signed(it, &self.thread.id, key, by))
     }
+}
+
+/// A run does not end while people are asked or a writer writes.
+fn check_nothing_is_open(thread: &Thread, now: Timestamp) -> Result<()> {
+    if let Some(review) = thread.hold.clone() {
+        return Err(Error::ThreadHeld(review));
+    }
+    if thread.live_write(now).is_some() { Err(Error::WriteInProgress) } else { Ok(()) }
 }
 
 /// The episode of a thread, if it takes that. A run that is full takes its end.

@@ -25,6 +25,7 @@ mod bare;
 mod chain;
 mod checkpoints;
 mod documents;
+mod floor;
 mod house;
 mod joining;
 mod load;

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::house::{House, Kind};
 use super::load::{CONNECTIONS, Request, Turn, send};
-use super::{bare, line, median, number};
+use super::{bare, floor, line, median, number};
 
 /// How often both sides take a turn; the first turn of all only warms up.
 pub const TURNS: usize = 5;
@@ -42,12 +42,18 @@ async fn prepare<T: Send + 'static, F: Future<Output = T> + Send>(
     all
 }
 
+#[derive(Default)]
 struct Pair {
     ours: Vec<Turn>,
     theirs: Vec<Turn>,
 }
 
 impl Pair {
+    fn add(&mut self, ours: Turn, theirs: Turn) {
+        self.ours.push(ours);
+        self.theirs.push(theirs);
+    }
+
     fn ratio(&self, of: impl Fn(&Turn) -> f64) -> f64 {
         median(self.ours.iter().zip(&self.theirs).map(|(ours, theirs)| of(ours) / of(theirs)).collect())
     }
@@ -98,14 +104,18 @@ async fn verify_requests(house: &Arc<House>, order: Order) -> Vec<Request> {
 pub async fn verify(kind: Kind, order: Order) {
     let house = Arc::new(House::build(kind).await);
     let bare = bare::serve(&house.service.keys().unwrap());
-    let mut pair = Pair { ours: Vec::new(), theirs: Vec::new() };
+    let floor = floor::Floor::beside(&house).await;
+    let least = floor::serve(&floor);
+    let (mut pair, mut limit) = (Pair::default(), Pair::default());
     for turn in 0..=TURNS {
         let requests = verify_requests(&house, order).await;
         let theirs = send(bare, requests.clone()).await;
-        let ours = send(house.port, requests).await;
+        let ours = send(house.port, requests.clone()).await;
+        floor.know(&requests).await;
+        let least = send(least, requests).await;
         if turn > 0 {
-            pair.ours.push(ours);
-            pair.theirs.push(theirs);
+            pair.add(ours, theirs);
+            limit.add(least, theirs);
         }
     }
     match (kind, order) {
@@ -113,6 +123,7 @@ pub async fn verify(kind: Kind, order: Order) {
         (_, Order::Made) => pair.tell("verify ÷ bare handler, SQLite", "≥ 0.75, p99 ≤ 1.5×"),
         (_, Order::Apart) => pair.tell("the same, neighbours far apart", "≥ 0.75, p99 ≤ 1.5×"),
     }
+    limit.tell("no verify does without: an answer signed, its rows durable ÷ the same bare handler", "");
 }
 
 async fn propose_requests(house: &Arc<House>) -> Vec<Request> {
@@ -132,7 +143,7 @@ async fn propose_requests(house: &Arc<House>) -> Vec<Request> {
 
 pub async fn propose() {
     let (durable, memory) = (Arc::new(House::build(Kind::Sqlite).await), Arc::new(House::build(Kind::Memory).await));
-    let mut pair = Pair { ours: Vec::new(), theirs: Vec::new() };
+    let mut pair = Pair::default();
     let (thread, head) = durable.thread().await;
     let answer = durable.propose(&thread, head, "planner", json!({"requested_action": "refund"})).await;
     assert!(matches!(answer, Answer::Committed { .. }), "{answer:?}");
@@ -140,8 +151,7 @@ pub async fn propose() {
         let theirs = send(memory.port, propose_requests(&memory).await).await;
         let ours = send(durable.port, propose_requests(&durable).await).await;
         if turn > 0 {
-            pair.ours.push(ours);
-            pair.theirs.push(theirs);
+            pair.add(ours, theirs);
         }
     }
     pair.tell("propose ÷ the same without its store, SQLite", "≥ 0.45");

@@ -1,0 +1,108 @@
+//! What no verify does without: a signed answer, and before it the rows of a reservation, sealed, on the disk, by the same
+//! store. Nothing is looked up, judged, limited, counted or logged, and nobody is asked who they are.
+
+use std::collections::HashMap;
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex};
+
+use actix_web::{App, HttpResponse, HttpServer, web};
+use countersign::clock::{Clock as _, SystemClock};
+use countersign::domain::chain::jws::{self, Typ};
+use countersign::domain::chain::receipt::Verification;
+use countersign::domain::keys::{KeyUse, Keys};
+use countersign::random::uuid_v7;
+use countersign::service::verify::VerifyAsk;
+use countersign::store::change::{Change, Moves, RowWrite};
+use countersign::store::row::{Facets, Row, Table};
+use countersign::store::{Filter, LIST_ROWS_MAX, Store};
+use serde_json::{Value, json};
+
+use super::bare;
+use super::house::House;
+use super::load::Request;
+
+/// The rows of one real reservation, which each of its own is like.
+pub struct Floor {
+    store: Arc<dyn Store>,
+    keys: Arc<Keys>,
+    write: Row,
+    event: Row,
+    pending: Row,
+    claims: Verification,
+    threads: Mutex<HashMap<String, Row>>,
+}
+
+impl Floor {
+    /// Beside this gateway, in its database.
+    pub async fn beside(house: &House) -> Arc<Self> {
+        let (thread, transition, receipt) = house.approved().await;
+        let write_id = "floor".try_into().unwrap();
+        let ask = VerifyAsk { thread, transition, receipt: Some(receipt), write_id, expect: Vec::new() };
+        let writer = house.service.token_of(&house.writer).await.unwrap();
+        let claims = house.service.verify(&writer, &ask).await.unwrap().write.verification;
+        let claims = jws::read::<Verification>(&claims, Typ::Verification).unwrap().claims_unverified().clone();
+        let first = async |table| house.store.list(table, Filter::All, None, 1).await.unwrap().swap_remove(0);
+        let events = house.store.by_alias_prefix(Table::Events, &format!("{}/", ask.thread), LIST_ROWS_MAX).await;
+        let (write, pending) = (first(Table::Writes).await, first(Table::Outbox).await);
+        Arc::new(Self {
+            store: Arc::clone(&house.store),
+            keys: house.service.keys().unwrap(),
+            write,
+            event: events.unwrap().pop().unwrap(),
+            pending,
+            claims,
+            threads: Mutex::default(),
+        })
+    }
+
+    /// Reads the rows of the threads that will be asked about.
+    pub async fn know(&self, requests: &[Request]) {
+        let ids: Vec<String> = requests.iter().map(|it| thread(&serde_json::from_str(&it.body).unwrap())).collect();
+        for some in ids.chunks(LIST_ROWS_MAX as usize) {
+            let rows = self.store.get_many(Table::Threads, some).await.unwrap();
+            self.threads.lock().unwrap().extend(rows.into_iter().map(|it| (it.id.clone(), it)));
+        }
+    }
+
+    fn change(&self, thread: &str) -> Change {
+        let now = SystemClock.now();
+        let row = self.threads.lock().unwrap().remove(thread).unwrap();
+        let seal = |id: String, facets: Facets, revision: i64, like: &Row| {
+            Row::seal(self.keys.row(), like.table, id, facets, revision, like.body.clone())
+        };
+        let name = uuid_v7(now).to_string();
+        let insert = |id: String, like: &Row| {
+            let alias = like.facets.alias.as_ref().map(|_| format!("{thread}/floor"));
+            RowWrite::Insert(seal(id, Facets { alias, ..like.facets.clone() }, 1, like))
+        };
+        let next = seal(row.id.clone(), row.facets.clone(), row.revision + 1, &row);
+        let writes = vec![
+            insert(format!("writer/{name}"), &self.write),
+            insert(name.clone(), &self.event),
+            insert(name, &self.pending),
+            RowWrite::Replace { row: next, over: row.mac, moves: Moves::Nothing },
+        ];
+        Change { decided_at: now, guards: Vec::new(), writes, labels: Vec::new() }
+    }
+}
+
+fn thread(body: &Value) -> String {
+    body["thread"].as_str().unwrap().to_owned()
+}
+
+/// Serves it; its port.
+pub fn serve(floor: &Arc<Floor>) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let floor = web::Data::from(Arc::clone(floor));
+    let app = move || App::new().app_data(floor.clone()).route("/v1/verify", web::post().to(answer));
+    tokio::spawn(HttpServer::new(app).workers(bare::WORKERS).disable_signals().listen(listener).unwrap().run());
+    port
+}
+
+async fn answer(floor: web::Data<Floor>, body: web::Bytes) -> HttpResponse {
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    let verification = jws::sign(floor.keys.signing(KeyUse::Chain), Typ::Verification, &floor.claims);
+    floor.store.commit(floor.change(&thread(&body))).await.unwrap();
+    HttpResponse::Ok().json(json!({"allow": true, "verification": verification}))
+}

@@ -294,6 +294,42 @@ def test_several_calls_of_a_turn_are_asked_about_together_and_decided_one_by_one
     assert sorted(desk.ran) == [("look_up", "jo"), ("refund", 100), ("refund", 200)]
 
 
+def test_each_answer_is_for_the_call_in_whose_place_it_stands(desk: Desk) -> None:
+    run = desk.run("batched", [call("refund", amount=100), call("look_up", user="jo"), call("refund", amount=200)])
+    run.begin()
+    run.approve()
+    approve, reject = {"type": "approve"}, {"type": "reject", "message": "Leave Jo alone."}
+    assert waiting(run.resume({"decisions": [approve, reject, approve]}))
+    run.approve()
+    found = run.resume({"decisions": [approve]})
+    assert sorted(desk.ran) == [("refund", 100), ("refund", 200)]
+    ((_, text),) = [it for it in told(found) if it[0] == "error"]
+    assert "Leave Jo alone." in text
+
+
+def test_what_is_said_of_one_call_changes_no_other_that_still_waits(desk: Desk) -> None:
+    run = desk.run("batched", [call("refund", amount=100), call("refund", amount=200)])
+    run.begin()
+    smaller = {"type": "edit", "edited_action": {"name": "refund", "args": {"amount": 10}}}
+    approve = {"type": "approve"}
+    (value,) = waiting(run.resume({"decisions": [approve, smaller]}))
+    assert ([it["args"] for it in value["action_requests"]], desk.ran) == ([{"amount": 100}, {"amount": 200}], [])
+    run.approve()
+    run.resume({"decisions": [approve, smaller]})
+    assert sorted(desk.ran) == [("refund", 10), ("refund", 100)]
+
+
+def test_a_call_that_is_rejected_takes_none_with_it_that_people_still_review(desk: Desk) -> None:
+    run = desk.run("batched", [call("refund", amount=100), call("refund", amount=200)])
+    run.begin()
+    both = {"decisions": [{"type": "approve"}, {"type": "reject"}]}
+    assert waiting(run.resume(both))
+    assert desk.host.thread(run.made.thread).status == "held"
+    run.approve()
+    run.resume(both)
+    assert desk.ran == [("refund", 100)]
+
+
 def test_calls_that_look_alike_are_approved_each_for_itself(desk: Desk) -> None:
     run = desk.run("batched", [call("refund", amount=100)], [call("refund", amount=100)])
     run.begin()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections import deque
 from collections.abc import Awaitable, Callable, Collection
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -21,7 +20,7 @@ from countersign._plans import Plan
 from countersign.langgraph import Pointer, latest, of_run
 from countersign.langgraph._pointer import CHANNEL, ThreadOf, pointer_of
 
-from ._answers import EVERY, Answer, DecisionType, each_answer, read_answer
+from ._answers import EVERY, Answer, Change, DecisionType, Stop, each_answer, read_answer
 from ._asking import Runs, Told, ToolCall, Waiting, let_through, settled, still
 from ._once import Once
 
@@ -117,16 +116,21 @@ class ToolGate(AgentMiddleware[Any, Any, Any]):
     def _batch(self, state: Any, calls: list[ToolCall]) -> Plan[dict[str, Any]]:
         """One call after the other, for a thread has one hold at a time; answers to all are kept for their turn."""
         thread, pointer = self._thread(state), pointer_of(state, CHANNEL)
-        answers: deque[object] = deque()
+        answers: dict[str, object] = {}
         told: list[ToolMessage] = []
         edits: dict[str, dict[str, Any]] = {}
-        for index, call in enumerate(calls):
-            ask = self._asks_with_all(calls[index:], answers)
-            found = yield from let_through(self._core, thread, self._node, pointer, call, ask)
+        for index, made in enumerate(calls):
+            said = self._said_before(made, answers)
+            found: Runs | Told
+            if isinstance(said, Stop):
+                found = Told(made, said.said, said.status)
+            else:
+                ask = self._asks_with_all(calls[index:], answers)
+                found = yield from let_through(self._core, thread, self._node, pointer, _changed(made, said), ask)
             if isinstance(found, Told):
                 told.append(_message(found))
             elif found.call.edited:
-                edits[call.id] = found.call.args
+                edits[made.id] = found.call.args
         # The run goes on pointing to where its turn began: from there each call finds what became of it.
         return {"messages": told, EDITS: edits}
 
@@ -148,16 +152,27 @@ class ToolGate(AgentMiddleware[Any, Any, Any]):
         state, call = request.state, ToolCall.of(request.tool_call)
         return call.made(self._thread(state), pointer_of(state, CHANNEL)["transition"])
 
-    def _asks_with_all(self, calls: list[ToolCall], answers: deque[object]) -> Callable[[Waiting], Answer | None]:
+    def _asks_with_all(self, calls: list[ToolCall], answers: dict[str, object]) -> Callable[[Waiting], Answer | None]:
+        """Each answer is for the call in whose place it stands: one that lets a call wait on uses up no other's."""
+
         def ask(waiting: Waiting) -> Answer | None:
-            if not answers:
-                remaining = [waiting.call, *calls[1:]]
+            call = waiting.call
+            if call.id not in answers:
+                remaining = [call, *calls[1:]]
                 said = interrupt(self._request(remaining, waiting))
                 several = each_answer(said, len(remaining))
-                answers.extend(several if several is not None else [said])
-            return read_answer(answers.popleft(), waiting.call.name, waiting.transition, self._allowed)
+                answers.update(zip([it.id for it in remaining], several or [said], strict=False))
+            return read_answer(answers.pop(call.id), call.name, waiting.transition, self._allowed)
 
         return ask
+
+    def _said_before(self, call: ToolCall, answers: dict[str, object]) -> Change | Stop | None:
+        """What was said of a call before its turn came: it may be stopped or changed, held or not."""
+        said = read_answer(answers.get(call.id), call.name, None, self._allowed)
+        if not isinstance(said, Change | Stop):
+            return None
+        del answers[call.id]
+        return said
 
     def _asks_alone(self, waiting: Waiting) -> Answer | None:
         call = waiting.call
@@ -209,6 +224,10 @@ def _turn_of(state: Any) -> list[Any]:
     if len({it["id"] for it in calls}) != len(calls):
         raise Invalid("tool_call", "two calls of a turn have the same id")
     return calls
+
+
+def _changed(call: ToolCall, said: Change | None) -> ToolCall:
+    return call if said is None or said.args == call.args else dataclasses.replace(call, args=said.args, edited=True)
 
 
 def _answered(state: Any) -> set[str]:

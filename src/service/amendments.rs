@@ -239,7 +239,8 @@ impl Service {
             _ => return Err(Error::WrongState("the amendment has ended")),
         }
         let mut draft = Draft::new(keys.row(), self.now());
-        let (by, reason) = (by.clone(), cut_reason(reason));
+        let (by, reason) =
+            (by.clone(), self.masked_outside(&keys, Some(&stored.record.change.flow), &cut_reason(reason)).await);
         let ended = self.put_amendment_end(&mut draft, &stored, |at| AmendmentState::Cancelled { at, by, reason })?;
         self.put_answer(&mut draft, &keys, &ended)?;
         self.commit(draft.finish()).await?;
@@ -248,8 +249,7 @@ impl Service {
 
     /// Amendments whose deadline has passed.
     pub async fn amendments_due(&self) -> Result<Vec<AmendmentId>> {
-        let due = self.due::<Amendment>(OPEN).await?;
-        Ok(due.into_iter().map(|it| it.record.id).collect())
+        self.due(OPEN, |it: Amendment| Some(it.id)).await
     }
 
     /// Ends an amendment whose deadline has passed, if it still is open.

@@ -10,12 +10,12 @@ use crate::domain::keys::Keys;
 use crate::domain::review::Hold;
 use crate::domain::thread::Thread;
 use crate::domain::time::Timestamp;
-use crate::store::record::{Record, Stored};
+use crate::store::record::Record;
 use crate::store::records::{OPEN, RESERVED};
 use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
 
-/// How many pages one look goes through; what is left is seen at the next.
-const PAGES_MAX: usize = 100;
+/// Rows that are in hand at once: what hosts ask about may be a hundred kilobytes each, and all of it fall due together.
+const IN_HAND: u32 = 100;
 
 /// No lease is longer: whatever lapses was reserved within it.
 const LEASE_MAX: Duration = Duration::from_secs(3600);
@@ -50,14 +50,14 @@ impl Swept {
 impl Service {
     /// Open holds whose deadline has passed, the longest passed first.
     pub async fn holds_due(&self) -> Result<Vec<ReviewId>> {
-        let (holds, now) = (self.due::<Hold>(OPEN).await?, self.now());
-        Ok(holds.into_iter().map(|it| it.record).filter(|it| !it.is_open(now)).map(|it| it.id).collect())
+        let now = self.now();
+        self.due(OPEN, |it: Hold| (!it.is_open(now)).then_some(it.id)).await
     }
 
     /// Open holds of which something is to be told that was not told yet.
     pub async fn notices_due(&self) -> Result<Vec<ReviewId>> {
-        let (holds, now) = (self.due::<Hold>(OPEN).await?, self.now());
-        Ok(holds.into_iter().map(|it| it.record).filter(|it| it.is_open(now)).map(|it| it.id).collect())
+        let now = self.now();
+        self.due(OPEN, |it: Hold| it.is_open(now).then_some(it.id)).await
     }
 
     /// Threads whose head's lease has passed without a word, and where that is not logged yet.
@@ -84,25 +84,22 @@ impl Service {
     pub(super) async fn open_ones<R: Record, T>(&self, keys: &Keys, pick: impl Fn(R) -> Option<T>) -> Result<Vec<T>> {
         let (mut found, mut after) = (Vec::new(), None);
         loop {
-            let page = self.reader(keys).list::<R>(Filter::State(OPEN), after.as_ref(), LIST_ROWS_MAX).await?;
+            let page = self.reader(keys).list::<R>(Filter::State(OPEN), after.as_ref(), IN_HAND).await?;
             let Some(last) = page.last().map(|it| &it.record) else { return Ok(found) };
             after = Some(Cursor { due: last.facets().due, id: last.id() });
             found.extend(page.into_iter().filter_map(|it| pick(it.record)));
         }
     }
 
-    pub(super) async fn due<R: Record>(&self, state: &str) -> Result<Vec<Stored<R>>> {
+    /// What is picked out of what is in a state and due.
+    pub(super) async fn due<R: Record, T>(&self, state: &str, pick: impl Fn(R) -> Option<T>) -> Result<Vec<T>> {
         let (keys, now) = (self.keys()?, self.now());
-        let mut found: Vec<Stored<R>> = Vec::new();
-        for _ in 0..PAGES_MAX {
-            let after = found.last().map(|it| Cursor { due: it.record.facets().due, id: it.record.id() });
-            let page = self.reader(&keys).list::<R>(Filter::DueBy(state, now), after.as_ref(), LIST_ROWS_MAX).await?;
-            let full = page.len() == LIST_ROWS_MAX as usize;
-            found.extend(page);
-            if !full {
-                break;
-            }
+        let (mut found, mut after) = (Vec::new(), None);
+        loop {
+            let page = self.reader(&keys).list::<R>(Filter::DueBy(state, now), after.as_ref(), IN_HAND).await?;
+            let Some(last) = page.last().map(|it| &it.record) else { return Ok(found) };
+            after = Some(Cursor { due: last.facets().due, id: last.id() });
+            found.extend(page.into_iter().filter_map(|it| pick(it.record)));
         }
-        Ok(found)
     }
 }

@@ -252,8 +252,7 @@ impl Service {
 
     /// Open interrupts whose deadline has passed.
     pub async fn interrupts_due(&self) -> Result<Vec<InterruptId>> {
-        let due = self.due::<Interrupt>(OPEN).await?;
-        Ok(due.into_iter().map(|it| it.record.id).collect())
+        self.due(OPEN, |it: Interrupt| Some(it.id)).await
     }
 
     /// Open interrupts whose flow another policy judges by now.

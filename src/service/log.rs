@@ -134,6 +134,9 @@ impl Sieve<'_> {
     }
 }
 
+/// What of an event's facts people said, and may quote what is hidden: it is masked where it is told, and names nobody.
+const QUOTING: [&str; 2] = ["reason", "comment"];
+
 /// Whether an event's facts name somebody.
 fn names(data: &Value, id: &str) -> bool {
     texts(data).any(|it| it == id)
@@ -141,8 +144,8 @@ fn names(data: &Value, id: &str) -> bool {
 
 /// The texts of an event's facts, which are flat but for lists.
 fn texts(data: &Value) -> impl Iterator<Item = &str> {
-    let members = data.as_object().into_iter().flat_map(|it| it.values());
-    let items = members.flat_map(|it| match it {
+    let members = data.as_object().into_iter().flatten().filter(|(name, _)| !QUOTING.contains(&name.as_str()));
+    let items = members.flat_map(|(_, it)| match it {
         Value::Array(items) => items.iter().collect(),
         other => vec![other],
     });
@@ -266,7 +269,6 @@ impl Service {
     /// What people said of a thread may quote what is hidden in it. A broken chain does not keep its events from
     /// being looked at; only what cannot be masked then is not shown.
     pub(super) async fn masked_event(&self, keys: &Keys, mut event: Event) -> Result<Event> {
-        const QUOTING: [&str; 2] = ["reason", "comment"];
         let Some(thread) = event.thread.clone() else { return Ok(event) };
         if !QUOTING.iter().any(|it| event.data.get(*it).is_some_and(Value::is_string)) {
             return Ok(event);

@@ -53,6 +53,7 @@ mod looked;
 mod memory;
 pub mod notices;
 pub mod openings;
+mod outside;
 pub mod own_account;
 pub mod passkeys;
 pub mod passwords;

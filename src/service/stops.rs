@@ -34,6 +34,16 @@ pub enum Scope {
     Flow(FlowId),
 }
 
+impl Scope {
+    /// Which flow, unless it is all of them.
+    const fn flow(&self) -> Option<&FlowId> {
+        match self {
+            Self::All => None,
+            Self::Flow(flow) => Some(flow),
+        }
+    }
+}
+
 /// Two people who lift together.
 struct Pair<'a> {
     first: &'a Lifting,
@@ -149,6 +159,8 @@ impl Service {
     /// Sets the stops of a scope as they shall be, by whoever holds the keyring: nobody else is asked. What is in
     /// progress is not undone, but asking again is refused.
     pub async fn set_halt(&self, by: &PrincipalId, scope: &Scope, halt: &Halt) -> Result<()> {
+        let reason = self.masked_outside(&*self.keys()?, scope.flow(), &halt.reason).await;
+        let halt = &Halt { reason, ..halt.clone() };
         retrying!(self.set_halt_once(by, scope, halt))
     }
 
@@ -174,10 +186,11 @@ impl Service {
         wish: &Wish,
         told: Option<Foreseen>,
     ) -> Result<Halting> {
-        let (Wish::Set(halt) | Wish::Stop(halt) | Wish::Lift(halt)) = wish;
-        if halt.reason.chars().count() > REASON_CHARS_MAX {
+        if wish.halt().reason.chars().count() > REASON_CHARS_MAX {
             return Err(Error::invalid("/reason", format!("a reason has at most {REASON_CHARS_MAX} characters")));
         }
+        let reason = self.masked_outside(&*self.keys()?, scope.flow(), &wish.halt().reason).await;
+        let wish = &wish.saying(reason);
         retrying!(self.wish_halt_once(who, scope, wish, told))
     }
 

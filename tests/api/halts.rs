@@ -18,7 +18,10 @@ use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::gateway::{Answer, Gateway, MovedClock, owned_token, people, settings, spawn_for_people, spawn_gateway};
+use crate::gateway::{
+    Answer, Gateway, MovedClock, POLICY, owned_token, people, settings, spawn_for_people, spawn_gateway,
+    spawn_with_policy,
+};
 
 async fn pairs() -> Gateway {
     spawn_for_people(PeopleSettings { lift_needs: LiftNeeds::Two, ..people() }).await
@@ -49,6 +52,31 @@ async fn findings(g: &Gateway) -> Vec<String> {
 async fn verifies(g: &Gateway) -> bool {
     let thread = g.thread().await;
     g.verify(&thread["thread"], &thread["transition"], &Value::Null, "w-1").await.code() != "halted"
+}
+
+/// People write what they see, and everybody reads why things stand still.
+#[tokio::test]
+async fn what_detectors_find_in_a_reason_is_kept_nowhere() {
+    let g = spawn_with_policy(&POLICY.replace("hide = [\"payment.card\"]", "detect = [\"email\"]")).await;
+    admin(&g, "gus").await;
+    let gus = token_of(&g, "gus").await;
+    for scope in ["payments", "all"] {
+        let body = json!({"proposing": true, "verifying": false, "reason": "it writes to eva@example.org"});
+        g.send(Method::PUT, &format!("/v1/halts/{scope}"), &gus, Some(body)).await.expect(200);
+        let by = OPERATOR.try_into().unwrap();
+        let scope = if scope == "all" { Scope::All } else { Scope::Flow(scope.try_into().unwrap()) };
+        let halt = Halt { proposing: true, verifying: true, reason: "and to eva@example.org".to_owned() };
+        g.service.set_halt(&by, &scope, &halt).await.unwrap();
+    }
+    while g.service.sequence().await.unwrap() > 0 {}
+    let halts = g.service.halts().await.unwrap();
+    assert!(halts.iter().all(|it| it.halt.reason.starts_with("and to ")), "{halts:?}");
+    assert!(!format!("{halts:?}").contains("eva@"), "{halts:?}");
+    let auditor = owned_token(&g.service, "auditor-of-gus", MachineRole::Auditor, &[], "gus").await;
+    let events = g.send(Method::GET, "/v1/events?after=0", &auditor, None).await.expect(200);
+    assert!(events.to_string().contains("it writes to "), "{events}");
+    assert!(!events.to_string().contains("eva@"), "{events}");
+    assert_eq!(findings(&g).await, Vec::<String>::new());
 }
 
 #[tokio::test]

@@ -47,6 +47,13 @@ async fn events_are_found_by_kind_thread_flow_person_and_time() {
     assert_eq!(names(&ana, &format!("/log?since={}", hour.replace(':', "%3A"))).await, ["thread.created"]);
     assert_eq!(names(&ana, &format!("/log?until={}&kind=thread", hour.replace(':', "%3A"))).await.len(), 2);
     assert!(ana.get("/log?since=yesterday").await.text.contains("is not a moment"));
+    // A reason is no name: what is hidden in one is not told to who guesses it.
+    let admin = gateway.token(countersign::domain::account::MachineRole::Admin, "ops", "", &[]).await;
+    let closed = gateway.post(&admin, "/v1/threads/order-2/closing", &json!({"reason": "guessed"})).await;
+    assert!(closed.status < 300, "{closed:?}");
+    placed(&gateway).await;
+    assert_eq!(names(&ana, "/log?kind=thread.closed").await, ["thread.closed"]);
+    assert_eq!(names(&ana, "/log?who=guessed").await, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

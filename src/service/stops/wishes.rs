@@ -36,6 +36,21 @@ pub enum Foreseen {
 }
 
 impl Wish {
+    pub(super) fn halt(&self) -> &Halt {
+        let (Self::Set(halt) | Self::Stop(halt) | Self::Lift(halt)) = self;
+        halt
+    }
+
+    /// The same, for another reason.
+    pub(super) fn saying(&self, reason: String) -> Self {
+        let halt = Halt { reason, ..self.halt().clone() };
+        match self {
+            Self::Set(_) => Self::Set(halt),
+            Self::Stop(_) => Self::Stop(halt),
+            Self::Lift(_) => Self::Lift(halt),
+        }
+    }
+
     pub(super) fn next(&self, now: &Halt) -> Halt {
         match self {
             Self::Set(halt) => halt.clone(),

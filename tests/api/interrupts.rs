@@ -39,6 +39,7 @@ on_both! {
     what_nobody_could_approve_is_not_taken(crate::gateway::POLICY.replace("\"reviewers\"", "\"nobody\"")),
     what_detectors_find_is_in_no_event(super::detecting()),
     what_another_policy_comes_to_hide_is_not_shown_any_more(crate::gateway::POLICY),
+    what_a_line_says_of_a_hidden_place_is_not_shown(crate::gateway::POLICY),
     a_typed_confirmation_is_typed(crate::gateway::POLICY.replace("need = 1", "need = 1\nconfirm = \"typed\"")),
     a_passkey_that_is_asked_for_is_needed(crate::gateway::POLICY.replace("need = 1", "need = 1\npasskey = true")),
 }
@@ -413,6 +414,27 @@ async fn what_another_policy_comes_to_hide_is_not_shown_any_more(scene: Scene) {
     }
     assert_eq!(votes(g, &g.alice, &taken, Verdict::Approve).await.unwrap(), Voted::Approved);
     assert!(told_once_ended(g, &id).await.starts_with("To [hidden]"));
+    scene.passes_an_audit().await;
+}
+
+/// A host's list of changes is no state: its lines say where their values stand.
+async fn what_a_line_says_of_a_hidden_place_is_not_shown(scene: Scene) {
+    let g = &scene.gateway;
+    let number = "7654-3210-FEDC";
+    let words = json!({
+        "title": format!("Card {number}"),
+        "redacted_diff": [
+            {"pointer": "/payment/card", "before": null, "after": {"number": number}},
+            {"pointer": "/target_user_id", "before": 17, "after": 42},
+        ],
+    });
+    let taken = posts(g, &asked_with(words)).await.expect(202);
+    let shown = g.service.interrupt_shown(&id(&taken)).await.unwrap();
+    let leaves = format!("{:?}", shown.leaves());
+    assert!(leaves.contains("/1/after") && !leaves.contains(number), "{leaves}");
+    assert_eq!(shown.masked(shown.interrupt.asserted.title.as_deref().unwrap()), "Card [hidden]");
+    let told = json!(events(g).await).to_string();
+    assert!(told.contains("Card [hidden]") && !told.contains(number), "{told}");
     scene.passes_an_audit().await;
 }
 

@@ -1,5 +1,7 @@
 //! What is hidden of some states: what the policy names, and what its detectors find there.
 
+mod told;
+
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
@@ -60,6 +62,16 @@ impl<'p> Hiding<'p> {
         let put = put_by(format, request);
         let all: Vec<&Value> = std::iter::once(state).chain(&put).collect();
         Self { values: values_of(policy, &all, tool), ..Self::by_name(policy) }.having_looked_at(&[state])
+    }
+
+    /// Of what a host says of a change: what it says to stand at a place is hidden as what stands there.
+    pub fn of_told(policy: &'p Policy, told: &Value) -> Self {
+        let by_name = Self::by_name(policy);
+        let placed = told::placed(told, &|it| by_name.begins(it));
+        let mut gathered = Gathered::default();
+        placed.iter().filter_map(|it| it.value).for_each(|it| gathered.add(it));
+        let found = placed.into_iter().map(|it| it.at).collect();
+        Self { values: gathered.built(), found, ..by_name }.having_looked_at(&[told])
     }
 
     /// Of what a tool is called with, beside these states.

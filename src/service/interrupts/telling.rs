@@ -37,7 +37,7 @@ impl Shown {
     /// What the host says that it changes, value by value.
     pub fn leaves(&self) -> Vec<RedactedLeaf> {
         let diff = &self.interrupt.asserted.redacted_diff;
-        let hidings: Vec<Hiding<'_>> = self.policies.iter().map(|it| Hiding::of(it, [diff], None)).collect();
+        let hidings: Vec<Hiding<'_>> = self.policies.iter().map(|it| Hiding::of_told(it, diff)).collect();
         shown_leaves(&hidings, diff)
     }
 }
@@ -60,7 +60,7 @@ fn about(interrupt: &Interrupt) -> Value {
 }
 
 fn masked<'t>(policy: &Policy, interrupt: &Interrupt, words: &'t str) -> Cow<'t, str> {
-    Hiding::of(policy, [&interrupt.asserted.redacted_diff], None).masked(words)
+    Hiding::of_told(policy, &interrupt.asserted.redacted_diff).masked(words)
 }
 
 /// What is told of a new interrupt: not the change itself, which is for the people who decide.

@@ -19,6 +19,8 @@ pub(super) mod tail;
 mod verdicts;
 pub mod writing;
 
+use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use crate::domain::endpoint::delivery::{Attempt, Ended};
@@ -66,6 +68,14 @@ fn shown(keys: &Keys, place: &str, hidden: &Hidden) -> Result<Secret<String>> {
     keys.row().show(place, hidden).ok_or(Error::Broken("what an endpoint hides"))
 }
 
+/// What of an address a receiver may repeat: all behind the host, what stands beside gaps, and each name and value.
+fn parts(url: &Url) -> impl Iterator<Item = Cow<'_, str>> {
+    let behind = &url[url::Position::BeforePath..];
+    let single = plain_parts(behind).flat_map(|it| it.split(['/', '?', '&', '=']));
+    let plain = std::iter::once(behind).chain(plain_parts(behind)).chain(single).map(Cow::Borrowed);
+    plain.chain(url.query_pairs().map(|it| it.1))
+}
+
 /// An endpoint as a request is made for it.
 #[derive(Clone)]
 pub struct Address {
@@ -73,14 +83,6 @@ pub struct Address {
     /// The look's, before what a template needs.
     look: Option<Url>,
     headers: Vec<(String, Secret<String>)>,
-    /// Whether the address has gaps.
-    gaps: Gaps,
-}
-
-#[derive(Clone, Copy)]
-enum Gaps {
-    None,
-    InPath,
 }
 
 impl Address {
@@ -90,31 +92,27 @@ impl Address {
             Url::parse(url.expose()).map_err(|_| Error::Broken("an endpoint's address"))
         };
         let url = parsed(&url_place(&endpoint.id), &endpoint.url)?;
-        let (gaps, look) = match &endpoint.kind {
-            EndpointKind::Webhook { .. } | EndpointKind::LangGraph { .. } | EndpointKind::Chat { .. } => {
-                (Gaps::None, None)
-            }
-            EndpointKind::Resume { template } => (Gaps::InPath, template.look.as_ref()),
+        let look = match &endpoint.kind {
+            EndpointKind::Webhook { .. } | EndpointKind::LangGraph { .. } | EndpointKind::Chat { .. } => None,
+            EndpointKind::Resume { template } => template.look.as_ref(),
         };
         let look = look.map(|it| parsed(&look_place(&endpoint.id), &it.url)).transpose()?;
         let own = endpoint.headers.iter();
         let own = own.map(|(name, value)| Ok((name.clone(), shown(keys, &header_place(&endpoint.id, name), value)?)));
-        Ok(Self { url, look, headers: own.collect::<Result<_>>()?, gaps })
+        Ok(Self { url, look, headers: own.collect::<Result<_>>()? })
     }
 
     /// How an attempt ended, without what is hidden in its request: some receivers repeat what they were sent.
     fn masked(&self, mut attempt: Attempt) -> Attempt {
-        let path = &self.url[url::Position::BeforePath..];
         let headers = self.headers.iter().map(|it| it.1.expose().as_str());
-        let words = headers.flat_map(|it| [it, it.rsplit(' ').next().unwrap_or(it)]);
-        let parts: Vec<&str> = match self.gaps {
-            Gaps::None => vec![path],
-            Gaps::InPath => plain_parts(path).collect(),
-        };
-        let hidden: Vec<&str> = words.chain(parts).filter(|it| it.len() >= MASKED_BYTES_MIN).collect();
+        let words = headers.flat_map(|it| [it, it.rsplit(' ').next().unwrap_or(it)]).map(Cow::Borrowed);
+        let parts = std::iter::once(&self.url).chain(&self.look).flat_map(parts);
+        let mut hidden: Vec<_> = words.chain(parts).filter(|it| it.len() >= MASKED_BYTES_MIN).collect();
+        // A part of another would cut it in two, and leave the rest.
+        hidden.sort_by_key(|it| Reverse(it.len()));
         if let Ended::Answered { body, cut, .. } = &mut attempt.ended {
-            for text in hidden {
-                *body = body.replace(text, MASK);
+            for text in &hidden {
+                *body = body.replace(text.as_ref(), MASK);
                 // What was cut may end in the middle of it.
                 let begun =
                     (MASKED_BYTES_MIN..text.len()).filter_map(|it| text.get(..it)).rfind(|it| body.ends_with(it));

@@ -35,6 +35,8 @@ impl Got {
 pub enum Reply {
     /// With a status line's end, and headers.
     Says(&'static str),
+    /// 400, and these words.
+    Quotes(&'static str),
     /// 400, and everything that it was sent after so many other bytes.
     Repeats(usize),
     /// Not before it is told otherwise.
@@ -104,6 +106,7 @@ async fn converse(stream: TcpStream, got: Arc<Mutex<Vec<Got>>>, mut told: watch:
         let said = told.wait_for(|it| !matches!(it, Reply::Hangs)).await.map(|it| it.clone());
         let (status, body) = match said {
             Ok(Reply::Says(status)) => (status, "so?".to_owned()),
+            Ok(Reply::Quotes(words)) => ("400 Bad Request", words.to_owned()),
             Ok(Reply::Repeats(after)) => ("400 Bad Request", format!("{}{repeated}", "x".repeat(after))),
             Ok(Reply::Hangs | Reply::HangsUp) | Err(_) => return,
         };

@@ -89,6 +89,25 @@ async fn what_a_receiver_repeats_of_its_request_is_kept_without_what_is_hidden()
     assert!(told.contains("[hidden]") && !told.contains("s3cret") && !told.contains("t0ken"), "{told}");
 }
 
+/// Chats say which key they do not know.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_part_of_an_address_is_hidden_as_well() {
+    let s = Scene::on_sqlite().await;
+    let receiver = Receiver::start().await;
+    let url = format!("{}/T0AB/s3cret-in-path?key=s3cret%20in%20value", receiver.url.trim_end_matches('/'));
+    let endpoint = s.g.post("/v1/endpoints", &s.g.admin, json!({"name": "ops", "url": url})).await.expect(201);
+    for (said, kept) in [
+        ("no hook s3cret-in-path here", "no hook [hidden] here"),
+        ("key: 's3cret in value'", "key: '[hidden]'"),
+        ("key=s3cret%20in%20value!", "key=[hidden]!"),
+        ("no T0AB", "no T0AB"),
+    ] {
+        receiver.now(Reply::Quotes(said));
+        let tried = s.g.post(&path(&endpoint, "/test"), &s.g.admin, json!({})).await.expect(200);
+        assert_eq!(tried["answer"], kept);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_endpoint_that_is_moved_while_something_is_under_way_is_told_nothing_more_where_it_was() {
     let s = Scene::on_sqlite().await;

@@ -39,7 +39,7 @@ pub struct Endpoint {
     pub origin: String,
     /// Which events.
     pub events: BTreeSet<EventPattern>,
-    /// Of which flows; none named: of every one, and events that belong to none.
+    /// Of which flows; none named: of every one, and events that belong to none. What resumes names them.
     pub flows: BTreeSet<FlowId>,
     /// Whether a thread's events are sent one after another, each only when the one before has ended.
     pub ordered: bool,

@@ -250,15 +250,19 @@ async fn put(tab: &Tab, id: &str, value: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_resumes_is_made_on_the_page_and_what_is_wrong_comes_back_as_it_was_typed() {
-    let (_gateway, receiver, browser, tab) = office().await;
+    let (gateway, receiver, browser, tab) = office().await;
+    gateway.payments().await;
     tab.goto("/endpoints").await;
     let wrong = "{\"go\": \"{nobody}\"}";
     for (id, value) in [("name", "jobs"), ("kind", "resume"), ("url", &receiver.url), ("body", wrong)] {
         put(&tab, id, value).await;
     }
-    for (id, value) in
-        [("look_url", receiver.url.as_str()), ("look_pointer", "/state"), ("look_waiting", "\"waiting\"")]
-    {
+    for (id, value) in [
+        ("look_url", receiver.url.as_str()),
+        ("look_pointer", "/state"),
+        ("look_waiting", "\"waiting\""),
+        ("flows", "payments"),
+    ] {
         put(&tab, id, value).await;
     }
     tab.press("Add endpoint").await;
@@ -279,6 +283,9 @@ async fn what_resumes_is_made_on_the_page_and_what_is_wrong_comes_back_as_it_was
     for (id, value) in [("name", "agents"), ("kind", "langgraph"), ("url", &receiver.url), ("assistant", "agent")] {
         put(&tab, id, value).await;
     }
+    tab.press("Add endpoint").await;
+    assert!(tab.text().await.contains("Name the flows whose runs it resumes"), "{}", tab.text().await);
+    put(&tab, "flows", "payments").await;
     tab.press("Add endpoint").await;
     let text = tab.text().await;
     assert!(text.contains("there is no secret") && text.contains("LangGraph server"), "{text}");

@@ -58,7 +58,13 @@ def test_a_decision_resumes_the_run_that_stopped_for_it(tmp_path: Path) -> None:
         flow, ledger = flow_on(gateway), Ledger(tmp_path / "ledger.db")
         tokens = {"PLANNER": flow.tokens["planner"], "WRITER": flow.tokens["writer"]}
         with server({**tokens, "GATE": gateway.url, "LEDGER": str(ledger.path)}, tmp_path) as http:
-            endpoint = {"name": "agents", "kind": "langgraph", "url": str(http.base_url), "assistant": "agent"}
+            endpoint = {
+                "name": "agents",
+                "kind": "langgraph",
+                "url": str(http.base_url),
+                "assistant": "agent",
+                "flows": ["payments"],
+            }
             admin = {"Authorization": f"Bearer {gateway.add_token('admin')}"}
             added = httpx.post(f"{gateway.url}/v1/endpoints", json=endpoint, headers=admin, trust_env=False)
             assert added.status_code == 201, added.text

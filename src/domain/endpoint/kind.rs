@@ -140,7 +140,7 @@ impl EndpointKind {
         }
     }
 
-    /// Whether what is sent resumes something, so that it is not tried out by sending.
+    /// Whether what is sent resumes something, so that it is not tried out by sending, and is of named flows.
     pub const fn resumes(&self) -> bool {
         match self {
             Self::Webhook { .. } | Self::Chat { .. } => false,

@@ -47,7 +47,7 @@ pub struct NewEndpoint {
     pub url: Secret<String>,
     /// Which events.
     pub events: BTreeSet<EventPattern>,
-    /// Of which flows; none: of all.
+    /// Of which flows; none: of all, where nothing is resumed.
     pub flows: BTreeSet<FlowId>,
     /// Whether a thread's events follow one another strictly.
     pub ordered: bool,
@@ -114,10 +114,10 @@ impl Service {
             return Err(Error::WrongState("there are 200 endpoints already; remove one first"));
         }
         check_name(&new.name)?;
-        self.check_flows(&keys, &new.flows).await?;
         let length = self.log_length().await?;
         let id = EndpointId::try_from(random::uuid_v7(now).simple().to_string()).expect("a UUID is a name");
         let kind = self.kept(&keys, &id, &new.kind)?;
+        self.check_flows(&keys, &kind, &new.flows).await?;
         let (kind, url, origin) = self.addressed(&keys, (&id, kind), &new.url)?;
         let endpoint = Endpoint {
             name: new.name.clone(),
@@ -193,7 +193,7 @@ impl Service {
             next.events = checked_events(events)?;
         }
         if let Some(flows) = &edit.flows {
-            self.check_flows(&keys, flows).await?;
+            self.check_flows(&keys, &next.kind, flows).await?;
             next.flows.clone_from(flows);
         }
         next.headers = match &edit.headers {
@@ -329,7 +329,10 @@ impl Service {
         Ok(EndpointTold { endpoint, url, look, lane, beyond, public_keys: public_keys(keys) })
     }
 
-    async fn check_flows(&self, keys: &Keys, flows: &BTreeSet<FlowId>) -> Result<()> {
+    async fn check_flows(&self, keys: &Keys, kind: &EndpointKind, flows: &BTreeSet<FlowId>) -> Result<()> {
+        if kind.resumes() && flows.is_empty() {
+            return Err(Error::invalid("/flows", "name the flows whose runs it resumes"));
+        }
         for flow in flows {
             self.flow(keys, flow).await.map_err(|_| Error::invalid("/flows", "one of these flows does not exist"))?;
         }

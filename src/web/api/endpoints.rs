@@ -48,7 +48,7 @@ pub struct AddEndpoint {
     /// Which events: names, families as `review.*`, or `*`, which is meant where nothing is said.
     #[schema(value_type = Option<Vec<String>>)]
     pub events: Option<BTreeSet<EventPattern>>,
-    /// Of which flows; nothing: of all, with the events that belong to none.
+    /// Of which flows; nothing: of all, with the events that belong to none. The kinds `langgraph` and `resume` name them.
     #[serde(default)]
     pub flows: BTreeSet<FlowId>,
     /// Whether a thread's events are sent one after another, each when the one before has ended.

@@ -54,7 +54,7 @@ pub async fn told(s: &Scene, taken: &Value) -> Value {
 }
 
 pub async fn resumes(s: &Scene, url: &str) -> Value {
-    let ask = json!({"name": "agents", "kind": "langgraph", "url": url, "assistant": "agent",
+    let ask = json!({"name": "agents", "kind": "langgraph", "url": url, "assistant": "agent", "flows": ["payments"],
         "headers": {"x-api-key": "k3y-in-header"}});
     s.g.post("/v1/endpoints", &s.g.admin, ask).await.expect(201)
 }

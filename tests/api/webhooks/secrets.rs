@@ -16,7 +16,8 @@ async fn whoever_reads_the_database_learns_no_secret_address_or_header() {
         "headers": {"authorization": "Bearer t0ken-in-header"}});
     let endpoint = s.g.post("/v1/endpoints", &s.g.admin, ask).await.expect(201);
     let look = json!({"url": format!("{}?key=s3cret-in-look", receiver.url), "pointer": "", "waiting": 1});
-    let ask = json!({"name": "host", "kind": "resume", "url": receiver.url, "template": {"body": 1, "look": look}});
+    let ask = json!({"name": "host", "kind": "resume", "url": receiver.url, "flows": ["payments"],
+        "template": {"body": 1, "look": look}});
     s.g.post("/v1/endpoints", &s.g.admin, ask).await.expect(201);
     for (token, is_told) in [(&s.g.admin, true), (&s.g.auditor, false)] {
         let all = s.g.get("/v1/endpoints", token).await.expect(200).to_string();

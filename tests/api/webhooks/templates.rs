@@ -20,7 +20,8 @@ on_both! {
 }
 
 fn template(url: String, template: Value) -> Value {
-    json!({"name": "host", "kind": "resume", "url": url, "template": template, "headers": {"x-api-key": "k3y-in-header"}})
+    json!({"name": "host", "kind": "resume", "url": url, "template": template, "flows": ["payments"],
+        "headers": {"x-api-key": "k3y-in-header"}})
 }
 
 fn with_look(server: &AgentServer) -> Value {
@@ -162,6 +163,8 @@ async fn what_is_no_template_is_refused_with_where_and_by_name(s: Scene) {
         (with("/template", json!({"body": 1, "method": "GET"})), "", "method"),
         (with("/kind", json!("webhook")), "/template", "`resume`"),
         (with("/kind", json!("langgraph")), "/template", "`resume`"),
+        (with("/flows", json!([])), "/flows", "resumes"),
+        (with("/flows", json!(["others"])), "/flows", "exist"),
     ] {
         let refused = s.g.post("/v1/endpoints", &s.g.admin, ask.clone()).await;
         let fault = &refused.body["errors"][0];
@@ -182,6 +185,8 @@ async fn another_address_is_looked_through_again(s: Scene) {
     assert_eq!(change(&looks, format!("{}/x", other.url)).await.status, 400, "its look is elsewhere");
     assert_eq!(change(&plain, format!("{}/{{nobody}}", other.url)).await.status, 400);
     change(&plain, format!("{}/{{thread}}", other.url)).await.expect(200);
+    let all = s.g.send(Method::PATCH, &path(&plain, ""), &s.g.admin, Some(json!({"flows": []}))).await;
+    assert_eq!((all.status, all.body["errors"][0]["pointer"].as_str()), (400, Some("/flows")));
     server.says("200 OK", "{\"task\":{\"state\":\"done\"}}");
     decided(&s, json!({})).await;
     assert_eq!(other.runs().pop().unwrap().path, format!("/{THREAD}"));

@@ -3,6 +3,7 @@
 //! A page reads a bounded number of rows by a handful of questions, however many holds there are: a list by the label
 //! that says most, what else was asked for looked up in the rows it gives, and all that the rows need fetched at once.
 
+mod asked;
 mod wanted;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -22,6 +23,7 @@ use crate::domain::review::{Hold, HoldState, Ineligible, Place as VotingPlace, R
 use crate::domain::transition::{Transition, Values};
 use crate::store::record::{Record as _, Stored};
 use crate::store::{Cursor, Direction, LIST_ROWS_MAX};
+pub use asked::AskedPage;
 pub use wanted::{Search, Wanted, Which, Whose};
 
 /// One line of the inbox.
@@ -193,10 +195,14 @@ impl Service {
         let start = (Direction::Forward, None);
         let roll = self.roll_for(&keys, &viewer.id, &[], &[]).await?;
         let holds = self.gather(&keys, (viewer, &roll), &Wanted::mine(), start, limit as usize).await?;
-        let asked = self.interrupts_open(limit.saturating_add(1)).await?;
-        let asked = asked.iter().filter(|it| it.interrupt.jury().eligible(viewer).is_ok()).count();
+        let page = self.interrupts_open(None, limit.saturating_add(1)).await?;
+        let asked = page.interrupts.iter().filter(|it| it.interrupt.jury().eligible(viewer).is_ok()).count();
         let counted = holds.holds.len() + policies + asked;
-        Ok(if holds.next.is_some() { Waiting::AtLeast(counted) } else { Waiting::Exactly(counted) })
+        Ok(if holds.next.is_some() || page.next.is_some() {
+            Waiting::AtLeast(counted)
+        } else {
+            Waiting::Exactly(counted)
+        })
     }
 
     /// The last reviews of a thread that led to nothing, newest first.

@@ -33,7 +33,6 @@ use crate::random;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::OPEN;
-use crate::store::{Cursor, Filter};
 
 /// What a decision about an interrupt relies on.
 struct Ground {
@@ -140,22 +139,6 @@ impl Service {
         let active = self.flow(&keys, &interrupt.flow).await?.record.policy;
         let policies = self.policies_under(&keys, active, [interrupt.policy]).await?;
         Ok(Shown { interrupt, policies })
-    }
-
-    /// The interrupts that people are asked about, the nearest deadline first, at most so many.
-    pub async fn interrupts_open(&self, limit: u32) -> Result<Vec<Shown>> {
-        let (keys, now) = (self.keys()?, self.now());
-        let after = Cursor { due: now.millis(), id: char::MAX.to_string() };
-        let open = self.reader(&keys).list::<Interrupt>(Filter::State(OPEN), Some(&after), limit).await?;
-        let active = self.active_policies(&keys, open.iter().map(|it| &it.record.flow)).await?;
-        let mut shown = Vec::with_capacity(open.len());
-        for interrupt in open.into_iter().map(|it| it.record) {
-            // One whose flow is gone is for an audit to find: nobody knows what of it is hidden by now.
-            let Some(active) = active.get(&interrupt.flow) else { continue };
-            let policies = self.policies_under(&keys, *active, [interrupt.policy]).await?;
-            shown.push(Shown { interrupt, policies });
-        }
-        Ok(shown)
     }
 
     /// Everybody whom an interrupt's votes are about, and a viewer, as they stand.

@@ -396,7 +396,7 @@ async fn what_another_policy_comes_to_hide_is_not_shown_any_more(scene: Scene) {
     let id = InterruptId::try_from(taken["id"].as_str().unwrap()).unwrap();
     let told = async || {
         let shown = g.service.interrupt_shown(&id).await.unwrap();
-        let listed = g.service.interrupts_open(10).await.unwrap();
+        let listed = g.service.interrupts_open(None, 10).await.unwrap().interrupts;
         [&shown, &listed[0]].map(|it| {
             let title = it.masked(it.interrupt.asserted.title.as_deref().unwrap());
             format!("{title} {:?}", it.leaves())

@@ -27,6 +27,46 @@ pub async fn asked(gateway: &Gateway) -> Interrupt {
     gateway.service.receive_interrupt(&host, &asserted, None).await.unwrap()
 }
 
+/// The same host asks as often as fits a page before the deadline of what it asked first.
+async fn asks_often(gateway: &Gateway, first: &Interrupt) {
+    let host = gateway.token(MachineRole::Host, "loud", "payments", &[]).await;
+    let host = gateway.service.token_of(&host).await.unwrap();
+    for count in 0..50 {
+        let digest = format!("{count:064}");
+        let title = Some(format!("Loud {count}"));
+        let asserted = Asserted { transition_digest: digest, title, expires_in: Some(120), ..first.asserted.clone() };
+        gateway.service.receive_interrupt(&host, &asserted, None).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_asks_often_keeps_nobody_out_of_the_inbox() {
+    let gateway = spawn_gateway().await;
+    gateway.reviewer("grace", &["reviewers"]).await;
+    gateway.payments().await;
+    let asked = asked(&gateway).await;
+    let row = format!("a[href='/interrupts/{}']", asked.id);
+    let browser = Chromium::open().await;
+    let tab = browser.tab(&gateway).await;
+    tab.without_scripts().await;
+    tab.sign_in("grace").await;
+    assert_eq!((tab.count(&row).await, tab.text().await.contains("What ends")), (1, false));
+    asks_often(&gateway, &asked).await;
+    tab.goto("/").await;
+    let text = tab.text().await;
+    assert!(text.contains("What hosts ask 50 on this page") && !text.contains("What ends first"), "{text}");
+    assert_eq!(tab.count(&row).await, 0);
+    tab.follow("nav[aria-label='What hosts ask'] a").await;
+    let text = tab.text().await;
+    assert_eq!(tab.count(&row).await, 1, "{text}");
+    assert!(text.contains("What hosts ask 1 on this page") && !text.contains("What ends later"), "{text}");
+    tab.follow("nav[aria-label='What hosts ask'] a").await;
+    assert!(tab.text().await.contains("Loud 0"));
+    tab.goto("/?asked=nowhere").await;
+    assert!(tab.text().await.contains("not there") || tab.text().await.contains("no such"), "{}", tab.text().await);
+    browser.close().await;
+}
+
 async fn decision(gateway: &Gateway, asked: &Interrupt) -> Option<Decision> {
     gateway.service.interrupt(&asked.id).await.unwrap().ending().map(|it| it.0)
 }

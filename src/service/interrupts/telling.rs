@@ -20,7 +20,7 @@ pub struct Shown {
     pub interrupt: Interrupt,
     /// The policy by which people are asked, and the one that judges the flow by now if it is another: what either hides
     /// is hidden.
-    pub(super) policies: Vec<Arc<Policy>>,
+    pub(in crate::service) policies: Vec<Arc<Policy>>,
 }
 
 impl Shown {

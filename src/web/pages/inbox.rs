@@ -24,7 +24,7 @@ use crate::web::pages::view::facts::Badge;
 /// Reviews on one page.
 const ROWS_MAX: usize = 50;
 
-/// What hosts ask, the nearest deadlines first; the others follow when these are decided.
+/// What hosts ask, on one page.
 const INTERRUPTS_MAX: u32 = 50;
 
 /// Enough to find what was decided a moment ago.
@@ -39,7 +39,7 @@ const SEARCH_BYTES_MAX: usize = 300;
 /// Flows to choose from; who has more searches for a thread or a key.
 const FLOWS_MAX: usize = 200;
 
-/// `?show=&flow=&q=`, and a place that the page is after or before.
+/// `?show=&flow=&q=`, a place that the page is after or before, and one after which it lists what hosts ask.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Asked {
     show: Option<String>,
@@ -47,6 +47,7 @@ pub struct Asked {
     q: Option<String>,
     after: Option<String>,
     before: Option<String>,
+    asked: Option<String>,
 }
 
 /// What a page is about, once it was read.
@@ -55,6 +56,7 @@ struct Reading {
     flow: Option<FlowId>,
     typed: String,
     part: Part,
+    asked: Option<Place>,
 }
 
 /// `GET /`.
@@ -71,7 +73,9 @@ async fn page(app: &App, visitor: &Visitor, asked: Asked) -> Result<InboxPage> {
     let amendments = service.amendments_open().await?;
     let policies =
         amendments.iter().filter(|it| overview && it.jury().eligible(viewer).is_ok()).map(|it| policies::row(it, now));
-    let asked = if overview { service.interrupts_open(INTERRUPTS_MAX).await? } else { Vec::new() };
+    let asked =
+        if overview { Some(service.interrupts_open(reading.asked.as_ref(), INTERRUPTS_MAX).await?) } else { None };
+    let asked_next = asked.as_ref().and_then(|it| it.next.as_ref()).map(|it| reading.url(&[("asked", &it.token())]));
     let (open, ended): (Vec<_>, Vec<_>) = found.items.iter().partition(|it| it.hold.state.ending().is_none());
     let lately = if overview { service.recently_ended(viewer, DECIDED_MAX).await? } else { Vec::new() };
     let ended = ended.into_iter().chain(&lately);
@@ -88,7 +92,9 @@ async fn page(app: &App, visitor: &Visitor, asked: Asked) -> Result<InboxPage> {
         deciding_several: several.then(|| visitor.0.csrf.shown()),
         waiting,
         policies: policies.collect(),
-        interrupts: asked.iter().map(|it| interrupt::row(it, viewer, now)).collect(),
+        interrupts: asked.iter().flat_map(|it| &it.interrupts).map(|it| interrupt::row(it, viewer, now)).collect(),
+        interrupts_first: reading.asked.is_some().then(|| reading.url(&[])),
+        interrupts_next: asked_next,
         decided: ended.filter_map(|it| decided_row(it, now)).collect(),
         previous_url: found.previous.map(|it| reading.url(&[("before", &it.token())])),
         next_url: found.next.map(|it| reading.url(&[("after", &it.token())])),
@@ -115,8 +121,9 @@ fn read(asked: Asked) -> Result<Reading> {
         (None, Some(token)) => Part::Before(place(token)?),
         (Some(_), Some(_)) => return Err(NOT_THERE),
     };
+    let asked_after = some(asked.asked).map(place).transpose()?;
     let flow = some(asked.flow).map(|it| FlowId::try_from(it).map_err(|_| NOT_THERE)).transpose()?;
-    Ok(Reading { show, flow, typed, part })
+    Ok(Reading { show, flow, typed, part, asked: asked_after })
 }
 
 /// A digest's beginning is looked for as one; where there is none, it may be a thread's name or a key.
@@ -166,7 +173,7 @@ impl Reading {
     /// The lists that people go to most, of the same flow.
     fn tabs(&self) -> Vec<Tab> {
         let tab = |show: Show| {
-            let there = Reading { show, flow: self.flow.clone(), typed: String::new(), part: Part::First };
+            let there = Reading { show, flow: self.flow.clone(), typed: String::new(), part: Part::First, asked: None };
             let mark = if self.typed.is_empty() && show == self.show { Mark::On } else { Mark::Off };
             Tab { url: there.url(&[]), words: show.words(), mark }
         };

@@ -30,6 +30,10 @@ pub struct InboxPage {
     pub policies: Vec<AmendmentRow>,
     /// What hosts ask people about, the nearest deadline first.
     pub interrupts: Vec<InterruptRow>,
+    /// Where their first are, if these come later.
+    pub interrupts_first: Option<String>,
+    /// Where those are that come after these.
+    pub interrupts_next: Option<String>,
     /// What has ended, the newest first.
     pub decided: Vec<DecidedRow>,
     /// The page before this one.

@@ -192,6 +192,8 @@ pub fn inbox() -> InboxPage {
         },
         policies: vec![],
         interrupts: vec![super::interrupts::row()],
+        interrupts_first: None,
+        interrupts_next: Some("/?asked=1.i".to_owned()),
         deciding_several: Some("csrf-1".to_owned()),
         waiting: vec![
             row(small.clone(), "order-8812", Urgency::Soon, soon(), vec![Badge::Yours]),
@@ -222,6 +224,8 @@ pub fn empty_inbox() -> InboxPage {
         shell: shell(0),
         policies: vec![],
         interrupts: vec![],
+        interrupts_first: None,
+        interrupts_next: None,
         waiting: vec![],
         decided: vec![],
         next_url: None,

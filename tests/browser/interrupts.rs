@@ -43,7 +43,7 @@ async fn asks_often(gateway: &Gateway, first: &Interrupt) {
 async fn who_asks_often_keeps_nobody_out_of_the_inbox() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("grace", &["reviewers"]).await;
-    gateway.payments().await;
+    let payments = gateway.payments().await;
     let asked = asked(&gateway).await;
     let row = format!("a[href='/interrupts/{}']", asked.id);
     let browser = Chromium::open().await;
@@ -52,8 +52,11 @@ async fn who_asks_often_keeps_nobody_out_of_the_inbox() {
     tab.sign_in("grace").await;
     assert_eq!((tab.count(&row).await, tab.text().await.contains("What ends")), (1, false));
     asks_often(&gateway, &asked).await;
+    gateway.held(&payments, "order-1", &json!({"target_user_id": 42})).await;
     tab.goto("/").await;
     let text = tab.text().await;
+    // What the gateway itself has checked comes first.
+    assert!(text.find("order-1").unwrap() < text.find("What hosts ask").unwrap(), "{text}");
     assert!(text.contains("What hosts ask 50 on this page") && !text.contains("What ends first"), "{text}");
     assert_eq!(tab.count(&row).await, 0);
     tab.follow("nav[aria-label='What hosts ask'] a").await;
@@ -83,6 +86,7 @@ async fn a_reviewer_reads_whose_word_it_is_and_answers_the_host() {
     tab.sign_in("grace").await;
     let inbox = tab.text().await;
     assert!(inbox.contains("What hosts ask") && inbox.contains(", not checked"), "{inbox}");
+    assert!(!inbox.contains("Nothing waits for a decision."), "{inbox}");
     tab.follow(&format!("a[href='/interrupts/{}']", asked.id)).await;
     let shown = tab.text_of("main").await;
     assert!(shown.contains("The gateway has not seen its state") && shown.contains("not checked"), "{shown}");

@@ -203,10 +203,8 @@ impl Service {
         let ends = stretch.links.first().zip(stretch.links.last());
         let range = ends.map(|(first, last)| first.record.version..=last.record.version);
         let range = range.ok_or(Error::Broken("the chain"))?;
-        let mut before = match (range.start().checked_sub(1), standing.thread.record.gone.erased) {
-            (Some(last), erased) if last >= erased => Some(self.version(keys, thread, last).await?),
-            _ => None,
-        };
+        // An opening has the values that it changes. Those of the version before are another file's, and are erased with that.
+        let mut before = None;
         let rows = stretch.links.iter().zip(&stretch.committed).zip(&stretch.states).collect::<Vec<_>>();
         let mut entries = Vec::with_capacity(rows.len());
         let mut room = OPENINGS_BYTES_MAX;

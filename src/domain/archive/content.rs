@@ -54,7 +54,7 @@ pub struct Archived {
     pub statement: Statement,
     /// The signed entry.
     pub entry: String,
-    /// What it changed; nothing where it is erased, or where the state before was erased already.
+    /// What it changed; nothing where it is erased, or where the state before is not in the same file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opening: Option<Opening>,
     /// What else its transition's row says.

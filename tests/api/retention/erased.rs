@@ -10,6 +10,7 @@ on_both! {
     what_was_held_while_a_clock_was_ahead_goes_with_its_stretch(super::retaining("versions = 10\nerase_after_days = 5")),
     what_was_stated_is_not_changed_in_what_stays_of_it(super::retaining("versions = 10\nerase_after_days = 5")),
     what_was_held_on_any_version_goes_with_it(super::retaining("versions = 10\nerase_after_days = 5")),
+    what_was_erased_is_in_no_later_file(super::retaining("versions = 10\nerase_after_days = 5")),
     one_that_cannot_be_erased_keeps_no_other_from_going(super::retaining("versions = 10\nerase_after_days = 5")),
 }
 
@@ -244,4 +245,37 @@ async fn one_that_cannot_be_erased_keeps_no_other_from_going(scene: Scene) {
     grown(g, VERSIONS).await;
     Archiver::default().run_once(&g.service).await.unwrap_err();
     assert!(archives(&scene).await.len() > before, "another thread's versions have gone");
+}
+
+/// Enough for two archives of short versions.
+const TWO: u64 = 80;
+
+/// The opening of a file's first version would have what that changed, and from what.
+async fn what_was_erased_is_in_no_later_file(scene: Scene) {
+    let g = &scene.gateway;
+    let (thread, heads) = grown(g, 40).await;
+    g.pass(DAY * 3);
+    grown_on(g, &thread, heads, 41..=TWO).await;
+    works(g).await;
+    let [first, second] = &archives(&scene).await[..2] else { panic!() };
+    assert!(first.to < 40 && second.to >= 40, "{first:?} {second:?}");
+    let plain = async |archive: &Archive| content(g, archive).await.text();
+    let last = format!("secret text number {},", first.to);
+    assert!(plain(first).await.contains(&last));
+    assert!(content(g, second).await.entries[1].opening.is_some());
+    scene.passes_an_audit().await;
+    let chain = async || {
+        let path = format!("/v1/threads/{}/chain?page_size=200", thread.as_str().unwrap());
+        g.get(&path, &g.auditor).await.expect(200)["entries"].clone()
+    };
+    assert!(chain().await.as_array().unwrap().iter().all(|it| it["opening"].is_object()), "an auditor is told all");
+    g.pass(DAY * 3);
+    works(g).await;
+    let all = archives(&scene).await;
+    assert!(matches!(all[0].kept, Kept::Erased { .. }) && all[1].kept.has_values(), "{all:?}");
+    for archive in &all {
+        assert!(!plain(archive).await.contains(&last), "{archive:?}");
+    }
+    assert!(chain().await[usize::try_from(all[1].from).unwrap()]["opening"].is_null());
+    scene.passes_an_audit().await;
 }

@@ -2,6 +2,7 @@
 //! from its file, and for ever gone once it is erased. On both databases.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -88,13 +89,18 @@ const DEEP_VERSIONS: u64 = 45;
 /// A thread with so many versions after its first; its name, and each version's transition.
 pub async fn grown(g: &Gateway, versions: u64) -> (Value, Vec<Value>) {
     let made = g.thread().await;
-    let mut heads = vec![made["transition"].clone()];
-    for version in 1..=versions {
+    let heads = grown_on(g, &made["thread"], vec![made["transition"].clone()], 1..=versions).await;
+    (made["thread"].clone(), heads)
+}
+
+/// These versions more, after those.
+async fn grown_on(g: &Gateway, thread: &Value, mut heads: Vec<Value>, versions: RangeInclusive<u64>) -> Vec<Value> {
+    for version in versions {
         let patch = json!({"raw_text": format!("secret text number {version}, and a little more of it")});
-        let done = g.propose(&made["thread"], heads.last().unwrap(), (&g.parser, "input_parser"), patch).await;
+        let done = g.propose(thread, heads.last().unwrap(), (&g.parser, "input_parser"), patch).await;
         heads.push(done.expect(201)["transition"].clone());
     }
-    (made["thread"].clone(), heads)
+    heads
 }
 
 async fn works(g: &Gateway) -> usize {

@@ -104,10 +104,8 @@ impl Archives {
     pub fn remove_values(&self, archive: &Archive) -> io::Result<()> {
         let path = self.path(archive);
         let (folder, _) = parts(&path)?;
-        let folder = match rustix::fs::open(folder, FOLDER, Mode::empty()) {
-            Err(Errno::NOENT) => return Ok(()),
-            opened => opened?,
-        };
+        // A folder that is not there may be back tomorrow, with all that was in it.
+        let folder = rustix::fs::open(folder, FOLDER, Mode::empty())?;
         for entry in rustix::fs::Dir::read_from(&folder)? {
             let entry = entry?;
             let first = entry.file_name().to_str().ok().and_then(first_with_values);

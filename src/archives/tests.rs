@@ -110,3 +110,13 @@ fn values_are_removed_from_whatever_file_has_them_and_from_no_other() {
     assert!([&next, &without, &other].iter().all(|it| archives.path(it).exists()));
     assert!(stays.iter().all(|it| beside(it).exists()));
 }
+
+#[test]
+fn values_in_a_folder_that_is_away_are_not_said_to_be_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let archives = Archives::in_folder(folder.path().join("archives"));
+    let (archive, bytes) = of("a text");
+    archives.write(&archive, &bytes).unwrap();
+    fs::rename(folder.path().join("archives"), folder.path().join("away")).unwrap();
+    archives.remove_values(&archive).unwrap_err();
+}

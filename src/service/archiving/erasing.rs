@@ -97,6 +97,8 @@ impl Service {
     async fn finish(&self, keys: &Keys, archive: &Stored<Archive>) -> Result<()> {
         let Kept::Erasing { at, policy } = archive.record.kept.clone() else { return Ok(()) };
         let archives = self.archives.clone().ok_or(Error::NoArchives)?;
+        // What stays is beside what goes. Where the one is not, the folder is away, and nobody knows what else is in it.
+        self.content(&archive.record).await?;
         let erased = archive.record.clone();
         let removed = tokio::task::spawn_blocking(move || archives.remove_values(&erased)).await;
         removed.map_err(std::io::Error::other).flatten().map_err(Error::Unwritten)?;

@@ -1,6 +1,13 @@
 //! What is erased: its values for ever, and nothing that was signed.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use countersign::store::change::Change;
+use countersign::store::{Store, StoreError};
+
 use super::*;
+use crate::over::Watching;
 
 on_both! {
     what_is_erased_is_gone_and_its_links_are_not(super::retaining("versions = 10\nerase_after_days = 5")),
@@ -10,6 +17,7 @@ on_both! {
     what_was_held_while_a_clock_was_ahead_goes_with_its_stretch(super::retaining("versions = 10\nerase_after_days = 5")),
     what_was_stated_is_not_changed_in_what_stays_of_it(super::retaining("versions = 10\nerase_after_days = 5")),
     what_was_held_on_any_version_goes_with_it(super::retaining("versions = 10\nerase_after_days = 5")),
+    nothing_is_called_erased_while_its_folder_is_away(super::retaining("versions = 10\nerase_after_days = 5")),
     what_was_erased_is_in_no_later_file(super::retaining("versions = 10\nerase_after_days = 5")),
     one_that_cannot_be_erased_keeps_no_other_from_going(super::retaining("versions = 10\nerase_after_days = 5")),
 }
@@ -235,9 +243,13 @@ async fn one_that_cannot_be_erased_keeps_no_other_from_going(scene: Scene) {
     grown(g, VERSIONS).await;
     works(g).await;
     let stuck = archives(&scene).await[0].clone();
-    let (at, policy) = (g.service.now(), stuck.policy);
-    let id = format!("{}/{:020}", stuck.thread, stuck.to);
-    scene.retells(&id, |it: Archive| Archive { kept: Kept::Erasing { at, policy }, ..it }).await;
+    let kept = Kept::Erasing { at: g.service.now(), policy: stuck.policy };
+    let text = content(g, &stuck).await.without_values().text();
+    let bytes = packed(&text).unwrap();
+    let (file, plain_bytes) = (Digest::of_file(&bytes), text.len() as u64);
+    let erasing = Archive { kept, file, bytes: bytes.len() as u64, plain_bytes, ..stuck.clone() };
+    archives_in(g.folder.path()).write(&erasing, &bytes).unwrap();
+    scene.retells(&format!("{}/{:020}", stuck.thread, stuck.to), |_: Archive| erasing).await;
     // A folder is removed by nobody.
     let file = path(g, &stuck).with_file_name("00000000000000000001-00000000000000000009.json.gz");
     std::fs::create_dir(file).unwrap();
@@ -277,5 +289,46 @@ async fn what_was_erased_is_in_no_later_file(scene: Scene) {
         assert!(!plain(archive).await.contains(&last), "{archive:?}");
     }
     assert!(chain().await[usize::try_from(all[1].from).unwrap()]["opening"].is_null());
+    scene.passes_an_audit().await;
+}
+
+/// One change is made, and none after it.
+struct Once(AtomicBool);
+
+#[async_trait]
+impl Watching for Once {
+    async fn commit(&self, inner: &dyn Store, change: Change) -> Result<(), StoreError> {
+        if self.0.swap(false, Ordering::SeqCst) { inner.commit(change).await } else { Err(StoreError::Busy) }
+    }
+}
+
+async fn nothing_is_called_erased_while_its_folder_is_away(scene: Scene) {
+    let g = &scene.gateway;
+    grown(g, VERSIONS).await;
+    works(g).await;
+    g.pass(DAY * 6);
+    let cut_off = watched(&scene, Once(AtomicBool::new(true))).await;
+    Archiver::default().run_once(&cut_off).await.unwrap_err();
+    // What a gateway that was killed before it removed a file has left.
+    let first = archives(&scene).await[0].clone();
+    assert!(matches!(first.kept, Kept::Erasing { .. }), "{first:?}");
+    let values = path(g, &Archive { kept: Kept::Whole {}, ..first.clone() });
+    std::fs::write(&values, "secret text").unwrap();
+    let (folder, away) = (values.parent().unwrap(), g.folder.path().join("away"));
+    std::fs::rename(folder, &away).unwrap();
+    Archiver::default().run_once(&g.service).await.unwrap_err();
+    assert_eq!(archives(&scene).await[0], first);
+    // Nor while another is mounted in its place.
+    std::fs::create_dir(folder).unwrap();
+    Archiver::default().run_once(&g.service).await.unwrap_err();
+    assert_eq!(archives(&scene).await[0], first);
+    std::fs::remove_dir(folder).unwrap();
+    std::fs::rename(&away, folder).unwrap();
+    works(g).await;
+    let all = archives(&scene).await;
+    assert!(all.iter().all(|it| matches!(it.kept, Kept::Erased { .. })), "{all:?}");
+    let names = std::fs::read_dir(folder).unwrap().map(|it| it.unwrap().file_name().into_string().unwrap());
+    let names: Vec<String> = names.collect();
+    assert!(names.len() == all.len() && names.iter().all(|it| it.ends_with(".erased.json.gz")), "{names:?}");
     scene.passes_an_audit().await;
 }

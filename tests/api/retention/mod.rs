@@ -17,6 +17,7 @@ use countersign::domain::review::Verdict;
 use countersign::domain::thread::Thread;
 use countersign::domain::transition::{ChainRow, Transition, Values};
 use countersign::domain::usage::Usage;
+use countersign::service::Service;
 use countersign::service::error::Error;
 use countersign::service::forked::BranchBecame;
 use countersign::service::proposal::{Asked, Proposal};
@@ -29,6 +30,7 @@ use countersign::worker::archive::Archiver;
 use serde_json::{Value, json};
 
 use crate::gateway::{Answer, Gateway, POLICY, SCHEMA, archives_in, source};
+use crate::over::Watching;
 use crate::rules::Scene;
 
 mod branches;
@@ -105,6 +107,11 @@ async fn grown_on(g: &Gateway, thread: &Value, mut heads: Vec<Value>, versions: 
 
 async fn works(g: &Gateway) -> usize {
     Archiver::default().run_once(&g.service).await.unwrap()
+}
+
+/// Another gateway on the same files, whose store somebody watches.
+async fn watched(scene: &Scene, watching: impl Watching) -> Service {
+    scene.another_watched(watching).await.archiving_in(archives_in(scene.gateway.folder.path()))
 }
 
 async fn archives(scene: &Scene) -> Vec<Archive> {

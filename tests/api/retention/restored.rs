@@ -26,10 +26,6 @@ async fn restored(service: &Service, thread: &Value) -> Result<usize, Error> {
     service.restore_archives(&"tests".try_into().unwrap(), &id).await
 }
 
-async fn watched(scene: &Scene, watching: impl Watching) -> Service {
-    scene.another_watched(watching).await.archiving_in(archives_in(scene.gateway.folder.path()))
-}
-
 /// Time goes by while what leaves the files is put together.
 struct Slow(ClockOffset, AtomicUsize);
 

@@ -316,9 +316,14 @@ pub(super) fn head_of(entry: &Entry) -> Head {
 /// Whole now and then, a difference otherwise; never a difference that is larger than it saves.
 fn kept_state(head: &Version, step: &Step) -> Result<StateContent> {
     let version = step.transition.statement.version;
-    let unreadable = |_| Error::Broken("a state");
-    let difference = serde_json::to_string(&step.transition.delta).map_err(unreadable)?.len();
-    let whole = serde_json::to_string(&step.after.state).map_err(unreadable)?.len();
+    let length = |json: serde_json::Result<String>| json.map(|it| it.len()).map_err(|_| Error::Broken("a state"));
+    let (delta, named) = (&step.transition.delta, &step.transition.named);
+    let mut difference = length(serde_json::to_string(delta))?;
+    if !named.is_empty() {
+        // Each place with all its keys: long ones can make that longer than the state.
+        difference += length(serde_json::to_string(named))?;
+    }
+    let whole = length(serde_json::to_string(&step.after.state))?;
     if version - head.base > STATE_DELTAS_MAX || difference * 2 > whole {
         let origins = step.after.tree.origins();
         return Ok(StateContent::Full { state: step.after.state.clone(), origins });
@@ -326,8 +331,8 @@ fn kept_state(head: &Version, step: &Step) -> Result<StateContent> {
     Ok(StateContent::Delta {
         base: head.base,
         proposal: step.transition.statement.proposal.clone(),
-        delta: step.transition.delta.clone(),
-        named: step.transition.named.clone(),
+        delta: delta.clone(),
+        named: named.clone(),
     })
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Standing, Stretch, committed_at};
+use super::{Standing, Stretch, VERSIONS_AT_ONCE, committed_at};
 use crate::domain::archive::VERSIONS_MIN;
 use crate::domain::id::ThreadId;
 use crate::domain::keys::Keys;
@@ -42,6 +42,22 @@ struct Sized {
     bytes: u64,
 }
 
+/// Versions as they are in the database, each with its place in the chain and what was committed as it.
+#[derive(Default)]
+struct Rows {
+    states: Vec<Stored<StateRow>>,
+    entries: Vec<Stored<ChainRow>>,
+    committed: Vec<Stored<Transition>>,
+}
+
+fn sized((state, transition): (&Stored<StateRow>, &Stored<Transition>)) -> Sized {
+    Sized {
+        version: state.record.version,
+        is_whole: matches!(state.record.content, StateContent::Full { .. }),
+        bytes: bytes_of(&state.record).saturating_add(bytes_of(&transition.record)),
+    }
+}
+
 /// The first version after a stretch that begins with the first of these: a whole one, once there are enough versions
 /// before it, or more than enough bytes. Which it is follows from the rows alone.
 fn next_after(versions: &[Sized]) -> Option<u64> {
@@ -73,16 +89,10 @@ impl Service {
         if last < from + VERSIONS_MIN || !standing.retain.may_let_go(from + VERSIONS_MIN - 1, record.head.version) {
             return Ok(None);
         }
-        let states = self.stored_of::<StateRow>(keys, &record.id, from..=last).await?;
-        let entries = self.stored_of::<ChainRow>(keys, &record.id, from..=last).await?;
-        let committed = self.committed_by(keys, &entries).await?;
-        let sized = |(state, transition): (&Stored<StateRow>, &Stored<Transition>)| Sized {
-            version: state.record.version,
-            is_whole: matches!(state.record.content, StateContent::Full { .. }),
-            bytes: bytes_of(&state.record).saturating_add(bytes_of(&transition.record)),
+        let Some((Rows { states, entries, committed }, next)) = self.rows_up_to(keys, &record.id, (from, last)).await?
+        else {
+            return Ok(None);
         };
-        let sizes: Vec<Sized> = states.iter().zip(&committed).map(sized).collect();
-        let Some(next) = next_after(&sizes) else { return Ok(None) };
         let left = committed_at(entries.iter().find(|it| it.record.version == next))?;
         if !standing.retain.lets_go((next - 1, left), record.head.version, now) {
             return Ok(None);
@@ -94,6 +104,33 @@ impl Service {
         let mut ended = self.ended_of(keys, &record.id, (from, next - 1), within).await?;
         ended.sort_by_key(|it| it.record.digest);
         Ok(Some(Stretch { links, states, committed, ended, left }))
+    }
+
+    /// The rows of a stretch and of what follows it, and which version that is. A few are read at a time: large versions make
+    /// short stretches, and there may be fifty of them.
+    async fn rows_up_to(
+        &self,
+        keys: &Keys,
+        thread: &ThreadId,
+        (from, last): (u64, u64),
+    ) -> Result<Option<(Rows, u64)>> {
+        let (mut rows, mut sizes) = (Rows::default(), Vec::new());
+        let mut first = from;
+        while first <= last {
+            let some = first..=last.min(first + VERSIONS_AT_ONCE as u64 - 1);
+            first = some.end() + 1;
+            let states = self.stored_of::<StateRow>(keys, thread, some.clone()).await?;
+            let entries = self.stored_of::<ChainRow>(keys, thread, some).await?;
+            let committed = self.committed_by(keys, &entries).await?;
+            sizes.extend(states.iter().zip(&committed).map(sized));
+            rows.states.extend(states);
+            rows.entries.extend(entries);
+            rows.committed.extend(committed);
+            if let Some(next) = next_after(&sizes) {
+                return Ok(Some((rows, next)));
+            }
+        }
+        Ok(None)
     }
 
     /// What was committed as these, in their order.

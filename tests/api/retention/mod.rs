@@ -15,7 +15,7 @@ use countersign::domain::json::patch::Format;
 use countersign::domain::json::size::{STATE_DEPTH_CEILING, StateLimits};
 use countersign::domain::review::Verdict;
 use countersign::domain::thread::Thread;
-use countersign::domain::transition::{ChainRow, Transition, Values};
+use countersign::domain::transition::{ChainRow, StateContent, StateRow, Transition, Values};
 use countersign::domain::usage::Usage;
 use countersign::service::Service;
 use countersign::service::error::Error;
@@ -51,6 +51,8 @@ on_both! {
     when_a_version_was_left_is_told_by_the_next(super::retaining("versions = 10")),
     openings_for_which_there_is_no_room_are_left_out_and_read_apart(super::nesting("versions = 10")),
     what_is_nested_deeply_goes_too(super::nesting("versions = 10")),
+    what_names_long_keys_is_kept_whole(super::nesting("versions = 10").replacen("writes = [\"raw_text\"]", "writes = [\"raw_text\", \"notes\"]", 1)),
+    what_follows_a_stretch_from_afar_does_not_keep_it(super::retaining("versions = 10")),
     what_a_node_was_given_goes_with_its_version(super::counting("versions = 10\nerase_after_days = 5")),
 }
 
@@ -465,4 +467,37 @@ async fn what_a_node_was_given_goes_with_its_version(scene: Scene) {
     assert!(archives(&scene).await.iter().all(|it| matches!(it.kept, Kept::Erased { .. })));
     assert_eq!(sum().await, counted);
     scene.passes_an_audit().await;
+}
+
+/// What a node sets and may not read is told leaf by leaf, each with its keys.
+async fn what_names_long_keys_is_kept_whole(scene: Scene) {
+    let g = &scene.gateway;
+    let made = g.thread().await;
+    let (thread, mut head) = (made["thread"].clone(), made["transition"].clone());
+    let text = "a text ".repeat(2_000);
+    for version in 1..=35_u64 {
+        let leaves = (0..60).map(|it| (format!("leaf {it}"), json!(if it == 0 { version } else { 0 })));
+        let leaves: serde_json::Map<String, Value> = leaves.collect();
+        let patch = json!({"raw_text": text, "notes": {"key".repeat(500): leaves}});
+        let done = g.propose(&thread, &head, (&g.parser, "input_parser"), patch).await.expect(201);
+        head = done["transition"].clone();
+    }
+    let keys = g.service.keys().unwrap();
+    let reader = Reader { store: scene.store(), key: keys.row() };
+    let states: Vec<Stored<StateRow>> = reader.list(Filter::All, None, LIST_ROWS_MAX).await.unwrap();
+    let is_whole = |it: &Stored<StateRow>| matches!(it.record.content, StateContent::Full { .. });
+    assert!(states.len() == 36 && states.iter().all(is_whole), "a difference saves nothing");
+    assert!(works(g).await > 0);
+    scene.passes_an_audit().await;
+}
+
+async fn what_follows_a_stretch_from_afar_does_not_keep_it(scene: Scene) {
+    let g = &scene.gateway;
+    grown(g, VERSIONS).await;
+    seals::<StateRow>(&scene, |draft, rows| {
+        draft.remove(rows.iter().find(|it| it.record.version == 47).unwrap());
+    })
+    .await;
+    Archiver::default().run_once(&g.service).await.unwrap_err();
+    assert!(!archives(&scene).await.is_empty(), "no more is read than shows where it ends");
 }

@@ -5,12 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use async_trait::async_trait;
 use countersign::clock::ClockOffset;
 use countersign::domain::id::ThreadId;
-use countersign::service::Service;
 use countersign::store::change::Change;
 use countersign::store::{Duty, OnDuty, Store, StoreError};
 
 use super::*;
-use crate::over::{Asked, Watching};
+use crate::over::Asked;
 
 on_both! {
     what_takes_long_to_put_back_is_put_back(super::retaining("versions = 10")),

@@ -155,19 +155,30 @@ impl Service {
         let Some(stretch) = self.stretch(&keys, &standing, self.now()).await? else { return Ok(false) };
         let content = self.content_of(&keys, &standing, &stretch).await?;
         let Some(archive) = self.write_archive(&standing, &content, stretch.left).await? else { return Ok(false) };
-        // A large file takes its time; what might go before may go now.
-        let now = self.now();
-        let archive = Archive { at: now, ..archive };
+        let mut rows = Draft::new(keys.row(), self.now());
+        self.put_away(&mut rows, &keys, &stretch).await?;
+        // A large file takes its time; what might go before may go now. The thread has gone on meanwhile, if it is a busy one.
+        let Some(standing) = self.retained_still(&keys, &standing).await? else { return Ok(false) };
+        let (mut record, now) = (standing.thread.record.clone(), self.now());
+        if !standing.retain.lets_go((archive.to, archive.left), record.head.version, now) {
+            return Ok(false);
+        }
+        let archive = Archive { at: now, policy: standing.policy.digest(), ..archive };
         let mut draft = Draft::new(keys.row(), now);
+        draft.add(rows);
         draft.rely_on(&standing.flow);
-        self.put_away(&mut draft, &keys, &stretch).await?;
-        let mut record = standing.thread.record.clone();
         record.gone.archived = archive.to + 1;
         recorder::in_thread(&mut draft, &mut record, now, EventType::ThreadArchived, told(&archive, archive.policy))?;
         draft.replace(&standing.thread, &record)?;
         draft.insert(&archive)?;
         self.commit(draft.finish()).await?;
         Ok(true)
+    }
+
+    /// The thread as it stands by now, if of its past as much is where it was.
+    async fn retained_still(&self, keys: &Keys, before: &Standing) -> Result<Option<Standing>> {
+        let Thread { id, gone, .. } = &before.thread.record;
+        Ok(self.retained(keys, id).await?.filter(|it| it.thread.record.gone == *gone))
     }
 
     /// Takes a stretch's rows out of the database. Rows that go whole leave whole pages free, from the oldest end; rows that

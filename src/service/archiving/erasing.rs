@@ -31,17 +31,20 @@ impl Service {
             return Ok(false);
         }
         let archive = self.archive_over(&keys, thread, first).await?.ok_or(Error::Broken("an archive"))?;
-        let over = standing.retain.lets_erase(archive.record.left, self.now());
-        if !over || self.is_asked_for(&keys, record, archive.record.to).await? {
+        if !self.may_be_erased(&keys, &standing, &archive.record).await? {
             return Ok(false);
         }
         let written = self.write_without_values(&standing, &archive.record).await?;
-        // The file took its time; what might be erased before may be erased now.
+        // The file took its time; what might be erased before may be erased now, and the thread may have gone on meanwhile.
+        let Some(standing) = self.retained_still(&keys, &standing).await? else { return Ok(false) };
+        if !self.may_be_erased(&keys, &standing, &archive.record).await? {
+            return Ok(false);
+        }
         let (now, policy) = (self.now(), standing.policy.digest());
         let erasing = Archive { kept: Kept::Erasing { at: now, policy }, ..written };
         let mut draft = Draft::new(keys.row(), now);
         draft.rely_on(&standing.flow).replace(&archive, &erasing)?;
-        let mut next = record.clone();
+        let mut next = standing.thread.record.clone();
         next.gone.erased = erasing.to + 1;
         let data = told(&erasing, policy);
         recorder::in_thread(&mut draft, &mut next, now, EventType::ThreadErased, data)?;
@@ -49,6 +52,12 @@ impl Service {
         self.commit(draft.finish()).await?;
         self.finish_erasing(&keys).await?;
         Ok(true)
+    }
+
+    /// Whether its policy lets the values go, and nobody is asked about them.
+    async fn may_be_erased(&self, keys: &Keys, standing: &Standing, archive: &Archive) -> Result<bool> {
+        let over = standing.retain.lets_erase(archive.left, self.now());
+        Ok(over && !self.is_asked_for(keys, &standing.thread.record, archive.to).await?)
     }
 
     /// Writes what stays of an archive beside it. It follows from the archive alone, so a run that was cut off comes to the

@@ -33,6 +33,7 @@ use crate::gateway::{Answer, Gateway, POLICY, SCHEMA, archives_in, source};
 use crate::over::Watching;
 use crate::rules::Scene;
 
+mod beside;
 mod branches;
 mod erased;
 mod files;

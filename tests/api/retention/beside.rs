@@ -1,0 +1,130 @@
+//! Taking a past out beside whoever goes on: a thread's own agents, and another gateway that has the duty by now.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use countersign::domain::account::Token;
+use countersign::domain::id::ThreadId;
+use tokio::sync::Mutex;
+
+use super::*;
+use crate::over::Asked as StoreAsked;
+
+on_both! {
+    a_thread_that_is_written_to_all_the_time_is_archived(super::retaining("versions = 10\nerase_after_days = 5")),
+    a_thread_that_is_written_to_all_the_time_is_erased(super::retaining("versions = 10\nerase_after_days = 5")),
+    what_people_come_to_be_asked_for_meanwhile_is_not_erased(super::retaining("versions = 10\nerase_after_days = 5")),
+}
+
+/// What is asked for at such a time, and from which node.
+type Asks = fn(usize) -> (&'static str, Asked);
+
+/// Somebody asks for something, whenever a table is read, at these times of all.
+struct Busy {
+    at: Table,
+    when: Range<usize>,
+    times: AtomicUsize,
+    service: Service,
+    token: Stored<Token>,
+    asks: Asks,
+    thread: ThreadId,
+    head: Mutex<Digest>,
+}
+
+#[async_trait]
+impl Watching for Busy {
+    async fn asked(&self, what: StoreAsked<'_>) {
+        if what != StoreAsked::Rows(self.at) {
+            return;
+        }
+        let time = self.times.fetch_add(1, Ordering::SeqCst);
+        if !self.when.contains(&time) {
+            return;
+        }
+        let mut head = self.head.lock().await;
+        let (node, ask) = (self.asks)(time);
+        let proposal = Proposal {
+            thread: self.thread.clone(),
+            parent: *head,
+            node: node.try_into().unwrap(),
+            ask,
+            attempt: 1,
+            rationale: None,
+            tool: None,
+            usage: Usage::default(),
+            step: None,
+        };
+        match self.service.propose(&self.token, &proposal).await.unwrap() {
+            ProposalAnswer::Committed { transition, .. } => *head = transition,
+            ProposalAnswer::Held { .. } => {}
+            ProposalAnswer::Rejected(refusal) => panic!("{refusal:?}"),
+        }
+    }
+}
+
+fn writes(time: usize) -> (&'static str, Asked) {
+    ("input_parser", Asked::Patch { format: Format::Merge, patch: json!({"raw_text": format!("meanwhile, {time}")}) })
+}
+
+fn wants_it_back(_: usize) -> (&'static str, Asked) {
+    ("planner", Asked::Rollback { to_version: 1 })
+}
+
+/// A gateway on the same database, beside which that is asked for at these times.
+async fn beside(
+    scene: &Scene,
+    (thread, heads): (&Value, &[Value]),
+    (at, when): (Table, Range<usize>),
+    (asker, asks): (&str, Asks),
+) -> Service {
+    let busy = Busy {
+        at,
+        when,
+        times: AtomicUsize::new(0),
+        service: scene.another().await.archiving_in(archives_in(scene.gateway.folder.path())),
+        token: scene.gateway.service.token_of(asker).await.unwrap(),
+        asks,
+        thread: thread.as_str().unwrap().try_into().unwrap(),
+        head: Mutex::new(heads.last().unwrap().as_str().unwrap().parse().unwrap()),
+    };
+    watched(scene, busy).await
+}
+
+async fn a_thread_that_is_written_to_all_the_time_is_archived(scene: Scene) {
+    let g = &scene.gateway;
+    let (thread, heads) = grown(g, VERSIONS).await;
+    let service = beside(&scene, (&thread, &heads), (Table::States, 0..50), (&g.parser, writes)).await;
+    assert!(Archiver::default().run_once(&service).await.unwrap() > 0);
+    let overview = g.service.overview(&thread.as_str().unwrap().try_into().unwrap()).await.unwrap();
+    assert!(overview.thread.head.version > VERSIONS, "it went on meanwhile");
+    scene.passes_an_audit().await;
+}
+
+async fn a_thread_that_is_written_to_all_the_time_is_erased(scene: Scene) {
+    let g = &scene.gateway;
+    let (thread, heads) = grown(g, VERSIONS).await;
+    works(g).await;
+    let all = archives(&scene).await.len();
+    g.pass(DAY * 6);
+    let service = beside(&scene, (&thread, &heads), (Table::Archives, 0..50), (&g.parser, writes)).await;
+    assert!(Archiver::default().run_once(&service).await.unwrap() >= all);
+    let kept = archives(&scene).await;
+    assert!(kept[..all].iter().all(|it| matches!(it.kept, Kept::Erased { .. })), "{kept:?}");
+    scene.passes_an_audit().await;
+}
+
+async fn what_people_come_to_be_asked_for_meanwhile_is_not_erased(scene: Scene) {
+    let g = &scene.gateway;
+    let (thread, heads) = grown(g, VERSIONS).await;
+    works(g).await;
+    g.pass(DAY * 6);
+    // First it is looked whether any is being erased; then which archive is next, and nobody wants it yet.
+    let times = (Table::Archives, 1..2);
+    let service = beside(&scene, (&thread, &heads), times, (&g.planner, wants_it_back)).await;
+    assert_eq!(Archiver::default().run_once(&service).await.unwrap(), 0);
+    let overview = g.service.overview(&thread.as_str().unwrap().try_into().unwrap()).await.unwrap();
+    assert!(overview.thread.hold.is_some(), "people are asked");
+    assert!(archives(&scene).await.iter().all(|it| it.kept.has_values()));
+    scene.passes_an_audit().await;
+}

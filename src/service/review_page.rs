@@ -168,12 +168,18 @@ impl Service {
         })
     }
 
-    /// The state that was written last. Where its values are erased, everything counts as changed since.
+    /// The state that was written last. Where its values are erased, or their archive cannot be read, everything counts as
+    /// changed since: who looks at more than there is to look at misses nothing.
     async fn written_state(&self, keys: &Keys, thread: &Thread) -> Result<Value> {
-        match self.version(keys, &thread.id, thread.written_version).await {
-            Err(Error::Erased) => Ok(Value::Object(Default::default())),
-            written => Ok(written?.state),
+        let unread = match self.version(keys, &thread.id, thread.written_version).await {
+            Err(unread @ (Error::Erased | Error::Archive(_) | Error::NoArchives)) => unread,
+            written => return Ok(written?.state),
+        };
+        if !matches!(unread, Error::Erased) {
+            let error = &unread as &dyn std::error::Error;
+            tracing::warn!(thread = %thread.id, error, "what was written last cannot be read: a review shows all as changed since");
         }
+        Ok(Value::Object(Default::default()))
     }
 
     /// What is shown of a call is what was stated, or nothing is.

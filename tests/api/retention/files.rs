@@ -4,6 +4,7 @@ use super::*;
 
 on_both! {
     what_was_taken_out_comes_back_as_it_was_after_a_cut_off_run(super::retaining("versions = 10")),
+    one_that_is_away_keeps_nobody_from_deciding(super::retaining("versions = 10")),
     a_file_is_checked_by_published_keys_alone(super::retaining("versions = 10")),
 }
 
@@ -98,4 +99,23 @@ async fn check_files(scene: &Scene) {
             assert_eq!(exit == 0, sound, "{said}");
         }
     }
+}
+
+async fn one_that_is_away_keeps_nobody_from_deciding(scene: Scene) {
+    let g = &scene.gateway;
+    let (thread, heads) = grown(g, VERSIONS).await;
+    works(g).await;
+    // Version 0 counts as written, and is in it.
+    std::fs::remove_file(path(g, &archives(&scene).await[0])).unwrap();
+    assert_eq!(state(g, &thread, 0).await.code(), "archive_missing");
+    let ask = json!({"target_user_id": 77_123_456});
+    let held = g.propose(&thread, heads.last().unwrap(), (&g.planner, "planner"), ask).await.expect(202);
+    let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
+    let facts = g.service.review(&review, &g.alice).await.unwrap();
+    let reads = facts.writers[0].leaves.len();
+    assert!(reads > 0 && facts.writers[0].changed_since_write.len() == reads, "all counts as changed since");
+    // A gateway that was not told where archives are, either.
+    let elsewhere = scene.another().await;
+    assert_eq!(elsewhere.review(&review, &g.alice).await.unwrap().diff, facts.diff);
+    g.vote(&g.alice, &held, Verdict::Approve).await.unwrap();
 }

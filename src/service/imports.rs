@@ -95,10 +95,10 @@ impl Service {
     pub async fn imported_run(&self, thread: &ThreadId) -> Result<ImportedRun> {
         let keys = self.keys()?;
         let import = self.need::<Imported>(&keys, thread.as_str(), "thread").await?.record;
-        let folder = self.imported_folder(&keys, &import).await?;
         let own = keys.trusted().clone();
-        // Some megabytes of JSON, as those of an archive.
+        // Some megabytes of JSON, as those of an archive. Whoever waits has none of them in hand.
         let turn = self.turns.unpacking.take(thread.as_str()).await?;
+        let folder = self.imported_folder(&keys, &import).await?;
         let reading = move || {
             let (run, report) = verify(&folder, Signature::Unchecked);
             let standing = import.voucher.stands(&run, &own);

@@ -10,6 +10,7 @@ use countersign::domain::id::{NodeId, PrincipalId, ThreadId};
 use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::service::envelopes::Bears;
+use countersign::service::imports::Import;
 use countersign::store::row::Table;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::worker::archive::Archiver;
@@ -134,4 +135,17 @@ async fn files_are_unpacked_for_one_reader_of_a_thread_after_another() {
         async move { service.chain(&thread, 0, 5).await.map(|it| it.len()).unwrap() }
     });
     assert_eq!(two_at_once(&store, asked.into()).await, [5; 5]);
+}
+
+#[tokio::test]
+async fn imported_runs_are_loaded_for_one_reader_after_another() {
+    let scene = Scene::on_sqlite(POLICY).await;
+    let (by, run) = ("tests".try_into().unwrap(), crate::imports::golden());
+    let Import::Kept(kept, _) = scene.gateway.service.import_episode(&by, &run, None).await.unwrap() else { panic!() };
+    let (store, service) = keeping(&scene.gateway, Table::ImportPieces).await;
+    let asked = [(); 3].map(|()| {
+        let (service, thread) = (Arc::clone(&service), kept.id.clone());
+        async move { service.imported_run(&thread).await.is_ok() }
+    });
+    assert_eq!(so_many_at_once(1, &store, asked.into()).await, [true; 3]);
 }

@@ -24,7 +24,7 @@ use crate::domain::time::Timestamp;
 use crate::domain::transition::{ChainRow, StateRow, Transition};
 use crate::store::change::Draft;
 use crate::store::record::Stored;
-use crate::store::{Cursor, Duty, Filter, LIST_ROWS_MAX};
+use crate::store::{Cursor, Duty, Filter, LIST_ROWS_MAX, OnDuty};
 
 /// Threads that one look goes through.
 const THREADS_AT_ONCE: u32 = 100;
@@ -34,6 +34,10 @@ const ARCHIVES_AT_ONCE: usize = 8;
 
 /// So many versions of a stretch are in hand at once, each with its whole state.
 const VERSIONS_AT_ONCE: usize = 4;
+
+/// Another has the duty.
+pub(super) const TAKEN: Error =
+    Error::WrongState("a gateway archives or erases here just now; ask again when it is done");
 
 /// Where a look stopped, and the next goes on.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -69,18 +73,24 @@ impl Service {
         if self.archives.is_none() {
             return Ok(0);
         }
-        Ok(self.on_duty(Duty::Archiving, self.retain_next(place)).await?.unwrap_or(0))
+        let Some(duty) = self.store.take(Duty::Archiving).await? else { return Ok(0) };
+        let done = self.retain_next(&*duty, place).await;
+        duty.leave().await;
+        done
     }
 
-    async fn retain_next(&self, place: &mut Place) -> Result<usize> {
+    async fn retain_next(&self, duty: &dyn OnDuty, place: &mut Place) -> Result<usize> {
         let keys = self.keys()?;
         let (mut done, mut failed) = (0, None);
-        match self.finish_erasing(&keys).await {
+        match self.finish_erasing(duty, &keys).await {
             Ok(finished) => done = finished,
             Err(error) => failed = Some(error),
         }
         for thread in self.next_threads(&keys, place).await? {
-            match self.retain_thread(&thread).await {
+            if let Err(lost) = still(duty) {
+                return Err(failed.unwrap_or(lost));
+            }
+            match self.retain_on_duty(duty, &thread).await {
                 Ok(more) => done += more,
                 // One that fails does not keep the others waiting.
                 Err(error) => failed = failed.or(Some(error)),
@@ -120,11 +130,18 @@ impl Service {
 
     /// What its policy lets go of one thread. Returns how many archives were made or erased.
     pub async fn retain_thread(&self, thread: &ThreadId) -> Result<usize> {
+        let Some(duty) = self.store.take(Duty::Archiving).await? else { return Ok(0) };
+        let done = self.retain_on_duty(&*duty, thread).await;
+        duty.leave().await;
+        done
+    }
+
+    async fn retain_on_duty(&self, duty: &dyn OnDuty, thread: &ThreadId) -> Result<usize> {
         let mut done = 0;
-        while done < ARCHIVES_AT_ONCE && retrying!(self.archive_once(thread))? {
+        while done < ARCHIVES_AT_ONCE && retrying!(self.archive_once(duty, thread))? {
             done += 1;
         }
-        while done < ARCHIVES_AT_ONCE && retrying!(self.erase_once(thread))? {
+        while done < ARCHIVES_AT_ONCE && retrying!(self.erase_once(duty, thread))? {
             done += 1;
         }
         Ok(done)
@@ -149,7 +166,7 @@ impl Service {
     }
 
     /// Archives the oldest stretch that is in the database, if all of it may go.
-    async fn archive_once(&self, thread: &ThreadId) -> Result<bool> {
+    async fn archive_once(&self, duty: &dyn OnDuty, thread: &ThreadId) -> Result<bool> {
         let keys = self.keys()?;
         let Some(standing) = self.retained(&keys, thread).await? else { return Ok(false) };
         let Some(stretch) = self.stretch(&keys, &standing, self.now()).await? else { return Ok(false) };
@@ -171,6 +188,7 @@ impl Service {
         recorder::in_thread(&mut draft, &mut record, now, EventType::ThreadArchived, told(&archive, archive.policy))?;
         draft.replace(&standing.thread, &record)?;
         draft.insert(&archive)?;
+        still(duty)?;
         self.commit(draft.finish()).await?;
         Ok(true)
     }
@@ -268,6 +286,11 @@ impl Service {
         wrote.flatten().map_err(Error::Unwritten)?;
         if self.content(archive).await? == *content { Ok(()) } else { Err(Error::Broken("an archive")) }
     }
+}
+
+/// Nothing more is done by who has lost the duty: another may be at it.
+pub(super) fn still(duty: &dyn OnDuty) -> Result<()> {
+    if duty.stands() { Ok(()) } else { Err(TAKEN) }
 }
 
 /// What events tell of an archive.

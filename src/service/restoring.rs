@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::archived::Files;
-use super::archiving::told;
+use super::archiving::{TAKEN, still, told};
 use super::error::{Error, Result};
 use super::{Service, recorder, retrying};
 use crate::domain::archive::{Archive, Content, Whereabouts};
@@ -16,7 +16,6 @@ use crate::store::record::Record as _;
 use crate::store::{Duty, Filter, LIST_ROWS_MAX, OnDuty};
 
 const BROKEN: Error = Error::Broken("an archive");
-const TAKEN: Error = Error::WrongState("a gateway archives or erases here just now; ask again when it is done");
 
 impl Service {
     /// Puts back what archives hold of a thread, the last first; what is erased is not there to be put back. Returns how
@@ -114,9 +113,4 @@ impl Service {
             }
         }
     }
-}
-
-/// Nothing more is done by who has lost the duty.
-fn still(duty: &dyn OnDuty) -> Result<()> {
-    if duty.stands() { Ok(()) } else { Err(TAKEN) }
 }

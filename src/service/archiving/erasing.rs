@@ -2,7 +2,7 @@
 //! that had them goes. What was signed stays, and every link of it.
 
 use super::stretches::ALWAYS;
-use super::{Standing, told};
+use super::{Standing, still, told};
 use crate::archives::packed;
 use crate::domain::archive::{Archive, ERASING, Kept};
 use crate::domain::chain::hash::Digest;
@@ -15,7 +15,7 @@ use crate::service::error::{Error, Result};
 use crate::service::{Service, recorder};
 use crate::store::change::Draft;
 use crate::store::record::Stored;
-use crate::store::{Filter, LIST_ROWS_MAX};
+use crate::store::{Filter, LIST_ROWS_MAX, OnDuty};
 
 /// Rows that are emptied by one change: each may be some megabytes as it is read.
 const EMPTIED_AT_ONCE: usize = 16;
@@ -23,7 +23,7 @@ const EMPTIED_AT_ONCE: usize = 16;
 impl Service {
     /// Decides that the values of the oldest archive that has any are erased, if its policy says so: from then on nobody is
     /// given them.
-    pub(super) async fn erase_once(&self, thread: &ThreadId) -> Result<bool> {
+    pub(super) async fn erase_once(&self, duty: &dyn OnDuty, thread: &ThreadId) -> Result<bool> {
         let keys = self.keys()?;
         let Some(standing) = self.retained(&keys, thread).await? else { return Ok(false) };
         let (record, first) = (&standing.thread.record, standing.thread.record.gone.erased);
@@ -49,8 +49,9 @@ impl Service {
         let data = told(&erasing, policy);
         recorder::in_thread(&mut draft, &mut next, now, EventType::ThreadErased, data)?;
         draft.replace(&standing.thread, &next)?;
+        still(duty)?;
         self.commit(draft.finish()).await?;
-        self.finish_erasing(&keys).await?;
+        self.finish_erasing(duty, &keys).await?;
         Ok(true)
     }
 
@@ -90,11 +91,11 @@ impl Service {
 
     /// Removes the files that have what was decided to be erased, and the values that did not go into them. A run that was cut
     /// off is made up for by the next.
-    pub(super) async fn finish_erasing(&self, keys: &Keys) -> Result<usize> {
+    pub(super) async fn finish_erasing(&self, duty: &dyn OnDuty, keys: &Keys) -> Result<usize> {
         let erasing = self.reader(keys).list::<Archive>(Filter::State(ERASING), None, LIST_ROWS_MAX).await?;
         let (mut done, mut failed) = (0, None);
         for archive in erasing {
-            match self.finish(keys, &archive).await {
+            match self.finish(duty, keys, &archive).await {
                 Ok(()) => done += 1,
                 // One that fails does not keep the others waiting.
                 Err(error) => failed = failed.or(Some(error)),
@@ -103,23 +104,25 @@ impl Service {
         failed.map_or(Ok(done), Err)
     }
 
-    async fn finish(&self, keys: &Keys, archive: &Stored<Archive>) -> Result<()> {
+    async fn finish(&self, duty: &dyn OnDuty, keys: &Keys, archive: &Stored<Archive>) -> Result<()> {
         let Kept::Erasing { at, policy } = archive.record.kept.clone() else { return Ok(()) };
         let archives = self.archives.clone().ok_or(Error::NoArchives)?;
         // What stays is beside what goes. Where the one is not, the folder is away, and nobody knows what else is in it.
         self.content(&archive.record).await?;
         let erased = archive.record.clone();
+        still(duty)?;
         let removed = tokio::task::spawn_blocking(move || archives.remove_values(&erased)).await;
         removed.map_err(std::io::Error::other).flatten().map_err(Error::Unwritten)?;
-        self.empty_what_stayed(keys, &archive.record).await?;
+        self.empty_what_stayed(duty, keys, &archive.record).await?;
         let mut draft = Draft::new(keys.row(), self.now());
         draft.replace(archive, &Archive { kept: Kept::Erased { at, policy }, ..archive.record.clone() })?;
+        still(duty)?;
         self.commit(draft.finish()).await
     }
 
     /// Takes their values from the rows of what was asked for on these versions and not committed, where the file had no
     /// room for them. Whenever it was held: a clock may have gone ahead, and come back.
-    async fn empty_what_stayed(&self, keys: &Keys, archive: &Archive) -> Result<()> {
+    async fn empty_what_stayed(&self, duty: &dyn OnDuty, keys: &Keys, archive: &Archive) -> Result<()> {
         let mut after = None;
         while let Some((digests, next)) = self.held_within(keys, &archive.thread, (ALWAYS, after.as_ref())).await? {
             for chunk in digests.chunks(EMPTIED_AT_ONCE) {
@@ -129,6 +132,7 @@ impl Service {
                     draft.replace(transition, &transition.record.without_values())?;
                 }
                 if !stayed.is_empty() {
+                    still(duty)?;
                     self.commit(draft.finish()).await?;
                 }
             }

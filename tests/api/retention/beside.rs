@@ -1,11 +1,14 @@
 //! Taking a past out beside whoever goes on: a thread's own agents, and another gateway that has the duty by now.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use countersign::domain::account::Token;
 use countersign::domain::id::ThreadId;
+use countersign::store::change::Change;
+use countersign::store::{Duty, OnDuty, Store, StoreError};
 use tokio::sync::Mutex;
 
 use super::*;
@@ -14,6 +17,7 @@ use crate::over::Asked as StoreAsked;
 on_both! {
     a_thread_that_is_written_to_all_the_time_is_archived(super::retaining("versions = 10\nerase_after_days = 5")),
     a_thread_that_is_written_to_all_the_time_is_erased(super::retaining("versions = 10\nerase_after_days = 5")),
+    who_loses_the_duty_changes_nothing_more(super::retaining("versions = 10\nerase_after_days = 5")),
     what_people_come_to_be_asked_for_meanwhile_is_not_erased(super::retaining("versions = 10\nerase_after_days = 5")),
 }
 
@@ -126,5 +130,78 @@ async fn what_people_come_to_be_asked_for_meanwhile_is_not_erased(scene: Scene) 
     let overview = g.service.overview(&thread.as_str().unwrap().try_into().unwrap()).await.unwrap();
     assert!(overview.thread.hold.is_some(), "people are asked");
     assert!(archives(&scene).await.iter().all(|it| it.kept.has_values()));
+    scene.passes_an_audit().await;
+}
+
+/// How often a duty stands still, when it is asked; what is asked for once it was told not to is counted.
+struct Losing {
+    asked: Arc<AtomicUsize>,
+    stands: usize,
+    changes: Arc<AtomicUsize>,
+    too_late: Arc<AtomicUsize>,
+}
+
+struct Short {
+    inner: Box<dyn OnDuty>,
+    asked: Arc<AtomicUsize>,
+    stands: usize,
+}
+
+#[async_trait]
+impl OnDuty for Short {
+    fn stands(&self) -> bool {
+        self.asked.fetch_add(1, Ordering::SeqCst) < self.stands
+    }
+    async fn leave(self: Box<Self>) {
+        self.inner.leave().await;
+    }
+}
+
+#[async_trait]
+impl Watching for Losing {
+    async fn take(&self, inner: &dyn Store, duty: Duty) -> Result<Option<Box<dyn OnDuty>>, StoreError> {
+        let (asked, stands) = (Arc::clone(&self.asked), self.stands);
+        let taken = inner.take(duty).await?;
+        Ok(taken.map(|inner| Box::new(Short { inner, asked, stands }) as Box<dyn OnDuty>))
+    }
+
+    async fn commit(&self, inner: &dyn Store, change: Change) -> Result<(), StoreError> {
+        self.changes.fetch_add(1, Ordering::SeqCst);
+        if self.asked.load(Ordering::SeqCst) > self.stands {
+            self.too_late.fetch_add(1, Ordering::SeqCst);
+        }
+        inner.commit(change).await
+    }
+}
+
+/// How many changes a run makes whose duty stands so many times that it is asked.
+async fn changes(scene: &Scene, stands: usize) -> usize {
+    let (changes, too_late) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let asked = Arc::new(AtomicUsize::new(0));
+    let losing = Losing { asked, stands, changes: Arc::clone(&changes), too_late: Arc::clone(&too_late) };
+    let service = watched(scene, losing).await;
+    changes.store(0, Ordering::SeqCst);
+    let lost = Archiver::default().run_once(&service).await;
+    assert!(matches!(lost, Err(Error::WrongState(_))), "{lost:?}");
+    assert_eq!(too_late.load(Ordering::SeqCst), 0);
+    changes.load(Ordering::SeqCst)
+}
+
+async fn who_loses_the_duty_changes_nothing_more(scene: Scene) {
+    let g = &scene.gateway;
+    grown(g, VERSIONS).await;
+    grown(g, VERSIONS).await;
+    g.pass(DAY * 6);
+    assert_eq!(changes(&scene, 0).await, 0, "not a thread is begun");
+    assert_eq!(changes(&scene, 1).await, 0, "what takes its time and was lost meanwhile is not done");
+    assert!(archives(&scene).await.is_empty());
+    assert_eq!(changes(&scene, 2).await, 1);
+    assert_eq!(archives(&scene).await.len(), 1);
+    for stands in 3..6 {
+        assert!(changes(&scene, stands).await < stands);
+    }
+    works(g).await;
+    let all = archives(&scene).await;
+    assert!(all.iter().all(|it| matches!(it.kept, Kept::Erased { .. })), "{all:?}");
     scene.passes_an_audit().await;
 }

@@ -68,7 +68,8 @@ pub struct Archive {
     pub from: u64,
     /// The last.
     pub to: u64,
-    /// When the last was followed by the next: since then none of them was the head.
+    /// Since when none of them was the head: the latest moment at which any of them or the one after them was committed. A clock may
+    /// have gone back; archives of before say when the one after them was committed.
     pub left: Timestamp,
     /// The SHA-256 of the file as it is now.
     pub file: Digest,

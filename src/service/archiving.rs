@@ -62,7 +62,7 @@ struct Stretch {
     committed: Vec<Stored<Transition>>,
     /// What was asked for on the way and not committed, by digest.
     ended: Vec<Stored<Transition>>,
-    /// When its last version was followed by the next.
+    /// Since when none of its versions was the head.
     left: Timestamp,
 }
 
@@ -296,10 +296,6 @@ pub(super) fn still(duty: &dyn OnDuty) -> Result<()> {
 /// What events tell of an archive.
 pub(super) fn told(archive: &Archive, policy: Digest) -> Value {
     json!({"from": archive.from, "to": archive.to, "file": archive.file, "policy": policy})
-}
-
-fn committed_at(row: Option<&Stored<ChainRow>>) -> Result<Timestamp> {
-    row.map_or(Err(Error::Broken("the chain")), |it| committed_in(&it.record))
 }
 
 fn committed_in(row: &ChainRow) -> Result<Timestamp> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Standing, Stretch, VERSIONS_AT_ONCE, committed_at};
+use super::{Standing, Stretch, VERSIONS_AT_ONCE, committed_in};
 use crate::domain::archive::VERSIONS_MIN;
 use crate::domain::id::ThreadId;
 use crate::domain::keys::Keys;
@@ -58,6 +58,14 @@ fn sized((state, transition): (&Stored<StateRow>, &Stored<Transition>)) -> Sized
     }
 }
 
+/// When the versions before this one were no head any more, by no clock that had gone back: each was followed at some time
+/// of these, and none later than the last of them.
+fn left(entries: &[Stored<ChainRow>], next: u64) -> Result<Timestamp> {
+    let times = entries.iter().filter(|it| it.record.version <= next).map(|it| committed_in(&it.record));
+    let times: Vec<Timestamp> = times.collect::<Result<_>>()?;
+    times.into_iter().max().ok_or(Error::Broken("the chain"))
+}
+
 /// The first version after a stretch that begins with the first of these: a whole one, once there are enough versions
 /// before it, or more than enough bytes. Which it is follows from the rows alone.
 fn next_after(versions: &[Sized]) -> Option<u64> {
@@ -93,7 +101,7 @@ impl Service {
         else {
             return Ok(None);
         };
-        let left = committed_at(entries.iter().find(|it| it.record.version == next))?;
+        let left = left(&entries, next)?;
         if !standing.retain.lets_go((next - 1, left), record.head.version, now) {
             return Ok(None);
         }
@@ -177,7 +185,10 @@ impl Service {
             let archive = self.archive_over(keys, thread, last).await?.ok_or(Error::Broken("an archive"))?.record;
             (first, since) = (archive.from, Some(archive.left));
         }
-        since.ok_or(Error::Broken("an archive"))
+        // By a clock that was ahead for a while that is too late. The entry before this stretch is here still.
+        let link = self.stored_of::<ChainRow>(keys, thread, from.saturating_sub(1)..=from.saturating_sub(1)).await?;
+        let before = link.first().map(|it| committed_in(&it.record)).transpose()?;
+        since.into_iter().chain(before).min().ok_or(Error::Broken("an archive"))
     }
 
     /// A page of what was held in a time, whatever became of it, and where the next page begins.

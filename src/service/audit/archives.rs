@@ -148,16 +148,24 @@ impl Audit<'_> {
         }
         let detail = "how far its past has left the database is not what its events say";
         self.expect(gone == thread.gone, Table::Threads, &thread.id, detail);
-        let left = |it: &Archive| self.entry_at(&thread.id, it.to.saturating_add(1)).map(|it| it.committed_at);
         let is_told = |it: &Stored<Archive>| {
             let told = told.get(&it.record.to).is_some_and(|told| told.is(it));
-            told && left(&it.record) == Some(it.record.left)
+            told && self.was_left(&it.record)
         };
         let strange = rows.iter().find(|it| !is_told(it));
         if strange.is_some() || rows.len() != told.len() {
             let id = strange.map_or(thread.id.to_string(), |it| it.record.id());
             self.note(Table::Archives, id, "the archives are not those that events tell of");
         }
+    }
+
+    /// Whether its versions were left when it says: when the one after it was committed, as archives of before have it, or the
+    /// last of them all, if a clock went back on the way.
+    fn was_left(&self, archive: &Archive) -> bool {
+        let next = archive.to.saturating_add(1);
+        let at = |version: u64| self.entry_at(&archive.thread, version).map(|it| it.committed_at);
+        let Some(followed) = at(next) else { return false };
+        archive.left == followed || Some(archive.left) == (archive.from..=next).filter_map(at).max()
     }
 
     /// Whether the policy that an event names is one of the flow's, and let it do so then. Whoever has the keyring puts back what they like.
@@ -168,6 +176,7 @@ impl Audit<'_> {
         let policy = said(event, "policy").parse::<Digest>().ok().and_then(|it| self.policies.get(&it));
         let retain = policy.filter(|it| *it.flow() == thread.flow).and_then(|it| it.retain());
         let to = number(event, "to").unwrap_or(u64::MAX);
+        // That is no later than what the archive says, and all that one of before had to wait for.
         let left = self.entry_at(&thread.id, to.saturating_add(1)).map(|it| it.committed_at);
         let Some((retain, left)) = retain.zip(left) else { return false };
         match event.kind {

@@ -3,6 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
+use countersign::domain::chain::entry::Entry;
+use countersign::domain::chain::jws::{self, Typ};
+use countersign::domain::time::Timestamp;
 use countersign::store::change::Change;
 use countersign::store::{Store, StoreError};
 
@@ -18,6 +21,7 @@ on_both! {
     what_was_stated_is_not_changed_in_what_stays_of_it(super::retaining("versions = 10\nerase_after_days = 5")),
     what_was_held_on_any_version_goes_with_it(super::retaining("versions = 10\nerase_after_days = 5")),
     nothing_is_called_erased_while_its_folder_is_away(super::retaining("versions = 10\nerase_after_days = 5")),
+    a_clock_that_goes_back_for_a_moment_erases_nothing(super::retaining("versions = 10\nerase_after_days = 5")),
     what_was_erased_is_in_no_later_file(super::retaining("versions = 10\nerase_after_days = 5")),
     one_that_cannot_be_erased_keeps_no_other_from_going(super::retaining("versions = 10\nerase_after_days = 5")),
 }
@@ -330,5 +334,50 @@ async fn nothing_is_called_erased_while_its_folder_is_away(scene: Scene) {
     let names = std::fs::read_dir(folder).unwrap().map(|it| it.unwrap().file_name().into_string().unwrap());
     let names: Vec<String> = names.collect();
     assert!(names.len() == all.len() && names.iter().all(|it| it.ends_with(".erased.json.gz")), "{names:?}");
+    scene.passes_an_audit().await;
+}
+
+async fn a_clock_that_goes_back_for_a_moment_erases_nothing(scene: Scene) {
+    let g = &scene.gateway;
+    // Which version follows the first stretch is the same in each thread of these.
+    grown(g, VERSIONS).await;
+    works(g).await;
+    let follows = archives(&scene).await[0].to + 1;
+    g.pass(DAY * 30);
+    works(g).await;
+    let before = archives(&scene).await.len();
+    let (thread, heads) = grown(g, follows - 1).await;
+    g.clock.set_millis(0);
+    let heads = grown_on(g, &thread, heads, follows..=follows).await;
+    g.pass(DAY * 30);
+    grown_on(g, &thread, heads, follows + 1..=TWO).await;
+    works(g).await;
+    let all = archives(&scene).await;
+    let id = thread.as_str().unwrap();
+    let first = all.iter().find(|it| it.thread.as_str() == id).unwrap();
+    assert!(all.len() > before && first.to + 1 == follows && first.kept.has_values(), "{first:?}");
+    assert!(all.iter().filter(|it| it.thread.as_str() == id).all(|it| it.kept.has_values()), "{all:?}");
+    scene.passes_an_audit().await;
+    // A gateway of before had it that they were left when the next one was committed.
+    let next = all.iter().find(|it| it.thread.as_str() == id && it.from == follows).unwrap();
+    let next = content(g, next).await.entries[0].entry.clone();
+    let left = jws::read::<Entry>(&next, Typ::Entry).unwrap().claims_unverified().committed_at;
+    assert!(left < first.left.minus(DAY * 29));
+    let resealed = async |from: &Archive, left: Timestamp| {
+        seals::<Archive>(&scene, |draft, rows| {
+            draft.remove(rows.iter().find(|it| it.record == *from).unwrap());
+        })
+        .await;
+        let other = Archive { left, ..from.clone() };
+        seals::<Archive>(&scene, |draft, _| drop(draft.insert(&other).unwrap())).await;
+        other
+    };
+    let of_before = resealed(first, left).await;
+    scene.passes_an_audit().await;
+    resealed(&of_before, first.left).await;
+    g.pass(DAY * 6);
+    works(g).await;
+    let all = archives(&scene).await;
+    assert!(all.iter().all(|it| matches!(it.kept, Kept::Erased { .. })), "{all:?}");
     scene.passes_an_audit().await;
 }

@@ -72,13 +72,34 @@ pub(super) fn load(path: &Path) -> Result<(Stamp, Keys), KeyringError> {
 
 /// Holds the keyring against other writers until it is dropped. A file of its own, since the keyring
 /// itself is replaced.
+///
+/// Whoever has the folder may have put something else under its name, and an administrator of the machine may be who
+/// locks: so nothing is followed, nothing is waited for that is no file, and only what was made here is given away.
 pub(super) fn lock(path: &Path) -> Result<File, KeyringError> {
     let beside = beside(path, ".lock");
-    let open = OpenOptions::new().create(true).truncate(false).write(true).mode(MODE).open(&beside);
-    let file = open.map_err(failed("open the lock", &beside))?;
-    owned_as(path, &file, &beside)?;
+    let file = match open_options().create_new(true).open(&beside) {
+        Ok(made) => {
+            owned_as(path, &made, &beside)?;
+            made
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            open_options().open(&beside).map_err(failed("open the lock", &beside))?
+        }
+        Err(error) => return Err(failed("make the lock", &beside)(error)),
+    };
+    if !file.metadata().map_err(failed("read", &beside))?.is_file() {
+        return Err(failed("open the lock", &beside)(io::Error::other("it is no file")));
+    }
     file.lock().map_err(failed("take the lock", &beside))?;
     Ok(file)
+}
+
+/// How files beside the keyring are opened: never through a link, and without waiting for whoever reads from a pipe.
+fn open_options() -> OpenOptions {
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let mut options = OpenOptions::new();
+    options.write(true).mode(MODE).custom_flags(flags.bits().cast_signed());
+    options
 }
 
 /// Makes the keyring where there is none. If there is one by now it stays as it is.
@@ -87,7 +108,7 @@ pub(super) fn create(path: &Path, keys: &Keys) -> Result<(), KeyringError> {
     let made = DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(directory);
     made.map_err(failed("make the directory", directory))?;
     let _lock = lock(path)?;
-    let draft = write_draft(path, keys)?;
+    let (draft, _) = write_draft(path, keys)?;
     // A link, unlike a rename, never takes the place of something.
     let linked = match fs::hard_link(&draft, path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -105,8 +126,8 @@ pub(super) fn real(path: &Path) -> Result<PathBuf, KeyringError> {
 
 /// Puts another content in the keyring's place. The caller holds the lock.
 pub(super) fn replace(path: &Path, keys: &Keys) -> Result<(), KeyringError> {
-    let draft = write_draft(path, keys)?;
-    File::open(&draft).map_err(failed("open", &draft)).and_then(|it| owned_as(path, &it, &draft))?;
+    let (draft, file) = write_draft(path, keys)?;
+    owned_as(path, &file, &draft)?;
     fs::rename(&draft, path).map_err(failed("replace", path))?;
     sync_directory(path)
 }
@@ -123,18 +144,17 @@ fn owned_as(keyring: &Path, file: &File, named: &Path) -> Result<(), KeyringErro
 }
 
 /// Writes and syncs the keyring beside itself. The lock makes the one name enough: what a killed process
-/// left there is removed by the next.
-fn write_draft(path: &Path, keys: &Keys) -> Result<PathBuf, KeyringError> {
+/// left there is removed by the next. The file comes along: by its name it might be another one by then.
+fn write_draft(path: &Path, keys: &Keys) -> Result<(PathBuf, File), KeyringError> {
     let draft = beside(path, ".new");
     match fs::remove_file(&draft) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed("remove", &draft)(error)),
         _ => (),
     }
-    let mut file =
-        OpenOptions::new().create_new(true).write(true).mode(MODE).open(&draft).map_err(failed("make", &draft))?;
+    let mut file = open_options().create_new(true).open(&draft).map_err(failed("make", &draft))?;
     file.write_all(&keys.write()).map_err(failed("write", &draft))?;
     file.sync_all().map_err(failed("sync", &draft))?;
-    Ok(draft)
+    Ok((draft, file))
 }
 
 fn sync_directory(path: &Path) -> Result<(), KeyringError> {

@@ -232,10 +232,44 @@ fn what_an_administrator_of_the_machine_changes_stays_its_owners() {
     if std::os::unix::fs::chown(&place.path, Some(4711), Some(4712)).is_err() {
         return;
     }
+    fs::remove_file(place.path.with_file_name("keyring.json.lock")).unwrap();
     rotate(&keyring);
     for name in names(&place) {
         let metadata = fs::metadata(place.path.with_file_name(&name)).unwrap();
         assert_eq!((metadata.uid(), metadata.gid()), (4711, 4712), "{name}");
     }
     assert_eq!(mode(&place.path), 0o600);
+}
+
+#[test]
+fn what_lies_in_the_place_of_the_lock_is_neither_followed_nor_given_away() {
+    let place = place();
+    let keyring = open(&place);
+    let (lock, victim) = (place.path.with_file_name("keyring.json.lock"), place.path.with_file_name("victim"));
+    fs::write(&victim, "somebody else's").unwrap();
+    let owner = fs::metadata(&victim).unwrap().uid();
+    let given = std::os::unix::fs::chown(&place.path, Some(4711), Some(4712)).is_ok();
+    let before = fs::read(&place.path).unwrap();
+    let turned = || keyring.update(|it| it.rotate(KeyUse::Chain, SystemClock.now(), &mut random::fill));
+    let pipe = || rustix::fs::mknodat(rustix::fs::CWD, &lock, rustix::fs::FileType::Fifo, 0o600.into(), 0);
+
+    let put: [&dyn Fn(); 3] = [
+        &|| symlink(&victim, &lock).unwrap(),
+        &|| pipe().unwrap(),
+        &|| fs::create_dir(&lock).unwrap(),
+    ];
+    fs::remove_file(&lock).unwrap();
+    for put in put {
+        put();
+        assert!(matches!(turned(), Err(KeyringError::Io { .. })));
+        let _ = fs::remove_file(&lock);
+    }
+    assert_eq!(fs::read(&place.path).unwrap(), before);
+
+    // One that somebody else left there is waited for, and stays theirs.
+    fs::remove_dir(&lock).unwrap();
+    fs::hard_link(&victim, &lock).unwrap();
+    rotate(&keyring);
+    assert_eq!(fs::metadata(&victim).unwrap().uid(), owner);
+    assert_eq!(given, fs::metadata(&place.path).unwrap().uid() == 4711);
 }

@@ -221,6 +221,12 @@ impl Error {
         matches!(self, Self::Store(StoreError::TooLate))
     }
 
+    /// By the database's clock, what was relied on having passed has not: a lease, which the asker is told of so, or a
+    /// deadline.
+    pub(super) fn is_too_soon(&self) -> bool {
+        matches!(self, Self::WriteInProgress)
+    }
+
     /// Whoever decides only once has been too slow, and may come again.
     pub(super) fn busy_if_conflict(self) -> Self {
         if self.is_conflict() { Self::Busy } else { self }

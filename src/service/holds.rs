@@ -78,7 +78,8 @@ impl Service {
         Ok(people)
     }
 
-    /// The thread, its hold ended first if the deadline has passed.
+    /// The thread, its hold ended first if the deadline has passed: by the database's clock, as it is for the last vote. A
+    /// gateway that is ahead leaves it open until then.
     pub(super) async fn without_expired_hold(&self, keys: &Keys, thread: Stored<Thread>) -> Result<Stored<Thread>> {
         let Some(review) = thread.record.hold.clone() else { return Ok(thread) };
         let hold: Stored<Hold> = self.need(keys, review.as_str(), "review").await?;
@@ -87,20 +88,27 @@ impl Service {
         }
         let at = self.now();
         let end = (HoldState::Expired { at }, EndWord::Expired, at);
-        self.end_hold(Draft::new(keys.row(), at), keys, &thread, &hold, end).await?;
-        self.thread(keys, &thread.record.id).await
+        let mut draft = Draft::new(keys.row(), at);
+        draft.not_before(hold.record.expires_at);
+        match self.end_hold(draft, keys, &thread, &hold, end).await {
+            Err(error) if error.is_too_soon() => Ok(thread),
+            ended => {
+                ended?;
+                self.thread(keys, &thread.record.id).await
+            }
+        }
     }
 
     /// Ends a hold whose deadline has passed, if it still is open.
     pub async fn expire_hold(&self, review: &ReviewId) -> Result<()> {
-        retrying!(self.expire_once(review))
+        retrying!(self.expire_once(review)).map(drop)
     }
 
-    async fn expire_once(&self, review: &ReviewId) -> Result<()> {
+    async fn expire_once(&self, review: &ReviewId) -> Result<Stored<Thread>> {
         let keys = self.keys()?;
         let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
         let thread = self.thread(&keys, &hold.record.thread).await?;
-        self.without_expired_hold(&keys, thread).await.map(drop)
+        self.without_expired_hold(&keys, thread).await
     }
 
     /// Takes a held proposal back. Only its own proposer may.
@@ -124,8 +132,10 @@ impl Service {
         match &hold.record.state {
             HoldState::Open {} if hold.record.is_open(now) => {}
             HoldState::Open {} => {
-                self.expire_once(&hold.record.id).await?;
-                return Err(Error::Expired);
+                let thread = self.expire_once(&hold.record.id).await?;
+                if thread.record.hold.as_ref() != Some(&hold.record.id) {
+                    return Err(Error::Expired);
+                }
             }
             HoldState::Cancelled { .. } => return Ok(()),
             HoldState::Expired { .. } => return Err(Error::Expired),

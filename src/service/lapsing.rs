@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::error::{Error, Result};
+use super::error::Result;
 use super::{Service, recorder, retrying};
 use crate::domain::event::EventType;
 use crate::domain::id::ThreadId;
@@ -30,7 +30,7 @@ impl Service {
     pub async fn note_lapse(&self, thread: &ThreadId) -> Result<()> {
         match retrying!(self.note_lapse_once(thread)) {
             // By the database's clock it has not.
-            Err(Error::WriteInProgress) => Ok(()),
+            Err(error) if error.is_too_soon() => Ok(()),
             done => done,
         }
     }

@@ -154,7 +154,7 @@ impl Service {
         check_expectations(&keeping.policy, node, &view, &keeping.ask.expect)?;
         match allow {
             Allow::Replay => {
-                let write = keeping.write.as_ref().ok_or(Error::Broken("a write"))?.record.clone();
+                let write = self.reserved_before(keeping).await?;
                 Ok(Allowed { write, view, replayed: true })
             }
             Allow::Reserve { receipt, not_after } => {
@@ -162,6 +162,19 @@ impl Service {
                 Ok(Allowed { write, view, replayed: false })
             }
         }
+    }
+
+    /// The reservation that lives: by the database's clock and with all that it is decided on as it stands, like the first
+    /// answer. Nothing is written.
+    async fn reserved_before(&self, keeping: &Gatekeeping<'_>) -> Result<Write> {
+        let stored = keeping.write.as_ref().ok_or(Error::Broken("a write"))?;
+        let mut draft = Draft::new(keeping.keys.row(), keeping.now);
+        draft.rely_on(keeping.token).rely_on(&*keeping.standing.thread).rely_on(stored);
+        keeping.standing.rely(&mut draft);
+        draft.before(stored.record.lease_expires_at);
+        let late = |error: Error| if error.is_too_late() { Error::Denied(DenialCode::AlreadyUsed) } else { error };
+        self.commit(draft.finish()).await.map_err(late)?;
+        Ok(stored.record.clone())
     }
 
     /// What the writer may read; of a head that people approved no more than they were shown, which a later

@@ -239,6 +239,8 @@ impl Service {
         let verdict = (outcome, cut_reason(reason));
         let (resolved, mut thread) = write.record.clone().resolved(stored.record.clone(), by.clone(), verdict, now);
         let mut draft = Draft::new(keys.row(), now);
+        // By the database's clock, as for whoever writes by the lease.
+        draft.not_before(write.record.lease_expires_at);
         let data = json!({"write_id": key.write_id, "of": key.principal, "by": by, "outcome": outcome});
         recorder::in_thread(&mut draft, &mut thread, now, EventType::WriteResolved, data)?;
         draft.replace(&write, &resolved)?;

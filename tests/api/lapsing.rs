@@ -26,6 +26,9 @@ on_both! {
 /// The policy's own.
 const LEASE: Duration = Duration::from_secs(30);
 
+/// As long as the policy has people asked.
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
 async fn let_through(g: &Gateway, thread: &Value, write_id: &str) {
     g.verify(&thread["thread"], &thread["transition"], &Value::Null, write_id).await.expect(200);
 }
@@ -40,13 +43,28 @@ async fn closed(g: &Gateway, thread: &Value) -> Answer {
     g.post(&path, &g.admin, json!({"reason": "an exercise"})).await
 }
 
+/// What an administrator says of the thread's first write.
+async fn resolved(g: &Gateway, thread: &Value) -> Answer {
+    let writer = g.service.token_of(&g.writer).await.unwrap().record.principal();
+    let named: Vec<Value> = events(g, thread).await.into_iter().filter(|it| it["type"] == "write.reserved").collect();
+    let path = format!(
+        "/v1/threads/{}/lapses/{}/resolution",
+        thread["thread"].as_str().unwrap(),
+        named[0]["data"]["write_id"].as_str().unwrap()
+    );
+    g.post(&path, &g.admin, json!({"principal": writer, "outcome": "not_written", "reason": "looked"})).await
+}
+
 /// The types of a thread's events, in their order.
 async fn told(g: &Gateway, thread: &Value) -> Vec<String> {
+    events(g, thread).await.iter().map(|it| it["type"].as_str().unwrap().to_owned()).collect()
+}
+
+async fn events(g: &Gateway, thread: &Value) -> Vec<Value> {
     while g.service.sequence().await.unwrap() > 0 {}
     let (placed, _) = g.service.events_after(0, None, 1000).await.unwrap();
     let events = placed.into_iter().map(|it| serde_json::to_value(it.event).unwrap());
-    let own = events.filter(|it| it["thread"] == thread["thread"]);
-    own.map(|it| it["type"].as_str().unwrap().to_owned()).collect()
+    events.filter(|it| it["thread"] == thread["thread"]).collect()
 }
 
 async fn a_lapse_is_told_before_what_comes_after_it_without_any_worker(scene: Scene) {
@@ -91,7 +109,7 @@ async fn a_lease_has_passed_only_by_the_databases_clock() {
     let store = Arc::new(SqliteStore::open(folder.path().join("countersign.db"), options).unwrap());
     let g = spawn_on(folder, gateways, store, POLICY).await;
     let lease = i64::try_from(LEASE.as_millis()).unwrap();
-    for (turn, what) in ["a change", "a vote", "its end"].into_iter().enumerate() {
+    for (turn, what) in ["a change", "a vote", "its end", "a resolution"].into_iter().enumerate() {
         let begin = i64::try_from(turn).unwrap() * 2 * lease;
         g.clock.set_millis(begin);
         stores.set_millis(begin);
@@ -106,14 +124,19 @@ async fn a_lease_has_passed_only_by_the_databases_clock() {
         assert!(!told(&g, &thread).await.contains(&"write.lapsed".to_owned()), "{what}");
         stores.set_millis(begin + lease + 50);
         goes_on(&g, (what, &thread), held.as_ref()).await.unwrap();
-        assert!(told(&g, &thread).await.contains(&"write.lapsed".to_owned()), "{what}");
+        let ended = if what == "a resolution" { "write.resolved" } else { "write.lapsed" };
+        assert!(told(&g, &thread).await.contains(&ended.to_owned()), "{what}");
     }
 }
 
 /// What goes on over a lease; an error where the write is still in progress.
 async fn goes_on(g: &Gateway, (what, thread): (&str, &Value), held: Option<&Value>) -> Result<(), ()> {
     let Some(held) = held else {
-        let answer = if what == "its end" { closed(g, thread).await } else { changed(g, thread).await };
+        let answer = match what {
+            "its end" => closed(g, thread).await,
+            "a resolution" => resolved(g, thread).await,
+            _ => changed(g, thread).await,
+        };
         assert!(answer.status < 300 || answer.code() == "write_in_progress", "{}", answer.body);
         return if answer.status < 300 { Ok(()) } else { Err(()) };
     };
@@ -124,6 +147,50 @@ async fn goes_on(g: &Gateway, (what, thread): (&str, &Value), held: Option<&Valu
         Err(Error::WriteInProgress) => Err(()),
         Err(other) => panic!("{other}"),
     }
+}
+
+#[tokio::test]
+async fn a_lease_that_was_told_as_lapsed_does_not_live_again_by_a_clock_that_goes_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let (gateways, stores) = (ClockOffset::default(), ClockOffset::default());
+    let options = SqliteOptions { clock_offset: stores.clone(), ..SqliteOptions::default() };
+    let store = Arc::new(SqliteStore::open(folder.path().join("countersign.db"), options).unwrap());
+    let g = spawn_on(folder, gateways, store, POLICY).await;
+    let thread = g.thread().await;
+    let again = async || g.verify(&thread["thread"], &thread["transition"], &Value::Null, "w1").await;
+    let_through(&g, &thread, "w1").await;
+    assert_eq!(again().await.expect(200)["replayed"], true);
+    let later = i64::try_from(LEASE.as_millis()).unwrap() + 1_000;
+    g.clock.set_millis(later);
+    stores.set_millis(later);
+    g.service.note_lapse(&thread["thread"].as_str().unwrap().try_into().unwrap()).await.unwrap();
+    g.clock.set_millis(0);
+    stores.set_millis(0);
+    assert_eq!(again().await.code(), "already_used");
+}
+
+#[tokio::test]
+async fn a_deadline_has_passed_only_by_the_databases_clock() {
+    let folder = tempfile::tempdir().unwrap();
+    let (gateways, stores) = (ClockOffset::default(), ClockOffset::default());
+    let options = SqliteOptions { clock_offset: stores.clone(), ..SqliteOptions::default() };
+    let store = Arc::new(SqliteStore::open(folder.path().join("countersign.db"), options).unwrap());
+    let g = spawn_on(folder, gateways, store, POLICY).await;
+    let thread = g.thread().await;
+    let held = g.held(&thread).await;
+    let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
+    let deadline = i64::try_from(DAY.as_millis()).unwrap();
+    // As far ahead of the database as a gateway may be: by its clock alone the deadline has passed.
+    g.clock.set_millis(deadline + 50);
+    stores.set_millis(deadline - 1_850);
+    g.service.expire_hold(&review).await.unwrap();
+    g.clock.set_millis(deadline - 1_850);
+    assert_eq!(g.decision(&held).await.status, 202, "people may decide until then");
+    assert_eq!(changed(&g, &thread).await.code(), "thread_held");
+    g.clock.set_millis(deadline + 50);
+    stores.set_millis(deadline + 50);
+    g.service.expire_hold(&review).await.unwrap();
+    assert_eq!(g.decision(&held).await.expect(200)["decision"], "expired");
 }
 
 /// Something that happens before the writes are looked at.

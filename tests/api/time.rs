@@ -36,6 +36,14 @@ async fn a_gateway_whose_clock_is_off_says_so_and_that_nothing_was_done() {
     assert!(request.send().await.unwrap().headers().contains_key("retry-after"));
     stores.set_millis(0);
     g.post("/v1/verify", &g.writer, case.ask("w")).await.expect(200);
+    // Asked again, it is answered by the database's clock as well.
+    for offset in [-60_000, 60_000] {
+        stores.set_millis(offset);
+        let again = g.post("/v1/verify", &g.writer, case.ask("w")).await;
+        assert_eq!((again.status, again.code()), (503, "clock_skew"), "{offset}: {}", again.body);
+    }
+    stores.set_millis(0);
+    assert_eq!(g.post("/v1/verify", &g.writer, case.ask("w")).await.expect(200)["replayed"], true);
 }
 
 async fn cancel(g: &Gateway, held: &Value) -> Answer {

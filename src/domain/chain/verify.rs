@@ -143,10 +143,12 @@ fn head_agrees(thread: &Thread, entry: &Entry) -> bool {
         && head.needs_receipt == entry.needs_receipt()
 }
 
-/// A known write is answered as before while its lease lives, and never again after.
+/// A known write is answered as before while its lease lives, and never again after; nor once it was told as lapsed, should
+/// a clock go back.
 fn replay(write: &Write, thread: &Thread, ask: &Ask<'_>, now: Timestamp) -> Result<Allow, DenialCode> {
     let same = write.thread == thread.id && write.transition == ask.transition && write.node == *ask.node;
-    if same && write.is_live(now) && write.holds_head(thread) {
+    let lapsed = thread.unresolved.contains(&write.key);
+    if same && write.is_live(now) && write.holds_head(thread) && !lapsed {
         Ok(Allow::Replay)
     } else {
         Err(DenialCode::AlreadyUsed)

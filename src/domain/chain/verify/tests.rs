@@ -194,4 +194,7 @@ fn a_write_is_answered_again_only_as_the_very_same_while_it_lives() {
     let mut moved = thread.clone();
     moved.head.usage = HeadUse::Used {};
     assert_eq!(replay(&write, &moved, &ask, NOW), used, "the head is not its own any more");
+    let mut told = thread.clone();
+    told.unresolved.insert(write.key.clone());
+    assert_eq!(replay(&write, &told, &ask, NOW), used, "it was told as lapsed, and the clock went back");
 }

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import operator
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count
+from functools import reduce
+from itertools import count, permutations
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
@@ -14,13 +16,14 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveM
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
-from langgraph.types import Command
+from langgraph.types import Command, Overwrite
 
 from conftest import Flow
 from countersign import AsyncClient, Client, Created, Invalid, Rejected, UnexpectedAnswer
-from countersign.langgraph import Pointer, approval_gate, governed, head, latest
+from countersign.langgraph import NotApproved, Pointer, approval_gate, governed, head, latest
 from countersign.langgraph._channels import encoded
 from countersign.langgraph._patching import patch
+from countersign.langgraph._pointer import TOLD_MAX, WAITED_MAX, asking, told_of, waited_for
 from graphs import Graph
 
 POLICY = """
@@ -172,6 +175,249 @@ def test_what_is_held_waits_at_the_gate_and_comes_with_what_was_approved(office:
     found = graph.invoke(Command(resume=waiting.value["transition_digest"]), config)
     assert (found["target"], found["log"]) == (42, ["begun", "planned"])
     assert found["countersign"]["receipt"]
+
+
+def resume(graph: Graph, made: Created, found: dict[str, Any]) -> dict[str, Any]:
+    """The run goes on with the answer to what it stopped with."""
+    (waiting,) = found["__interrupt__"]
+    answered: dict[str, Any] = graph.invoke(
+        Command(resume=waiting.value["transition_digest"]), {"configurable": {"thread_id": made.thread}}
+    )
+    return answered
+
+
+def decides(office: Office, made: Created, how: str) -> None:
+    """People decide about what the thread is held for."""
+    review = office.host.thread(made.thread).review
+    assert review is not None
+    getattr(office.flow.ada, how)(review)
+
+
+def sets(office: Office, target: int, **settings: Any) -> Any:
+    """A node whose proposal is held."""
+    return governed(office.agent, node="planner", state=State, **settings)(lambda state: {"target": target})
+
+
+def goes_on(office: Office, made: Created, how: str) -> Any:
+    """A node that commits what is harmless, while whose body runs people decide about what was held before."""
+
+    @governed(office.agent, node="clerk", state=State)
+    def node(state: dict[str, Any]) -> dict[str, Any]:
+        decides(office, made, how)
+        return {"log": ["went on"]}
+
+    return node
+
+
+def gate_of(office: Office, **settings: Any) -> Any:
+    return approval_gate(office.agent, node="planner", state=State, **settings)
+
+
+def acts(acted: list[Any]) -> Any:
+    """What may happen only behind the gate."""
+
+    def act(state: State) -> dict[str, Any]:
+        acted.append(state["countersign"])
+        return {}
+
+    return act
+
+
+def test_a_gate_tells_what_was_refused_though_another_node_has_gone_on(office: Office) -> None:
+    made, acted = office.thread(), list[Any]()
+    graph = graph_of(sets(office, 42), goes_on(office, made, "deny"), gate_of(office), acts(acted))
+    found = run(graph, made)
+    assert (found["countersign"]["version"], acted) == (1, [])
+    with pytest.raises(NotApproved):
+        resume(graph, made, found)
+    assert acted == []
+
+
+@pytest.mark.parametrize("held_first", [True, False])
+def test_a_gate_waits_for_what_is_held_though_a_branch_beside_it_has_committed(
+    office: Office, held_first: bool
+) -> None:
+    made, acted, committed = office.thread(), list[Any](), threading.Event()
+    clerk = governed(office.agent, node="clerk", state=State)(lambda state: {"log": ["beside"]})
+
+    def commits(state: Any) -> Any:
+        found = clerk(state)
+        committed.set()
+        return found
+
+    @governed(office.agent, node="planner", state=State)
+    def holds(state: dict[str, Any]) -> dict[str, Any]:
+        assert committed.wait(20)
+        return {"target": 42}
+
+    builder = StateGraph(State)
+    # LangGraph reduces what branches said at the same time in the order of their names.
+    for name, node in zip(("n0", "n1"), (holds, commits) if held_first else (commits, holds), strict=True):
+        builder.add_node(name, node)
+        builder.add_edge(START, name)
+    builder.add_node("gate", gate_of(office))
+    builder.add_node("act", acts(acted))
+    builder.add_edge(["n0", "n1"], "gate")
+    builder.add_edge("gate", "act")
+    graph: Graph = builder.compile(checkpointer=InMemorySaver())
+    found = run(graph, made, log=["begun"])
+    assert (found["countersign"]["version"], found["__interrupt__"][0].value["changed_keys"]) == (1, ["target"])
+    assert acted == []
+    decides(office, made, "approve")
+    done = resume(graph, made, found)
+    assert (done["target"], done["log"], len(acted)) == (42, ["begun", "beside"], 1)
+    assert (done["countersign"]["version"], bool(done["countersign"]["receipt"])) == (2, True)
+
+
+def test_of_two_that_were_held_a_gate_forgets_neither(office: Office) -> None:
+    made, acted = office.thread(), list[Any]()
+    nodes = (sets(office, 42), goes_on(office, made, "deny"), sets(office, 43))
+    graph = graph_of(*nodes, gate_of(office), acts(acted))
+    found = run(graph, made)
+    # What was approved later does not stand for what was refused before.
+    decides(office, made, "approve")
+    with pytest.raises(NotApproved):
+        resume(graph, made, found)
+    assert acted == []
+
+
+def test_a_gate_that_goes_on_tells_each_refusal_once_and_gives_no_receipt(office: Office) -> None:
+    made, acted = office.thread(), list[Any]()
+    nodes = (sets(office, 42), goes_on(office, made, "deny"), sets(office, 43))
+    graph = graph_of(*nodes, gate_of(office, denied="continue"), gate_of(office), acts(acted))
+    found = run(graph, made)
+    decides(office, made, "approve")
+    found = resume(graph, made, resume(graph, made, found))
+    assert "__interrupt__" not in found
+    assert (found["target"], found["countersign"]["version"], found["countersign"]["receipt"]) == (43, 2, None)
+    assert waited_for(acted[0]) == []
+
+
+def test_what_was_approved_while_others_went_on_takes_nothing_of_theirs_back(office: Office) -> None:
+    made, acted = office.thread(), list[Any]()
+    graph = graph_of(sets(office, 42), goes_on(office, made, "approve"), gate_of(office), acts(acted))
+    found = resume(graph, made, run(graph, made, log=["begun"]))
+    assert (found["target"], found["log"]) == (42, ["begun", "went on"])
+    assert (found["countersign"]["version"], len(acted)) == (2, 1)
+
+
+def test_what_is_asked_again_after_its_refusal_was_told_is_told_again(office: Office) -> None:
+    made, acted = office.thread(), list[Any]()
+    # The same step: the gateway answers with the review that has ended.
+    again = sets(office, 42, step=lambda state: "job")
+    graph = graph_of(again, gate_of(office, denied="continue"), again, gate_of(office), acts(acted))
+    found = run(graph, made)
+    decides(office, made, "deny")
+    found = resume(graph, made, found)
+    with pytest.raises(NotApproved):
+        resume(graph, made, found)
+    assert acted == []
+
+
+def test_what_was_refused_within_one_task_is_waited_for_behind_it(office: Office) -> None:
+    made, acted = office.thread(), list[Any]()
+    holds, clerk = sets(office, 42), goes_on(office, made, "deny")
+
+    def both(state: Any) -> Any:
+        return clerk({**state, **holds(state)})
+
+    graph = graph_of(both, gate_of(office), acts(acted))
+    found = run(graph, made)
+    with pytest.raises(NotApproved):
+        resume(graph, made, found)
+    assert acted == []
+
+
+def test_a_gate_that_proposes_leaves_what_others_wait_for(office: Office) -> None:
+    made, acted = office.thread(), list[Any]()
+
+    def rewords(state: State) -> State:
+        decides(office, made, "deny")
+        return {}
+
+    gate = approval_gate(office.agent, node="planner", patch=lambda _: {"log": ["begun", "said"]})
+    graph = graph_of(sets(office, 42), rewords, gate, gate_of(office), acts(acted))
+    found = run(graph, made)
+    assert (found["countersign"]["version"], acted) == (1, [])
+    with pytest.raises(NotApproved):
+        resume(graph, made, found)
+
+
+def test_a_run_that_is_begun_anew_waits_for_nothing_of_the_one_before(office: Office) -> None:
+    made, acted = office.thread(), list[Any]()
+
+    def begins(state: State) -> State:
+        return {}
+
+    def goes_to(state: State) -> str:
+        return "gate" if state.get("scratch") else "holds"
+
+    builder = StateGraph(State)
+    builder.add_node("begins", begins)
+    builder.add_node("holds", sets(office, 42))
+    builder.add_node("gate", gate_of(office))
+    builder.add_node("act", acts(acted))
+    builder.add_edge(START, "begins")
+    builder.add_conditional_edges("begins", goes_to, ["gate", "holds"])
+    builder.add_edge("holds", "gate")
+    builder.add_edge("gate", "act")
+    graph: Graph = builder.compile(checkpointer=InMemorySaver())
+    found = run(graph, made)
+    decides(office, made, "deny")
+    with pytest.raises(NotApproved):
+        resume(graph, made, found)
+    # Where a run stands does not say what was told to whom: the same question is put again.
+    assert run(graph, made, scratch="second")["__interrupt__"]
+    assert acted == []
+    run(graph, made, scratch="third", countersign=Overwrite(head(made)))
+    assert len(acted) == 1
+
+
+P, Q = (f"sha256:{digit * 64}" for digit in "12")
+BASE: Pointer = {"version": 0, "transition": f"sha256:{'0' * 64}"}
+LATER: Pointer = {"version": 1, "transition": f"sha256:{'a' * 64}"}
+KEPT_EARLIER: Pointer = {**BASE, "pending": P}
+
+
+@pytest.mark.parametrize(
+    ("said", "waits_for"),
+    [
+        ([asking(BASE, P), LATER], [P]),
+        ([KEPT_EARLIER, LATER], [P]),
+        ([asking(BASE, P), asking(BASE, Q), LATER], [P, Q]),
+        ([asking(BASE, P), told_of(asking(BASE, P), [P]), LATER], []),
+        ([KEPT_EARLIER, told_of(KEPT_EARLIER, [P]), LATER], []),
+        # Who tells of one has not told of another that he never heard of.
+        ([told_of(asking(BASE, P), [P]), asking(LATER, Q)], [Q]),
+        ([told_of(asking(BASE, P), [P]), asking(told_of(asking(BASE, P), [P]), P)], [P]),
+    ],
+)
+def test_in_whatever_order_branches_come_together_no_question_is_lost(said: Any, waits_for: list[str]) -> None:
+    for order in permutations(said):
+        once = reduce(latest, order)
+        assert sorted(waited_for(once)) == waits_for
+        assert once["version"] == max(it["version"] for it in said)
+        # Said twice it is the same, and so is what a part of them made of it before.
+        assert latest(once, order[0]) == latest(order[-1], once) == once
+
+
+def test_what_was_told_is_forgotten_in_time_and_what_was_not_never_is() -> None:
+    pointer = asking(BASE, P)
+    for number in range(TOLD_MAX + 5):
+        asked = f"sha256:{number:064}"
+        pointer = told_of(asking(pointer, asked), [asked])
+    assert (waited_for(pointer), len(pointer["asked"])) == ([P], TOLD_MAX + 1)
+    for number in range(WAITED_MAX):
+        pointer = asking(pointer, f"sha256:{'a' * 32}{number:032}")
+    with pytest.raises(Invalid, match="asked"):
+        waited_for(pointer)
+
+
+@pytest.mark.parametrize("asked", [[P], {P: 0}, {P: True}, {P: "1"}, {"else": 1}])
+def test_a_pointer_whose_questions_are_none_is_refused(office: Office, asked: Any) -> None:
+    made = office.thread()
+    with pytest.raises(Invalid):
+        run(graph_of(gate_of(office)), made, countersign={**head(made), "asked": asked})
 
 
 def test_parallel_branches_are_both_kept(office: Office) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, overload
 
@@ -14,13 +14,29 @@ from countersign.errors import CountersignError, UnexpectedAnswer
 from ._asking import Question, decided, question_about
 from ._channels import Channels
 from ._nodes import AsyncNode, Node, Update
-from ._pointer import CHANNEL, Pointer, State, ThreadOf, approved, of_run, pointer_of
+from ._pointer import (
+    CHANNEL,
+    Pointer,
+    State,
+    ThreadOf,
+    approved,
+    head,
+    latest,
+    of_run,
+    pointer_of,
+    told_of,
+    waited_for,
+)
 
 PatchOf = Callable[[State], Patch]
 
 
 class NotApproved(CountersignError):
-    """People did not approve: `decision` says whether they refused, or nobody decided in time."""
+    """People did not approve: `decision` says whether they refused, or nobody decided in time.
+
+    The run's pointer still has the question. A run that has nothing to do with it any more is begun with
+    `Overwrite(head(…))`, which puts the pointer in the place of that one.
+    """
 
     def __init__(self, decision: Decision) -> None:
         super().__init__(f"{decision.transition_digest}: {decision.decision}")
@@ -41,23 +57,41 @@ class _Gate:
     def plan(self, core: Core, state: State, thread: str) -> Plan[Update]:
         """The whole node. Run again from its top it asks for the very same, and so finds what became of it."""
         pointer = pointer_of(state, self.channel)
+        decisions: dict[str, Decision] = {}
         if self.patch is not None:
             found = yield from self._propose(core, state, thread, pointer)
             if isinstance(found, Committed):
-                return {self.channel: {"version": found.version, "transition": found.transition}}
-            question = Question.of_held(thread, found)
-        elif pointer.get("pending"):
-            question = yield from question_about(core, thread, str(pointer["pending"]))
+                return {self.channel: head(found)}
+            decisions[found.transition] = yield from self._decided(core, Question.of_held(thread, found))
         else:
+            # Each of them: a later approval does not stand for what was refused before.
+            for transition in waited_for(pointer):
+                question = yield from question_about(core, thread, transition)
+                decisions[transition] = yield from self._decided(core, question)
+        if not decisions:
             return {}
+        return (yield from self._gone_on(core, state, thread, pointer, decisions))
+
+    def _decided(self, core: Core, question: Question) -> Plan[Decision]:
         decision = yield from decided(core, question)
-        if decision.approved:
-            version = _version(decision)
-            values = yield from self._values(core, state, thread, version)
-            return {**values, self.channel: approved(decision, version)}
-        if self.denied == "raise":
+        if self.denied == "raise" and not decision.approved:
             raise NotApproved(decision)
-        return {self.channel: {**pointer, "pending": None, "receipt": None}}
+        return decision
+
+    def _gone_on(
+        self, core: Core, state: State, thread: str, pointer: Pointer, decisions: Mapping[str, Decision]
+    ) -> Plan[Update]:
+        """On the last version that people approved, or on a later one where others went on meanwhile; with a receipt
+        only if they refused nothing."""
+        told, values = told_of(pointer, decisions), {}
+        approvals = [it for it in decisions.values() if it.approved]
+        for decision in approvals:
+            told = latest(told, approved(decision, _version(decision)))
+        if approvals:
+            values = yield from self._values(core, state, thread, told["version"])
+        if len(approvals) < len(decisions):
+            told = {**told, "receipt": None}
+        return {**values, self.channel: told}
 
     def _values(self, core: Core, state: State, thread: str, version: int) -> Plan[Update]:
         """What people approved, for the graph's own channels: a reviewer may have rewritten it."""
@@ -128,12 +162,12 @@ def approval_gate(
     """A node that goes on only with what people approved.
 
     With `patch` it proposes that on the version that the run points to, as the policy's `node`; without, it waits for
-    what a governed node before it proposed. What commits by itself goes on at once. What is held stops the run with
-    the digest and the diff; resume it with anything that has this `transition_digest`, such as the decision. Whether
-    people approved is then asked of the gateway. If they did not, `NotApproved` is raised, or with
-    `denied="continue"` the run goes on with the pointer as it was, and without a receipt. With the graph's `state`,
-    its channels are brought to what was approved, as far as the node may read it; LangGraph has no way to take a
-    channel out again, so one that the approved version does not have stays in the graph as it was.
+    all that governed nodes before it were held for and no gate has told of. What commits by itself goes on at once.
+    What is held stops the run with the digest and the diff; resume it with anything that has this `transition_digest`,
+    such as the decision. Whether people approved is then asked of the gateway. If they did not, `NotApproved` is
+    raised, or with `denied="continue"` the run goes on without a receipt. With the graph's `state`, its channels are
+    brought to what was approved, as far as the node may read it; LangGraph has no way to take a channel out again, so
+    one that the approved version does not have stays in the graph as it was.
     """
     channels = Channels(state, channel) if state is not None else None
     gate = _Gate(node, patch, format, rationale, thread, channel, denied, channels)

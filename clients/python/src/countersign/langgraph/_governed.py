@@ -20,7 +20,7 @@ from ._channels import Channels
 from ._executions import StepOf, step_of
 from ._nodes import AsyncNode, Node, Update, named_as
 from ._patching import patch
-from ._pointer import CHANNEL, Pointer, State, ThreadOf, approved, head, of_run, pointer_of
+from ._pointer import CHANNEL, Pointer, State, ThreadOf, approved, asking, head, latest, of_run, pointer_of, told_of
 
 # How many versions others may have committed since the one that a run points to.
 REBASED_MAX = 200
@@ -102,8 +102,8 @@ class _Governed:
         except StepReused as reused:
             return (yield from self._done_before(core, asked, local, reused))
         if isinstance(found, Held):
-            return _Came(local, {**asked.pointer, "pending": found.transition})
-        return _Came({**local, **governed}, None if found is None else head(found))
+            return _Came(local, asking(asked.pointer, found.transition))
+        return _Came({**local, **governed}, None if found is None else latest(asked.pointer, head(found)))
 
     def _proposed(
         self, core: Core, asked: _Asked, view: View, governed: Update, attempt: int
@@ -138,12 +138,13 @@ class _Governed:
         graph goes on with what came of it, and not with what was said this time."""
         transition, ended = yield from _waiting.followed(core, reused.transition)
         if ended is None:
-            return _Came(local, {**asked.pointer, "pending": transition})
+            return _Came(local, asking(asked.pointer, transition))
         if not ended.approved or ended.version is None:
             raise reused
         before = yield from self._view(core, asked.thread, ended.version - 1)
         after = yield from self._view(core, asked.thread, ended.version)
-        pointer = approved(ended, ended.version)
+        told = told_of(asked.pointer, (reused.transition, transition))
+        pointer = latest(told, approved(ended, ended.version))
         return _Came({**local, **self.channels.between(before.state, after.state)}, pointer)
 
     def _returned(self, returned: Any, came: _Came) -> Any:

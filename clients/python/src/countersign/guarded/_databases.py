@@ -109,13 +109,21 @@ class AwaitedDatabase(Refusals, Protocol):
     def leave(self, it: Pass, result: Mapping[str, Json]) -> Awaitable[None]: ...
 
 
+@dataclass
+class Try:
+    """How far one came."""
+
+    in_body: bool = False
+
+
 @contextlib.contextmanager
-def told_as(database: Refusals) -> Iterator[None]:
+def told_as(database: Refusals) -> Iterator[Try]:
     """Around one try: what the database says in its own words is raised in ours."""
+    now = Try()
     try:
-        yield
+        yield now
     except Exception as error:
-        told = GaveWay() if database.gave_way(error) else database.read(error)
+        told = GaveWay(in_body=now.in_body) if database.gave_way(error) else database.read(error)
         if told is error:
             raise
         raise told from error

@@ -34,6 +34,12 @@ class OutcomeUnknown(CountersignError):
 
 
 class GaveWay(CountersignError):
-    """The database let another transaction go first, each time that it was tried. Nothing was written.
+    """The database let another transaction go first, each time that it was tried. Nothing was written, and neither the
+    guard nor the gateway was told that nothing will be.
 
-    Within the lease the same call may be made again."""
+    Within the lease the same call may be made again. After it, or where it is not made again: `settle`."""
+
+    def __init__(self, *, in_body: bool = False) -> None:
+        super().__init__("the database let others go first, each time: nothing was written")
+        # Whether in any of these tries the body had begun, which might have committed by itself.
+        self.in_body = in_body

@@ -100,6 +100,9 @@ def write(job: Job) -> Doing[Written]:
     passing = Pass(_used(job, verified), job.target, verified.fence, _moment(verified))
     try:
         result = yield from _tried(passing, verified)
+    except GaveWay as error:
+        stood = yield from _given_way(job.target, error)
+        return (yield from _confirmed(job.target, stood.result, by_this_call=False))
     except Exception as error:  # also whatever the body raises
         stood = yield from _after(job.target, verified, error)
         return (yield from _confirmed(job.target, stood.result, by_this_call=False))
@@ -118,25 +121,40 @@ def settle(it: Target, reason: str) -> Doing[Ended]:
 
 
 def _tried(passing: Pass, verified: Verified) -> Doing[Result]:
-    left = TRIES
+    left, in_body = TRIES, False
     while True:
         left -= 1
         try:
             result: Result = yield lambda it: it.once(passing, verified)
-        except GaveWay:
+        except GaveWay as error:
+            in_body = error.in_body = in_body or error.in_body
             if left == 0:
                 raise
         else:
             return result
 
 
+def _given_way(it: Target, error: GaveWay) -> Doing[Found]:
+    """What stands in the database, if the body committed by itself before the database gave way. Otherwise each try was
+    taken back, and `error` is raised: nothing is settled and nobody told, so that it can be tried again."""
+    try:
+        stood: Found | None = yield lambda by: by.database.look(it)
+    except GuardRefused:  # somebody settled it meanwhile, so that trying again is of no use
+        raise
+    except Exception:  # without the body nothing can have been committed; with it, nobody knows now
+        if error.in_body:
+            raise OutcomeUnknown(it.write_id) from error
+        raise error from None
+    if stood is None:
+        raise error
+    return stood
+
+
 def _after(it: Target, verified: Verified, error: Exception) -> Doing[Found]:
     """What stands in the database under this very write. Otherwise it never will: that is told, and `error` raised."""
     try:
         stood: Found | None = yield lambda by: by.database.settle(it, verified.fence)
-    except Exception:  # whatever it was, nobody knows now, but of a try that the database itself took back
-        if isinstance(error, GaveWay):
-            raise error from None
+    except Exception:  # whatever it was, nobody knows now
         raise OutcomeUnknown(it.write_id) from error
     if stood is not None and stood.fence == verified.fence:
         if isinstance(error, GuardRefused) and error.code in ("fence_not_newer", "id_used"):

@@ -33,7 +33,7 @@ _LOOK = """
     SELECT wrote, fence, result::text FROM countersign_guard.passes
     WHERE thread = %s AND transition = %s AND write_id = %s
 """
-# At any other level it would be told what stood there before it waited.
+# At any other level it would be told what stood there before it waited, or have to give way itself.
 _COMMITTED = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED READ WRITE"
 _SETTLE = "SELECT wrote, written_fence, result::text FROM countersign_guard.settle(%s, %s, %s, %s)"
 _ENTER = "SELECT countersign_guard.pass(%s, %s, %s, %s, %s, %s::timestamptz)"
@@ -79,6 +79,7 @@ class Postgres(_Postgres):
 
     def look(self, target: Target) -> Found | None:
         with self.connection.transaction():
+            self.connection.execute(_COMMITTED)
             row = self._ask(_LOOK, *_named(target))
         return looked(row)
 
@@ -117,6 +118,7 @@ class AwaitedPostgres(_Postgres):
 
     async def look(self, target: Target) -> Found | None:
         async with self.connection.transaction():
+            await self.connection.execute(_COMMITTED)
             row = await self._ask(_LOOK, *_named(target))
         return looked(row)
 

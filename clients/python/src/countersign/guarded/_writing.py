@@ -39,7 +39,8 @@ def guarded_write(
 
     `body` writes by `verified.view` to the connection that it is given, in the transaction that is open there, and does
     nothing else: it is run anew if the database gives way to another transaction. What it returns is confirmed as
-    the writer's result. If it raises, nothing is written, the gateway is told so, and its exception is raised on.
+    the writer's result. If it raises, nothing is written, the gateway is told so, and its exception is raised on. Where
+    the database gives way each time, that is `GaveWay`, and the same call may be made again within the lease.
 
     Take `thread` and `transition` from your own job, and store `write_id` with it first. After a crash call this again
     with the very same: what was committed is confirmed, and not done again. `Denied` with `already_used` says
@@ -142,8 +143,9 @@ class _Blocking:
     body: Callable[[Any, Verified], Result] = lambda *_: None
 
     def once(self, it: Pass, verified: Verified) -> Result:
-        with told_as(self.database), self.database.transaction():
+        with told_as(self.database) as now, self.database.transaction():
             self.database.enter(it)
+            now.in_body = True
             result = dict(self.body(self.database.connection, verified) or {})
             self.database.leave(it, result)
         return result
@@ -160,9 +162,10 @@ class _Awaiting:
     body: Callable[[Any, Verified], Awaitable[Result]] = _nothing
 
     async def once(self, it: Pass, verified: Verified) -> Result:
-        with told_as(self.database):
+        with told_as(self.database) as now:
             async with self.database.transaction():
                 await self.database.enter(it)
+                now.in_body = True
                 result = dict(await self.body(self.database.connection, verified) or {})
                 await self.database.leave(it, result)
         return result

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -196,6 +198,71 @@ def test_a_blocking_client_does_not_go_with_an_async_body(flow: Flow) -> None:
 
     with pytest.raises(Invalid):
         guarded_writer(flow.writer)(body)  # type: ignore[arg-type]
+
+
+class Later:
+    """What is called like a function, and is an async one."""
+
+    def __init__(self, ran: list[str]) -> None:
+        self.ran = ran
+
+    async def __call__(self, view: dict[str, Any], write: Write) -> None:
+        self.ran.append(write.write_id)
+
+    def one_by_one(self, view: dict[str, Any], write: Write) -> Iterator[None]:
+        self.ran.append(write.write_id)
+        yield
+
+    async def one_by_one_later(self, view: dict[str, Any], write: Write) -> AsyncIterator[None]:
+        self.ran.append(write.write_id)
+        yield
+
+
+def bodies_that_do_not_run(ran: list[str]) -> dict[str, Any]:
+    later = Later(ran)
+
+    async def apay(view: dict[str, Any], write: Write) -> None:
+        await later(view, write)
+
+    return {
+        "lambda": lambda view, write: apay(dict(view), write),
+        "object": later,
+        "generator": later.one_by_one,
+        "async generator": later.one_by_one_later,
+    }
+
+
+@pytest.mark.parametrize("kind", bodies_that_do_not_run([]))
+def test_a_body_that_returns_what_is_yet_to_run_has_written_nothing(flow: Flow, kind: str) -> None:
+    (thread, pointer), ran = approved_pointer(flow), list[str]()
+    pay = guarded_writer(flow.writer)(bodies_that_do_not_run(ran)[kind])
+    with pytest.raises(Invalid, match="yet to run"):
+        one_node(pay).invoke({"countersign": pointer}, {"configurable": {"thread_id": thread}})
+    # It was let through, and is neither confirmed nor under way any more.
+    stands = flow.host.thread(thread)
+    assert (ran, stands.status, stands.version) == ([], "open", 1)
+    with pytest.raises(Denied, match="already_used"):
+        one_node(pay).invoke({"countersign": pointer}, {"configurable": {"thread_id": thread}})
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("kind", ["coroutine", "task"])
+async def test_a_body_that_was_awaited_and_returns_what_is_yet_to_run_has_written_nothing(
+    flow: Flow, kind: str
+) -> None:
+    (thread, pointer), ran = approved_pointer(flow), list[str]()
+    async with flow.gateway.async_client(flow.tokens["writer"]) as writer:
+
+        @guarded_writer(writer)
+        async def pay(view: dict[str, Any], write: Write) -> Any:
+            later = Later(ran)(view, write)
+            return later if kind == "coroutine" else asyncio.create_task(later)
+
+        with pytest.raises(Invalid, match="yet to run"):
+            await one_node(pay).ainvoke({"countersign": pointer}, {"configurable": {"thread_id": thread}})
+    stands = flow.host.thread(thread)
+    assert (ran, stands.status, stands.version) == ([], "open", 1)
 
 
 @pytest.mark.anyio

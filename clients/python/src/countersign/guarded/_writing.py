@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from countersign._client import AsyncClient, Client
+from countersign._finished import finished
 from countersign.answers import Ended, Verified
 from countersign.errors import Json
 
@@ -146,7 +147,8 @@ class _Blocking:
         with told_as(self.database) as now, self.database.transaction():
             self.database.enter(it)
             now.in_body = True
-            result = dict(self.body(self.database.connection, verified) or {})
+            said: Result = finished(self.body(self.database.connection, verified))
+            result = dict(said or {})
             self.database.leave(it, result)
         return result
 
@@ -166,6 +168,7 @@ class _Awaiting:
             async with self.database.transaction():
                 await self.database.enter(it)
                 now.in_body = True
-                result = dict(await self.body(self.database.connection, verified) or {})
+                said: Result = finished(await self.body(self.database.connection, verified))
+                result = dict(said or {})
                 await self.database.leave(it, result)
         return result

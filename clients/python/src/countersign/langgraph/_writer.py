@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, overload
 from langgraph.errors import GraphBubbleUp
 
 from countersign import AsyncClient, Client, _calls
+from countersign._finished import finished
 from countersign._names import Invalid
 from countersign._plans import Core, Plan
 from countersign._unchecked import NoToken, claim
@@ -161,7 +162,8 @@ def guarded_writer(
 
     The gateway is asked right before the body runs. The body is given the gateway's view of the approved version, and
     not the graph's state. What it returns is what its node says of the write, and is confirmed; if it raises, the
-    write is aborted, so let it raise only where nothing was written. An interpreter that dies, or a task that is
+    write is aborted, so let it raise only where nothing was written. One that returns an awaitable or a generator has
+    not run, and counts as one that raised. An interpreter that dies, or a task that is
     cancelled, says neither.
 
     With `approved_only=False` it also writes versions that need no receipt. With `keys` (of `countersign.verify`) the
@@ -183,7 +185,7 @@ def _blocking(client: Client, writer: _Writer, body: Body) -> Node:
         core = client._settings.core
         write, yes = client._run(writer.begin(core, state, writer.thread(state)))
         try:
-            result = body(yes.view, write)
+            result = finished(body(yes.view, write))
         except Exception as error:
             client._run(writer.given_up(core, write, error))
             raise
@@ -197,7 +199,7 @@ def _awaiting(client: AsyncClient, writer: _Writer, body: AsyncBody) -> AsyncNod
         core = client._settings.core
         write, yes = await client._run(writer.begin(core, state, writer.thread(state)))
         try:
-            result = await body(yes.view, write)
+            result = finished(await body(yes.view, write))
         except Exception as error:
             await client._run(writer.given_up(core, write, error))
             raise

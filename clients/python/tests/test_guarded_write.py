@@ -1,4 +1,4 @@
-"""`guarded_write` where the database lets others go first each time: nothing is used up by that, and nothing lost."""
+"""`guarded_write` where nothing is written: the database lets others go first each time, or no body ran."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from conftest import REPOSITORY, Flow
-from countersign import Client, Held, Verified
+from countersign import Client, Held, Invalid, Verified
 from countersign.guarded import GaveWay, GuardRefused, OutcomeUnknown, guarded_write, settle
 from countersign.guarded._order import TRIES
 from countersign.guarded._sqlite import Sqlite
@@ -148,6 +148,28 @@ def test_what_was_settled_while_it_gave_way_is_told_so(
     monkeypatch.setattr(Sqlite, "look", settled_meanwhile)
     with pytest.raises(GuardRefused, match="id_used"):
         guarded_write(connection, flow.writer, giving_way(job, TRIES), **job)
+    assert (rows(file), stands(flow, job)) == ([], ("open", 1))
+
+
+class Later:
+    """A body's result that does something only once it is awaited, and has nothing in it before."""
+
+    def __len__(self) -> int:
+        return 0
+
+    def __await__(self) -> Iterator[None]:
+        raise AssertionError("nobody awaits it")
+
+
+async def later(*_: object) -> None: ...
+
+
+@pytest.mark.parametrize("body", [lambda *_: later(), lambda *_: Later(), lambda *_: (it for it in [("k", 1)])])
+def test_a_body_that_returns_what_is_yet_to_run_has_written_nothing(
+    flow: Flow, file: Path, connection: sqlite3.Connection, job: Job, body: Any
+) -> None:
+    with pytest.raises(Invalid, match="yet to run"):
+        guarded_write(connection, flow.writer, body, **job)
     assert (rows(file), stands(flow, job)) == ([], ("open", 1))
 
 

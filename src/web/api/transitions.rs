@@ -166,7 +166,7 @@ pub async fn read(app: Data<App>, machine: Machine, digest: Path<String>) -> Res
         ("digest" = Digest, Path, description = "The transition's digest"),
         ("Prefer" = Option<String>, Header, description = "`wait=N` waits up to so many seconds for the end", example = "wait=30"),
     ),
-    responses((status = 200, description = "What became of it: the same bytes each time", body = Decision), (status = 202, description = "Still held: ask again", body = super::answers::StillHeld))
+    responses((status = 200, description = "What became of it: the same each time, but for what is hidden of `comment` by then", body = Decision), (status = 202, description = "Still held: ask again", body = super::answers::StillHeld))
 )]
 pub async fn decision(
     request: HttpRequest,

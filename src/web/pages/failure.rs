@@ -115,7 +115,8 @@ fn words_of(error: &Error) -> Words {
     match error {
         Error::NotFound("link") => words(
             "This link cannot be used",
-            "It was used before, or it is older than an hour. Links work once; ask for another, or sign in with your password.",
+            "It was used before, or its time is over. Links work once: ask whoever gave it to you for another, or \
+             sign in if you have an account.",
             sign_in(),
         ),
         Error::NotFound(what) => words(

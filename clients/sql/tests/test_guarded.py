@@ -277,6 +277,49 @@ def test_a_transaction_that_gives_way_is_begun_anew(
     assert (len(tries), target.rows(job)) == (2, 1)
 
 
+@pytest.mark.parametrize("level", ["READ_COMMITTED", "REPEATABLE_READ", "SERIALIZABLE"])
+def test_what_gave_way_each_time_is_written_once_by_the_same_call(
+    scene: Scene, cluster: Cluster, connect: Connect, level: str
+) -> None:
+    job, client = scene.approved(), scene.client("writer")
+    target, tries = Target("postgres", cluster.address("guarded", "ledger")), []
+
+    def body(connection: Any, verified: Verified) -> dict[str, str]:
+        said = target.body(job)(connection, verified)
+        tries.append(1)
+        if len(tries) <= 5:
+            connection.execute("DO $$ BEGIN RAISE EXCEPTION 'as if' USING ERRCODE = '40001'; END $$")
+        return said
+
+    with closing(target.connect()) as connection:
+        connection.isolation_level = psycopg.IsolationLevel[level]
+        with pytest.raises(GaveWay):
+            guarded_write(connection, client, body, **job.told())
+        # Nobody was told anything, so that the yes is still good.
+        assert (len(tries), target.rows(job), scene.stands(job)) == (5, 0, ("writing", False))
+        assert guarded_write(connection, client, body, **job.told()).by_this_call
+    assert (target.rows(job), scene.stands(job)) == (1, ("open", True))
+
+
+def test_a_body_that_committed_by_itself_before_it_gave_way_has_written(
+    scene: Scene, cluster: Cluster, connect: Connect
+) -> None:
+    job, client = scene.approved(), scene.client("writer")
+    target, tries = Target("postgres", cluster.address("guarded", "ledger")), []
+
+    def body(connection: Any, verified: Verified) -> None:
+        target.body(job)(connection, verified)
+        tries.append(1)
+        if len(tries) == 5:
+            connection.execute("COMMIT")
+        raise psycopg.errors.SerializationFailure("as if")
+
+    with closing(target.connect()) as connection:
+        written = guarded_write(connection, client, body, **job.told())
+    assert (written.ended.outcome, written.by_this_call) == ("confirmed", False)
+    assert (target.rows(job), scene.stands(job)) == (1, ("open", True))
+
+
 @pytest.mark.parametrize("moment", ["in the body", "in commit"])
 def test_a_connection_that_breaks_leaves_it_to_be_settled(
     scene: Scene, cluster: Cluster, connect: Connect, moment: str

@@ -132,6 +132,9 @@ async def test_a_transaction_that_gives_way_is_begun_anew_a_few_times(
     with pytest.raises(GaveWay) if gives_way == 5 else contextlib.nullcontext():
         await aguarded_write(connection, client, body, **job.told())
     assert (len(tries), target.rows(job)) == ((5, 0) if gives_way == 5 else (2, 1))
+    if gives_way == 5:
+        assert (await aguarded_write(connection, client, body, **job.told())).by_this_call
+    assert (target.rows(job), scene.stands(job)) == (1, ("open", True))
 
 
 async def test_a_connection_that_breaks_leaves_it_to_be_settled(

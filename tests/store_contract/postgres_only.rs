@@ -1,12 +1,16 @@
 //! What only a server promises.
 
-use countersign::store::change::Change;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use countersign::store::change::{Change, RowWrite};
 use countersign::store::label::{Label, Labelling};
 use countersign::store::postgres::{OpenError, PostgresOptions, PostgresStore};
-use countersign::store::row::Table;
-use countersign::store::{Direction, Filter, StoreError};
+use countersign::store::row::{Facets, Table};
+use countersign::store::{Direction, Filter, Store as _, StoreError};
 
-use crate::database::{Database, insert, row};
+use crate::database::{Database, change, insert, next, replace, row, sealed, unchanged};
 
 async fn refused(url: &str) -> OpenError {
     PostgresStore::open(url, PostgresOptions::default()).await.expect_err(url)
@@ -95,4 +99,54 @@ async fn a_server_that_cannot_be_reached_is_named_without_the_password() {
     let address = database.url().replace("countersign@", "countersign:hunter2@");
     let store = PostgresStore::open(&address, PostgresOptions::default()).await.unwrap();
     assert!(!format!("{store:?}").contains("hunter2"));
+}
+
+/// As many gateways as it takes for one transaction to begin before another ends, always.
+const GATEWAYS: usize = 3;
+
+/// What waits in each of them.
+const EACH: usize = 2;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_many_rely_on_is_replaced_however_many_go_on_relying_on_it() {
+    let database = Database::postgres().await;
+    let open = async || {
+        // Longer than a slow machine takes for what is under way; nothing would be long enough for all that follows.
+        let options = PostgresOptions { lock_wait: Duration::from_secs(3), ..PostgresOptions::default() };
+        Arc::new(PostgresStore::open(database.url(), options).await.unwrap())
+    };
+    let stopping = open().await;
+    let relied = sealed(Table::Flows, "payments", Facets::default(), 1);
+    stopping.commit(insert(&[&relied])).await.unwrap();
+    let slowly = "CREATE FUNCTION slowly() RETURNS trigger LANGUAGE plpgsql AS \
+                  $$ BEGIN PERFORM pg_sleep(0.05); RETURN NEW; END $$; \
+                  CREATE TRIGGER slowly BEFORE INSERT ON events FOR EACH ROW EXECUTE FUNCTION slowly()";
+    database.intrude().await.run(slowly).await;
+
+    let begun = Arc::new(AtomicUsize::new(0));
+    let mut relying = Vec::new();
+    for gateway in 0..GATEWAYS {
+        let store = open().await;
+        for each in 0..EACH {
+            let (store, begun, guard) = (Arc::clone(&store), Arc::clone(&begun), unchanged(&relied));
+            relying.push(tokio::spawn(async move {
+                for turn in 0.. {
+                    let event = sealed(Table::Events, &format!("{gateway}-{each}-{turn}"), Facets::default(), 1);
+                    let done = store.commit(change(vec![guard.clone()], vec![RowWrite::Insert(event)])).await;
+                    if matches!(done, Err(StoreError::Conflict("flows"))) {
+                        return;
+                    }
+                    done.unwrap();
+                    begun.fetch_add(usize::from(turn == 0), Ordering::Relaxed);
+                }
+            }));
+        }
+    }
+    while begun.load(Ordering::Relaxed) < GATEWAYS * EACH {
+        tokio::task::yield_now().await;
+    }
+    stopping.commit(replace(&relied, next(&relied, "stopped"))).await.unwrap();
+    for one in relying {
+        one.await.unwrap();
+    }
 }

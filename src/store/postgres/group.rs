@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use sha2::{Digest as _, Sha256};
 use tokio_postgres::types::ToSql;
 
 use super::super::StoreError;
@@ -69,6 +70,37 @@ pub(super) fn locks<'c>(changes: impl Iterator<Item = &'c Change>) -> Vec<Lock<'
         }
     }
     locks
+}
+
+/// Rows that nearly every change relies on and few replace: a stop, a policy, the end of a token.
+const RELIED_ON: [Table; 3] = [Table::Gateway, Table::Flows, Table::Tokens];
+
+/// Turns of rows that many rely on, taken before the rows themselves, in one order by everyone. Locks of rows are not handed out in
+/// turns: those who share one go on joining each other past whoever waits to have it alone, and while enough of them come,
+/// nothing could be stopped any more.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    pub(super) keys: Vec<i64>,
+    pub(super) alone: Vec<bool>,
+}
+
+/// Takes turns, shared or alone.
+pub(super) const TAKE_TURNS: &str = "SELECT CASE WHEN alone THEN pg_advisory_xact_lock(key) \
+     ELSE pg_advisory_xact_lock_shared(key) END FROM unnest($1::bigint[], $2::boolean[]) AS turn (key, alone)";
+
+/// Whose turns the locks ask for.
+pub(super) fn turns(locks: &[Lock<'_>]) -> Turns {
+    let asked = locks.iter().filter(|it| RELIED_ON.contains(&it.table) && it.strength != Strength::Absent);
+    let each = asked.flat_map(|it| it.ids.iter().map(|id| (turn_of(it.table, id), it.strength == Strength::Write)));
+    let each: BTreeMap<i64, bool> = each.collect();
+    Turns { keys: each.keys().copied().collect(), alone: each.into_values().collect() }
+}
+
+/// What an advisory lock is called that stands for a row.
+fn turn_of(table: Table, id: &str) -> i64 {
+    let hash = Sha256::new().chain_update(table.name()).chain_update([0]).chain_update(id).finalize();
+    let (first, _) = hash.split_first_chunk().expect("a hash has 32 bytes");
+    i64::from_be_bytes(*first)
 }
 
 /// Every alias the changes need, by table.

@@ -5,7 +5,7 @@ use std::slice;
 use std::sync::Arc;
 
 use deadpool_postgres::{Object, Pool};
-use futures_util::future::{try_join_all, try_join4};
+use futures_util::future::{try_join, try_join_all, try_join4};
 use tokio::runtime::Runtime;
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::timeout;
@@ -203,6 +203,8 @@ async fn write_labels<'c>(client: &Object, changes: impl Iterator<Item = &'c Cha
 async fn stand(client: &Object, group: &[Job]) -> Result<(Rows, Timestamp), Error> {
     let locks = group::locks(group.iter().map(|job| &job.change));
     let aliases = group::aliases(group.iter().map(|job| &job.change));
+    let turns = group::turns(&locks);
+    let take_turns = client.prepare_cached(group::TAKE_TURNS).await?;
     let now = client.prepare_cached(NOW).await?;
     let mut statements = Vec::with_capacity(locks.len());
     for lock in &locks {
@@ -214,9 +216,16 @@ async fn stand(client: &Object, group: &[Job]) -> Result<(Rows, Timestamp), Erro
     }
     // Sent in this order, and so run in this order: the clock is asked when all locks are had.
     let begin = client.batch_execute("BEGIN");
+    let turn = async {
+        match turns.keys.is_empty() {
+            true => Ok(()),
+            false => client.query(&take_turns, &[&turns.keys, &turns.alone]).await.map(drop),
+        }
+    };
     let locked = try_join_all(statements.iter().map(async |(text, ids)| client.query(text, &[ids]).await));
     let held = try_join_all(lookups.iter().map(async |(text, names)| client.query(text, &[names]).await));
-    let ((), locked, held, now) = try_join4(begin, locked, held, client.query_one(&now, &[])).await?;
+    let begun = async { try_join(begin, turn).await.map(drop) };
+    let ((), locked, held, now) = try_join4(begun, locked, held, client.query_one(&now, &[])).await?;
     let mut rows = Rows::default();
     for (lock, found) in locks.iter().zip(&locked) {
         for row in found {

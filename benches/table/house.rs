@@ -167,6 +167,7 @@ pub fn listen(service: &Arc<Service>) -> u16 {
         requests: Throttle::new(u32::MAX, Duration::from_nanos(1)),
         elsewhere: countersign::web::pages::oidc::throttle(),
         reveals: countersign::web::pages::reveal::throttle(),
+        posts: countersign::web::api::interrupts::throttle(),
         metrics: countersign::config::MetricsAccess::Token,
         docs: true,
         hearing: Default::default(),

@@ -15,6 +15,7 @@ use crate::config::{Config, CopyTo, Limits, PublicUrl};
 use crate::gateway;
 use crate::mail::Mailer;
 use crate::service::Service;
+use crate::web::api::interrupts;
 use crate::web::app::{App, Edge};
 use crate::web::hearing::Hearing;
 use crate::web::pages::{oidc, reveal};
@@ -165,6 +166,7 @@ fn edge(config: &Config, url: &PublicUrl) -> Edge {
         requests,
         elsewhere: oidc::throttle(),
         reveals: reveal::throttle(),
+        posts: interrupts::throttle(),
         metrics: config.metrics,
         docs: config.docs,
         hearing: Hearing::default(),

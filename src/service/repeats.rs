@@ -24,6 +24,10 @@ use crate::store::records::KEPT;
 /// A night, and the day on which somebody sees what went wrong in it.
 pub const ANSWERS_KEPT: Duration = Duration::from_secs(24 * 3600);
 
+/// A request that had nothing to change may be sent under any number of keys. What it is answered is kept up to here; what is
+/// longer is told anew, and nothing is done twice by that.
+const ALONE_BYTES_MAX: usize = 16 * 1024;
+
 /// Rows that one change forgets. Each may be as long as an answer.
 const AT_ONCE: u32 = 16;
 
@@ -123,6 +127,9 @@ impl Service {
         before: Option<Stored<KeptAnswer>>,
         told: Told,
     ) -> Result<Repeated> {
+        if told.body.expose().len() > ALONE_BYTES_MAX {
+            return Ok(Repeated::First(told));
+        }
         let mut draft = Draft::new(keys.row(), self.now());
         self.put(&mut draft, keys, (request, before.as_ref()), &told)?;
         match self.commit(draft.finish()).await {

@@ -36,6 +36,8 @@ pub struct Edge {
     pub peers: Peers,
     /// Bounds requests of each token.
     pub requests: Throttle,
+    /// Bounds how fast one signed post is sent again: whoever overhears one takes nothing of what its host may ask.
+    pub posts: Throttle,
     /// Bounds sign-ins with an OpenID provider.
     pub elsewhere: Throttle,
     /// Bounds how fast each person looks at hidden values.

@@ -147,6 +147,8 @@ async fn signed(request: &HttpRequest, app: &App, body: &[u8]) -> Result<(Stored
     let post = SignedPost { id, timestamp, signatures: header("webhook-signature")?, body };
     let source = source_of(request).map_err(|_| Error::Unauthenticated)?.ok_or(Error::Unauthenticated)?;
     let token = app.service.sender_of(source.as_str(), &post).await?;
+    let named = format!("{}/{id}", token.record.id);
+    app.edge.posts.take(named.as_str(), app.service.now()).map_err(|_| Error::TooMany)?;
     Ok((token, PostName::new(id, body)))
 }
 

@@ -2,22 +2,26 @@
 //! library for Python.
 
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use countersign::clock::ClockOffset;
 use countersign::domain::account::MachineRole;
 use countersign::domain::halt::Halt;
 use countersign::domain::id::TokenId;
 use countersign::service::error::Error;
 use countersign::service::stops::Scope;
+use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use countersign::web::throttle::Throttle;
 use futures_util::future::join_all;
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use reqwest::header::HeaderMap;
+use reqwest::header::{HeaderMap, HeaderName};
 use serde_json::{Value, json};
 use sha2::Sha256;
 
-use crate::gateway::{Answer, Gateway, token};
+use crate::gateway::{Answer, Gateway, POLICY, spawn_bounded, token};
 use crate::interrupts::asked;
 use crate::python;
 use crate::rules::Scene;
@@ -30,6 +34,7 @@ on_both! {
     a_revoked_token_signs_nothing_and_a_new_secret_takes_the_place_of_the_old(crate::gateway::POLICY),
     of_many_same_posts_at_once_one_is_taken(crate::gateway::POLICY),
     what_could_be_no_id_is_refused_beside_a_token_too(crate::gateway::POLICY),
+    an_overheard_post_takes_no_key_of_the_hosts(crate::gateway::POLICY),
 }
 
 /// A host that signs: its token's id and its secret.
@@ -72,11 +77,17 @@ struct Post {
 
 impl Post {
     async fn sent(&self, g: &Gateway) -> Answer {
+        self.sent_beside(g, &[]).await
+    }
+
+    /// With headers that were not signed.
+    async fn sent_beside(&self, g: &Gateway, unsigned: &[(&'static str, &str)]) -> Answer {
         let mut headers = HeaderMap::new();
         headers.insert("webhook-id", self.id.parse().unwrap());
         headers.insert("webhook-timestamp", self.timestamp.parse().unwrap());
         headers.insert("webhook-signature", self.signature.parse().unwrap());
         headers.insert("content-type", "application/json".parse().unwrap());
+        headers.extend(unsigned.iter().map(|(name, it)| (HeaderName::from_static(name), it.parse().unwrap())));
         let request = g.http.post(format!("{}/v1/interrupts?source={}", g.url, self.source)).headers(headers);
         Answer::of(request.body(self.body.clone()).send().await.unwrap()).await
     }
@@ -252,4 +263,32 @@ async fn a_secret_is_made_on_the_command_line_and_is_in_no_row() {
     let signer = Signer { id: id.as_str().try_into().unwrap(), secret: secret.to_owned() };
     signer.post(&g, "msg_1", &body("d")).sent(&g).await.expect(202);
     assert_eq!(run(&["token", "webhook-secret", "nobody"]).0, Some(1));
+}
+
+async fn an_overheard_post_takes_no_key_of_the_hosts(scene: Scene) {
+    let g = &scene.gateway;
+    let overheard = Signer::of(g, &g.host).await.post(g, "msg_1", &body("d"));
+    let taken = overheard.sent(g).await.expect(202);
+    let again = overheard.sent_beside(g, &[("idempotency-key", "job-43")]).await;
+    assert_eq!(again.expect(202), taken);
+    let own = g.http.post(format!("{}/v1/interrupts", g.url)).bearer_auth(&g.host).header("idempotency-key", "job-43");
+    let own = own.header("content-type", "application/json").body(body("e")).send().await.unwrap();
+    Answer::of(own).await.expect(202);
+    scene.passes_an_audit().await;
+}
+
+#[tokio::test]
+async fn an_overheard_post_takes_little_of_what_the_host_may_ask() {
+    let (folder, clock) = (tempfile::tempdir().unwrap(), ClockOffset::default());
+    let options = SqliteOptions { clock_offset: clock.clone(), ..SqliteOptions::default() };
+    let store = Arc::new(SqliteStore::open(folder.path().join("countersign.db"), options).unwrap());
+    let requests = Throttle::new(50, Duration::from_secs(3600));
+    let g = spawn_bounded(folder, clock, store, (POLICY, requests)).await;
+    let overheard = Signer::of(&g, &g.host).await.post(&g, "msg_1", &body("d"));
+    let mut answers = Vec::new();
+    for _ in 0..60 {
+        answers.push(overheard.sent(&g).await.status);
+    }
+    assert_eq!((answers[0], answers[59]), (202, 429));
+    g.post("/v1/interrupts", &g.host, serde_json::from_str(&body("e")).unwrap()).await.expect(202);
 }

@@ -160,6 +160,7 @@ fn edge(url: &str) -> Edge {
         requests: Throttle::new(100_000, Duration::from_millis(1)),
         elsewhere: countersign::web::pages::oidc::throttle(),
         reveals: countersign::web::pages::reveal::throttle(),
+        posts: countersign::web::api::interrupts::throttle(),
         metrics: countersign::config::MetricsAccess::Token,
         docs: true,
         hearing: Default::default(),

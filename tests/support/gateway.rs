@@ -201,6 +201,7 @@ pub fn edge(url: &str, peers: Peers) -> Edge {
         requests: Throttle::new(100_000, Duration::from_micros(1)),
         elsewhere: countersign::web::pages::oidc::throttle(),
         reveals: countersign::web::pages::reveal::throttle(),
+        posts: countersign::web::api::interrupts::throttle(),
         metrics: MetricsAccess::Token,
         docs: true,
         hearing: Default::default(),

@@ -1,5 +1,7 @@
 //! Interrupts: what hosts that keep their own state ask people about.
 
+use std::time::Duration;
+
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
@@ -15,6 +17,7 @@ use crate::domain::interrupt::{Asserted, Interrupt, Kind};
 use crate::service::error::{Error, Result};
 use crate::web::app::App;
 use crate::web::auth::{Machine, Sender};
+use crate::web::throttle::Throttle;
 
 /// `POST /v1/interrupts`
 #[derive(Debug, Deserialize, ToSchema)]
@@ -72,6 +75,17 @@ impl From<Interrupted> for Asserted {
     }
 }
 
+/// How often one post may come in a row. Whoever sends it waits for longer between two tries, each time.
+const POSTS_BURST: u32 = 30;
+
+/// How long until it may come once more.
+const POSTS_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Bounds how fast one signed post is sent again.
+pub fn throttle() -> Throttle {
+    Throttle::new(POSTS_BURST, POSTS_INTERVAL)
+}
+
 /// Asks people about a step of the host's own graph. The same digest asked again is the same interrupt, with the same
 /// answer; beside other members it is refused. By the host's token; or signed by Standard Webhooks, with `?source=` the token's id.
 #[utoipa::path(
@@ -89,8 +103,8 @@ pub async fn post(request: HttpRequest, app: Data<App>, sender: Sender) -> Resul
     let post = Post { request, app, token, body };
     let asserted = Asserted::from(post.read::<Interrupted>()?);
     let work = post.app.service.receive_interrupt(&post.token, &asserted, named.as_ref());
-    post.once(work, |app, it: &Interrupt| Ok(told(StatusCode::ACCEPTED, &reference(it, app.service.public_url()))))
-        .await
+    let tell = |app: &App, it: &Interrupt| Ok(told(StatusCode::ACCEPTED, &reference(it, app.service.public_url())));
+    if named.is_some() { post.signed(work, tell).await } else { post.once(work, tell).await }
 }
 
 /// What of an interrupt never changes: so the same request has the same answer, whatever became of it since.

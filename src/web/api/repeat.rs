@@ -87,6 +87,16 @@ impl Post {
         })
     }
 
+    /// Does the work and tells what was done, whatever key came with it: what is signed says by itself which it is, and no key is
+    /// signed along with it.
+    pub async fn signed<T: Any>(
+        &self,
+        work: impl Future<Output = Result<T>>,
+        tell: impl Fn(&App, &T) -> Result<Told>,
+    ) -> Result<HttpResponse> {
+        Ok(answer(&tell(&self.app, &work.await?)?))
+    }
+
     fn key(&self) -> Result<Option<RepeatKey>> {
         let mut all = self.request.headers().get_all(IDEMPOTENCY_KEY);
         let Some(first) = all.next() else { return Ok(None) };

@@ -37,6 +37,7 @@ on_both! {
     what_did_not_succeed_is_not_kept(crate::gateway::POLICY),
     every_post_keeps_its_answer_in_the_change_that_makes_it_true(super::forking()),
     after_its_time_a_key_is_anybodys_again(crate::gateway::POLICY),
+    what_was_done_before_takes_no_room_under_another_key(crate::attacks::policy_with("protected = [", "protected = [\"raw_text\", ")),
 }
 
 /// An answer, byte for byte, and whether it says that it was given before.
@@ -184,6 +185,25 @@ async fn a_key_is_of_one_token_and_one_path(scene: Scene) {
         assert_eq!((closed.status, closed.again), (StatusCode::OK, false));
         assert_eq!(closed.json()["thread"], thread);
     }
+}
+
+async fn what_was_done_before_takes_no_room_under_another_key(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = g.thread().await;
+    let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
+    let long = "a long wish. ".repeat(1_500);
+    let ask = json!({"node": "input_parser", "parent": thread["transition"], "patch": {"raw_text": long}});
+    let first = send(g, &path, &g.parser, ("k", &ask)).await;
+    assert_eq!(first.status, StatusCode::ACCEPTED, "{}", first.body);
+    assert!(first.body.len() > long.len(), "it shows the difference");
+    for key in 0..20 {
+        let again = send(g, &path, &g.parser, (&format!("k{key}"), &ask)).await;
+        assert_eq!(again.as_first(), first.as_first(), "{key}");
+    }
+    let kept = scene.store.list(Table::Answers, Filter::All, None, 100).await.unwrap();
+    assert!(kept.iter().map(|it| it.body.len()).sum::<usize>() < 3 * long.len(), "{}", kept.len());
+    assert!(send(g, &path, &g.parser, ("k", &ask)).await.again, "what had an effect is kept with it");
+    passes_an_audit(&scene).await;
 }
 
 async fn what_did_not_succeed_is_not_kept(scene: Scene) {

@@ -27,6 +27,7 @@ pub mod join;
 pub mod json;
 pub mod kept;
 pub mod keys;
+pub mod lineage;
 pub mod passkey;
 pub mod policy;
 pub mod repeat;

@@ -10,6 +10,7 @@ use super::chain::hash::Digest;
 use super::episode::goal::Episode;
 use super::event::EventLink;
 use super::id::{FlowId, NodeId, PrincipalId, ReviewId, ThreadId, WriteId};
+use super::lineage::Lineage;
 use super::time::Timestamp;
 use super::usage::Totals;
 
@@ -133,6 +134,9 @@ pub struct Thread {
     /// approval of its own nothing of it is written, and what comes on top of it owes one.
     #[serde(default, skip_serializing_if = "is_no")]
     pub taken_back: bool,
+    /// By which policies what is not written yet was admitted, besides the head's own.
+    #[serde(default, skip_serializing_if = "Lineage::is_empty")]
+    pub lineage: Lineage,
     /// How many holds each node opened on this head.
     pub holds_opened: BTreeMap<NodeId, u32>,
     /// How many of each node's proposals violated the policy on this head.

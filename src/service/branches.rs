@@ -196,6 +196,8 @@ impl Service {
             written_version: 0,
             // What was taken back from the head, version 0 owes.
             taken_back: false,
+            // So it does what a withdrawn policy admitted below it.
+            lineage: Default::default(),
             holds_opened: Default::default(),
             violations: Default::default(),
             gone: Default::default(),

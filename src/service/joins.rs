@@ -115,7 +115,8 @@ impl Service {
             set.extend(tip.tree.origins().set_after(&first.statement.proposal));
             let Thread { id, authors, committed_nodes, spent, .. } = row.record.clone();
             // As on a head of the thread's own: what only a policy admitted that was withdrawn since, people are asked about.
-            let owes = tip.entry.owes || !accepted.contains(&tip.entry.policy);
+            let stands = accepted.contains(&tip.entry.policy) && row.record.lineage.is_accepted(&accepted);
+            let owes = tip.entry.owes || !stands;
             carried.add(&thread.spent, Standing { authors, committed_nodes, spent }, owes);
             branches.push(JoinedBranch { name: name.clone(), thread: id, transition: tip.entry.transition });
             states.push(tip.state.clone());

@@ -348,6 +348,7 @@ fn thread_of(first: &Version, new: &NewThread, now: Timestamp) -> Thread {
         authors: Default::default(),
         written_version: 0,
         taken_back: false,
+        lineage: Default::default(),
         holds_opened: Default::default(),
         violations: Default::default(),
         committed_nodes: Default::default(),

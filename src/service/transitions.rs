@@ -131,12 +131,13 @@ pub(super) fn with_warnings(mut data: Value, warnings: &[Warning]) -> Value {
     data
 }
 
-/// Whether the thread owes an approval once this transition is its head. What nobody was asked about, and an approval that
-/// was taken back, have settled nothing: what comes on top of them owes.
+/// Whether the thread owes an approval once this transition is its head. What nobody was asked about, what only a policy
+/// admitted that was withdrawn since, and an approval that was taken back have settled nothing: what comes on top of them owes.
 pub(super) fn owes(base: &Base<'_>, parent: &Thread, gate: &Gate, branches_owe: bool) -> bool {
     let approved = matches!(gate, Gate::Approved { .. });
     let observed = |gate: &Gate| matches!(gate, Gate::Observed {});
-    let accepted = base.flow.accepted().contains(&base.head.entry.policy);
+    let accepted = base.flow.accepted();
+    let accepted = accepted.contains(&base.head.entry.policy) && parent.lineage.is_accepted(&accepted);
     let taken_back = parent.rests_on_what_was_taken_back();
     let before = base.head.entry.owes || observed(&base.head.entry.gate) || taken_back || !accepted;
     let owed = before || branches_owe || observed(gate);
@@ -166,6 +167,7 @@ impl Service {
         let version = self.enter(draft, keys, (step, gate, owes, now), kept)?;
         over_a_lapse(draft, thread, now)?;
         *thread = thread.clone().advanced(head_of(&version.entry), now);
+        thread.lineage = std::mem::take(&mut thread.lineage).followed(&base.head.entry, &version.entry);
         thread.committed_nodes.extend(version.statement.node.clone());
         let spent = thread.spent.clone().counting(&version.statement, given);
         thread.spent = spent.ok_or(Error::Broken("what a statement says was used"))?;

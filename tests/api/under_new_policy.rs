@@ -34,6 +34,7 @@ on_both! {
     an_agent_without_tries_keeps_no_person_from_rolling_back(crate::attacks::policy_with("[approval]\n", "[approval]\nattempts = 1\n")),
     what_another_policy_ended_is_no_try(crate::attacks::policy_with("[approval]\n", "[approval]\nattempts = 1\n")),
     a_kept_hold_that_is_accepted_no_more_is_seen_by_the_worker(crate::gateway::POLICY),
+    what_a_withdrawn_policy_admitted_below_the_head_is_not_written(crate::gateway::POLICY),
 }
 
 fn two_needed() -> String {
@@ -373,5 +374,40 @@ async fn a_kept_hold_that_is_accepted_no_more_is_seen_by_the_worker(scene: Scene
     activate(g, &retold(POLICY), &[]).await;
     assert_eq!(judge_again::run_once(&g.service).await.unwrap(), 1);
     followed(g, &held).await;
+    scene.passes_an_audit().await;
+}
+
+async fn what_a_withdrawn_policy_admitted_below_the_head_is_not_written(scene: Scene) {
+    let g = &scene.gateway;
+    let (thread, twin) = (g.thread().await, g.thread().await);
+    let harmless = async |thread: &Value, parent: &Value, what: &str| {
+        let patch = json!({"requested_action": what});
+        g.propose(&thread["thread"], parent, (&g.planner, "planner"), patch).await.expect(201)["transition"].clone()
+    };
+    let verify = async |thread: &Value, transition: &Value, receipt: &Value, write_id: &str| {
+        g.verify(&thread["thread"], transition, receipt, write_id).await
+    };
+    let first = policy_of(g, &thread["transition"]).await;
+    let second = retold(POLICY);
+    activate(g, &second, &[first]).await;
+    let (head, twins) = (
+        harmless(&thread, &thread["transition"], "refund").await,
+        harmless(&twin, &twin["transition"], "refund").await,
+    );
+    let second = policy_of(g, &head).await;
+    verify(&twin, &twins, &Value::Null, "while-accepted").await.expect(200);
+
+    // The first one is withdrawn; the head stands under the second, which is accepted.
+    activate(g, &retold(&retold(POLICY)), &[second]).await;
+    assert_eq!(verify(&thread, &head, &Value::Null, "w1").await.code(), "policy_mismatch");
+    // Nor by something harmless on top of it, but by people.
+    let next = harmless(&thread, &head, "update_email").await;
+    assert_eq!(verify(&thread, &next, &Value::Null, "w2").await.code(), "receipt_missing");
+    let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
+    let ask = json!({"node": "planner", "parent": next, "patch": {}, "reaffirm": true});
+    let held = g.post(&path, &g.planner, ask).await.expect(202);
+    g.vote(&g.alice, &held, Verdict::Approve).await.unwrap();
+    let receipt = g.decision(&held).await.expect(200)["receipt"].clone();
+    verify(&thread, &held["transition"], &receipt, "w3").await.expect(200);
     scene.passes_an_audit().await;
 }

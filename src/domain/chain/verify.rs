@@ -112,9 +112,13 @@ pub fn verify(facts: &Facts<'_>, ask: &Ask<'_>, now: Timestamp) -> Result<Allow,
     // What people approved has a receipt, and a write of it uses that one up whatever the flow does since.
     let observed_only = facts.mode == Mode::Observe && !matches!(entry.gate, Gate::Approved { .. });
     if observed_only || !entry.needs_receipt() {
-        // Nobody shows a receipt here. What came of an approval that was taken back is not let through for that.
-        let free = Allow::Reserve { receipt: None, not_after: None };
-        return if facts.thread.taken_back { Err(DenialCode::Revoked) } else { Ok(free) };
+        // Nobody shows a receipt here. What came of an approval that was taken back is not let through for that, nor what
+        // a policy admitted that was withdrawn since.
+        return match (facts.thread.taken_back, facts.thread.lineage.is_accepted(facts.accepted)) {
+            (true, _) => Err(DenialCode::Revoked),
+            (false, false) => Err(DenialCode::PolicyMismatch),
+            (false, true) => Ok(Allow::Reserve { receipt: None, not_after: None }),
+        };
     }
     let token = ask.receipt.ok_or(DenialCode::ReceiptMissing)?;
     let receipt = check_receipt(token, facts, ask, now)?;

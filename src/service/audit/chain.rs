@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::Audit;
-use super::gate::{TakenBack, owes_fits};
 use super::load::Belongings;
 use super::story::Story;
 use crate::domain::account::Token;
@@ -15,9 +14,10 @@ use crate::domain::chain::entry::{Entry, Gate};
 use crate::domain::chain::hash::{Digest, Tag};
 use crate::domain::chain::link::{Link, check_link};
 use crate::domain::chain::statement::Kind;
-use crate::domain::id::{PrincipalId, ThreadId};
+use crate::domain::id::PrincipalId;
 use crate::domain::json::patch::Format;
 use crate::domain::keys::{Keys, ThreadSecret};
+use crate::domain::lineage::Lineage;
 use crate::domain::review::HoldState;
 use crate::domain::thread::{Closed, HeadUse, Thread};
 use crate::domain::transition::{Identity, StateContent, Transition, patch_digest};
@@ -31,6 +31,7 @@ use crate::store::row::Table;
 /// A version as the replay came to it.
 pub(super) struct At {
     pub(super) entry: Entry,
+    pub(super) lineage: Lineage,
     /// The root that was signed, which the state was found to commit to, if it is not erased.
     root: Digest,
     rolled: Option<Rolled>,
@@ -64,6 +65,8 @@ impl Audit<'_> {
         let mut expected = head_of(&head.entry);
         expected.usage = thread.head.usage.clone();
         self.expect(expected == thread.head, Table::Threads, &thread.id, "its head is not the last entry of its chain");
+        let same = head.lineage == thread.lineage;
+        self.expect(same, Table::Threads, &thread.id, "the policies that it rests on are not those of its chain");
         let authors = standing.as_ref().map(|it| &it.authors);
         self.expect(
             authors == Some(&thread.authors),
@@ -116,11 +119,12 @@ impl Audit<'_> {
         self.check_statement(transition, before, secret);
         self.check_gate(&entry, transition, &row.entry);
         let state = rolled.as_ref().map(|it| &it.state);
-        self.check_owes(&entry, (transition, story), (state, before.map(|it| &it.entry)));
+        self.check_owes(&entry, (transition, story), (state, before));
         if version == 0 {
             self.check_origin(thread, transition, state);
         }
-        Some(At { entry, root, rolled })
+        let lineage = before.map_or_else(Lineage::default, |it| it.lineage.clone().followed(&it.entry, &entry));
+        Some(At { entry, lineage, root, rolled })
     }
 
     /// The state as its row says, which must also be what the transition did to the state before.
@@ -241,35 +245,6 @@ impl Audit<'_> {
             })
             && matches!(ended, Some(HoldState::Superseded { by: Some(by), .. }) if *by == transition.digest)
             && hold(transition).is_some_and(|it| it.excluded.contains(editor.as_str()))
-    }
-
-    /// `owes` is never lost on the way, and appears only where something gives rise to it.
-    fn check_owes(
-        &mut self,
-        entry: &Entry,
-        (transition, story): (&Transition, &Story<'_>),
-        (state, before): (Option<&Value>, Option<&Entry>),
-    ) {
-        let Some(policy) = self.policies.get(&entry.policy) else { return };
-        // A branch owes what the head owes that it begins with.
-        let origin = transition.statement.fork.as_ref().and_then(|it| self.entry_at(&it.thread, it.version));
-        let taken_back = match &transition.statement.fork {
-            Some(of) if self.has_taken_back(&of.thread) => TakenBack::Perhaps,
-            _ => TakenBack::of(story, (entry, before)),
-        };
-        let branches_owe = transition.carried.as_deref().is_some_and(|it| it.owes);
-        let holds = owes_fits(policy, (entry, state), (before.or(origin.as_ref()), taken_back), branches_owe);
-        self.expect(
-            holds,
-            Table::Entries,
-            version_id(&entry.thread, entry.version),
-            "what it owes does not follow from its chain",
-        );
-    }
-
-    /// Whether any receipt of a thread was taken back.
-    fn has_taken_back(&self, thread: &ThreadId) -> bool {
-        self.all.receipts.values().any(|it| it.record.thread == *thread && it.record.revoked.is_some())
     }
 
     /// Nothing of the thread lies beyond its head.

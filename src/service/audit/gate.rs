@@ -3,8 +3,10 @@
 use serde_json::Value;
 
 use super::Audit;
+use super::chain::At;
 use super::story::Story;
 use crate::domain::chain::entry::{Entry, Gate};
+use crate::domain::id::ThreadId;
 use crate::domain::json::size::StateLimits;
 use crate::domain::policy::{Covers, Policy, judge_initial};
 use crate::domain::review::HoldState;
@@ -87,11 +89,43 @@ impl Audit<'_> {
             self.expect(fits, Table::Transitions, id, "its outcome and the chain disagree on whether it was committed");
         }
     }
+    /// `owes` is never lost on the way, and appears only where something gives rise to it.
+    pub(super) fn check_owes(
+        &mut self,
+        entry: &Entry,
+        (transition, story): (&Transition, &Story<'_>),
+        (state, at): (Option<&Value>, Option<&At>),
+    ) {
+        let Some(policy) = self.policies.get(&entry.policy) else { return };
+        let before = at.map(|it| &it.entry);
+        // A branch owes what the head owes that it begins with.
+        let origin = transition.statement.fork.as_ref().and_then(|it| self.entry_at(&it.thread, it.version));
+        let taken_back = match &transition.statement.fork {
+            Some(of) if self.has_taken_back(&of.thread) => TakenBack::Perhaps,
+            _ => TakenBack::of(story, (entry, before)),
+        };
+        let branches_owe = transition.carried.as_deref().is_some_and(|it| it.owes);
+        // Of what a branch begins with, only its own thread's replay knows.
+        let others = at.map_or(transition.statement.fork.is_some(), |it| !it.lineage.is_empty());
+        let rests = Rests { on: before.or(origin.as_ref()), taken_back, others, branches_owe };
+        let holds = owes_fits(policy, (entry, state), rests);
+        self.expect(
+            holds,
+            Table::Entries,
+            version_id(&entry.thread, entry.version),
+            "what it owes does not follow from its chain",
+        );
+    }
+
+    /// Whether any receipt of a thread was taken back.
+    fn has_taken_back(&self, thread: &ThreadId) -> bool {
+        self.all.receipts.values().any(|it| it.record.thread == *thread && it.record.revoked.is_some())
+    }
 }
 
 /// Whether an approval that the head before rested on had been taken back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum TakenBack {
+enum TakenBack {
     /// None was.
     No,
     /// One was, of a version below, or when a writer had been let through: whether it counts depends on more than this.
@@ -103,7 +137,7 @@ pub(super) enum TakenBack {
 impl TakenBack {
     /// What a thread's events tell of the head that an entry came on top of. What a writer was let through with is not undone
     /// by what was taken back meanwhile.
-    pub(super) fn of(story: &Story<'_>, (entry, before): (&Entry, Option<&Entry>)) -> Self {
+    fn of(story: &Story<'_>, (entry, before): (&Entry, Option<&Entry>)) -> Self {
         let written = matches!(entry.gate, Gate::Written { .. });
         let taken = before.and_then(|it| Some((it, story.taken_back.get(&it.version)?)));
         let own =
@@ -120,15 +154,23 @@ impl TakenBack {
     }
 }
 
-/// Whether `owes` follows: from what was owed before, from the gate, from version 0, from an approval that was taken back,
-/// or from a parent whose policy was not accepted any more.
-pub(super) fn owes_fits(
-    policy: &Policy,
-    (entry, state): (&Entry, Option<&Value>),
-    (before, taken_back): (Option<&Entry>, TakenBack),
+/// What an entry came on top of, as far as it bears on what is owed.
+struct Rests<'a> {
+    /// The entry before.
+    on: Option<&'a Entry>,
+    /// Whether an approval that it rested on had been taken back.
+    taken_back: TakenBack,
+    /// Whether other policies than its own admitted something below it.
+    others: bool,
+    /// Whether branches that were joined owe.
     branches_owe: bool,
-) -> bool {
-    let Some(before) = before else {
+}
+
+/// Whether `owes` follows: from what was owed before, from the gate, from version 0, from an approval that was taken back,
+/// or from a policy that was not accepted any more, the parent's or one below it.
+fn owes_fits(policy: &Policy, (entry, state): (&Entry, Option<&Value>), rests: Rests<'_>) -> bool {
+    let Rests { on, taken_back, others, branches_owe } = rests;
+    let Some(before) = on else {
         // Bounds may have been wider then; what is beyond today's cannot be judged again.
         let judged = state.and_then(|it| judge_initial(policy, it, &StateLimits::default()).ok());
         return judged.is_none_or(|it| it.owes() == entry.owes);
@@ -139,7 +181,7 @@ pub(super) fn owes_fits(
     let owed = before.owes || branches_owe || taken_back == TakenBack::Yes;
     // Under `commit` what was observed did not owe once: chains of then are as they were signed.
     let observed = [entry, before].iter().any(|it| matches!(it.gate, Gate::Observed {}));
-    let may_owe = other_policy || observed || taken_back == TakenBack::Perhaps;
+    let may_owe = other_policy || others || observed || taken_back == TakenBack::Perhaps;
     match policy.approval().covers() {
         Covers::Write if owed || gated => entry.owes,
         Covers::Commit if approved => !entry.owes,

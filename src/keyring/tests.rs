@@ -253,11 +253,8 @@ fn what_lies_in_the_place_of_the_lock_is_neither_followed_nor_given_away() {
     let turned = || keyring.update(|it| it.rotate(KeyUse::Chain, SystemClock.now(), &mut random::fill));
     let pipe = || rustix::fs::mknodat(rustix::fs::CWD, &lock, rustix::fs::FileType::Fifo, 0o600.into(), 0);
 
-    let put: [&dyn Fn(); 3] = [
-        &|| symlink(&victim, &lock).unwrap(),
-        &|| pipe().unwrap(),
-        &|| fs::create_dir(&lock).unwrap(),
-    ];
+    let put: [&dyn Fn(); 3] =
+        [&|| symlink(&victim, &lock).unwrap(), &|| pipe().unwrap(), &|| fs::create_dir(&lock).unwrap()];
     fs::remove_file(&lock).unwrap();
     for put in put {
         put();

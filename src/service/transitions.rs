@@ -28,6 +28,7 @@ use crate::domain::transition::{
 };
 use crate::service::proposal::{Asked, Proposal};
 use crate::service::refusal::Refusal;
+use crate::store::StoreError;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
@@ -197,6 +198,12 @@ impl Service {
         (step, gate, owes, now): (Step, Gate, bool, Timestamp),
         content: StateContent,
     ) -> Result<Version> {
+        // Whoever waited for long began by a key that may have been turned since, or revoked: what it signed now would be
+        // refused for ever.
+        let kid = keys.signing(KeyUse::Chain).kid().to_owned();
+        if self.keys()?.signing(KeyUse::Chain).kid() != kid {
+            return Err(StoreError::Conflict("keys").into());
+        }
         let statement = step.after.statement;
         let entry = Entry {
             iss: keys.issuer().to_owned(),
@@ -218,7 +225,6 @@ impl Service {
         let transition = entry.transition;
         draft.insert(&ChainRow { thread: thread.clone(), version, transition, entry: token.clone() })?;
         draft.insert(&StateRow { thread, version, content })?;
-        let kid = keys.signing(KeyUse::Chain).kid().to_owned();
         Ok(Version { statement, entry, token, kid, base, ..step.after })
     }
 

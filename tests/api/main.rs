@@ -33,6 +33,7 @@ mod inbox;
 mod inert;
 mod insight;
 mod interrupts;
+mod keyrings;
 mod lapsing;
 mod limits;
 mod mail;

@@ -25,6 +25,7 @@ mod halts;
 mod holds;
 mod imports;
 mod interrupts;
+mod keys;
 mod labels;
 mod load;
 mod notices;
@@ -155,6 +156,7 @@ impl Audit<'_> {
         self.check_policies();
         self.check_events();
         self.check_access();
+        self.check_keys();
         self.check_passkeys();
         self.check_figures();
         self.check_marks();

@@ -1,0 +1,124 @@
+//! Keys that change under a running gateway, and a keyring that is an older one. On both databases.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use countersign::clock::{Clock as _, SystemClock};
+use countersign::domain::chain::entry::Entry;
+use countersign::domain::chain::jws::{self, Typ};
+use countersign::domain::json::patch::Format;
+use countersign::domain::keys::{KeyUse, Keys, KeysError};
+use countersign::keyring::Keyring;
+use countersign::service::proposal::{Asked as Ask, Proposal};
+use countersign::service::transitions::Answer;
+use countersign::store::row::Table;
+use serde_json::{Value, json};
+
+use crate::gateway::{Gateway, POLICY};
+use crate::over::{Asked, Watching};
+use crate::rules::Scene;
+
+on_both! {
+    what_a_revoked_key_signed_is_stopped(super::POLICY),
+    what_took_long_to_decide_is_signed_by_the_key_of_now(super::POLICY),
+    an_older_keyring_is_found_by_what_the_log_tells(super::POLICY),
+}
+
+fn place(g: &Gateway) -> PathBuf {
+    g.folder.path().join("keyring.json")
+}
+
+/// As the command line does; the running gateway sees it at once.
+fn update(path: &std::path::Path, change: impl FnOnce(Keys) -> Result<Keys, KeysError>) {
+    Keyring::open(path, None).unwrap().update(change).unwrap();
+}
+
+fn rotate(path: &std::path::Path) {
+    update(path, |keys| keys.rotate(KeyUse::Chain, SystemClock.now(), &mut countersign::random::fill));
+}
+
+fn revoke(path: &std::path::Path, kid: &str) {
+    update(path, |keys| keys.revoke(kid, SystemClock.now(), &mut countersign::random::fill));
+}
+
+fn signing(g: &Gateway) -> String {
+    g.service.keys().unwrap().signing(KeyUse::Chain).kid().to_owned()
+}
+
+async fn stopped(g: &Gateway, transition: &Value) -> Value {
+    let path = format!("/v1/transitions/{}", transition.as_str().unwrap());
+    g.get(&path, &g.planner).await.expect(200).get("stopped").cloned().unwrap_or(Value::Null)
+}
+
+async fn what_a_revoked_key_signed_is_stopped(scene: Scene) {
+    let g = &scene.gateway;
+    let thread = g.thread().await;
+    rotate(&place(g));
+    let held = g.held(&thread).await;
+    g.approved(&held).await;
+    assert_eq!(stopped(g, &held["transition"]).await, Value::Null);
+    revoke(&place(g), &signing(g));
+    assert_eq!(stopped(g, &held["transition"]).await, "chain_broken");
+}
+
+/// Somebody turns the key and revokes the old one while a proposal is under way.
+struct Turning(PathBuf, Mutex<bool>);
+
+#[async_trait]
+impl Watching for Turning {
+    async fn asked(&self, what: Asked<'_>) {
+        if what == Asked::Rows(Table::Rejections) && std::mem::take(&mut *self.1.lock().unwrap()) {
+            let old = Keyring::open(&self.0, None).unwrap().current().unwrap();
+            rotate(&self.0);
+            revoke(&self.0, old.signing(KeyUse::Chain).kid());
+        }
+    }
+}
+
+async fn what_took_long_to_decide_is_signed_by_the_key_of_now(scene: Scene) {
+    let g = &scene.gateway;
+    // Its head is signed by another key than the one that is revoked.
+    let thread = g.thread().await;
+    rotate(&place(g));
+    let old = signing(g);
+    let second = scene.another_watched(Turning(place(g), Mutex::new(true))).await;
+    let planner = second.token_of(&g.planner).await.unwrap();
+    let proposal = Proposal {
+        thread: thread["thread"].as_str().unwrap().try_into().unwrap(),
+        node: "planner".try_into().unwrap(),
+        parent: thread["transition"].as_str().unwrap().try_into().unwrap(),
+        ask: Ask::Patch { format: Format::Merge, patch: json!({"requested_action": "refund"}) },
+        attempt: 1,
+        rationale: None,
+        tool: None,
+        usage: Default::default(),
+        step: None,
+    };
+    let answer = second.propose(&planner, &proposal).await.unwrap();
+    let Answer::Committed { entry, .. } = answer else { panic!("{answer:?}") };
+    let kid = jws::read::<Entry>(&entry, Typ::Entry).unwrap().kid().to_owned();
+    assert_ne!(signing(g), old, "it was turned meanwhile");
+    assert_eq!(kid, signing(g));
+    scene.passes_an_audit().await;
+}
+
+async fn an_older_keyring_is_found_by_what_the_log_tells(scene: Scene) {
+    let g = &scene.gateway;
+    let older = fs::read(place(g)).unwrap();
+    let leaked = signing(g);
+    revoke(&place(g), &leaked);
+    let by = "tests".try_into().unwrap();
+    g.service.note_keys_changed(&by, KeyUse::Chain, Some(&leaked)).await.unwrap();
+    g.pass(Duration::from_secs(60));
+    scene.passes_an_audit().await;
+    let newer = fs::read(place(g)).unwrap();
+    fs::write(place(g), older).unwrap();
+    let found = scene.findings().await;
+    let named = |words: &str| found.iter().any(|it| it.contains(words));
+    assert!(named("this key was revoked") && named("this key signs"), "{found:?}");
+    fs::write(place(g), newer).unwrap();
+    scene.passes_an_audit().await;
+}

@@ -7,6 +7,7 @@ pub use wishes::{Foreseen, Puller, Wish};
 use serde_json::{Value, json};
 
 use super::error::{Error, Result};
+use super::writes::cut_reason;
 use super::{Service, recorder, retrying};
 use crate::domain::account::{Account, Token};
 use crate::domain::event::EventType;
@@ -18,9 +19,6 @@ use crate::domain::time::Timestamp;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::{Filter, LIST_ROWS_MAX};
-
-/// A sentence or two.
-const REASON_CHARS_MAX: usize = 1_000;
 
 /// Whoever may run commands on the gateway's own machine, with its keyring: nobody else lifts alone what needs two.
 pub const OPERATOR: &str = "command-line";
@@ -186,10 +184,9 @@ impl Service {
         wish: &Wish,
         told: Option<Foreseen>,
     ) -> Result<Halting> {
-        if wish.halt().reason.chars().count() > REASON_CHARS_MAX {
-            return Err(Error::invalid("/reason", format!("a reason has at most {REASON_CHARS_MAX} characters")));
-        }
-        let reason = self.masked_outside(&*self.keys()?, scope.flow(), &wish.halt().reason).await;
+        // Nobody's stop fails for the length of its reason.
+        let reason = cut_reason(&wish.halt().reason);
+        let reason = self.masked_outside(&*self.keys()?, scope.flow(), &reason).await;
         let wish = &wish.saying(reason);
         retrying!(self.wish_halt_once(who, scope, wish, told))
     }

@@ -63,6 +63,19 @@ pub struct Reason {
     pub reason: String,
 }
 
+/// A sentence, or none: what is ended or begun again is said by the call itself.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReasonIfAny {
+    /// Why, for the log.
+    #[serde(default = "no_reason")]
+    pub reason: String,
+}
+
+fn no_reason() -> String {
+    "no reason was given".to_owned()
+}
+
 /// Entries on a page of a chain, unless told otherwise, and at most.
 const PAGE: (u32, u32) = (50, 200);
 
@@ -204,7 +217,7 @@ pub async fn chain(
 
 /// Closes a thread.
 #[utoipa::path(
-    post, path = "/v1/threads/{thread}/closing", tag = "administration", request_body = Reason,
+    post, path = "/v1/threads/{thread}/closing", tag = "administration", request_body = ReasonIfAny,
     params(
         ("thread" = ThreadId, Path, description = "The thread's name"),
     ),
@@ -212,7 +225,7 @@ pub async fn chain(
 )]
 pub async fn close(post: Post, thread: Path<String>) -> Result<HttpResponse> {
     let thread: ThreadId = body::name("/thread", &thread)?;
-    let ask: Reason = post.read()?;
+    let ask: ReasonIfAny = post.read()?;
     let (by, body) = (post.token.record.principal(), json!({"thread": thread, "status": "closed"}));
     let work = post.app.service.close_thread(&by, &thread, &ask.reason);
     post.once(work, move |_, ()| Ok(told(StatusCode::OK, &body))).await
@@ -220,7 +233,7 @@ pub async fn close(post: Post, thread: Path<String>) -> Result<HttpResponse> {
 
 /// Reopens a closed thread.
 #[utoipa::path(
-    post, path = "/v1/threads/{thread}/reopening", tag = "administration", request_body = Reason,
+    post, path = "/v1/threads/{thread}/reopening", tag = "administration", request_body = ReasonIfAny,
     params(
         ("thread" = ThreadId, Path, description = "The thread's name"),
     ),
@@ -228,7 +241,7 @@ pub async fn close(post: Post, thread: Path<String>) -> Result<HttpResponse> {
 )]
 pub async fn reopen(post: Post, thread: Path<String>) -> Result<HttpResponse> {
     let thread: ThreadId = body::name("/thread", &thread)?;
-    let ask: Reason = post.read()?;
+    let ask: ReasonIfAny = post.read()?;
     let (by, name) = (post.token.record.principal(), thread.clone());
     let work = post.app.service.reopen_thread(&by, &thread, &ask.reason);
     let tell = move |_: &App, status: &Status| Ok(told(StatusCode::OK, &json!({"thread": name, "status": status})));

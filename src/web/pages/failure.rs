@@ -115,8 +115,7 @@ fn words_of(error: &Error) -> Words {
     match error {
         Error::NotFound("link") => words(
             "This link cannot be used",
-            "It was used before, or its time is over. Links work once: ask whoever gave it to you for another, or \
-             sign in if you have an account.",
+            "It was used before, or its time is over. Links work once: ask for another, or sign in.",
             sign_in(),
         ),
         Error::NotFound(what) => words(

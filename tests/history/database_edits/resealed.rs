@@ -33,7 +33,7 @@ use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crafted::{amended, another_request, lifted, put_together, signed_again};
+use crafted::{amended, another_request, lifted, other_grounds, put_together, signed_again};
 use kinds::{FORGOTTEN, KINDS, UNCOUNTED, seal_of, sealed};
 use others::{others, places};
 use unseen::UNSEEN;
@@ -320,6 +320,7 @@ fn whatever_is_changed_and_sealed_again_is_found_and_every_finding_is_made_once(
     let uncounted = removed_and_renumbered(&mut bench);
     another_request(&mut bench);
     put_together(&mut bench);
+    other_grounds(&mut bench);
     amended(&mut bench);
     lifted(&mut bench);
     unlabelled(&mut bench);

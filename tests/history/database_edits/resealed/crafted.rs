@@ -105,6 +105,32 @@ pub fn put_together(bench: &mut Bench) {
     bench.beside(Table::Outbox, &shapeless, said);
 }
 
+/// A thread that rests on another policy than its chain does; and keys of which the keyring knows nothing.
+pub fn other_grounds(bench: &mut Bench) {
+    let thread = bench.pick(Table::Threads, |it| it.body["lineage"].is_null());
+    let mut resting = thread.body.clone();
+    resting["lineage"] = json!([format!("sha256:{}", "0".repeat(64))]);
+    bench.instead(Table::Threads, &thread, &resting, "the policies that it rests on are not those of its chain");
+    let keys = std::sync::Arc::clone(&bench.keys);
+    let mut turned = bench.pick(Table::Events, |it| it.body["thread"].is_null()).body;
+    (turned["id"], turned["type"]) = (json!("turned"), json!("key.rotated"));
+    let signing = keys.signing(KeyUse::Chain).kid();
+    for (data, finding) in [
+        (
+            json!({"use": "chain", "signing": "another", "revoked": null, "by": "x"}),
+            "the keyring does not know that this key signs: is it an older one?",
+        ),
+        (
+            json!({"use": "chain", "signing": signing, "revoked": signing, "by": "x"}),
+            "the keyring does not know that this key was revoked: is it an older one?",
+        ),
+    ] {
+        turned["data"] = data;
+        let row = seal_of(Table::Events)(keys.row(), &turned, 1).unwrap();
+        bench.beside(Table::Events, &row, finding);
+    }
+}
+
 /// What is in an archive, in the database as well, or somewhere else.
 fn beside_its_archive(bench: &mut Bench) {
     let keys = std::sync::Arc::clone(&bench.keys);

@@ -1,4 +1,4 @@
-//! The decision: what an agent resumes with, always the same body for the same end.
+//! The decision: what an agent resumes with. The same body for the same end, but for a comment that a later policy hides.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -101,13 +101,19 @@ async fn a_lapse_is_told_once_whoever_comes_first(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-#[tokio::test]
-async fn a_lease_has_passed_only_by_the_databases_clock() {
+/// A gateway, and the clock of its database.
+async fn with_two_clocks() -> (Gateway, ClockOffset) {
     let folder = tempfile::tempdir().unwrap();
     let (gateways, stores) = (ClockOffset::default(), ClockOffset::default());
     let options = SqliteOptions { clock_offset: stores.clone(), ..SqliteOptions::default() };
     let store = Arc::new(SqliteStore::open(folder.path().join("countersign.db"), options).unwrap());
-    let g = spawn_on(folder, gateways, store, POLICY).await;
+    let gateway = spawn_on(folder, gateways, store, POLICY).await;
+    (gateway, stores)
+}
+
+#[tokio::test]
+async fn a_lease_has_passed_only_by_the_databases_clock() {
+    let (g, stores) = with_two_clocks().await;
     let lease = i64::try_from(LEASE.as_millis()).unwrap();
     for (turn, what) in ["a change", "a vote", "its end", "a resolution"].into_iter().enumerate() {
         let begin = i64::try_from(turn).unwrap() * 2 * lease;
@@ -151,11 +157,7 @@ async fn goes_on(g: &Gateway, (what, thread): (&str, &Value), held: Option<&Valu
 
 #[tokio::test]
 async fn a_lease_that_was_told_as_lapsed_does_not_live_again_by_a_clock_that_goes_back() {
-    let folder = tempfile::tempdir().unwrap();
-    let (gateways, stores) = (ClockOffset::default(), ClockOffset::default());
-    let options = SqliteOptions { clock_offset: stores.clone(), ..SqliteOptions::default() };
-    let store = Arc::new(SqliteStore::open(folder.path().join("countersign.db"), options).unwrap());
-    let g = spawn_on(folder, gateways, store, POLICY).await;
+    let (g, stores) = with_two_clocks().await;
     let thread = g.thread().await;
     let again = async || g.verify(&thread["thread"], &thread["transition"], &Value::Null, "w1").await;
     let_through(&g, &thread, "w1").await;
@@ -171,11 +173,7 @@ async fn a_lease_that_was_told_as_lapsed_does_not_live_again_by_a_clock_that_goe
 
 #[tokio::test]
 async fn a_deadline_has_passed_only_by_the_databases_clock() {
-    let folder = tempfile::tempdir().unwrap();
-    let (gateways, stores) = (ClockOffset::default(), ClockOffset::default());
-    let options = SqliteOptions { clock_offset: stores.clone(), ..SqliteOptions::default() };
-    let store = Arc::new(SqliteStore::open(folder.path().join("countersign.db"), options).unwrap());
-    let g = spawn_on(folder, gateways, store, POLICY).await;
+    let (g, stores) = with_two_clocks().await;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
     let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();

@@ -49,6 +49,8 @@ use serde_json::{Value, json};
 mod branches;
 #[path = "protocol_vectors/command.rs"]
 mod command;
+#[path = "protocol_vectors/exports.rs"]
+mod exports;
 #[path = "protocol_vectors/tokens.rs"]
 mod tokens;
 

@@ -245,9 +245,12 @@ pub struct Verify {
 /// `audit …`
 #[derive(clap::Args, Debug)]
 pub struct Audit {
-    /// Exported files, instead of the database. Not built yet.
+    /// Exported files, instead of the database: pages of chains, archives, receipts.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["data", "database"])]
     pub export: Option<PathBuf>,
+    /// The published keys to believe, instead of the export's own jwks.json.
+    #[arg(long, value_name = "FILE", requires = "export")]
+    pub jwks: Option<PathBuf>,
 }
 
 /// `keys …`

@@ -1,5 +1,7 @@
 //! `audit`: replays everything that is stored, beside a running gateway or without one, and changes nothing.
 
+mod export;
+
 use std::fmt::Write as _;
 
 use serde_json::json;
@@ -9,17 +11,26 @@ use super::output::Output;
 use super::{CliError, Exit, beside};
 use crate::archives::Archives;
 use crate::clock::Clock;
-use crate::config::Config;
+use crate::config::{Config, ConfigError};
 use crate::gateway;
 use crate::keyring::Keyring;
 use crate::service::audit::{Report, audit_with};
 use crate::service::error::Error;
 
 /// Yes if nothing is wrong, no with a list of what is, could not tell where there is nothing to look at.
-pub fn run(args: &args::Audit, config: &Config, clock: &impl Clock, out: &mut Output<'_>) -> Result<Exit, CliError> {
-    if args.export.is_some() {
-        return Err(CliError::NotBuilt("`countersign audit --export`"));
+pub fn run(
+    args: &args::Audit,
+    config: impl FnOnce() -> Result<Config, ConfigError>,
+    clock: &impl Clock,
+    out: &mut Output<'_>,
+) -> Result<Exit, CliError> {
+    match &args.export {
+        Some(folder) => export::run(folder, args.jwks.as_deref(), out),
+        None => stored(&config()?, clock, out),
     }
+}
+
+fn stored(config: &Config, clock: &impl Clock, out: &mut Output<'_>) -> Result<Exit, CliError> {
     beside::need_database(config)?;
     let keyring = Keyring::existing(&config.keyring, config.issuer.as_deref())?;
     let keys = keyring.current()?;

@@ -81,9 +81,6 @@ pub enum CliError {
     /// The answer could not be written.
     #[error("the answer could not be written")]
     Output(#[from] io::Error),
-    /// It comes with a later version.
-    #[error("{0} is not built yet")]
-    NotBuilt(&'static str),
 }
 
 impl CliError {
@@ -103,8 +100,7 @@ impl CliError {
             | Self::Given(_)
             | Self::Demo(_)
             | Self::Runtime(_)
-            | Self::Output(_)
-            | Self::NotBuilt(_) => Exit::CouldNotTell,
+            | Self::Output(_) => Exit::CouldNotTell,
         }
     }
 }

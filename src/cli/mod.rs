@@ -91,7 +91,7 @@ fn dispatch(args: &Args, out: &mut Output<'_>) -> Result<Exit, CliError> {
         Command::Halt(command) => halt::run(command, &config()?, out),
         Command::Migrate => migrate::run(&config()?, out),
         Command::Verify(verify) => verify::run(verify, &SystemClock, &mut io::stdin().lock(), out),
-        Command::Audit(args) => audit::run(args, &config()?, &SystemClock, out),
+        Command::Audit(args) => audit::run(args, config, &SystemClock, out),
         Command::Archive(command) => archive::run(command, config, out),
         Command::Demo(_) => demo::run(&config()?, out),
         Command::Guard(command) => guard::run(command, out),

@@ -2,14 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::chain::entry::{Entry, Gate};
+use super::chain::export::{Broken, Chain};
 use super::chain::hash::Digest;
-use super::chain::opening::Opening;
-use super::chain::statement::{Kind, Statement};
 use super::id::ThreadId;
 use super::keys::PublicKeys;
 use super::time::Timestamp;
-use crate::domain::chain::link::{Link, check_link};
 
 mod content;
 
@@ -173,43 +170,17 @@ pub struct Spoiled {
 /// Checks a file by published keys: each version signed and linked to the one before, each change complete and from root
 /// to root. Whether its states are those roots takes the keyring: they are checked whenever they are read.
 pub fn check(content: &Content, keys: &PublicKeys) -> Result<(), Spoiled> {
-    let mut before: Option<(Entry, &Archived)> = None;
+    let mut chain: Option<Chain> = None;
     for it in &content.entries {
-        let spoiled = |what| Spoiled { version: it.version, what };
-        let link = Link { entry: &it.entry, statement: &it.statement, root: it.statement.to };
-        let issuer = keys.issuer().ok_or(spoiled("the keys do not say whose they are"))?;
-        let entry =
-            check_link(&link, keys, issuer).map_err(|_| spoiled("entry and statement are not one signed link"))?;
-        if entry.transition != it.transition {
-            return Err(spoiled("the entry is of another transition"));
-        }
-        if let Some((last, of)) = &before {
-            let follows = entry.parent == Some(last.transition) && it.statement.from == of.statement.to;
-            let kept_owing = !last.owes || entry.owes || matches!(entry.gate, Gate::Approved { .. });
-            if !follows || !kept_owing || it.statement.flow != of.statement.flow {
-                return Err(spoiled("it does not follow from the version before"));
+        let exhibit = it.exhibit();
+        let spoiled = |Broken { what, .. }: Broken| Spoiled { version: it.version, what };
+        match &mut chain {
+            None if keys.issuer().is_none() => {
+                return Err(Spoiled { version: it.version, what: "the keys do not say whose they are" });
             }
+            None => chain = Some(Chain::begin(&exhibit, keys).map_err(spoiled)?),
+            Some(chain) => chain.follow(&exhibit, keys).map_err(spoiled)?,
         }
-        if let Some(opening) = &it.opening {
-            check_opening(opening, &it.statement).map_err(spoiled)?;
-        }
-        before = Some((entry, it));
     }
     Ok(())
-}
-
-fn check_opening(opening: &Opening, statement: &Statement) -> Result<(), &'static str> {
-    if opening.from.root() != Some(statement.from) || opening.to.root() != Some(statement.to) {
-        return Err("the opening gives other roots than were signed");
-    }
-    let salting = opening.salting();
-    if !salting.kept.is_empty() {
-        return Err("something differs under the salt that it had");
-    }
-    let may_set_again = matches!(statement.kind, Kind::Propose | Kind::Edit | Kind::Confirm);
-    if may_set_again || salting.set_again.is_empty() {
-        Ok(())
-    } else {
-        Err("something was set to the value that it had, which this cannot do")
-    }
 }

@@ -207,6 +207,8 @@ pub(super) struct Grouped {
     pub(super) lock_to_write: String,
     /// The same, locked only against being changed.
     pub(super) lock_to_rely: String,
+    /// The same, not locked.
+    pub(super) look: String,
     /// Which rows have these aliases.
     pub(super) holders: String,
     /// New rows.
@@ -224,7 +226,7 @@ impl Grouped {
         let lock = |strength: &str| {
             format!(
                 "SELECT held.id, held.mac FROM unnest($1::text[]) AS asked (id) CROSS JOIN LATERAL \
-                 (SELECT id, mac FROM {table} AS kept WHERE kept.id = asked.id FOR {strength}) AS held"
+                 (SELECT id, mac FROM {table} AS kept WHERE kept.id = asked.id{strength}) AS held"
             )
         };
         let insert = format!(
@@ -239,8 +241,9 @@ impl Grouped {
         Self {
             get: format!("SELECT {COLUMNS} FROM {table} WHERE id = ANY($1)"),
             get_by_alias: format!("SELECT {COLUMNS} FROM {table} WHERE alias = ANY($1)"),
-            lock_to_write: lock("UPDATE"),
-            lock_to_rely: lock("SHARE"),
+            lock_to_write: lock(" FOR UPDATE"),
+            lock_to_rely: lock(" FOR SHARE"),
+            look: lock(""),
             holders: format!("SELECT alias, id FROM {table} WHERE alias = ANY($1)"),
             insert,
             update,

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::Archive;
 use crate::domain::carried::Carried;
 use crate::domain::chain::commitment::Origins;
+use crate::domain::chain::export::Exhibit;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::opening::Opening;
 use crate::domain::chain::statement::Statement;
@@ -228,6 +229,13 @@ impl Archived {
     pub fn link(&self) -> ChainRow {
         let Self { version, transition, statement, entry, .. } = self;
         ChainRow { thread: statement.thread.clone(), version: *version, transition: *transition, entry: entry.clone() }
+    }
+
+    /// To be held against its chain.
+    pub const fn exhibit(&self) -> Exhibit<'_> {
+        let Self { version, transition, statement, entry, opening, .. } = self;
+        let (version, transition) = (*version, *transition);
+        Exhibit { version, transition, statement, entry: entry.as_str(), opening: opening.as_ref() }
     }
 
     fn without_values(&self) -> Self {

@@ -43,7 +43,7 @@ pub fn check_link(link: &Link<'_>, keys: &PublicKeys, issuer: &str) -> Result<En
 }
 
 /// A confirm is written, and only a confirm; what people must decide never passes by itself.
-fn gate_fits(gate: &Gate, kind: Kind) -> bool {
+pub(super) fn gate_fits(gate: &Gate, kind: Kind) -> bool {
     match gate {
         Gate::Written { .. } => kind == Kind::Confirm,
         Gate::Auto {} => matches!(kind, Kind::Create | Kind::Fork | Kind::Propose | Kind::Join),

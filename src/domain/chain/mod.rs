@@ -3,6 +3,7 @@
 pub mod commitment;
 pub mod denial;
 pub mod entry;
+pub mod export;
 pub mod hash;
 pub mod jws;
 pub mod link;

@@ -32,10 +32,15 @@ pub(super) struct Lock<'c> {
 }
 
 impl Lock<'_> {
+    /// Whoever relies on a row that has turns has taken one, and so has whoever replaces it: to lock the row besides would
+    /// write to it each time.
     pub(super) fn text(&self) -> &'static str {
+        let statements = Grouped::of(self.table);
         match self.strength {
-            Strength::Absent | Strength::Rely => &Grouped::of(self.table).lock_to_rely,
-            Strength::Write => &Grouped::of(self.table).lock_to_write,
+            Strength::Absent => &statements.look,
+            Strength::Rely if RELIED_ON.contains(&self.table) => &statements.look,
+            Strength::Rely => &statements.lock_to_rely,
+            Strength::Write => &statements.lock_to_write,
         }
     }
 }
@@ -75,7 +80,7 @@ pub(super) fn locks<'c>(changes: impl Iterator<Item = &'c Change>) -> Vec<Lock<'
 /// Rows that nearly every change relies on and few replace: a stop, a policy, the end of a token.
 const RELIED_ON: [Table; 3] = [Table::Gateway, Table::Flows, Table::Tokens];
 
-/// Turns of rows that many rely on, taken before the rows themselves, in one order by everyone. Locks of rows are not handed out in
+/// Turns of rows that many rely on, taken before the rows are looked at, in one order by everyone. Locks of rows are not handed out in
 /// turns: those who share one go on joining each other past whoever waits to have it alone, and while enough of them come,
 /// nothing could be stopped any more.
 #[derive(Debug, Default)]
@@ -92,8 +97,11 @@ pub(super) const TAKE_TURNS: &str = "SELECT CASE WHEN alone THEN pg_advisory_xac
 pub(super) fn turns(locks: &[Lock<'_>]) -> Turns {
     let asked = locks.iter().filter(|it| RELIED_ON.contains(&it.table) && it.strength != Strength::Absent);
     let each = asked.flat_map(|it| it.ids.iter().map(|id| (turn_of(it.table, id), it.strength == Strength::Write)));
-    let each: BTreeMap<i64, bool> = each.collect();
-    Turns { keys: each.keys().copied().collect(), alone: each.into_values().collect() }
+    let mut wishes: BTreeMap<i64, bool> = BTreeMap::new();
+    for (key, alone) in each {
+        *wishes.entry(key).or_default() |= alone;
+    }
+    Turns { keys: wishes.keys().copied().collect(), alone: wishes.into_values().collect() }
 }
 
 /// What an advisory lock is called that stands for a row.

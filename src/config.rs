@@ -61,6 +61,8 @@ pub struct Config {
     pub data: PathBuf,
     /// What keeps the state.
     pub database: Database,
+    /// One more authority that may vouch for its certificate, as PEM.
+    pub database_authority: Option<Vec<u8>>,
     /// Where the gateway is reached, if it is said; see [`Config::public_url`].
     pub public_url: Option<PublicUrl>,
     /// The issuer, if it is said.
@@ -251,6 +253,7 @@ impl Config {
             archives: settings.optional("archives", "a folder", |it| Some(it.into()))?.unwrap_or(data.join("archives")),
             listen: settings.text("listen", "an IP address and a port, as in 127.0.0.1:8480", |it| it.parse().ok())?,
             database: settings.text("database", "empty, or postgres://user@host/name", read_database)?,
+            database_authority: oidc::read_file(settings, "database_ca_file")?,
             public_url: settings.optional("public_url", url::EXPECTED, PublicUrl::parse)?,
             issuer: settings.optional("issuer", "a name without spaces, best a URI", read_issuer)?,
             trusted_proxies: settings.list("trusted_proxies", network::EXPECTED, Network::parse)?,

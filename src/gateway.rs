@@ -122,7 +122,11 @@ pub async fn store(config: &Config) -> Result<Arc<dyn Store>, GatewayError> {
             private_directory(&config.data).map_err(GatewayError::Data)?;
             Arc::new(SqliteStore::open(config.sqlite_path(), SqliteOptions::default())?)
         }
-        Database::Postgres(url) => Arc::new(PostgresStore::open(url.expose(), PostgresOptions::default()).await?),
+        Database::Postgres(url) => {
+            let options =
+                PostgresOptions { authority: config.database_authority.clone(), ..PostgresOptions::default() };
+            Arc::new(PostgresStore::open(url.expose(), options).await?)
+        }
     })
 }
 

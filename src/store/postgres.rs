@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use deadpool_postgres::Pool;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::Client;
 
 use crate::clock::ClockOffset;
 use crate::domain::time::Timestamp;
@@ -27,7 +27,7 @@ use super::queue::{self, Queue};
 pub use super::queue::{Point, Probe};
 use super::row::{Row, Table};
 use super::{Cursor, Direction, Duty, Filter, OnDuty, Page, Store, StoreError, check};
-use connect::{WATCHED, database};
+use connect::{Address, WATCHED, database};
 use reader::{By, Query, Reader};
 use writer::Writer;
 
@@ -48,9 +48,11 @@ const fn lock(duty: Duty) -> i64 {
     })
 }
 
-/// What tests change about a store; the default is right everywhere else.
+/// Who vouches for the server, and what tests change about a store; the default is right everywhere else.
 #[derive(Clone, Debug)]
 pub struct PostgresOptions {
+    /// One more authority that may vouch for the server's certificate, as PEM.
+    pub authority: Option<Vec<u8>>,
     /// How far the store's time is off the database's clock.
     pub clock_offset: ClockOffset,
     /// How long a change waits for rows that another holds.
@@ -61,7 +63,12 @@ pub struct PostgresOptions {
 
 impl Default for PostgresOptions {
     fn default() -> Self {
-        Self { clock_offset: ClockOffset::default(), lock_wait: connect::LOCK_WAIT, probe: Probe::default() }
+        Self {
+            authority: None,
+            clock_offset: ClockOffset::default(),
+            lock_wait: connect::LOCK_WAIT,
+            probe: Probe::default(),
+        }
     }
 }
 
@@ -70,7 +77,7 @@ pub struct PostgresStore {
     queue: Queue,
     reader: Reader,
     pool: Pool,
-    config: tokio_postgres::Config,
+    address: Address,
     bell: Arc<Bell>,
     clock_offset: ClockOffset,
     engine: Engine,
@@ -79,26 +86,26 @@ pub struct PostgresStore {
 /// The address may hold a password.
 impl std::fmt::Debug for PostgresStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PostgresStore").field("database", &self.config.get_dbname()).finish_non_exhaustive()
+        f.debug_struct("PostgresStore").field("database", &self.address.database()).finish_non_exhaustive()
     }
 }
 
 impl PostgresStore {
     /// Connects to `postgres://…`, and brings the database up to date where needed.
     pub async fn open(url: &str, options: PostgresOptions) -> Result<Self, OpenError> {
-        let config = connect::parse(url)?;
+        let address = Address::read(url, options.authority.as_deref())?;
         let engine = Engine::start()?;
         let bell = Arc::new(Bell::new());
-        let pool = connect::pool(&config, options.lock_wait)?;
+        let pool = connect::pool(&address, options.lock_wait)?;
         let (queue, jobs) = Queue::new();
         let (reader, asks) = Reader::new();
-        engine.run(connect::migrate(config.clone())).await??;
+        engine.run(connect::migrate(address.clone())).await??;
         engine.run(connect::warm(pool.clone())).await??;
         let writer = Writer { pool: pool.clone(), options: options.clone(), bell: Arc::clone(&bell) };
         writer.start(engine.runtime(), jobs);
         reader::start(engine.runtime(), &pool, asks);
-        engine.runtime().spawn(listen::forever(config.clone(), Arc::clone(&bell)));
-        Ok(Self { queue, reader, pool, config, bell, clock_offset: options.clock_offset, engine })
+        engine.runtime().spawn(listen::forever(address.clone(), Arc::clone(&bell)));
+        Ok(Self { queue, reader, pool, address, bell, clock_offset: options.clock_offset, engine })
     }
 
     async fn rows(&self, query: Query) -> Result<Vec<Row>, StoreError> {
@@ -195,7 +202,7 @@ impl Store for PostgresStore {
     }
 
     async fn take(&self, duty: Duty) -> Result<Option<Box<dyn OnDuty>>, StoreError> {
-        let lock = self.engine.run(try_lock(self.config.clone(), lock(duty))).await??;
+        let lock = self.engine.run(try_lock(self.address.clone(), lock(duty))).await??;
         Ok(lock.map(|it| -> Box<dyn OnDuty> { Box::new(it) }))
     }
 
@@ -223,8 +230,8 @@ impl OnDuty for AdvisoryLock {
     }
 }
 
-async fn try_lock(config: tokio_postgres::Config, lock: i64) -> Result<Option<AdvisoryLock>, StoreError> {
-    let (client, connection) = config.connect(NoTls).await.map_err(|error| database(&error))?;
+async fn try_lock(address: Address, lock: i64) -> Result<Option<AdvisoryLock>, StoreError> {
+    let (client, connection) = address.connect().await.map_err(|error| database(&error))?;
     // It ends when the client is dropped; if the server ends it before, the lock is another's to take.
     tokio::spawn(connection);
     client.batch_execute(WATCHED).await.map_err(|error| database(&error))?;

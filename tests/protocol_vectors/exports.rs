@@ -160,7 +160,9 @@ fn what_two_files_have_must_be_the_same() {
     };
     let some = |at: usize| json!({"entries": [whole["chain"]["entries"][at]], "next_page_token": null});
     assert_eq!(both(some(4)).0, 0);
-    let spoiled = patched(&cases(&vectors("exports"), "cases").into_iter().find(|it| it["name"] == "an entry forged").unwrap()["patch"]);
+    let spoiled = patched(
+        &cases(&vectors("exports"), "cases").into_iter().find(|it| it["name"] == "an entry forged").unwrap()["patch"],
+    );
     let (exit, told, _) = both(json!({"entries": [spoiled["chain"]["entries"][4]], "next_page_token": null}));
     assert_eq!((exit, told["findings"][0]["code"].as_str()), (1, Some("signature_invalid")), "{told}");
 }

@@ -5,6 +5,7 @@
 mod clocks;
 mod commits;
 mod database;
+mod encrypted;
 mod groups;
 mod labels;
 mod opening;

@@ -73,7 +73,7 @@ fn start() -> Cluster {
 }
 
 /// PostgreSQL refuses to run as root.
-fn unprivileged() -> Command {
+pub fn unprivileged() -> Command {
     let root = Command::new("id").arg("-u").output().is_ok_and(|it| it.stdout.trim_ascii() == b"0");
     if !root {
         return Command::new("env");
@@ -91,7 +91,7 @@ fn group(user: &str) -> String {
 }
 
 /// Where initdb is: the newest of Debian's versions, or else on the path.
-fn binaries() -> PathBuf {
+pub fn binaries() -> PathBuf {
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let installed = versions.map(|it| it.path().join("bin")).filter(|it| it.join("initdb").exists());
     let version = |bin: &PathBuf| bin.parent().and_then(Path::file_name)?.to_str()?.parse::<u32>().ok();

@@ -11,7 +11,7 @@ pub type Rule = fn(&File, &Source) -> Vec<String>;
 pub const ROOMS: &[(&str, &[&str])] = &[
     ("domain", &[]),
     // The embedded database has no clock but the machine's.
-    ("store", &["domain", "clock"]),
+    ("store", &["domain", "clock", "tls"]),
     ("clock", &["domain"]),
     ("random", &["domain"]),
     ("keyring", &["domain", "clock", "random"]),

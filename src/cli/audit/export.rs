@@ -279,7 +279,10 @@ impl Audited {
         for (thread, chain) in &self.chains {
             let (from, to, opened) = (chain.first(), chain.next_version() - 1, chain.opened());
             let (approved, receipts) = (chain.approved(), self.approvals.get(thread).copied().unwrap_or_default());
-            let line = format!("{thread} of {}: versions {from} to {to} linked and signed, {opened} changes seen whole", chain.issuer);
+            let line = format!(
+                "{thread} of {}: versions {from} to {to} linked and signed, {opened} changes seen whole",
+                chain.issuer
+            );
             writeln!(text, "{line}, {approved} approved, {receipts} by receipts that are here").expect("text grows");
         }
         for it in &self.unseen {
@@ -312,9 +315,7 @@ impl Audited {
                 "receipts": self.approvals.get(thread).copied().unwrap_or_default(),
             })
         };
-        let finding = |it: &Finding| {
-            json!({"place": it.place, "version": it.version, "code": it.broken.code, "detail": it.broken.what})
-        };
+        let finding = |it: &Finding| json!({"place": it.place, "version": it.version, "code": it.broken.code, "detail": it.broken.what});
         json!({
             "sound": self.findings.is_empty() && self.doubts.is_empty(),
             "threads": self.chains.iter().map(thread).collect::<Vec<_>>(),

@@ -323,5 +323,9 @@ fn check_opening(opening: &Opening, statement: &Statement) -> Result<(), Broken>
     say(salting.kept.is_empty(), "resalted", "something differs under the salt that it had")?;
     // Only what a request names can be set to the value that it had.
     let names = matches!(statement.kind, Kind::Propose | Kind::Edit | Kind::Confirm);
-    say(names || salting.set_again.is_empty(), "resalted", "it sets something to the value that it had, which it cannot")
+    say(
+        names || salting.set_again.is_empty(),
+        "resalted",
+        "it sets something to the value that it had, which it cannot",
+    )
 }

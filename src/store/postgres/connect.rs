@@ -1,6 +1,7 @@
 //! Connections: how the address is read, how a session is set up, and what is said when something fails.
 
 use std::error::Error as _;
+use std::net::IpAddr;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,12 +9,15 @@ use std::time::Duration;
 use deadpool_postgres::{
     Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime, TimeoutType,
 };
-use tokio_postgres::config::SslMode;
+use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::error::{DbError, SqlState};
-use tokio_postgres::{Client, Config, Error, NoTls};
+use tokio_postgres::tls::MakeTlsConnect;
+use tokio_postgres::{Client, Config, Connection, Error, Socket};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::super::StoreError;
 use super::super::migrate::{self, OpenError};
+use crate::tls;
 
 /// A few that write, a few that read what waits together, and some for lists.
 const CONNECTIONS_MAX: usize = 12;
@@ -61,36 +65,94 @@ const SESSION: &str = "
     SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off';
 ";
 
-/// Reads the address. Its text may hold a password, and is never repeated.
-pub(super) fn parse(url: &str) -> Result<Config, OpenError> {
-    if !url.starts_with("postgres://") {
-        return Err(OpenError::Url("it must begin with postgres://".to_owned()));
-    }
-    let mut config: Config = url.parse().map_err(|error: Error| OpenError::Url(told(&error)))?;
-    if !matches!(config.get_ssl_mode(), SslMode::Disable | SslMode::Prefer) {
-        let reason = "sslmode=require is not supported yet: use a socket, a loopback address or a tunnel";
-        return Err(OpenError::Url(reason.to_owned()));
-    }
-    config.ssl_mode(SslMode::Disable);
-    if config.get_connect_timeout().is_none() {
-        config.connect_timeout(CONNECT_TIMEOUT);
-    }
-    if config.get_application_name().is_none() {
-        config.application_name("countersign");
-    }
-    config.tcp_user_timeout(SILENCE_MAX);
-    config.keepalives_idle(SILENCE_MAX);
-    Ok(config)
+/// How the database is reached: where it is, and how it is spoken to.
+#[derive(Clone)]
+pub(super) struct Address {
+    config: Config,
+    tls: MakeRustlsConnect,
 }
 
-pub(super) fn pool(config: &Config, lock_wait: Duration) -> Result<Pool, StoreError> {
+/// What carries a connection's messages. Whoever has it has to drive it.
+pub(super) type Link = Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>;
+
+impl Address {
+    /// Reads the address. Its text may hold a password, and is never repeated.
+    ///
+    /// Beyond this machine the other side has to show a certificate, of its own name, that this machine's authorities or
+    /// that one vouch for, before it is told anything; unless the address says that nobody else is on the way.
+    pub(super) fn read(url: &str, authority: Option<&[u8]>) -> Result<Self, OpenError> {
+        if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
+            return Err(OpenError::Url("it must begin with postgres://".to_owned()));
+        }
+        let mut config: Config = url.parse().map_err(|error: Error| OpenError::Url(unread(url, &error)))?;
+        config.ssl_mode(mode_of(&config));
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(CONNECT_TIMEOUT);
+        }
+        if config.get_application_name().is_none() {
+            config.application_name("countersign");
+        }
+        config.tcp_user_timeout(SILENCE_MAX);
+        config.keepalives_idle(SILENCE_MAX);
+        let tls = match config.get_ssl_mode() {
+            SslMode::Disable => tls::nobody(),
+            _ => tls::client(authority),
+        };
+        let tls = tls.map_err(|error| OpenError::Url(error.to_string()))?;
+        Ok(Self { config, tls: MakeRustlsConnect::new(tls) })
+    }
+
+    /// The database's name.
+    pub(super) fn database(&self) -> Option<&str> {
+        self.config.get_dbname()
+    }
+
+    /// A connection of its own.
+    pub(super) async fn connect(&self) -> Result<(Client, Link), Error> {
+        self.config.connect(self.tls.clone()).await
+    }
+}
+
+/// Whether it is spoken to by TLS.
+fn mode_of(config: &Config) -> SslMode {
+    match (config.get_ssl_mode(), stays_here(config)) {
+        (SslMode::Disable | SslMode::Prefer, true) => SslMode::Disable,
+        (SslMode::Disable, false) => {
+            tracing::warn!("the database is spoken to in the clear, beyond this machine: its address says so");
+            SslMode::Disable
+        }
+        _ => SslMode::Require,
+    }
+}
+
+/// Why an address is none.
+fn unread(url: &str, error: &Error) -> String {
+    if url.contains("sslmode=verify-") {
+        return "say sslmode=require: it checks certificate and name as verify-full does".to_owned();
+    }
+    told(error)
+}
+
+/// Whether nothing that is said crosses a network.
+fn stays_here(config: &Config) -> bool {
+    let here = |it: &Host| match it {
+        Host::Unix(_) => true,
+        Host::Tcp(name) => name == "localhost" || name.parse::<IpAddr>().is_ok_and(|it| it.is_loopback()),
+    };
+    match config.get_hostaddrs() {
+        [] => config.get_hosts().iter().all(here),
+        addresses => addresses.iter().all(IpAddr::is_loopback),
+    }
+}
+
+pub(super) fn pool(address: &Address, lock_wait: Duration) -> Result<Pool, StoreError> {
     let recycle = ManagerConfig { recycling_method: RecyclingMethod::Fast };
     let session: Arc<str> = format!("{SESSION} SET lock_timeout = {};", lock_wait.as_millis()).into();
     let set_up = Hook::async_fn(move |client: &mut deadpool_postgres::ClientWrapper, _| {
         let session = Arc::clone(&session);
         Box::pin(async move { client.batch_execute(&session).await.map_err(HookError::Backend) })
     });
-    let pool = Pool::builder(Manager::from_config(config.clone(), NoTls, recycle))
+    let pool = Pool::builder(Manager::from_config(address.config.clone(), address.tls.clone(), recycle))
         .max_size(CONNECTIONS_MAX)
         .wait_timeout(Some(POOL_PATIENCE))
         .create_timeout(Some(CONNECT_TIMEOUT * 2))
@@ -149,8 +211,8 @@ pub(super) async fn warm(pool: Pool) -> Result<(), StoreError> {
 }
 
 /// Brings the database up to date, one gateway at a time.
-pub(super) async fn migrate(config: Config) -> Result<(), OpenError> {
-    let (mut client, connection) = config.connect(NoTls).await.map_err(|error| database(&error))?;
+pub(super) async fn migrate(address: Address) -> Result<(), OpenError> {
+    let (mut client, connection) = address.connect().await.map_err(|error| database(&error))?;
     tokio::spawn(connection);
     check_encoding(&client).await?;
     let failed = |error: Error| OpenError::Store(database(&error));
@@ -203,6 +265,17 @@ fn is_overload(code: &SqlState) -> bool {
 
 /// The error's own words where they cannot hold what rows hold; else only its code.
 fn told(error: &Error) -> String {
+    let text = said(error);
+    match text.starts_with("error performing TLS handshake") {
+        false => text,
+        true => format!(
+            "{text}. The server's certificate must be for the name in its address, and vouched for by an authority of this machine \
+             or the one in `database_ca_file`. Where nobody else is on the way, say sslmode=disable"
+        ),
+    }
+}
+
+fn said(error: &Error) -> String {
     match error.as_db_error() {
         Some(refusal) if names_only(refusal) => format!("{} ({})", refusal.message(), refusal.code().code()),
         Some(refusal) => format!("error {}", refusal.code().code()),
@@ -225,4 +298,47 @@ pub(super) fn is_lost(error: &Error) -> bool {
 fn names_only(refusal: &DbError) -> bool {
     const CLASSES: [&str; 9] = ["08", "25", "28", "3D", "42", "53", "55", "57", "58"];
     CLASSES.iter().any(|class| refusal.code().code().starts_with(class))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(rest: &str) -> SslMode {
+        mode_of(&format!("postgres://{rest}").parse().unwrap())
+    }
+
+    #[test]
+    fn what_crosses_a_network_is_encrypted_unless_the_address_says_otherwise() {
+        let here = [
+            "u@localhost/x",
+            "u@127.0.0.1/x",
+            "u@127.9.9.9:1/x",
+            "u@[::1]/x",
+            "u@%2Frun%2Fpostgresql/x",
+            "u@/x?host=/run",
+        ];
+        let here = here.into_iter().chain(["u@localhost,127.0.0.1/x", "u@db.example/x?hostaddr=127.0.0.1"]);
+        for address in here {
+            assert_eq!(mode(address), SslMode::Disable, "{address}");
+        }
+        let beyond = ["u@db.example/x", "u@10.0.0.1/x", "u@localhost,db.example/x", "u@localhost.example/x"];
+        let beyond = beyond.into_iter().chain(["u@localhost/x?hostaddr=10.0.0.1", "u@db.example/x?sslmode=prefer"]);
+        for address in beyond.chain(["u@localhost/x?sslmode=require"]) {
+            assert_eq!(mode(address), SslMode::Require, "{address}");
+        }
+        assert_eq!(mode("u@db.example/x?sslmode=disable"), SslMode::Disable);
+    }
+
+    #[test]
+    fn other_modes_are_refused_with_the_one_that_does_the_same() {
+        for mode in ["verify-full", "verify-ca"] {
+            let refused =
+                Address::read(&format!("postgres://u:secret@db.example/x?sslmode={mode}"), None).err().unwrap();
+            let said = refused.to_string();
+            assert!(said.contains("sslmode=require") && !said.contains("secret"), "{said}");
+        }
+        assert!(Address::read("postgresql://u@localhost/x", None).is_ok());
+        assert!(Address::read("mysql://u@localhost/x", None).is_err());
+    }
 }

@@ -4,9 +4,10 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio_postgres::{AsyncMessage, Config, Error, NoTls};
+use tokio_postgres::{AsyncMessage, Error};
 
 use super::super::bell::Bell;
+use super::connect::Address;
 
 /// The channel's name; each database has its own of that name.
 pub(super) const CHANNEL: &str = "countersign_changes";
@@ -15,17 +16,17 @@ pub(super) const CHANNEL: &str = "countersign_changes";
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// Rings for every commit anybody tells of, for as long as the store lives.
-pub(super) async fn forever(config: Config, bell: Arc<Bell>) {
+pub(super) async fn forever(address: Address, bell: Arc<Bell>) {
     loop {
-        if let Err(error) = listen(&config, &bell).await {
+        if let Err(error) = listen(&address, &bell).await {
             tracing::warn!(%error, "changes of other gateways are not heard of");
         }
         tokio::time::sleep(AGAIN_AFTER).await;
     }
 }
 
-async fn listen(config: &Config, bell: &Bell) -> Result<(), Error> {
-    let (client, mut connection) = config.connect(NoTls).await?;
+async fn listen(address: &Address, bell: &Bell) -> Result<(), Error> {
+    let (client, mut connection) = address.connect().await?;
     let listen = tokio::spawn(async move {
         let begun = client.batch_execute(&format!("LISTEN {CHANNEL}")).await;
         begun.map(|()| client)

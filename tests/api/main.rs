@@ -21,6 +21,7 @@ mod envelopes;
 mod episodes;
 mod examples;
 mod expiring;
+mod exported;
 mod extensions;
 mod for_good;
 #[path = "../support/gateway.rs"]

@@ -19,6 +19,7 @@ use crate::rules::{Scene, codes};
 mod apart;
 mod between;
 mod decided;
+mod exported;
 mod given;
 mod listed;
 mod made;

@@ -1,11 +1,13 @@
 //! Files by themselves: put back byte for byte, and checked by published keys alone.
 
 use super::*;
+use crate::exported::{audited, save_chain, save_keys};
 
 on_both! {
     what_was_taken_out_comes_back_as_it_was_after_a_cut_off_run(super::retaining("versions = 10")),
     one_that_is_away_keeps_nobody_from_deciding(super::retaining("versions = 10")),
     a_file_is_checked_by_published_keys_alone(super::retaining("versions = 10")),
+    archives_and_pages_of_one_thread_are_audited_as_one(super::retaining("versions = 10")),
 }
 
 async fn what_was_taken_out_comes_back_as_it_was_after_a_cut_off_run(scene: Scene) {
@@ -58,6 +60,37 @@ async fn a_file_is_checked_by_published_keys_alone(scene: Scene) {
     g.pass(DAY * 6);
     works(g).await;
     check_files(&scene).await;
+}
+
+async fn archives_and_pages_of_one_thread_are_audited_as_one(scene: Scene) {
+    let g = &scene.gateway;
+    let (thread, _) = grown(g, VERSIONS).await;
+    works(g).await;
+    let all = archives(&scene).await;
+    let folder = tempfile::tempdir().unwrap();
+    save_keys(g, folder.path()).await;
+    for it in &all {
+        std::fs::copy(path(g, it), folder.path().join(format!("{}.json.gz", it.from))).unwrap();
+    }
+    let archived = all.last().unwrap().to + 1;
+    let (exit, told) = audited(folder.path()).await;
+    assert_eq!((exit, &told["threads"][0]["to"]), (0, &json!(archived - 1)), "archives alone: {told}");
+    save_chain(g, folder.path(), &thread, archived, 7).await;
+    let (exit, told) = audited(folder.path()).await;
+    assert_eq!(
+        (exit, &told["threads"][0]["to"], &told["threads"][0]["from"]),
+        (0, &json!(VERSIONS), &json!(0)),
+        "{told}"
+    );
+    // What is in both has to be the same, and is.
+    save_chain(g, folder.path(), &thread, 0, 50).await;
+    let (exit, told) = audited(folder.path()).await;
+    assert_eq!((exit, &told["threads"][0]["opened"]), (0, &json!(VERSIONS + 1)), "{told}");
+    for name in ["0.json.gz".to_owned(), format!("{}-0.json", thread.as_str().unwrap())] {
+        std::fs::remove_file(folder.path().join(name)).unwrap();
+    }
+    let (exit, told) = audited(folder.path()).await;
+    assert_eq!((exit, told["findings"][0]["code"].as_str()), (1, Some("chain")), "one is missing: {told}");
 }
 
 /// Every file as it is, and changed, by the program and by an implementation of somebody else's.

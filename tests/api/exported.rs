@@ -1,0 +1,39 @@
+//! What an auditor saves of a running gateway, and what the command says of it.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::gateway::Gateway;
+
+/// The published keys, where the command looks for them.
+pub async fn save_keys(g: &Gateway, folder: &Path) {
+    let keys = g.http.get(format!("{}/.well-known/jwks.json", g.url)).send().await.unwrap().text().await.unwrap();
+    std::fs::write(folder.join("jwks.json"), keys).unwrap();
+}
+
+/// A chain's pages from a version on, as they come, each a file.
+pub async fn save_chain(g: &Gateway, folder: &Path, thread: &Value, from: u64, page_size: u64) {
+    let id = thread.as_str().unwrap();
+    let mut next = Some(from);
+    while let Some(token) = next {
+        let path = format!("/v1/threads/{id}/chain?page_size={page_size}&page_token={token}");
+        let page = g.get(&path, &g.auditor).await.expect(200);
+        std::fs::write(folder.join(format!("{id}-{token}.json")), page.to_string()).unwrap();
+        next = page["next_page_token"].as_u64();
+    }
+}
+
+/// Its exit, and what it tells.
+pub async fn audited(folder: &Path) -> (i32, Value) {
+    let folder = folder.to_owned();
+    tokio::task::spawn_blocking(move || {
+        let mut line = Command::new(env!("CARGO_BIN_EXE_countersign"));
+        let done = line.args(["--json", "audit", "--export"]).arg(folder).output().unwrap();
+        let told = serde_json::from_slice(&done.stdout).unwrap_or_else(|_| panic!("{done:?}"));
+        (done.status.code().unwrap(), told)
+    })
+    .await
+    .unwrap()
+}

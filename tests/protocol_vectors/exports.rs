@@ -197,3 +197,36 @@ fn what_is_no_export_is_named_and_nothing_is_ignored_unsaid() {
     let codes: Vec<&str> = told["findings"].as_array().unwrap().iter().map(|it| text(it, "code")).collect();
     assert_eq!(codes, ["chain", "duplicate_key"], "{told}");
 }
+
+/// A thread and the branches that it joined, each in a file.
+fn forked(chains: &Value, jwks: &Value) -> Export {
+    let chain = |it: &Value| json!({"entries": it, "next_page_token": null}).to_string();
+    let branches = chains["branches"].as_object().unwrap().iter();
+    let mut files =
+        vec![("jwks.json".to_owned(), jwks.to_string()), ("parent.json".to_owned(), chain(&chains["parent"]))];
+    files.extend(branches.map(|(name, it)| (format!("{name}.json"), chain(it))));
+    let files: Vec<(&str, String)> = files.iter().map(|(name, text)| (name.as_str(), text.clone())).collect();
+    Export::of(&files)
+}
+
+#[test]
+fn branches_are_held_against_the_thread_that_they_were_made_of_and_joins_against_their_branches() {
+    let file = vectors("branches");
+    let (exit, told, _) = forked(&file["chains"], &file["jwks"]).audited(&[]);
+    assert_eq!((exit, &told["not_seen"], told["threads"].as_array().unwrap().len()), (0, &json!([]), 3), "{told}");
+    for case in cases(&file, "spoiled") {
+        let mut chains = file["chains"].clone();
+        case["patch"].as_array().unwrap().iter().for_each(|step| apply(&mut chains, step));
+        let (exit, told, _) = forked(&chains, &file["jwks"]).audited(&[]);
+        let unseen = told["not_seen"].as_array().unwrap().len();
+        match text(&case, "name") {
+            // What a file is called says nothing here: a chain says itself whose it is.
+            "branches in each other's place" => assert_eq!((exit, unseen), (0, 0), "{told}"),
+            "a branch that is none" => assert_eq!((exit, unseen), (0, 1), "{told}"),
+            name => {
+                let code = told["findings"][0]["code"].as_str().unwrap_or_default();
+                assert!(exit == 1 && ["gate", "join", "branch"].contains(&code), "{name}: {told}");
+            }
+        }
+    }
+}

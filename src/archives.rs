@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use flate2::read::GzDecoder;
+use flate2::bufread::GzDecoder;
 use flate2::{Compression, GzBuilder};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
@@ -155,7 +155,9 @@ pub fn unpacked(bytes: &[u8], plain_bytes_max: u64) -> Option<String> {
     let mut plain = Vec::new();
     let mut unpacking = GzDecoder::new(bytes).take(max + 1);
     unpacking.read_to_end(&mut plain).ok()?;
-    if plain.len() as u64 > max { None } else { String::from_utf8(plain).ok() }
+    // What comes after the text is nobody's, and no reason to believe the rest.
+    let is_all = unpacking.into_inner().into_inner().is_empty();
+    if !is_all || plain.len() as u64 > max { None } else { String::from_utf8(plain).ok() }
 }
 
 /// A file's bytes, one more than there may be at most.

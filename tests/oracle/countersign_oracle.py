@@ -206,13 +206,14 @@ def _check_gate(statement: Object, entry: Object, audit: Audit) -> None:
         _say(gate["kind"] == "auto", "gate", "nobody is asked about a fork")
     if kind in ("edit", "reaffirm", "rollback"):
         _say(gate["kind"] != "auto", "gate", f"{kind} is always held")
+    _say(gate["kind"] != "observed" or entry["owes"] is True, "owes", "observed, and owes nothing")
     if gate["kind"] != "written":
         return
     _say(gate["write_id"] == statement["write_id"], "gate", "another write")
-    if "receipt" in gate:
+    if audit.transitions:
         approved = audit.transitions[-1][1]["gate"]
         assert isinstance(approved, dict)
-        _say(approved.get("receipt") == gate["receipt"], "gate", "written under another receipt")
+        _say(approved.get("receipt") == gate.get("receipt"), "gate", "written under another receipt")
 
 
 def check_branch(branch: Audit, parent: Audit) -> None:

@@ -189,6 +189,17 @@ def _in_chain(entries: list[Object]) -> Iterator[Spoiled]:
         "gate",
         _resigned(entries, 7, gate=stale),
     )
+    bare: Json = {"kind": "written", "write_id": "w-2"}
+    yield (
+        "a write of an approved head without its receipt, well signed",
+        "gate",
+        _resigned(entries, 7, gate=bare),
+    )
+    yield (
+        "something observed that owes nothing, well signed",
+        "owes",
+        _resigned(entries, 0, gate={"kind": "observed"}),
+    )
     yield (
         "a parent, remade and well signed",
         "parent_mismatch",

@@ -265,6 +265,7 @@ impl Content {
 
     fn is_whole(&self) -> bool {
         (self.countersign.as_str(), self.edition) == (WORD, EDITION)
+            && !self.entries.is_empty()
             && self.entries.iter().map(|it| it.version).eq(self.versions())
             && self.entries.iter().all(|it| it.statement.version == it.version && it.statement.thread == self.thread)
             && self.ended.iter().all(|it| it.statement.thread == self.thread)

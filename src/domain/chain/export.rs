@@ -1,8 +1,11 @@
 //! A chain as somebody exported it, checked by published keys alone: every version stated, signed, and made on the one
 //! before it. What an auditor does who trusts no gateway, and who has no database.
 
+mod branches;
+
 use std::collections::HashMap;
 
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::entry::{Entry, Gate};
@@ -12,8 +15,8 @@ use super::link::gate_fits;
 use super::opening::Opening;
 use super::receipt::Receipt;
 use super::statement::{Kind, Statement};
-use crate::domain::branch::{Branch, JoinedBranch, Joining};
-use crate::domain::id::{FlowId, Jti, ThreadId};
+use crate::domain::branch::{Branch, Joining};
+use crate::domain::id::{FlowId, ThreadId};
 use crate::domain::keys::{KeyState, KeyUse, PublicKey, PublicKeys};
 
 /// Why an export does not hold.
@@ -69,10 +72,10 @@ impl Exported {
         let entry = member("entry").and_then(Value::as_str).ok_or(lacking)?.to_owned();
         let stated = member("statement").ok_or(lacking)?;
         let unread = broken("statement", "it is not exactly what a statement says");
-        let statement: Statement = serde_json::from_value(stated.clone()).map_err(|_| unread)?;
+        let statement = Statement::deserialize(stated).map_err(|_| unread)?;
         // A member that is left out would be read as null, and be hashed as it should have been.
         say(serde_json::to_value(&statement).is_ok_and(|it| it == *stated), unread.code, unread.what)?;
-        let opening = member("opening").map(|it| serde_json::from_value(it.clone())).transpose();
+        let opening = member("opening").map(Opening::deserialize).transpose();
         let opening = opening.map_err(|_| broken("opening", "the opening is not two opened trees"))?;
         Ok(Self { version, transition, statement, entry, opening })
     }
@@ -92,10 +95,31 @@ struct Link {
     parent: Option<Digest>,
     policy: Digest,
     to: Digest,
+    entry: Digest,
     gate: Gate,
     owes: bool,
-    opened: bool,
+    seen: Seen,
     join: Option<Joining>,
+}
+
+/// What is seen of a change.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Seen {
+    /// Nothing: it is linked, and was not opened.
+    Nothing,
+    /// All but what is hidden of it.
+    Partly,
+    /// All of it.
+    Whole,
+}
+
+/// What two chains say of each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Held {
+    /// The same.
+    Agreed,
+    /// What would tell is not here.
+    NotSeen,
 }
 
 /// A chain as far as it was seen, and holds.
@@ -114,16 +138,27 @@ pub struct Chain {
     places: HashMap<Digest, usize>,
 }
 
-/// A receipt that is a chain's.
+/// A receipt that a key of the set signed, of whatever chain.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Approved {
-    /// The receipt.
-    pub jti: Jti,
-    /// Which version it approves.
-    pub version: u64,
-    /// Whether it says so by itself. One by a retired key may have been signed by whoever has that key now: only the
+pub struct Genuine {
+    /// What it says.
+    pub receipt: Receipt,
+    /// Whether that is certain by itself. One by a retired key may have been signed by whoever has that key now: only the
     /// gateway knows whether it issued these very bytes.
     pub certain: bool,
+}
+
+impl Genuine {
+    /// Reads it. Whether it could still be used is not asked.
+    pub fn read(token: &str, keys: &PublicKeys) -> Result<Self, Broken> {
+        let malformed = broken("receipt_malformed", "the text is not a receipt in its one spelling");
+        let unverified = jws::read::<Receipt>(token, Typ::Receipt).map_err(|_| malformed)?;
+        let key = believed(keys, unverified.kid())?;
+        let certain = key.state() == KeyState::Signing;
+        let receipt = unverified.verify(key).ok_or(SIGNATURE_INVALID)?;
+        say(receipt.is_whole(), malformed.code, "the receipt contradicts itself")?;
+        Ok(Self { receipt, certain })
+    }
 }
 
 impl Chain {
@@ -162,39 +197,38 @@ impl Chain {
         let restored = statement.restores.is_none_or(|it| self.first > 0 || self.places.contains_key(&it));
         say(restored, "unknown_transition", "it restores what is no version of this chain")?;
         let written_by = match (&entry.gate, &before.gate) {
-            (Gate::Written { receipt: Some(used), .. }, Gate::Approved { receipt, .. }) => used == receipt,
-            (Gate::Written { receipt: Some(_), .. }, _) => false,
+            (Gate::Written { receipt: used, .. }, Gate::Approved { receipt, .. }) => used.as_ref() == Some(receipt),
+            (Gate::Written { receipt: used, .. }, _) => used.is_none(),
             _ => true,
         };
-        say(written_by, "gate", "it was written under another receipt than the version before was approved by")?;
+        say(written_by, "gate", "it was not written by the receipt that the version before was approved by")?;
         self.keep(next, entry)
     }
 
     /// A version that another file has, too.
     pub fn again(&mut self, it: &Exhibit<'_>, keys: &PublicKeys) -> Result<(), Broken> {
         signed(it, keys)?;
-        say(self.has(it.version, it.transition), "chain", "another file has another version of that number")?;
-        let Some(opening) = it.opening else { return Ok(()) };
-        check_opening(opening, it.statement)?;
-        if let Some(place) = self.places.get(&it.transition) {
-            self.links[*place].opened = true;
-        }
+        let other = broken("chain", "two files have different versions of that number");
+        let place =
+            *self.places.get(&it.transition).filter(|place| self.first + **place as u64 == it.version).ok_or(other)?;
+        say(self.links[place].entry == entry_hash(it), other.code, other.what)?;
+        let seen = seen(it)?;
+        self.links[place].seen = self.links[place].seen.max(seen);
         Ok(())
     }
 
     fn keep(&mut self, it: &Exhibit<'_>, entry: Entry) -> Result<(), Broken> {
-        if let Some(opening) = it.opening {
-            check_opening(opening, it.statement)?;
-        }
+        let seen = seen(it)?;
         self.places.insert(it.transition, self.links.len());
         self.links.push(Link {
             transition: it.transition,
             parent: entry.parent,
             policy: entry.policy,
             to: it.statement.to,
+            entry: entry_hash(it),
             gate: entry.gate,
             owes: entry.owes,
-            opened: it.opening.is_some(),
+            seen,
             join: it.statement.join.clone(),
         });
         Ok(())
@@ -214,9 +248,9 @@ impl Chain {
         self.first + self.links.len() as u64
     }
 
-    /// Of how many versions it is seen what they changed.
-    pub fn opened(&self) -> usize {
-        self.links.iter().filter(|it| it.opened).count()
+    /// Of how many versions so much is seen of what they changed.
+    pub fn seen(&self, so_much: Seen) -> usize {
+        self.links.iter().filter(|it| it.seen == so_much).count()
     }
 
     /// How many versions people approved.
@@ -224,10 +258,14 @@ impl Chain {
         self.links.iter().filter(|it| matches!(it.gate, Gate::Approved { .. })).count()
     }
 
-    /// Whether that version, if it is here, is this very transition.
-    pub fn has(&self, version: u64, transition: Digest) -> bool {
-        let place = version.checked_sub(self.first).and_then(|it| usize::try_from(it).ok());
-        place.and_then(|it| self.links.get(it)).is_some_and(|it| it.transition == transition)
+    /// How many versions record a write.
+    pub fn written(&self) -> usize {
+        self.links.iter().filter(|it| matches!(it.gate, Gate::Written { .. })).count()
+    }
+
+    /// Whether a version of that number is here.
+    pub const fn reaches(&self, version: u64) -> bool {
+        self.first <= version && version < self.next_version()
     }
 
     fn at(&self, transition: Digest) -> Option<(u64, &Link)> {
@@ -235,18 +273,14 @@ impl Chain {
         Some((self.first + place as u64, &self.links[place]))
     }
 
-    /// That a receipt is genuine, and the one that a version of this chain was approved by. Whether it could still be used
-    /// is not asked.
-    pub fn receipt(&self, token: &str, keys: &PublicKeys) -> Result<Approved, Broken> {
-        let malformed = broken("receipt_malformed", "the text is not a receipt in its one spelling");
-        let unverified = jws::read::<Receipt>(token, Typ::Receipt).map_err(|_| malformed)?;
-        let key = believed(keys, unverified.kid())?;
-        let certain = key.state() == KeyState::Signing;
-        let receipt = unverified.verify(key).ok_or(SIGNATURE_INVALID)?;
+    /// That a receipt is the one that a version of this chain was approved by.
+    pub fn receipt(&self, receipt: &Receipt) -> Result<Held, Broken> {
         say(receipt.iss == self.issuer, "issuer_mismatch", "another gateway issued it")?;
         say(receipt.sub == self.thread, "thread_mismatch", "it is for another thread")?;
         let unknown = broken("unknown_transition", "it approves what is no version of this chain");
-        let (version, link) = self.at(receipt.transition).ok_or(unknown)?;
+        let Some((version, link)) = self.at(receipt.transition) else {
+            return if self.reaches(receipt.version) { Err(unknown) } else { Ok(Held::NotSeen) };
+        };
         say(receipt.flow == self.flow, "flow_mismatch", "it is for another flow")?;
         say(receipt.policy == link.policy, "policy_mismatch", "it names another policy than its version")?;
         say(receipt.version == version, "version_mismatch", "it is for another version")?;
@@ -254,33 +288,12 @@ impl Chain {
         say(receipt.to == link.to, "to_mismatch", "it is for another state")?;
         let named = matches!(&link.gate, Gate::Approved { receipt: jti, .. } if *jti == receipt.jti);
         say(named, "receipt_mismatch", "its version was not approved by this receipt")?;
-        Ok(Approved { jti: receipt.jti, version, certain })
+        Ok(Held::Agreed)
     }
+}
 
-    /// That a branch is one of a head of this chain.
-    pub fn branch(&self, branch: &Self) -> Result<(), Broken> {
-        let elsewhere = broken("branch", "it is a branch of another head than it names");
-        let fork = branch.fork.as_ref().ok_or(elsewhere)?;
-        // Older versions are in an archive that is not here.
-        if fork.version < self.first {
-            return Ok(());
-        }
-        let of_head = fork.thread == self.thread && self.has(fork.version, fork.transition);
-        say(of_head && branch.issuer == self.issuer && branch.flow == self.flow, elsewhere.code, elsewhere.what)
-    }
-
-    /// The branches that were joined, with the head that each join was made on.
-    pub fn joined(&self) -> impl Iterator<Item = (Option<Digest>, &JoinedBranch)> {
-        let joins = self.links.iter().filter_map(|it| Some((it.parent, it.join.as_ref()?)));
-        joins.flat_map(|(parent, join)| join.branches.iter().map(move |it| (parent, it)))
-    }
-
-    /// That what was joined is a version of this branch, and the branch one of the head that the join was made on.
-    pub fn was_joined(&self, on: Option<Digest>, named: &JoinedBranch) -> Result<(), Broken> {
-        let of_head = self.fork.as_ref().is_some_and(|it| Some(it.transition) == on && it.name == named.name);
-        say(of_head && self.thread == named.thread, "join", "a branch of another head was joined")?;
-        say(self.at(named.transition).is_some(), "join", "what was joined is no version of its branch")
-    }
+fn entry_hash(it: &Exhibit<'_>) -> Digest {
+    Digest::of_file(it.entry.as_bytes())
 }
 
 const SIGNATURE_INVALID: Broken = broken("signature_invalid", "the signature is not that of the key that it names");
@@ -312,20 +325,21 @@ fn signed(it: &Exhibit<'_>, keys: &PublicKeys) -> Result<Entry, Broken> {
         _ => true,
     };
     say(own_write, "gate", "it records another write than was stated")?;
+    let observed = matches!(entry.gate, Gate::Observed {});
+    say(entry.owes || !observed, "owes", "it was only observed, and owes nothing")?;
     Ok(entry)
 }
 
-/// That the opening gives the statement's roots, and salts as the statement's kind may.
-fn check_opening(opening: &Opening, statement: &Statement) -> Result<(), Broken> {
+/// What an opening shows, if it gives the statement's roots and salts as the statement's kind may.
+fn seen(it: &Exhibit<'_>) -> Result<Seen, Broken> {
+    let (Some(opening), statement) = (it.opening, it.statement) else { return Ok(Seen::Nothing) };
     let roots = opening.from.root() == Some(statement.from) && opening.to.root() == Some(statement.to);
     say(roots, "root_mismatch", "the opening gives other roots than were signed")?;
     let salting = opening.salting();
     say(salting.kept.is_empty(), "resalted", "something differs under the salt that it had")?;
     // Only what a request names can be set to the value that it had.
     let names = matches!(statement.kind, Kind::Propose | Kind::Edit | Kind::Confirm);
-    say(
-        names || salting.set_again.is_empty(),
-        "resalted",
-        "it sets something to the value that it had, which it cannot",
-    )
+    let may = names || salting.set_again.is_empty();
+    say(may, "resalted", "it sets something to the value that it had, which it cannot")?;
+    Ok(if opening.is_whole() { Seen::Whole } else { Seen::Partly })
 }

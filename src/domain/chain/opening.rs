@@ -1,10 +1,13 @@
 //! Openings: what of two trees is shown, so that whoever holds one recomputes both roots and
 //! knows the diff to be complete though values are hidden.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::de::{Error as _, MapAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
@@ -14,7 +17,7 @@ use crate::domain::json::canonical::canonical;
 use crate::domain::json::pointer::{Pointer, array_index};
 
 /// One tree, opened in places.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(untagged)]
 pub enum Opened {
     /// Hidden or unchanged: its commitment alone.
@@ -28,19 +31,19 @@ pub enum Opened {
 }
 
 /// An opened leaf.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OpenedLeaf {
     /// The value; a scalar, `{}` or `[]`.
     pub value: Value,
     /// Its salt.
-    #[serde(serialize_with = "salt_to_text", deserialize_with = "salt_from_text")]
+    #[serde(serialize_with = "salt_to_text")]
     #[schema(value_type = String)]
     pub salt: Salt,
 }
 
 /// An opened object.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OpenedObject {
     /// Every member.
@@ -49,7 +52,7 @@ pub struct OpenedObject {
 }
 
 /// An opened array.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OpenedArray {
     /// Every item.
@@ -66,6 +69,52 @@ pub struct Opening {
     /// The tree after.
     pub to: Opened,
 }
+
+/// Each part is read as it comes. The enum's own reading would keep a copy of what is below, at every level.
+impl<'de> Deserialize<'de> for Opened {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Reading)
+    }
+}
+
+struct Reading;
+
+impl<'de> Visitor<'de> for Reading {
+    type Value = Opened;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a commitment, or an opened leaf, object or array")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Opened, E> {
+        text.parse().map(Opened::Bare).map_err(|_| E::invalid_value(Unexpected::Str(""), &self))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Opened, A::Error> {
+        let (mut object, mut array, mut value, mut salt) = (None, None, None, None);
+        while let Some(name) = map.next_key::<Cow<'de, str>>()? {
+            let again = match name.as_ref() {
+                "object" => object.replace(map.next_value()?).is_some(),
+                "array" => array.replace(map.next_value()?).is_some(),
+                "value" => value.replace(map.next_value::<Value>()?).is_some(),
+                "salt" => salt.replace(map.next_value::<ReadSalt>()?.0).is_some(),
+                _ => true,
+            };
+            if again {
+                return Err(A::Error::invalid_type(Unexpected::Map, &Self));
+            }
+        }
+        match (object, array, value, salt) {
+            (Some(object), None, None, None) => Ok(Opened::Object(OpenedObject { object })),
+            (None, Some(array), None, None) => Ok(Opened::Array(OpenedArray { array })),
+            (None, None, Some(value), Some(salt)) => Ok(Opened::Leaf(OpenedLeaf { value, salt })),
+            _ => Err(A::Error::invalid_type(Unexpected::Map, &Self)),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct ReadSalt(#[serde(deserialize_with = "salt_from_text")] Salt);
 
 fn salt_to_text<S: Serializer>(salt: &Salt, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&URL_SAFE_NO_PAD.encode(salt))
@@ -136,12 +185,42 @@ pub struct Salting {
 }
 
 impl Opening {
+    /// Whether nothing that differs is closed on either side: all of the change is seen.
+    pub fn is_whole(&self) -> bool {
+        is_seen(Some(&self.from), Some(&self.to))
+    }
+
     /// Holds each opened leaf's salts against its values.
     pub fn salting(&self) -> Salting {
         let mut found = Salting::default();
         found.compare(&self.from, &self.to, &Pointer::root());
         found
     }
+}
+
+/// Whether all of what differs between two places is opened.
+fn is_seen(old: Option<&Opened>, new: Option<&Opened>) -> bool {
+    match (old, new) {
+        (Some(Opened::Bare(one)), Some(Opened::Bare(other))) => one == other,
+        (Some(closed @ Opened::Bare(_)), Some(open)) | (Some(open), Some(closed @ Opened::Bare(_))) => {
+            closed.root() == open.root()
+        }
+        (Some(Opened::Object(OpenedObject { object: old })), Some(Opened::Object(OpenedObject { object: new }))) => {
+            let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+            keys.into_iter().all(|key| is_seen(old.get(key), new.get(key)))
+        }
+        (Some(Opened::Array(OpenedArray { array: old })), Some(Opened::Array(OpenedArray { array: new }))) => {
+            (0..old.len().max(new.len())).all(|at| is_seen(old.get(at), new.get(at)))
+        }
+        (Some(one), Some(other)) => is_open(one) && is_open(other),
+        (Some(only), None) | (None, Some(only)) => is_open(only),
+        (None, None) => true,
+    }
+}
+
+/// Whether nothing in it is closed.
+fn is_open(node: &Opened) -> bool {
+    node.closed(&Pointer::root()).is_empty()
 }
 
 impl Salting {

@@ -94,6 +94,10 @@ impl Address {
         }
         config.tcp_user_timeout(SILENCE_MAX);
         config.keepalives_idle(SILENCE_MAX);
+        if authority.is_some() && config.get_ssl_mode() == SslMode::Disable {
+            let unused = "`database_ca_file` vouches for a certificate that is not asked for: say sslmode=require, or take it out";
+            return Err(OpenError::Url(unused.to_owned()));
+        }
         let tls = match config.get_ssl_mode() {
             SslMode::Disable => tls::nobody(),
             _ => tls::client(authority),
@@ -130,7 +134,14 @@ fn unread(url: &str, error: &Error) -> String {
     if url.contains("sslmode=verify-") {
         return "say sslmode=require: it checks certificate and name as verify-full does".to_owned();
     }
-    told(error)
+    // What is called an option may be a piece of a password that is not written as it has to be.
+    match error.source().map(ToString::to_string).unwrap_or_default() {
+        said if said.starts_with("invalid value for option") => said,
+        _ => {
+            "it is not an address of PostgreSQL's, or has an option that is not known; write signs in a password as %40"
+                .to_owned()
+        }
+    }
 }
 
 /// Whether nothing that is said crosses a network.

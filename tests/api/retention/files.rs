@@ -85,7 +85,7 @@ async fn archives_and_pages_of_one_thread_are_audited_as_one(scene: Scene) {
     // What is in both has to be the same, and is.
     save_chain(g, folder.path(), &thread, 0, 50).await;
     let (exit, told) = audited(folder.path()).await;
-    assert_eq!((exit, &told["threads"][0]["opened"]), (0, &json!(VERSIONS + 1)), "{told}");
+    assert_eq!((exit, &told["threads"][0]["changes"]["whole"]), (0, &json!(VERSIONS + 1)), "{told}");
     for name in ["0.json.gz".to_owned(), format!("{}-0.json", thread.as_str().unwrap())] {
         std::fs::remove_file(folder.path().join(name)).unwrap();
     }

@@ -120,13 +120,13 @@ def _follows(links: list[Link]) -> None:
     must((gate.kind == "written") == (said.type == "confirm"), "gate", "exactly a confirm is written")
     must(said.type != "fork" or gate.kind == "auto", "gate", "nobody is asked about a fork")
     must(said.type not in ALWAYS_HELD or gate.kind != "auto", "gate", f"a {said.type} is always held")
+    must(gate.kind != "observed" or link.entry.owes, "owes", "observed, and owes nothing")
     if isinstance(gate, WrittenGate):
         _written(gate, said, before)
 
 
 def _written(gate: WrittenGate, said: Statement, before: Link | None) -> None:
     must(gate.write_id == said.write_id, "gate", "another write")
-    if gate.receipt is not None:
-        approved = before.entry.gate if before else None
-        used = isinstance(approved, ApprovedGate) and approved.receipt == gate.receipt
-        must(used, "gate", "written under another receipt")
+    approved = before.entry.gate if before else None
+    needed = approved.receipt if isinstance(approved, ApprovedGate) else None
+    must(gate.receipt == needed, "gate", "written under another receipt, or without the one it needs")

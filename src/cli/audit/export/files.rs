@@ -1,0 +1,215 @@
+//! What an export is made of: published keys, pages of chains, archives, receipts.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::{Audited, Broken, chain};
+use crate::archives::{read_bounded, unpacked};
+use crate::cli::CliError;
+use crate::domain::archive::PLAIN_BYTES_MAX;
+use crate::domain::chain::export::Exported;
+use crate::domain::id::ThreadId;
+use crate::domain::json::parse::{DEPTH_CEILING, Limits, parse};
+use crate::domain::keys::{KeyState, PublicKeys};
+
+/// Folders in folders that are looked into.
+const FOLDERS_MAX: usize = 8;
+
+/// All files together, unpacked: what is read takes several times as much memory.
+const ALL_BYTES_MAX: u64 = 2 * PLAIN_BYTES_MAX;
+
+/// A set of published keys is kilobytes.
+const KEYS_BYTES_MAX: u64 = 8 * 1024 * 1024;
+
+/// What the published keys are called in an export.
+const KEYS: &str = "jwks.json";
+
+/// The keys that are believed, and where they are from.
+pub struct Keys {
+    pub place: String,
+    pub believed: PublicKeys,
+    /// Those of the export itself, where others are believed.
+    own: Option<PublicKeys>,
+}
+
+/// What the files hold.
+#[derive(Default)]
+pub struct Files {
+    pub pieces: BTreeMap<ThreadId, Vec<Piece>>,
+    /// Receipts, by file.
+    pub receipts: Vec<(String, String)>,
+    bytes: u64,
+}
+
+/// A stretch of a chain, as one file has it: its versions one after the other.
+pub struct Piece {
+    pub file: String,
+    pub items: Vec<Exported>,
+    pub is_archive: bool,
+    /// It says that more follow.
+    pub more: bool,
+}
+
+impl Piece {
+    /// Its first version and its last.
+    pub fn ends(&self) -> (u64, u64) {
+        let version = |it: Option<&Exported>| it.map_or(0, |it| it.exhibit().version);
+        (version(self.items.first()), version(self.items.last()))
+    }
+}
+
+impl Keys {
+    /// Those that are named, or else the export's own.
+    pub fn read(folder: &Path, named: Option<&Path>) -> Result<Self, CliError> {
+        let own = folder.join(KEYS);
+        let Some(path) = named else {
+            let bytes = read_bounded(&own, KEYS_BYTES_MAX).map_err(|_| {
+                CliError::Given(format!(
+                    "there is no {} that can be read: save what `GET /.well-known/jwks.json` answers there, or name a \
+                     set that you trust with --jwks FILE",
+                    own.display()
+                ))
+            })?;
+            return Ok(Self { place: own.display().to_string(), believed: key_set(&own, &bytes)?, own: None });
+        };
+        let unread = |source| CliError::Read { what: path.display().to_string(), source };
+        let mut bytes = Vec::new();
+        File::open(path).and_then(|it| it.take(KEYS_BYTES_MAX).read_to_end(&mut bytes)).map_err(unread)?;
+        let believed = key_set(path, &bytes)?;
+        let own = read_bounded(&own, KEYS_BYTES_MAX).ok().and_then(|it| key_set(&own, &it).ok());
+        Ok(Self { place: path.display().to_string(), believed, own })
+    }
+
+    /// What the export says of keys that are believed: a set from before may not know that one was revoked.
+    pub fn doubt(&self) -> Option<String> {
+        let revoked = self.own.iter().flat_map(PublicKeys::iter).find(|it| {
+            let believed = self.believed.public(it.key_use(), it.kid());
+            it.state() == KeyState::Revoked && believed.is_some_and(|it| it.state() != KeyState::Revoked)
+        })?;
+        Some(format!(
+            "the export's own {KEYS} says that the key {} was revoked, and {} does not",
+            revoked.kid(),
+            self.place
+        ))
+    }
+}
+
+fn key_set(path: &Path, bytes: &[u8]) -> Result<PublicKeys, CliError> {
+    let named = path.display();
+    let keys = parse(bytes, &Limits { bytes_max: bytes.len(), ..Limits::default() });
+    let keys = keys.map_err(|error| CliError::Given(format!("{named} is not strict JSON: {}", error.code.as_str())))?;
+    PublicKeys::from_jwks(&keys)
+        .map_err(|error| CliError::Given(format!("{named} cannot be trusted as a whole: {error}")))
+}
+
+/// Every file in the folder and in those in it, in the order of their names. No link is followed.
+fn found(folder: &Path, deep: usize) -> Result<Vec<PathBuf>, CliError> {
+    let failed = |source| CliError::Read { what: folder.display().to_string(), source };
+    let mut all = Vec::new();
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        if deep > 0 && entry.file_type().map_err(failed)?.is_dir() {
+            all.extend(found(&entry.path(), deep - 1)?);
+        } else {
+            all.push(entry.path());
+        }
+    }
+    all.sort();
+    Ok(all)
+}
+
+impl Files {
+    /// Reads all of them; what is none of an export's is said.
+    pub fn read(folder: &Path, keys: &Keys, audited: &mut Audited) -> Result<Self, CliError> {
+        let mut files = Self::default();
+        for path in found(folder, FOLDERS_MAX)? {
+            let file = path.strip_prefix(folder).unwrap_or(&path).display().to_string();
+            if file == KEYS && keys.own.is_none() {
+                continue;
+            }
+            match files.read_one(&path, &file) {
+                Ok(Some(())) => {}
+                Ok(None) => audited.passed_over.push(file),
+                Err(Unread::Broken(version, broken)) => audited.find(file, version, broken),
+                Err(Unread::Failed(error)) => audited.doubts.push(format!("{file}: it cannot be read: {error}")),
+            }
+            if files.bytes > ALL_BYTES_MAX {
+                return Err(CliError::Given(format!(
+                    "{} is more than can be audited at once: put threads into folders of their own",
+                    folder.display()
+                )));
+            }
+        }
+        Ok(files)
+    }
+
+    fn read_one(&mut self, path: &Path, file: &str) -> Result<Option<()>, Unread> {
+        let name = path.file_name().and_then(|it| it.to_str()).unwrap_or_default();
+        let is_archive = name.ends_with(".json.gz");
+        if name == KEYS || !(is_archive || name.ends_with(".json") || name.ends_with(".jwt")) {
+            return Ok(None);
+        }
+        let mut bytes = read_bounded(path, PLAIN_BYTES_MAX).map_err(Unread::Failed)?;
+        if is_archive {
+            let whole = unpacked(&bytes, PLAIN_BYTES_MAX);
+            bytes = whole.ok_or(of_all(chain("it is not an archive, or not a whole one")))?.into_bytes();
+        }
+        self.bytes += bytes.len() as u64;
+        if name.ends_with(".jwt") {
+            let text = String::from_utf8_lossy(&bytes);
+            let bare = text.strip_suffix('\n').map_or(text.as_ref(), |it| it.strip_suffix('\r').unwrap_or(it));
+            self.receipts.push((file.to_owned(), bare.to_owned()));
+            return Ok(Some(()));
+        }
+        let (thread, piece) = piece(&bytes, file, is_archive)?;
+        self.pieces.entry(thread).or_default().push(piece);
+        Ok(Some(()))
+    }
+}
+
+/// Why a file says nothing.
+enum Unread {
+    Broken(Option<u64>, Broken),
+    Failed(io::Error),
+}
+
+const fn of_all(broken: Broken) -> Unread {
+    Unread::Broken(None, broken)
+}
+
+/// A page of a chain, or an archive: what each version has in both is the same.
+fn piece(bytes: &[u8], file: &str, is_archive: bool) -> Result<(ThreadId, Piece), Unread> {
+    let limits = Limits { bytes_max: bytes.len(), depth_max: DEPTH_CEILING };
+    let document = parse(bytes, &limits)
+        .map_err(|error| of_all(Broken { code: error.code.as_str(), what: "it is not strict JSON" }))?;
+    let entries = document.get("entries").and_then(Value::as_array);
+    let entries = entries.ok_or(of_all(chain("it is not a page of a chain: it has no `entries`")))?;
+    let mut items: Vec<Exported> = Vec::with_capacity(entries.len());
+    for entry in entries {
+        let next = items.last().map(|it| it.exhibit().version + 1);
+        let item = Exported::read(entry).map_err(|broken| Unread::Broken(next, broken))?;
+        if next.is_some_and(|it| it != item.exhibit().version) {
+            return Err(Unread::Broken(next, chain("a version is missing, there twice, or out of its place")));
+        }
+        items.push(item);
+    }
+    let thread = items.first().map(|it| it.exhibit().statement.thread.clone());
+    let thread = thread.ok_or(of_all(chain("it has no versions")))?;
+    let more = document.get("next_page_token").is_some_and(|it| !it.is_null());
+    let piece = Piece { file: file.to_owned(), items, is_archive, more };
+    if is_archive {
+        let said = |name: &str| document.get(name);
+        let (from, to) = piece.ends();
+        let named = said("countersign").and_then(Value::as_str) == Some("archive")
+            && said("thread").and_then(Value::as_str) == Some(thread.as_str())
+            && (said("from").and_then(Value::as_u64), said("to").and_then(Value::as_u64)) == (Some(from), Some(to));
+        if !named {
+            return Err(of_all(chain("it does not hold the versions that it names")));
+        }
+    }
+    Ok((thread, piece))
+}

@@ -1,0 +1,67 @@
+//! What is said of an export.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json as told};
+
+use super::files::Keys;
+use super::{Audited, Finding, Replayed};
+use crate::domain::chain::export::Seen;
+use crate::domain::id::ThreadId;
+use crate::domain::inert::printed_line;
+
+/// A line for each thread, and for whatever is not as it should be.
+pub fn text(audited: &Audited, keys: &Keys) -> String {
+    let mut lines = vec![format!("believed: the keys in {}{}", keys.place, whose(keys))];
+    lines.extend(audited.chains.iter().map(|(thread, it)| line(thread, it)));
+    let each = |what: &'static str, of: &[String]| of.iter().map(move |it| format!("{what}: {it}")).collect::<Vec<_>>();
+    lines.extend(each("not here", &audited.unseen));
+    lines.extend(each("passed over", &audited.passed_over));
+    lines.extend(each("could not tell", &audited.doubts));
+    lines.extend(audited.findings.iter().map(|Finding { place, version, broken }| {
+        let version = version.map(|it| format!(" version {it}:")).unwrap_or_default();
+        format!("{place}:{version} {broken}")
+    }));
+    lines.push(match (audited.findings.len(), audited.doubts.is_empty()) {
+        (0, true) => "nothing is wrong with what is here; whether there is more, it cannot say".to_owned(),
+        (0, false) => "could not tell".to_owned(),
+        (1, _) => "1 finding".to_owned(),
+        (many, _) => format!("{many} findings"),
+    });
+    // Names of files and issuers are anybody's words.
+    lines.iter().map(|it| printed_line(it)).collect::<Vec<_>>().join("\n")
+}
+
+fn whose(keys: &Keys) -> String {
+    keys.believed.issuer().map(|it| format!(", of {it}")).unwrap_or_default()
+}
+
+fn line(thread: &ThreadId, Replayed { chain, receipts, .. }: &Replayed) -> String {
+    let (from, to, issuer) = (chain.first(), chain.next_version() - 1, &chain.issuer);
+    let mut line = format!("{thread} of {issuer}: versions {from} to {to} linked and signed");
+    let seen = |it| chain.seen(it);
+    let (whole, partly, nothing) = (seen(Seen::Whole), seen(Seen::Partly), seen(Seen::Nothing));
+    write!(line, "; changes: {whole} seen whole, {partly} with hidden parts, {nothing} not seen").expect("text grows");
+    let (written, approved, here) = (chain.written(), chain.approved(), receipts.len());
+    write!(line, "; {written} written; {approved} approved, of which {here} receipts are here").expect("text grows");
+    line
+}
+
+/// The same for programs.
+pub fn json(audited: &Audited, keys: &Keys) -> Value {
+    let thread = |(thread, Replayed { chain, receipts, is_whole }): (&ThreadId, &Replayed)| {
+        told!({
+            "thread": thread, "issuer": chain.issuer, "from": chain.first(), "to": chain.next_version() - 1,
+            "last": is_whole, "written": chain.written(), "approved": chain.approved(), "receipts": receipts.len(),
+            "changes": {"whole": chain.seen(Seen::Whole), "partly": chain.seen(Seen::Partly), "not_seen": chain.seen(Seen::Nothing)},
+        })
+    };
+    let finding = |it: &Finding| told!({"place": it.place, "version": it.version, "code": it.broken.code, "detail": it.broken.what});
+    told!({
+        "sound": audited.findings.is_empty() && audited.doubts.is_empty(),
+        "keys": {"place": keys.place, "issuer": keys.believed.issuer()},
+        "threads": audited.chains.iter().map(thread).collect::<Vec<_>>(),
+        "findings": audited.findings.iter().map(finding).collect::<Vec<_>>(),
+        "could_not_tell": audited.doubts, "not_seen": audited.unseen, "passed_over": audited.passed_over,
+    })
+}

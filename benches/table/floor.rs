@@ -21,8 +21,18 @@ use super::bare;
 use super::house::House;
 use super::load::Request;
 
+/// Which rows are written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Rows {
+    /// All of a reservation: the thread's, the write, its event, and the event's place in the queue.
+    All,
+    /// The thread's and the event: what the protocol has a transaction write, and could not be without.
+    ThreadAndEvent,
+}
+
 /// The rows of one real reservation, which each of its own is like.
 pub struct Floor {
+    rows: Rows,
     store: Arc<dyn Store>,
     keys: Arc<Keys>,
     write: Row,
@@ -34,9 +44,9 @@ pub struct Floor {
 
 impl Floor {
     /// Beside this gateway, in its database.
-    pub async fn beside(house: &House) -> Arc<Self> {
+    pub async fn beside(house: &House, rows: Rows) -> Arc<Self> {
         let (thread, transition, receipt) = house.approved().await;
-        let write_id = "floor".try_into().unwrap();
+        let write_id = uuid_v7(SystemClock.now()).to_string().as_str().try_into().unwrap();
         let ask = VerifyAsk { thread, transition, receipt: Some(receipt), write_id, expect: Vec::new() };
         let writer = house.service.token_of(&house.writer).await.unwrap();
         let claims = house.service.verify(&writer, &ask).await.unwrap().write.verification;
@@ -45,6 +55,7 @@ impl Floor {
         let events = house.store.by_alias_prefix(Table::Events, &format!("{}/", ask.thread), LIST_ROWS_MAX).await;
         let (write, pending) = (first(Table::Writes).await, first(Table::Outbox).await);
         Arc::new(Self {
+            rows,
             store: Arc::clone(&house.store),
             keys: house.service.keys().unwrap(),
             write,
@@ -72,16 +83,17 @@ impl Floor {
         };
         let name = uuid_v7(now).to_string();
         let insert = |id: String, like: &Row| {
-            let alias = like.facets.alias.as_ref().map(|_| format!("{thread}/floor"));
+            let alias = like.facets.alias.as_ref().map(|_| format!("{thread}/{name}"));
             RowWrite::Insert(seal(id, Facets { alias, ..like.facets.clone() }, 1, like))
         };
         let next = seal(row.id.clone(), row.facets.clone(), row.revision + 1, &row);
-        let writes = vec![
-            insert(format!("writer/{name}"), &self.write),
+        let mut writes = vec![
             insert(name.clone(), &self.event),
-            insert(name, &self.pending),
             RowWrite::Replace { row: next, over: row.mac, moves: Moves::Nothing },
         ];
+        if self.rows == Rows::All {
+            writes.extend([insert(format!("writer/{name}"), &self.write), insert(name.clone(), &self.pending)]);
+        }
         Change { decided_at: now, guards: Vec::new(), writes, labels: Vec::new() }
     }
 }

@@ -6,9 +6,10 @@ use countersign::clock::{Clock as _, SystemClock};
 use countersign::service::transitions::Answer;
 use serde_json::json;
 
+use super::floor::{self, Floor, Rows};
 use super::house::{House, Kind};
 use super::load::{CONNECTIONS, Request, Turn, send};
-use super::{bare, floor, line, median, number};
+use super::{bare, line, median, number};
 
 /// How often both sides take a turn; the first turn of all only warms up.
 pub const TURNS: usize = 5;
@@ -104,18 +105,21 @@ async fn verify_requests(house: &Arc<House>, order: Order) -> Vec<Request> {
 pub async fn verify(kind: Kind, order: Order) {
     let house = Arc::new(House::build(kind).await);
     let bare = bare::serve(&house.service.keys().unwrap());
-    let floor = floor::Floor::beside(&house).await;
-    let least = floor::serve(&floor);
-    let (mut pair, mut limit) = (Pair::default(), Pair::default());
+    let (all, two) = (Floor::beside(&house, Rows::All).await, Floor::beside(&house, Rows::ThreadAndEvent).await);
+    let (least, less) = (floor::serve(&all), floor::serve(&two));
+    let (mut pair, mut limit, mut lower) = (Pair::default(), Pair::default(), Pair::default());
     for turn in 0..=TURNS {
         let requests = verify_requests(&house, order).await;
         let theirs = send(bare, requests.clone()).await;
         let ours = send(house.port, requests.clone()).await;
-        floor.know(&requests).await;
-        let least = send(least, requests).await;
+        all.know(&requests).await;
+        let least = send(least, requests.clone()).await;
+        two.know(&requests).await;
+        let less = send(less, requests).await;
         if turn > 0 {
             pair.add(ours, theirs);
             limit.add(least, theirs);
+            lower.add(less, theirs);
         }
     }
     match (kind, order) {
@@ -124,6 +128,7 @@ pub async fn verify(kind: Kind, order: Order) {
         (_, Order::Apart) => pair.tell("the same, neighbours far apart", "≥ 0.75, p99 ≤ 1.5×"),
     }
     limit.tell("no verify does without: an answer signed, its rows durable ÷ the same bare handler", "");
+    lower.tell("the same with two rows, the thread's and the event", "");
 }
 
 async fn propose_requests(house: &Arc<House>) -> Vec<Request> {

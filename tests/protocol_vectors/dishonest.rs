@@ -172,6 +172,31 @@ fn a_change_that_is_closed_is_not_said_to_be_seen() {
 }
 
 #[test]
+fn an_opening_has_one_form_at_each_place() {
+    let whole = export();
+    let opening = &whole["chain"]["entries"][2]["opening"];
+    let leaf = &opening["to"]["object"]["target_user_id"];
+    let (value, salt) = (&leaf["value"], &leaf["salt"]);
+    for other in [
+        json!({"value": value}),
+        json!({"salt": salt}),
+        json!({"value": value, "salt": "AA"}),
+        json!({"value": value, "salt": salt, "object": {}}),
+        json!({"value": value, "salt": salt, "more": 1}),
+        json!({"object": {}, "array": []}),
+        json!({}),
+        json!(["array"]),
+        json!(5),
+        json!(null),
+        json!("no commitment"),
+    ] {
+        let mut whole = whole.clone();
+        whole["chain"]["entries"][2]["opening"]["to"]["object"]["target_user_id"] = other;
+        found(&Export::whole(&whole).audited(&[]), "opening");
+    }
+}
+
+#[test]
 fn receipts_are_whole_counted_once_and_of_their_own_thread() {
     let (whole, forger) = (export(), Forger::new());
     let chain = page(&forger.signed(&whole["chain"]["entries"], |_, _| ()));

@@ -101,6 +101,9 @@ async fn a_server_that_nobody_vouches_for_is_told_nothing() {
     let refused = open(&address, None).await.err().unwrap().to_string();
     assert!(refused.contains("certificate") && refused.contains("database_ca_file"), "{refused}");
     assert_eq!(SERVER.sessions("nobody").await, (0, 0));
+    let clear = SERVER.address("localhost", "vouched", "disable").await;
+    let refused = open(&clear, Some(AUTHORITY)).await.err().unwrap().to_string();
+    assert!(refused.contains("database_ca_file"), "who would be vouched for is not asked: {refused}");
     for none in [&b""[..], b"no certificate", KEY.as_bytes()] {
         let refused = open(&address, Some(none)).await.err().unwrap().to_string();
         assert!(refused.contains("PEM"), "{refused}");

@@ -104,6 +104,15 @@ async fn a_server_that_cannot_be_reached_is_named_without_the_password() {
     assert!(!format!("{store:?}").contains("hunter2"));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_replaced_meanwhile_is_seen_where_transactions_otherwise_see_one_moment() {
+    let database = Database::postgres().await;
+    let otherwise = "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_isolation = %L', \
+                     current_database(), 'repeatable read'); END $$";
+    database.intrude().await.run(otherwise).await;
+    crate::races::of_two_changes_that_rely_on_what_the_other_replaces_only_one_succeeds(database).await;
+}
+
 /// As many gateways as it takes for one transaction to begin before another ends, always.
 const GATEWAYS: usize = 3;
 

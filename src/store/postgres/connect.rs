@@ -53,7 +53,6 @@ pub(super) const LOCK_WAIT: Duration = Duration::from_millis(500);
 /// not depend on how small a table was then, and so use indexes and nothing else. And what is committed
 /// is on the disk, whatever the server's default.
 const SESSION: &str = "
-    SET default_transaction_isolation = 'read committed';
     SET statement_timeout = '10s';
     SET idle_in_transaction_session_timeout = '10s';
     SET plan_cache_mode = 'force_generic_plan';

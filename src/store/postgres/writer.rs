@@ -215,7 +215,9 @@ async fn stand(client: &Object, group: &[Job]) -> Result<(Rows, Timestamp), Erro
         lookups.push((client.prepare_cached(&Grouped::of(*table).holders).await?, names));
     }
     // Sent in this order, and so run in this order: the clock is asked when all locks are had.
-    let begin = client.batch_execute("BEGIN");
+    // What is looked at after a turn was waited for has to be what it has become meanwhile. Said here, and not of the session,
+    // which whoever shares connections out may change.
+    let begin = client.batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED");
     let turn = async {
         match turns.keys.is_empty() {
             true => Ok(()),

@@ -19,6 +19,7 @@ use crate::domain::episode::verify::{Folder, Report, Run, Signature, Verdict, ve
 use crate::domain::inert::printed_line;
 use crate::domain::json::parse::{BYTES_MAX, Limits, parse};
 use crate::domain::keys::PublicKeys;
+use crate::domain::party::Party;
 use crate::episode_folder;
 use crate::random;
 
@@ -54,8 +55,9 @@ pub fn run(
 fn export(asked: &args::EpisodeExport, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
     beside::need_database(config)?;
     let thread = asked.thread.clone();
-    let files =
-        beside::with_service(config, |service| async move { service.files_of_run("command line", &thread).await })?;
+    let files = beside::with_service(config, |service| async move {
+        service.files_of_run(("command line", &Party::Receiver), &thread).await
+    })?;
     written(&asked.out, &files)?;
     let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
     let (folder, thread) = (asked.out.display().to_string(), &asked.thread);

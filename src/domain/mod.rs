@@ -28,6 +28,7 @@ pub mod json;
 pub mod kept;
 pub mod keys;
 pub mod lineage;
+pub mod party;
 pub mod passkey;
 pub mod policy;
 pub mod repeat;

@@ -216,6 +216,16 @@ impl Values {
     }
 }
 
+/// A rejected request as readers are shown it who could have chosen it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OwnExcerpt {
+    /// See [`Rejection::excerpt`].
+    pub excerpt: String,
+    /// See [`Rejection::cut`].
+    pub cut: BTreeMap<usize, String>,
+}
+
 /// A rejected attempt: inert, bounded, never in any state.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -248,6 +258,10 @@ pub struct Rejection {
     /// Where those of them are that name a place further than others than the proposer may read it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub cut: BTreeMap<usize, String>,
+    /// What readers are shown who could have chosen the request, where that differs: it was compared only with values that
+    /// the node could read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<OwnExcerpt>,
     /// The head it was tried on.
     #[serde(default)]
     pub parent: Option<Digest>,
@@ -293,6 +307,15 @@ impl Transition {
 }
 
 impl Rejection {
+    /// The rejection as a reader is shown it who could have chosen the request.
+    #[must_use]
+    pub fn as_its_own(mut self) -> Self {
+        if let Some(OwnExcerpt { excerpt, cut }) = self.own.take() {
+            (self.excerpt, self.cut) = (excerpt, cut);
+        }
+        self
+    }
+
     /// Every violation as people and auditors are told it; how often below something hidden is not told. Its own proposer is told the places that it named, whatever
     /// stands elsewhere in the state: or it could find out by asking.
     pub fn errors_shown(&self) -> Vec<ResultError> {

@@ -8,8 +8,10 @@ use serde_json::Value;
 
 use super::Service;
 use super::error::{Error, Result};
-use super::history::{hidings, masked};
+use super::history::warnings_by;
 use super::log::WITHHELD;
+use super::provenance::Standpoint;
+use super::redaction::{Redaction, beside, comparison};
 use crate::domain::account::Token;
 use crate::domain::archive::Whereabouts;
 use crate::domain::chain::hash::Digest;
@@ -19,6 +21,7 @@ use crate::domain::flow::ReceiptRow;
 use crate::domain::id::{AccountId, FlowId, Jti, NodeId, ReviewId, ThreadId};
 use crate::domain::json::diff::{Change, diff};
 use crate::domain::keys::Keys;
+use crate::domain::party::{Author, Party};
 use crate::domain::policy::{Policy, RedactedChange, RedactedLeaf, Warning, redacted_by, shown_arguments_by};
 use crate::domain::review::{Hold, HoldState, Verdict, Vote};
 use crate::domain::time::Timestamp;
@@ -86,7 +89,7 @@ pub struct Told {
 
 impl Service {
     /// What became of a transition: `None` while people are asked.
-    pub async fn decision(&self, digest: Digest) -> Result<(ThreadId, Option<Decision>)> {
+    pub async fn decision(&self, digest: Digest, reader: &Party) -> Result<(ThreadId, Option<Decision>)> {
         let keys = self.keys()?;
         let transition = self.stated(&keys, digest).await?;
         let thread = transition.statement.thread.clone();
@@ -96,20 +99,21 @@ impl Service {
         if matches!(hold.record.state, HoldState::Open {}) && !hold.record.is_open(self.now()) {
             self.expire_hold(&hold.record.id).await?;
             let hold = self.hold_of(&keys, digest).await?.map(|it| it.record);
-            return Ok((thread, self.decided(&keys, hold.as_ref()).await?));
+            return Ok((thread, self.decided(&keys, hold.as_ref(), reader).await?));
         }
-        Ok((thread, self.decided(&keys, Some(&hold.record)).await?))
+        Ok((thread, self.decided(&keys, Some(&hold.record), reader).await?))
     }
 
-    async fn decided(&self, keys: &Keys, hold: Option<&Hold>) -> Result<Option<Decision>> {
+    async fn decided(&self, keys: &Keys, hold: Option<&Hold>, reader: &Party) -> Result<Option<Decision>> {
         let Some(hold) = hold else { return Ok(None) };
         let receipt: Option<Stored<ReceiptRow>> = match &hold.state {
             HoldState::Approved { receipt, .. } => self.fetch(keys, receipt.as_str()).await?,
             _ => None,
         };
         let Some(mut decision) = decision_of(hold, receipt.map(|it| it.record)) else { return Ok(None) };
-        if let Some(comment) = decision.comment.as_mut() {
-            *comment = self.masked_comment(keys, hold, comment).await?;
+        if let (Some(comment), Some(author)) = (decision.comment.as_mut(), &decision.reviewer_id) {
+            let author = Author::of(self.party_of(keys, &author.into()).await?);
+            *comment = self.masked_comment(keys, (hold, reader), (&author, comment)).await?;
         }
         decision.superseded_by = self.asked_instead(keys, &hold.state).await?;
         Ok(Some(decision))
@@ -125,7 +129,12 @@ impl Service {
 
     /// A comment as the asker may read it. What is hidden in it cannot be told once the values are erased: then nothing of
     /// it is shown.
-    async fn masked_comment(&self, keys: &Keys, hold: &Hold, comment: &str) -> Result<String> {
+    async fn masked_comment(
+        &self,
+        keys: &Keys,
+        (hold, reader): (&Hold, &Party),
+        (author, comment): (&Author, &str),
+    ) -> Result<String> {
         let states = async {
             let transition = self.transition(keys, hold.transition).await?;
             Ok((self.states_of(keys, &transition).await?, transition.tool))
@@ -136,18 +145,26 @@ impl Service {
         };
         let thread = self.thread(keys, &hold.thread).await?.record;
         let policies = self.policies_over(keys, &thread, [hold.policy]).await?;
-        Ok(masked(&hidings(&policies, [&before, &after], &[tool.as_ref()]), comment))
+        let redaction = Redaction::new(reader.clone(), &policies, (&[&before, &after], tool.as_ref()), []);
+        Ok(redaction.words(author, comment).into_owned())
     }
 
     /// A transition with its statement and effect.
-    pub async fn told(&self, digest: Digest) -> Result<Told> {
+    pub async fn told(&self, digest: Digest, reader: &Party) -> Result<Told> {
         let keys = self.keys()?;
         let transition = self.transition(&keys, digest).await?;
         let thread = self.thread(&keys, &transition.statement.thread).await?.record;
         let policies = self.policies_over(&keys, &thread, [transition.statement.policy]).await?;
         let (before, after) = self.states_of(&keys, &transition).await?;
         let changes = diff(&before, &after);
-        let hidings = hidings(&policies, [&before, &after], &[transition.tool.as_ref()]);
+        let sides = [
+            Standpoint::before(&transition, &before),
+            Standpoint::After { transition: &transition, before: &before, after: &after },
+        ];
+        let tool = transition.tool.as_ref();
+        let hidings = self.hidings_for(&keys, reader, &policies, sides, &[tool]).await?;
+        let author = self.author_of(&keys, &transition).await?;
+        let beside = beside(&policies, comparison(reader, &author), &[&before, &after], tool);
         let redacted = redacted_by(&hidings, &changes);
         let hidden = redacted.iter().filter_map(|it| match it {
             RedactedChange::Hidden { pointer, .. } => Some(HiddenPlace::of(pointer.clone(), (&before, &after))),
@@ -158,8 +175,8 @@ impl Service {
             thread: transition.statement.thread.clone(),
             status: status_of(&transition),
             entry: transition.outcome.entry().map(str::to_owned),
-            arguments: transition.tool.as_ref().map(|it| shown_arguments_by(&hidings, it)),
-            warnings_shown: transition.warnings_shown().to_vec(),
+            arguments: tool.map(|it| shown_arguments_by(&beside, it)),
+            warnings_shown: warnings_by(&beside, &transition),
             statement: transition.statement,
             warnings: transition.warnings,
             hidden: hidden.collect(),
@@ -167,6 +184,11 @@ impl Service {
             changes,
             hold,
         })
+    }
+
+    /// The review of a transition, if it was held.
+    pub async fn review_about(&self, digest: Digest) -> Result<Option<ReviewId>> {
+        Ok(self.hold_of(&*self.keys()?, digest).await?.map(|it| it.record.id))
     }
 
     /// The flow of a transition, as the database says it: no file is read before it is known that the asker may know of it.

@@ -2,7 +2,7 @@
 //! asked, and always held: others than its editor decide.
 
 use std::collections::BTreeSet;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
@@ -11,6 +11,7 @@ use super::error::{Error, Result};
 use super::holds::{put_hold, stages_of};
 use super::judging_again::JudgedAgain;
 use super::proposer::Proposer;
+use super::provenance::Standpoint;
 use super::stating::Effected;
 use super::transitions::authors_with;
 use super::votes::check_open;
@@ -24,7 +25,8 @@ use crate::domain::json::diff::{diff, leaves};
 use crate::domain::json::patch::Patch;
 use crate::domain::json::pointer::{Pointer, array_index};
 use crate::domain::keys::Keys;
-use crate::domain::policy::{Hiding, Judgement, Reason, Violation};
+use crate::domain::party::Party;
+use crate::domain::policy::{Hiding, Judgement, Policy, Reason, Violation};
 use crate::domain::review::{Hold, HoldState, VoteRefused, can_be_approved};
 use crate::domain::transition::{EndWord, Transition};
 use crate::domain::usage::Usage;
@@ -103,7 +105,7 @@ impl Service {
         let head = self.head(keys, &standing.thread.record).await?;
         let policy = self.policy(keys, standing.flow.record.policy).await?;
         let proposed = transition.delta.apply(&head.state).map_err(|_| Error::Broken("a transition's effect"))?;
-        let hiding = Hiding::of(&policy, [&head.state, &proposed], transition.tool.as_ref());
+        let hiding = self.hiding_for_edit(keys, person, (&policy, transition), (&head.state, &proposed), ask).await?;
         if ask.edit.places(transition.format).iter().any(|it| meets_hidden(&hiding, [&head.state, &proposed], it)) {
             return Err(Error::WrongState(HIDDEN));
         }
@@ -137,6 +139,23 @@ impl Service {
             Judgement::Reject { violations } => Ok(Rewritten::Rejected(hiding.violations(violations))),
             Judgement::Commit { .. } => Err(Error::Broken("an edit is always held")),
         }
+    }
+
+    /// What the editor may not touch. Leaves and names that they chose themselves are not compared with redacted values, or a
+    /// refusal would answer a guess.
+    async fn hiding_for_edit<'p>(
+        &self,
+        keys: &Keys,
+        person: &Stored<Account>,
+        (policy, transition): (&'p Arc<Policy>, &Transition),
+        (before, after): (&Value, &Value),
+        ask: &Rewrite,
+    ) -> Result<Hiding<'p>> {
+        let sides = [Standpoint::before(transition, before), Standpoint::After { transition, before, after }];
+        let (reader, tools) = (Party::from(&person.record), [transition.tool.as_ref()]);
+        let hidings = self.hidings_for(keys, &reader, std::slice::from_ref(policy), sides, &tools).await?;
+        let hiding = hidings.into_iter().next().ok_or(Error::Broken("a policy"))?;
+        Ok(hiding.sparing(ask.edit.places(transition.format)))
     }
 
     /// Only what an agent proposed is rewritten, and not for ever.

@@ -1,12 +1,13 @@
 //! Episodes: what agents add to a run, and the run as a whole, told from the thread's own events.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
 use super::error::{Error, Result};
-use super::history::{hidings, masked};
 use super::lapsing::over_a_lapse;
+use super::redaction::Redaction;
 use super::{Service, recorder, retrying};
 use crate::domain::account::Token;
 use crate::domain::chain::hash::Digest;
@@ -18,8 +19,9 @@ use crate::domain::episode::posted::{self, POSTED_MAX, Phase, Posted};
 use crate::domain::episode::record::Record;
 use crate::domain::episode::told;
 use crate::domain::event::{Event, EventType};
-use crate::domain::id::{EventId, NodeId, ThreadId};
+use crate::domain::id::{EventId, NodeId, PrincipalId, ThreadId};
 use crate::domain::keys::{KeyUse, Keys};
+use crate::domain::party::{Author, Party};
 use crate::domain::policy::Policy;
 use crate::domain::review::Hold;
 use crate::domain::thread::Thread;
@@ -58,19 +60,26 @@ pub struct Run {
     pub timeline: Timeline,
 }
 
-/// What the policies hide, and of what.
-struct Hidden {
+/// The policies that redact a run, and the states whose redacted values are looked for in it.
+struct Surroundings {
     policies: Vec<Arc<Policy>>,
     states: [Value; 2],
     tool: Option<Tool>,
 }
 
-impl Hidden {
-    /// Does something with what hides it all: built once, asked about every text.
-    fn mask<T>(&self, work: impl FnOnce(&dyn Fn(&str) -> String) -> T) -> T {
-        let hidings = hidings(&self.policies, [&self.states[0], &self.states[1]], &[self.tool.as_ref()]);
-        work(&|text| masked(&hidings, text))
+impl Surroundings {
+    /// What a reader is shown of texts that these nodes may have written.
+    fn redaction<'n>(&self, reader: Party, nodes: impl IntoIterator<Item = &'n NodeId>) -> Redaction {
+        let states = [&self.states[0], &self.states[1]];
+        Redaction::new(reader, &self.policies, (&states, self.tool.as_ref()), nodes)
     }
+}
+
+/// What happened in a run, and who wrote the words in it.
+struct Happened {
+    record: Record,
+    by: Option<PrincipalId>,
+    node: Option<NodeId>,
 }
 
 impl Service {
@@ -104,12 +113,15 @@ impl Service {
             check_nothing_is_open(&thread, now)?;
         }
         self.check_cause(&keys, &thread, new.caused_by.as_ref()).await?;
-        let hidden = self.hidden_of_run(&keys, &thread).await?;
+        // What the node could read is not kept. Other values are redacted when somebody else reads the run: the digest of
+        // what is kept is in the log, and would answer a guess.
+        let around = self.surroundings_of_run(&keys, &thread).await?;
+        let author = Author::as_node(Party::from(&token.record), Some(&new.node));
+        let redaction = around.redaction(author.party().clone(), [&new.node]);
+        let mask = |text: &str| redaction.words(&author, text).into_owned();
+        let evidence_ids = new.evidence_ids.iter().map(|it| mask(it)).collect();
+        let payload = told::masked_payload(new.phase.as_str(), &new.payload, &mask);
         episode.events += 1;
-        let (payload, evidence_ids) = hidden.mask(|mask| {
-            let evidence = new.evidence_ids.iter().map(|it| mask(it)).collect();
-            (told::masked_payload(new.phase.as_str(), &new.payload, &mask), evidence)
-        });
         let posted = Posted {
             id: EventId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name"),
             thread: thread.id.clone(),
@@ -159,8 +171,8 @@ impl Service {
         }
     }
 
-    /// What hides what the policies hide of the head, and of what people are asked about.
-    async fn hidden_of_run(&self, keys: &Keys, thread: &Thread) -> Result<Hidden> {
+    /// The head, or what people are asked about, and the policies that redact it.
+    async fn surroundings_of_run(&self, keys: &Keys, thread: &Thread) -> Result<Surroundings> {
         let head = self.version(keys, &thread.id, thread.head.version).await?;
         let mut states = [head.state.clone(), head.state];
         let mut tool = None;
@@ -171,14 +183,14 @@ impl Service {
             tool = transition.tool;
         }
         let policies = self.policies_over(keys, thread, [head.statement.policy]).await?;
-        Ok(Hidden { policies, states, tool })
+        Ok(Surroundings { policies, states, tool })
     }
 
-    /// What `tell` makes of a thread as a run: checked against what its events say, and without what is hidden now. A
-    /// run is as long as its agents like, so whoever asks for it waits for their turn.
+    /// What `tell` makes of a thread as a run: checked against what its events say, and as the reader is shown it. A run is
+    /// as long as its agents like, so whoever asks for it waits for their turn.
     pub async fn of_run<T: Send + 'static>(
         &self,
-        by: &str,
+        (by, reader): (&str, &Party),
         thread: &ThreadId,
         tell: impl FnOnce(&Run) -> T + Send + 'static,
     ) -> Result<T> {
@@ -188,13 +200,32 @@ impl Service {
         let turn = self.turns.telling.take(by).await?;
         let events = self.events_of_run(&keys, &thread, &episode).await?;
         let said = self.posted_of_run(&keys, &thread, &episode).await?;
-        let hidden = self.hidden_of_run(&keys, &thread).await?;
+        let around = self.surroundings_of_run(&keys, &thread).await?;
+        let happened = happened(&thread, &episode, events, said)?;
+        let parties = self.parties_of(&keys, &happened).await?;
+        let reader = reader.clone();
         let told = move || {
-            let happened = happened(&thread, &episode, events, said)?;
-            let shown = hidden.mask(|mask| happened.into_iter().map(|it| told::masked_record(it, &mask)).collect());
+            let nodes: BTreeSet<NodeId> = happened.iter().filter_map(|it| it.node.clone()).collect();
+            let redaction = around.redaction(reader, &nodes);
+            let shown = |it: Happened| {
+                let party = it.by.as_ref().and_then(|by| parties.get(by)).cloned().unwrap_or(Party::Gone);
+                let author = Author::as_node(party, it.node.as_ref());
+                told::masked_record(it.record, &|text: &str| redaction.words(&author, text).into_owned())
+            };
+            let shown = happened.into_iter().map(shown).collect();
             Ok(tell(&Run { timeline: Timeline::of(shown), thread }))
         };
         turn.work("a run", told).await?
+    }
+
+    /// Who is behind these, each looked up once.
+    async fn parties_of(&self, keys: &Keys, happened: &[Happened]) -> Result<BTreeMap<PrincipalId, Party>> {
+        let mut parties = BTreeMap::new();
+        for by in happened.iter().filter_map(|it| it.by.clone()).collect::<BTreeSet<_>>() {
+            let party = self.party_of(keys, &by).await?;
+            parties.insert(by, party);
+        }
+        Ok(parties)
     }
 
     /// The thread's events from its creation to the run's end, linked to one another.
@@ -232,7 +263,7 @@ impl Service {
     }
 
     /// Every file that a run has by now, with their manifest if it is finished; of an imported one those that it came with.
-    pub async fn files_of_run(&self, by: &str, thread: &ThreadId) -> Result<Vec<(String, Vec<u8>)>> {
+    pub async fn files_of_run(&self, by: (&str, &Party), thread: &ThreadId) -> Result<Vec<(String, Vec<u8>)>> {
         let keys = self.keys()?;
         let all = move |run: &Run| {
             let files = Artefact::ALL.into_iter().filter_map(|it| Some((it.file().to_owned(), run.file(it, &keys)?)));
@@ -245,7 +276,12 @@ impl Service {
     }
 
     /// One file of a run of the gateway's own, if the run has it by now.
-    pub async fn file_of_run(&self, by: &str, thread: &ThreadId, wanted: Artefact) -> Result<Option<Vec<u8>>> {
+    pub async fn file_of_run(
+        &self,
+        by: (&str, &Party),
+        thread: &ThreadId,
+        wanted: Artefact,
+    ) -> Result<Option<Vec<u8>>> {
         let keys = self.keys()?;
         self.of_run(by, thread, move |run| run.file(wanted, &keys)).await
     }
@@ -286,20 +322,32 @@ fn open_episode(thread: &Thread, phase: Phase) -> Result<Episode> {
 }
 
 /// What happened in a run: each event that concerns it, with what agents said where the log says that they did.
-fn happened(thread: &Thread, episode: &Episode, events: Vec<Event>, said: Vec<Posted>) -> Result<Vec<Record>> {
-    let mut happened: Vec<Record> = Vec::with_capacity(events.len());
+fn happened(thread: &Thread, episode: &Episode, events: Vec<Event>, said: Vec<Posted>) -> Result<Vec<Happened>> {
+    let mut happened: Vec<Happened> = Vec::with_capacity(events.len());
     let mut said = said.into_iter();
+    let mut forker: Option<PrincipalId> = None;
     for event in events {
+        let by = event.data["by"].as_str().and_then(|it| PrincipalId::try_from(it).ok());
         match event.kind {
             EventType::ThreadCreated if event.data["episode"] == json!(episode.terms.digest()) => {
-                happened.push(told::started(&event, thread.id.as_str(), &episode.terms));
+                let record = told::started(&event, thread.id.as_str(), &episode.terms);
+                happened.push(Happened { record, by, node: None });
             }
             EventType::ThreadCreated => return Err(Error::Broken("an episode")),
             EventType::EpisodeEvent => {
                 let posted = said.next().filter(|it| posted_data(it) == event.data);
-                happened.push(told::said(&posted.ok_or(Error::Broken("an episode's events"))?));
+                let posted = posted.ok_or(Error::Broken("an episode's events"))?;
+                let (record, node) = (told::said(&posted), Some(posted.node));
+                happened.push(Happened { record, by: Some(posted.by), node });
             }
-            _ => happened.extend(told::done(&event, thread.id.as_str())),
+            _ => {
+                if event.kind == EventType::ThreadForked {
+                    forker.clone_from(&by);
+                }
+                // The only words in it are the names of branches, which whoever forked chose.
+                let done = told::done(&event, thread.id.as_str());
+                happened.extend(done.map(|record| Happened { record, by: by.or_else(|| forker.clone()), node: None }));
+            }
         }
     }
     if said.next().is_some() { Err(Error::Broken("an episode's events")) } else { Ok(happened) }

@@ -3,14 +3,11 @@
 use serde_json::{Value, json};
 
 use super::error::{Error, Result};
-use super::history::{hidings, masked};
 use super::{Service, recorder, retrying};
 use crate::domain::account::Account;
 use crate::domain::event::EventType;
 use crate::domain::id::{AccountId, ReviewId};
-use crate::domain::keys::Keys;
 use crate::domain::review::{EXTENSION_REASON_CHARS_MAX, Extending, Extension, ExtensionRefused, Hold, VoteRefused};
-use crate::domain::thread::Thread;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
@@ -31,8 +28,7 @@ impl Service {
         let person: Stored<Account> = self.fetch(&keys, person.as_str()).await?.ok_or(Error::Unauthenticated)?;
         let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
         let stored = self.thread(&keys, &hold.record.thread).await?;
-        let reason = self.masked_reason(&keys, (&stored.record, &hold.record), ask.reason.trim()).await?;
-        let ask = Extending { reason, ..ask.clone() };
+        let ask = Extending { reason: ask.reason.trim().to_owned(), ..ask.clone() };
         let standing = self.as_it_stands(person.record.clone());
         let longer = hold.record.clone().extended(ask, &standing, now)?;
         let mut thread = stored.record.clone();
@@ -46,14 +42,6 @@ impl Service {
         draft.replace(&hold, &longer)?;
         draft.replace(&stored, &thread)?;
         self.commit(draft.finish()).await
-    }
-
-    /// Hosts read events, and nothing that the hold's policy hides, or the one of now.
-    async fn masked_reason(&self, keys: &Keys, (thread, hold): (&Thread, &Hold), reason: &str) -> Result<String> {
-        let transition = self.transition(keys, hold.transition).await?;
-        let policies = self.policies_over(keys, thread, [hold.policy]).await?;
-        let (before, after) = self.states_of(keys, &transition).await?;
-        Ok(masked(&hidings(&policies, [&before, &after], &[transition.tool.as_ref()]), reason))
     }
 }
 

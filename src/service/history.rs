@@ -9,6 +9,8 @@ use serde_json::Value;
 use super::Service;
 use super::error::{Error, Result};
 use super::heads::Version;
+use super::provenance::Standpoint;
+use super::redaction::{Redaction, beside, comparison};
 use crate::domain::account::{Account, Token};
 use crate::domain::chain::entry::{Entry, Gate};
 use crate::domain::chain::hash::Digest;
@@ -18,7 +20,8 @@ use crate::domain::id::{NodeId, PrincipalId, ThreadId};
 use crate::domain::json::diff::diff;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::{KeyState, KeyUse, Keys};
-use crate::domain::policy::{Hiding, Policy, RedactedChange, redacted_by};
+use crate::domain::party::Party;
+use crate::domain::policy::{Hiding, Policy, RedactedChange, Warning, redacted_by};
 use crate::domain::review::Hold;
 use crate::domain::thread::Thread;
 use crate::domain::time::Timestamp;
@@ -87,6 +90,8 @@ pub struct VersionFacts {
     pub rationale: Option<String>,
     /// The tool that was called along with it.
     pub call: Option<Call>,
+    /// What the policy's rules warned of.
+    pub warnings: Vec<Warning>,
     /// Who asked.
     pub by: Option<Who>,
     /// The hold, if people were asked.
@@ -119,6 +124,7 @@ impl Service {
         thread: &ThreadId,
         below: Option<u64>,
         limit: u64,
+        reader: &Party,
     ) -> Result<(Thread, Vec<HistoryItem>)> {
         let keys = self.keys()?;
         let record = self.thread(&keys, thread).await?.record;
@@ -144,7 +150,12 @@ impl Service {
             let nothing = Value::Object(Default::default());
             let before = versions.last().map_or(&nothing, |(it, _)| &it.state);
             let policies = self.policies_under(&keys, active, [transition.statement.policy]).await?;
-            let hidings = hidings(&policies, [before, &after.state], &[transition.tool.as_ref()]);
+            let sides = [
+                Standpoint::before(&transition, before),
+                Standpoint::After { transition: &transition, before, after: &after.state },
+            ];
+            let tools = [transition.tool.as_ref()];
+            let hidings = self.hidings_for(&keys, reader, &policies, sides, &tools).await?;
             let diff = redacted_by(&hidings, &diff(before, &after.state));
             let hold = holds.remove(&transition.digest);
             items.push(HistoryItem { diff, transition, entry: after.entry, hold });
@@ -164,7 +175,7 @@ impl Service {
     }
 
     /// One version with everything that belongs to it.
-    pub async fn version_facts(&self, thread: &ThreadId, version: u64) -> Result<VersionFacts> {
+    pub async fn version_facts(&self, thread: &ThreadId, version: u64, reader: &Party) -> Result<VersionFacts> {
         let (keys, now) = (self.keys()?, self.now());
         let record = self.thread(&keys, thread).await?.record;
         if version > record.head.version {
@@ -176,11 +187,18 @@ impl Service {
         let active = Some(self.flow(&keys, &record.flow).await?.record.policy);
         let (before, _) = self.states_of(&keys, &transition).await?;
         let tools = [transition.tool.as_ref()];
-        let hidings = hidings(&policies, [&before, &checked.state], &tools);
+        let sides = [
+            Standpoint::before(&transition, &before),
+            Standpoint::After { transition: &transition, before: &before, after: &checked.state },
+        ];
+        let hidings = self.hidings_for(&keys, reader, &policies, sides, &tools).await?;
         let hides = |at: &Pointer| hidings.iter().any(|it| it.hides(at));
         let own = policies.first().ok_or(Error::Broken("a policy"))?;
         let opening = self.open_transition(&keys, &transition, own, &hides).await?;
-        let rationale = transition.rationale.as_ref().map(|it| masked(&hidings, it));
+        let (author, states) = (self.author_of(&keys, &transition).await?, [&before, &checked.state]);
+        let beside = beside(&policies, comparison(reader, &author), &states, transition.tool.as_ref());
+        let redaction = Redaction::new(reader.clone(), &policies, (&states, transition.tool.as_ref()), author.node());
+        let rationale = transition.rationale.as_ref().map(|it| redaction.words(&author, it).into_owned());
         let differing = differing(opening, (&before, &checked.state), &hidings);
         let receipt = match &checked.entry.gate {
             Gate::Approved { receipt, .. } => self.fetch::<ReceiptRow>(&keys, receipt.as_str()).await?,
@@ -193,7 +211,8 @@ impl Service {
         let nodes = nodes.filter(|(_, rules)| rules.may_roll_back()).map(|(node, _)| node.clone());
         Ok(VersionFacts {
             rollback_nodes: nodes.collect(),
-            call: self.call_of(&keys, &hidings, &transition)?,
+            call: self.call_of(&keys, &beside, &transition)?,
+            warnings: warnings_by(&beside, &transition),
             by: self.names_of(&keys, [&transition.statement.principal]).await?.into_values().next(),
             hold: self.hold_of(&keys, transition.digest).await?.map(|it| it.record),
             writes: self.writes_of(&keys, &record, version).await?,
@@ -211,7 +230,7 @@ impl Service {
     }
 
     /// What differs between two versions. Two states are loaded and checked, however far apart they are.
-    pub async fn compare(&self, thread: &ThreadId, from: u64, to: u64) -> Result<Comparison> {
+    pub async fn compare(&self, thread: &ThreadId, (from, to): (u64, u64), reader: &Party) -> Result<Comparison> {
         let keys = self.keys()?;
         let record = self.thread(&keys, thread).await?.record;
         if from.max(to) > record.head.version {
@@ -221,7 +240,9 @@ impl Service {
         let policies = self.policies_over(&keys, &record, [before.statement.policy, after.statement.policy]).await?;
         let tools = [self.tool_of(&keys, &before).await?, self.tool_of(&keys, &after).await?];
         let tools = [tools[0].as_ref(), tools[1].as_ref()];
-        let hidings = hidings(&policies, [&before.state, &after.state], &tools);
+        let sides = [(from, &before), (to, &after)];
+        let sides = sides.map(|(version, of)| Standpoint::Version { thread, version, state: &of.state });
+        let hidings = self.hidings_for(&keys, reader, &policies, sides, &tools).await?;
         let hides = |at: &Pointer| hidings.iter().any(|it| it.hides(at));
         let view = View { hidden: &hides, wanted: &|_| false };
         let opening = open((&before.state, &before.tree), (&after.state, &after.tree), &view);
@@ -336,7 +357,7 @@ fn differing(opening: Opening, (before, after): (&Value, &Value), hidings: &[Hid
     }
 }
 
-/// Somebody's words without what any of the policies hides.
-pub(super) fn masked(hidings: &[Hiding<'_>], words: &str) -> String {
-    hidings.iter().fold(words.to_owned(), |words, it| it.masked(&words).into_owned())
+/// What rules warned of a transition, without what any of the policies hides.
+pub(super) fn warnings_by(hidings: &[Hiding<'_>], transition: &Transition) -> Vec<Warning> {
+    hidings.iter().fold(transition.warnings.clone(), |warnings, it| it.warnings(&warnings))
 }

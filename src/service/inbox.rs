@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::Service;
 use super::archived::Files;
 use super::error::{Error, Result};
-use super::history::hidings;
+use super::provenance::Standpoint;
 use crate::domain::account::Account;
 use crate::domain::chain::hash::Digest;
 use crate::domain::flow::Flow;
@@ -326,10 +326,13 @@ impl Service {
                 Some((transition, before, active)) => {
                     let policies = self.policies_under(keys, *active, [hold.policy]).await?;
                     let after = transition.delta.apply(before).map_err(|_| Error::Broken("a transition's effect"))?;
-                    redacted_by(
-                        &hidings(&policies, [before, &after], &[transition.tool.as_ref()]),
-                        &diff(before, &after),
-                    )
+                    let sides = [
+                        Standpoint::before(transition, before),
+                        Standpoint::After { transition, before, after: &after },
+                    ];
+                    let tools = [transition.tool.as_ref()];
+                    let hidings = self.hidings_for(keys, &viewer.into(), &policies, sides, &tools).await?;
+                    redacted_by(&hidings, &diff(before, &after))
                 }
             };
             let eligible = hold.places(viewer, roll);

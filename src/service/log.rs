@@ -2,17 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Service;
 use super::error::{Error, Result};
-use super::history::{Who, hidings, masked};
+use super::history::Who;
+use super::redaction::Redaction;
 use crate::domain::account::{Account, PersonRole};
 use crate::domain::chain::hash::Digest;
 use crate::domain::event::{Event, EventType};
 use crate::domain::flow::ReceiptRow;
 use crate::domain::id::{EventId, FlowId, PrincipalId, ThreadId};
 use crate::domain::keys::Keys;
+use crate::domain::party::{Author, Party};
 use crate::domain::thread::Thread;
 use crate::domain::time::Timestamp;
 use crate::store::records::{HUNDRED, LogRow, events_alias, log_id};
@@ -92,6 +94,9 @@ const DISORDER_MILLIS: i64 = 60_000;
 /// What is put in place of a text that cannot be masked.
 pub(super) const WITHHELD: &str =
     "[withheld: what is hidden in it cannot be told where the thread's chain is broken, or its values are erased]";
+
+/// What is put in place of a comment that is shown elsewhere.
+const ON_ITS_PAGE: &str = "[on the interrupt's page]";
 
 impl Audience {
     /// That of a person.
@@ -253,40 +258,62 @@ impl Service {
     }
 
     /// One event with everything that it tells.
-    pub async fn event_told(&self, id: &EventId, audience: Audience) -> Result<EventTold> {
+    pub async fn event_told(&self, id: &EventId, viewer: &Account) -> Result<EventTold> {
         let keys = self.keys()?;
         let event = self.need::<Event>(&keys, id.as_str(), "event").await?.record;
-        if !audience.may_see(event.kind) {
+        if !Audience::of(viewer.role).may_see(event.kind) {
             return Err(Error::NotFound("event"));
         }
         let place = self.reader(&keys).get_by_alias::<LogRow>(id.as_str()).await?;
         let names = self.names_of(&keys, &principals(&event)).await?;
         let hash = event.hash();
-        let event = self.masked_event(&keys, event).await?;
+        let mut event = self.masked_event(&keys, event, &viewer.into()).await?;
+        leave_out_answers_comment(&mut event);
         Ok(EventTold { index: place.map(|it| it.record.index), event, hash, names })
     }
 
     /// What people said of a thread may quote what is hidden in it. A broken chain does not keep its events from
     /// being looked at; only what cannot be masked then is not shown.
-    pub(super) async fn masked_event(&self, keys: &Keys, mut event: Event) -> Result<Event> {
+    pub(super) async fn masked_event(&self, keys: &Keys, mut event: Event, reader: &Party) -> Result<Event> {
         let Some(thread) = event.thread.clone() else { return Ok(event) };
+        if event.data.get("warnings").is_some() {
+            self.put_own_warnings(keys, &mut event, reader).await?;
+        }
         if !QUOTING.iter().any(|it| event.data.get(*it).is_some_and(Value::is_string)) {
             return Ok(event);
         }
-        let mask = self.mask_of(keys, &thread, &event).await;
+        let author = Author::of(match author_in(&event) {
+            Some(author) => self.party_of(keys, &author).await?,
+            None => Party::Gone,
+        });
+        let redaction = self.redaction_of(keys, (&thread, reader), &event).await;
         let Some(members) = event.data.as_object_mut() else { return Ok(event) };
         for name in QUOTING {
             if let Some(Value::String(text)) = members.get_mut(name) {
-                *text = match &mask {
-                    Ok(mask) => mask(text),
-                    Err(
-                        Error::Broken(_) | Error::NotFound(_) | Error::Erased | Error::Archive(_) | Error::NoArchives,
-                    ) => WITHHELD.to_owned(),
+                *text = match &redaction {
+                    Ok(redaction) => redaction.words(&author, text).into_owned(),
+                    Err(error) if is_out_of_reach(error) => WITHHELD.to_owned(),
                     Err(_) => return Err(Error::Busy),
                 };
             }
         }
         Ok(event)
+    }
+
+    /// An event is written with warnings that end before a name with a redacted value. A reader who could have chosen the
+    /// names is shown them as far as that tells nothing.
+    async fn put_own_warnings(&self, keys: &Keys, event: &mut Event, reader: &Party) -> Result<()> {
+        let Some(digest) = self.transition_named(keys, event).await? else { return Ok(()) };
+        let transition = self.stated(keys, digest).await?;
+        let author = self.author_of(keys, &transition).await?;
+        if reader.could_have_written_as(author.party()) {
+            event.data["warnings"] = match self.told(digest, reader).await {
+                Ok(told) => json!(told.warnings_shown),
+                Err(error) if is_out_of_reach(&error) => json!([]),
+                Err(error) => return Err(error),
+            };
+        }
+        Ok(())
     }
 
     /// What an event is about: the transition that it names, or that of its receipt.
@@ -299,12 +326,12 @@ impl Service {
         Ok(self.fetch::<ReceiptRow>(keys, receipt).await?.map(|it| it.record.transition))
     }
 
-    async fn mask_of(
+    async fn redaction_of(
         &self,
         keys: &Keys,
-        thread: &ThreadId,
+        (thread, reader): (&ThreadId, &Party),
         event: &Event,
-    ) -> Result<Box<dyn Fn(&str) -> String + Send>> {
+    ) -> Result<Redaction> {
         let record: Thread = self.thread(keys, thread).await?.record;
         let (digest, states, tool) = match self.transition_named(keys, event).await? {
             Some(digest) => {
@@ -317,8 +344,29 @@ impl Service {
             }
         };
         let policies = self.policies_over(keys, &record, [digest]).await?;
-        Ok(Box::new(move |text| masked(&hidings(&policies, [&states.0, &states.1], &[tool.as_ref()]), text)))
+        Ok(Redaction::new(reader.clone(), &policies, (&[&states.0, &states.1], tool.as_ref()), []))
     }
+}
+
+/// The answer to an interrupt stands in its event as its host was given it: with a comment from which what the host said of
+/// redacted places is masked. Whoever wrote the comment would find guesses answered, so people read it on the interrupt's page.
+fn leave_out_answers_comment(event: &mut Event) {
+    if let Some(comment) = event.data.get_mut("answer").and_then(|it| it.get_mut("comment")).filter(|it| it.is_string())
+    {
+        *comment = ON_ITS_PAGE.into();
+    }
+}
+
+/// Whether a version cannot be read, so that nothing can be compared with it.
+const fn is_out_of_reach(error: &Error) -> bool {
+    matches!(error, Error::Broken(_) | Error::NotFound(_) | Error::Erased | Error::Archive(_) | Error::NoArchives)
+}
+
+/// Who wrote what an event quotes.
+fn author_in(event: &Event) -> Option<PrincipalId> {
+    const WRITTEN_BY: [&str; 4] = ["person", "reviewer", "by", "principal"];
+    let member = |name: &&str| event.data.get(*name)?.as_str();
+    WRITTEN_BY.iter().find_map(member).and_then(|it| PrincipalId::try_from(it).ok())
 }
 
 /// Everybody whom an event may name, by id. What is no id of anybody finds nobody.

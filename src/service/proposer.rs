@@ -1,7 +1,8 @@
 //! Who proposes: a machine by its token, or a person by their account.
 
 use crate::domain::account::{Account, Token};
-use crate::domain::id::PrincipalId;
+use crate::domain::id::{NodeId, PrincipalId};
+use crate::domain::policy::Comparison;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
@@ -52,6 +53,14 @@ impl Proposer<'_> {
         match self {
             Self::Token(it) | Self::Editor(_, it) => &it.record.owner,
             Self::Person(it) => it.record.id.as_str(),
+        }
+    }
+
+    /// Which redacted values its request is compared with where it may see the result.
+    pub(super) const fn comparison<'n>(&self, node: &'n NodeId) -> Comparison<'n> {
+        match self {
+            Self::Token(_) => Comparison::WithReadable(Some(node)),
+            Self::Person(_) | Self::Editor(..) => Comparison::WithReadable(None),
         }
     }
 

@@ -17,9 +17,11 @@ use crate::domain::json::patch::Format;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::kept::KeptRequest;
 use crate::domain::keys::Keys;
-use crate::domain::policy::{Hiding, Instruction, OnViolation, RejectCode, Violation, excerpt, hides_nothing};
+use crate::domain::policy::{
+    Comparison, Hiding, Instruction, OnViolation, RejectCode, Violation, excerpt, hides_nothing,
+};
 use crate::domain::thread::Checkpoint;
-use crate::domain::transition::{Rejection, patch_digest};
+use crate::domain::transition::{OwnExcerpt, Rejection, patch_digest};
 use crate::domain::write::ResultError;
 use crate::service::proposal::Asked;
 
@@ -115,11 +117,11 @@ impl Service {
         let tool = proposal.tool.as_ref();
         let told = proposal.ask.told();
         let shown = (proposal.ask.format(), &told);
-        let hiding = Hiding::of_request(asking.policy, &asking.head.state, shown, tool);
-        let cut = |(index, it): (usize, &Violation)| {
-            let cut = hiding.cut(&it.pointer);
-            (cut != it.pointer).then(|| (index, cut.to_string()))
-        };
+        let hiding =
+            |comparison| Hiding::of_request_compared(asking.policy, comparison, &asking.head.state, shown, tool);
+        let own = hiding(asking.by.comparison(&proposal.node));
+        let others = excerpt_of(&hiding(Comparison::WithEvery), &violations, shown);
+        let its_own = excerpt_of(&own, &violations, shown);
         let rejection = Rejection {
             identity: asking.identity,
             thread: proposal.thread.clone(),
@@ -129,14 +131,15 @@ impl Service {
             patch: patch_digest(&secret, &content),
             tool: tool.map(|it| it.name.clone()),
             step: proposal.step.clone(),
-            excerpt: excerpt(&hiding, proposal.ask.format(), &told),
-            cut: violations.iter().enumerate().filter_map(cut).collect(),
+            own: (its_own != others).then_some(its_own),
+            excerpt: others.excerpt,
+            cut: others.cut,
             errors: violations.iter().map(result_error).collect(),
             hidden: violations.iter().enumerate().filter_map(hides).collect(),
             parent: Some(proposal.parent),
             counted,
             instruction,
-            request: kept(asking, &hiding),
+            request: kept(asking, &own),
             // Not before: what is said of a large request takes its time, and no decision may be old when it commits.
             at: self.now(),
         };
@@ -162,13 +165,26 @@ impl Service {
     }
 }
 
-/// The request, to be judged again; not if it is long, nor if any of it is hidden.
+/// What of a rejected request is shown.
+fn excerpt_of(hiding: &Hiding<'_>, violations: &[Violation], request: (Format, &Value)) -> OwnExcerpt {
+    let cut = |(index, it): (usize, &Violation)| {
+        let cut = hiding.cut(&it.pointer);
+        (cut != it.pointer).then(|| (index, cut.to_string()))
+    };
+    let cut = violations.iter().enumerate().filter_map(cut).collect();
+    OwnExcerpt { excerpt: excerpt(hiding, request.0, request.1), cut }
+}
+
+/// The request, to be judged again; not if it is long, nor if any of it is redacted that its node could read. Its event says
+/// whether it is kept, and so must not tell anything else.
 fn kept(asking: &Asking<'_>, hiding: &Hiding<'_>) -> Option<String> {
     let (proposal, kept) = (asking.proposal, asking.proposal.kept());
     let whole = match &proposal.ask {
         Asked::Join(join) => {
             let settles = join.resolve().is_none_or(|it| {
-                let settled = Hiding::of_request(asking.policy, &asking.head.state, (Format::JsonPatch, it), None);
+                let (policy, state) = (asking.policy, &asking.head.state);
+                let comparison = asking.by.comparison(&proposal.node);
+                let settled = Hiding::of_request_compared(policy, comparison, state, (Format::JsonPatch, it), None);
                 hides_nothing(&settled, Format::JsonPatch, it, None)
             });
             settles && hides_nothing(hiding, kept.format, &proposal.ask.told(), None)

@@ -2,6 +2,7 @@
 
 use super::Service;
 use super::error::Result;
+use crate::domain::party::Party;
 use crate::domain::time::Timestamp;
 use crate::domain::transition::Rejection;
 use crate::store::{Cursor, Filter};
@@ -35,10 +36,20 @@ impl Older {
 
 impl Service {
     /// Rejected attempts of every flow, the latest first, and where the next page begins.
-    pub async fn rejections(&self, after: Option<&Older>, limit: u32) -> Result<(Vec<Rejection>, Option<Older>)> {
+    pub async fn rejections(
+        &self,
+        reader: &Party,
+        after: Option<&Older>,
+        limit: u32,
+    ) -> Result<(Vec<Rejection>, Option<Older>)> {
         let keys = self.keys()?;
         let page = self.reader(&keys).list::<Rejection>(Filter::Latest, after.map(Older::cursor), limit).await?;
-        let rejections: Vec<Rejection> = page.into_iter().map(|it| it.record).collect();
+        let mut rejections = Vec::with_capacity(page.len());
+        for rejection in page.into_iter().map(|it| it.record) {
+            let own = rejection.own.is_some()
+                && reader.could_have_written_as(&self.party_of(&keys, &rejection.principal).await?);
+            rejections.push(if own { rejection.as_its_own() } else { rejection });
+        }
         let last = rejections.last().filter(|_| rejections.len() == limit as usize);
         let next = last.map(|it| Older::at(it.at, &it.identity.to_string()));
         Ok((rejections, next))

@@ -13,7 +13,7 @@ use crate::domain::chain::hash::Digest;
 use crate::domain::event::EventType;
 use crate::domain::id::{AccountId, GroupName, ReviewId};
 use crate::domain::json::pointer::Pointer;
-use crate::domain::policy::HiddenValues;
+use crate::domain::party::{Author, Party};
 use crate::domain::review::{Hold, REVEAL_REASON_CHARS_MAX, Reveal, RevealRefused, groups_to_reveal_to};
 use crate::store::change::Draft;
 use crate::store::record::Stored;
@@ -30,24 +30,36 @@ pub struct Look {
 }
 
 impl ReviewFacts {
-    /// Somebody's words as people may read them.
-    pub fn masked<'t>(&self, words: &'t str) -> Cow<'t, str> {
-        each(words, &self.hiding, |(policy, values), words| values.masked(policy, words))
+    /// What the author of the change wrote, as the viewer is shown it.
+    pub fn proposed<'t>(&self, words: &'t str) -> Cow<'t, str> {
+        self.redaction.words(&self.author, words)
     }
 
-    /// What one person said. They themselves read it as they wrote it, but for what detectors find: whether something
-    /// in it is a hidden value is not told to who wrote it, or guesses would be answered.
+    /// Why it was cancelled, which its proposer wrote.
+    pub fn cancelled_because<'t>(&self, words: &'t str) -> Cow<'t, str> {
+        self.redaction.words(&self.proposer, words)
+    }
+
+    /// Why its receipt was revoked.
+    pub fn revoked_because<'t>(&self, words: &'t str) -> Cow<'t, str> {
+        self.redaction.words(&self.revoker, words)
+    }
+
+    /// What a person wrote about it, as the viewer is shown it.
     pub fn said<'t>(&self, by: &AccountId, words: &'t str) -> Cow<'t, str> {
-        if *by != self.viewer {
-            return self.masked(words);
-        }
-        each(words, &self.hiding, |(policy, _), words| HiddenValues::default().masked(policy, words))
+        let author = Party::Person { id: by.clone(), name: String::new(), groups: BTreeSet::new() };
+        self.redaction.words(&Author::of(author), words)
+    }
+
+    /// A reason as it is recorded, for whoever may read the record. Its author may look at each of these values.
+    fn quoted<'t>(&self, words: &'t str) -> Cow<'t, str> {
+        self.redaction.words(&Author::of(Party::Receiver), words)
     }
 
     /// Those of a person's groups that may look at hidden values: by the policy that people were asked by, and also by
     /// the one that judges the flow now, which may have come to hide more and to trust fewer.
     pub fn groups_that_look(&self, person: &Account) -> std::result::Result<BTreeSet<GroupName>, RevealRefused> {
-        let mut each = self.hiding.iter().map(|(policy, _)| groups_to_reveal_to(policy.reveal_to(), person));
+        let mut each = self.redaction.policies().iter().map(|it| groups_to_reveal_to(it.reveal_to(), person));
         let first = each.next().unwrap_or(Err(RevealRefused::Group))?;
         each.try_for_each(|it| it.map(drop))?;
         Ok(first)
@@ -88,7 +100,7 @@ impl Service {
             name: person.record.name.clone(),
             groups,
             pointer: look.pointer.clone(),
-            reason: facts.masked(look.reason.trim()).into_owned(),
+            reason: facts.quoted(look.reason.trim()).into_owned(),
             at: now,
         };
         let mut draft = Draft::new(keys.row(), now);

@@ -8,7 +8,9 @@ use super::archived::Files;
 use super::calls::{Arguments, Call};
 use super::electorate::can_decide;
 use super::error::{Error, Result};
-use super::history::{Who, hidings};
+use super::history::{Who, warnings_by};
+use super::provenance::Standpoint;
+use super::redaction::{Redaction, beside, comparison};
 use super::{Service, retrying};
 use crate::domain::account::Account;
 use crate::domain::chain::commitment::{Setting, Tree};
@@ -21,9 +23,9 @@ use crate::domain::id::{AccountId, DelegationId, NodeId, ReviewId, ThreadId};
 use crate::domain::json::diff::diff;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::Keys;
+use crate::domain::party::{Author, Party};
 use crate::domain::policy::{
-    HiddenValues, Hiding, NodePolicy, Policy, RedactedChange, RedactedLeaf, readable_leaves, redacted_by,
-    shown_arguments_by,
+    Hiding, NodePolicy, Policy, RedactedChange, RedactedLeaf, Warning, readable_leaves, redacted_by, shown_arguments_by,
 };
 use crate::domain::review::{CannotDecide, Hold, HoldState, Place, Roll};
 use crate::domain::thread::{Status, Thread};
@@ -54,9 +56,16 @@ pub struct ReviewFacts {
     pub transition: Transition,
     /// By which policy.
     pub policy: Arc<Policy>,
-    /// That one, and the one that judges the flow by now if it is another, each with what stands where it hides: what
-    /// either hides is hidden.
-    pub(super) hiding: Vec<(Arc<Policy>, HiddenValues)>,
+    /// What the viewer is shown of texts: that policy redacts, and the active one if it is another.
+    pub(super) redaction: Redaction,
+    /// Who wrote the rationale and the tool's arguments.
+    pub(super) author: Author,
+    /// Who proposed it, and can cancel it.
+    pub(super) proposer: Author,
+    /// Who revoked the receipt that came of it, if somebody did.
+    pub(super) revoker: Author,
+    /// What rules warn of.
+    pub warnings: Vec<Warning>,
     /// The thread.
     pub thread: Thread,
     /// What the thread is doing.
@@ -124,7 +133,15 @@ impl Service {
         let (before, after) = self.states_of(&keys, &transition).await?;
         let written = self.written_state(&keys, &thread).await?;
         let policies = self.policies_under(&keys, standing.flow.record.policy, [hold.policy]).await?;
-        let hidings = hidings(&policies, [&before, &after, &written], &[transition.tool.as_ref()]);
+        let (reader, tool) = (Party::from(viewer), transition.tool.as_ref());
+        let sides = [
+            Standpoint::before(&transition, &before),
+            Standpoint::After { transition: &transition, before: &before, after: &after },
+            Standpoint::Version { thread: &thread.id, version: thread.written_version, state: &written },
+        ];
+        let hidings = self.hidings_for(&keys, &reader, &policies, sides, &[tool]).await?;
+        let (author, states) = (self.author_of(&keys, &transition).await?, [&before, &after, &written]);
+        let beside = beside(&policies, comparison(&reader, &author), &states, tool);
         let hides = |at: &Pointer| hidings.iter().any(|it| it.hides(at));
         let opening = self.open_transition(&keys, &transition, &policy, &hides).await?;
         let revealed = match reveal {
@@ -140,11 +157,17 @@ impl Service {
         };
         let roll = self.roll_for(&keys, &viewer.id, &hold.votes, transition.editor.as_slice()).await?;
         let by = self.names_of(&keys, [&hold.proposer]).await?.into_values().next();
+        let proposer = Author::as_node(self.party_of(&keys, &hold.proposer).await?, Some(&hold.node));
+        let revoker = match receipt.as_ref().and_then(|it| it.record.revoked.as_ref()) {
+            Some(revoked) => self.party_of(&keys, &revoked.by).await?,
+            None => Party::Gone,
+        };
         Ok(ReviewFacts {
             writers: writer_views(&hidings, (&written, &after), &policy),
             diff: redacted_by(&hidings, &diff(&before, &after)),
             hidden: hidden_places(&hides, &opening, (&before, &after)),
-            hiding: policies.iter().cloned().zip(hidings.iter().map(|it| it.values().clone())).collect(),
+            redaction: Redaction::new(reader, &policies, (&states, tool), [&hold.node]),
+            warnings: warnings_by(&beside, &transition),
             can_decide: can_decide(&standing, &hold, viewer, &roll),
             viewer: viewer.id.clone(),
             status: thread.status(now),
@@ -156,7 +179,10 @@ impl Service {
                 .into_iter()
                 .find(|it| it.transition == transition.digest),
             by,
-            call: self.call_of(&keys, &hidings, &transition)?,
+            call: self.call_of(&keys, &beside, &transition)?,
+            author,
+            proposer,
+            revoker: Author::of(revoker),
             roll: Roll { now, ..roll },
             hold,
             transition,

@@ -27,6 +27,7 @@ mod for_good;
 #[path = "../support/gateway.rs"]
 mod gateway;
 mod given;
+mod guesses;
 mod half_said;
 mod halts;
 mod imports;

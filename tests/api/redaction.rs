@@ -66,7 +66,7 @@ async fn a_hidden_value_that_is_written_elsewhere_is_shown_to_nobody(scene: Scen
         Arguments::Parts(parts) => format!("{parts:?}"),
         Arguments::Whole { .. } => panic!("all of the arguments are shown"),
     };
-    let rationale = facts.masked(facts.transition.rationale.as_deref().unwrap());
+    let rationale = facts.proposed(facts.transition.rationale.as_deref().unwrap());
     assert_eq!(rationale, "the card [hidden] is theirs");
     let shown = format!("{:?} {:?} {} {parts}", facts.diff, facts.writers, json!(facts.opening));
     assert!(!shown.contains(CARD), "{shown}");
@@ -88,7 +88,7 @@ async fn a_hidden_value_that_is_written_elsewhere_is_shown_to_nobody(scene: Scen
     g.service.vote(&g.bob.id, &review, &vote).await.unwrap();
     assert_eq!(g.decision(&held).await.expect(200)["comment"], "[hidden] it is");
     let id = facts.thread.id.clone();
-    let (_, history) = g.service.history(&id, None, 25).await.unwrap();
+    let (_, history) = g.service.history(&id, None, 25, &(&g.alice).into()).await.unwrap();
     assert!(history.iter().all(|it| !format!("{:?}", it.diff).contains(CARD)), "{:?}", history[0].diff);
     while g.service.sequence().await.unwrap() > 0 {}
     let events = g.get("/v1/events?limit=200", &g.auditor).await.expect(200);
@@ -117,12 +117,12 @@ async fn what_the_policy_of_today_hides_is_hidden_in_what_was_decided_before(sce
             Arguments::Whole { value, .. } => value.to_string(),
         };
         let inbox = g.service.find(&g.alice, &Wanted::past(), &Part::First, 100).await.unwrap().items;
-        let (_, history) = g.service.history(&facts.thread.id, None, 25).await.unwrap();
+        let (_, history) = g.service.history(&facts.thread.id, None, 25, &(&g.alice).into()).await.unwrap();
         let transition = format!("/v1/transitions/{}", held["transition"].as_str().unwrap());
         [
             format!("{:?} {:?}", facts.diff, facts.writers),
             json!(facts.opening).to_string(),
-            facts.masked(facts.transition.rationale.as_deref().unwrap()).into_owned(),
+            facts.proposed(facts.transition.rationale.as_deref().unwrap()).into_owned(),
             call,
             format!("{:?}", inbox[0].diff),
             format!("{:?}", history[0].diff),

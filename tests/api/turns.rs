@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use countersign::domain::id::{NodeId, PrincipalId, ThreadId};
+use countersign::domain::party::Party;
 use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::service::envelopes::Bears;
@@ -113,7 +114,7 @@ async fn runs_are_told_for_one_asker_after_another() {
         let (store, service) = keeping(&scene.gateway, Table::Events).await;
         let asked = askers.map(|by| {
             let (service, thread) = (Arc::clone(&service), thread.clone());
-            async move { service.files_of_run(by, &thread).await.is_ok() }
+            async move { service.files_of_run((by, &Party::Receiver), &thread).await.is_ok() }
         });
         assert_eq!(so_many_at_once(at_once, &store, asked.into()).await, [true; 3]);
     }

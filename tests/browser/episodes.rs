@@ -4,6 +4,7 @@ use std::path::Path;
 
 use countersign::domain::episode::verify::{Content, Folder};
 use countersign::domain::id::{PrincipalId, ThreadId};
+use countersign::domain::party::Party;
 use countersign::service::imports::Import;
 use serde_json::{Value, json};
 
@@ -59,7 +60,8 @@ pub fn golden() -> Folder {
 
 /// What a run of this gateway left.
 pub async fn own_folder(gateway: &Gateway, thread: &str) -> Folder {
-    let files = gateway.service.files_of_run("tests", &ThreadId::try_from(thread).unwrap()).await.unwrap();
+    let files =
+        gateway.service.files_of_run(("tests", &Party::Receiver), &ThreadId::try_from(thread).unwrap()).await.unwrap();
     Folder { entries: files.into_iter().map(|(name, bytes)| (name, Content::Bytes(bytes))).collect() }
 }
 

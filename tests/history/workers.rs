@@ -1,5 +1,6 @@
 //! What workers do, one run at a time.
 
+use countersign::domain::party::Party;
 use countersign::service::audit::{audit, audit_with};
 use countersign::worker::{Workers, expire, lapse, sequence};
 use serde_json::json;
@@ -20,8 +21,8 @@ async fn a_hold_past_its_deadline_expires_and_others_stay() {
     assert_eq!(expire::run_once(service).await.unwrap(), 0);
     gateway.clock.0.set_millis(5 * 60_000);
     assert_eq!(expire::run_once(service).await.unwrap(), 1);
-    assert_eq!(service.decision(short).await.unwrap().1.unwrap().decision, "expired");
-    assert!(service.decision(long).await.unwrap().1.is_none());
+    assert_eq!(service.decision(short, &Party::Receiver).await.unwrap().1.unwrap().decision, "expired");
+    assert!(service.decision(long, &Party::Receiver).await.unwrap().1.is_none());
     assert_eq!(expire::run_once(service).await.unwrap(), 0);
 }
 

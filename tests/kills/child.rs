@@ -10,6 +10,7 @@ use countersign::domain::account::Token;
 use countersign::domain::chain::hash::Digest;
 use countersign::domain::id::{AccountId, ReviewId, ThreadId, WriteId};
 use countersign::domain::json::patch::Format;
+use countersign::domain::party::Party;
 use countersign::domain::review::{Ballot, BrowserCheck, Proof, Ticked, Verdict};
 use countersign::keyring::Keyring;
 use countersign::service::error::Error;
@@ -264,7 +265,7 @@ impl Hand {
 
     /// Two writes race for the head; one is let through.
     async fn write(&self, thread: &ThreadId, transition: Digest, plan: Plan) -> Result<(), Error> {
-        let (_, decision) = self.service.decision(transition).await?;
+        let (_, decision) = self.service.decision(transition, &Party::Receiver).await?;
         let receipt = decision.and_then(|it| it.receipt).expect("an approved transition has its receipt");
         tell(&Ack::Receipt { transition: transition.to_string(), receipt: receipt.clone() });
         let ask = || VerifyAsk {

@@ -152,7 +152,7 @@ pub async fn spawn_letting_in(
     let alice = person(&service, "alice", &["reviewers"]).await;
     let bob = person(&service, "bob", &["reviewers"]).await;
     Gateway {
-        host: token(&service, "host", MachineRole::Host, &[]).await,
+        host: owned_token(&service, "host", MachineRole::Host, &[], "storefront").await,
         parser: token(&service, "parser", MachineRole::Agent, &["input_parser"]).await,
         planner: token(&service, "planner", MachineRole::Agent, &["planner"]).await,
         writer: token(&service, "writer", MachineRole::Writer, &["database_writer"]).await,

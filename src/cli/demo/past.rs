@@ -17,6 +17,7 @@ use crate::domain::episode::goal::Terms;
 use crate::domain::halt::Halt;
 use crate::domain::id::{AccountId, FlowId, NodeId, ReviewId, ThreadId, WriteId};
 use crate::domain::json::patch::Format;
+use crate::domain::party::Party;
 use crate::domain::policy::PolicySource;
 use crate::domain::review::{Ballot, BrowserCheck, Proof, Ticked, Verdict};
 use crate::domain::thread::Context;
@@ -203,7 +204,7 @@ impl Played {
         let thread: ThreadId = name(thread)?;
         let head = self.service.overview(&thread).await?.thread.head.transition;
         let receipt = match approved {
-            Some(transition) => self.service.decision(transition).await?.1.and_then(|it| it.receipt),
+            Some(transition) => self.service.decision(transition, &Party::Receiver).await?.1.and_then(|it| it.receipt),
             None => None,
         };
         let ask = VerifyAsk { thread, transition: head, receipt, write_id: name(write_id)?, expect: Vec::new() };
@@ -243,7 +244,7 @@ impl Played {
         let edit = Edit { values: BTreeMap::from([(pointer, json!(17))]), more: None };
         let ask = Rewrite { transition: held.transition, edit, why: "Two digits were swapped.".to_owned() };
         if let Rewritten::Held(review) = self.service.rewrite(&self.cleo, &held.review, &ask).await? {
-            let by = self.service.decision(held.transition).await?.1.and_then(|it| it.superseded_by);
+            let by = self.service.decision(held.transition, &Party::Receiver).await?.1.and_then(|it| it.superseded_by);
             let transition = by.ok_or(Error::WrongState("nothing superseded it"))?;
             self.say(&self.dan, &Held { transition, review }, (Verdict::Approve, None)).await?;
         }
@@ -275,7 +276,7 @@ impl Played {
         self.begin("refund-108", None).await?;
         let held = self.ask("refund-108", json!({"target_user_id": 81})).await?;
         self.say(&self.cleo, &held, (Verdict::Approve, None)).await?;
-        let receipt = self.service.decision(held.transition).await?.1.and_then(|it| it.nonce);
+        let receipt = self.service.decision(held.transition, &Party::Receiver).await?.1.and_then(|it| it.nonce);
         let receipt = receipt.ok_or(Error::NotFound("receipt"))?;
         self.service.revoke_receipt(&Revoker::Reviewer(self.cleo.clone()), &receipt, "I took 81 for 18.").await?;
         let spare = token(&self.service, "refund-agent-old", (MachineRole::Agent, &["planner"])).await?;

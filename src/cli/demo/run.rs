@@ -10,6 +10,7 @@ use crate::cli::beside::principal;
 use crate::cli::episode::{read, written};
 use crate::domain::episode::posted::Phase;
 use crate::domain::id::{EventId, ThreadId};
+use crate::domain::party::Party;
 use crate::domain::review::Verdict;
 use crate::service::episodes::NewEvent;
 use crate::service::error::{Error, Result};
@@ -22,7 +23,7 @@ impl Played {
     pub(super) async fn leaves_a_run(&self, data: &Path) -> std::result::Result<PathBuf, CliError> {
         self.runs().await?;
         let folder = data.join("episode");
-        written(&folder, &self.service.files_of_run("demo", &name::<ThreadId>(THREAD)?).await?)?;
+        written(&folder, &self.service.files_of_run(("demo", &Party::Receiver), &name::<ThreadId>(THREAD)?).await?)?;
         let brought = read(&folder)?;
         self.service.import_episode(&principal(), &brought, None).await?;
         Ok(folder)

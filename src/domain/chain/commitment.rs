@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::hash::{Digest, Tag};
 use crate::domain::id::ProposalId;
 use crate::domain::json::canonical::{write_canonical, write_string};
-use crate::domain::json::pointer::Pointer;
+use crate::domain::json::pointer::{Pointer, array_index};
 use crate::domain::keys::ThreadSecret;
 
 /// The salt of one leaf.
@@ -94,6 +94,22 @@ impl Tree {
         let mut origins = Origins::default();
         self.collect(&Pointer::root(), &mut origins);
         origins
+    }
+
+    /// Which proposal set the leaf at a place, if one stands there.
+    pub fn origin(&self, at: &Pointer) -> Option<&ProposalId> {
+        let mut tree = self;
+        for token in at.tokens() {
+            tree = match &tree.node {
+                Node::Object(members) => members.get(token.as_ref())?,
+                Node::Array(items) => items.get(array_index(&token)?)?,
+                Node::Leaf { .. } => return None,
+            };
+        }
+        match &tree.node {
+            Node::Leaf { origin, .. } => Some(origin),
+            Node::Object(_) | Node::Array(_) => None,
+        }
     }
 
     fn collect(&self, at: &Pointer, origins: &mut Origins) {

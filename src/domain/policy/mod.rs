@@ -47,7 +47,7 @@ pub use cases::{CASES_MAX, Case, CaseError, Expected, read_cases};
 pub use error::{PolicyCode, PolicyError};
 pub use excerpt::{excerpt, hides_nothing};
 pub use hidden_values::HiddenValues;
-pub use hiding::Hiding;
+pub use hiding::{Comparison, Hiding, NO_LEAVES, Side};
 pub use initial::{Initial, judge_initial};
 pub use joining::unread;
 pub use judge::{judge, judge_for, judge_in};

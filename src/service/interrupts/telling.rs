@@ -7,8 +7,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::domain::event::EventType;
+use crate::domain::id::AccountId;
 use crate::domain::interrupt::{Asserted, Decision, Interrupt, Posted};
-use crate::domain::policy::{Hiding, Policy, RedactedLeaf, shown_leaves};
+use crate::domain::policy::{HiddenValues, Hiding, Policy, RedactedLeaf, shown_leaves};
 use crate::domain::review::Vote;
 use crate::service::revealing::each;
 use crate::service::votes::with_passkey;
@@ -27,6 +28,15 @@ impl Shown {
     /// Words as people may read them: without what the policy hides, in the host's words and in anybody's about them.
     pub fn masked<'t>(&self, words: &'t str) -> Cow<'t, str> {
         each(words, &self.policies, |policy, words| masked(policy, &self.interrupt, words))
+    }
+
+    /// What a person said of it, as another person is shown it. Whoever wrote it is shown it as written: what the host said of
+    /// redacted places would otherwise answer guesses.
+    pub fn said<'t>(&self, (viewer, by): (&AccountId, &AccountId), words: &'t str) -> Cow<'t, str> {
+        if viewer == by {
+            return each(words, &self.policies, |policy, words| HiddenValues::default().masked(policy, words));
+        }
+        self.masked(words)
     }
 
     /// For how long an approval is good.

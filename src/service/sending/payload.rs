@@ -7,6 +7,7 @@ use super::super::error::Result;
 use crate::domain::chain::hash::Digest;
 use crate::domain::endpoint::PayloadVersion;
 use crate::domain::event::{Event, EventType};
+use crate::domain::party::Party;
 use crate::service::events::Placed;
 
 /// Whether a transition has its end with this event, so that its agent may go on.
@@ -30,7 +31,7 @@ impl Service {
         }
         let Placed { index, event, .. } = placed;
         let keys = self.keys()?;
-        let mut data = self.masked_event(&keys, event.clone()).await?.data;
+        let mut data = self.masked_event(&keys, event.clone(), &Party::Receiver).await?.data;
         let place = [
             ("index", json!(index)),
             ("flow", json!(event.flow)),
@@ -49,6 +50,6 @@ impl Service {
     async fn resume_body(&self, event: &Event) -> Result<Option<Value>> {
         let digest = event.data.get("transition").and_then(Value::as_str).and_then(|it| it.parse::<Digest>().ok());
         let Some(digest) = digest.filter(|_| ends(event.kind)) else { return Ok(None) };
-        Ok(self.decision(digest).await?.1.map(|it| json!(it)))
+        Ok(self.decision(digest, &Party::Receiver).await?.1.map(|it| json!(it)))
     }
 }

@@ -8,6 +8,7 @@ use crate::domain::chain::hash::Digest;
 use crate::domain::endpoint::decided::{Decided, ends_interrupt, ends_review};
 use crate::domain::event::Event;
 use crate::domain::id::InterruptId;
+use crate::domain::party::Party;
 
 impl Service {
     /// How a review ended, if that is what an event tells.
@@ -20,7 +21,7 @@ impl Service {
         }
         let digest: Option<Digest> = said(event, "transition").and_then(|it| it.parse().ok());
         let digest = digest.ok_or(Error::Broken("the event of a review's end"))?;
-        let Some(decision) = self.decision(digest).await?.1 else { return Ok(None) };
+        let Some(decision) = self.decision(digest, &Party::Receiver).await?.1 else { return Ok(None) };
         Ok(Some(Decided {
             event: event.id.clone(),
             flow: event.flow.as_ref().map(ToString::to_string).unwrap_or_default(),

@@ -13,6 +13,7 @@ use super::repeat::{Post, told};
 use crate::domain::episode::Artefact;
 use crate::domain::episode::posted::{POSTED_MAX, Phase, Posted};
 use crate::domain::id::{EventId, NodeId, ThreadId};
+use crate::domain::party::Party;
 use crate::service::episodes::NewEvent;
 use crate::service::error::{Error, Result};
 use crate::web::app::App;
@@ -74,17 +75,18 @@ pub async fn artefact(app: Data<App>, machine: Machine, path: Path<(String, Stri
     let (thread, file) = path.into_inner();
     let thread: ThreadId = body::name("/thread", &thread)?;
     let wanted = Artefact::of_file(&file).ok_or(Error::NotFound("artefact"))?;
+    let by = (machine.0.record.id.as_str(), &Party::from(&machine.0.record));
     match app.service.flow_of(&thread).await {
         Ok(flow) => of_own_flow(&machine, &flow, "thread")?,
         // An imported run is of no flow, and so is whoever reads it.
         Err(Error::Imported) if machine.0.record.flow.is_none() => {
-            let files = app.service.files_of_run(machine.0.record.id.as_str(), &thread).await?;
+            let files = app.service.files_of_run(by, &thread).await?;
             let bytes = files.into_iter().find_map(|(name, bytes)| (name == file).then_some(bytes));
             return bytes.map(|it| answer(wanted, it)).ok_or(Error::NotFound("artefact"));
         }
         Err(error) => return Err(error),
     }
-    let bytes = app.service.file_of_run(machine.0.record.id.as_str(), &thread, wanted).await?;
+    let bytes = app.service.file_of_run(by, &thread, wanted).await?;
     bytes.map(|it| answer(wanted, it)).ok_or(Error::NotFound("artefact"))
 }
 

@@ -32,7 +32,7 @@ const PAGE: (u32, u32) = (50, 200);
     ),
     responses((status = 200, description = "Who tried what, and why it was turned away", body = super::answers::RejectionPage))
 )]
-pub async fn list(app: Data<App>, _auditor: Machine, query: Query<Page>) -> Result<HttpResponse> {
+pub async fn list(app: Data<App>, machine: Machine, query: Query<Page>) -> Result<HttpResponse> {
     let after = match &query.page_token {
         Some(token) => {
             let detail = "page_token is a next_page_token of this list";
@@ -41,7 +41,7 @@ pub async fn list(app: Data<App>, _auditor: Machine, query: Query<Page>) -> Resu
         None => None,
     };
     let size = query.page_size.unwrap_or(PAGE.0).clamp(1, PAGE.1);
-    let (rejections, next) = app.service.rejections(after.as_ref(), size).await?;
+    let (rejections, next) = app.service.rejections(&(&machine.0.record).into(), after.as_ref(), size).await?;
     let rejections: Vec<Value> = rejections.iter().map(told).collect();
     let next = next.map(|it| it.token());
     Ok(HttpResponse::Ok().json(json!({"rejections": rejections, "next_page_token": next})))

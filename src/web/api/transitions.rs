@@ -17,6 +17,7 @@ use super::{of_own_flow, waiting};
 use crate::domain::chain::hash::Digest;
 use crate::domain::id::{NodeId, StepKey, ThreadId};
 use crate::domain::json::patch::Format;
+use crate::domain::party::Party;
 use crate::domain::tool::Tool;
 use crate::domain::usage::{Malformed, Usage};
 use crate::service::decision::Decision;
@@ -184,7 +185,8 @@ pub async fn decision(
 /// What became of a transition, for a machine that wishes to wait for it; `None` while it is held.
 pub async fn decided(app: &App, machine: &Machine, digest: Digest, wished: Duration) -> Result<Option<Decision>> {
     of_own_flow(machine, &app.service.flow_of_transition(digest).await?, "transition")?;
-    let look = || async move { Ok(app.service.decision(digest).await?.1) };
+    let reader = &Party::from(&machine.0.record);
+    let look = || async move { Ok(app.service.decision(digest, reader).await?.1) };
     waiting::until_there(app, (&machine.0, wished), look).await
 }
 

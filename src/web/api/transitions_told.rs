@@ -149,8 +149,8 @@ fn diff_json(diff: &[Change]) -> Value {
 /// A transition as a machine is told it.
 pub async fn told_to(app: &App, machine: &Machine, digest: Digest) -> Result<Value> {
     of_own_flow(machine, &app.service.flow_of_transition(digest).await?, "transition")?;
-    let told = app.service.told(digest).await?;
     let token = &machine.0.record;
+    let told = app.service.told(digest, &token.into()).await?;
     let mut answer = json!({
         "transition": digest, "thread": told.thread, "status": told.status,
         "statement": told.statement, "entry": told.entry,

@@ -61,7 +61,8 @@ pub async fn download(
 /// A file of a run. What an imported one is called was checked when it was imported: letters, digits and `._-`.
 async fn file_of(app: &App, visitor: &Visitor, (thread, file): (&str, &str)) -> Result<(String, Vec<u8>)> {
     let id = ThreadId::try_from(thread).map_err(|_| Error::NotFound("thread"))?;
-    let files = app.service.files_of_run(visitor.account().id.as_str(), &id).await?;
+    let reader = visitor.account();
+    let files = app.service.files_of_run((reader.id.as_str(), &reader.into()), &id).await?;
     files.into_iter().find(|it| it.0 == file).ok_or(Error::NotFound("artefact"))
 }
 
@@ -70,7 +71,8 @@ async fn page(app: &App, visitor: &Visitor, thread: &str) -> Result<EpisodePage>
     let id = ThreadId::try_from(thread).map_err(|_| Error::NotFound("thread"))?;
     let (shell, now) = (visitor.shell(service, None).await?, service.now());
     let own = shell.clone();
-    match service.of_run(visitor.account().id.as_str(), &id, move |run| of_run(run, own, now)).await {
+    let reader = visitor.account();
+    match service.of_run((reader.id.as_str(), &reader.into()), &id, move |run| of_run(run, own, now)).await {
         Err(Error::Imported) => Ok(import::page(&service.imported_run(&id).await?, shell, now)),
         page => page,
     }

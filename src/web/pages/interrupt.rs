@@ -15,7 +15,7 @@ use super::view::shell::{Hash, Tone};
 use super::view::text::{Json, Line, Path, Prose};
 use super::visitor::Visitor;
 use crate::domain::account::Account;
-use crate::domain::id::InterruptId;
+use crate::domain::id::{AccountId, InterruptId};
 use crate::domain::interrupt::{Decision, Interrupt};
 use crate::domain::json::canonical::canonical;
 use crate::domain::policy::RedactedLeaf;
@@ -69,7 +69,7 @@ async fn page(app: &App, visitor: &Visitor, shown: &Shown, again: Again) -> Resu
         digest: Hash::new(interrupt.digest.to_string()),
         policy: Hash::new(interrupt.policy.to_string()),
         stages: seats(interrupt),
-        timeline: timeline(shown, now),
+        timeline: timeline(shown, &visitor.account().id, now),
         deciding: deciding(app, visitor, shown, again.typed).await?,
     })
 }
@@ -176,7 +176,7 @@ fn seats(interrupt: &Interrupt) -> Vec<Seats> {
     stages.map(|(at, it)| Seats { groups: groups(it), need: it.need, approved_by: approved(at) }).collect()
 }
 
-fn timeline(shown: &Shown, now: Timestamp) -> Vec<TimelineItem> {
+fn timeline(shown: &Shown, viewer: &AccountId, now: Timestamp) -> Vec<TimelineItem> {
     let interrupt = &shown.interrupt;
     let item = |who: Option<&str>, words: &str, tone, at| TimelineItem {
         who: who.map(Line::new),
@@ -192,7 +192,7 @@ fn timeline(shown: &Shown, now: Timestamp) -> Vec<TimelineItem> {
             Verdict::Approve => ("approved it", Tone::Good),
             Verdict::Deny => ("denied it", Tone::Bad),
         };
-        let comment = vote.comment.as_deref().map(|it| Prose::new(shown.masked(it)));
+        let comment = vote.comment.as_deref().map(|it| Prose::new(shown.said((viewer, &vote.reviewer), it)));
         items.push(TimelineItem { comment, ..item(Some(&vote.name), words, tone, vote.at) });
     }
     let end = interrupt.ending().map(|(decision, at, _)| match decision {

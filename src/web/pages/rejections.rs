@@ -35,7 +35,7 @@ pub async fn show(app: web::Data<App>, visitor: Visitor, query: web::Query<Where
 async fn page(app: &App, visitor: &Visitor, older: Option<&str>) -> Result<RejectionsPage> {
     let service = &app.service;
     let after = older.map(|token| Older::read(token).ok_or(Error::NotFound("page"))).transpose()?;
-    let (rejections, next) = service.rejections(after.as_ref(), ROWS_MAX).await?;
+    let (rejections, next) = service.rejections(&visitor.account().into(), after.as_ref(), ROWS_MAX).await?;
     let now = service.now();
     Ok(RejectionsPage {
         shell: visitor.shell(service, None).await?,

@@ -76,7 +76,7 @@ pub async fn page(app: &App, visitor: &Visitor, facts: &ReviewFacts, again: &Aga
     let withdrawing = forms::withdrawal(app, visitor, facts)?;
     let commenting = forms::comment(app, visitor, facts)?;
     let next = match &facts.hold.state {
-        HoldState::Superseded { by: Some(by), .. } => app.service.told(*by).await?.hold.map(|it| it.id),
+        HoldState::Superseded { by: Some(by), .. } => app.service.review_about(*by).await?,
         _ => None,
     };
     let shown = change::read(facts)?;
@@ -94,7 +94,7 @@ pub async fn page(app: &App, visitor: &Visitor, facts: &ReviewFacts, again: &Aga
         on_behalf_of: context.on_behalf_of.as_deref().map(Line::new),
         asked_by: facts.by.as_ref().map(asker),
         reasons: change::reasons(&facts.hold.reasons),
-        warnings: change::warnings(facts.transition.warnings_shown()),
+        warnings: change::warnings(&facts.warnings),
         writers: shown.writers,
         rows: shown.rows.changed,
         unchanged: shown.rows.unchanged,

@@ -205,7 +205,7 @@ impl Asked<'_> {
             writers: shown.writers,
             call: facts.call.as_ref().map(change::call),
             usage: change::usage(&facts.transition.statement),
-            warnings: change::warnings(facts.transition.warnings_shown()),
+            warnings: change::warnings(&facts.warnings),
             rationale: facts.transition.rationale.as_deref().map(|it| change::rationale(facts, it)),
         };
         let asks = hold.stages.get(stage as usize).is_some_and(|it| it.comment_required);

@@ -68,7 +68,7 @@ async fn page(app: &App, visitor: &Visitor, thread: &str, part: &Part) -> Result
     let (service, viewer) = (&app.service, visitor.account());
     let id = ThreadId::try_from(thread).map_err(|_| Error::NotFound("thread"))?;
     let status = service.overview(&id).await?.status;
-    let (thread, items) = service.history(&id, below, ENTRIES_MAX).await?;
+    let (thread, items) = service.history(&id, below, ENTRIES_MAX, &viewer.into()).await?;
     let now = service.now();
     let names = service.askers(&items).await?;
     let mut entries = Vec::with_capacity(items.len());

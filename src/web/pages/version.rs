@@ -34,7 +34,7 @@ async fn page(app: &App, visitor: &Visitor, (thread, version): &(String, String)
     let service = &app.service;
     let id = ThreadId::try_from(thread.as_str()).map_err(|_| Error::NotFound("thread"))?;
     let version: u64 = version.parse().map_err(|_| Error::NotFound("version"))?;
-    let facts = service.version_facts(&id, version).await?;
+    let facts = service.version_facts(&id, version, &visitor.account().into()).await?;
     let rows = rows_of(&facts.differing)?;
     let statement = &facts.transition.statement;
     let reasons = match (&facts.hold, &facts.transition.outcome) {
@@ -56,7 +56,7 @@ async fn page(app: &App, visitor: &Visitor, (thread, version): &(String, String)
         committed: moment(facts.entry.committed_at, facts.now),
         gate: gate(&facts),
         reasons,
-        warnings: change::warnings(facts.transition.warnings_shown()),
+        warnings: change::warnings(&facts.warnings),
         call: facts.call.as_ref().map(change::call),
         usage: change::usage(statement),
         rationale: facts.rationale.as_deref().map(Prose::new),

@@ -1,6 +1,7 @@
 //! Votes that do not count: what they were on stays unwritten until people who may have approved it.
 
 use countersign::domain::account::{Account, MachineRole, PersonRole};
+use countersign::domain::party::Party;
 use countersign::domain::review::{Ballot, BrowserCheck, Verdict};
 use countersign::service::access::NewAccount;
 use countersign::service::error::Error;
@@ -370,7 +371,8 @@ async fn a_denial_is_no_receipt() {
     let scene = Scene::new(POLICY).await;
     let held = scene.g.held(&scene.g.thread().await).await;
     scene.g.vote(&scene.g.bob, &held, Verdict::Deny).await.unwrap();
-    let told = scene.g.service.told(held["transition"].as_str().unwrap().try_into().unwrap()).await.unwrap();
+    let told =
+        scene.g.service.told(held["transition"].as_str().unwrap().try_into().unwrap(), &Party::Receiver).await.unwrap();
     let HoldState::Denied { denial, .. } = told.hold.unwrap().state else { panic!("it was denied") };
     let refused = scene.write(&super::forge::with_receipt(&scene, denial)).await;
     assert_eq!((refused.status, refused.code()), (403, "receipt_malformed"));

@@ -9,6 +9,7 @@ use countersign::domain::account::{Account, PersonRole};
 use countersign::domain::edit::Edit;
 use countersign::domain::id::{AccountId, ReviewId};
 use countersign::domain::inert::{Segment, inert};
+use countersign::domain::party::Party;
 use countersign::domain::review::Verdict;
 use countersign::service::access::NewAccount;
 use countersign::service::comments::Saying;
@@ -217,7 +218,7 @@ async fn write(g: &Gateway, thread: &str, said: &str) -> Written {
     let edit = Edit { values: values.into_iter().collect(), more: None };
     let ask = Rewrite { transition: ballot(&rewritten, Verdict::Approve).transition, edit, why: said.to_owned() };
     let Rewritten::Held(next) = g.service.rewrite(&g.bob.id, &review, &ask).await.unwrap() else { panic!("rejected") };
-    let by = g.service.decision(ask.transition).await.unwrap().1.unwrap().superseded_by.unwrap();
+    let by = g.service.decision(ask.transition, &Party::Receiver).await.unwrap().1.unwrap().superseded_by.unwrap();
     let held = json!({"transition": by, "review": {"id": next}});
     g.service.vote(&g.alice.id, &next, &with_words(&held, Verdict::Approve)).await.unwrap();
     reviews.extend([review_of(&cancelled), review_of(&denied), review_of(&rewritten), next.to_string()]);

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use countersign::domain::chain::entry::Entry;
 use countersign::domain::chain::jws::{self, Typ};
+use countersign::domain::party::Party;
 use countersign::domain::time::Timestamp;
 use countersign::store::change::Change;
 use countersign::store::{Store, StoreError};
@@ -66,7 +67,8 @@ async fn what_is_erased_is_gone_and_its_links_are_not(scene: Scene) {
     let opened: Vec<bool> = chain["entries"].as_array().unwrap().iter().map(|it| !it["opening"].is_null()).collect();
     let expected: Vec<bool> = (0..=VERSIONS).map(|it| it > last + 1).collect();
     assert_eq!(opened, expected, "every link is there, and the change of what is not erased");
-    let page = g.service.history(&thread.as_str().unwrap().try_into().unwrap(), None, 200).await.unwrap().1;
+    let page =
+        g.service.history(&thread.as_str().unwrap().try_into().unwrap(), None, 200, &Party::Receiver).await.unwrap().1;
     assert_eq!(page.len() as u64, VERSIONS - last - 1);
     scene.passes_an_audit().await;
 }

@@ -1,5 +1,6 @@
 //! Archives that are gone, exchanged or made up: refused to whoever asks, and found by the audit, whoever sealed them.
 
+use countersign::domain::party::Party;
 use countersign::service::inbox::InboxItem;
 
 use super::*;
@@ -151,7 +152,7 @@ async fn a_transition_that_is_said_to_be_elsewhere_is_refused_and_found(scene: S
     })
     .await;
     assert_eq!(told().await.code(), "chain_broken");
-    let decided = g.service.decision(heads[3].as_str().unwrap().parse().unwrap()).await;
+    let decided = g.service.decision(heads[3].as_str().unwrap().parse().unwrap(), &Party::Receiver).await;
     assert!(matches!(decided, Err(Error::Broken(_))), "{decided:?}");
     let finding = "the database does not say of all its transitions that they are in it";
     assert!(scene.findings().await.join("\n").contains(finding));

@@ -13,6 +13,7 @@ use countersign::domain::archive::{Archive, Content, Kept, PLAIN_BYTES_MAX, Wher
 use countersign::domain::chain::hash::Digest;
 use countersign::domain::json::patch::Format;
 use countersign::domain::json::size::{STATE_DEPTH_CEILING, StateLimits};
+use countersign::domain::party::Party;
 use countersign::domain::review::Verdict;
 use countersign::domain::thread::Thread;
 use countersign::domain::transition::{ChainRow, StateContent, StateRow, Transition, Values};
@@ -186,9 +187,14 @@ async fn what_has_gone_is_read_as_before_and_audited(scene: Scene) {
     g.approved(&back).await;
     let seen = state(g, &thread, VERSIONS + 1).await.expect(200);
     assert_eq!(seen["state"], before[3]["state"], "version 1 again");
-    let page = g.service.history(&thread.as_str().unwrap().try_into().unwrap(), None, 200).await.unwrap().1;
+    let page =
+        g.service.history(&thread.as_str().unwrap().try_into().unwrap(), None, 200, &Party::Receiver).await.unwrap().1;
     assert_eq!(page.len() as u64, VERSIONS + 2);
-    let compared = g.service.compare(&thread.as_str().unwrap().try_into().unwrap(), 1, VERSIONS).await.unwrap();
+    let compared = g
+        .service
+        .compare(&thread.as_str().unwrap().try_into().unwrap(), (1, VERSIONS), &Party::Receiver)
+        .await
+        .unwrap();
     assert_eq!(compared.differing.diff.len(), 1);
     scene.passes_an_audit().await;
 }
@@ -230,7 +236,13 @@ async fn what_was_held_and_not_committed_goes_with_its_stretch(scene: Scene) {
     assert!(before.to_string().contains("77123456"));
     works(g).await;
     assert_eq!(g.get(&path, &g.auditor).await.expect(200), before);
-    let found = g.service.decision(held["transition"].as_str().unwrap().parse().unwrap()).await.unwrap().1.unwrap();
+    let found = g
+        .service
+        .decision(held["transition"].as_str().unwrap().parse().unwrap(), &Party::Receiver)
+        .await
+        .unwrap()
+        .1
+        .unwrap();
     assert_eq!(found.decision, "denied");
     scene.passes_an_audit().await;
     g.pass(DAY * 6);
@@ -409,7 +421,7 @@ async fn what_refers_to_what_has_gone_is_answered_as_before(scene: Scene) {
     };
     let goes = async || {
         let facts = g.service.review(&review.try_into().unwrap(), &g.alice).await.unwrap();
-        let version = g.service.version_facts(&id.try_into().unwrap(), 1).await.unwrap();
+        let version = g.service.version_facts(&id.try_into().unwrap(), 1, &Party::Receiver).await.unwrap();
         let replays = json!({"policy": retaining("versions = 10"), "schemas": {"payments.schema.json": SCHEMA}});
         let replayed = g.post("/v1/flows/payments/replays", &g.admin, replays).await.expect(200);
         let told = g.get(&format!("/v1/transitions/{}", held["transition"].as_str().unwrap()), &g.auditor).await;

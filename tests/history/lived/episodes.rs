@@ -5,6 +5,7 @@ use std::path::Path;
 use countersign::domain::episode::posted::{Phase, Posted};
 use countersign::domain::episode::verify::{Content, Folder};
 use countersign::domain::id::{EventId, NodeId};
+use countersign::domain::party::Party;
 use countersign::domain::review::Verdict;
 use countersign::service::Service;
 use countersign::service::episodes::NewEvent;
@@ -66,7 +67,7 @@ pub async fn runs(service: &Service, cast: &Cast) {
 
 /// The first of them as it was exported, and the published golden run.
 pub async fn imports(service: &Service) {
-    let files = service.files_of_run("tests", &thread("run")).await.unwrap();
+    let files = service.files_of_run(("tests", &Party::Receiver), &thread("run")).await.unwrap();
     let own = Folder { entries: files.into_iter().map(|(name, bytes)| (name, Content::Bytes(bytes))).collect() };
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/episode/golden");
     for folder in [own, countersign::episode_folder::read(&golden).unwrap()] {

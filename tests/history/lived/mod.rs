@@ -27,6 +27,7 @@ use countersign::domain::edit::Edit;
 use countersign::domain::halt::{Halt, LiftNeeds};
 use countersign::domain::id::{AccountId, FlowId, NodeId, PrincipalId, ReviewId, ThreadId, WriteId};
 use countersign::domain::json::patch::Format;
+use countersign::domain::party::Party;
 use countersign::domain::policy::{PolicySource, StateLimits};
 use countersign::domain::review::{Ballot, BrowserCheck, Proof, Ticked, Verdict, Withdrawing};
 use countersign::domain::time::Timestamp;
@@ -276,7 +277,7 @@ pub fn ask(name: &str, transition: Digest, receipt: Option<String>, write_id: &s
 }
 
 pub async fn receipt_of(service: &Service, transition: Digest) -> Option<String> {
-    service.decision(transition).await.unwrap().1.and_then(|it| it.receipt)
+    service.decision(transition, &Party::Receiver).await.unwrap().1.and_then(|it| it.receipt)
 }
 
 /// What was approved and can be written: `(thread, transition, receipt)`.
@@ -359,7 +360,7 @@ async fn rewritten(service: &Service, cast: &Cast) {
     let values = BTreeMap::from([("/target_user_id".try_into().unwrap(), json!(43))]);
     let ask = Rewrite { transition, edit: Edit { values, more: None }, why: "42 has left".to_owned() };
     let Rewritten::Held(next) = service.rewrite(&cast.ada, &review, &ask).await.unwrap() else { panic!("rejected") };
-    let by = service.decision(transition).await.unwrap().1.unwrap().superseded_by.unwrap();
+    let by = service.decision(transition, &Party::Receiver).await.unwrap().1.unwrap().superseded_by.unwrap();
     service.vote(&cast.ben, &next, &ballot(by, 0, Verdict::Approve)).await.unwrap();
 }
 

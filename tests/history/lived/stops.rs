@@ -1,6 +1,7 @@
 //! Stops, and what is taken back; policies that people decide about, and what they lift together.
 
 use super::*;
+use countersign::domain::party::Party;
 
 pub async fn stops_and_takes_back(service: &Service, cast: &Cast) {
     let halt = |proposing| Halt { proposing, verifying: false, reason: "drill".to_owned() };
@@ -13,7 +14,7 @@ pub async fn stops_and_takes_back(service: &Service, cast: &Cast) {
         let (transition, review) =
             held(&propose(service, &cast.agent, thread, "planner", json!({"target_user_id": 42})).await);
         service.vote(&cast.ada, &review, &ballot(transition, 0, Verdict::Approve)).await.unwrap();
-        let decision = service.decision(transition).await.unwrap().1.unwrap();
+        let decision = service.decision(transition, &Party::Receiver).await.unwrap().1.unwrap();
         if thread == "at-work" {
             let ask = ask(thread, transition, decision.receipt, "w-at-work");
             service.verify(&cast.writer, &ask).await.unwrap();

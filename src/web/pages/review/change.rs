@@ -143,11 +143,7 @@ pub fn usage(statement: &Statement) -> Option<Line> {
 
 /// What the agent says, without what is hidden.
 pub fn rationale(facts: &ReviewFacts, text: &str) -> Rationale {
-    let shown = match &facts.transition.editor {
-        Some(editor) => facts.said(editor, text),
-        None => facts.masked(text),
-    };
-    match shown {
+    match facts.proposed(text) {
         Cow::Borrowed(whole) => Rationale::Whole(Prose::new(whole)),
         Cow::Owned(masked) => Rationale::Redacted(Prose::new(masked)),
     }

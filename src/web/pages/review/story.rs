@@ -1,5 +1,7 @@
 //! What happened to a review, the oldest first.
 
+use std::borrow::Cow;
+
 use crate::domain::review::{BrowserCheck, Comment, Extension, HoldState, Reveal, Verdict, Vote};
 use crate::domain::time::Timestamp;
 use crate::domain::write::WriteState;
@@ -37,9 +39,9 @@ pub fn timeline(facts: &ReviewFacts) -> Vec<TimelineItem> {
     items
 }
 
-/// What somebody wrote, without what is hidden.
-fn said(facts: &ReviewFacts, words: &str) -> Option<Prose> {
-    (!words.is_empty()).then(|| Prose::new(facts.masked(words)))
+/// What somebody wrote, if they wrote anything.
+fn said(shown: Cow<'_, str>) -> Option<Prose> {
+    (!shown.is_empty()).then(|| Prose::new(shown))
 }
 
 struct Teller {
@@ -110,7 +112,7 @@ impl Teller {
     fn extension(&self, facts: &ReviewFacts, extension: &Extension) -> TimelineItem {
         let until = moment(extension.until, self.now).words;
         TimelineItem {
-            comment: said(facts, &extension.reason),
+            comment: said(facts.said(&extension.person, &extension.reason)),
             ..self.item(Some(&extension.name), format!("moved the deadline to {until}"), Tone::Care, extension.at)
         }
     }
@@ -125,7 +127,7 @@ impl Teller {
     fn reveal(&self, facts: &ReviewFacts, reveal: &Reveal) -> TimelineItem {
         let (asked, at) = (listed(&groups(&reveal.groups), "and"), Path::new(reveal.pointer.to_string()).plain());
         TimelineItem {
-            comment: said(facts, &reveal.reason),
+            comment: said(facts.said(&reveal.person, &reveal.reason)),
             ..self.item(
                 Some(&reveal.name),
                 format!("looked at {at}, which is hidden, as {asked}"),
@@ -145,7 +147,7 @@ impl Teller {
             HoldState::Denied { at, .. } => self.item(None, "The review ended without a commit", Tone::Bad, *at),
             HoldState::Expired { at } => self.item(None, "The deadline passed without a decision", Tone::Plain, *at),
             HoldState::Cancelled { at, reason } => TimelineItem {
-                comment: said(facts, reason),
+                comment: said(facts.cancelled_because(reason)),
                 ..self.item(None, "Its proposer took it back", Tone::Plain, *at)
             },
             HoldState::Superseded { at, policy: Some(_), .. } => {
@@ -159,7 +161,7 @@ impl Teller {
         let revoked = facts.receipt.as_ref().and_then(|it| it.revoked.as_ref());
         let mut items: Vec<TimelineItem> = revoked
             .map(|it| TimelineItem {
-                comment: said(facts, &it.reason),
+                comment: said(facts.revoked_because(&it.reason)),
                 ..self.item(None, "The receipt was taken back", Tone::Care, it.at)
             })
             .into_iter()

@@ -1,0 +1,66 @@
+//! Whether two worlds can be told apart by what was fetched from them: everything is equal but what is random.
+
+use std::collections::BTreeMap;
+
+use regex::Regex;
+
+/// What is random, longest forms first: signed tokens, digests and their beginnings, identifiers, seconds, ports, and masks
+/// of form tokens.
+const RANDOM: [&str; 7] = [
+    r"eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+",
+    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",
+    r"\b[0-9a-f]{32,64}\b",
+    r"\b1[789]\d{8}\b",
+    r"localhost:\d+",
+    r"<code>[0-9a-f]{10}…</code>",
+    r"[A-Za-z0-9_-]{22,}",
+];
+
+/// Moments: two gateways are not asked in the same second.
+const MOMENTS: [&str; 4] = [
+    r"(?s)<time.*?</time>",
+    r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z",
+    r#"data-ends-in="\d+""#,
+    r"\d{1,2} [A-Z][a-z]{2} \d{4}, \d\d:\d\d UTC",
+];
+
+/// Fails where the first difference is.
+pub fn nothing(one: &[(String, String)], other: &[(String, String)]) {
+    let (mut left, mut right) = (Names::new(), Names::new());
+    assert_eq!(one.len(), other.len(), "as much was fetched of both");
+    for ((place, seen), (same_place, also)) in one.iter().zip(other) {
+        let (place, same_place) = (left.plain(place), right.plain(same_place));
+        assert_eq!(place, same_place);
+        let (seen, also) = (left.plain(seen), right.plain(also));
+        if seen != also {
+            let at = seen.bytes().zip(also.bytes()).take_while(|(a, b)| a == b).count();
+            let from = at.saturating_sub(300);
+            let cut = |text: &str| text.chars().skip(from).take(700).collect::<String>();
+            panic!("{place} tells the worlds apart:\n--- one\n{}\n--- other\n{}", cut(&seen), cut(&also));
+        }
+    }
+}
+
+/// Names in the place of what is random, the same for the same.
+struct Names {
+    moments: Regex,
+    random: Regex,
+    known: BTreeMap<String, usize>,
+}
+
+impl Names {
+    fn new() -> Self {
+        let any = |forms: &[&str]| Regex::new(&forms.join("|")).unwrap();
+        Self { moments: any(&MOMENTS), random: any(&RANDOM), known: BTreeMap::new() }
+    }
+
+    fn plain(&mut self, text: &str) -> String {
+        let (text, known) = (self.moments.replace_all(text, "[moment]"), &mut self.known);
+        self.random
+            .replace_all(&text, |found: &regex::Captures<'_>| {
+                let next = known.len();
+                format!("[random {}]", known.entry(found[0].to_owned()).or_insert(next))
+            })
+            .into_owned()
+    }
+}

@@ -70,8 +70,8 @@ CREATE TABLE IF NOT EXISTS countersign_guard.passes (
 CREATE INDEX IF NOT EXISTS passes_by_transaction ON countersign_guard.passes (transaction);
 
 -- Lets this transaction write, once: by the receipt's jti, or by the transition's digest where no receipt was needed,
--- for the write that the writer's own job says, with what verify answered. Raises ZG001 to ZG004 otherwise; nothing is
--- written then.
+-- for the write that the writer's own job says, with what verify answered. Raises ZG001 to ZG004 or ZG007 otherwise; nothing
+-- is written then.
 CREATE OR REPLACE FUNCTION countersign_guard.pass(
     id text, thread text, transition text, write_id text, fence bigint, lease_expires_at timestamptz
 ) RETURNS void
@@ -92,6 +92,9 @@ BEGIN
     VALUES (pass.id, pass.thread, pass.transition, pass.write_id, pass.fence, pass.lease_expires_at, true)
     ON CONFLICT DO NOTHING;
     IF NOT FOUND THEN
+        IF EXISTS (SELECT FROM countersign_guard.passes AS it WHERE it.id = pass.id AND it.transition <> pass.transition) THEN
+            RAISE EXCEPTION 'countersign guard: % was used for another transition', pass.id USING ERRCODE = 'ZG007';
+        END IF;
         RAISE EXCEPTION 'countersign guard: % or the write % was used before', pass.id, pass.write_id
             USING ERRCODE = 'ZG002';
     END IF;

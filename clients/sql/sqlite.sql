@@ -66,6 +66,10 @@ CREATE TRIGGER countersign_guard_insert BEFORE INSERT ON countersign_guard BEGIN
     SELECT RAISE(ABORT, 'countersign guard: the write_id is not a name')
     WHERE length(NEW.write_id) NOT BETWEEN 1 AND 128 OR NEW.write_id GLOB '*[^A-Za-z0-9._:-]*'
         OR NEW.write_id NOT GLOB '[A-Za-z0-9]*';
+    SELECT RAISE(ABORT, 'countersign guard: the id was used for another transition')
+    WHERE NEW.wrote = 1 AND EXISTS (
+        SELECT 1 FROM countersign_guard WHERE id = NEW.id AND wrote = 1 AND transition IS NOT NEW.transition
+    );
     SELECT RAISE(ABORT, 'countersign guard: the id was used before')
     WHERE NEW.wrote = 1 AND EXISTS (SELECT 1 FROM countersign_guard WHERE id = NEW.id AND wrote = 1);
     SELECT RAISE(ABORT, 'countersign guard: the write was used before')

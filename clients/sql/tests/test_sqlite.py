@@ -404,6 +404,14 @@ def test_neither_a_write_nor_an_id_is_passed_twice_beside_another_one(
         connection.execute(NAMED, (again[0], "order-17", TRANSITION, again[1], 2, lease()))
 
 
+def test_an_id_that_wrote_another_transition_is_told_from_a_write_that_is_there(connection: sqlite3.Connection) -> None:
+    id = jti()
+    write(connection, id=id)
+    for thread in ("order-17", "another"):
+        with refused("the id was used for another transition"):
+            connection.execute(NAMED, (id, thread, digest("another head"), "write-2", 2, lease()))
+
+
 @pytest.mark.parametrize(
     ("message", "transition", "write_id"),
     [

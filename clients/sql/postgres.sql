@@ -92,7 +92,8 @@ BEGIN
     VALUES (pass.id, pass.thread, pass.transition, pass.write_id, pass.fence, pass.lease_expires_at, true)
     ON CONFLICT DO NOTHING;
     IF NOT FOUND THEN
-        IF EXISTS (SELECT FROM countersign_guard.passes AS it WHERE it.id = pass.id AND it.transition <> pass.transition) THEN
+        IF EXISTS (SELECT FROM countersign_guard.passes AS it
+                   WHERE it.id = pass.id AND it.transition <> pass.transition) THEN
             RAISE EXCEPTION 'countersign guard: % was used for another transition', pass.id USING ERRCODE = 'ZG007';
         END IF;
         RAISE EXCEPTION 'countersign guard: % or the write % was used before', pass.id, pass.write_id
@@ -286,6 +287,17 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WHERE made.tgfoid = 'countersign_guard.require_pass'::regproc
 $$;
 
+-- Returns the protected tables, and each table with a foreign key to one of them: when a row is changed or deleted there,
+-- the actions and triggers of that table run in the same transaction, which has passed.
+CREATE OR REPLACE FUNCTION countersign_guard.written_along() RETURNS SETOF regclass
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    WITH RECURSIVE along AS (
+        SELECT it FROM countersign_guard.protected_tables() AS it
+        UNION SELECT conrelid::regclass FROM along JOIN pg_constraint ON confrelid = along.it AND contype = 'f'
+    )
+    SELECT it FROM along
+$$;
+
 -- Returns the roles whose rights a login can use, each with the beginning of a sentence about it. A member counts
 -- whether or not it inherits: it can SET ROLE, or grant itself what it administers. So does the owner of a function
 -- that runs as its owner, since nobody but that owner knows what it does. A superuser needs no other role.
@@ -310,11 +322,11 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- Returns what the guard rests on, with the owner, who can drop or replace it: this database, the guard, the protected
--- tables with their schemas, and each function and type that takes part when such a table is written.
+-- tables with their schemas, and each table, function and type that takes part when such a table is written.
 CREATE OR REPLACE FUNCTION countersign_guard.rests_on() RETURNS TABLE (owner oid, named text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     WITH RECURSIVE part AS (
-        SELECT it::oid FROM countersign_guard.protected_tables() AS it
+        SELECT it::oid FROM countersign_guard.written_along() AS it
     ), own AS (
         SELECT 'countersign_guard'::regnamespace::oid AS schema, 'countersign_guard'::regrole::oid AS owner
     ), first_ones (classid, objid) AS (
@@ -323,7 +335,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
         UNION SELECT 'pg_class'::regclass, oid FROM pg_class JOIN own ON relnamespace = schema
         UNION SELECT 'pg_proc'::regclass, oid FROM pg_proc JOIN own ON pronamespace = schema
         UNION SELECT 'pg_class'::regclass, it FROM part
-        UNION SELECT 'pg_namespace'::regclass, relnamespace FROM pg_class JOIN part ON oid = it
+        UNION SELECT 'pg_namespace'::regclass, relnamespace
+        FROM pg_class JOIN countersign_guard.protected_tables() AS it ON oid = it
         UNION SELECT 'pg_trigger'::regclass, oid FROM pg_trigger JOIN part ON tgrelid = it
         UNION SELECT 'pg_attrdef'::regclass, oid FROM pg_attrdef JOIN part ON adrelid = it
         UNION SELECT 'pg_constraint'::regclass, oid FROM pg_constraint JOIN part ON conrelid = it
@@ -366,8 +379,8 @@ LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 BEGIN
     IF to_regclass('pg_catalog.pg_parameter_acl') IS NOT NULL THEN
-        RETURN QUERY SELECT it.grantee, opened.parname FROM pg_parameter_acl AS opened, LATERAL aclexplode(opened.paracl) AS it
-        WHERE it.grantee <> it.grantor;
+        RETURN QUERY SELECT it.grantee, opened.parname
+        FROM pg_parameter_acl AS opened, LATERAL aclexplode(opened.paracl) AS it WHERE it.grantee <> it.grantor;
     END IF;
 END
 $$;
@@ -433,7 +446,10 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     FROM may JOIN countersign_guard.rests_on() ON owner = role
     UNION ALL
     SELECT format('%s may make triggers on %s, which then act for every login that writes there', subject, it)
-    FROM may, protected WHERE has_table_privilege(role, it, 'TRIGGER')
+    FROM may, countersign_guard.written_along() AS it WHERE has_table_privilege(role, it, 'TRIGGER')
+    UNION ALL
+    SELECT format('%s may make foreign keys to %s, whose actions then run for every login that writes there', subject, it)
+    FROM may, countersign_guard.written_along() AS it WHERE has_any_column_privilege(role, it, 'REFERENCES')
     UNION ALL
     SELECT format('%s may write to %s', subject, it) FROM may, countersign_guard.leads_to_guard() AS it
     WHERE has_table_privilege(role, it, 'DELETE, TRUNCATE, TRIGGER') OR has_any_column_privilege(role, it, 'INSERT, UPDATE')
@@ -479,7 +495,8 @@ GRANT EXECUTE ON FUNCTION countersign_guard.pass, countersign_guard.note, counte
 -- Who makes a trigger must be allowed to run its function, which nobody can but by a trigger.
 GRANT EXECUTE ON FUNCTION countersign_guard.protect, countersign_guard.parts_of, countersign_guard.require_pass,
     countersign_guard.ways_past, countersign_guard.roles_of, countersign_guard.rests_on, countersign_guard.leads_to_guard,
-    countersign_guard.protected_tables, countersign_guard.opened_parameters TO countersign_protector;
+    countersign_guard.protected_tables, countersign_guard.written_along, countersign_guard.opened_parameters
+    TO countersign_protector;
 
 RESET ROLE;
 DO $$

@@ -100,6 +100,18 @@ OPENED = {
         13,
     ),
     "triggers": ("may make triggers on public.payments", "GRANT TRIGGER ON payments TO {}", 13),
+    "foreign keys": ("may make foreign keys to public.payments", "GRANT REFERENCES (id) ON payments TO {}", 13),
+    "a table that refers": (
+        "owns the table public.lines",
+        "CREATE TABLE lines (payment bigint REFERENCES payments); ALTER TABLE lines OWNER TO {}",
+        13,
+    ),
+    "triggers of one that refers": (
+        "may make triggers on public.parts",
+        "CREATE TABLE lines (id bigint PRIMARY KEY REFERENCES payments);"
+        "CREATE TABLE parts (line bigint REFERENCES lines); GRANT TRIGGER ON parts TO {}",
+        13,
+    ),
     "fences": ("may write to countersign_guard.threads", "GRANT UPDATE ON countersign_guard.threads TO {}", 13),
     "passes": ("may write to countersign_guard.passes", "GRANT INSERT ON countersign_guard.passes TO {}", 13),
     "a column": (
@@ -264,7 +276,7 @@ HARMLESS = {
     "maintain": ("GRANT pg_maintain TO clerk", 17),
     "maintain a table": ("GRANT MAINTAIN ON payments, countersign_guard.passes TO clerk", 17),
     "autovacuum": ("GRANT pg_signal_autovacuum_worker TO clerk", 18),
-    "references": ("GRANT REFERENCES ON payments, countersign_guard.passes TO clerk", 13),
+    "references to passes": ("GRANT REFERENCES ON countersign_guard.passes TO clerk", 13),
     "row security": ("ALTER ROLE clerk BYPASSRLS", 13),
     "databases": ("ALTER ROLE clerk CREATEDB", 13),
     "things of its own": (
@@ -390,6 +402,28 @@ def test_a_trigger_of_a_role_that_is_not_inherited_changes_what_others_write(
         connection.execute(PASS, (jti(), "order-17", 1, lease()))
         connection.execute(WRITE)
     assert connect("countersign").execute("SELECT amount FROM payments").fetchall() == [(4000,)]
+
+
+def test_a_foreign_key_writes_in_the_transaction_that_others_passed(
+    cluster: Cluster, clerk: str, connect: Connect
+) -> None:
+    cluster.execute(clerk, "GRANT REFERENCES ON payments TO clerk", "CREATE SCHEMA mine AUTHORIZATION clerk")
+    assert any("may make foreign keys to public.payments" in it for it in ways(connect("countersign")))
+    with connect() as connection:
+        connection.execute(PASS, (jti(), "order-17", 1, lease()))
+        connection.execute(WRITE)
+    with connect("clerk") as connection:
+        connection.execute("CREATE TABLE mine.it (ref bigint REFERENCES public.payments ON DELETE CASCADE)")
+        connection.execute("INSERT INTO mine.it VALUES (1)")
+        connection.execute(
+            "CREATE FUNCTION mine.more() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN INSERT INTO public.payments (thread, amount) VALUES ('mine', 4000); RETURN NULL; END $$"
+        )
+        connection.execute("CREATE TRIGGER more AFTER DELETE ON mine.it FOR EACH ROW EXECUTE FUNCTION mine.more()")
+    with connect() as connection:
+        connection.execute(PASS, (jti(), "order-17", 2, lease()))
+        connection.execute("DELETE FROM payments")
+    assert connect("countersign").execute("SELECT thread, amount FROM payments").fetchall() == [("mine", 4000)]
 
 
 def test_the_owner_of_a_type_changes_rows_without_a_pass(cluster: Cluster, clerk: str, connect: Connect) -> None:

@@ -70,8 +70,8 @@ CREATE TABLE IF NOT EXISTS countersign_guard.passes (
 CREATE INDEX IF NOT EXISTS passes_by_transaction ON countersign_guard.passes (transaction);
 
 -- Lets this transaction write, once: by the receipt's jti, or by the transition's digest where no receipt was needed,
--- for the write that the writer's own job says, with what verify answered. Raises ZG001 to ZG004 otherwise; nothing is
--- written then.
+-- for the write that the writer's own job says, with what verify answered. Raises ZG001 to ZG004 or ZG007 otherwise; nothing
+-- is written then.
 CREATE OR REPLACE FUNCTION countersign_guard.pass(
     id text, thread text, transition text, write_id text, fence bigint, lease_expires_at timestamptz
 ) RETURNS void
@@ -92,6 +92,10 @@ BEGIN
     VALUES (pass.id, pass.thread, pass.transition, pass.write_id, pass.fence, pass.lease_expires_at, true)
     ON CONFLICT DO NOTHING;
     IF NOT FOUND THEN
+        IF EXISTS (SELECT FROM countersign_guard.passes AS it
+                   WHERE it.id = pass.id AND it.transition <> pass.transition) THEN
+            RAISE EXCEPTION 'countersign guard: % was used for another transition', pass.id USING ERRCODE = 'ZG007';
+        END IF;
         RAISE EXCEPTION 'countersign guard: % or the write % was used before', pass.id, pass.write_id
             USING ERRCODE = 'ZG002';
     END IF;
@@ -276,44 +280,204 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT it FROM part
 $$;
 
--- Every way past the guard that this login has, one sentence each; none is what you want. Ask it again after changes
--- to roles, and after a partition was added.
-CREATE OR REPLACE FUNCTION countersign_guard.ways_past(login regrole) RETURNS SETOF text
+-- Returns every protected table and each of its parts.
+CREATE OR REPLACE FUNCTION countersign_guard.protected_tables() RETURNS SETOF regclass
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    WITH protected AS (
-        SELECT DISTINCT part AS it
-        FROM pg_trigger AS made, LATERAL countersign_guard.parts_of(made.tgrelid::regclass) AS part
-        WHERE made.tgfoid = 'countersign_guard.require_pass'::regproc
-    ), wanted AS (
-        SELECT it, name FROM protected, unnest(ARRAY['countersign_guard_rows', 'countersign_guard_truncate']) AS name
+    SELECT DISTINCT part FROM pg_trigger AS made, LATERAL countersign_guard.parts_of(made.tgrelid::regclass) AS part
+    WHERE made.tgfoid = 'countersign_guard.require_pass'::regproc
+$$;
+
+-- Returns the protected tables, and each table with a foreign key to one of them: when a row is changed or deleted there,
+-- the actions and triggers of that table run in the same transaction, which has passed.
+CREATE OR REPLACE FUNCTION countersign_guard.written_along() RETURNS SETOF regclass
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    WITH RECURSIVE along AS (
+        SELECT it FROM countersign_guard.protected_tables() AS it
+        UNION SELECT conrelid::regclass FROM along JOIN pg_constraint ON confrelid = along.it AND contype = 'f'
     )
-    SELECT format('%s is a superuser', login) FROM pg_roles WHERE oid = login AND rolsuper
+    SELECT it FROM along
+$$;
+
+-- Returns the roles whose rights a login can use, each with the beginning of a sentence about it. A member counts
+-- whether or not it inherits: it can SET ROLE, or grant itself what it administers. So does the owner of a function
+-- that runs as its owner, since nobody but that owner knows what it does. A superuser needs no other role.
+CREATE OR REPLACE FUNCTION countersign_guard.roles_of(login regrole) RETURNS TABLE (role oid, subject text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    WITH member AS (
+        SELECT it.oid FROM pg_roles AS own, pg_roles AS it
+        WHERE own.oid = login AND (it.oid = login OR NOT own.rolsuper AND pg_has_role(login, it.oid, 'MEMBER'))
+    ), lent AS (
+        SELECT it.oid::regprocedure AS call, owner.oid, owner.rolsuper
+        FROM pg_proc AS it JOIN pg_roles AS owner ON owner.oid = it.proowner JOIN pg_roles AS own ON own.oid = login
+        WHERE it.prosecdef AND NOT own.rolsuper AND NOT EXISTS (SELECT FROM member WHERE member.oid = it.proowner)
+            AND EXISTS (SELECT FROM member WHERE has_function_privilege(member.oid, it.oid, 'EXECUTE'))
+            AND NOT (it.pronamespace = 'countersign_guard'::regnamespace
+                AND it.proname IN ('pass', 'note', 'settle', 'require_pass'))
+    )
+    SELECT oid, CASE WHEN oid = login THEN login::text ELSE format('%s can be %s, which', login, oid::regrole) END
+    FROM member
     UNION ALL
-    SELECT format('%s may create roles, and on PostgreSQL before 16 hand itself any of them', login)
-    FROM pg_roles WHERE oid = login AND rolcreaterole
+    SELECT it.oid, format('%s may run %s, which acts as %s, which', login, lent.call, it.oid::regrole)
+    FROM lent JOIN pg_roles AS it ON it.oid = lent.oid OR NOT lent.rolsuper AND pg_has_role(lent.oid, it.oid, 'USAGE')
+$$;
+
+-- Returns what the guard rests on, with the owner, who can drop or replace it: this database, the guard, the protected
+-- tables with their schemas, and each table, function and type that takes part when such a table is written.
+CREATE OR REPLACE FUNCTION countersign_guard.rests_on() RETURNS TABLE (owner oid, named text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+    WITH RECURSIVE part AS (
+        SELECT it::oid FROM countersign_guard.written_along() AS it
+    ), own AS (
+        SELECT 'countersign_guard'::regnamespace::oid AS schema, 'countersign_guard'::regrole::oid AS owner
+    ), first_ones (classid, objid) AS (
+        SELECT 'pg_database'::regclass::oid, oid FROM pg_database WHERE datname = current_database()
+        UNION SELECT 'pg_namespace'::regclass, schema FROM own
+        UNION SELECT 'pg_class'::regclass, oid FROM pg_class JOIN own ON relnamespace = schema
+        UNION SELECT 'pg_proc'::regclass, oid FROM pg_proc JOIN own ON pronamespace = schema
+        UNION SELECT 'pg_class'::regclass, it FROM part
+        UNION SELECT 'pg_namespace'::regclass, relnamespace
+        FROM pg_class JOIN countersign_guard.protected_tables() AS it ON oid = it
+        UNION SELECT 'pg_trigger'::regclass, oid FROM pg_trigger JOIN part ON tgrelid = it
+        UNION SELECT 'pg_attrdef'::regclass, oid FROM pg_attrdef JOIN part ON adrelid = it
+        UNION SELECT 'pg_constraint'::regclass, oid FROM pg_constraint JOIN part ON conrelid = it
+        UNION SELECT 'pg_class'::regclass, indexrelid FROM pg_index JOIN part ON indrelid = it
+        UNION SELECT 'pg_policy'::regclass, oid FROM pg_policy JOIN part ON polrelid = it
+        UNION SELECT 'pg_rewrite'::regclass, oid FROM pg_rewrite JOIN part ON ev_class = it
+        UNION SELECT 'pg_event_trigger'::regclass, oid FROM pg_event_trigger
+    ), used AS (
+        SELECT * FROM first_ones
+        UNION
+        SELECT its.refclassid, its.refobjid FROM used, LATERAL (
+            SELECT refclassid, refobjid FROM pg_depend
+            WHERE pg_depend.classid = used.classid AND pg_depend.objid = used.objid AND refclassid IN (
+                'pg_proc'::regclass, 'pg_type'::regclass, 'pg_operator'::regclass, 'pg_opclass'::regclass,
+                'pg_language'::regclass, 'pg_extension'::regclass)
+            UNION ALL
+            SELECT 'pg_constraint'::regclass, oid FROM pg_constraint
+            WHERE used.classid = 'pg_type'::regclass AND contypid = used.objid
+        ) AS its
+    ), owned (classid, objid, owner) AS (
+        SELECT 'pg_database'::regclass, oid, datdba FROM pg_database
+        UNION ALL SELECT 'pg_namespace'::regclass, oid, nspowner FROM pg_namespace
+        UNION ALL SELECT 'pg_class'::regclass, oid, relowner FROM pg_class WHERE relkind <> 'i'
+        UNION ALL SELECT 'pg_proc'::regclass, oid, proowner FROM pg_proc
+        UNION ALL SELECT 'pg_type'::regclass, oid, typowner FROM pg_type
+        UNION ALL SELECT 'pg_operator'::regclass, oid, oprowner FROM pg_operator
+        UNION ALL SELECT 'pg_opclass'::regclass, oid, opcowner FROM pg_opclass
+        UNION ALL SELECT 'pg_language'::regclass, oid, lanowner FROM pg_language
+        UNION ALL SELECT 'pg_extension'::regclass, oid, extowner FROM pg_extension
+    )
+    SELECT owned.owner, format('%s %s', it.type, it.identity)
+    FROM used JOIN owned USING (classid, objid), LATERAL pg_identify_object(classid, objid, 0) AS it
+    -- Of the guard's own objects one stands for all that have the owner that they should have.
+    WHERE classid = 'pg_namespace'::regclass OR owned.owner <> (SELECT owner FROM own)
+$$;
+
+-- Returns the parameters that were opened to roles other than superusers. PostgreSQL has such grants from 15 on.
+CREATE OR REPLACE FUNCTION countersign_guard.opened_parameters() RETURNS TABLE (grantee oid, named text)
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+BEGIN
+    IF to_regclass('pg_catalog.pg_parameter_acl') IS NOT NULL THEN
+        RETURN QUERY SELECT it.grantee, opened.parname
+        FROM pg_parameter_acl AS opened, LATERAL aclexplode(opened.paracl) AS it WHERE it.grantee <> it.grantor;
+    END IF;
+END
+$$;
+
+-- Returns the tables and views that a write to the guard's own tables can come through: views and rules act with the
+-- rights of their owner.
+CREATE OR REPLACE FUNCTION countersign_guard.leads_to_guard() RETURNS SETOF regclass
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    WITH RECURSIVE way_in AS (
+        SELECT oid AS it FROM pg_class WHERE relnamespace = 'countersign_guard'::regnamespace AND relkind IN ('r', 'p')
+        UNION
+        SELECT rule.ev_class FROM way_in
+        JOIN pg_depend AS used ON used.refclassid = 'pg_class'::regclass AND used.refobjid = way_in.it
+        JOIN pg_rewrite AS rule ON used.classid = 'pg_rewrite'::regclass AND used.objid = rule.oid
+    )
+    SELECT it::regclass FROM way_in
+$$;
+
+-- Returns one sentence for each way past the guard that this login has. There must be none. Ask again after changes to
+-- roles, and after a partition was added. README.md says what each sentence means.
+CREATE OR REPLACE FUNCTION countersign_guard.ways_past(login regrole) RETURNS SETOF text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+    WITH every AS (
+        SELECT * FROM countersign_guard.roles_of(login) AS its JOIN pg_roles ON pg_roles.oid = its.role
+    ), may AS (
+        SELECT * FROM every WHERE NOT rolsuper
+    ), protected AS (
+        SELECT it FROM countersign_guard.protected_tables() AS it
+    ), wanted (it, name, runs, fires, at_commit, remedy) AS (
+        -- `fires` is pg_trigger.tgtype: after a row of INSERT, UPDATE and DELETE; before TRUNCATE; after a row of INSERT.
+        SELECT it, 'countersign_guard_rows', 'countersign_guard.require_pass'::regproc, 29, false, 'protect it again'
+        FROM protected
+        UNION ALL
+        SELECT it, 'countersign_guard_truncate', 'countersign_guard.require_pass'::regproc, 34, false, 'protect it again'
+        FROM protected
+        UNION ALL
+        SELECT 'countersign_guard.passes', 'lease_at_commit', 'countersign_guard.lease_at_commit'::regproc, 5, true,
+            'run postgres.sql again'
+    ), predefined (rolname, can) AS (
+        VALUES ('pg_execute_server_program', 'run programs on the server'),
+            ('pg_read_server_files', 'read the files of the server, with the password hashes of other logins'),
+            ('pg_write_server_files', 'write the files of the server')
+    )
+    SELECT format('%s is a superuser', subject) FROM every WHERE rolsuper
     UNION ALL
-    SELECT format('%s can be %s', login, rolname) FROM pg_roles
-    WHERE rolname IN ('countersign_guard', 'pg_write_all_data', 'pg_write_server_files', 'pg_execute_server_program')
-        AND oid <> login AND pg_has_role(login, oid, 'MEMBER')
+    -- From PostgreSQL 16 on it administers only roles that it is a member of.
+    SELECT format('%s may create roles, and before PostgreSQL 16 grant itself any of them', subject)
+    FROM may WHERE rolcreaterole AND current_setting('server_version_num')::integer < 160000
     UNION ALL
-    SELECT format('%s can be the owner of %s, or of its schema, and drop it or its triggers', login, it)
-    FROM protected JOIN pg_class ON pg_class.oid = it JOIN pg_namespace ON pg_namespace.oid = relnamespace
-    WHERE pg_has_role(login, relowner, 'MEMBER') OR pg_has_role(login, nspowner, 'MEMBER')
+    SELECT format('%s may copy the whole cluster, with the password hashes of other logins', subject)
+    FROM may WHERE rolreplication AND role = login
     UNION ALL
-    SELECT format('%s may make triggers on %s, which then act for whoever writes there', login, it)
-    FROM protected WHERE has_table_privilege(login, it, 'TRIGGER')
+    SELECT format('%s may %s', subject, can) FROM may JOIN predefined USING (rolname)
     UNION ALL
-    SELECT format('%s may write to %s itself', login, it)
-    FROM unnest(ARRAY['countersign_guard.threads', 'countersign_guard.passes']) AS it
-    WHERE has_table_privilege(login, it, 'DELETE, TRUNCATE, TRIGGER') OR has_any_column_privilege(login, it, 'INSERT, UPDATE')
+    -- PostgreSQL numbers the objects of its users from here on. Those that are listed do not write, or are found below.
+    SELECT format('%s is a predefined role that this guard does not know', subject) FROM may
+    WHERE role < 16384 AND rolname NOT IN (SELECT rolname FROM predefined) AND rolname NOT IN (
+        'pg_checkpoint', 'pg_create_subscription', 'pg_database_owner', 'pg_maintain', 'pg_monitor', 'pg_read_all_data',
+        'pg_read_all_settings', 'pg_read_all_stats', 'pg_signal_autovacuum_worker', 'pg_signal_backend',
+        'pg_stat_scan_tables', 'pg_use_reserved_connections', 'pg_write_all_data')
     UNION ALL
-    SELECT format('%s may make things in the schema countersign_guard', login)
-    WHERE has_schema_privilege(login, 'countersign_guard', 'CREATE')
+    SELECT format('%s owns the %s, on which the guard rests', subject, named)
+    FROM may JOIN countersign_guard.rests_on() ON owner = role
     UNION ALL
-    SELECT format('%s lacks its trigger %s, or it does not fire always: protect it again', it, name)
+    SELECT format('%s may make triggers on %s, which then act for every login that writes there', subject, it)
+    FROM may, countersign_guard.written_along() AS it WHERE has_table_privilege(role, it, 'TRIGGER')
+    UNION ALL
+    SELECT format('%s may make foreign keys to %s, whose actions then run for every login that writes there', subject, it)
+    FROM may, countersign_guard.written_along() AS it WHERE has_any_column_privilege(role, it, 'REFERENCES')
+    UNION ALL
+    SELECT format('%s may write to %s', subject, it) FROM may, countersign_guard.leads_to_guard() AS it
+    WHERE has_table_privilege(role, it, 'DELETE, TRUNCATE, TRIGGER') OR has_any_column_privilege(role, it, 'INSERT, UPDATE')
+    UNION ALL
+    -- What stands there is what the guard's own functions find.
+    SELECT format('%s may create objects in the schema %s', subject, it)
+    FROM may, unnest(ARRAY['countersign_guard', 'pg_catalog']) AS it WHERE has_schema_privilege(role, it, 'CREATE')
+    UNION ALL
+    SELECT format('%s may read the password hashes of other logins, from %s', subject, it)
+    FROM may, unnest(ARRAY['pg_authid', 'pg_shadow']) AS it WHERE has_any_column_privilege(role, it, 'SELECT')
+    UNION ALL
+    SELECT format('%s may set the parameter %s, which is a superuser''s to set', subject, named)
+    FROM may JOIN countersign_guard.opened_parameters() ON grantee IN (0, role)
+    UNION ALL
+    -- Such as lo_export and dblink_connect_u, which PostgreSQL or an extension withholds from PUBLIC.
+    SELECT format('%s may run %s, which is withheld from PUBLIC', subject, objoid::regprocedure)
+    FROM may, pg_init_privs AS at_first
+    WHERE classoid = 'pg_proc'::regclass AND has_function_privilege(role, objoid, 'EXECUTE') AND NOT EXISTS (
+        SELECT FROM aclexplode(at_first.initprivs) AS it
+        WHERE it.privilege_type = 'EXECUTE' AND (it.grantee = 0 OR pg_has_role(role, it.grantee, 'MEMBER'))
+    )
+    UNION ALL
+    SELECT 'no table of this database is protected' WHERE NOT EXISTS (SELECT FROM protected)
+    UNION ALL
+    SELECT format('%s lacks its trigger %s, or it does not fire always: %s', it, name, remedy)
     FROM wanted WHERE NOT EXISTS (
-        SELECT FROM pg_trigger WHERE tgrelid = it AND tgname = name AND tgenabled = 'A'
-            AND tgfoid = 'countersign_guard.require_pass'::regproc
+        SELECT FROM pg_trigger WHERE tgrelid = it AND tgname = name AND tgfoid = runs AND tgtype = fires AND tgenabled = 'A'
+            AND tgdeferrable = at_commit AND (tgqual IS NULL OR at_commit) AND tgattr::text = ''
     )
 $$;
 
@@ -330,7 +494,9 @@ GRANT SELECT ON countersign_guard.passes TO countersign_writer;
 GRANT EXECUTE ON FUNCTION countersign_guard.pass, countersign_guard.note, countersign_guard.settle TO countersign_writer;
 -- Who makes a trigger must be allowed to run its function, which nobody can but by a trigger.
 GRANT EXECUTE ON FUNCTION countersign_guard.protect, countersign_guard.parts_of, countersign_guard.require_pass,
-    countersign_guard.ways_past TO countersign_protector;
+    countersign_guard.ways_past, countersign_guard.roles_of, countersign_guard.rests_on, countersign_guard.leads_to_guard,
+    countersign_guard.protected_tables, countersign_guard.written_along, countersign_guard.opened_parameters
+    TO countersign_protector;
 
 RESET ROLE;
 DO $$

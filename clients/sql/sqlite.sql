@@ -32,6 +32,9 @@ CREATE UNIQUE INDEX IF NOT EXISTS countersign_guard_by_write ON countersign_guar
     WHERE wrote = 1;
 CREATE INDEX IF NOT EXISTS countersign_guard_by_thread ON countersign_guard (thread, fence);
 CREATE INDEX IF NOT EXISTS countersign_guard_open ON countersign_guard (open) WHERE open IS NOT NULL;
+-- Incremental BLOB I/O writes into a text without any trigger. SQLite refuses it where a table has an index over an
+-- expression; this one indexes no row, and so costs nothing.
+CREATE INDEX IF NOT EXISTS countersign_guard_no_blob_io ON countersign_guard (NULL) WHERE false;
 
 -- A pass is taken by inserting id, thread, transition, write_id, fence and lease. The lease is as verify answered it, and
 -- compared with the clock of whoever has the file open. All that is refused says so here and not by a constraint, which
@@ -42,6 +45,13 @@ CREATE TRIGGER countersign_guard_insert BEFORE INSERT ON countersign_guard BEGIN
     WHERE (SELECT foreign_keys FROM pragma_foreign_keys) IS NOT 1;
     SELECT RAISE(ABORT, 'countersign guard: PRAGMA recursive_triggers = ON is needed, or REPLACE would take rows unseen')
     WHERE (SELECT recursive_triggers FROM pragma_recursive_triggers) IS NOT 1;
+    -- Switching it off again makes SQLite forget that this pass was left open.
+    SELECT RAISE(ABORT, 'countersign guard: PRAGMA defer_foreign_keys = OFF is needed, or a pass would outlive its transaction')
+    WHERE (SELECT defer_foreign_keys FROM pragma_defer_foreign_keys) IS NOT 0;
+    SELECT RAISE(ABORT, 'countersign guard: PRAGMA journal_mode = OFF takes no write back: choose another one')
+    WHERE (SELECT journal_mode FROM pragma_journal_mode) IS 'off';
+    -- Also where PRAGMA ignore_check_constraints is on.
+    SELECT RAISE(ABORT, 'countersign guard: wrote is 0 or 1') WHERE NEW.wrote NOT IN (0, 1);
     SELECT RAISE(ABORT, 'countersign guard: the id is neither a jti nor a digest')
     WHERE NEW.wrote = 1 AND NOT (
         length(NEW.id) = 22 AND NEW.id NOT GLOB '*[^A-Za-z0-9_-]*'
@@ -56,6 +66,10 @@ CREATE TRIGGER countersign_guard_insert BEFORE INSERT ON countersign_guard BEGIN
     SELECT RAISE(ABORT, 'countersign guard: the write_id is not a name')
     WHERE length(NEW.write_id) NOT BETWEEN 1 AND 128 OR NEW.write_id GLOB '*[^A-Za-z0-9._:-]*'
         OR NEW.write_id NOT GLOB '[A-Za-z0-9]*';
+    SELECT RAISE(ABORT, 'countersign guard: the id was used for another transition')
+    WHERE NEW.wrote = 1 AND EXISTS (
+        SELECT 1 FROM countersign_guard WHERE id = NEW.id AND wrote = 1 AND transition IS NOT NEW.transition
+    );
     SELECT RAISE(ABORT, 'countersign guard: the id was used before')
     WHERE NEW.wrote = 1 AND EXISTS (SELECT 1 FROM countersign_guard WHERE id = NEW.id AND wrote = 1);
     SELECT RAISE(ABORT, 'countersign guard: the write was used before')
@@ -84,11 +98,13 @@ END;
 -- to the gateway as `result`. Nothing else of it is ever changed.
 DROP TRIGGER IF EXISTS countersign_guard_update;
 CREATE TRIGGER countersign_guard_update BEFORE UPDATE ON countersign_guard BEGIN
+    SELECT RAISE(ABORT, 'countersign guard: PRAGMA recursive_triggers = ON is needed, or OR REPLACE would take rows unseen')
+    WHERE (SELECT recursive_triggers FROM pragma_recursive_triggers) IS NOT 1;
     SELECT RAISE(ABORT, 'countersign guard: a pass can only be ended')
     WHERE OLD.open IS NOT 1 OR NEW.open IS NOT NULL OR NEW.id IS NOT OLD.id OR NEW.thread IS NOT OLD.thread
         OR NEW.transition IS NOT OLD.transition OR NEW.write_id IS NOT OLD.write_id
         OR NEW.fence IS NOT OLD.fence OR NEW.lease_expires_at IS NOT OLD.lease_expires_at OR NEW.wrote IS NOT OLD.wrote
-        OR NEW.passed_at IS NOT OLD.passed_at;
+        OR NEW.passed_at IS NOT OLD.passed_at OR NEW.rowid IS NOT OLD.rowid;
     SELECT RAISE(ABORT, 'countersign guard: the lease was past before the transaction was committed')
     WHERE OLD.lease_expires_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now');
 END;

@@ -3,8 +3,12 @@
 --     sed -e s/PROTECTED/payments/g -e s/THREAD/order_name/g sqlite_protect.sql | sqlite3 DATABASE
 --
 -- What changes the table is refused unless its transaction has passed the guard for the row's thread. If rows have no
--- such column, leave out the lines that say so: any open pass then opens the table.
+-- such column, leave out the lines that say so: any open pass then opens the table. It may be run again.
 BEGIN IMMEDIATE;
+
+-- Incremental BLOB I/O writes into a text or BLOB without any trigger. SQLite refuses it where a table has an index over
+-- an expression; this one indexes no row, and so costs nothing.
+CREATE INDEX IF NOT EXISTS "PROTECTED_guarded_no_blob_io" ON "PROTECTED" (NULL) WHERE false;
 
 DROP TRIGGER IF EXISTS "PROTECTED_guarded_insert";
 CREATE TRIGGER "PROTECTED_guarded_insert" BEFORE INSERT ON "PROTECTED" BEGIN
@@ -14,6 +18,8 @@ CREATE TRIGGER "PROTECTED_guarded_insert" BEFORE INSERT ON "PROTECTED" BEGIN
         WHERE open = 1 AND lease_expires_at > strftime('%Y-%m-%dT%H:%M:%fZ', 'now')
             AND thread IS NEW."THREAD" -- leave out where rows have no thread
     );
+    SELECT RAISE(ABORT, 'countersign guard: PRAGMA recursive_triggers = ON is needed, or REPLACE would take rows unseen')
+    WHERE (SELECT recursive_triggers FROM pragma_recursive_triggers) IS NOT 1;
 END;
 
 DROP TRIGGER IF EXISTS "PROTECTED_guarded_update";
@@ -24,6 +30,8 @@ CREATE TRIGGER "PROTECTED_guarded_update" BEFORE UPDATE ON "PROTECTED" BEGIN
         WHERE open = 1 AND lease_expires_at > strftime('%Y-%m-%dT%H:%M:%fZ', 'now')
             AND thread IS OLD."THREAD" AND thread IS NEW."THREAD" -- leave out where rows have no thread
     );
+    SELECT RAISE(ABORT, 'countersign guard: PRAGMA recursive_triggers = ON is needed, or REPLACE would take rows unseen')
+    WHERE (SELECT recursive_triggers FROM pragma_recursive_triggers) IS NOT 1;
 END;
 
 DROP TRIGGER IF EXISTS "PROTECTED_guarded_delete";

@@ -7,8 +7,6 @@ set -euo pipefail
 here=$(dirname "$0")
 source "$here/call.sh"
 thread=$1 transition=$2 receipt=$3 write_id=$4
-# What the receipt is used up by: its jti.
-id=$(cut -d. -f2 <<<"$receipt" | tr '_-' '/+' | awk '{ while (length($0) % 4) $0 = $0 "="; print }' | base64 -d | jq -er .jti)
 sql() { python3 "$here/sql.py" "$DATABASE" "$@"; }
 
 # By what the job itself says, and not by a receipt, which somebody else may have put there.
@@ -31,6 +29,10 @@ call POST /v1/verify "$(jq -n --arg thread "$thread" --arg transition "$transiti
   --arg write_id "$write_id" '{$thread, $transition, $receipt, $write_id}')"
 # Only this is a yes.
 [ "$status" = 200 ] && [ "$(get .allow)" = true ] || stop "not let through"
+# The id of the receipt that the gateway used, from its own answer. The job's receipt may have been replaced since, and
+# nothing here checks its signature.
+id=$(get .verification | cut -d. -f2 | tr '_-' '/+' | awk '{ while (length($0) % 4) $0 = $0 "="; print }' | base64 -d |
+  jq -er --arg transition "$transition" '.receipt // $transition')
 if sql 'INSERT INTO countersign_guard (id, thread, transition, write_id, fence, lease_expires_at)
        VALUES (:id, :thread, :transition, :write_id, :fence, :lease);
      INSERT INTO payments (thread, user_id, amount) VALUES (:thread, :user, :amount);

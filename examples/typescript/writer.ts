@@ -1,11 +1,11 @@
 // The writer: asks, writes what it was shown, and says so. The only node with a key to the bank.
 //
-// The target is somebody else's service and has no guard. It takes an Idempotency-Key, and the receipt's jti is one: this
-// approval moves money once, however often the writer dies and begins again.
+// The target is somebody else's service and has no guard. It takes an Idempotency-Key, and the transition's digest is one:
+// this approval moves money once, however often the writer dies and begins again. The digest comes from the writer's own
+// job. A claim of the receipt would not do: nothing here checks its signature, and it may name another write.
 import { abort, confirm, given, Problem, say, told, verify, type Members } from "./countersign.ts";
 
 const [thread, transition, receipt, writeId] = told("THREAD", "TRANSITION", "RECEIPT", "WRITE_ID");
-const claims = JSON.parse(Buffer.from(receipt.split(".")[1] ?? "", "base64url").toString()) as { jti: string };
 
 /** A clear no of the bank's. Anything else that goes wrong leaves open whether money was moved. */
 class Refused extends Error {}
@@ -13,7 +13,7 @@ class Refused extends Error {}
 async function transfer(order: Members): Promise<string> {
   const response = await fetch(`${given("BANK_URL")}/transfers`, {
     method: "POST",
-    headers: { authorization: `Bearer ${given("BANK_KEY")}`, "idempotency-key": claims.jti },
+    headers: { authorization: `Bearer ${given("BANK_KEY")}`, "idempotency-key": transition },
     body: JSON.stringify(order),
   });
   if (response.status >= 400 && response.status < 500) throw new Refused(`the bank says ${response.status}`);
@@ -24,7 +24,7 @@ async function transfer(order: Members): Promise<string> {
 /** What the bank has under this key. Unlike sending it again, asking moves nothing. */
 async function transferred(): Promise<string | undefined> {
   const headers = { authorization: `Bearer ${given("BANK_KEY")}` };
-  const response = await fetch(`${given("BANK_URL")}/transfers/${claims.jti}`, { headers });
+  const response = await fetch(`${given("BANK_URL")}/transfers/${transition}`, { headers });
   if (response.status === 404) return undefined;
   if (!response.ok) throw new Error(`the bank says ${response.status}`);
   return ((await response.json()) as { transfer: string }).transfer;

@@ -44,9 +44,17 @@ tsc() {
 run shell
 holds "examples/shell: the row is there once" ends "order-17 42 40"
 holds "examples/shell: who has the file and no yes is refused" says 'only by a transaction that has passed the guard'
+holds "examples/shell: a forged receipt of an earlier write is not taken for this write" python3 tests/shell/forged.py shell
 
-TSC=$(tsc) run typescript
+TSC=$(tsc)
+TSC=$TSC run typescript
 holds "examples/typescript: the money moved once" ends '{"transfer":"transfer-1","order":"{\"user\":42,\"amount\":40}"}'
+built=$(mktemp -d)
+trap 'rm -rf "$built"' EXIT
+"$TSC" -p examples/typescript --outDir "$built" --typeRoots "$(dirname "$TSC")/../@types"
+echo '{"type": "module"}' >"$built/package.json"
+holds "examples/typescript: a forged receipt of an earlier write is not taken for this write" \
+  python3 tests/shell/forged.py typescript "$built/writer.js" "$built/bank.js"
 
 APPROVE='' BY="python3 tests/shell/deciding.py" \
   PYTHON=$target/client/bin/python PYTHONPATH=$target/client-check/installed \

@@ -13,6 +13,7 @@ import pytest
 
 from countersign.testing import Gateway
 
+from passing_sqlite import opened
 from scene import Scene
 from targets import Target
 from throwaway import Cluster
@@ -97,6 +98,13 @@ def file(tmp_path: Path) -> Path:
         connection.executescript("CREATE TABLE payments (id INTEGER PRIMARY KEY, thread TEXT NOT NULL, amount INTEGER)")
         connection.executescript(template.replace("PROTECTED", "payments").replace("THREAD", "thread"))
     return path
+
+
+@pytest.fixture
+def connection(file: Path) -> Iterator[sqlite3.Connection]:
+    """A connection to that file with the two settings that the guard needs."""
+    with opened(file) as it:
+        yield it
 
 
 @pytest.fixture(scope="session")

@@ -15,9 +15,10 @@ import psycopg
 import pytest
 
 from countersign import Client, Denied, Invalid, NotFound, UnexpectedAnswer, Verified
-from countersign.guarded import GaveWay, GuardRefused, OutcomeUnknown, guarded_write, settle
+from countersign.guarded import GaveWay, GuardRefused, OutcomeUnknown, ReceiptMismatch, guarded_write, settle
 
 from conftest import Connect
+from ids import digest
 from passing import Waiting
 from scene import Job, Scene
 from targets import Target, forged, wait_for
@@ -187,10 +188,24 @@ def test_a_receipt_that_the_gateway_did_not_ask_for_is_not_what_a_write_is_known
     scene: Scene, target: Target
 ) -> None:
     job, client = scene.unasked(), scene.client("writer")
-    job = replace(job, receipt=forged(scene.approved(), sub=job.thread, transition=job.transition))
-    with closing(target.connect()) as connection, pytest.raises((UnexpectedAnswer, Denied)):
-        guarded_write(connection, client, target.body(job), **job.told())
-    assert target.rows(job) == 0
+    receipt = forged(scene.approved(), sub=job.thread, transition=job.transition)
+    with closing(target.connect()) as connection:
+        with pytest.raises(ReceiptMismatch):
+            guarded_write(connection, client, target.body(job), **replace(job, receipt=receipt).told())
+        assert (target.rows(job), scene.stands(job)) == (0, ("writing", False))
+        # The gateway was told nothing: its yes is good for the job as it should be.
+        assert guarded_write(connection, client, target.body(job), **job.told()).by_this_call
+
+
+@pytest.mark.parametrize("jti", [None, "", "short", "sha256:", ["a"], {}], ids=repr)
+def test_a_receipt_whose_id_is_none_is_refused_before_anything(scene: Scene, target: Target, jti: Any) -> None:
+    """The digest of a head that needs no receipt is an id of a pass, and no id of a receipt."""
+    job, client = scene.unasked(), scene.client("writer")
+    jti = job.transition if jti == "sha256:" else jti
+    receipt = forged(scene.approved(), sub=job.thread, transition=job.transition, jti=jti)
+    with closing(target.connect()) as connection, pytest.raises(Invalid, match="receipt"):
+        guarded_write(connection, client, target.body(job), **replace(job, receipt=receipt).told())
+    assert (target.rows(job), scene.stands(job)) == (0, ("open", False))
 
 
 @pytest.mark.parametrize("how", ["as it is", "forged"])
@@ -203,7 +218,7 @@ def test_a_receipt_by_which_something_else_was_written_does_not_pass_for_this_wr
     with closing(target.connect()) as connection:
         guarded_write(connection, client, target.body(done), **done.told())
         client.verify(**job.told())
-        with pytest.raises((Invalid, UnexpectedAnswer)):
+        with pytest.raises(Invalid if how == "as it is" else ReceiptMismatch):
             guarded_write(connection, client, target.body(job), **replace(job, receipt=other).told())
     # It is not written, and nobody was told that it was.
     assert (target.rows(job), scene.stands(job)[1]) == (0, False)
@@ -226,8 +241,9 @@ def test_an_earlier_write_of_the_thread_is_not_taken_for_this_one(
         mistaken = replace(job, receipt=forged(job, jti=nonce))
         if again == "when the lease is over":
             wait_for(lease.timestamp() + 0.05)
-        with pytest.raises((Denied, UnexpectedAnswer)):
+        with pytest.raises((Denied, ReceiptMismatch)) as refused:
             guarded_write(connection, client, target.body(job), **mistaken.told())
+        assert refused.value.code == ("receipt_mismatch" if again == "at once" else "already_used")
         assert (target.rows(job), scene.stands(job)[1]) == (1, False)
         if again == "at once":  # with the right one it is the same yes
             assert guarded_write(connection, client, target.body(job), **job.told()).by_this_call
@@ -235,6 +251,28 @@ def test_an_earlier_write_of_the_thread_is_not_taken_for_this_one(
             assert settle(connection, client, **job.known()).outcome == "aborted"
     stood = again == "at once"
     assert (target.rows(job), scene.stands(job)[1]) == (1 + stood, stood)
+
+
+def test_a_receipt_that_wrote_another_transition_is_refused_by_the_database(scene: Scene, target: Target) -> None:
+    """The pass keeps the transition, and it is compared: whoever has the writer's login made one up with this id."""
+    job, client = scene.approved(), scene.client("writer")
+    assert job.receipt is not None
+    id = json.loads(base64.urlsafe_b64decode(job.receipt.split(".")[1] + "=="))["jti"]
+    with closing(target.connect()) as connection:
+        target.passes(connection, id, digest("another head"))
+        with pytest.raises(GuardRefused, match="used for another transition") as refused:
+            guarded_write(connection, client, target.body(job), **job.told())
+    assert (refused.value.code, target.rows(job), scene.stands(job)[1]) == ("receipt_mismatch", 0, False)
+
+
+def test_nothing_is_asked_where_the_guard_keeps_no_transition(scene: Scene, tmp_path: Path) -> None:
+    """A guard that was installed before it kept one: what is there cannot be told from another write."""
+    job = scene.approved()
+    with closing(sqlite3.connect(tmp_path / "old.db")) as connection:
+        connection.execute("CREATE TABLE countersign_guard (id TEXT, thread TEXT, wrote INTEGER)")
+        with pytest.raises(sqlite3.OperationalError, match="no such column"):
+            guarded_write(connection, scene.client("writer"), lambda *_: None, **job.told())
+    assert scene.stands(job) == ("open", False)
 
 
 def test_a_write_is_found_again_whatever_receipt_its_job_has_by_now(scene: Scene, target: Target) -> None:

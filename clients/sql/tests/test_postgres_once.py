@@ -180,6 +180,17 @@ def test_neither_a_write_nor_an_id_is_passed_twice_beside_another_one(connect: C
     assert rows(connect) == 1
 
 
+def test_an_id_that_wrote_another_transition_is_told_from_a_write_that_is_there(connect: Connect) -> None:
+    id = jti()
+    with connect() as connection:
+        connection.execute(NAMED, (id, "order-17", TRANSITION, "write-1", 1, lease()))
+        connection.execute(WRITE)
+    for thread in ("order-17", "another"):
+        with refused("ZG007"), connect() as connection:
+            connection.execute(NAMED, (id, thread, digest("another head"), "write-2", 2, lease()))
+    assert rows(connect) == 1
+
+
 @pytest.mark.parametrize(
     ("code", "transition", "write_id"),
     [

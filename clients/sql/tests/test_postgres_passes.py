@@ -32,6 +32,8 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
 def test_nobody_changes_a_protected_table_without_a_pass(cluster: Cluster, connect: Connect, change: str) -> None:
     with connect() as connection:
+        if change == CHANGES["merge"] and connection.info.server_version < 150000:
+            pytest.skip("PostgreSQL has this from 15 on")
         write(connection)
     # Even the superuser, for whom the triggers fire as well, as long as they do not take them away.
     for user in ("ledger", "countersign"):

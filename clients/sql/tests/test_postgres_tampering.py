@@ -1,4 +1,4 @@
-"""The guard of PostgreSQL against the writer's own login, and what it tells of ways past it."""
+"""The guard of PostgreSQL against the writer's own login, and against whoever may protect tables."""
 
 from __future__ import annotations
 
@@ -212,43 +212,3 @@ def test_no_function_of_a_tables_owner_runs_as_the_guards(
     with refused("ZG006"), connect(owner) as connection:
         connection.execute(PASS, (jti(), "order-18", 1, lease()))
         connection.execute("DELETE FROM theirs")
-
-
-# ── What is told of ways past ────────────────────────────────────────────────────────────────────────────────────
-
-OPENED = {
-    "is a superuser": "ALTER ROLE {} SUPERUSER",
-    "may create roles": "ALTER ROLE {} CREATEROLE",
-    "can be countersign_guard": "GRANT countersign_guard TO {}",
-    "can be pg_write_all_data": "GRANT pg_write_all_data TO {}",
-    "can be the owner of public.payments": "GRANT keeper TO {}",
-    "or of its schema": "ALTER SCHEMA public OWNER TO {}",
-    "and drop it": "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I OWNER TO {}', current_database()); END $$",
-    "may make triggers on public.payments": "GRANT TRIGGER ON payments TO {}",
-    "may write to countersign_guard.threads": "GRANT UPDATE ON countersign_guard.threads TO {}",
-    "may write to countersign_guard.passes": "GRANT INSERT ON countersign_guard.passes TO {}",
-    "may write to countersign_guard.passes itself": "GRANT UPDATE (transaction) ON countersign_guard.passes TO {}",
-    "may make things in the schema": "GRANT CREATE ON SCHEMA countersign_guard TO {}",
-    "public.payments lacks its trigger countersign_guard_rows": "ALTER TABLE payments DISABLE TRIGGER countersign_guard_rows",
-    "public.payments lacks its trigger countersign_guard_truncate": "DROP TRIGGER countersign_guard_truncate ON payments",
-    "or it does not fire always": "ALTER TABLE payments ENABLE TRIGGER countersign_guard_rows",
-}
-
-
-@pytest.mark.parametrize(("sentence", "opening"), OPENED.items(), ids=OPENED.keys())
-def test_a_way_past_is_told(cluster: Cluster, database: str, connect: Connect, sentence: str, opening: str) -> None:
-    asked = "SELECT countersign_guard.ways_past('clerk')"
-    cluster.execute(database, "CREATE ROLE clerk LOGIN", "GRANT countersign_writer TO clerk")
-    cluster.execute(database, "GRANT SELECT, INSERT, UPDATE, DELETE ON payments TO clerk")
-    try:
-        assert connect("countersign").execute(asked).fetchall() == []
-        cluster.execute(database, opening.format("clerk"))
-        assert any(sentence in it for (it,) in connect("countersign").execute(asked))
-    finally:
-        cluster.execute(
-            database,
-            "ALTER SCHEMA public OWNER TO pg_database_owner",
-            "REASSIGN OWNED BY clerk TO countersign",
-            "DROP OWNED BY clerk",
-            "DROP ROLE clerk",
-        )

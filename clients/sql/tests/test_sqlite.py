@@ -6,62 +6,13 @@ import contextlib
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from conftest import SQL
 from ids import LEASE, LONG, at_once, digest, jti, lease
-
-# What a write is for, where a test does not care; it is named after the id, so that another id is another write.
-TRANSITION = digest("a head")
-PASS = f"""
-    INSERT INTO countersign_guard (id, thread, transition, write_id, fence, lease_expires_at)
-    VALUES (?1, ?2, '{TRANSITION}', 'w' || substr(hex(?1), 1, 100), ?3, ?4)
-"""
-END = "UPDATE countersign_guard SET open = NULL, result = ? WHERE id = ? AND open = 1"
-WRITE = "INSERT INTO payments (thread, amount) VALUES ('order-17', 40)"
-
-
-@contextlib.contextmanager
-def opened(file: Path) -> Iterator[sqlite3.Connection]:
-    with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as connection:
-        connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("PRAGMA recursive_triggers = ON")
-        yield connection
-
-
-@pytest.fixture
-def connection(file: Path) -> Iterator[sqlite3.Connection]:
-    with opened(file) as it:
-        yield it
-
-
-def refused(message: str) -> pytest.RaisesExc:
-    return pytest.raises(sqlite3.IntegrityError, match=message)
-
-
-def rows(file: Path) -> int:
-    with opened(file) as connection:
-        return connection.execute("SELECT count(*) FROM payments").fetchone()[0]
-
-
-def write(
-    connection: sqlite3.Connection, fence: object = 1, *, id: str = "", thread: str = "order-17", until: str = ""
-) -> None:
-    """A whole write. What is refused is rolled back."""
-    id = id or jti()
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        connection.execute(PASS, (id, thread, fence, until or lease()))
-        connection.execute("INSERT INTO payments (thread, amount) VALUES (?, 40)", (thread,))
-        connection.execute(END, (None, id))
-        connection.execute("COMMIT")
-    except sqlite3.Error:
-        connection.execute("ROLLBACK")
-        raise
-
+from passing_sqlite import END, PASS, TRANSITION, WRITE, opened, refused, rows, write
 
 # ── Once ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -451,6 +402,14 @@ def test_neither_a_write_nor_an_id_is_passed_twice_beside_another_one(
     again = (jti(), write_id) if same == "the write" else (id, "write-2")
     with refused(f"{same} was used before"):
         connection.execute(NAMED, (again[0], "order-17", TRANSITION, again[1], 2, lease()))
+
+
+def test_an_id_that_wrote_another_transition_is_told_from_a_write_that_is_there(connection: sqlite3.Connection) -> None:
+    id = jti()
+    write(connection, id=id)
+    for thread in ("order-17", "another"):
+        with refused("the id was used for another transition"):
+            connection.execute(NAMED, (id, thread, digest("another head"), "write-2", 2, lease()))
 
 
 @pytest.mark.parametrize(

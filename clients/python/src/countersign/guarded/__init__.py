@@ -4,7 +4,7 @@ The target database has the guard of `clients/sql`. `guarded_write` is for `psyc
 psycopg's `AsyncConnection`; whoever finds a write of which nobody knows what became of it calls `settle` or `asettle`.
 """
 
-from ._errors import GaveWay, GuardRefused, OutcomeUnknown
+from ._errors import GaveWay, GuardRefused, OutcomeUnknown, ReceiptMismatch
 from ._order import Written
 from ._writing import aguarded_write, asettle, guarded_write, settle
 
@@ -12,6 +12,7 @@ __all__ = [
     "GaveWay",
     "GuardRefused",
     "OutcomeUnknown",
+    "ReceiptMismatch",
     "Written",
     "aguarded_write",
     "asettle",

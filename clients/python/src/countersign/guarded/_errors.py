@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from countersign.errors import CountersignError
+from countersign.errors import CountersignError, UnexpectedAnswer
 
-Code = Literal["fence_not_newer", "id_used", "lease_past", "arguments", "no_pass", "other_thread"]
+Code = Literal["fence_not_newer", "id_used", "lease_past", "arguments", "no_pass", "other_thread", "receipt_mismatch"]
 
 
 class GuardRefused(CountersignError):
@@ -14,12 +14,25 @@ class GuardRefused(CountersignError):
 
     `fence_not_newer` and `id_used`: somebody wrote already, or the thread went on. `lease_past`: it took too long.
     `no_pass` and `other_thread`: the body left the transaction, or wrote rows of another thread. `arguments`: what
-    the gateway answered does not fit this database, its clock above all.
+    the gateway answered does not fit this database, its clock above all. `receipt_mismatch`: the receipt wrote another
+    transition here before.
     """
 
     def __init__(self, code: Code, detail: str) -> None:
         super().__init__(f"{code}: {detail}")
         self.code = code
+
+
+class ReceiptMismatch(UnexpectedAnswer):
+    """The receipt in the job is not the one that the gateway allowed this write by. Nothing was written.
+
+    The gateway was told nothing, so its answer stands: call again with the right receipt within the lease, or `settle`.
+    """
+
+    code = "receipt_mismatch"
+
+    def __init__(self) -> None:
+        super().__init__(f"{self.code}: verify used another receipt than the one that was sent, or none")
 
 
 class OutcomeUnknown(CountersignError):

@@ -18,7 +18,7 @@ from countersign.answers import Ended, Verified
 from countersign.errors import CountersignError, Json, Malformed, UnexpectedAnswer
 
 from ._databases import Found, Pass, Target
-from ._errors import GaveWay, GuardRefused, OutcomeUnknown
+from ._errors import GaveWay, GuardRefused, OutcomeUnknown, ReceiptMismatch
 
 if TYPE_CHECKING:
     from countersign.verify import Keys
@@ -75,11 +75,12 @@ class Job:
             said = (_said(self.receipt, "sub"), _said(self.receipt, "transition"))
             if said != (self.target.thread, self.target.transition):
                 raise names.Invalid("receipt", "it is for another thread or transition than the job")
+            names.jti("receipt", self.jti)
 
     @property
-    def id(self) -> str:
-        """What the gateway will have let it through by."""
-        return self.target.transition if self.receipt is None else str(_said(self.receipt, "jti"))
+    def jti(self) -> Json:
+        """The id that the receipt claims, unchecked: it is compared with what verify used, and for nothing else."""
+        return None if self.receipt is None else _said(self.receipt, "jti")
 
 
 def target(thread: str, transition: str, write_id: str) -> Target:
@@ -186,11 +187,13 @@ def _at_odds(it: Target, found: str, ended: Ended) -> UnexpectedAnswer:
 
 
 def _used(job: Job, verified: Verified) -> str:
-    """The id by which the gateway let it through: of the receipt that was sent, and of no other."""
-    used = _said(verified.verification, "receipt") or job.target.transition
-    if used != job.id:
-        raise UnexpectedAnswer("verify used another receipt than the one that was sent, or none")
-    return str(used)
+    """The id by which the gateway let it through, from its own answer: of the receipt that was sent, and of no other.
+
+    A repeated verify gives its first answer without another look at the receipt, which may have been replaced since."""
+    used = _said(verified.verification, "receipt")
+    if used != job.jti:
+        raise ReceiptMismatch
+    return job.target.transition if used is None else str(used)
 
 
 def _said(token: str, name: str) -> Json:

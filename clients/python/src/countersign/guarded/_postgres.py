@@ -24,6 +24,7 @@ _CODES: dict[str, Code] = {
     "ZG004": "arguments",
     "ZG005": "no_pass",
     "ZG006": "other_thread",
+    "ZG007": "receipt_mismatch",
 }
 # Serialization failure and deadlock: the transaction is gone, and another one may well succeed.
 _AGAIN = frozenset({"40001", "40P01"})

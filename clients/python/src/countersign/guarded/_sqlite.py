@@ -19,6 +19,7 @@ _SAYS = "countersign guard: "
 # What the guard's sentences begin or end with.
 _CODES: tuple[tuple[str, Code], ...] = (
     ("the fence is not newer", "fence_not_newer"),
+    ("the id was used for another", "receipt_mismatch"),
     ("the id was used", "id_used"),
     ("the write was used", "id_used"),
     ("the lease is past", "lease_past"),

@@ -7,9 +7,11 @@ use countersign::domain::account::{Account, MachineRole, PersonRole};
 use countersign::domain::edit::Edit;
 use countersign::domain::event::EventType;
 use countersign::domain::id::{InterruptId, ReviewId};
+use countersign::domain::policy::RedactedChange;
 use countersign::domain::review::{Extending, Verdict};
 use countersign::service::comments::Saying;
 use countersign::service::edits::{Rewrite, Rewritten};
+use countersign::service::history::HistoryItem;
 use countersign::service::rollbacks::Rollback;
 use countersign::web::roles::TABLE;
 use reqwest::Method;
@@ -34,6 +36,7 @@ protected = ["target_user_id"]
 reads = ["raw_text", "notes", "requested_action", "target_user_id"]
 writes = ["raw_text", "notes", "requested_action", "target_user_id"]
 rollback = true
+fork = true
 
 [nodes.vault]
 reads = ["payment", "customer"]
@@ -354,6 +357,48 @@ async fn a_reviewer_learns_nothing_from_guesses_in_what_they_write() {
         }
         told_apart::nothing(&seen[0], &seen[1]);
     }
+}
+
+/// A right guess keeps its author when a rollback, a fork and a join take it over. Its author's owner sees it as written in
+/// every version, and any other reviewer sees it redacted.
+#[tokio::test]
+async fn a_leaf_is_traced_through_rollbacks_forks_and_joins() {
+    let world = World::new(0).await;
+    let (g, party) = (&world.g, world.party().await);
+    let thread = world.thread(&g.host, &Texts::PLAIN).await;
+    let id = thread["thread"].as_str().unwrap();
+    let guess = world.own[0];
+    let propose = async |thread: &Value, parent: &Value, text: &str| {
+        let patch = json!({"raw_text": text});
+        g.propose(thread, parent, (&party.agent, "planner"), patch).await.expect(201)["transition"].clone()
+    };
+    let guessed = propose(&thread["thread"], &thread["transition"], guess).await;
+    let head = propose(&thread["thread"], &guessed, "something else").await;
+    let back = json!({"to_version": 2, "node": "planner", "parent": head});
+    let held = g.post(&format!("/v1/threads/{id}/rollbacks"), &party.agent, back).await.expect(202);
+    for voter in [&g.alice, &g.bob] {
+        g.vote(voter, &held, Verdict::Approve).await.unwrap();
+    }
+    let head = held["transition"].clone();
+    let fork = json!({"node": "planner", "branches": ["left"]});
+    let forked = g.post(&format!("/v1/threads/{id}/forks"), &party.agent, fork).await.expect(201);
+    let branch = &forked["branches"][0];
+    let tip = propose(&branch["thread"], &branch["transition"], "on the branch").await;
+    propose(&branch["thread"], &tip, &format!("{guess} again")).await;
+    let join = json!({"node": "planner", "parent": head, "branches": ["left"], "strategy": "union"});
+    g.post(&format!("/v1/threads/{id}/joins"), &party.agent, join).await.expect(201);
+    let shown = async |of: &str, who: &Account| -> Vec<bool> {
+        let (_, items) = g.service.history(&of.try_into().unwrap(), None, 25, &who.into()).await.unwrap();
+        let about = |it: &&RedactedChange| serde_json::to_string(it).unwrap().contains("/raw_text");
+        let line = |it: &HistoryItem| it.diff.iter().find(about).map(|it| serde_json::to_string(it).unwrap());
+        items.iter().rev().filter_map(line).map(|it| !it.contains("hidden")).collect()
+    };
+    let branch = branch["thread"].as_str().unwrap();
+    // Set at first, guessed, replaced, rolled back, joined; and what the branch made of it.
+    assert_eq!(shown(id, &party.owner).await, [true; 5]);
+    assert_eq!(shown(id, &g.alice).await, [true, false, false, false, false]);
+    assert_eq!(shown(branch, &party.owner).await, [true; 3]);
+    assert_eq!(shown(branch, &g.alice).await, [false; 3]);
 }
 
 /// A route that is new is fetched as well, or this fails.

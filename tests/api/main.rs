@@ -9,6 +9,7 @@ mod attacks;
 mod audits;
 mod bounded;
 mod branches;
+mod caching;
 mod checkpoints;
 mod contract;
 mod copying;

@@ -13,6 +13,7 @@ mod caching;
 mod checkpoints;
 mod contract;
 mod copying;
+mod creating;
 mod delegations;
 #[path = "../support/description.rs"]
 mod description;

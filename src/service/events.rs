@@ -138,7 +138,7 @@ impl Service {
         let keys = self.keys()?;
         let (mut events, next) = self.events_after(after, token.flow.as_ref(), limit).await?;
         for Placed { event, .. } in &mut events {
-            *event = self.masked_event(&keys, event.clone()).await?;
+            *event = self.for_machines(&keys, self.masked_event(&keys, event.clone()).await?).await?;
         }
         Ok((events, next))
     }

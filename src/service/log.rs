@@ -1,5 +1,7 @@
 //! The log as people look through it: the last first, a bounded number of events at a time.
 
+mod for_machines;
+
 use std::collections::BTreeMap;
 
 use serde_json::Value;

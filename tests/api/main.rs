@@ -31,6 +31,7 @@ mod gateway;
 mod given;
 mod half_said;
 mod halts;
+mod held_reasons;
 mod imports;
 mod inbox;
 mod inert;

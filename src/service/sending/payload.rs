@@ -30,7 +30,8 @@ impl Service {
         }
         let Placed { index, event, .. } = placed;
         let keys = self.keys()?;
-        let mut data = self.masked_event(&keys, event.clone()).await?.data;
+        let event = &self.for_machines(&keys, self.masked_event(&keys, event.clone()).await?).await?;
+        let mut data = event.data.clone();
         let place = [
             ("index", json!(index)),
             ("flow", json!(event.flow)),

@@ -1,5 +1,7 @@
 //! The log: giving events their place, and reading them in it.
 
+pub mod clock;
+
 use serde_json::{Value, json};
 
 use super::Service;

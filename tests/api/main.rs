@@ -11,6 +11,7 @@ mod bounded;
 mod branches;
 mod caching;
 mod checkpoints;
+mod clock;
 mod contract;
 mod copying;
 mod creating;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use actix_web::dev::ServiceResponse;
 use actix_web::test::{TestRequest, call_service, init_service, read_body, read_body_json};
-use countersign::cli::serve::Running;
+use countersign::cli::serve::{ClockBack, Running};
 use countersign::config::{Config, Flags, Network};
 use countersign::web::app::App;
 use countersign::web::peers::Peers;
@@ -127,7 +127,8 @@ async fn a_served_gateway_takes_the_word_of_the_proxies_that_its_configuration_n
         ];
         let config =
             Config::load(&Flags::default(), variables.map(|(name, value)| (name.into(), value.into()))).unwrap();
-        let running = Running::start(&config, TcpListener::bind("127.0.0.1:0").unwrap()).await.unwrap();
+        let running =
+            Running::start(&config, TcpListener::bind("127.0.0.1:0").unwrap(), ClockBack::Refused).await.unwrap();
         let url = running.url.as_str();
         for _ in 0..ADDRESS_SHARE {
             assert_eq!(guess_over_http(url, "203.0.113.5").await, 401, "{named}");

@@ -125,7 +125,7 @@ impl Service {
 
     /// A comment as the asker may read it. What is hidden in it cannot be told once the values are erased: then nothing of
     /// it is shown.
-    async fn masked_comment(&self, keys: &Keys, hold: &Hold, comment: &str) -> Result<String> {
+    pub(super) async fn masked_comment(&self, keys: &Keys, hold: &Hold, comment: &str) -> Result<String> {
         let states = async {
             let transition = self.transition(keys, hold.transition).await?;
             Ok((self.states_of(keys, &transition).await?, transition.tool))

@@ -6,6 +6,7 @@ mod both;
 mod amendments;
 mod amendments_signed;
 mod attacks;
+mod attempts;
 mod audits;
 mod bounded;
 mod branches;

@@ -90,5 +90,8 @@ async fn reason_for_reviewers_is_in_no_event_that_leaves_the_gateway(scene: Scen
         assert_eq!(data["reasons"], json!([ROLLED_BACK]), "{data}");
         assert!(!data.to_string().contains("limit"), "{data}");
     }
+    let path = format!("/v1/transitions/{}", held["transition"].as_str().unwrap());
+    assert!(g.get(&path, &g.host).await.expect(200).get("warnings").is_none(), "a host is told none");
+    assert_eq!(g.get(&path, &g.auditor).await.expect(200)["warnings"][0]["rule"], "lower limit");
     scene.passes_an_audit().await;
 }

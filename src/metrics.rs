@@ -85,6 +85,7 @@ pub struct Metrics {
     attempts: IntCounterVec,
     workers: GaugeVec,
     queued: Gauge,
+    clock_behind: Gauge,
     facts: Gauges,
 }
 
@@ -123,6 +124,10 @@ impl Default for Metrics {
             ),
             workers: gauges(&registry, ("worker_failing", "1 for a worker whose last run failed"), &["worker"]),
             queued: gauge(&registry, ("store_queue", "Changes that wait to be written")),
+            clock_behind: gauge(
+                &registry,
+                ("clock_behind_seconds", "How far the clock is behind the newest event; 0 if it is not"),
+            ),
             facts: Gauges::new(&registry),
             flows: Mutex::default(),
             registry,
@@ -167,6 +172,11 @@ impl Metrics {
     /// A writer was not let through.
     pub fn denied(&self, code: DenialCode) {
         self.denials.with_label_values(&[code.as_str()]).inc();
+    }
+
+    /// The clock is so far behind the newest event.
+    pub fn clock_behind(&self, by: Duration) {
+        self.clock_behind.set(by.as_secs_f64());
     }
 
     /// What is stored was found not to be what was signed.

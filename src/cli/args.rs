@@ -6,12 +6,12 @@ mod envelope;
 mod episode;
 mod global;
 mod guard;
+mod serve;
 #[cfg(test)]
 mod tests;
 mod values;
 
 use std::ffi::OsString;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
@@ -30,6 +30,7 @@ pub use episode::{Episode, EpisodeExport, EpisodeImport, EpisodeShow, EpisodeVer
 use global::DEMO_IS_ITS_OWN;
 pub use global::Global;
 pub use guard::{Guard, GuardCommit, GuardCreate, GuardPayload, GuardTransition};
+pub use serve::{Listen, Serve};
 pub use values::{Halted, Input, Nodes, Scope};
 use values::{digest, format, input, key_use, label, moment, nodes, scope};
 
@@ -51,7 +52,7 @@ pub struct Args {
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Run the gateway.
-    Serve(Listen),
+    Serve(Serve),
     /// Run a gateway of its own with sample flows, agents and writers, and follow what happens.
     Demo(Listen),
     /// Ask the gateway of this configuration whether it is alive.
@@ -108,14 +109,6 @@ pub struct Mcp {
     /// A file that holds the agent's token; else it is taken from COUNTERSIGN_TOKEN.
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-}
-
-/// Where to listen.
-#[derive(clap::Args, Debug)]
-pub struct Listen {
-    /// An IP address and a port.
-    #[arg(long, value_name = "ADDRESS")]
-    pub listen: Option<SocketAddr>,
 }
 
 /// `policy …`
@@ -373,7 +366,7 @@ impl Args {
     /// What this line says over file and environment.
     pub fn flags(&self) -> Flags {
         let listen = match &self.command {
-            Command::Serve(it) | Command::Demo(it) => it.listen,
+            Command::Serve(Serve { listen, .. }) | Command::Demo(listen) => listen.listen,
             _ => None,
         };
         let Global { data, database, config, json: _ } = &self.global;

@@ -10,6 +10,7 @@ use crate::domain::keys::KeysError;
 use crate::gateway::GatewayError;
 use crate::keyring::KeyringError;
 use crate::service::error::Error;
+use crate::service::events::clock::ClockBehind;
 
 /// Why a command has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +46,9 @@ pub enum CliError {
         /// Where it might work.
         address_free: SocketAddr,
     },
+    /// The clock went back.
+    #[error("{0}: set the clock, or, if it was ahead before and is right now, start once with --clock-was-ahead")]
+    Clock(ClockBehind),
     /// The address cannot be listened on.
     #[error("cannot listen on {address}")]
     Listen {
@@ -94,6 +98,7 @@ impl CliError {
             | Self::Gateway(_)
             | Self::NoDatabase { .. }
             | Self::Taken { .. }
+            | Self::Clock(_)
             | Self::Listen { .. }
             | Self::Read { .. }
             | Self::Write { .. }

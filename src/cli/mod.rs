@@ -80,7 +80,7 @@ pub fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
 fn dispatch(args: &Args, out: &mut Output<'_>) -> Result<Exit, CliError> {
     let config = || Config::load(&args.flags(), std::env::vars_os());
     match &args.command {
-        Command::Serve(_) => serve::run(&config()?, out),
+        Command::Serve(args) => serve::run(&config()?, args.clock_back(), out),
         Command::Keys(command) => keys::run(command, &config()?, &SystemClock, out),
         Command::Health => health::run(&config()?, out),
         Command::User(command) => user::run(command, &config()?, &mut io::stdin().lock(), out),

@@ -28,12 +28,12 @@ use crate::web::unread;
 use crate::worker::Workers;
 
 /// Serves until it is told to stop.
-pub fn run(config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
+pub fn run(config: &Config, back: ClockBack, out: &mut Output<'_>) -> Result<Exit, CliError> {
     // Only the first of a process's subscribers counts; a second `serve` in one process is a test's.
     let _ = logs::begin(&config.log);
     let listener = bind(config.listen)?;
     beside::block_on(async {
-        let running = Running::start(config, listener).await?;
+        let running = Running::start(config, listener, back).await?;
         match &config.copy_to {
             // Whoever collects the log there is not to collect what makes the first account.
             Some(CopyTo::Stdout) => say(&running, &mut Output::new(out.form(), &mut io::stderr())).await?,
@@ -65,6 +65,15 @@ async fn say(running: &Running, out: &mut Output<'_>) -> Result<(), CliError> {
     Ok(out.answer(text, || json!({"listening": url.as_str(), "set_up": set_up}))?)
 }
 
+/// Whether to start with a clock that is behind the newest event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ClockBack {
+    /// It went back: what has expired would be valid again.
+    Refused,
+    /// An administrator says that it was ahead before and is right now.
+    Allowed,
+}
+
 /// A gateway that runs.
 pub struct Running {
     /// Its use cases.
@@ -79,10 +88,13 @@ pub struct Running {
 
 impl Running {
     /// Opens the gateway of a configuration and serves it on a bound listener.
-    pub async fn start(config: &Config, listener: TcpListener) -> Result<Self, CliError> {
+    pub async fn start(config: &Config, listener: TcpListener, back: ClockBack) -> Result<Self, CliError> {
         let bound = listener.local_addr().map_err(CliError::Runtime)?;
         let url = config.public_url(bound);
         let service = gateway::open(config, url.as_str().to_owned()).await?;
+        if let (ClockBack::Refused, Some(behind)) = (back, service.clock_behind().await?) {
+            return Err(CliError::Clock(behind));
+        }
         let edge = edge(config, &url);
         let streams = edge.streams.clone();
         let app = App { service: Arc::clone(&service), edge: Arc::new(edge) };

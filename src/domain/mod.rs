@@ -11,6 +11,7 @@ pub mod context;
 pub mod delegation;
 pub mod described;
 pub mod edit;
+pub mod effect;
 pub mod endpoint;
 pub mod enrolment;
 pub mod episode;

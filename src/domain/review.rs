@@ -203,6 +203,9 @@ pub struct Hold {
     pub reasons: Vec<HoldReason>,
     /// Owners and editors who may not decide it.
     pub excluded: BTreeSet<String>,
+    /// What an agent asks for with it, by which attempts are counted. A hold that a person opened has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect: Option<Digest>,
     /// Whose approval it needs.
     pub stages: Vec<Stage>,
     /// How many denials end it.
@@ -269,6 +272,12 @@ impl Hold {
     /// what a person rewrote, since the rewrite counts instead.
     pub const fn counts(&self) -> bool {
         !matches!(self.state, HoldState::Superseded { policy: Some(_), .. } | HoldState::Superseded { by: Some(_), .. })
+    }
+
+    /// The effect for which it counts as an attempt that was not approved.
+    pub fn attempted(&self) -> Option<Digest> {
+        let is_approved = matches!(self.state, HoldState::Approved { .. });
+        self.effect.filter(|_| self.counts() && !is_approved)
     }
 
     /// Who is asked by then, and what they have said so far.

@@ -25,7 +25,10 @@ impl Service {
         let keys = self.keys()?;
         let mark = self.fetch::<LogMark>(&keys, Follower::Copy.name()).await?;
         let reached = mark.as_ref().map_or(0, |it| it.record.reached);
-        let (events, last) = self.events_after(reached, None, COPIED_AT_ONCE).await?;
+        let (mut events, last) = self.events_after(reached, None, COPIED_AT_ONCE).await?;
+        for Placed { event, .. } in &mut events {
+            *event = self.for_machines(&keys, event.clone()).await?;
+        }
         if events.is_empty() {
             return Ok(0);
         }

@@ -129,7 +129,7 @@ impl Service {
 
     /// A comment as the asker may read it. What is hidden in it cannot be told once the values are erased: then nothing of
     /// it is shown.
-    async fn masked_comment(
+    pub(super) async fn masked_comment(
         &self,
         keys: &Keys,
         (hold, reader): (&Hold, &Party),

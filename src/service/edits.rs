@@ -208,7 +208,8 @@ impl Service {
         let by = Some(step.transition.digest);
         let end = (HoldState::Superseded { at: now, by, policy: None }, EndWord::Superseded, now);
         self.put_end(&mut draft, asking.keys, &mut thread, hold, end).await?;
-        let (_, next) = put_hold(&mut draft, &mut thread, asking, step, (reasons, excluded, now))?;
+        // What counts is what the agent asked for: it learns nothing of the rewrite from its remaining attempts.
+        let (_, next) = put_hold(&mut draft, &mut thread, asking, step, (reasons, excluded, hold.record.effect, now))?;
         draft.replace(&asking.standing.thread, &thread)?;
         self.commit(draft.finish()).await?;
         Ok(Rewritten::Held(next.id))

@@ -1,5 +1,7 @@
 //! The log: giving events their place, and reading them in it.
 
+pub mod clock;
+
 use serde_json::{Value, json};
 
 use super::Service;
@@ -138,7 +140,8 @@ impl Service {
         let keys = self.keys()?;
         let (mut events, next) = self.events_after(after, token.flow.as_ref(), limit).await?;
         for Placed { event, .. } in &mut events {
-            *event = self.masked_event(&keys, event.clone(), &token.into()).await?;
+            let masked = self.masked_event(&keys, event.clone(), &token.into()).await?;
+            *event = self.for_machines(&keys, masked).await?;
         }
         Ok((events, next))
     }

@@ -1,5 +1,7 @@
 //! Holds: opening one, and ending one without a decision.
 
+mod attempts;
+
 use std::collections::BTreeSet;
 
 use serde_json::json;
@@ -29,6 +31,9 @@ use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
 
+pub use attempts::DeniedBefore;
+pub(super) use attempts::{effect_of, no_more_of_this};
+
 /// How many accounts are looked through for someone who could approve.
 const ACCOUNTS_MAX: usize = 20_000;
 
@@ -38,13 +43,13 @@ impl Service {
         asking: &Asking<'_>,
         step: Step,
         reasons: Vec<Reason>,
-        excluded: BTreeSet<String>,
+        (excluded, effect): (BTreeSet<String>, Option<Digest>),
     ) -> Result<Answer> {
         let now = self.now();
         let mut draft = asking.draft(now);
         let mut thread = asking.standing.thread.record.clone();
         let changes = diff(&asking.head.state, &step.after.state);
-        let (transition, hold) = put_hold(&mut draft, &mut thread, asking, step, (reasons, excluded, now))?;
+        let (transition, hold) = put_hold(&mut draft, &mut thread, asking, step, (reasons, excluded, effect, now))?;
         draft.replace(&asking.standing.thread, &thread)?;
         let policies = self.policies_of(asking.keys, &transition.statement).await?;
         let answer = Answer::held(&policies, &transition, &changes, hold);
@@ -199,7 +204,7 @@ pub(super) fn put_hold(
     thread: &mut Thread,
     asking: &Asking<'_>,
     step: Step,
-    (reasons, excluded, now): (Vec<Reason>, BTreeSet<String>, Timestamp),
+    (reasons, excluded, effect, now): (Vec<Reason>, BTreeSet<String>, Option<Digest>, Timestamp),
 ) -> Result<(Transition, Hold)> {
     let review = ReviewId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name");
     let hold = Hold {
@@ -213,6 +218,7 @@ pub(super) fn put_hold(
         context: thread.context.clone(),
         reasons: reasons.into_iter().map(hold_reason).collect(),
         excluded,
+        effect,
         stages: stages_of(asking.policy),
         denials_needed: asking.policy.approval().denials(),
         opened_at: now,

@@ -3,15 +3,12 @@
 use super::error::{Error, Result};
 use super::rejections::Older;
 use super::{Service, recorder, retrying};
-use crate::domain::branch::Branch;
 use crate::domain::episode::imported::{self, Imported, Piece, Standing};
 use crate::domain::episode::verify::{Content, Folder, Report, Run, Signature, verify};
 use crate::domain::event::EventType;
 use crate::domain::id::{PrincipalId, ThreadId};
 use crate::domain::keys::{Keys, PublicKeys};
 use crate::domain::thread::Thread;
-use crate::domain::time::Timestamp;
-use crate::random;
 use crate::store::Filter;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
@@ -149,21 +146,5 @@ impl Service {
             Ok(None) => Error::NotFound("thread"),
             Err(error) => error,
         }
-    }
-}
-
-/// What a new thread is called: as its host says, unless only a run that is imported may be called so; else by a name that
-/// nobody guesses.
-pub(super) fn own_name(asked: Option<&ThreadId>, now: Timestamp) -> Result<ThreadId> {
-    match asked {
-        Some(id) if imported::is_name(id) => {
-            Err(Error::invalid("/thread", "only a run that is imported has such a name"))
-        }
-        Some(id) if Branch::is_name(id) => Err(Error::invalid(
-            "/thread",
-            "only a branch has such a name; fork one with POST /v1/threads/{thread}/forks",
-        )),
-        Some(id) => Ok(id.clone()),
-        None => Ok(ThreadId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name")),
     }
 }

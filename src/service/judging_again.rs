@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use super::asking::{Asking, identity_of};
 use super::error::{Error, Result};
-use super::holds::{hold_reason, put_hold};
+use super::holds::{effect_of, hold_reason, put_hold};
 use super::looked::Judging;
 use super::proposer::Proposer;
 use super::stating::Effected;
@@ -168,7 +168,8 @@ impl Service {
         if same {
             return Ok(Anew::Same);
         }
-        if is_exhausted(asking) {
+        let effect = effect_of(asking, &effected, &reasons);
+        if is_exhausted(asking) || self.is_effect_exhausted(asking.keys, policy, effect).await? {
             return Ok(Anew::Nobody);
         }
         let authors = authors_with(&asking.standing.thread.record, asking.by.author(), &asking.proposal.ask);
@@ -203,13 +204,14 @@ impl Service {
         (effected, reasons, authors): (Effected, Vec<Reason>, BTreeSet<String>),
     ) -> Result<JudgedAgain> {
         let now = self.now();
+        let effect = effect_of(asking, &effected, &reasons);
         let step = self.state_step(asking, effected, now).await?;
         let mut draft = asking.draft(now);
         draft.before(hold.record.expires_at);
         let mut thread = asking.standing.thread.record.clone();
         let end = superseded(now, Some(step.transition.digest), asking.policy);
         self.put_end(&mut draft, asking.keys, &mut thread, hold, end).await?;
-        put_hold(&mut draft, &mut thread, asking, step, (reasons, authors, now))?;
+        put_hold(&mut draft, &mut thread, asking, step, (reasons, authors, effect, now))?;
         draft.replace(&asking.standing.thread, &thread)?;
         self.commit(draft.finish()).await?;
         Ok(JudgedAgain::Ended)

@@ -1,11 +1,15 @@
 //! The log as people look through it: the last first, a bounded number of events at a time.
 
+mod for_machines;
+
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::Service;
 use super::error::{Error, Result};
+use super::events::clock::event_ids_from;
 use super::history::Who;
 use super::redaction::Redaction;
 use crate::domain::account::{Account, PersonRole};
@@ -89,7 +93,7 @@ const WINDOW: u64 = 250;
 
 /// How far events may stand out of the order of their times: gateways' clocks differ by less, and an event waits no
 /// longer for its place unless nobody gives places.
-const DISORDER_MILLIS: i64 = 60_000;
+const DISORDER: Duration = Duration::from_secs(60);
 
 /// What is put in place of a text that cannot be masked.
 pub(super) const WITHHELD: &str =
@@ -135,7 +139,7 @@ impl Sieve<'_> {
 
     /// Whether nothing before this event can be kept.
     fn is_past(&self, event: &Event) -> bool {
-        self.sought.since.is_some_and(|it| event.at.millis() < it.millis() - DISORDER_MILLIS)
+        self.sought.since.is_some_and(|it| event.at < it.minus(DISORDER))
     }
 }
 
@@ -216,8 +220,7 @@ impl Service {
         let length = self.log_length().await?;
         let Some(until) = until else { return Ok(length) };
         // Events' ids begin with their time, so the first one that is certainly later is found by name.
-        let millis = until.millis().saturating_add(DISORDER_MILLIS).max(0);
-        let after = Cursor { due: 0, id: format!("{:08x}-{:04x}", millis >> 16, millis & 0xffff) };
+        let after = Cursor { due: 0, id: event_ids_from(until.plus(DISORDER)) };
         let later = self.reader(keys).list::<Event>(Filter::All, Some(&after), 1).await?;
         let Some(later) = later.first() else { return Ok(length) };
         let place = self.reader(keys).get_by_alias::<LogRow>(later.record.id.as_str()).await?;

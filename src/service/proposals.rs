@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use super::asking::{Asking, identity_of};
 use super::branches::not_on_a_branch;
 use super::error::{Error, Result};
-use super::holds::hold_reason;
+use super::holds::{effect_of, hold_reason, no_more_of_this};
 use super::proposal::{Asked, Proposal, RATIONALE_CHARS_MAX};
 use super::proposer::Proposer;
 use super::refusals::{Because, no_tries};
@@ -211,6 +211,10 @@ impl Service {
                 )
                 .await;
         }
+        let effect = effect_of(asking, &effected, &reasons);
+        if self.is_effect_exhausted(asking.keys, asking.policy, effect).await? {
+            return self.reject(asking, Because::EffectOver(no_more_of_this())).await;
+        }
         let authors = authors_with(thread, asking.by.author(), &asking.proposal.ask);
         if !self.somebody_can_approve(asking.keys, asking.policy, &authors).await? {
             let detail = "nobody who is not an author could approve this; ask an administrator to add reviewers, then ask again as the next `attempt`";
@@ -219,7 +223,7 @@ impl Service {
                 .await;
         }
         let step = self.state_step(asking, effected, self.now()).await?;
-        self.hold(asking, step, reasons, authors).await
+        self.hold(asking, step, reasons, (authors, effect)).await
     }
 
     /// States what would happen, once; the statement is stored and never made again.

@@ -46,6 +46,8 @@ pub(super) enum Because {
     NoTries(Violation),
     /// Its step was tried as often as may be.
     StepOver(Violation),
+    /// Its change was asked for as often as may be, on whatever head.
+    EffectOver(Violation),
     /// Nobody could approve it: nothing that its node did wrong.
     Nobody(Violation),
 }
@@ -67,7 +69,7 @@ impl Because {
         match self {
             Self::Violations(_) => Some(policy.instruction(before.saturating_add(1))),
             Self::NoTries(_) => Some(Instruction::NoMoreTries),
-            Self::StepOver(_) => Some(Instruction::Stop),
+            Self::StepOver(_) | Self::EffectOver(_) => Some(Instruction::Stop),
             Self::Nobody(_) => None,
         }
     }
@@ -81,7 +83,10 @@ impl Because {
                 }
                 violations
             }
-            Self::NoTries(violation) | Self::StepOver(violation) | Self::Nobody(violation) => vec![violation],
+            Self::NoTries(violation)
+            | Self::StepOver(violation)
+            | Self::EffectOver(violation)
+            | Self::Nobody(violation) => vec![violation],
         }
     }
 }

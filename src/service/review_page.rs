@@ -9,6 +9,7 @@ use super::calls::{Arguments, Call};
 use super::electorate::can_decide;
 use super::error::{Error, Result};
 use super::history::{Who, warnings_by};
+use super::holds::DeniedBefore;
 use super::provenance::Standpoint;
 use super::redaction::{Redaction, beside, comparison};
 use super::{Service, retrying};
@@ -34,7 +35,6 @@ use crate::domain::tool::Tool;
 use crate::domain::transition::{ChainRow, Transition};
 use crate::domain::write::Write;
 use crate::service::hidden_places::{HiddenPlace, hidden_places};
-use crate::store::record::Stored;
 use crate::store::records::event_alias;
 
 /// What one writer will read, if this is approved and written.
@@ -90,6 +90,8 @@ pub struct ReviewFacts {
     pub viewer: AccountId,
     /// In which places the viewer may decide now, or why in none.
     pub can_decide: std::result::Result<Vec<Place>, CannotDecide>,
+    /// Earlier denials of the same change.
+    pub denied_before: Option<DeniedBefore>,
     /// Whether an earlier write's outcome is unknown.
     pub outcome_unknown: bool,
     /// The receipt that came of it.
@@ -124,8 +126,7 @@ impl Service {
     ) -> Result<ReviewFacts> {
         self.expire_hold(review).await?;
         let (keys, now) = (self.keys()?, self.now());
-        let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
-        let hold = hold.record;
+        let hold = self.need::<Hold>(&keys, review.as_str(), "review").await?.record;
         let standing = self.standing(&keys, self.thread(&keys, &hold.thread).await?).await?;
         let thread = standing.thread.record.clone();
         let transition = self.transition(&keys, hold.transition).await?;
@@ -179,6 +180,7 @@ impl Service {
                 .into_iter()
                 .find(|it| it.transition == transition.digest),
             by,
+            denied_before: self.denied_before(&keys, (&hold, &policy), &Party::from(viewer)).await?,
             call: self.call_of(&keys, &beside, &transition)?,
             author,
             proposer,

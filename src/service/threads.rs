@@ -1,6 +1,7 @@
 //! Threads: making one, reading one, closing and reopening it.
 
 mod contexts;
+mod names;
 
 use std::sync::Arc;
 
@@ -8,7 +9,6 @@ use serde_json::{Value, json};
 
 use super::error::{Error, Result};
 use super::heads::Version;
-use super::imports::own_name;
 use super::lapsing::over_a_lapse;
 use super::refusals::result_error;
 use super::stating::{Step, new_proposal_id};
@@ -113,7 +113,7 @@ impl Service {
         let policy = self.policy(&keys, flow.record.policy).await?;
         let initial = judge_initial(&policy, &new.state, self.limits())
             .map_err(|violations| Error::Rejected(violations.iter().map(result_error).collect::<Vec<_>>().into()))?;
-        let id = own_name(new.thread.as_ref(), now)?;
+        let id = names::name_for(&new.flow, new.thread.as_ref(), now)?;
         if let Some(made) = self.made_before(&keys, token, &id, new).await? {
             return Ok(made);
         }

@@ -115,7 +115,7 @@ impl Answer {
 }
 
 /// Reasons as the asker may be told them.
-fn for_everyone(reasons: &[HoldReason]) -> Vec<HoldReason> {
+pub(super) fn for_everyone(reasons: &[HoldReason]) -> Vec<HoldReason> {
     reasons.iter().filter(|reason| !reason.for_reviewers_only).cloned().collect()
 }
 

@@ -5,6 +5,7 @@
 //! it again and again until the gateway stops.
 
 pub mod archive;
+pub mod clock;
 pub mod copy;
 pub mod count;
 pub mod deliver;
@@ -32,6 +33,7 @@ use crate::metrics::Run;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use archive::Archiver;
+use clock::ClockWatch;
 use deliver::Sender;
 
 /// The workers of a running gateway.
@@ -55,10 +57,15 @@ impl Workers {
         let sends = Arc::clone(&sender);
         let deliver = Round { wakes: Wakes::AfterCommits, ..rounds("deliver") };
         let archiver = Arc::new(Archiver::default());
+        let watch = Arc::new(ClockWatch::default());
         let loops = vec![
             tokio::spawn(rounds("archive").repeat(Arc::clone(service), move |it| {
                 let archiver = Arc::clone(&archiver);
                 async move { archiver.run_once(&it).await }
+            })),
+            tokio::spawn(rounds("clock").repeat(Arc::clone(service), move |it| {
+                let watch = Arc::clone(&watch);
+                async move { watch.run_once(&it).await }
             })),
             tokio::spawn(deliver.repeat(Arc::clone(service), move |_| {
                 let sends = Arc::clone(&sends);

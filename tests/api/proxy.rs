@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use actix_web::dev::ServiceResponse;
 use actix_web::test::{TestRequest, call_service, init_service, read_body, read_body_json};
-use countersign::cli::serve::Running;
+use countersign::cli::serve::{ClockBack, Running};
 use countersign::config::{Config, Flags, Network};
 use countersign::web::app::App;
 use countersign::web::peers::Peers;
@@ -58,6 +58,7 @@ async fn guess(ask: &impl AsyncFn(TestRequest) -> ServiceResponse, peer: &str, f
     let name = another_name();
     let form = [("csrf", csrf.as_str()), ("username", &name), ("password", "not the one"), ("next", "/")];
     let request = from(peer).method(actix_web::http::Method::POST).uri("/sign-in").cookie(cookie).set_form(form);
+    let request = request.insert_header(("sec-fetch-site", "same-origin"));
     ask(request.insert_header(("x-forwarded-for", forwarded))).await.status().as_u16()
 }
 
@@ -111,7 +112,7 @@ async fn guess_over_http(url: &str, forwarded: &str) -> u16 {
     let csrf = html.split_once("name=\"csrf\" value=\"").unwrap().1.split_once('"').unwrap().0.to_owned();
     let form = format!("csrf={csrf}&username={}&password=wrong&next=%2F", another_name());
     let request = http.post(format!("{url}/sign-in")).header("cookie", cookie).body(form);
-    let request = request.header("content-type", "application/x-www-form-urlencoded");
+    let request = request.header("content-type", "application/x-www-form-urlencoded").header("origin", url);
     request.header("x-forwarded-for", forwarded).send().await.unwrap().status().as_u16()
 }
 
@@ -126,7 +127,8 @@ async fn a_served_gateway_takes_the_word_of_the_proxies_that_its_configuration_n
         ];
         let config =
             Config::load(&Flags::default(), variables.map(|(name, value)| (name.into(), value.into()))).unwrap();
-        let running = Running::start(&config, TcpListener::bind("127.0.0.1:0").unwrap()).await.unwrap();
+        let running =
+            Running::start(&config, TcpListener::bind("127.0.0.1:0").unwrap(), ClockBack::Refused).await.unwrap();
         let url = running.url.as_str();
         for _ in 0..ADDRESS_SHARE {
             assert_eq!(guess_over_http(url, "203.0.113.5").await, 401, "{named}");

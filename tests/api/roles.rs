@@ -435,6 +435,10 @@ async fn every_route_is_walked_as_everybody_and_lets_in_whom_the_docs_say() {
                 (false, false) => request.header("content-type", "application/x-www-form-urlencoded").body("csrf=none"),
             };
             let answer = request.header("accept", "text/html").send().await.unwrap();
+            let stored = answer.headers().get("cache-control").map(|it| it.to_str().unwrap().to_owned());
+            let public = ["/.well-known/jwks.json", "/assets/{name:.*}"].contains(&line.route.as_str());
+            let is_kept_out = public || stored.as_deref() == Some("no-store");
+            assert!(is_kept_out, "{} {} as {name}: {stored:?}", line.method, line.route);
             let to = answer.headers().get("location").map(|it| it.to_str().unwrap().to_owned()).unwrap_or_default();
             let (status, text) = (answer.status().as_u16(), answer.text().await.unwrap());
             let seen = door(status, &to, &text);

@@ -184,6 +184,8 @@ async fn a_form_counts_only_with_its_own_token_and_from_a_page_of_ours() {
             ("a longer name", csrf, &[("origin", &format!("{origin}.evil.example"))], cookie),
             ("no origin, another site", csrf, &[("sec-fetch-site", "cross-site")], cookie),
             ("no origin, a sister site", csrf, &[("sec-fetch-site", "same-site")], cookie),
+            ("neither origin nor site", csrf, &[], cookie),
+            ("a hidden origin and no site", csrf, &[("origin", "null")], cookie),
             ("a hidden origin", csrf, &[("origin", "null"), ("sec-fetch-site", "cross-site")], cookie),
         ] {
             assert_eq!(form.send(csrf, headers, cookie).await, 403, "{}: {what}", form.path);

@@ -19,7 +19,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::output::Output;
-use super::serve::{self, Running};
+use super::serve::{self, ClockBack, Running};
 use super::{CliError, Exit, beside};
 use crate::config::{Config, Database};
 use crate::keyring::KeyringSource;
@@ -37,7 +37,7 @@ pub fn run(config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
     say(out, &format!("Countersign's demonstration starts at http://localhost:{}", bound.port()))?;
     let config = of_its_own(config, bound)?;
     beside::block_on(async {
-        let running = Running::start(&config, listener).await?;
+        let running = Running::start(&config, listener, ClockBack::Refused).await?;
         play(&config, running, bound, out).await?;
         say(out, &format!("\nStopped. What happened stays in {}", config.data.display()))?;
         Ok(Exit::Yes)

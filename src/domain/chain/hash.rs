@@ -39,6 +39,8 @@ pub enum Tag {
     Proposal,
     /// What a step asks for.
     Step,
+    /// What a held change asks for.
+    Effect,
     /// An event.
     Event,
     /// A policy that waits for people.
@@ -82,6 +84,7 @@ impl Tag {
             Self::Patch => "countersign.patch.v1",
             Self::Proposal => "countersign.proposal.v1",
             Self::Step => "countersign.step.v1",
+            Self::Effect => "countersign.effect.v1",
             Self::Event => "countersign.event.v1",
             Self::Amendment => "countersign.amendment.v1",
             Self::Interrupt => "countersign.interrupt.v1",

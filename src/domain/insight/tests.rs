@@ -37,6 +37,7 @@ fn hold(opened_at: Timestamp, reasons: &[&str]) -> Hold {
         context: Default::default(),
         reasons: reasons.iter().map(reason).collect(),
         excluded: Default::default(),
+        effect: None,
         stages: Vec::new(),
         denials_needed: 1,
         opened_at,

@@ -64,6 +64,8 @@ pub(super) const GROUPS_MAX: usize = 32;
 pub(super) const NEED: RangeInclusive<u32> = 1..=32;
 /// Each try puts the same question to the same people again.
 pub(super) const ATTEMPTS: RangeInclusive<u32> = 1..=100;
+/// Reviewers remember a question for a day; after ninety days nobody does.
+pub(super) const ATTEMPTS_WITHIN: RangeInclusive<Duration> = secs(1)..=secs(90 * 24 * 3600);
 /// As many as people could deny in one stage.
 pub(super) const DENIALS: RangeInclusive<u32> = 1..=32;
 /// From what a demonstration needs to a long holiday; a hold pauses its thread all the while.
@@ -83,6 +85,8 @@ pub(super) const RECEIPT_TTL_DEFAULT: Duration = secs(10 * 60);
 pub(super) const WRITE_LEASE_DEFAULT: Duration = secs(30);
 /// A second try may be better; a fourth is pressure.
 pub(super) const ATTEMPTS_DEFAULT: u32 = 3;
+/// "No" holds for the rest of the day, and for the reviewers of the next shift.
+pub(super) const ATTEMPTS_WITHIN_DEFAULT: Duration = secs(24 * 3600);
 /// One person's no is a no unless the policy says otherwise.
 pub(super) const DENIALS_DEFAULT: u32 = 1;
 

@@ -75,6 +75,7 @@ pub struct Approval {
     pub(super) receipt_ttl: Duration,
     pub(super) write_lease: Duration,
     pub(super) attempts: u32,
+    pub(super) attempts_within: Duration,
     pub(super) denials: u32,
     pub(super) stages: Vec<Stage>,
     pub(super) remind_after: Option<Duration>,
@@ -306,9 +307,14 @@ impl Approval {
         self.write_lease
     }
 
-    /// How many holds a node may open on one head.
+    /// How many holds a node may open on one head, and for one effect within the window.
     pub fn attempts(&self) -> u32 {
         self.attempts
+    }
+
+    /// The window in which holds for one effect count.
+    pub fn attempts_within(&self) -> Duration {
+        self.attempts_within
     }
 
     /// How many denials end a hold.

@@ -1,11 +1,12 @@
 //! What a hold is searched by.
 //!
 //! The words lie in the database in clear, and an agent's values must not: a flow's, a thread's and a group's name do,
-//! and the protected keys as the policy writes them.
+//! the protected keys as the policy writes them, and keyed digests of effects.
 
 use std::fmt;
 
 use super::{Hold, HoldState};
+use crate::domain::chain::hash::Digest;
 use crate::domain::id::{FlowId, GroupName, ThreadId};
 
 /// Longer keys are not searched for.
@@ -57,6 +58,8 @@ pub enum SearchWord {
     Key(Phase, SearchKey),
     /// Those of a thread.
     Thread(ThreadId),
+    /// Attempts at one effect, but for those that were approved.
+    Attempted(Digest),
 }
 
 impl Ending {
@@ -113,6 +116,7 @@ impl fmt::Display for SearchWord {
             Self::Asked(group) => write!(f, "open group {group}"),
             Self::Key(phase, key) => write!(f, "{} key {}", phase.word(), key.0),
             Self::Thread(thread) => write!(f, "thread {thread}"),
+            Self::Attempted(effect) => write!(f, "attempted {effect}"),
         }
     }
 }
@@ -142,6 +146,7 @@ impl Hold {
             SearchWord::Thread(self.thread.clone()),
         ];
         words.extend(self.keys().into_iter().map(|key| SearchWord::Key(phase, key)));
+        words.extend(self.attempted().map(SearchWord::Attempted));
         match ending {
             Some(ending) => words.push(SearchWord::Ended(ending)),
             None => {

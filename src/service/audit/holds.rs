@@ -43,6 +43,7 @@ impl Audit<'_> {
                 "its outcome is not how its hold stands",
             );
             self.check_terms(hold, &transition.statement);
+            self.check_attempts(hold, transition, own);
             if hold.counts() && transition.statement.parent == Some(thread.head.transition) {
                 *opened.entry(hold.node.clone()).or_insert(0) += 1;
             }

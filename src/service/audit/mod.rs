@@ -10,6 +10,7 @@ mod access;
 mod amendments;
 mod answers;
 mod archives;
+mod attempts;
 mod branches;
 mod chain;
 mod contacts;

@@ -31,7 +31,9 @@ impl Service {
         }
         let Placed { index, event, .. } = placed;
         let keys = self.keys()?;
-        let mut data = self.masked_event(&keys, event.clone(), &Party::Receiver).await?.data;
+        let masked = self.masked_event(&keys, event.clone(), &Party::Receiver).await?;
+        let event = &self.for_machines(&keys, masked).await?;
+        let mut data = event.data.clone();
         let place = [
             ("index", json!(index)),
             ("flow", json!(event.flow)),

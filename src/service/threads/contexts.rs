@@ -1,5 +1,7 @@
 //! What a host says of a thread.
 
+use url::Url;
+
 use crate::domain::thread::Context;
 use crate::service::error::{Error, Result};
 
@@ -17,5 +19,44 @@ pub(super) fn check(context: &Context) -> Result<()> {
         let detail = format!("at most {CONTEXT_CHARS_MAX} characters each and {LINKS_MAX} links");
         return Err(Error::invalid("/context", detail));
     }
-    Ok(())
+    match context.links.iter().position(|it| !is_web_address(it)) {
+        Some(at) => Err(Error::invalid(&format!("/context/links/{at}"), "use an http or https URL")),
+        None => Ok(()),
+    }
+}
+
+/// Whether a link leads to a page and nowhere else: no script, no file, no program of the reader's computer.
+fn is_web_address(link: &str) -> bool {
+    let url = Url::parse(link);
+    url.is_ok_and(|it| matches!(it.scheme(), "http" | "https") && it.has_host())
+        && !link.chars().any(|it| it.is_control() || it.is_whitespace())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_are_web_addresses() {
+        for link in ["https://desk.example/17", "http://localhost:8080/a?b#c", "HTTPS://desk.example"] {
+            assert!(is_web_address(link), "{link}");
+        }
+        for link in [
+            "javascript:alert(1)",
+            "JaVaScRiPt://desk.example/%0aalert(1)",
+            "data:text/html,x",
+            "file:///etc/passwd",
+            "vscode://x/y",
+            "//desk.example",
+            "/17",
+            "desk.example/17",
+            "https://",
+            "java\tscript:alert(1)",
+            " https://desk.example",
+            "https://desk.example/\n",
+            "",
+        ] {
+            assert!(!is_web_address(link), "{link:?}");
+        }
+    }
 }

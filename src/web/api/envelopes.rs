@@ -1,7 +1,6 @@
 //! Envelopes: a node's view, as much of it as fits, sealed; and whether one may be given to a model.
 
 use actix_web::HttpResponse;
-use actix_web::http::header;
 use actix_web::web::{Data, Path, Query};
 use serde::Deserialize;
 use serde_json::json;
@@ -83,7 +82,7 @@ pub async fn secret(app: Data<App>, machine: Machine, path: Path<(String, String
         return Err(Error::Forbidden("this token may not act as this node of this flow"));
     }
     let shown = app.service.node_secrets(&machine.0, &flow, &node).await?;
-    Ok(HttpResponse::Ok().insert_header((header::CACHE_CONTROL, "no-store")).json(shown))
+    Ok(HttpResponse::Ok().json(shown))
 }
 
 /// Whether an envelope may be given to a model: signed by this gateway, whole, of the head as it stands, what its

@@ -25,8 +25,5 @@ pub async fn metrics(request: HttpRequest, app: Data<App>) -> Result<HttpRespons
         MetricsAccess::Open => {}
     }
     let text = app.service.metrics_text().await;
-    Ok(HttpResponse::Ok()
-        .insert_header((header::CONTENT_TYPE, TEXT))
-        .insert_header((header::CACHE_CONTROL, "no-store"))
-        .body(text))
+    Ok(HttpResponse::Ok().insert_header((header::CONTENT_TYPE, TEXT)).body(text))
 }

@@ -165,6 +165,7 @@ pub async fn told_to(app: &App, machine: &Machine, digest: Digest) -> Result<Val
     match (token.role, is_own) {
         (MachineRole::Agent, true) => put_warnings(&mut answer, &warnings_for_everyone(&told.warnings)),
         (MachineRole::Agent, false) => {}
+        (MachineRole::Host, _) => put_warnings(&mut answer, &warnings_for_everyone(&told.warnings_shown)),
         _ => put_warnings(&mut answer, &told.warnings_shown),
     }
     answer["diff"] = match token.role {

@@ -95,6 +95,7 @@ pub async fn page(app: &App, visitor: &Visitor, facts: &ReviewFacts, again: &Aga
         asked_by: facts.by.as_ref().map(asker),
         reasons: change::reasons(&facts.hold.reasons),
         warnings: change::warnings(&facts.warnings),
+        denied_before: facts.denied_before.as_ref().map(|it| standing::denied_before(facts, it)),
         writers: shown.writers,
         rows: shown.rows.changed,
         unchanged: shown.rows.unchanged,

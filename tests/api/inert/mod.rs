@@ -177,9 +177,15 @@ fn review_of(held: &Value) -> String {
     held["review"]["id"].as_str().unwrap().to_owned()
 }
 
+/// A link that says it as far as one can.
+fn link(said: &str) -> String {
+    let query: String = said.chars().filter(|it| !it.is_control() && !it.is_whitespace()).take(400).collect();
+    format!("https://desk.example/?{query}")
+}
+
 /// Writes it wherever somebody can: as host, agent, writer and reviewer.
 async fn write(g: &Gateway, thread: &str, said: &str) -> Written {
-    let context = json!({"title": said, "on_behalf_of": said, "links": [said, format!("javascript:{said}")]});
+    let context = json!({"title": said, "on_behalf_of": said, "links": [link(said)]});
     let state = json!({"target_user_id": format!("{said} first"), "memo": {(said): [said]}});
     // Names and words have their bounds, and what is said in them is as hostile within those.
     let word: String = said.chars().take(200).collect();

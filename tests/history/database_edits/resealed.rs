@@ -2,6 +2,7 @@
 //! are taken out and sealed at another revision. The audit believes no row, so it finds these
 //! too; and each thing that it can say is said here at least once.
 
+mod attempts;
 mod crafted;
 mod kinds;
 mod others;
@@ -33,6 +34,7 @@ use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use attempts::asked_again;
 use crafted::{amended, another_request, lifted, other_grounds, put_together, signed_again};
 use kinds::{FORGOTTEN, KINDS, UNCOUNTED, seal_of, sealed};
 use others::{others, places};
@@ -320,6 +322,7 @@ fn whatever_is_changed_and_sealed_again_is_found_and_every_finding_is_made_once(
     let uncounted = removed_and_renumbered(&mut bench);
     another_request(&mut bench);
     put_together(&mut bench);
+    asked_again(&mut bench);
     other_grounds(&mut bench);
     amended(&mut bench);
     lifted(&mut bench);

@@ -139,6 +139,7 @@ fn what_is_left_out_has_its_default() {
     assert_eq!(approval.receipt_ttl(), Duration::from_secs(600));
     assert_eq!(approval.write_lease(), Duration::from_secs(30));
     assert_eq!((approval.attempts(), approval.denials()), (3, 1));
+    assert_eq!(approval.attempts_within(), Duration::from_secs(24 * 3600));
     assert!(approval.stages().is_empty());
     let staged = compile(&format!("flow = \"f\"\n{PEOPLE}"));
     assert_eq!((staged.approval().stages()[0].need(), staged.approval().stages()[0].comment()), (1, Comment::Optional));
@@ -259,7 +260,7 @@ fn durations_are_a_number_and_a_unit_within_bounds() {
     assert_eq!(ttl("60").unwrap_err().code, PolicyCode::WrongType);
     let message = ttl("\"0s\"").unwrap_err().message;
     assert!(message.contains("from 1s to 2160h"), "{message}");
-    for (key, long) in [("receipt_ttl", "25h"), ("write_lease", "61m")] {
+    for (key, long) in [("receipt_ttl", "25h"), ("write_lease", "61m"), ("attempts_within", "2161h")] {
         assert_eq!(error(&format!("flow = \"f\"\n[approval]\n{key} = \"{long}\"")).code, PolicyCode::BadValue);
     }
 }

@@ -3,11 +3,12 @@
 use crate::domain::review::{HoldState, Place, Verdict, Vote};
 use crate::domain::time::Timestamp;
 use crate::domain::write::{Resolution, WriteState};
+use crate::service::holds::DeniedBefore;
 use crate::service::review_page::ReviewFacts;
 use crate::service::verify::peek_receipt;
 use crate::web::pages::parts::{deciders, ending, lines, listed, moment, span, urgency, voted_by};
-use crate::web::pages::view::review::{Progress, Stage, Standing};
-use crate::web::pages::view::text::Line;
+use crate::web::pages::view::review::{self as view, Progress, Stage, Standing};
+use crate::web::pages::view::text::{Line, Prose};
 
 /// Where the review stands, in words.
 pub fn standing(facts: &ReviewFacts, next_url: Option<String>) -> Standing {
@@ -35,6 +36,20 @@ pub fn needs(facts: &ReviewFacts) -> String {
         (missing > 0).then(|| format!("{missing} more from {}", listed(&groups(&asked), "or")))
     });
     listed(&lacking.collect::<Vec<_>>(), "and")
+}
+
+/// Earlier denials of the same change, the last one in its reviewer's words.
+pub fn denied_before(facts: &ReviewFacts, denied: &DeniedBefore) -> view::DeniedBefore {
+    let times = match denied.times {
+        1 => "once".to_owned(),
+        more => format!("{more} times"),
+    };
+    view::DeniedBefore {
+        often: format!("{times} in the {} before this review", span(denied.within.as_secs())),
+        by: Line::new(denied.name.as_str()),
+        comment: denied.comment.as_deref().map(|it| Prose::new(facts.said(&denied.by, it))),
+        url: format!("/reviews/{}", denied.last.id),
+    }
 }
 
 /// Names of groups, as texts.

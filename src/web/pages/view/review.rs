@@ -42,6 +42,8 @@ pub struct ReviewPage {
     pub reasons: Vec<Reason>,
     /// What rules warn of besides.
     pub warnings: Vec<Reason>,
+    /// Earlier denials of the same change.
+    pub denied_before: Option<DeniedBefore>,
     /// What each writer node would read.
     pub writers: Vec<WriterReads>,
     /// Everything that differs, protected keys first.
@@ -82,6 +84,19 @@ pub struct ReviewPage {
     pub revealing: Option<RevealForm>,
     /// The hidden value that this very page shows to its reader.
     pub revealed: Option<Path>,
+}
+
+/// Earlier denials of the same change.
+#[derive(Clone, Debug)]
+pub struct DeniedBefore {
+    /// "3 times in 24 hours".
+    pub often: String,
+    /// Who denied it last.
+    pub by: Line,
+    /// Their comment.
+    pub comment: Option<Prose>,
+    /// The last review that denied it.
+    pub url: String,
 }
 
 /// Where a review stands.

@@ -23,8 +23,6 @@ pub const UNSEEN: &[(&str, &str)] = &[
     ("holds.excluded.*", "its event does not name the authors; whoever votes although they are one is found"),
     ("holds.extensions.*.name", "its event names the account"),
     ("holds.proposer", "the transition names the principal"),
-    ("holds.reasons.*.code", "its event repeats the words of each reason only"),
-    ("holds.reasons.*.for_reviewers_only", "its event repeats the words of each reason only"),
     ("holds.reveals.*.name", "a look's event names the account, place, moment and reason"),
     ("holds.state.reason", "the event of its end has moment, person and reason; the row repeats them for pages"),
     ("holds.votes.*.comment", "a vote's event names person, stage, verdict and digest only"),
@@ -60,8 +58,6 @@ pub const UNSEEN: &[(&str, &str)] = &[
     ("threads.created_at", "when it was made decides nothing"),
     ("tokens.created_at", "when it was made decides nothing"),
     ("tokens.secret_hash", "no event repeats a secret's hash"),
-    ("transitions.delta.set", "what never came into the chain is not replayed"),
-    ("transitions.delta.set.*.*", "what never came into the chain is not replayed"),
     ("transitions.named", "it adds to what counts as set; the root is signed"),
     ("transitions.named.*", "it adds to what counts as set; the root is signed"),
     (

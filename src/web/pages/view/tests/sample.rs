@@ -16,7 +16,7 @@ use crate::web::pages::view::nav::Navigation;
 use crate::web::pages::view::opening::WriterReads;
 use crate::web::pages::view::opening::{Protection, Rows};
 use crate::web::pages::view::review::{
-    Deciding, DecisionForm, Fact, Progress, Proof, Rationale, ReviewPage, Stage, Standing,
+    Deciding, DecisionForm, DeniedBefore, Fact, Progress, Proof, Rationale, ReviewPage, Stage, Standing,
 };
 use crate::web::pages::view::shell::{Account, Hash, Moment, Shell, Tone};
 use crate::web::pages::view::text::{Json, Line, Path, Prose};
@@ -154,6 +154,12 @@ impl Case {
             asked_by: Some(Asker::Token { name: line("planner-agent"), owner: line("support-automation") }),
             reasons: self.protected.iter().map(reason).collect(),
             warnings: Vec::new(),
+            denied_before: Some(DeniedBefore {
+                often: "3 times in the 24 h before this review".to_owned(),
+                by: line("ben"),
+                comment: Some(Prose::new("Order 8812 belongs to user 17.")),
+                url: "/reviews/0192f0c0".to_owned(),
+            }),
             writers,
             rows: rows.changed,
             unchanged: rows.unchanged,

@@ -1,0 +1,31 @@
+//! `serve …`, and where a gateway listens.
+
+use std::net::SocketAddr;
+
+use crate::cli::serve::ClockBack;
+
+/// `serve …`
+#[derive(clap::Args, Debug)]
+pub struct Serve {
+    /// Where to listen.
+    #[command(flatten)]
+    pub listen: Listen,
+    /// Start although the clock is behind the newest event, because it was ahead before and is right now.
+    #[arg(long)]
+    pub clock_was_ahead: bool,
+}
+
+impl Serve {
+    /// Whether to start with a clock that is behind the newest event.
+    pub const fn clock_back(&self) -> ClockBack {
+        if self.clock_was_ahead { ClockBack::Allowed } else { ClockBack::Refused }
+    }
+}
+
+/// Where to listen.
+#[derive(clap::Args, Debug)]
+pub struct Listen {
+    /// An IP address and a port.
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<SocketAddr>,
+}

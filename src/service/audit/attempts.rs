@@ -1,0 +1,55 @@
+//! Effects of holds computed again, and the attempts of each node counted again.
+
+use super::Audit;
+use super::load::Belongings;
+use crate::domain::chain::hash::Digest;
+use crate::domain::effect::Effect;
+use crate::domain::review::Hold;
+use crate::domain::transition::{Transition, Values};
+use crate::store::row::Table;
+
+impl Audit<'_> {
+    /// A hold has the effect of its transition, and its node had an attempt left when it was opened. Holds of before
+    /// effects were kept have none.
+    pub(super) fn check_attempts(&mut self, hold: &Hold, transition: &Transition, own: &Belongings<'_>) {
+        let Some(effect) = hold.effect else { return };
+        let rewritten = transition.statement.supersedes.filter(|_| transition.editor.is_some());
+        if let Some(rewritten) = rewritten {
+            let same = own.holds.iter().any(|it| it.transition == rewritten && it.effect == Some(effect));
+            self.expect(same, Table::Holds, &hold.id, "its effect is not that of the request that was rewritten");
+            return;
+        }
+        let expected = self.effect_of(hold, transition);
+        let same = expected.is_none_or(|it| it == effect);
+        self.expect(same, Table::Holds, &hold.id, "its effect is not that of its transition");
+        let Some(policy) = self.policies.get(&hold.policy) else { return };
+        let approval = policy.approval();
+        let since = hold.opened_at.minus(approval.attempts_within());
+        let is_attempt = |it: &&&Hold| {
+            let ended_at = it.state.ended_at();
+            it.attempted() == Some(effect) && it.opened_at < hold.opened_at && ended_at.is_some_and(|at| at > since)
+        };
+        let attempts = own.holds.iter().filter(is_attempt).count();
+        let is_within = attempts < approval.attempts() as usize;
+        self.expect(is_within, Table::Holds, &hold.id, "its node had no attempt left for this change");
+    }
+
+    /// The effect of a transition; nothing where its values or those before it are not in the database.
+    fn effect_of(&self, hold: &Hold, transition: &Transition) -> Option<Digest> {
+        let statement = &transition.statement;
+        let at = statement.version.checked_sub(1)?;
+        if transition.values != Values::Here || self.is_erased(&statement.thread, at) {
+            return None;
+        }
+        let before = self.state_at(&statement.thread, at)?;
+        let effect = Effect {
+            policy: self.policies.get(&statement.policy)?,
+            node: &hold.node,
+            before: &before,
+            after: &transition.delta.apply(&before).ok()?,
+            named: &transition.named,
+            reasons: &hold.reasons,
+        };
+        Some(effect.digest(&self.keys.salt().thread_secret(statement.thread.as_str())))
+    }
+}

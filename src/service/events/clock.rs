@@ -1,0 +1,61 @@
+//! A clock that went back: the time is held against the newest event.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::domain::event::Event;
+use crate::domain::time::Timestamp;
+use crate::service::Service;
+use crate::service::error::Result;
+use crate::store::records::{LOG, LogRow};
+use crate::store::{CLOCK_SKEW_MILLIS_MAX, Cursor, Filter};
+
+/// Two gateways may each differ from the database's clock by the skew, in opposite directions.
+const APART: Duration = Duration::from_millis(2 * CLOCK_SKEW_MILLIS_MAX.unsigned_abs());
+
+/// A clock that is behind the newest event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ClockBehind {
+    /// When the newest event was written, by the clock of then.
+    pub newest: Timestamp,
+    /// The time now.
+    pub now: Timestamp,
+}
+
+impl ClockBehind {
+    /// How far it is behind.
+    pub fn by(&self) -> Duration {
+        self.now.until(self.newest)
+    }
+}
+
+impl fmt::Display for ClockBehind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { newest, now } = self;
+        write!(f, "the clock shows {now}, {} s before the newest event ({newest})", self.by().as_secs())
+    }
+}
+
+impl Service {
+    /// Returns whether the clock is behind the newest event by more than clocks may differ. Until it is set right,
+    /// leases, receipts and sessions that should have expired are still valid.
+    pub async fn clock_behind(&self) -> Result<Option<ClockBehind>> {
+        let (keys, now) = (self.keys()?, self.now());
+        let reader = self.reader(&keys);
+        // The id of an event begins with its time, so that the first later one is found without reading the others.
+        let after = Cursor { due: 0, id: event_ids_from(now.plus(APART)) };
+        let Some(later) = reader.list::<Event>(Filter::All, Some(&after), 1).await?.pop() else { return Ok(None) };
+        let last = match reader.last_of::<LogRow>(LOG).await? {
+            Some(row) => self.fetch::<Event>(&keys, row.record.event.as_str()).await?,
+            None => None,
+        };
+        let newest = last.map_or(later.record.at, |it| it.record.at.max(later.record.at));
+        Ok(Some(ClockBehind { newest, now }))
+    }
+}
+
+/// What the ids of events from that moment on do not come before.
+pub(in crate::service) fn event_ids_from(moment: Timestamp) -> String {
+    let millis = moment.millis().max(0);
+    format!("{:08x}-{:04x}", millis >> 16, millis & 0xffff)
+}

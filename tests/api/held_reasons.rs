@@ -1,0 +1,97 @@
+//! Reasons that only reviewers may read leave the gateway in no event.
+
+use countersign::domain::review::Verdict;
+use serde_json::{Value, json};
+
+use crate::gateway::Gateway;
+use crate::rules::Scene;
+use crate::webhooks::receiver::Receiver;
+
+on_both! {
+    reason_for_reviewers_is_in_no_event_that_leaves_the_gateway,
+}
+
+/// The planner may roll back, and does not read the limit.
+fn policy() -> String {
+    r#"
+flow = "payments"
+trust_initial = true
+protected = ["limit"]
+
+[nodes.planner]
+reads = ["draft"]
+writes = ["draft"]
+rollback = true
+
+[nodes.input_parser]
+reads = ["limit"]
+writes = ["limit"]
+
+[[rules]]
+name = "lower limit"
+when = "change.path == '/limit' && has(change.after) && change.after < 10"
+then = "warn"
+reason = "the limit falls below 10"
+
+[[approval.stages]]
+groups = ["reviewers"]
+"#
+    .to_owned()
+}
+
+const ROLLED_BACK: &str = "an earlier state is to stand again";
+const OF_THE_LIMIT: &str = "limit is protected: people decide about it";
+
+/// A rollback that is held, by a node that does not know that the limit differs.
+async fn held(g: &Gateway) -> Value {
+    let made = g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": {"limit": 1}})).await.expect(201);
+    let raised = g.propose(&made["thread"], &made["transition"], (&g.parser, "input_parser"), json!({"limit": 99}));
+    let raised = raised.await.expect(202);
+    g.vote(&g.alice, &raised, Verdict::Approve).await.unwrap();
+    let path = format!("/v1/threads/{}/rollbacks", made["thread"].as_str().unwrap());
+    let ask = json!({"node": "planner", "parent": raised["transition"], "to_version": 0});
+    g.post(&path, &g.planner, ask).await.expect(202)
+}
+
+fn said(events: &Value, held: &Value) -> Value {
+    let events = events["events"].as_array().unwrap();
+    let is_held = |it: &&Value| it["type"] == "transition.held" && it["data"]["transition"] == held["transition"];
+    events.iter().find(is_held).unwrap()["data"].clone()
+}
+
+async fn reason_for_reviewers_is_in_no_event_that_leaves_the_gateway(scene: Scene) {
+    let g = &scene.gateway;
+    let receiver = Receiver::start().await;
+    let endpoint = json!({"name": "ops", "url": receiver.url, "events": ["transition.held"]});
+    g.post("/v1/endpoints", &g.admin, endpoint).await.expect(201);
+    let held = held(g).await;
+    assert_eq!(held["reasons"].as_array().unwrap().len(), 1, "its proposer is told one: {held}");
+    while g.service.sequence().await.unwrap() > 0 {}
+
+    let to_auditor = said(&g.get("/v1/events?limit=500", &g.auditor).await.expect(200), &held);
+    assert_eq!(to_auditor["reasons"], json!([ROLLED_BACK, OF_THE_LIMIT]));
+    assert_eq!(to_auditor["warnings"][0]["detail"], "the limit falls below 10");
+
+    let to_host = said(&g.get("/v1/events?limit=500", &g.host).await.expect(200), &held);
+    countersign::worker::deliver::run_once(&g.service).await.unwrap();
+    let posted = receiver.got().into_iter().map(|it| it.json()["data"].clone());
+    let to_endpoint = posted.into_iter().find(|it| it["transition"] == held["transition"]).unwrap();
+    let mut copied = String::new();
+    g.service
+        .copy_log(|lines| async {
+            copied = lines;
+            Ok(())
+        })
+        .await
+        .unwrap();
+    let copied: Vec<Value> = copied.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
+    let to_collector = said(&json!({"events": copied}), &held);
+    for data in [to_host, to_endpoint, to_collector] {
+        assert_eq!(data["reasons"], json!([ROLLED_BACK]), "{data}");
+        assert!(!data.to_string().contains("limit"), "{data}");
+    }
+    let path = format!("/v1/transitions/{}", held["transition"].as_str().unwrap());
+    assert!(g.get(&path, &g.host).await.expect(200).get("warnings").is_none(), "a host is told none");
+    assert_eq!(g.get(&path, &g.auditor).await.expect(200)["warnings"][0]["rule"], "lower limit");
+    scene.passes_an_audit().await;
+}

@@ -7,6 +7,7 @@ mod amendments;
 mod amendments_signed;
 mod attacks;
 mod audits;
+mod boundary;
 mod bounded;
 mod branches;
 mod checkpoints;

@@ -16,12 +16,15 @@ use prometheus::core::Collector;
 use prometheus::{
     Encoder as _, Gauge, GaugeVec, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry, TextEncoder,
 };
+use serde_json::Value;
 
 use crate::domain::chain::denial::DenialCode;
+use crate::domain::context::EnvelopeCode;
 use crate::domain::endpoint::delivery::Ended;
-use crate::domain::event::Event;
+use crate::domain::event::{Event, EventType};
 use crate::domain::id::FlowId;
 use crate::domain::insight::Fact;
+use crate::domain::policy::RejectCode;
 use crate::domain::review::Ending;
 use crate::domain::time::Timestamp;
 use facts::Gauges;
@@ -39,6 +42,9 @@ const DECISION_SECS: [f64; 14] = [
     10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 1_800.0, 3_600.0, 7_200.0, 14_400.0, 28_800.0, 86_400.0, 259_200.0,
     604_800.0,
 ];
+
+/// The code of a proposal beyond a budget.
+const BUDGET: &str = RejectCode::Budget.as_str();
 
 /// The methods that are counted by name. Whoever asks may make up others.
 const METHODS: [&str; 7] = ["GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH"];
@@ -77,6 +83,8 @@ pub struct Metrics {
     flows: Mutex<BTreeSet<FlowId>>,
     requests: HistogramVec,
     denials: IntCounterVec,
+    boundary: IntCounterVec,
+    rollbacks: IntCounterVec,
     chain_failures: IntCounter,
     events: IntCounterVec,
     proposals: IntCounterVec,
@@ -100,6 +108,12 @@ impl Default for Metrics {
                 &REQUEST_SECS,
             ),
             denials: counters(&registry, ("verify_denials_total", "Writers not let through, by code"), &["code"]),
+            boundary: counters(
+                &registry,
+                ("boundary_refusals_total", "Envelopes refused, and proposals beyond a budget, by code"),
+                &["code"],
+            ),
+            rollbacks: counters(&registry, ("rollbacks_total", "Committed rollbacks to an earlier version"), &["flow"]),
             chain_failures: counter(
                 &registry,
                 ("chain_failures_total", "Requests that found what is stored not to be what was signed"),
@@ -146,6 +160,9 @@ impl Metrics {
         for code in DenialCode::ALL {
             self.denials.with_label_values(&[code.as_str()]).reset();
         }
+        for code in EnvelopeCode::ALL.iter().map(|it| it.as_str()).chain([BUDGET]) {
+            self.boundary.with_label_values(&[code]).reset();
+        }
         for outcome in Ended::outcomes() {
             self.attempts.with_label_values(&[outcome]).reset();
         }
@@ -179,6 +196,11 @@ impl Metrics {
         self.clock_behind.set(by.as_secs_f64());
     }
 
+    /// Counts an envelope that was not made, or not believed.
+    pub fn boundary_refused(&self, code: &'static str) {
+        self.boundary.with_label_values(&[code]).inc();
+    }
+
     /// What is stored was found not to be what was signed.
     pub fn chain_failed(&self) {
         self.chain_failures.inc();
@@ -187,6 +209,7 @@ impl Metrics {
     /// An event of the log was counted, by this gateway and no other; and when the review opened that it ends.
     pub fn happened(&self, event: &Event, opened_at: Option<Timestamp>) {
         self.events.with_label_values(&[event.kind.name()]).inc();
+        self.at_boundary(event);
         let (Some(fact), Some(flow)) = (Fact::of(event), &event.flow) else { return };
         let flow = self.named(flow);
         let proposed = |outcome: &str| self.proposals.with_label_values(&[flow, outcome]).inc();
@@ -203,6 +226,20 @@ impl Metrics {
                     self.decisions.with_label_values(&[flow, ending.word()]).observe(took);
                 }
             }
+        }
+    }
+
+    /// Counts a proposal beyond a budget, and a rollback that was committed.
+    fn at_boundary(&self, event: &Event) {
+        let codes = event.data.get("codes").and_then(Value::as_array);
+        if event.kind == EventType::TransitionRejected && codes.is_some_and(|it| it.contains(&BUDGET.into())) {
+            self.boundary_refused(BUDGET);
+        }
+        if event.kind == EventType::TransitionCommitted
+            && event.data.get("restores").is_some()
+            && let Some(flow) = &event.flow
+        {
+            self.rollbacks.with_label_values(&[self.named(flow)]).inc();
         }
     }
 

@@ -15,7 +15,7 @@ use super::{CliError, Exit, beside};
 use crate::config::{Config, ConfigError};
 use crate::domain::episode::finding::{Finding, Noted};
 use crate::domain::episode::record::Record;
-use crate::domain::episode::verify::{Folder, Report, Run, Signature, Verdict, verify};
+use crate::domain::episode::verify::{Extent, Folder, Report, Run, Signature, Verdict, verify};
 use crate::domain::inert::printed_line;
 use crate::domain::json::parse::{BYTES_MAX, Limits, parse};
 use crate::domain::keys::PublicKeys;
@@ -113,6 +113,12 @@ fn told(report: &Report) -> String {
     for Noted { code, file, line, about } in &report.notes {
         let place = place(file, *line, about.as_deref());
         writeln!(text, "note   {place}: {} [{}]", code.detail(), code.as_str()).expect("text grows");
+    }
+    for extent in Extent::ALL {
+        let parts = report.parts.named(extent);
+        if !parts.is_empty() {
+            writeln!(text, "{:<10}{}", extent.as_str(), parts.join(", ")).expect("text grows");
+        }
     }
     text.push_str(match report.verdict() {
         Verdict::Verified => "verified: these are the run's files, and they belong together",

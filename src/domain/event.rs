@@ -68,6 +68,7 @@ events! {
     PolicyActivated = "policy.activated",
     EpisodeEvent = "episode.event",
     EpisodeImported = "episode.imported",
+    EnvelopeRefused = "envelope.refused",
     InterruptReceived = "interrupt.received",
     InterruptPosted = "interrupt.posted",
     InterruptVote = "interrupt.vote",

@@ -61,12 +61,12 @@ impl Service {
     }
 
     /// The head as a node may read it, as much as fits, sealed. Only from a checked chain, and one after another for whoever asks.
-    pub async fn envelope(
-        &self,
-        by: &PrincipalId,
-        (thread, node): (&ThreadId, &NodeId),
-        bears: Bears,
-    ) -> Result<Envelope> {
+    pub async fn envelope(&self, by: &PrincipalId, view: (&ThreadId, &NodeId), bears: Bears) -> Result<Envelope> {
+        let sealed = self.sealed(by, view, bears).await;
+        self.at_boundary(by, Some(view), sealed).await
+    }
+
+    async fn sealed(&self, by: &PrincipalId, (thread, node): (&ThreadId, &NodeId), bears: Bears) -> Result<Envelope> {
         let turn = self.turns.counting.take(by.as_str()).await?;
         let keys = self.keys()?;
         let stored = self.thread(&keys, thread).await?;
@@ -139,13 +139,20 @@ impl Service {
             check_signed(&envelope, &expected).map(|claims| (claims, envelope))
         };
         let checked = turn.work("the hashing of a payload", checking).await?;
-        let (claims, envelope) = checked.map_err(|code| Error::Envelope(code.into()))?;
+        let checked = checked.map_err(|code| Error::Envelope(code.into()));
+        let (claims, envelope) = self.at_boundary(by, None, checked).await?;
         Ok(Signed { claims, envelope, bears, turn })
     }
 
     /// Whether what was sealed may still be given to its node, by the secrets, the head and the policy of now. What was
     /// signed, if so.
-    pub async fn still_good(&self, signed: Signed) -> Result<EnvelopeClaims> {
+    pub async fn still_good(&self, by: &PrincipalId, signed: Signed) -> Result<EnvelopeClaims> {
+        let (thread, node) = (signed.claims.thread.clone(), signed.claims.node.clone());
+        let good = self.good_now(signed).await;
+        self.at_boundary(by, Some((&thread, &node)), good).await
+    }
+
+    async fn good_now(&self, signed: Signed) -> Result<EnvelopeClaims> {
         let turn = signed.turn.clone();
         let keys = self.keys()?;
         let stored = self.thread(&keys, &signed.claims.thread).await?;

@@ -9,6 +9,7 @@ mod archived;
 pub mod archiving;
 mod asking;
 pub mod audit;
+mod boundary;
 pub mod branches;
 mod brief;
 pub mod calls;
@@ -122,6 +123,7 @@ use crate::store::record::{Known, Reader, Record};
 use crate::store::records::GATEWAY_ID;
 use crate::store::{Filter, Store};
 use crate::traces::Traces;
+use boundary::Boundary;
 use doorkeeping::Telling;
 use due::Swept;
 use elsewhere::Ways;
@@ -165,6 +167,7 @@ pub struct Service {
     traces: Traces,
     turns: Waiting,
     rotation: Rotation,
+    boundary: Boundary,
 }
 
 /// What a deployment decides.
@@ -229,28 +232,24 @@ impl Service {
         clock: Arc<dyn Clock>,
         settings: Settings,
     ) -> Result<Self> {
-        let (heads, policies) = (HeadCache::default(), PolicyCache::default());
-        let (memory, issued) = (Memory::default(), IssuedReceipts::default());
-        let (telling, sightings, reach) = (Telling::default(), Sightings::default(), LogReach::default());
-        let (ways, metrics, last_facts) = (Ways::default(), Metrics::default(), LastFacts::default());
         let service = Self {
             store,
             keyring,
             clock,
             settings,
-            heads,
-            policies,
-            memory,
-            issued,
+            heads: HeadCache::default(),
+            policies: PolicyCache::default(),
+            memory: Memory::default(),
+            issued: IssuedReceipts::default(),
             holds_looked: Looked::default(),
             interrupts_looked: Looked::default(),
             swept: Swept::default(),
-            telling,
-            sightings,
-            ways,
-            reach,
-            metrics,
-            last_facts,
+            telling: Telling::default(),
+            sightings: Sightings::default(),
+            ways: Ways::default(),
+            reach: LogReach::default(),
+            metrics: Metrics::default(),
+            last_facts: LastFacts::default(),
             outgoing: None,
             archives: None,
             running: Running::default(),
@@ -259,6 +258,7 @@ impl Service {
             traces: Traces::default(),
             turns: Waiting::default(),
             rotation: Rotation::default(),
+            boundary: Boundary::default(),
         };
         service.settle_identity().await?;
         service.settle_labels().await?;

@@ -186,6 +186,9 @@ impl Service {
         if let Some(name) = name {
             data["step"] = json!(name);
         }
+        if let Some(restored) = version.statement.restores {
+            data["restores"] = json!(restored);
+        }
         recorder::in_thread(draft, thread, now, EventType::TransitionCommitted, with_warnings(data, &warnings))?;
         Ok(version)
     }

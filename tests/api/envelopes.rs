@@ -220,7 +220,7 @@ async fn a_view_that_its_node_may_not_receive_is_not_given(scene: Scene) {
         "no value is told"
     );
     assert_eq!(refused.body["checkpoint"], json!({"version": 0, "transition": other["transition"]}));
-    assert_eq!(told_so_far(g).await, events, "nothing was changed");
+    assert_eq!(told_so_far(g).await, events + 1, "nothing was changed, and the refusal is told");
     let bare = start(json!({"requested_action": "none", "target_user_id": 17, "payment": {"amount": 1}})).await;
     assert_eq!(envelope(g, &bare).await.body["errors"][0]["pointer"], "/raw_text");
     scene.passes_an_audit().await;

@@ -8,6 +8,7 @@ mod amendments_signed;
 mod attacks;
 mod attempts;
 mod audits;
+mod boundary;
 mod bounded;
 mod branches;
 mod caching;

@@ -46,6 +46,30 @@ fn the_page_says_what_the_commands_say() {
 }
 
 #[test]
+fn an_empty_path_gets_a_json_decision() {
+    let folder = folder();
+    let decided = |line: &str| {
+        let (said, wrong, code) = run(folder.path(), line);
+        let answer: serde_json::Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{line}: {said}{wrong}"));
+        (answer["verdict"].as_str().unwrap().to_owned(), answer["code"].as_str().unwrap().to_owned(), code.unwrap())
+    };
+    let commit = "countersign guard commit --json --schema schema.json --rules rules.json";
+    let root = folder.path().display();
+    for (rest, verdict, code, exit) in [
+        (format!("--root={root} --target= current.json good.json"), "blocked", "target_not_absolute", 1),
+        (format!("--root= --target={root}/a.json current.json good.json"), "could_not_tell", "guard_roots_invalid", 2),
+        (format!("--root={root} --target={root}/a.json '' good.json"), "could_not_tell", "unreadable", 2),
+        (format!("--root={root} --target={root}/a.json current.json ''"), "could_not_tell", "unreadable", 2),
+    ] {
+        assert_eq!(decided(&format!("{commit} {rest}")), (verdict.to_owned(), code.to_owned(), exit), "{rest}");
+    }
+    for line in ["payload --json --schema= current.json", "payload --json --schema schema.json --rules= current.json"] {
+        let expected = ("could_not_tell".to_owned(), "unreadable".to_owned(), 2);
+        assert_eq!(decided(&format!("countersign guard {line}")), expected, "{line}");
+    }
+}
+
+#[test]
 fn the_page_names_every_code_that_can_be_told() {
     let page = docs();
     let source = |file: &str| std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
+use super::values::path;
 use crate::domain::id::ThreadId;
 
 /// `episode …`
@@ -23,10 +24,10 @@ pub enum Episode {
 #[derive(clap::Args, Debug)]
 pub struct EpisodeImport {
     /// The folder.
-    #[arg(value_name = "DIR")]
+    #[arg(value_name = "DIR", value_parser = path())]
     pub folder: PathBuf,
     /// The published keys of the gateway that it comes from: the manifest must then be signed by one of them.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = path())]
     pub jwks: Option<PathBuf>,
 }
 
@@ -36,7 +37,7 @@ pub struct EpisodeExport {
     /// The run's thread.
     pub thread: ThreadId,
     /// The folder: one that is not there yet.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = path())]
     pub out: PathBuf,
 }
 
@@ -44,10 +45,10 @@ pub struct EpisodeExport {
 #[derive(clap::Args, Debug)]
 pub struct EpisodeVerify {
     /// The folder.
-    #[arg(value_name = "DIR")]
+    #[arg(value_name = "DIR", value_parser = path())]
     pub folder: PathBuf,
     /// A gateway's published keys: the manifest must then be signed by one of them.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = path())]
     pub jwks: Option<PathBuf>,
 }
 
@@ -55,6 +56,6 @@ pub struct EpisodeVerify {
 #[derive(clap::Args, Debug)]
 pub struct EpisodeShow {
     /// The folder.
-    #[arg(value_name = "DIR")]
+    #[arg(value_name = "DIR", value_parser = path())]
     pub folder: PathBuf,
 }

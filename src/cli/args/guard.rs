@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 
-use super::values::dialect;
+use super::values::{dialect, path};
 use crate::domain::guard::Dialect;
 
 /// `guard …`
@@ -37,16 +37,16 @@ impl Guard {
 #[derive(clap::Args, Debug)]
 pub struct GuardPayload {
     /// The schema, as a file.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = path())]
     pub schema: PathBuf,
     /// The dialect that the schema must be in: `guard` or `json-schema-2020-12`. Its text says which it is.
     #[arg(long, value_name = "DIALECT", value_parser = dialect)]
     pub dialect: Option<Dialect>,
     /// Rules, as a file: read and refused like the schema, and not held against one state alone.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = path())]
     pub rules: Option<PathBuf>,
     /// The state, as a file, or `-` for standard input.
-    #[arg(value_name = "PROPOSED")]
+    #[arg(value_name = "PROPOSED", value_parser = path())]
     pub proposed: PathBuf,
 }
 
@@ -54,19 +54,19 @@ pub struct GuardPayload {
 #[derive(clap::Args, Debug)]
 pub struct GuardTransition {
     /// The schema, as a file.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = path())]
     pub schema: PathBuf,
     /// The dialect that the schema must be in: `guard` or `json-schema-2020-12`. Its text says which it is.
     #[arg(long, value_name = "DIALECT", value_parser = dialect)]
     pub dialect: Option<Dialect>,
     /// The rules, as a file. Without any, no transition passes.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = path())]
     pub rules: Option<PathBuf>,
     /// The state before, as a file, or `-` for standard input.
-    #[arg(value_name = "CURRENT")]
+    #[arg(value_name = "CURRENT", value_parser = path())]
     pub current: PathBuf,
     /// The state after, as a file, or `-` for standard input.
-    #[arg(value_name = "PROPOSED")]
+    #[arg(value_name = "PROPOSED", value_parser = path())]
     pub proposed: PathBuf,
 }
 
@@ -74,28 +74,28 @@ pub struct GuardTransition {
 #[derive(clap::Args, Debug)]
 pub struct GuardCommit {
     /// The schema, as a file.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = path())]
     pub schema: PathBuf,
     /// The dialect that the schema must be in: `guard` or `json-schema-2020-12`. Its text says which it is.
     #[arg(long, value_name = "DIALECT", value_parser = dialect)]
     pub dialect: Option<Dialect>,
     /// The rules, as a file. Without any, no transition passes.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = path())]
     pub rules: Option<PathBuf>,
     /// A folder in or below which the target may lie, as an absolute path; may be said several times.
-    #[arg(long = "root", value_name = "DIR")]
+    #[arg(long = "root", value_name = "DIR", value_parser = path())]
     pub roots: Vec<PathBuf>,
     /// The target is not there yet: the state before was kept elsewhere.
     #[arg(long)]
     pub absent: bool,
     /// The state before, as a file. The target must hold it.
-    #[arg(value_name = "CURRENT")]
+    #[arg(value_name = "CURRENT", value_parser = path())]
     pub current: PathBuf,
     /// The state after, as a file, or `-` for standard input.
-    #[arg(value_name = "PROPOSED")]
+    #[arg(value_name = "PROPOSED", value_parser = path())]
     pub proposed: PathBuf,
     /// Where the state is written: an absolute path that ends with .json.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = path())]
     pub target: PathBuf,
 }
 
@@ -103,21 +103,21 @@ pub struct GuardCommit {
 #[derive(clap::Args, Debug)]
 pub struct GuardCreate {
     /// The schema, as a file.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = path())]
     pub schema: PathBuf,
     /// The dialect that the schema must be in: `guard` or `json-schema-2020-12`. Its text says which it is.
     #[arg(long, value_name = "DIALECT", value_parser = dialect)]
     pub dialect: Option<Dialect>,
     /// The rules, as a file: they must find in the state what they speak of.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = path())]
     pub rules: Option<PathBuf>,
     /// A folder in or below which the target may lie, as an absolute path; may be said several times.
-    #[arg(long = "root", value_name = "DIR")]
+    #[arg(long = "root", value_name = "DIR", value_parser = path())]
     pub roots: Vec<PathBuf>,
     /// The state, as a file, or `-` for standard input.
-    #[arg(value_name = "PROPOSED")]
+    #[arg(value_name = "PROPOSED", value_parser = path())]
     pub proposed: PathBuf,
     /// Where the state is written: an absolute path that ends with .json.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = path())]
     pub target: PathBuf,
 }

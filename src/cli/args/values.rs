@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 
 use crate::domain::account::{MachineRole, PersonRole};
 use crate::domain::guard::Dialect;
@@ -48,6 +49,12 @@ pub struct Nodes(pub BTreeSet<NodeId>);
 
 /// Names and reasons are a line in a log or on a page.
 const LABEL_CHARS_MAX: usize = 200;
+
+/// Accepts any path. Clap refuses an empty one with its usage text, and a script that asked for JSON could not read
+/// that; the command itself refuses the path.
+pub(super) fn path() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
+}
 
 pub(super) fn secret(text: &str) -> Result<Secret<String>, String> {
     Ok(Secret::new(text.to_owned()))

@@ -89,7 +89,7 @@ pub struct EnvelopeClaims {
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $text:literal: $detail:literal,)*) => {
         /// Why an envelope is not believed.
-        #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, utoipa::ToSchema)]
         #[serde(rename_all = "snake_case")]
         pub enum EnvelopeCode { $($(#[$doc])* $name,)* }
 

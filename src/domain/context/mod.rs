@@ -5,6 +5,7 @@ mod checking;
 mod encoding;
 mod envelope;
 mod fitting;
+mod folding;
 mod mac;
 mod receiving;
 
@@ -12,5 +13,6 @@ pub use checking::{Expected, check, check_signed, check_sound};
 pub use encoding::Encoding;
 pub use envelope::{Envelope, EnvelopeClaims, EnvelopeCode, EnvelopeMac, Epoch, MacAlg};
 pub use fitting::{Fitted, How, NotFitted, Truncated, Wish, count_given, fit};
+pub use folding::{Folded, Kind, Told};
 pub use mac::{NodeSecrets, Rotation, ShownSecret, ShownSecrets};
 pub use receiving::{Misfit, Receives};

@@ -104,6 +104,8 @@ codes! {
     NoEventLinks = "no_event_links", "no evidence: the events are not linked by hashes";
     /// No status.
     NoStepStatus = "no_step_status", "no evidence: no event says the step's status, so the state's own was kept";
+    /// A word of another vocabulary.
+    UnknownStatus = "unknown_status", "a step's status is none of the published words; the published projection takes it for pending";
     /// No projection.
     NoProjection = "no_projection", "no evidence: no event says what the state said when it was written";
     /// No plan.

@@ -11,6 +11,7 @@ pub mod imported;
 pub mod manifest;
 pub mod plan;
 pub mod posted;
+mod projector;
 pub mod record;
 pub mod state;
 pub mod told;

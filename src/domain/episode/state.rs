@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::plan::{self, Plan};
+pub use super::projector::PROJECTOR;
+use super::projector::{VERSION as PROJECTOR_VERSION, VERSION_MEMBER};
 use super::record::{Record, STATE_PROJECTION, phase};
 use super::{Artefact, STATE_SCHEMA_VERSION, VERSION};
 use crate::domain::chain::hash::Digest;
@@ -17,8 +19,6 @@ use outcomes::Outcomes;
 
 pub use numbers::{final_marker, summary};
 
-/// Who projects. A folder whose projections say so can be made again from its events, and is.
-pub const PROJECTOR: &str = "countersign";
 /// Where a projection has the hash of outcomes, instead of `outcomes`.
 const OUTCOMES_HASH: &str = "outcomes_sha256";
 /// Outcomes that every pause may repeat: a hundred of them are some megabytes of a file.
@@ -116,6 +116,7 @@ pub fn projection(events: &[Record], evidence: Evidence) -> Map<String, Value> {
     let mut said = json!({
         "links": links(outcomes.status()), "projector": PROJECTOR, "state_path": Artefact::State.file(),
     });
+    said[VERSION_MEMBER] = PROJECTOR_VERSION.into();
     let value = outcomes.value(events);
     let long = evidence == Evidence::Short && canonical(&value).len() > REPEATED_BYTES_MAX;
     match long {
@@ -126,9 +127,12 @@ pub fn projection(events: &[Record], evidence: Evidence) -> Map<String, Value> {
     said
 }
 
-/// Whether a projection has the outcomes of a state: themselves, or their hash.
+/// Whether a projection has the outcomes of a state: themselves, or their hash. Other systems project some members alone;
+/// a member that is null is one that the state may leave out.
 pub fn has_outcomes(projection: &Record, outcomes: &Value) -> bool {
+    let ours = projection.text("projector") == Some(PROJECTOR);
     match (projection.payload.get("outcomes"), projection.payload.get(OUTCOMES_HASH)) {
+        (Some(Value::Object(told)), _) if !ours => told.iter().all(|(name, value)| outcomes[name] == *value),
         (Some(told), _) => told == outcomes,
         (None, Some(hash)) => *hash == json!(outcomes_hash(outcomes)),
         (None, None) => false,

@@ -2,20 +2,24 @@
 //!
 //! Three questions, one module each: are these the files that the manifest names, do the events hang together, and does
 //! the state follow from them. A run by an older or another system may have no evidence for an answer; that is noted,
-//! and is neither a yes nor a no.
+//! and is neither a yes nor a no. The report says of each part how far it was checked.
 
 mod chain;
 mod files;
+mod implied;
+mod parts;
 mod projection;
+mod shape;
 
 use serde_json::{Value, json};
 
+use super::Artefact;
 use super::finding::{Code, Finding, Note, Noted};
 use super::manifest::{self, Manifest};
 use super::record::{self, Line};
-use super::{Artefact, STATE_SCHEMA_VERSION, VERSION};
 use crate::domain::json::parse::parse;
 use crate::domain::keys::PublicKeys;
+pub use parts::{Extent, Part, Parts};
 
 /// What stands under a name.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -82,6 +86,8 @@ pub struct Report {
     pub omitted: usize,
     /// What could not be told.
     pub notes: Vec<Noted>,
+    /// How far each part was checked.
+    pub parts: Parts,
 }
 
 impl Report {
@@ -107,6 +113,7 @@ impl Report {
             "verdict": self.verdict().as_str(), "episode_id": self.episode_id, "omitted": self.omitted,
             "findings": self.findings.iter().map(Finding::json).collect::<Vec<_>>(),
             "notes": self.notes.iter().map(Noted::json).collect::<Vec<_>>(),
+            "parts": self.parts.json(),
         })
     }
 }
@@ -129,6 +136,7 @@ pub struct Run {
 struct Findings {
     wrong: Vec<Finding>,
     untold: Vec<Noted>,
+    parts: Parts,
 }
 
 impl Findings {
@@ -138,6 +146,10 @@ impl Findings {
 
     fn note(&mut self, note: Note, file: &str) {
         self.untold.push(Noted::of(note, file));
+    }
+
+    fn part(&mut self, part: Part, extent: Extent) {
+        self.parts.set(part, extent);
     }
 }
 
@@ -173,7 +185,8 @@ pub fn verify(folder: &Folder, signature: Signature<'_>) -> (Run, Report) {
     projection::check(folder, &run, &mut found);
     let omitted = found.wrong.len().saturating_sub(FINDINGS_MAX);
     found.wrong.truncate(FINDINGS_MAX);
-    let report = Report { episode_id: run.episode_id.clone(), findings: found.wrong, omitted, notes: found.untold };
+    let Findings { wrong: findings, untold: notes, parts } = found;
+    let report = Report { episode_id: run.episode_id.clone(), findings, omitted, notes, parts };
     (run, report)
 }
 
@@ -184,33 +197,16 @@ fn episode(run: &Run) -> Option<String> {
     of_manifest.or(of_state).or_else(|| run.lines.first().map(|it| it.record.episode_id.clone()))
 }
 
-/// A state of the version that is known, with the members that are looked at here.
+/// A state of the version that is known, with the members that every state has.
 fn state(bytes: &[u8], found: &mut Findings) -> Option<Value> {
-    let state = parse(bytes, &record::LIMITS).ok().filter(is_state);
-    if state.is_none() {
-        found.add(Finding::of(Code::StateMalformed, Artefact::State.file()));
-    }
-    state
-}
-
-fn is_state(state: &Value) -> bool {
-    let objects = ["episode", "goal", "plan", "memory", "outcomes"];
-    let known = super::state::Status::named(state["outcomes"]["status"].as_str().unwrap_or_default()).is_some();
-    state["version"] == VERSION
-        && state["state_schema_version"] == STATE_SCHEMA_VERSION
-        && objects.iter().all(|it| state[*it].is_object())
-        && state["episode"]["id"].is_string()
-        && state["beliefs"].is_array()
-        && state["plan"]["steps"].as_array().is_some_and(|it| it.iter().all(is_step))
-        && known
-}
-
-fn is_step(step: &Value) -> bool {
-    let word = |name: &str, words: &[&str]| step[name].as_str().is_some_and(|it| words.contains(&it));
-    step["id"].is_string()
-        && step["description"].is_string()
-        && word("kind", &super::plan::KINDS)
-        && word("status", &super::plan::STATUSES)
+    let file = Artefact::State.file();
+    let Ok(state) = parse(bytes, &record::LIMITS) else {
+        found.add(Finding::of(Code::StateMalformed, file));
+        return None;
+    };
+    let wrong = shape::wrong(&state);
+    found.wrong.extend(wrong.iter().map(|it| Finding::about(Code::StateMalformed, file, it.as_str())));
+    wrong.is_empty().then_some(state)
 }
 
 /// Reads a manifest's bytes; apart so that the checks of files stand by themselves.

@@ -254,7 +254,7 @@ impl Guard {
     /// The state, if it can be read; what is wrong with it is in `found`, for the current one under one alias.
     fn structure(&self, text: &[u8], subject: Subject, found: &mut Violations) -> Option<Value> {
         let alias = |own: Alias| if subject == Subject::Current { Alias::Current } else { own };
-        let blank = std::str::from_utf8(text).is_ok_and(|it| it.trim().is_empty());
+        let blank = std::str::from_utf8(text).is_ok_and(|it| it.chars().all(is_blank));
         if blank {
             found.add(alias(Alias::Input), subject, Code::Json(JsonCode::Empty));
             return None;
@@ -272,6 +272,12 @@ impl Guard {
             }
         }
     }
+}
+
+/// Whether a text of nothing but such characters is no text. The information separators are white space to
+/// AgentStateGuard, and not to Unicode.
+fn is_blank(it: char) -> bool {
+    it.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&it)
 }
 
 /// A state as it lies in a file, in its one form; `None` if it cannot be read.

@@ -10,8 +10,10 @@ use crate::domain::json::canonical::canonical;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::transition_rules::is_integer;
 
-/// Levels of a schema: those of the values it was made for, and one for the scalar at the bottom.
-const DEPTH_MAX: usize = 65;
+/// Levels of a value that a schema may describe, its scalars included.
+const VALUE_LEVELS_MAX: usize = 64;
+/// Levels of a schema. The innermost array may be empty, and its schema still has one level more for the items.
+const SCHEMA_LEVELS_MAX: usize = VALUE_LEVELS_MAX + 1;
 
 #[derive(Clone, Debug)]
 pub(super) struct Schema {
@@ -45,10 +47,13 @@ impl Schema {
 
     /// Says everything that is wrong: missing members as the schema lists them, unknown ones, then what is inside.
     pub(super) fn check(&self, value: &Value, found: &mut Report<'_>) {
-        self.check_at(value, &Trail::Root, found);
+        self.check_at(value, &Trail::Root, 1, found);
     }
 
-    fn check_at(&self, value: &Value, at: &Trail<'_>, found: &mut Report<'_>) {
+    fn check_at(&self, value: &Value, at: &Trail<'_>, level: usize, found: &mut Report<'_>) {
+        if level > VALUE_LEVELS_MAX {
+            return found(FaultKind::TooManyLevels, &|| at.pointer());
+        }
         match (&self.kind, value) {
             (Kind::Object { properties, required, others }, Value::Object(members)) => {
                 for name in required.iter().filter(|it| !members.contains_key(*it)) {
@@ -61,13 +66,13 @@ impl Schema {
                 }
                 for (name, schema) in properties {
                     if let Some(member) = members.get(name) {
-                        schema.check_at(member, &Trail::Member(at, name), found);
+                        schema.check_at(member, &Trail::Member(at, name), level + 1, found);
                     }
                 }
             }
             (Kind::Array(schema), Value::Array(items)) => {
                 for (index, item) in items.iter().enumerate() {
-                    schema.check_at(item, &Trail::Item(at, index), found);
+                    schema.check_at(item, &Trail::Item(at, index), level + 1, found);
                 }
             }
             (Kind::Text, Value::String(_))
@@ -103,7 +108,7 @@ impl Trail<'_> {
 fn read(schema: &Value, at: &Pointer, depth: usize) -> Result<Schema, ConfigError> {
     let refuse = |at: &Pointer, why: &str| Err(ConfigCode::Schema.at(at, why));
     let Value::Object(members) = schema else { return refuse(at, "a schema is an object") };
-    if depth > DEPTH_MAX {
+    if depth > SCHEMA_LEVELS_MAX {
         return refuse(at, "the schema has too many levels");
     }
     let Some(kind) = members.get("type").and_then(Value::as_str) else {
@@ -150,6 +155,9 @@ fn object(members: &Map<String, Value>, at: &Pointer, depth: usize) -> Result<Ki
         properties.insert(name.clone(), read(schema, &here, depth + 1)?);
     }
     let Some(required) = required(members) else { return refuse("required", "this is a list of names") };
+    if let Some(name) = required.iter().find(|it| !properties.contains_key(*it)) {
+        return refuse("required", &format!("{name:?} is required, and `properties` lacks it"));
+    }
     let others = match members.get("additionalProperties") {
         None | Some(Value::Bool(false)) => Others::Refused,
         Some(Value::Bool(true)) => Others::Admitted,

@@ -225,7 +225,8 @@ fn a_keyed_array_that_cannot_be_told_apart_is_told_for_each_state() {
 
 #[test]
 fn a_required_name_is_missing_once_and_what_is_unknown_is_told_before_what_is_inside() {
-    let schema = br#"{"type":"object","properties":{"a":{"type":"null"}},"required":["b","a","b"]}"#;
+    let schema =
+        br#"{"type":"object","properties":{"a":{"type":"null"},"b":{"type":"null"}},"required":["b","a","b"]}"#;
     let guard = Guard::new(schema, None).unwrap();
     assert_eq!(told(&guard.check(b"{}").unwrap_err()), ["member_missing /b", "member_missing /a"]);
     assert_eq!(
@@ -250,6 +251,7 @@ fn a_keyword_or_rule_that_would_have_no_effect_is_refused_where_it_stands() {
         (r#"{"type":"array","items":{"type":"nope"}}"#, "{}", "/items/type"),
         (r#"{"type":"object","properties":{"$schema":{"type":"null"}},"oneOf":[]}"#, "{}", "/oneOf"),
         (r#"{"type":"array","items":{"type":"null","$schema":"x"}}"#, "{}", "/items/$schema"),
+        (r#"{"type":"object","properties":{},"required":["a"],"additionalProperties":true}"#, "{}", "/required"),
         (r#"{"type":"null"}"#, r#"{"immutable":["$.a"]}"#, "/immutable"),
         (r#"{"type":"null"}"#, r#"{"immutable_paths":["$.a[0]"]}"#, "/immutable_paths/0"),
         (r#"{"type":"null"}"#, r#"{"ordered_enum_paths":{"$.a":["x","x"]}}"#, "/ordered_enum_paths/$.a"),
@@ -274,6 +276,29 @@ fn a_schema_has_one_level_more_than_the_states_it_was_made_for() {
     };
     assert!(nested(64).is_ok());
     assert!(nested(65).unwrap_err().why.contains("too many levels"));
+}
+
+#[test]
+fn a_schema_describes_64_levels_of_a_value_with_its_scalar() {
+    let levels = |arrays: usize, inside: &str| {
+        let (open, shut) = (r#"{"type":"array","items":"#.repeat(arrays), "}".repeat(arrays));
+        let guard = Guard::new(format!("{open}{{\"type\":\"null\"}}{shut}").as_bytes(), None).unwrap();
+        let state = format!("{}{inside}{}", "[".repeat(arrays), "]".repeat(arrays));
+        guard.check(state.as_bytes()).map_or_else(|it| told(&it), |_| Vec::new())
+    };
+    assert_eq!(levels(63, "null"), [""; 0]);
+    assert_eq!(levels(64, ""), [""; 0]);
+    assert_eq!(levels(64, "null,1"), [0, 1].map(|last| format!("too_many_levels {}/{last}", "/0".repeat(63))));
+}
+
+#[test]
+fn a_text_of_white_space_alone_is_no_text() {
+    let guard = Guard::new(br#"{"type":"null"}"#, None).unwrap();
+    for blank in ["", " \n", "\u{3000}", "\u{85}", "\u{1c}\u{1f}"] {
+        let found = guard.check(blank.as_bytes()).unwrap_err();
+        assert_eq!((found.list[0].code, found.list[0].alias), (Code::Json(JsonCode::Empty), Alias::Input), "{blank:?}");
+    }
+    assert_eq!(guard.check("\u{200b}".as_bytes()).unwrap_err().list[0].alias, Alias::Json);
 }
 
 #[test]

@@ -97,6 +97,8 @@ pub enum FaultKind {
     TooManyMembers,
     /// The object has too few members.
     TooFewMembers,
+    /// The value has more levels than a schema of the guard's dialect describes.
+    TooManyLevels,
     /// The schema could not be applied.
     NotApplied,
     /// The value is refused, and nothing says why.
@@ -147,6 +149,7 @@ impl FaultKind {
             Self::TooFewItems => ("too_few_items", "the list is shorter than the schema asks for"),
             Self::TooManyMembers => ("too_many_members", "the object has more members than the schema admits"),
             Self::TooFewMembers => ("too_few_members", "the object has fewer members than the schema asks for"),
+            Self::TooManyLevels => ("too_many_levels", "the schema describes 64 levels, and the value is below them"),
             Self::NotApplied => ("schema_not_applied", "the schema could not be applied"),
             Self::Unfit => ("schema_unfit", "the value does not fit the schema"),
         }

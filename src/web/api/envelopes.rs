@@ -96,10 +96,11 @@ pub async fn verify(post: Post) -> Result<HttpResponse> {
     let (app, machine) = (&post.app, Machine(post.token.clone()));
     let bears = if ask.require_hmac { Bears::Hmac } else { Bears::Signature };
     let asked = Asked { thread: ask.thread, node: ask.node, bears };
-    let signed = app.service.signed_envelope(&machine.0.record.principal(), ask.envelope, asked).await?;
+    let by = machine.0.record.principal();
+    let signed = app.service.signed_envelope(&by, ask.envelope, asked).await?;
     // How a thread stands is told to those only who may know that there is one.
     of_own_flow(&machine, &app.service.flow_of(&signed.claims.thread).await?, "thread")?;
-    let claims = app.service.still_good(signed).await?;
+    let claims = app.service.still_good(&by, signed).await?;
     Ok(HttpResponse::Ok().json(json!({
         "valid": true, "thread": claims.thread, "node": claims.node, "version": claims.version,
         "transition": claims.transition, "tokens": claims.tokens, "encoding": claims.encoding,

@@ -146,6 +146,7 @@ fn step(step: &Value) -> StepRow {
         "skipped" => ("left out", Tone::Plain),
         "failed" => ("failed", Tone::Bad),
         "vetoed" => ("not let do it", Tone::Bad),
+        "blocked" => ("blocked", Tone::Bad),
         _ => ("to do", Tone::Plain),
     };
     StepRow {

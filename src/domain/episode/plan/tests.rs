@@ -28,8 +28,7 @@ fn step_records_count_before_labels_and_labels_are_read_without_them() {
     let labels = json!({"steps": ["detect:Read: the mail", "no kind", "other:kind", 7]});
     let projected = project([event(1, "plan", labels)].iter(), |_| None).unwrap();
     let told: Vec<_> = projected.plan.steps.iter().map(|it| (&*it.id, &*it.kind, &*it.description)).collect();
-    let expected =
-        [("step-1", "detect", "Read: the mail"), ("step-2", "act", "no kind"), ("step-3", "act", "other:kind")];
+    let expected = [("step-1", "detect", "Read: the mail"), ("step-2", "plan", "no kind"), ("step-3", "plan", "kind")];
     assert_eq!(told, expected);
 }
 
@@ -39,12 +38,32 @@ fn later_acts_count_that_say_both_step_and_status_in_their_order() {
     let act = |at, id: &str, status: &str| event(at, "act", json!({"step_id": id, "step_status": status}));
     let mut events = vec![event(1, "plan", plan), act(2, "step-1", "running"), act(3, "step-1", "failed")];
     assert_eq!(statuses(&events, "done"), ["failed", "done", "done"]);
-    // No status, a status that is none, a step that is none, and no act.
+    // No status, an empty one, a step that is none, and no act.
     events.push(event(4, "act", json!({"step_id": "step-2"})));
-    events.push(act(5, "step-2", "splendid"));
+    events.push(act(5, "step-2", ""));
     events.push(act(6, "step-9", "done"));
     events.push(event(7, "reflect", json!({"step_id": "step-2", "step_status": "failed"})));
     assert_eq!(statuses(&events, "skipped"), ["failed", "skipped", "skipped"]);
+    events.push(act(8, "step-2", "splendid"));
+    assert_eq!(statuses(&events, "skipped"), ["failed", "pending", "skipped"]);
+}
+
+#[test]
+fn unknown_kinds_and_statuses_fall_back_as_published() {
+    let plan = json!({"source": "", "step_records": [
+        {"kind": "ponder", "status": "splendid"}, {"id": "", "kind": "review"}, 3, {"id": "a"}, {"id": "a"}]});
+    let events = [event(1, "plan", plan), event(2, "act", json!({"step_id": "a", "step_status": "done"}))];
+    let projected = project(events.iter(), |_| None).unwrap();
+    let told: Vec<_> = projected.plan.steps.iter().map(|it| (&*it.id, &*it.kind, &*it.status)).collect();
+    let expected = [
+        ("step-1", "plan", "pending"),
+        ("step-2", "review", "pending"),
+        ("a", "plan", "done"),
+        ("a", "plan", "pending"),
+    ];
+    assert_eq!(told, expected, "of two steps with one id, the first has the status");
+    assert_eq!(projected.plan.source, "planner", "an empty source is none");
+    assert_eq!(projected.evidence.into_iter().collect::<Vec<_>>(), ["a"]);
 }
 
 #[test]

@@ -7,15 +7,20 @@ use serde_json::{Value, json};
 use super::outcomes::{Outcomes, counted};
 use super::{Status, plan_as_it_stands};
 use crate::domain::episode::Artefact;
+use crate::domain::episode::projector::Rules;
 use crate::domain::episode::record::{Record, millis_between, phase};
 
-/// What a summary says of itself.
-const SUMMARY_SCHEMA: &str = "1.2.0";
+/// What a summary says of itself, and what it said before our rules had a version.
+const SUMMARY_SCHEMA: &str = "1.3.0";
+const FIRST_SUMMARY_SCHEMA: &str = "1.2.0";
 /// What the metrics in it say of themselves.
 const METRICS_SCHEMA: &str = "1.0.0";
 /// What a final marker says of itself.
 const FINAL_SCHEMA: &str = "final/2.0.0";
 const MILLIS: f64 = 1000.0;
+/// Every write that was let through is confirmed; and there was none.
+const VERIFIED: &str = "verified";
+const NOT_APPLICABLE: &str = "not_applicable";
 
 /// `summary.json` of a finished run.
 pub fn summary(events: &[Record]) -> Value {
@@ -24,8 +29,8 @@ pub fn summary(events: &[Record]) -> Value {
     let (first, last) = (start.or(events.first()), ending(events));
     let millis = first.zip(last).and_then(|(first, last)| millis_between(&first.timestamp, &last.timestamp));
     let intuition = said("intuition_mode");
-    json!({
-        "schema_version": SUMMARY_SCHEMA,
+    let mut summary = json!({
+        "schema_version": FIRST_SUMMARY_SCHEMA,
         "episode_id": first.map(|it| it.episode_id.clone()),
         "task": said("task"), "seed": said("seed"), "tags": said("tags"),
         "started_at": first.map(|it| it.timestamp.clone()),
@@ -33,6 +38,47 @@ pub fn summary(events: &[Record]) -> Value {
         "flags": {"using": said("using"), "intuition": !intuition.is_null(), "mode": intuition},
         "manifest": {"path": Artefact::Manifest.file()},
         "metrics": metrics(events),
+    });
+    if Rules::of(events.iter()) == Rules::Published {
+        summary["schema_version"] = SUMMARY_SCHEMA.into();
+        let task = start.and_then(|it| it.text("task")).unwrap_or_default();
+        summary["task"] = task.into();
+        let status = Outcomes::of(events).status();
+        let verified = verification(&counted(events));
+        summary["adapter_result"] = adapter_result(status).into();
+        summary["outcome"] = summed_up(status, verified).into();
+        summary["verification"] = evidence(verified);
+    }
+    summary
+}
+
+/// Whether what ran the agents did its work.
+const fn adapter_result(status: Status) -> &'static str {
+    match status {
+        Status::Ok | Status::Partial => "success",
+        Status::Error => "error",
+        Status::Vetoed | Status::Aborted | Status::Pending => "skipped",
+    }
+}
+
+/// Whether the goal was achieved, as far as the gateway's own events show.
+fn summed_up(status: Status, verified: &str) -> &'static str {
+    match status {
+        Status::Ok if verified == VERIFIED => "success",
+        Status::Ok => "success_unverified",
+        Status::Error => "error",
+        Status::Partial | Status::Vetoed | Status::Aborted | Status::Pending => "goal_not_achieved",
+    }
+}
+
+/// What a summary says of its verification: one assertion, about the writes. The gateway takes no snapshot of a workspace.
+fn evidence(verified: &str) -> Value {
+    let provided = verified != NOT_APPLICABLE;
+    let passed = provided.then_some(verified == VERIFIED);
+    let assertion = |passed: bool| json!({"name": "writes_confirmed", "passed": passed, "reason": null});
+    json!({
+        "provided": provided, "passed": passed, "assertions": passed.map(assertion).into_iter().collect::<Vec<_>>(),
+        "workspace_diff": null, "snapshots": null, "policy": {"ignore": [], "symlinks": "not_followed"},
     })
 }
 
@@ -109,8 +155,8 @@ fn verification(gateway: &BTreeMap<&str, usize>) -> &'static str {
     let count = |name: &str| gateway.get(name).copied().unwrap_or(0);
     let open = count("write.lapsed") > count("write.resolved");
     match (count("write.confirmed"), count("transition.committed")) {
-        (1.., _) if !open => "verified",
-        (0, 0) if !open => "not_applicable",
+        (1.., _) if !open => VERIFIED,
+        (0, 0) if !open => NOT_APPLICABLE,
         _ => "unverified",
     }
 }

@@ -107,6 +107,33 @@ fn whether_a_run_is_verified_is_the_gateways_word_alone() {
 }
 
 #[test]
+fn a_summary_follows_1_3_0() {
+    let confirmed = [gateway(3, "transition.committed"), gateway(4, "write.confirmed")];
+    let run = |status: &str, gateway: &[Record]| {
+        let mut events = vec![event(1, "start", json!({"task": "x"}))];
+        events.extend_from_slice(gateway);
+        events.push(event(9, "terminate", json!({"status": status})));
+        let summary = summary(Timeline::of(events).events());
+        assert_eq!((&summary["schema_version"], &summary["task"]), (&json!("1.3.0"), &json!("x")));
+        for name in ["episode_id", "started_at", "metrics", "adapter_result", "outcome", "verification"] {
+            assert!(summary.get(name).is_some_and(|it| !it.is_null()), "{name}");
+        }
+        for name in ["provided", "passed", "assertions", "workspace_diff", "snapshots", "policy"] {
+            assert!(summary["verification"].get(name).is_some(), "{name}");
+        }
+        let word = |name: &str| summary[name].as_str().unwrap().to_owned();
+        (word("adapter_result"), word("outcome"), summary["verification"]["passed"].clone())
+    };
+    let expected = |result: &str, outcome: &str, passed: Value| (result.to_owned(), outcome.to_owned(), passed);
+    assert_eq!(run("ok", &confirmed), expected("success", "success", json!(true)));
+    assert_eq!(run("ok", &confirmed[..1]), expected("success", "success_unverified", json!(false)));
+    assert_eq!(run("ok", &[]), expected("success", "success_unverified", json!(null)));
+    assert_eq!(run("partial", &confirmed), expected("success", "goal_not_achieved", json!(true)));
+    assert_eq!(run("vetoed", &[]), expected("skipped", "goal_not_achieved", json!(null)));
+    assert_eq!(run("error", &[]), expected("error", "error", json!(null)));
+}
+
+#[test]
 fn a_state_without_a_plan_has_an_empty_one() {
     let state = state(&[event(1, "start", json!({"task": "x"}))]);
     let expected = json!({"steps": [], "source": "none", "updated_at": "2026-11-22T08:00:01.000Z"});

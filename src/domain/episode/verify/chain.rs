@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::parts::{Extent, Part};
 use super::{Findings, Run};
 use crate::domain::episode::Artefact;
 use crate::domain::episode::finding::{Code, Finding, Note};
@@ -12,6 +13,7 @@ use crate::domain::episode::record::phase;
 const FILE: &str = Artefact::Events.file();
 
 pub(super) fn check(run: &Run, found: &mut Findings) {
+    found.part(Part::Events, Extent::Unchecked);
     if run.lines.is_empty() {
         return;
     }
@@ -37,6 +39,7 @@ pub(super) fn check(run: &Run, found: &mut Findings) {
         }
         before = line.hash.to_string().into();
     }
+    found.part(Part::Events, if linked { Extent::Checked } else { Extent::Partly });
     if !linked {
         found.note(Note::NoEventLinks, FILE);
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::parts::{Extent, Part};
 use super::{Content, Findings, Folder, Signature, read_manifest};
 use crate::domain::chain::hash::Digest;
 use crate::domain::episode::Artefact;
@@ -24,7 +25,10 @@ pub(super) fn check(folder: &Folder, signature: Signature<'_>, found: &mut Findi
             Content::Bytes(_) => {}
         }
     }
+    found.part(Part::Files, Extent::Unchecked);
+    found.part(Part::Signature, Extent::Unchecked);
     let manifest = folder.bytes(Artefact::Manifest).and_then(|it| read_manifest(it, found))?;
+    found.part(Part::Files, Extent::Checked);
     let mut named = BTreeSet::new();
     for entry in &manifest.files {
         checked_name(&entry.name, &mut named, found);
@@ -42,11 +46,15 @@ pub(super) fn check(folder: &Folder, signature: Signature<'_>, found: &mut Findi
     Some(manifest)
 }
 
-/// A name that leads nowhere but to one file of this folder, on every system that the folder may be copied to.
-fn checked_name(name: &str, seen: &mut BTreeSet<String>, found: &mut Findings) {
+/// Whether a name leads nowhere but to one file of this folder, on every system that the folder may be copied to.
+pub(super) fn is_plain_name(name: &str) -> bool {
     let plain = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'.' | b'_' | b'-');
     let begins = name.bytes().next().is_some_and(|it| it.is_ascii_alphanumeric());
-    if !begins || !name.bytes().all(plain) || name.len() > NAME_CHARS_MAX || name.ends_with('.') {
+    begins && name.bytes().all(plain) && name.len() <= NAME_CHARS_MAX && !name.ends_with('.')
+}
+
+fn checked_name(name: &str, seen: &mut BTreeSet<String>, found: &mut Findings) {
+    if !is_plain_name(name) {
         found.add(Finding::of(Code::Name, name));
     }
     let lower = name.to_lowercase();
@@ -92,6 +100,6 @@ fn checked_signature(manifest: &Manifest, signature: Signature<'_>, found: &mut 
         (Signature::By(keys), Some(_)) if !manifest.is_signed_by(keys) => {
             found.add(Finding::of(Code::Signature, file));
         }
-        (Signature::By(_), Some(_)) => {}
+        (Signature::By(_), Some(_)) => found.part(Part::Signature, Extent::Checked),
     }
 }

@@ -11,6 +11,7 @@ use crate::domain::time::Timestamp;
 
 mod events;
 mod files;
+mod foreign;
 mod signed;
 
 fn codes(folder: &Folder) -> Vec<&'static str> {

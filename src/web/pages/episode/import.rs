@@ -4,6 +4,7 @@ use super::{EVENTS_SHOWN, Line, TEXT_CHARS_SHOWN, ended, file, outcomes, plan, s
 use crate::domain::episode::finding::Noted;
 use crate::domain::episode::imported::{Standing, Voucher, cut};
 use crate::domain::episode::record::{Record, moment_of, phase};
+use crate::domain::episode::verify::{Extent, Part, Report};
 use crate::domain::time::Timestamp;
 use crate::service::imports::ImportedRun;
 use crate::web::pages::parts::moment;
@@ -27,7 +28,7 @@ pub(super) fn page(read: &ImportedRun, shell: Shell, now: Timestamp) -> EpisodeP
             by: Line::new(import.by.as_str()),
             at: moment(import.at, now),
             vouched: vouched(&import.voucher, read.standing),
-            untold: read.report.notes.iter().take(UNTOLD_SHOWN).filter_map(untold).collect(),
+            untold: unconfirmed(&read.report).chain(notes(&read.report)).collect(),
         })),
         task: Line::new(shown(&state["goal"]["task"])),
         status: ended(import.status),
@@ -52,6 +53,17 @@ fn vouched(voucher: &Voucher, standing: Standing) -> Vouched {
             Vouched::Other { issuer: Line::new(issuer.as_str()), kid: Line::new(kid.as_str()) }
         }
     }
+}
+
+fn notes(report: &Report) -> impl Iterator<Item = Untold> {
+    report.notes.iter().take(UNTOLD_SHOWN).filter_map(untold)
+}
+
+/// The parts that nothing in the folder confirms. Who signed is told in words of its own.
+fn unconfirmed(report: &Report) -> impl Iterator<Item = Untold> {
+    let parts = Part::ALL.into_iter().filter(|it| *it != Part::Signature);
+    let unchecked = parts.filter(|it| report.parts.of(*it) == Some(Extent::Unchecked));
+    unchecked.map(|it| Untold { file: Line::new(it.as_str()), about: None, words: "nothing in the files confirms it" })
 }
 
 /// Who signed is told in words of its own.

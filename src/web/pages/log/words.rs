@@ -15,7 +15,7 @@ pub const KINDS: [(&str, &str); 11] = [
     ("access", "Access"),
 ];
 
-const WORDS: [(&str, &str); 59] = [
+const WORDS: [(&str, &str); 60] = [
     ("thread.created", "A thread was created"),
     ("thread.closed", "A thread was closed"),
     ("thread.reopened", "A thread was reopened"),
@@ -52,6 +52,7 @@ const WORDS: [(&str, &str); 59] = [
     ("interrupt.denied", "A host was told no"),
     ("interrupt.expired", "Nobody answered a host in time"),
     ("interrupt.superseded", "Other people are to be asked what a host asks"),
+    ("envelope.refused", "An envelope was refused"),
     ("key.rotated", "Keys were rotated"),
     ("endpoint.disabled", "An endpoint was disabled: nobody was there"),
     ("endpoint.recovered", "An endpoint took something again"),

@@ -1,0 +1,154 @@
+//! Refused envelopes, folded: which refusals are written down, and which are only counted.
+//!
+//! A caller may ask again as often as it likes. Each kind of refusal is written down once in an hour, with how often it came
+//! since it was last written down, and of one caller so many kinds at most. So no caller can fill the log.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use super::envelope::EnvelopeCode;
+use crate::domain::id::{NodeId, PrincipalId, ThreadId};
+use crate::domain::time::Timestamp;
+
+/// Each kind is written down once in so long.
+const WINDOW: Duration = Duration::from_secs(3600);
+/// Kinds of one caller that are written down in a window.
+const KINDS_MAX: usize = 64;
+/// Callers that are remembered. They are tokens, and an administrator makes those.
+const CALLERS_MAX: usize = 10_000;
+
+/// Refusals that are alike.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Kind {
+    /// Why.
+    pub code: EnvelopeCode,
+    /// Of which thread, where that is known.
+    pub thread: Option<ThreadId>,
+    /// Of which node's view, where that is known.
+    pub node: Option<NodeId>,
+}
+
+/// What an event tells of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Told {
+    /// How often this kind came since it was last written down, this time included.
+    pub times: u64,
+    /// How many of the caller's refusals were of kinds beyond the bound.
+    pub others: u64,
+}
+
+/// The refusals of this process.
+#[derive(Debug, Default)]
+pub struct Folded {
+    callers: HashMap<PrincipalId, Caller>,
+}
+
+#[derive(Debug)]
+struct Caller {
+    since: Timestamp,
+    told: usize,
+    kinds: HashMap<Kind, u64>,
+    others: u64,
+}
+
+impl Caller {
+    fn at(now: Timestamp) -> Self {
+        Self { since: now, told: 0, kinds: HashMap::new(), others: 0 }
+    }
+}
+
+impl Folded {
+    /// Notes a refusal. Returns what the event that is due tells of; nothing if the refusal is only counted.
+    pub fn note(&mut self, by: &PrincipalId, kind: Kind, now: Timestamp) -> Option<Told> {
+        if self.callers.len() >= CALLERS_MAX && !self.callers.contains_key(by) {
+            self.callers.retain(|_, it| is_of_window(it.since, now));
+            if self.callers.len() >= CALLERS_MAX {
+                return None;
+            }
+        }
+        let caller = self.callers.entry(by.clone()).or_insert_with(|| Caller::at(now));
+        let carried = if is_of_window(caller.since, now) { HashMap::new() } else { std::mem::take(&mut caller.kinds) };
+        if !carried.is_empty() {
+            *caller = Caller { others: caller.others, ..Caller::at(now) };
+        }
+        if let Some(untold) = caller.kinds.get_mut(&kind) {
+            *untold += 1;
+            return None;
+        }
+        if caller.told == KINDS_MAX {
+            caller.others += 1;
+            return None;
+        }
+        caller.told += 1;
+        let before = carried.get(&kind).copied().unwrap_or(0);
+        // What the last window left of other kinds is told with this one.
+        let left: u64 = carried.iter().filter(|(it, _)| **it != kind).map(|(_, untold)| untold).sum();
+        let others = std::mem::take(&mut caller.others) + left;
+        caller.kinds.insert(kind, 0);
+        Some(Told { times: before + 1, others })
+    }
+
+    /// Takes back a note whose event could not be written.
+    pub fn untold(&mut self, by: &PrincipalId, kind: &Kind) {
+        if let Some(caller) = self.callers.get_mut(by)
+            && caller.kinds.remove(kind).is_some()
+        {
+            caller.told = caller.told.saturating_sub(1);
+        }
+    }
+}
+
+/// A clock that went back begins a window of its own.
+fn is_of_window(since: Timestamp, now: Timestamp) -> bool {
+    since <= now && now < since.plus(WINDOW)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn by(name: &str) -> PrincipalId {
+        PrincipalId::try_from(name.to_owned()).unwrap()
+    }
+
+    fn kind(thread: usize) -> Kind {
+        let thread = ThreadId::try_from(format!("t-{thread}")).unwrap();
+        Kind { code: EnvelopeCode::OverBudget, thread: Some(thread), node: None }
+    }
+
+    fn at(secs: i64) -> Timestamp {
+        Timestamp::from_millis(secs * 1000)
+    }
+
+    #[test]
+    fn a_kind_is_told_once_an_hour_with_how_often_it_came() {
+        let mut folded = Folded::default();
+        let once = Some(Told { times: 1, others: 0 });
+        assert_eq!(folded.note(&by("a"), kind(1), at(0)), once);
+        for second in 1..3600 {
+            assert_eq!(folded.note(&by("a"), kind(1), at(second)), None);
+        }
+        assert_eq!(folded.note(&by("a"), kind(2), at(9)), once, "another kind");
+        assert_eq!(folded.note(&by("b"), kind(1), at(9)), once, "another caller");
+        assert_eq!(folded.note(&by("a"), kind(1), at(3600)), Some(Told { times: 3600, others: 0 }));
+        assert_eq!(folded.note(&by("a"), kind(1), at(3600)), None);
+        assert_eq!(folded.note(&by("a"), kind(1), at(10)), Some(Told { times: 2, others: 0 }), "the clock went back");
+    }
+
+    #[test]
+    fn one_caller_has_a_bounded_number_of_events() {
+        let mut folded = Folded::default();
+        let told = (0..10_000).filter(|it| folded.note(&by("a"), kind(*it), at(0)).is_some()).count();
+        assert_eq!(told, KINDS_MAX);
+        let next = folded.note(&by("a"), kind(20_000), at(3600));
+        assert_eq!(next, Some(Told { times: 1, others: 10_000 - KINDS_MAX as u64 }));
+    }
+
+    #[test]
+    fn what_could_not_be_written_is_due_again() {
+        let mut folded = Folded::default();
+        assert!(folded.note(&by("a"), kind(1), at(0)).is_some());
+        folded.untold(&by("a"), &kind(1));
+        assert!(folded.note(&by("a"), kind(1), at(1)).is_some());
+    }
+}

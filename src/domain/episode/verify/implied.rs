@@ -1,0 +1,197 @@
+//! What the events of another system's run imply, held against its state. Such a run may have no projection, or one that says
+//! less than the state; its own events still contradict a state that was changed.
+//!
+//! Only what the events say is compared. What they leave out is counted as unchecked, never as right.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde_json::{Map, Value};
+
+use super::parts::{Extent, Part};
+use super::{Findings, Folder};
+use crate::domain::episode::Artefact;
+use crate::domain::episode::finding::{Code, Finding};
+use crate::domain::episode::record::{Record, phase};
+use crate::domain::episode::state::Status;
+use crate::domain::json::canonical::canonical;
+use crate::domain::json::parse::{Limits, parse};
+use crate::domain::json::pointer::Pointer;
+
+const FILE: &str = Artefact::State.file();
+/// Older systems name the adapter of a run with this before it, and only in the state.
+const ADAPTER: &str = "adapter:";
+
+/// The state of a run and its events.
+pub(super) struct Implied<'a> {
+    pub(super) state: &'a Value,
+    pub(super) events: &'a [Record],
+    /// The last event that says what the state said.
+    pub(super) projection: Option<&'a Record>,
+}
+
+impl Implied<'_> {
+    pub(super) fn check(&self, found: &mut Findings) {
+        self.episode(found);
+        self.beliefs(found);
+        self.memory(found);
+        self.outcomes(found);
+        self.actions(found);
+    }
+
+    fn of<'s>(&'s self, phase: &'s str) -> impl DoubleEndedIterator<Item = &'s Record> {
+        self.events.iter().filter(move |it| it.is(phase))
+    }
+
+    /// Compares one member of the state with what an event says of it. Returns whether both say something.
+    fn same(&self, code: Code, place: &str, said: Option<&Value>, found: &mut Findings) -> bool {
+        let (Some(told), Some(said)) = (self.state.pointer(place), said) else { return false };
+        if !is_same(told, said) {
+            found.add(Finding::about(code, FILE, place));
+        }
+        true
+    }
+
+    /// What the start event says of the episode and its goal.
+    fn episode(&self, found: &mut Findings) {
+        let start = self.of(phase::START).next();
+        let said = |name: &str| start.and_then(|it| it.payload.get(name));
+        let task = self.same(Code::State, "/goal/task", said("task"), found);
+        let kind = self.same(Code::State, "/goal/type", said("type"), found);
+        let kinds = usize::from(self.state["goal"].get("type").is_some());
+        found.part(Part::Goal, Extent::of(usize::from(task) + usize::from(kind), 1 + kinds));
+        for (place, name) in [("/episode/seed", "seed"), ("/episode/tags", "tags"), ("/process", "process")] {
+            self.same(Code::State, place, said(name), found);
+        }
+        self.same(Code::State, "/episode/intuition_mode", said("intuition_mode"), found);
+        let using = said("using").and_then(Value::as_str).zip(self.state["episode"]["using"].as_str());
+        if using.is_some_and(|(said, told)| told.strip_prefix(ADAPTER).unwrap_or(told) != said && told != said) {
+            found.add(Finding::about(Code::State, FILE, "/episode/using"));
+        }
+        // The name and, where events have a projection, the beginning are compared elsewhere.
+        found.part(Part::Episode, Extent::Partly);
+    }
+
+    /// The beliefs in the order of the events, if any event has some.
+    fn beliefs(&self, found: &mut Findings) {
+        let lists = self.of(phase::INTERPRET).filter_map(|it| it.payload.get("beliefs")?.as_array());
+        let said: Vec<String> = lists.flatten().filter_map(belief).collect();
+        let told = self.state["beliefs"].as_array().into_iter().flatten();
+        if !said.is_empty() && told.filter_map(belief).collect::<Vec<_>>() != said {
+            found.add(Finding::about(Code::State, FILE, "/beliefs"));
+        }
+        found.part(Part::Beliefs, if said.is_empty() { Extent::Unchecked } else { Extent::Partly });
+    }
+
+    /// The facts by key and the notes, each as it was said last, if any event has some.
+    fn memory(&self, found: &mut Findings) {
+        let facts = |list: &Value| -> BTreeMap<String, String> {
+            list.as_array().into_iter().flatten().filter_map(fact).collect()
+        };
+        let mut said = BTreeMap::new();
+        for event in self.of(phase::MEMORY) {
+            said.extend(event.payload.get("facts").map(facts).unwrap_or_default());
+        }
+        if !said.is_empty() && facts(&self.state["memory"]["facts"]) != said {
+            found.add(Finding::about(Code::State, FILE, "/memory/facts"));
+        }
+        let notes =
+            self.of(phase::MEMORY).rev().find_map(|it| it.payload.get("scratchpad").filter(|it| it.is_string()));
+        let noted = self.same(Code::State, "/memory/scratchpad", notes, found);
+        let evidence = usize::from(!said.is_empty()) + usize::from(noted);
+        found.part(Part::Memory, if evidence == 0 { Extent::Unchecked } else { Extent::Partly });
+    }
+
+    /// How the run ended, and what it measured.
+    fn outcomes(&self, found: &mut Findings) {
+        let end = self.of(phase::TERMINATE).next_back();
+        let said = end.and_then(|it| it.payload.get("status"));
+        let said = said.filter(|it| it.as_str().and_then(Status::named).is_some());
+        let ended = self.same(Code::Outcomes, "/outcomes/status", said, found);
+        found.part(Part::Status, Extent::of(usize::from(ended), 1));
+        // A tool may write another sentence into the state than into its last event: that contradicts nothing.
+        let message = end.and_then(|it| it.payload.get("message"));
+        let projected = self.projected("summary");
+        let same = projected || message.is_some_and(|it| *it == self.state["outcomes"]["summary"]);
+        found.part(Part::Message, Extent::of(usize::from(same), 1));
+        self.metrics(found);
+    }
+
+    /// The metrics that both the state and an event about the run's numbers have, each as it was said last.
+    fn metrics(&self, found: &mut Findings) {
+        let insights = self.of(phase::INSIGHT).filter_map(|it| it.payload.get("metrics")?.as_object());
+        let said: HashMap<&String, &Value> = insights.flatten().collect();
+        let told = self.state["outcomes"]["metrics"].as_object();
+        let (mut checked, all) = (0, told.map_or(0, Map::len));
+        for (name, value) in told.into_iter().flatten() {
+            let Some(said) = said.get(name) else { continue };
+            checked += 1;
+            if !is_same(value, said) {
+                let place = Pointer::root().child("outcomes").child("metrics").child(name);
+                found.add(Finding::about(Code::Outcomes, FILE, place.as_str()));
+            }
+        }
+        found.part(Part::Metrics, Extent::of(if self.projected("metrics") { all } else { checked }, all));
+    }
+
+    /// Whether the projection has a member of the outcomes: then that was compared already.
+    fn projected(&self, name: &str) -> bool {
+        self.projection.and_then(|it| it.payload.get("outcomes")?.get(name)).is_some()
+    }
+
+    /// The actions, one for each act that is no summary of others.
+    fn actions(&self, found: &mut Findings) {
+        let Some(told) = self.state["outcomes"]["actions"].as_array() else {
+            return found.part(Part::Actions, Extent::Unchecked);
+        };
+        let acts: Vec<&Record> =
+            self.of(phase::ACT).filter(|it| it.payload.get("synthetic") != Some(&Value::Bool(true))).collect();
+        found.part(Part::Actions, if self.projection.is_some() { Extent::Checked } else { Extent::Partly });
+        if acts.len() != told.len() {
+            return found.add(Finding::about(Code::Outcomes, FILE, "/outcomes/actions"));
+        }
+        for (index, act) in acts.iter().enumerate() {
+            let result = act.payload.get("result_status").or(act.payload.get("outcome"));
+            let result = result.filter(|it| it.as_str().and_then(Status::named).is_some());
+            let at = |name: &str| format!("/outcomes/actions/{index}/{name}");
+            self.same(Code::Outcomes, &at("result_status"), result, found);
+            for name in ["tool", "kind", "input_excerpt", "step_id"] {
+                self.same(Code::Outcomes, &at(name), act.payload.get(name), found);
+            }
+            // Runs that say no projection wrote down when the state was written instead.
+            if self.projection.is_some() && self.state.pointer(&at("timestamp")).is_some_and(|it| *it != act.timestamp)
+            {
+                found.add(Finding::about(Code::Outcomes, FILE, &at("timestamp")));
+            }
+        }
+    }
+}
+
+/// Compares the name of the run in the files that only a finished run has. Nothing else in them follows from the events of
+/// another system.
+pub(super) fn derived(folder: &Folder, episode: Option<&str>, found: &mut Findings) {
+    for (artefact, part) in [(Artefact::Summary, Part::Summary), (Artefact::Final, Part::Final)] {
+        let Some(bytes) = folder.bytes(artefact) else { continue };
+        let name = parse(bytes, &Limits::default()).ok().and_then(|it| it["episode_id"].as_str().map(str::to_owned));
+        if name.as_deref().is_some_and(|it| Some(it) != episode) {
+            found.add(Finding::of(Code::Episode, artefact.file()));
+        }
+        found.part(part, if name.is_some() { Extent::Partly } else { Extent::Unchecked });
+    }
+    if folder.bytes(Artefact::Learn).is_some() {
+        found.part(Part::Learn, Extent::Unchecked);
+    }
+}
+
+fn is_same(one: &Value, other: &Value) -> bool {
+    one == other || canonical(one) == canonical(other)
+}
+
+/// A belief without its source: the text and the schema write that in two ways.
+fn belief(it: &Value) -> Option<String> {
+    let (statement, confidence) = (it.get("statement")?.as_str()?, it.get("confidence").filter(|it| it.is_number())?);
+    Some(format!("{} {statement}", canonical(confidence)))
+}
+
+fn fact(it: &Value) -> Option<(String, String)> {
+    Some((it.get("key")?.as_str()?.to_owned(), canonical(it.get("value")?)))
+}

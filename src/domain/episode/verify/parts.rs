@@ -1,0 +1,160 @@
+//! How far each part of a run was checked: what "verified" covers, and what nothing in the folder can confirm.
+
+use serde_json::{Map, Value};
+
+/// How far a part was checked.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Extent {
+    /// All of it.
+    Checked,
+    /// What the folder has evidence for.
+    Partly,
+    /// Nothing of it, for lack of evidence.
+    Unchecked,
+}
+
+impl Extent {
+    /// Every one.
+    pub const ALL: [Self; 3] = [Self::Checked, Self::Partly, Self::Unchecked];
+
+    /// Its word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Checked => "checked",
+            Self::Partly => "partly",
+            Self::Unchecked => "unchecked",
+        }
+    }
+
+    /// Returns the extent of a part of which `checked` out of `all` pieces have evidence.
+    pub(super) const fn of(checked: usize, all: usize) -> Self {
+        if checked == 0 {
+            Self::Unchecked
+        } else if checked < all {
+            Self::Partly
+        } else {
+            Self::Checked
+        }
+    }
+}
+
+/// A part of a run.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Part {
+    /// The bytes of the files, by the manifest.
+    Files,
+    /// The manifest's signature.
+    Signature,
+    /// The order of the events and their links.
+    Events,
+    /// `episode` of the state.
+    Episode,
+    /// `goal`.
+    Goal,
+    /// `beliefs`.
+    Beliefs,
+    /// `plan`.
+    Plan,
+    /// `memory`.
+    Memory,
+    /// `outcomes.status`.
+    Status,
+    /// `outcomes.actions`.
+    Actions,
+    /// `outcomes.summary`.
+    Message,
+    /// `outcomes.metrics`.
+    Metrics,
+    /// `links`.
+    Links,
+    /// `summary.json`.
+    Summary,
+    /// `final.json`.
+    Final,
+    /// `learn.jsonl`.
+    Learn,
+}
+
+impl Part {
+    /// Every one, in the order of a report.
+    pub const ALL: [Self; 16] = [
+        Self::Files,
+        Self::Signature,
+        Self::Events,
+        Self::Episode,
+        Self::Goal,
+        Self::Beliefs,
+        Self::Plan,
+        Self::Memory,
+        Self::Status,
+        Self::Actions,
+        Self::Message,
+        Self::Metrics,
+        Self::Links,
+        Self::Summary,
+        Self::Final,
+        Self::Learn,
+    ];
+
+    /// Those that the state consists of.
+    pub(super) const OF_STATE: [Self; 10] = [
+        Self::Episode,
+        Self::Goal,
+        Self::Beliefs,
+        Self::Plan,
+        Self::Memory,
+        Self::Status,
+        Self::Actions,
+        Self::Message,
+        Self::Metrics,
+        Self::Links,
+    ];
+
+    /// Its name in a report.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Files => "files",
+            Self::Signature => "signature",
+            Self::Events => "events",
+            Self::Episode => "episode",
+            Self::Goal => "goal",
+            Self::Beliefs => "beliefs",
+            Self::Plan => "plan",
+            Self::Memory => "memory",
+            Self::Status => "outcomes.status",
+            Self::Actions => "outcomes.actions",
+            Self::Message => "outcomes.summary",
+            Self::Metrics => "outcomes.metrics",
+            Self::Links => "links",
+            Self::Summary => "summary.json",
+            Self::Final => "final.json",
+            Self::Learn => "learn.jsonl",
+        }
+    }
+}
+
+/// How far each part was checked. A part that nobody looked at is unchecked; one that the folder lacks is left out.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Parts(std::collections::BTreeMap<Part, Extent>);
+
+impl Parts {
+    pub(super) fn set(&mut self, part: Part, extent: Extent) {
+        self.0.insert(part, extent);
+    }
+
+    /// How far a part was checked, if the folder has it.
+    pub fn of(&self, part: Part) -> Option<Extent> {
+        self.0.get(&part).copied()
+    }
+
+    /// The names of the parts that were checked so far.
+    pub fn named(&self, extent: Extent) -> Vec<&'static str> {
+        self.0.iter().filter(|(_, it)| **it == extent).map(|(part, _)| part.as_str()).collect()
+    }
+
+    /// As JSON: the word of each part by its name.
+    pub fn json(&self) -> Value {
+        let word = |(part, extent): (&Part, &Extent)| (part.as_str().to_owned(), extent.as_str().into());
+        Value::Object(self.0.iter().map(word).collect::<Map<_, _>>())
+    }
+}

@@ -1,0 +1,225 @@
+//! Runs whose events have no projection of ours: what their events contradict, and what nothing confirms.
+
+use super::*;
+use crate::domain::episode::state;
+
+/// The bytes of a timeline, each event linked to the one before, or none to any.
+fn lines(events: &[Record], linked: bool) -> Vec<u8> {
+    let mut before = Value::Null;
+    let line = |it: &Record| {
+        let previous = linked.then(|| before.clone());
+        let line = Record { previous, ..it.clone() }.line();
+        before = Digest::of_file(line.as_bytes()).to_string().into();
+        line + "\n"
+    };
+    events.iter().map(line).collect::<String>().into_bytes()
+}
+
+/// A finished run without projections, as an older system leaves it, with another state.
+fn older(change: &dyn Fn(&mut Value)) -> (Run, Report) {
+    let mut folder = folder(happened("ok"));
+    *bytes(&mut folder, "events.jsonl") = lines(&happened("ok"), false);
+    edit(&mut folder, "state.json", change);
+    covered_up(&mut folder);
+    verify(&folder, Signature::Unchecked)
+}
+
+/// What is wrong with it: each code with what it is about.
+fn wrong(change: &dyn Fn(&mut Value)) -> Vec<(&'static str, String)> {
+    let (_, report) = older(change);
+    report.findings.iter().map(|it| (it.code.as_str(), it.about.clone().unwrap_or_default())).collect()
+}
+
+#[test]
+fn a_run_without_projections_is_held_against_its_events() {
+    assert_eq!(wrong(&|_| {}), []);
+    for (place, value, code) in [
+        ("/outcomes/status", json!("error"), "projection_outcomes"),
+        ("/outcomes/actions", json!([]), "projection_outcomes"),
+        ("/outcomes/actions/0/tool", json!("other"), "projection_outcomes"),
+        ("/outcomes/actions/0/input_excerpt", json!("refund 4000"), "projection_outcomes"),
+        ("/outcomes/actions/0/result_status", json!("error"), "projection_outcomes"),
+        ("/outcomes/actions/0/step_id", json!("read"), "projection_outcomes"),
+        ("/outcomes/metrics/task_score", json!(1), "projection_outcomes"),
+        ("/goal/task", json!("Refund order 18"), "projection_state"),
+        ("/goal/type", json!("other"), "projection_state"),
+        ("/episode/seed", json!(8), "projection_state"),
+        ("/episode/tags", json!({}), "projection_state"),
+        ("/episode/using", json!("other"), "projection_state"),
+        ("/episode/intuition_mode", json!("hybrid"), "projection_state"),
+        ("/beliefs", json!([]), "projection_state"),
+        ("/memory/facts", json!([]), "projection_state"),
+        ("/memory/scratchpad", json!("other"), "projection_state"),
+    ] {
+        let found = wrong(&|it| *it.pointer_mut(place).unwrap() = value.clone());
+        assert_eq!(found, [(code, place.to_owned())]);
+    }
+    let renamed = wrong(&|it| it["beliefs"][0]["statement"] = "other".into());
+    assert_eq!(renamed, [("projection_state", "/beliefs".to_owned())]);
+    assert_eq!(wrong(&|it| it["episode"]["using"] = "adapter:graph".into()), [], "older systems name it so");
+}
+
+#[test]
+fn links_lead_to_the_files_that_a_run_always_has() {
+    let other = wrong(&|it| it["links"]["learn"] = "summary.json".into());
+    assert_eq!(other, [("projection_links", String::new())]);
+    for outside in ["../learn.jsonl", "/etc/passwd", "a/learn.jsonl", ".."] {
+        let found = wrong(&|it| it["links"]["learn"] = outside.into());
+        assert_eq!(found, [("projection_links", String::new()), ("name", "/links/learn".to_owned())], "{outside}");
+    }
+}
+
+#[test]
+fn a_report_says_of_each_part_how_far_it_was_checked() {
+    let (_, report) = older(&|it| it["outcomes"]["summary"] = "Done.".into());
+    assert_eq!(report.verdict(), Verdict::Verified, "{report:?}");
+    let expected = [
+        (Part::Files, Extent::Checked),
+        (Part::Signature, Extent::Unchecked),
+        (Part::Events, Extent::Partly),
+        (Part::Goal, Extent::Checked),
+        (Part::Status, Extent::Checked),
+        (Part::Actions, Extent::Partly),
+        (Part::Message, Extent::Unchecked),
+        (Part::Metrics, Extent::Partly),
+        (Part::Learn, Extent::Unchecked),
+    ];
+    for (part, extent) in expected {
+        assert_eq!(report.parts.of(part), Some(extent), "{part:?}");
+    }
+    let (_, ours) = verify(&folder(happened("ok")), Signature::Unchecked);
+    for part in Part::ALL.into_iter().filter(|it| *it != Part::Signature) {
+        assert_eq!(ours.parts.of(part), Some(Extent::Checked), "{part:?}");
+    }
+    let (_, waiting) = verify(&folder(paused()), Signature::Unchecked);
+    assert_eq!(waiting.parts.of(Part::Files), Some(Extent::Unchecked));
+    assert_eq!(waiting.parts.of(Part::Final), None);
+}
+
+#[test]
+fn a_state_has_what_every_published_form_asks_for() {
+    for place in [
+        "/episode/started_at",
+        "/goal/task",
+        "/beliefs/0/statement",
+        "/beliefs/0/confidence",
+        "/beliefs/0/provenance",
+        "/memory/facts/1/key",
+        "/memory/facts/1/value",
+        "/outcomes/actions/0/id",
+        "/plan/steps/0/kind",
+    ] {
+        let (above, name) = place.rsplit_once('/').unwrap();
+        let without = |it: &mut Value| drop(it.pointer_mut(above).unwrap().as_object_mut().unwrap().remove(name));
+        assert_eq!(wrong(&without), [("state_malformed", place.to_owned())]);
+    }
+    for (place, value) in [
+        ("/beliefs/0/confidence", json!(2)),
+        ("/beliefs/0/provenance", json!({})),
+        ("/episode/started_at", json!("yesterday")),
+        ("/episode/tags", json!({"a": []})),
+        ("/memory/facts/0", json!(3)),
+        ("/memory/facts/0/type", json!("rumour")),
+        ("/outcomes/actions/0/result_status", json!("fine")),
+        ("/outcomes/artifacts", json!([{"type": "row"}])),
+        ("/links", json!({"events": 1})),
+    ] {
+        let found = wrong(&|it| *it.pointer_mut(place).unwrap() = value.clone());
+        assert_eq!(found, [("state_malformed", place.to_owned())]);
+    }
+}
+
+#[test]
+fn a_state_of_the_published_text_may_leave_out_what_that_leaves_out() {
+    let found = wrong(&|it| {
+        for (above, name) in [
+            ("/plan", "source"),
+            ("/plan", "updated_at"),
+            ("/episode", "seed"),
+            ("/episode", "tags"),
+            ("/beliefs/0", "timestamp"),
+            ("/memory/facts/0", "type"),
+            ("/outcomes/actions/0", "kind"),
+        ] {
+            drop(it.pointer_mut(above).unwrap().as_object_mut().unwrap().remove(name));
+        }
+        it["beliefs"][0]["provenance"] = "orders".into();
+        it["outcomes"]["artifacts"] = json!(["users:42"]);
+        it["outcomes"]["error"] = Value::Null;
+    });
+    assert_eq!(found, []);
+}
+
+/// A run that a policy stopped, as the contract's own tool leaves it: its step is `blocked`.
+fn vetoed(more: Option<Record>) -> Folder {
+    let mut events = vec![
+        event(1, "start", json!({"task": "Delete all orders"})),
+        event(2, "plan", json!({"rationale": "one step", "steps": ["act:Delete them"]})),
+        event(3, "governance", json!({"decision": "veto", "enforced": true})),
+    ];
+    events.extend(more);
+    events.push(event(9, "terminate", json!({"status": "vetoed", "message": "Stopped by policy"})));
+    let mut state = state::state(&events);
+    state["plan"]["steps"][0]["status"] = "blocked".into();
+    state["outcomes"]["summary"] = "Stopped by policy.".into();
+    let named = [(Artefact::Events, lines(&events, false)), (Artefact::State, canonical(&state).into_bytes())];
+    let borrowed: Vec<(Artefact, &[u8])> = named.iter().map(|(it, bytes)| (*it, bytes.as_slice())).collect();
+    let manifest = canonical(&manifest::make("order-17", "2026-11-22T08:00:09.000Z", &borrowed)).into_bytes();
+    let files = named.iter().cloned().chain([(Artefact::Manifest, manifest)]);
+    Folder { entries: files.map(|(it, bytes)| (it.file().to_owned(), Content::Bytes(bytes))).collect() }
+}
+
+#[test]
+fn a_blocked_step_is_read_and_noted_where_it_stands() {
+    let (run, report) = verify(&vetoed(None), Signature::Unchecked);
+    assert_eq!(report.verdict(), Verdict::Verified, "{report:?}");
+    assert_eq!(run.state.unwrap()["plan"]["steps"][0]["status"], "blocked");
+    let noted = report.notes.iter().find(|it| it.code == Note::UnknownStatus).unwrap();
+    assert_eq!(noted.about.as_deref(), Some("/plan/steps/0/status"));
+    let done = event(4, "act", json!({"step_id": "step-1", "step_status": "done", "tool": "orders", "outcome": "ok"}));
+    assert!(codes(&vetoed(Some(done))).contains(&"projection_status"), "an event says that it was done");
+}
+
+#[test]
+fn a_folder_of_ours_is_checked_by_the_rules_of_its_own_time() {
+    let mut happened = happened("ok");
+    happened[5].payload = json!({"steps": ["no kind"]}).as_object().unwrap().clone();
+    let mut events = Timeline::of(happened).events().to_vec();
+    let written = |events: &[Record]| {
+        let mut folder = folder(super::happened("ok"));
+        let one = |value: &Value| (canonical(value) + "\n").into_bytes();
+        *bytes(&mut folder, "events.jsonl") = lines(events, true);
+        *bytes(&mut folder, "state.json") = one(&state::state(events));
+        *bytes(&mut folder, "summary.json") = one(&state::summary(events));
+        covered_up(&mut folder);
+        folder
+    };
+    assert_eq!(codes(&written(&events)), [""; 0]);
+    assert_eq!(state::state(&events)["plan"]["steps"][0]["kind"], "plan");
+    events.iter_mut().for_each(|it| drop(it.payload.remove("projector_version")));
+    assert_eq!(state::state(&events)["plan"]["steps"][0]["kind"], "act");
+    assert_eq!(state::summary(&events)["schema_version"], "1.2.0");
+    let mut before = written(&events);
+    assert_eq!(codes(&before), [""; 0]);
+    edit(&mut before, "summary.json", |it| it["schema_version"] = "1.3.0".into());
+    covered_up(&mut before);
+    assert_eq!(codes(&before), ["projection_derived"]);
+}
+
+#[test]
+fn a_projection_of_another_system_may_say_less_than_the_state() {
+    let projected = |outcomes: Value| {
+        let mut events = happened("ok");
+        let links = state::links(state::Status::Ok);
+        events.push(Record {
+            event_type: Some("run.state_projection".to_owned()),
+            ..event(16, "runtime", json!({"status": "ok", "outcomes": outcomes, "links": links}))
+        });
+        let mut folder = folder(happened("ok"));
+        *bytes(&mut folder, "events.jsonl") = lines(&events, false);
+        covered_up(&mut folder);
+        codes(&folder)
+    };
+    assert_eq!(projected(json!({"status": "ok", "summary": "Refunded."})), [""; 0]);
+    assert_eq!(projected(json!({"status": "ok", "summary": "Not refunded."})), ["projection_outcomes"]);
+}

@@ -63,6 +63,7 @@ pub mod posting;
 pub mod proposal;
 pub mod proposals;
 mod proposer;
+mod readiness;
 pub mod receipts;
 pub mod recorder;
 pub mod refusal;
@@ -118,6 +119,7 @@ use crate::store::change::{Draft, Drafted};
 pub use crate::store::record::Stored;
 use crate::store::record::{Known, Reader, Record};
 use crate::store::records::GATEWAY_ID;
+use crate::store::watched::Watched;
 use crate::store::{Filter, Store};
 use crate::traces::Traces;
 use doorkeeping::Telling;
@@ -130,6 +132,7 @@ use heads::HeadCache;
 use looked::Looked;
 use memory::{IssuedReceipts, Memory};
 use policies::PolicyCache;
+use readiness::LastCheck;
 use repeats::{ANSWERS_KEPT, Running};
 use retrying::retrying;
 use sending::tail::Tail;
@@ -155,6 +158,7 @@ pub struct Service {
     reach: LogReach,
     metrics: Metrics,
     last_facts: LastFacts,
+    last_check: LastCheck,
     outgoing: Option<Outgoing>,
     archives: Option<Archives>,
     running: Running,
@@ -232,7 +236,7 @@ impl Service {
         let (telling, sightings, reach) = (Telling::default(), Sightings::default(), LogReach::default());
         let (ways, metrics, last_facts) = (Ways::default(), Metrics::default(), LastFacts::default());
         let service = Self {
-            store,
+            store: Arc::new(Watched::new(store)),
             keyring,
             clock,
             settings,
@@ -249,6 +253,7 @@ impl Service {
             reach,
             metrics,
             last_facts,
+            last_check: LastCheck::default(),
             outgoing: None,
             archives: None,
             running: Running::default(),
@@ -383,12 +388,6 @@ impl Service {
                 Err(error.into())
             }
         }
-    }
-
-    /// Whether keys are there, the store answers, and the gateway is still itself.
-    pub async fn ready_to_work(&self) -> Result<()> {
-        let keys = self.keys()?;
-        self.gateway(&keys).await.map(drop)
     }
 
     /// Waits for a commit by anyone, or as long as `patience`; a hint to look again.

@@ -8,6 +8,7 @@ use crate::archives::Archives;
 use crate::clock::SystemClock;
 use crate::config::{Config, Database};
 use crate::domain::json::size::StateLimits;
+use crate::domain::secret::Secret;
 use crate::domain::tries::Bounds;
 use crate::keyring::{Keyring, KeyringError};
 use crate::outgoing::{Outgoing, OutgoingError, OutgoingSettings};
@@ -17,10 +18,10 @@ use crate::service::error::Error;
 use crate::service::{PeopleSettings, Service, Settings};
 use crate::store::Store;
 use crate::store::StoreError;
-use crate::store::postgres::{PostgresOptions, PostgresStore};
+use crate::store::postgres::{Migrations, PostgresOptions, PostgresStore};
 use crate::store::records::GATEWAY_ID;
 use crate::store::row::Table;
-use crate::store::sqlite::{OpenError, SqliteOptions, SqliteStore};
+use crate::store::sqlite::{OpenError, Purpose, SqliteOptions, SqliteStore};
 use crate::traces::{Traces, TracesError};
 
 /// Why a gateway does not open.
@@ -64,9 +65,9 @@ pub enum GatewayError {
 }
 
 /// Opens the gateway of a configuration, making database and keyring at the very first start.
-pub async fn open(config: &Config, public_url: String) -> Result<Arc<Service>, GatewayError> {
+pub async fn open(config: &Config, public_url: String, purpose: Purpose) -> Result<Arc<Service>, GatewayError> {
     private_directory(&config.data).map_err(GatewayError::Data)?;
-    let store = store(config).await?;
+    let store = store(config, purpose).await?;
     let keyring = keyring(config, &*store).await?;
     let limits = StateLimits {
         bytes_max: config.limits.state_bytes,
@@ -116,18 +117,28 @@ fn ways(config: &Config, public_url: &str) -> Result<Ways, ProviderError> {
 }
 
 /// Opens the database of a configuration, bringing its tables up to date.
-pub async fn store(config: &Config) -> Result<Arc<dyn Store>, GatewayError> {
+pub async fn store(config: &Config, purpose: Purpose) -> Result<Arc<dyn Store>, GatewayError> {
     Ok(match &config.database {
         Database::Sqlite => {
             private_directory(&config.data).map_err(GatewayError::Data)?;
-            Arc::new(SqliteStore::open(config.sqlite_path(), SqliteOptions::default())?)
+            let options = SqliteOptions { purpose, ..SqliteOptions::default() };
+            Arc::new(SqliteStore::open(config.sqlite_path(), options)?)
         }
-        Database::Postgres(url) => {
-            let options =
-                PostgresOptions { authority: config.database_authority.clone(), ..PostgresOptions::default() };
-            Arc::new(PostgresStore::open(url.expose(), options).await?)
-        }
+        Database::Postgres(url) => Arc::new(postgres(config, url, Migrations::Apply).await?),
     })
+}
+
+/// Opens the database of a configuration only to be read, and changes nothing.
+pub async fn store_to_read(config: &Config) -> Result<Arc<dyn Store>, OpenError> {
+    Ok(match &config.database {
+        Database::Sqlite => Arc::new(SqliteStore::open_to_read(&config.sqlite_path())?),
+        Database::Postgres(url) => Arc::new(postgres(config, url, Migrations::Check).await?),
+    })
+}
+
+async fn postgres(config: &Config, url: &Secret<String>, migrations: Migrations) -> Result<PostgresStore, OpenError> {
+    let authority = config.database_authority.clone();
+    PostgresStore::open(url.expose(), PostgresOptions { authority, migrations, ..PostgresOptions::default() }).await
 }
 
 /// Nobody else on the machine has a reason to look.

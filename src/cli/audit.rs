@@ -1,4 +1,5 @@
-//! `audit`: replays everything that is stored, beside a running gateway or without one, and changes nothing.
+//! `audit`: replays everything that is stored, beside a running gateway or without one, in a folder that takes no writes
+//! as well, and changes nothing.
 
 mod export;
 
@@ -12,10 +13,12 @@ use super::{CliError, Exit, beside};
 use crate::archives::Archives;
 use crate::clock::Clock;
 use crate::config::{Config, ConfigError};
-use crate::gateway;
+use crate::gateway::{self, GatewayError};
 use crate::keyring::Keyring;
-use crate::service::audit::{Report, audit_with};
-use crate::service::error::Error;
+use crate::service::audit::{Report, audit_with, unreadable};
+use crate::store::StoreError;
+use crate::store::outage::Outage;
+use crate::store::sqlite::OpenError;
 
 /// Yes if nothing is wrong, no with a list of what is, could not tell where there is nothing to look at.
 pub fn run(
@@ -35,11 +38,16 @@ fn stored(config: &Config, clock: &impl Clock, out: &mut Output<'_>) -> Result<E
     let keyring = Keyring::existing(&config.keyring, config.issuer.as_deref())?;
     let keys = keyring.current()?;
     let report = beside::block_on(async {
-        let store = gateway::store(config).await?;
+        let store = match gateway::store_to_read(config).await {
+            Ok(store) => store,
+            Err(OpenError::Store(StoreError::Unavailable { outage: Outage::Damaged, detail })) => {
+                return Ok(unreadable(detail));
+            }
+            Err(error) => return Err(GatewayError::Open(error).into()),
+        };
         let archives = Archives::in_folder(&config.archives);
-        audit_with(&*store, Some(&archives), &keys, clock.now())
-            .await
-            .map_err(|error| CliError::Service(Error::Store(error)))
+        let report = audit_with(&*store, Some(&archives), &keys, clock.now()).await;
+        report.map_err(|error| CliError::Service(error.into()))
     })?;
     let sound = report.findings.is_empty();
     out.answer(text(&report), || json!({"sound": sound, "report": report}))?;

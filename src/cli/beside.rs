@@ -11,6 +11,7 @@ use crate::gateway;
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::service::stops::OPERATOR;
+use crate::store::sqlite::Purpose;
 
 /// Who acts: whoever may run commands on the gateway's own machine, with its keyring.
 pub(super) fn principal() -> PrincipalId {
@@ -24,7 +25,7 @@ pub(super) fn with_service<T, F: Future<Output = Result<T>>>(
 ) -> std::result::Result<T, CliError> {
     block_on(async {
         let url = config.public_url(config.listen).as_str().to_owned();
-        let service = gateway::open(config, url).await?;
+        let service = gateway::open(config, url, Purpose::Beside).await?;
         Ok(run(service).await?)
     })
 }

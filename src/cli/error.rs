@@ -79,6 +79,12 @@ pub enum CliError {
     /// The demonstration cannot go on.
     #[error("the demonstration cannot go on: {0}")]
     Demo(String),
+    /// A file of the database was removed or replaced while the gateway ran.
+    #[error(
+        "{0} while the gateway ran, so the gateway has stopped. Stop everything else that has the database open, put all of its \
+         files back (from a backup, if they are gone), and run `countersign audit` before you start it again"
+    )]
+    Replaced(String),
     /// The runtime or the server failed.
     #[error("the program's own machinery failed")]
     Runtime(#[source] io::Error),
@@ -104,6 +110,7 @@ impl CliError {
             | Self::Write { .. }
             | Self::Given(_)
             | Self::Demo(_)
+            | Self::Replaced(_)
             | Self::Runtime(_)
             | Self::Output(_) => Exit::CouldNotTell,
         }
@@ -148,6 +155,7 @@ fn exit_of(error: &Error) -> Exit {
         | Error::NoArchives
         | Error::Unwritten(_)
         | Error::Broken(_)
+        | Error::Unavailable(_)
         | Error::Store(_)
         | Error::Copy(_)
         | Error::Mail(_)

@@ -15,6 +15,7 @@ use crate::config::{Config, CopyTo, Limits, PublicUrl};
 use crate::gateway;
 use crate::mail::Mailer;
 use crate::service::Service;
+use crate::store::sqlite::Purpose;
 use crate::web::api::interrupts;
 use crate::web::app::{App, Edge};
 use crate::web::hearing::Hearing;
@@ -91,7 +92,7 @@ impl Running {
     pub async fn start(config: &Config, listener: TcpListener, back: ClockBack) -> Result<Self, CliError> {
         let bound = listener.local_addr().map_err(CliError::Runtime)?;
         let url = config.public_url(bound);
-        let service = gateway::open(config, url.as_str().to_owned()).await?;
+        let service = gateway::open(config, url.as_str().to_owned(), Purpose::Serving).await?;
         if let (ClockBack::Refused, Some(behind)) = (back, service.clock_behind().await?) {
             return Err(CliError::Clock(behind));
         }
@@ -114,9 +115,15 @@ impl Running {
         Ok(Self { service, url, handle, streams, server, workers })
     }
 
-    /// Serves until SIGTERM or ctrl-c, or until the server fails by itself; then ends in order.
+    /// Serves until SIGTERM or ctrl-c, or until the server fails by itself; then ends in order. A gateway whose database was
+    /// taken away ends as well, with an error.
     pub async fn until_told(mut self) -> Result<(), CliError> {
         tokio::select! {
+            how = self.service.database_replaced() => {
+                tracing::error!(%how, "stopping: the database is no longer the one that was opened");
+                self.stop().await?;
+                return Err(CliError::Replaced(how));
+            }
             signal = told_to_stop() => tracing::info!(signal = signal.map_err(CliError::Runtime)?, "stopping"),
             ended = &mut self.server => return Err(CliError::Runtime(ended_by_itself(ended))),
         }

@@ -159,6 +159,9 @@ pub enum Error {
     /// What is stored does not agree with what was signed.
     #[error("what is stored is not what was signed")]
     Broken(&'static str),
+    /// The database is down, read-only, full or damaged. What was under way may have been carried out all the same.
+    #[error("the database cannot be used now")]
+    Unavailable(#[source] StoreError),
     /// The store failed.
     #[error("the store failed")]
     Store(#[source] StoreError),
@@ -182,6 +185,7 @@ impl From<StoreError> for Error {
             StoreError::Busy => Self::Busy,
             StoreError::ClockSkew => Self::ClockSkew,
             StoreError::TooSoon => Self::WriteInProgress,
+            unavailable @ StoreError::Unavailable { .. } => Self::Unavailable(unavailable),
             other => Self::Store(other),
         }
     }
@@ -214,6 +218,11 @@ impl Error {
     pub const fn is_of_what_is_told(&self) -> bool {
         let gone = matches!(self, Self::NotFound(_) | Self::Archive(_) | Self::NoArchives | Self::Erased);
         gone || self.is_chain_failure()
+    }
+
+    /// Whether the database cannot be used, so that whatever else needs it fails as well.
+    pub const fn is_outage(&self) -> bool {
+        matches!(self, Self::Unavailable(_))
     }
 
     /// By the database's clock, a deadline passed between deciding and committing.

@@ -65,6 +65,7 @@ pub mod proposal;
 pub mod proposals;
 mod proposer;
 mod provenance;
+mod readiness;
 pub mod receipts;
 pub mod recorder;
 pub mod redaction;
@@ -121,6 +122,7 @@ use crate::store::change::{Draft, Drafted};
 pub use crate::store::record::Stored;
 use crate::store::record::{Known, Reader, Record};
 use crate::store::records::GATEWAY_ID;
+use crate::store::watched::Watched;
 use crate::store::{Filter, Store};
 use crate::traces::Traces;
 use boundary::Boundary;
@@ -134,6 +136,7 @@ use heads::HeadCache;
 use looked::Looked;
 use memory::{IssuedReceipts, Memory};
 use policies::PolicyCache;
+use readiness::LastCheck;
 use repeats::{ANSWERS_KEPT, Running};
 use retrying::retrying;
 use sending::tail::Tail;
@@ -159,6 +162,7 @@ pub struct Service {
     reach: LogReach,
     metrics: Metrics,
     last_facts: LastFacts,
+    last_check: LastCheck,
     outgoing: Option<Outgoing>,
     archives: Option<Archives>,
     running: Running,
@@ -233,7 +237,7 @@ impl Service {
         settings: Settings,
     ) -> Result<Self> {
         let service = Self {
-            store,
+            store: Arc::new(Watched::new(store)),
             keyring,
             clock,
             settings,
@@ -250,6 +254,7 @@ impl Service {
             reach: LogReach::default(),
             metrics: Metrics::default(),
             last_facts: LastFacts::default(),
+            last_check: LastCheck::default(),
             outgoing: None,
             archives: None,
             running: Running::default(),
@@ -385,12 +390,6 @@ impl Service {
                 Err(error.into())
             }
         }
-    }
-
-    /// Whether keys are there, the store answers, and the gateway is still itself.
-    pub async fn ready_to_work(&self) -> Result<()> {
-        let keys = self.keys()?;
-        self.gateway(&keys).await.map(drop)
     }
 
     /// Waits for a commit by anyone, or as long as `patience`; a hint to look again.

@@ -1,5 +1,7 @@
 //! Migrations: only ever added, applied in order, and never to a database that a newer version has had.
 
+use std::path::PathBuf;
+
 use sha2::{Digest as _, Sha256};
 
 use super::StoreError;
@@ -46,6 +48,36 @@ pub enum OpenError {
         /// The newest here.
         known: i64,
     },
+    /// It lacks migrations, and was opened only to be read.
+    #[error(
+        "the database has migrations up to {found}, this version reads it with {known}: run `countersign migrate` on it, or on a copy, first"
+    )]
+    Older {
+        /// The newest there.
+        found: i64,
+        /// The newest here.
+        known: i64,
+    },
+    /// Another gateway serves from the database.
+    #[error(
+        "another gateway serves from {}: stop it first. One gateway serves from a SQLite database; several can share PostgreSQL",
+        database.display()
+    )]
+    Served {
+        /// The database.
+        database: PathBuf,
+    },
+    /// It cannot be made sure that no other gateway serves from the database.
+    #[error(
+        "{} cannot be locked, so another gateway could serve from the same database: put the data directory on a local disk",
+        file.display()
+    )]
+    Unlockable {
+        /// The lock file.
+        file: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
     /// A migration that was applied is not the one of that number here.
     #[error("migration {version} of the database is not this version's")]
     Altered {
@@ -83,6 +115,16 @@ pub(super) fn pending(
     Ok(known.get(applied.len()..).unwrap_or_default())
 }
 
+/// Refuses a database that cannot be read as it is.
+pub(super) fn must_be_current(known: &'static [Migration], applied: &[(i64, String)]) -> Result<(), OpenError> {
+    match pending(known, applied)?.last() {
+        None => Ok(()),
+        Some(newest) => {
+            Err(OpenError::Older { found: applied.last().map_or(0, |(version, _)| *version), known: newest.version })
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,6 +141,12 @@ mod tests {
         for count in 0..=2 {
             assert_eq!(pending(KNOWN, &applied(count)).unwrap().len(), 2 - count);
         }
+    }
+
+    #[test]
+    fn a_database_that_lacks_migrations_is_not_read_as_it_is() {
+        assert!(must_be_current(KNOWN, &applied(2)).is_ok());
+        assert!(matches!(must_be_current(KNOWN, &applied(1)), Err(OpenError::Older { found: 1, known: 2 })));
     }
 
     #[test]

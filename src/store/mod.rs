@@ -11,6 +11,7 @@ pub mod change;
 mod check;
 pub mod label;
 mod migrate;
+pub mod outage;
 pub mod postgres;
 mod queue;
 pub mod record;
@@ -18,6 +19,7 @@ pub mod records;
 pub mod row;
 pub mod sql;
 pub mod sqlite;
+pub mod watched;
 
 use async_trait::async_trait;
 
@@ -25,6 +27,7 @@ use crate::domain::time::Timestamp;
 
 use change::Change;
 use label::{Label, Labelled};
+use outage::Outage;
 use row::{Row, Table};
 
 /// Why the store did not do as asked. Nothing was changed, except perhaps where the database itself failed.
@@ -51,10 +54,29 @@ pub enum StoreError {
     /// A row is sealed but not of the shape this version reads.
     #[error("a row of {0} cannot be read")]
     Unreadable(&'static str),
-    /// The database failed. A commit that it failed at the very end of may have been made all the same: whoever
-    /// asks again must look first, as everyone does who decides on what he has read.
+    /// The database cannot be used for now. A commit that ended so may have been made all the same: the connection may
+    /// have been lost after the database had it. Callers read again before they decide again.
+    #[error("the database cannot be used, {outage}: {detail}")]
+    Unavailable {
+        /// Why.
+        outage: Outage,
+        /// What the database or the system said.
+        detail: String,
+    },
+    /// The database refused a statement that this program should not have sent, or answered what it cannot read.
     #[error("the database failed: {0}")]
     Database(String),
+}
+
+impl StoreError {
+    pub(crate) fn unavailable(outage: Outage, detail: impl Into<String>) -> Self {
+        Self::Unavailable { outage, detail: detail.into() }
+    }
+
+    /// A file of the database could not be used.
+    fn of_file(what: &str, error: &std::io::Error) -> Self {
+        Self::unavailable(Outage::of_file(error), format!("{what}: {error}"))
+    }
 }
 
 /// Decisions carry the gateway's time; a gateway further off than this would sign wrong times.
@@ -176,6 +198,27 @@ pub trait Store: Send + Sync {
         Ok(None)
     }
 
+    /// Refuses with [`StoreError::Unavailable`] if the files of the database are not those that were opened, or their disk
+    /// has next to no room. Only a store on files of its own can tell.
+    async fn check_storage(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// What the database's own check finds damaged, as far as it has one: at most [`DAMAGES_MAX`] sentences. It reads all.
+    async fn damages(&self) -> Result<Vec<String>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    /// The outage that a call met within the last second, where that is noted.
+    fn recent_outage(&self) -> Option<Outage> {
+        None
+    }
+
+    /// Returns once a file of the database was removed or replaced while it was open, and says which; never otherwise.
+    async fn replaced(&self) -> String {
+        std::future::pending().await
+    }
+
     /// How many changes wait to be written, here and now.
     fn queued(&self) -> usize;
 
@@ -222,6 +265,9 @@ pub trait OnDuty: Send + Sync {
     /// Gives it up: once this returns, it is anybody's to take.
     async fn leave(self: Box<Self>);
 }
+
+/// As many damages as [`Store::damages`] names. One damaged page may be named a hundred times.
+pub const DAMAGES_MAX: u32 = 20;
 
 /// No list is longer; callers page.
 pub const LIST_ROWS_MAX: u32 = 1_000;

@@ -1,6 +1,7 @@
 //! PostgreSQL: many gateways on one database. Reads and changes that wait together travel together.
 
 mod connect;
+mod failure;
 mod group;
 mod listen;
 mod reader;
@@ -27,7 +28,8 @@ use super::queue::{self, Queue};
 pub use super::queue::{Point, Probe};
 use super::row::{Row, Table};
 use super::{Cursor, Direction, Duty, Filter, OnDuty, Page, Store, StoreError, check};
-use connect::{Address, WATCHED, database};
+use connect::{Address, WATCHED};
+use failure::database;
 use reader::{By, Query, Reader};
 use writer::Writer;
 
@@ -48,11 +50,23 @@ const fn lock(duty: Duty) -> i64 {
     })
 }
 
+/// What becomes of a database that is not up to date.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Migrations {
+    /// It is brought up to date.
+    #[default]
+    Apply,
+    /// It is refused, and nothing is changed.
+    Check,
+}
+
 /// Who vouches for the server, and what tests change about a store; the default is right everywhere else.
 #[derive(Clone, Debug)]
 pub struct PostgresOptions {
     /// One more authority that may vouch for the server's certificate, as PEM.
     pub authority: Option<Vec<u8>>,
+    /// What becomes of a database that is not up to date.
+    pub migrations: Migrations,
     /// How far the store's time is off the database's clock.
     pub clock_offset: ClockOffset,
     /// How long a change waits for rows that another holds.
@@ -65,6 +79,7 @@ impl Default for PostgresOptions {
     fn default() -> Self {
         Self {
             authority: None,
+            migrations: Migrations::default(),
             clock_offset: ClockOffset::default(),
             lock_wait: connect::LOCK_WAIT,
             probe: Probe::default(),
@@ -99,7 +114,10 @@ impl PostgresStore {
         let pool = connect::pool(&address, options.lock_wait)?;
         let (queue, jobs) = Queue::new();
         let (reader, asks) = Reader::new();
-        engine.run(connect::migrate(address.clone())).await??;
+        match options.migrations {
+            Migrations::Apply => engine.run(connect::migrate(address.clone())).await??,
+            Migrations::Check => engine.run(connect::check_migrations(address.clone())).await??,
+        }
         engine.run(connect::warm(pool.clone())).await??;
         let writer = Writer { pool: pool.clone(), options: options.clone(), bell: Arc::clone(&bell) };
         writer.start(engine.runtime(), jobs);

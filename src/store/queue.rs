@@ -6,6 +6,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::StoreError;
 use super::change::Change;
+use super::outage::Outage;
 use crate::clock::{Clock as _, SystemClock};
 
 /// A few groups: more could not be answered before their callers give up.
@@ -88,15 +89,16 @@ pub(super) fn all_fail(group: &[Job], error: &StoreError) -> Outcomes {
     group.iter().map(|_| Err(alike(error))).collect()
 }
 
-/// The same error for another caller. Only these two concern more than one change.
+/// The same error for another caller. Only these concern more than one change.
 pub(super) fn alike(error: &StoreError) -> StoreError {
     match error {
         StoreError::Busy => StoreError::Busy,
+        StoreError::Unavailable { outage, detail } => StoreError::unavailable(*outage, detail.clone()),
         StoreError::Database(text) => StoreError::Database(text.clone()),
         other => StoreError::Database(other.to_string()),
     }
 }
 
 pub(super) fn ended() -> StoreError {
-    StoreError::Database("the store has been closed".to_owned())
+    StoreError::unavailable(Outage::Down, "the store has been closed")
 }

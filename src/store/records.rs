@@ -326,11 +326,14 @@ impl Record for Tries {
     }
 }
 
+/// What a gateway that is ready was last seen as: the row that a check of readiness commits.
+pub const READY: &str = "gateway/ready";
+
 /// When something was last seen, to some minutes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sighting {
-    /// Of what: `token/…`, `account/…` or `session/…`.
+    /// Of what: `token/…`, `account/…`, `session/…`, or [`READY`].
     pub of: String,
     /// When.
     pub at: Timestamp,

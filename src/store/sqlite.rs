@@ -1,8 +1,11 @@
 //! SQLite: the embedded default. One thread writes and groups what it is given under one sync of the
 //! disk; readers read beside it.
 
+mod files;
 mod keeper;
+mod place;
 mod readers;
+mod serve_lock;
 mod walk;
 mod writer;
 
@@ -12,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 
 use crate::clock::{Clock as _, ClockOffset, SystemClock};
 use crate::domain::time::Timestamp;
@@ -21,11 +24,15 @@ use super::bell::Bell;
 use super::change::Change;
 use super::label::{Label, Labelled};
 pub use super::migrate::OpenError;
+use super::outage::Outage;
 pub use super::queue::{Point, Probe};
 use super::row::{Facets, Row, Table};
-use super::{Cursor, Direction, Duty, Filter, OnDuty, Page, Store, StoreError, check, migrate};
+use super::{Cursor, DAMAGES_MAX, Direction, Duty, Filter, OnDuty, Page, Store, StoreError, check, migrate};
+use files::Files;
 use keeper::Keeper;
+use place::Place;
 use readers::Readers;
+use serve_lock::ServeLock;
 use writer::{Desk, Writer};
 
 /// How long to wait for another process (the command line, a backup) that has the database.
@@ -53,9 +60,21 @@ impl Synchronous {
     }
 }
 
-/// What tests change about a store; the default is right everywhere else.
+/// What the database is opened for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Purpose {
+    /// For a command beside a gateway, or without one.
+    #[default]
+    Beside,
+    /// To serve from it, which one process at a time does.
+    Serving,
+}
+
+/// What the database is opened for, and what tests change about a store; the default is right everywhere else.
 #[derive(Clone, Debug, Default)]
 pub struct SqliteOptions {
+    /// What it is opened for.
+    pub purpose: Purpose,
     /// How far the store's time is off the host's clock.
     pub clock_offset: ClockOffset,
     /// How a commit reaches the disk.
@@ -67,31 +86,68 @@ pub struct SqliteOptions {
 /// The store on a SQLite file.
 #[derive(Debug)]
 pub struct SqliteStore {
-    // Dropped in this order: the last connection to close tidies the log away.
-    _keeper: Keeper,
-    writer: Writer,
+    /// The threads that write. A store that was opened only to be read has none.
+    hands: Option<Hands>,
     readers: Readers,
     bell: Arc<Bell>,
     clock_offset: ClockOffset,
-    path: PathBuf,
+    place: Place,
+    files: Arc<Files>,
+    /// Given up last, when nothing is written any more.
+    _lock: Option<ServeLock>,
+}
+
+/// The threads that write.
+#[derive(Debug)]
+struct Hands {
+    // Dropped in this order: the last connection to close tidies the log away.
+    _keeper: Keeper,
+    writer: Writer,
 }
 
 impl SqliteStore {
     /// Opens the file, making it (mode 0600) and bringing it up to date where needed. Blocks shortly.
     pub fn open(path: impl Into<PathBuf>, options: SqliteOptions) -> Result<Self, OpenError> {
+        let SqliteOptions { purpose, clock_offset, synchronous, probe } = options;
         let path = path.into();
+        // Before anything is changed: what serves from the database may be of an older version.
+        let lock = match purpose {
+            Purpose::Serving => Some(ServeLock::take(&real(&path))?),
+            Purpose::Beside => None,
+        };
         make_private(&path).map_err(OpenError::File)?;
-        let mut connection = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        prepare_file(&connection, options.synchronous).map_err(database)?;
+        let place = Place::shared(&real(&path));
+        let mut connection = place.write()?;
+        prepare_file(&connection, synchronous).map_err(database)?;
         migrate_file(&mut connection)?;
+        let names = ["", "-wal", "-shm"].map(|suffix| beside(place.path(), suffix));
+        let names = names.into_iter().chain([path]).chain(lock.iter().map(|it| it.path().to_owned()));
+        let files = Arc::new(Files::at(names).map_err(OpenError::File)?);
         let bell = Arc::new(Bell::new());
-        let readers = Readers::open(&path)?;
-        let keeper = Keeper::start(&path, Arc::clone(&bell))?;
-        let SqliteOptions { clock_offset, probe, .. } = options;
-        let (desk_bell, desk_offset) = (Arc::clone(&bell), clock_offset.clone());
-        let desk = Desk { connection, clock_offset: desk_offset, probe, bell: desk_bell, keeper: keeper.signal() };
-        let writer = Writer::start(desk)?;
-        Ok(Self { _keeper: keeper, writer, readers, bell, clock_offset, path })
+        let readers = Readers::open(&place, &files)?;
+        let keeper = Keeper::start(&place, Arc::clone(&bell), &files)?;
+        files.check()?;
+        let desk = Desk {
+            connection,
+            clock_offset: clock_offset.clone(),
+            probe,
+            bell: Arc::clone(&bell),
+            keeper: keeper.signal(),
+            files: Arc::clone(&files),
+        };
+        let hands = Some(Hands { _keeper: keeper, writer: Writer::start(desk)? });
+        Ok(Self { hands, readers, bell, clock_offset, place, files, _lock: lock })
+    }
+
+    /// Opens the file only to be read, and changes nothing: neither the database nor, where it takes none, its folder.
+    pub fn open_to_read(path: &Path) -> Result<Self, OpenError> {
+        let place = Place::to_read(&real(path))?;
+        let applied = applied(&place.read()?).map_err(database)?;
+        migrate::must_be_current(migrate::SQLITE, &applied)?;
+        let files = Arc::new(Files::at([path.to_owned()]).map_err(OpenError::File)?);
+        let readers = Readers::open(&place, &files)?;
+        let (bell, clock_offset) = (Arc::new(Bell::new()), ClockOffset::default());
+        Ok(Self { hands: None, readers, bell, clock_offset, place, files, _lock: None })
     }
 }
 
@@ -99,7 +155,8 @@ impl SqliteStore {
 impl Store for SqliteStore {
     async fn commit(&self, change: Change) -> Result<(), StoreError> {
         check::well_formed(&change)?;
-        self.writer.commit(change).await
+        let read_only = || StoreError::unavailable(Outage::ReadOnly, "it was opened only to be read");
+        self.hands.as_ref().ok_or_else(read_only)?.writer.commit(change).await
     }
 
     async fn get(&self, table: Table, id: &str) -> Result<Option<Row>, StoreError> {
@@ -140,7 +197,8 @@ impl Store for SqliteStore {
     }
 
     async fn walk(&self, meet: &mut (dyn FnMut(Page) + Send)) -> Result<(), StoreError> {
-        walk::walk(&self.path, meet).await
+        self.files.check()?;
+        walk::walk(&self.place, meet).await
     }
 
     async fn by_alias_prefix(&self, table: Table, prefix: &str, limit: u32) -> Result<Vec<Row>, StoreError> {
@@ -156,13 +214,14 @@ impl Store for SqliteStore {
     }
 
     async fn bytes(&self) -> Result<Option<u64>, StoreError> {
-        let failed = |error: std::io::Error| StoreError::Database(format!("the database's file: {error}"));
-        Ok(Some(std::fs::metadata(&self.path).map_err(failed)?.len()))
+        let failed = |error: std::io::Error| StoreError::of_file("the database's file", &error);
+        Ok(Some(std::fs::metadata(self.place.path()).map_err(failed)?.len()))
     }
 
     async fn take(&self, duty: Duty) -> Result<Option<Box<dyn OnDuty>>, StoreError> {
-        let path = beside(&self.path, &format!("-{}", duty.name()));
-        let failed = |error: std::io::Error| StoreError::Database(format!("the {}'s lock file: {error}", duty.name()));
+        self.files.must_stand()?;
+        let path = beside(self.place.path(), &format!("-{}", duty.name()));
+        let failed = |error: std::io::Error| StoreError::of_file(&format!("the {}'s lock file", duty.name()), &error);
         make_private(&path).map_err(failed)?;
         let file = OpenOptions::new().write(true).open(&path).map_err(failed)?;
         match file.try_lock() {
@@ -172,8 +231,21 @@ impl Store for SqliteStore {
         }
     }
 
+    async fn check_storage(&self) -> Result<(), StoreError> {
+        self.files.check()?;
+        self.files.check_room()
+    }
+
+    async fn damages(&self) -> Result<Vec<String>, StoreError> {
+        self.readers.damages(DAMAGES_MAX)
+    }
+
+    async fn replaced(&self) -> String {
+        self.files.replaced().await
+    }
+
     fn queued(&self) -> usize {
-        self.writer.queued()
+        self.hands.as_ref().map_or(0, |it| it.writer.queued())
     }
 
     async fn changed(&self, patience: Duration) {
@@ -191,6 +263,11 @@ impl OnDuty for FileLock {
     }
 
     async fn leave(self: Box<Self>) {}
+}
+
+/// Where a link leads: SQLite names its own files after that.
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 /// The path with something after its last character, as SQLite names its own files.
@@ -225,13 +302,6 @@ fn close_to_others(file: &Path) {
     {
         tracing::warn!(file = %file.display(), %error, "the database can be read by others than its owner");
     }
-}
-
-fn connect(path: &Path, access: OpenFlags) -> Result<Connection, StoreError> {
-    let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(database)?;
-    connection.busy_timeout(BUSY_TIMEOUT).map_err(database)?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
-    Ok(connection)
 }
 
 /// The log is moved into the file by the keeper, never in the middle of a commit.
@@ -281,8 +351,15 @@ fn decode(table: Table, row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
 /// SQLite's messages name tables and columns, never their content.
 #[expect(clippy::needless_pass_by_value, reason = "it is what map_err passes")]
 fn database(error: rusqlite::Error) -> StoreError {
-    match error.sqlite_error_code() {
-        Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked) => StoreError::Busy,
-        _ => StoreError::Database(format!("SQLite: {error}")),
-    }
+    let said = format!("SQLite: {error}");
+    let outage = match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => return StoreError::Busy,
+        Some(ErrorCode::DiskFull) => Outage::Full,
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Outage::ReadOnly,
+        Some(ErrorCode::SystemIoFailure | ErrorCode::FileLockingProtocolFailed) => Outage::Disk,
+        Some(ErrorCode::CannotOpen) => Outage::Down,
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Outage::Damaged,
+        _ => return StoreError::Database(said),
+    };
+    StoreError::unavailable(outage, said)
 }

@@ -174,6 +174,8 @@ impl Round {
     fn note(&self, outcome: &Result<usize>, failing: bool) {
         let worker = self.name;
         match outcome {
+            // The store logs an outage of the database itself, once for all that meet it.
+            Err(error) if error.is_outage() => {}
             Err(error) if !failing => {
                 tracing::error!(
                     worker,
@@ -205,13 +207,15 @@ async fn rest(service: &Service, wakes: Wakes, interval: Duration) {
     }
 }
 
-/// Goes through what is due. One that fails does not keep the others waiting; the first failure is told.
+/// Goes through what is due. One that fails does not keep the others waiting; the first failure is told. An outage of the
+/// database ends the run: each of the others would wait for it, too.
 async fn each<I, F: Future<Output = Result<()>>>(due: Vec<I>, run: impl Fn(I) -> F) -> Result<usize> {
     let mut failed: Option<Error> = None;
     let mut done = 0;
     for item in due {
         match run(item).await {
             Ok(()) => done += 1,
+            Err(error) if error.is_outage() => return Err(error),
             Err(error) => failed = failed.or(Some(error)),
         }
     }

@@ -28,6 +28,7 @@ mod examples;
 mod expiring;
 mod exported;
 mod extensions;
+mod faults;
 mod for_good;
 #[path = "../support/gateway.rs"]
 mod gateway;
@@ -57,6 +58,8 @@ mod oidc;
 mod oracles;
 #[path = "../support/over.rs"]
 mod over;
+#[path = "../support/own_cluster.rs"]
+mod own_cluster;
 mod passkeys;
 #[path = "../support/passkeys.rs"]
 mod passkeys_of_people;

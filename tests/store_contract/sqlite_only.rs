@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
-use countersign::store::Duty;
+use countersign::store::outage::Outage;
 use countersign::store::row::{Facets, Row, Table};
+use countersign::store::sqlite::SqliteStore;
+use countersign::store::{Duty, Store as _, StoreError};
 
 use crate::database::{Database, insert, key, row};
 
@@ -51,4 +53,50 @@ async fn the_log_does_not_grow_without_bound() {
         let log = std::fs::metadata(beside(&database, "-wal")).unwrap().len();
         assert!(log < LOG_BYTES, "{log} bytes after {at} MiB");
     }
+}
+
+fn replaced<T>(refused: Result<T, StoreError>) -> bool {
+    matches!(refused, Err(StoreError::Unavailable { outage: Outage::Replaced, .. }))
+}
+
+#[tokio::test]
+async fn nothing_is_reported_committed_that_went_into_a_log_that_was_removed() {
+    for suffix in ["-wal", "-shm", ""] {
+        let database = Database::sqlite();
+        let store = database.open().await;
+        store.commit(insert(&[&row("before")])).await.unwrap();
+        std::fs::remove_file(beside(&database, suffix)).unwrap();
+        assert!(replaced(store.commit(insert(&[&row("after")])).await), "{suffix}");
+        assert!(replaced(store.get(Table::Threads, "before").await), "{suffix}: nothing is answered from it any more");
+        assert!(replaced(store.check_storage().await), "{suffix}");
+        assert!(store.replaced().await.contains("was removed"), "{suffix}");
+    }
+}
+
+#[tokio::test]
+async fn a_store_whose_log_was_replaced_writes_nothing_into_the_file_of_others() {
+    let database = Database::sqlite();
+    let store = database.open().await;
+    store.commit(insert(&[&row("before")])).await.unwrap();
+    for suffix in ["-wal", "-shm"] {
+        std::fs::remove_file(beside(&database, suffix)).unwrap();
+    }
+    assert!(replaced(store.check_storage().await));
+    let (log, file) = (beside(&database, "-wal"), std::fs::read(database.path()).unwrap());
+    std::fs::write(&log, "of another process").unwrap();
+    drop(store);
+    assert_eq!(std::fs::read(&log).unwrap(), b"of another process");
+    assert_eq!(std::fs::read(database.path()).unwrap(), file);
+}
+
+#[tokio::test]
+async fn a_store_that_was_opened_to_be_read_takes_no_change() {
+    let database = Database::sqlite();
+    let store = database.open().await;
+    store.commit(insert(&[&row("before")])).await.unwrap();
+    let reading = SqliteStore::open_to_read(database.path()).unwrap();
+    assert!(reading.get(Table::Threads, "before").await.unwrap().is_some());
+    let refused = reading.commit(insert(&[&row("after")])).await;
+    assert!(matches!(refused, Err(StoreError::Unavailable { outage: Outage::ReadOnly, .. })), "{refused:?}");
+    assert_eq!(reading.damages().await.unwrap(), Vec::<String>::new());
 }

@@ -153,6 +153,8 @@ def steps(came: list[Came], *, repeatable: bool) -> list[Any]:
         ([Reply(409, b'{"code":"request_in_progress"}')], False, ["ask", "Conflict"]),
         ([Reply(409, b'{"code":"head_moved"}')], True, ["ask", "HeadMoved"]),
         ([Reply(410, b'{"code":"state_erased"}')], True, ["ask", "StateErased"]),
+        ([Reply(503, b'{"code":"store_unavailable"}', "1"), Reply(200, b"1")], True, ["ask", "wait 1.2", "ask", 1]),
+        ([Reply(503, b'{"code":"store_unavailable"}', "1")], False, ["ask", "Failed"]),
         ([Reply(503, b'{"code":"archive_missing"}', "30")], True, ["ask", "Failed"]),
         ([Reply(503, b'{"code":"archive_damaged"}', "30")], True, ["ask", "Failed"]),
         ([Reply(200, b"{")], True, ["ask", "UnexpectedAnswer"]),

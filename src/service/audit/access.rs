@@ -14,7 +14,7 @@ use crate::domain::signed_post::Signing;
 use crate::domain::time::Timestamp;
 use crate::service::elsewhere::added_data;
 use crate::service::policies::activation_data;
-use crate::store::records::GATEWAY_ID;
+use crate::store::records::{GATEWAY_ID, READY};
 use crate::store::row::Table;
 
 /// How many changes a row had, and what made it.
@@ -84,7 +84,7 @@ impl Audit<'_> {
                 "account" => self.all.accounts.contains_key(id),
                 "token" => self.all.tokens.contains_key(id),
                 "session" => self.all.sessions.contains_key(id),
-                _ => false,
+                _ => of == READY,
             });
             self.expect(known, Table::Sightings, of, "it is of nothing that there is");
         }

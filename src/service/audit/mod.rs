@@ -14,6 +14,7 @@ mod attempts;
 mod branches;
 mod chain;
 mod contacts;
+mod damages;
 mod deadlines;
 mod delegations;
 mod endpoints;
@@ -50,6 +51,7 @@ use crate::domain::time::Timestamp;
 use crate::store::row::Table;
 use crate::store::{Store, StoreError};
 
+pub use damages::unreadable;
 use load::Everything;
 use story::Story;
 
@@ -87,10 +89,20 @@ pub async fn audit(store: &dyn Store, keys: &Keys, now: Timestamp) -> Result<Rep
     audit_with(store, None, keys, now).await
 }
 
-/// Replays everything, with what is in archives.
+/// Has the database check itself, and then replays everything, with what is in archives.
 pub async fn audit_with(
     store: &dyn Store,
     archives: Option<&Archives>,
+    keys: &Keys,
+    now: Timestamp,
+) -> Result<Report, StoreError> {
+    let damages = damages::of(store).await?;
+    let replayed = replay((store, archives), keys, now).await;
+    damages::first(damages, replayed)
+}
+
+async fn replay(
+    (store, archives): (&dyn Store, Option<&Archives>),
     keys: &Keys,
     now: Timestamp,
 ) -> Result<Report, StoreError> {

@@ -10,13 +10,14 @@ use deadpool_postgres::{
     Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime, TimeoutType,
 };
 use tokio_postgres::config::{Host, SslMode};
-use tokio_postgres::error::{DbError, SqlState};
 use tokio_postgres::tls::MakeTlsConnect;
-use tokio_postgres::{Client, Config, Connection, Error, Socket};
+use tokio_postgres::{Client, Config, Connection, Error, Row, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::super::StoreError;
 use super::super::migrate::{self, OpenError};
+use super::super::outage::Outage;
+use super::failure::database;
 use crate::tls;
 
 /// A few that write, a few that read what waits together, and some for lists.
@@ -183,7 +184,7 @@ impl Lease {
             PoolError::Timeout(TimeoutType::Wait) => StoreError::Busy,
             PoolError::Timeout(_) => silent(),
             PoolError::Closed | PoolError::NoRuntimeSpecified | PoolError::PostCreateHook(HookError::Message(_)) => {
-                StoreError::Database("PostgreSQL: no connections are given out".to_owned())
+                StoreError::unavailable(Outage::Down, "PostgreSQL: no connections are given out")
             }
         });
         taken.map(|it| Self(Some(it)))
@@ -212,12 +213,25 @@ impl Drop for Lease {
 
 /// What is said of a server that accepts and does not answer.
 pub(super) fn silent() -> StoreError {
-    StoreError::Database("PostgreSQL: it does not answer".to_owned())
+    StoreError::unavailable(Outage::Down, "PostgreSQL: it does not answer")
 }
 
 /// Makes the first connection, so that a wrong address shows at once.
 pub(super) async fn warm(pool: Pool) -> Result<(), StoreError> {
     Lease::take(&pool).await.map(Lease::give_back)
+}
+
+/// Refuses a database that is not up to date, and changes nothing.
+pub(super) async fn check_migrations(address: Address) -> Result<(), OpenError> {
+    let (client, connection) = address.connect().await.map_err(|error| database(&error))?;
+    tokio::spawn(connection);
+    check_encoding(&client).await?;
+    let applied = client.query(migrate::SELECT_APPLIED, &[]).await.map_err(|error| database(&error))?;
+    migrate::must_be_current(migrate::POSTGRES, &numbered(&applied).map_err(|error| database(&error))?)
+}
+
+fn numbered(applied: &[Row]) -> Result<Vec<(i64, String)>, Error> {
+    applied.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
 }
 
 /// Brings the database up to date, one gateway at a time.
@@ -230,9 +244,7 @@ pub(super) async fn migrate(address: Address) -> Result<(), OpenError> {
     transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&MIGRATION_LOCK]).await.map_err(failed)?;
     transaction.batch_execute(migrate::CREATE_TABLE).await.map_err(failed)?;
     let applied = transaction.query(migrate::SELECT_APPLIED, &[]).await.map_err(failed)?;
-    let applied = applied.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
-    let applied = applied.collect::<Result<Vec<(i64, String)>, Error>>().map_err(failed)?;
-    for migration in migrate::pending(migrate::POSTGRES, &applied)? {
+    for migration in migrate::pending(migrate::POSTGRES, &numbered(&applied).map_err(failed)?)? {
         transaction.batch_execute(migration.sql).await.map_err(failed)?;
         let insert = "INSERT INTO schema_migrations (version, name, checksum) VALUES ($1, $2, $3)";
         let values = (migration.version, migration.name, migration.checksum());
@@ -249,65 +261,6 @@ async fn check_encoding(client: &Client) -> Result<(), OpenError> {
         return Ok(());
     }
     Err(OpenError::Store(StoreError::Database(format!("PostgreSQL: the database is in {encoding}, not UTF8"))))
-}
-
-/// What a failure is to a caller that relied on nothing in particular.
-pub(super) fn database(error: &Error) -> StoreError {
-    match error.code() {
-        Some(code) if is_overload(code) => StoreError::Busy,
-        _ => StoreError::Database(format!("PostgreSQL: {}", told(error))),
-    }
-}
-
-/// What a failure is to the one change that met it.
-pub(super) fn of_change(error: &Error, table: &'static str) -> StoreError {
-    let met = [SqlState::UNIQUE_VIOLATION, SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED];
-    match error.code() {
-        Some(code) if met.contains(code) => StoreError::Conflict(table),
-        _ => database(error),
-    }
-}
-
-/// Someone else holds a lock, or the server is too slow to finish in time.
-fn is_overload(code: &SqlState) -> bool {
-    [SqlState::LOCK_NOT_AVAILABLE, SqlState::QUERY_CANCELED, SqlState::TOO_MANY_CONNECTIONS].contains(code)
-}
-
-/// The error's own words where they cannot hold what rows hold; else only its code.
-fn told(error: &Error) -> String {
-    let text = said(error);
-    match text.starts_with("error performing TLS handshake") {
-        false => text,
-        true => format!(
-            "{text}. The server's certificate must be for the name in its address, and vouched for by an authority of this machine \
-             or the one in `database_ca_file`. Where nobody else is on the way, say sslmode=disable"
-        ),
-    }
-}
-
-fn said(error: &Error) -> String {
-    match error.as_db_error() {
-        Some(refusal) if names_only(refusal) => format!("{} ({})", refusal.message(), refusal.code().code()),
-        Some(refusal) => format!("error {}", refusal.code().code()),
-        None => {
-            let causes = std::iter::successors(error.source(), |cause| (*cause).source());
-            causes.fold(error.to_string(), |told, cause| format!("{told}: {cause}"))
-        }
-    }
-}
-
-/// True if the failure is the connection's and not the statement's: another connection may do better.
-pub(super) fn is_lost(error: &Error) -> bool {
-    match error.code() {
-        Some(code) => ["08", "57P"].iter().any(|class| code.code().starts_with(class)),
-        None => true,
-    }
-}
-
-/// Classes of errors about connections, rights, names and resources: their messages quote no values.
-fn names_only(refusal: &DbError) -> bool {
-    const CLASSES: [&str; 9] = ["08", "25", "28", "3D", "42", "53", "55", "57", "58"];
-    CLASSES.iter().any(|class| refusal.code().code().starts_with(class))
 }
 
 #[cfg(test)]

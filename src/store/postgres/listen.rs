@@ -15,18 +15,24 @@ pub(super) const CHANNEL: &str = "countersign_changes";
 /// Between attempts to hear again. Until then readers look when their patience ends.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// Rings for every commit anybody tells of, for as long as the store lives.
+/// Rings for every commit anybody tells of, for as long as the store lives. An outage is logged once.
 pub(super) async fn forever(address: Address, bell: Arc<Bell>) {
+    let mut connected = true;
     loop {
-        if let Err(error) = listen(&address, &bell).await {
+        let was_connected = connected;
+        connected = false;
+        if let Err(error) = listen(&address, &bell, &mut connected).await
+            && (connected || was_connected)
+        {
             tracing::warn!(%error, "changes of other gateways are not heard of");
         }
         tokio::time::sleep(AGAIN_AFTER).await;
     }
 }
 
-async fn listen(address: &Address, bell: &Bell) -> Result<(), Error> {
+async fn listen(address: &Address, bell: &Bell, connected: &mut bool) -> Result<(), Error> {
     let (client, mut connection) = address.connect().await?;
+    *connected = true;
     let listen = tokio::spawn(async move {
         let begun = client.batch_execute(&format!("LISTEN {CHANNEL}")).await;
         begun.map(|()| client)

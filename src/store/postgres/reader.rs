@@ -16,7 +16,8 @@ use super::super::label::{Label, Labelled};
 use super::super::row::{Facets, Row, Table};
 use super::super::sql::{Dialect, Grouped, LabelTexts, Reads};
 use super::super::{Cursor, Direction, Filter, LIST_ROWS_MAX, StoreError, queue};
-use super::connect::{ANSWER_PATIENCE, Lease, database, is_lost, silent};
+use super::connect::{ANSWER_PATIENCE, Lease, silent};
+use super::failure::{database, is_lost};
 use crate::domain::time::Timestamp;
 
 /// How many fetch beside each other: while one waits for the database, what comes meanwhile gathers.

@@ -6,7 +6,8 @@ use tokio::sync::mpsc::Sender;
 use super::super::label::Label;
 use super::super::row::Table;
 use super::super::{Cursor, Filter, LIST_ROWS_MAX, Page, StoreError, queue};
-use super::connect::{Lease, database};
+use super::connect::Lease;
+use super::failure::database;
 use super::reader::{self, Query};
 
 /// It sees what was committed when it first reads. Whoever is told takes their time with a page, which is not silence.

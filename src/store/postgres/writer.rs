@@ -15,12 +15,14 @@ use tokio_postgres::error::DbError;
 use super::super::bell::Bell;
 use super::super::change::Change;
 use super::super::check::{self, Moment};
+use super::super::outage::Outage;
 use super::super::queue::{self, Job, Outcomes, Point};
 use super::super::row::Table;
 use super::super::sql::Grouped;
 use super::super::{CLOCK_SKEW_MILLIS_MAX, StoreError};
 use super::PostgresOptions;
-use super::connect::{ANSWER_PATIENCE, Lease, database, is_lost, of_change, silent};
+use super::connect::{ANSWER_PATIENCE, Lease, silent};
+use super::failure::{database, is_lost, of_change, outage_of};
 use super::group::{self, Rows};
 use super::listen::CHANNEL;
 use super::reader::NOW;
@@ -68,6 +70,14 @@ impl From<Error> for Trouble {
 }
 
 impl Trouble {
+    /// The outage that it is part of, which every change of the group would meet.
+    fn outage(&self) -> Option<Outage> {
+        match self {
+            Self::Refused(error) => outage_of(error),
+            Self::Miscounted(_) => None,
+        }
+    }
+
     /// What it is to the only change that met it.
     fn of_change(&self, change: &Change) -> StoreError {
         let first = change.writes.first().map_or("nothing", |write| write.name().0.name());
@@ -108,6 +118,9 @@ impl Writer {
         match self.commit_together(group).await {
             Ok(outcomes) => outcomes,
             Err(Failure::Undone(trouble)) if group.len() == 1 => vec![Err(trouble.of_change(&group[0].change))],
+            Err(Failure::Undone(trouble)) if trouble.outage().is_some() => {
+                queue::all_fail(group, &trouble.of_change(&group[0].change))
+            }
             Err(Failure::Undone(_)) => {
                 let mut outcomes = Vec::with_capacity(group.len());
                 for job in group {
@@ -149,8 +162,12 @@ impl Writer {
             }
             Err(Trouble::Refused(error)) if is_lost(&error) => Err(Failure::Lost(database(&error))),
             Err(trouble) => {
-                if client.batch_execute("ROLLBACK").await.is_ok() {
-                    client.give_back();
+                let rolled_back = client.batch_execute("ROLLBACK").await.is_ok();
+                match trouble.outage() {
+                    // A session stays read-only for as long as it lives, or stays with a server that is no primary any more.
+                    Some(Outage::ReadOnly) => drop(self.pool.retain(|_, _| false)),
+                    _ if rolled_back => client.give_back(),
+                    _ => {}
                 }
                 Err(Failure::Undone(trouble))
             }

@@ -7,11 +7,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::Connection;
 
 use super::super::StoreError;
 use super::super::bell::Bell;
-use super::{BUSY_TIMEOUT, beside, connect, database};
+use super::files::Files;
+use super::place::Place;
+use super::{BUSY_TIMEOUT, beside, database};
 
 /// How late a commit of another process is noticed at most. Asking costs about a microsecond.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -85,13 +87,14 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    pub(super) fn start(path: &Path, bell: Arc<Bell>) -> Result<Self, StoreError> {
+    pub(super) fn start(place: &Place, bell: Arc<Bell>, files: &Arc<Files>) -> Result<Self, StoreError> {
         let (wake, messages) = sync_channel(1);
-        let log = beside(path, "-wal").into();
+        let log = beside(place.path(), "-wal").into();
         let signal = Signal { unmoved: Arc::default(), too_long: Arc::default(), log, wake };
-        let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let connection = place.write()?;
         let version = version(&connection).map_err(database)?;
-        let mut rounds = Rounds { connection, version, unmoved: true, bell, signal: signal.clone() };
+        let (files, signal_too) = (Arc::clone(files), signal.clone());
+        let mut rounds = Rounds { connection, version, unmoved: true, failing: false, bell, signal: signal_too, files };
         let thread = std::thread::Builder::new().name("sqlite-keeper".to_owned());
         let thread = thread.spawn(move || rounds.walk(&messages));
         let thread = thread.map_err(|error| StoreError::Database(format!("no thread for the keeper: {error}")))?;
@@ -118,21 +121,35 @@ struct Rounds {
     version: i64,
     /// Something was committed that may not have been moved.
     unmoved: bool,
+    /// The last round failed, and the log says so.
+    failing: bool,
     bell: Arc<Bell>,
     signal: Signal,
+    files: Arc<Files>,
 }
 
 impl Rounds {
     fn walk(&mut self, messages: &Receiver<Message>) {
-        loop {
-            match messages.recv_timeout(LOOK_EVERY) {
-                Ok(Message::Move) | Err(RecvTimeoutError::Timeout) => {}
-                Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return,
-            }
-            if let Err(error) = self.once() {
-                tracing::warn!(%error, "the database's log could not be moved into its file");
+        while let Ok(Message::Move) | Err(RecvTimeoutError::Timeout) = messages.recv_timeout(LOOK_EVERY) {
+            // A log that was removed is moved nowhere: the file may be another process's by now.
+            if self.files.check().is_ok() {
+                let done = self.once();
+                self.note(done);
             }
         }
+        self.files.part_from(&self.connection);
+    }
+
+    /// Logs that rounds fail, once, and that they succeed again: they come ten times a second.
+    fn note(&mut self, done: rusqlite::Result<()>) {
+        match &done {
+            Err(error) if !self.failing => {
+                tracing::warn!(%error, "the database's log cannot be moved into its file; it is tried again");
+            }
+            Ok(()) if self.failing => tracing::info!("the database's log can be moved into its file again"),
+            _ => {}
+        }
+        self.failing = done.is_err();
     }
 
     fn once(&mut self) -> rusqlite::Result<()> {
@@ -145,9 +162,10 @@ impl Rounds {
         }
         let much = self.signal.unmoved.load(Ordering::Relaxed) >= MOVE_AFTER_BYTES;
         if self.unmoved && (quiet || much) {
-            self.unmoved = false;
             self.signal.unmoved.store(0, Ordering::Relaxed);
-            if checkpoint(&self.connection, "PASSIVE")? > LOG_BYTES_MAX {
+            let moved = checkpoint(&self.connection, "PASSIVE")?;
+            self.unmoved = false;
+            if moved > LOG_BYTES_MAX {
                 // Each pass leaves only what came during the one before; commits wait for the rest.
                 for _ in 0..FURTHER_PASSES {
                     checkpoint(&self.connection, "PASSIVE")?;

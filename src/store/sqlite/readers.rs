@@ -1,10 +1,9 @@
 //! Read-only connections, used inline: a read is a few microseconds, less than handing it to a thread.
 
-use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _, ToSql};
+use rusqlite::{Connection, OptionalExtension as _, ToSql};
 
 use super::super::check::{
     before, beginning, beyond, can_be_asked, can_be_labelled, can_be_listed, can_have_last, few_enough,
@@ -13,7 +12,9 @@ use super::super::label::{Label, Labelled};
 use super::super::row::{Row, Table};
 use super::super::sql::{Dialect, LabelTexts, Reads, Single};
 use super::super::{Cursor, Direction, Filter, LIST_ROWS_MAX, StoreError};
-use super::{connect, database, decode};
+use super::files::Files;
+use super::place::Place;
+use super::{database, decode};
 
 /// More would only share the same cores.
 const READERS_MAX: usize = 8;
@@ -23,14 +24,14 @@ const READERS_MAX: usize = 8;
 pub(super) struct Readers {
     connections: Vec<Mutex<Connection>>,
     turn: AtomicUsize,
+    files: Arc<Files>,
 }
 
 impl Readers {
-    pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
+    pub(super) fn open(place: &Place, files: &Arc<Files>) -> Result<Self, StoreError> {
         let count = std::thread::available_parallelism().map_or(1, usize::from).clamp(2, READERS_MAX);
-        let open = |_| connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map(Mutex::new);
-        let connections = (0..count).map(open).collect::<Result<_, _>>()?;
-        Ok(Self { connections, turn: AtomicUsize::new(0) })
+        let connections = (0..count).map(|_| place.read().map(Mutex::new)).collect::<Result<_, _>>()?;
+        Ok(Self { connections, turn: AtomicUsize::new(0), files: Arc::clone(files) })
     }
 
     pub(super) fn get(&self, table: Table, id: &str) -> Result<Option<Row>, StoreError> {
@@ -53,7 +54,7 @@ impl Readers {
         let mut ids: Vec<&String> = ids.iter().filter(|id| can_be_asked(id)).collect();
         ids.sort_unstable();
         ids.dedup();
-        let connection = self.connection();
+        let connection = self.connection()?;
         let mut statement = connection.prepare_cached(&Single::of(table).get).map_err(database)?;
         let rows = ids.iter().map(|id| statement.query_row([id], |row| decode(table, row)).optional());
         rows.filter_map(Result::transpose).collect::<rusqlite::Result<_>>().map_err(database)
@@ -105,7 +106,7 @@ impl Readers {
         };
         let (due, id) = beginning(direction, after);
         let parameters: [&dyn ToSql; 4] = [&word, &due, &id, &limit.min(LIST_ROWS_MAX)];
-        let connection = self.connection();
+        let connection = self.connection()?;
         let mut statement = connection.prepare_cached(text).map_err(database)?;
         let labelled = |row: &rusqlite::Row<'_>| Ok(Labelled { due: row.get(9)?, row: decode(table, row)? });
         let rows = statement.query_map(parameters, labelled).map_err(database)?;
@@ -113,7 +114,7 @@ impl Readers {
     }
 
     pub(super) fn labels(&self, after: Option<&Label>, limit: u32) -> Result<Vec<Label>, StoreError> {
-        labels(&self.connection(), after.unwrap_or(&Label::first()), limit)
+        labels(&*self.connection()?, after.unwrap_or(&Label::first()), limit)
     }
 
     pub(super) fn by_alias_prefix(&self, table: Table, prefix: &str, limit: u32) -> Result<Vec<Row>, StoreError> {
@@ -124,17 +125,26 @@ impl Readers {
         self.many(table, text, &[&prefix, &beyond(prefix), &limit.min(LIST_ROWS_MAX)])
     }
 
+    /// What SQLite's own check of the whole file says, unless it says that all is well.
+    pub(super) fn damages(&self, most: u32) -> Result<Vec<String>, StoreError> {
+        let connection = self.connection()?;
+        let mut statement = connection.prepare(&format!("PRAGMA integrity_check({most})")).map_err(database)?;
+        let said = statement.query_map([], |row| row.get::<_, String>(0)).map_err(database)?;
+        let said = said.collect::<rusqlite::Result<Vec<_>>>().map_err(database)?;
+        Ok(if said == ["ok"] { Vec::new() } else { said })
+    }
+
     fn one(&self, table: Table, text: &str, name: &str) -> Result<Option<Row>, StoreError> {
         if !can_be_asked(name) {
             return Ok(None);
         }
-        let connection = self.connection();
+        let connection = self.connection()?;
         let mut statement = connection.prepare_cached(text).map_err(database)?;
         statement.query_row([name], |row| decode(table, row)).optional().map_err(database)
     }
 
     fn many(&self, table: Table, text: &str, parameters: &[&dyn ToSql]) -> Result<Vec<Row>, StoreError> {
-        let connection = self.connection();
+        let connection = self.connection()?;
         let mut statement = connection.prepare_cached(text).map_err(database)?;
         let rows = statement.query_map(parameters, |row| decode(table, row)).map_err(database)?;
         rows.collect::<rusqlite::Result<_>>().map_err(database)
@@ -142,16 +152,17 @@ impl Readers {
 
     /// A connection that is free, or else the next in turn as soon as it is. A reader that panicked left
     /// nothing half done that the next could see.
-    fn connection(&self) -> MutexGuard<'_, Connection> {
+    fn connection(&self) -> Result<MutexGuard<'_, Connection>, StoreError> {
+        self.files.must_stand()?;
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         for at in 0..self.connections.len() {
             match self.connections[(turn + at) % self.connections.len()].try_lock() {
-                Ok(connection) => return connection,
-                Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
+                Ok(connection) => return Ok(connection),
+                Err(TryLockError::Poisoned(poisoned)) => return Ok(poisoned.into_inner()),
                 Err(TryLockError::WouldBlock) => {}
             }
         }
-        self.connections[turn % self.connections.len()].lock().unwrap_or_else(PoisonError::into_inner)
+        Ok(self.connections[turn % self.connections.len()].lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

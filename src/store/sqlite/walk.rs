@@ -1,18 +1,17 @@
 //! A walk through everything, on a connection of its own that sees one moment.
 
-use std::path::Path;
-
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::Connection;
 
 use super::super::label::Label;
 use super::super::row::{Row, Table};
 use super::super::sql::{Dialect, Reads};
 use super::super::{LIST_ROWS_MAX, Page, StoreError};
-use super::{connect, database, decode, readers};
+use super::place::Place;
+use super::{database, decode, readers};
 
 /// The transaction begins with its first read and ends with the connection. Between two pages others have their turn.
-pub(super) async fn walk(path: &Path, meet: &mut (dyn FnMut(Page) + Send)) -> Result<(), StoreError> {
-    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+pub(super) async fn walk(place: &Place, meet: &mut (dyn FnMut(Page) + Send)) -> Result<(), StoreError> {
+    let connection = place.read()?;
     connection.execute_batch("BEGIN").map_err(database)?;
     for table in Table::ALL {
         let mut after = String::new();

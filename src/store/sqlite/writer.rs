@@ -18,6 +18,7 @@ use super::super::queue::{self, Job, Outcomes, Point, Probe, Queue};
 use super::super::row::{Row, Seal, Table};
 use super::super::sql::{Dialect, LabelTexts, Single};
 use super::database;
+use super::files::Files;
 use super::keeper::Signal;
 use crate::clock::{Clock as _, ClockOffset, SystemClock};
 
@@ -66,6 +67,7 @@ pub(super) struct Desk {
     pub(super) probe: Probe,
     pub(super) bell: Arc<Bell>,
     pub(super) keeper: Signal,
+    pub(super) files: Arc<Files>,
 }
 
 /// How a group is committed.
@@ -90,19 +92,35 @@ impl Desk {
     fn work(&mut self, mut jobs: mpsc::Receiver<Job>) {
         let mut group = Vec::with_capacity(GROUP_CHANGES_MAX);
         while jobs.blocking_recv_many(&mut group, GROUP_CHANGES_MAX) > 0 {
-            self.keeper.renew_if_too_long(&self.connection);
-            let outcomes = self.commit(&group);
+            let outcomes = self.commit_to_own_files(&group);
             if outcomes.iter().any(Result::is_ok) {
                 self.bell.ring();
                 self.keeper.wrote(group.iter().map(|job| size(&job.change)).sum());
             }
             queue::answer(&mut group, outcomes);
         }
+        self.files.part_from(&self.connection);
+    }
+
+    /// Commits, and reports as committed only what lies in the files at the database's path.
+    fn commit_to_own_files(&mut self, group: &[Job]) -> Outcomes {
+        if let Err(replaced) = self.files.check() {
+            return queue::all_fail(group, &replaced);
+        }
+        self.keeper.renew_if_too_long(&self.connection);
+        let outcomes = self.commit(group);
+        match self.files.check() {
+            Ok(()) => outcomes,
+            Err(replaced) => queue::all_fail(group, &replaced),
+        }
     }
 
     fn commit(&mut self, group: &[Job]) -> Outcomes {
-        if let Ok(outcomes) = self.commit_together(group, Mood::Hopeful) {
-            return outcomes;
+        match self.commit_together(group, Mood::Hopeful) {
+            Ok(outcomes) => return outcomes,
+            // Another attempt would meet the same outage, and every caller behind it would wait for that.
+            Err(Failure::InAll(error @ StoreError::Unavailable { .. })) => return queue::all_fail(group, &error),
+            Err(_) => {}
         }
         match self.commit_together(group, Mood::Careful) {
             Ok(outcomes) => outcomes,
@@ -126,15 +144,15 @@ impl Desk {
                 Mood::Careful => check::check(&job.change, moment, &mut standing),
             };
             match verdict {
-                Err(error) if mood == Mood::Hopeful => return Err(Failure::InOne(error)),
-                Err(StoreError::Database(text)) => return Err(Failure::InOne(StoreError::Database(text))),
+                Err(error) if mood == Mood::Hopeful => return Err(failure(error)),
+                Err(error @ (StoreError::Database(_) | StoreError::Unavailable { .. })) => return Err(failure(error)),
                 _ => {}
             }
             if verdict.is_ok() {
                 let mut writes = job.change.writes.iter();
-                writes.try_for_each(|it| write(&transaction, it)).map_err(Failure::InOne)?;
+                writes.try_for_each(|it| write(&transaction, it)).map_err(failure)?;
                 let mut labels = job.change.labels.iter();
-                labels.try_for_each(|it| label(&transaction, it)).map_err(Failure::InOne)?;
+                labels.try_for_each(|it| label(&transaction, it)).map_err(failure)?;
                 standing.wrote(&job.change);
             }
             outcomes.push(verdict);
@@ -143,6 +161,14 @@ impl Desk {
         transaction.commit().map_err(|error| Failure::InAll(database(error)))?;
         (self.probe.0)(Point::Committed);
         Ok(outcomes)
+    }
+}
+
+/// Whom an error concerns that one change met.
+fn failure(error: StoreError) -> Failure {
+    match error {
+        StoreError::Unavailable { .. } => Failure::InAll(error),
+        other => Failure::InOne(other),
     }
 }
 

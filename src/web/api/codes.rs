@@ -70,7 +70,11 @@ pub const BY_STATUS: &[(u16, &str, &[&str])] = &[
     ),
     (429, "Too much at once; wait as long as `Retry-After` says", &["too_many_requests"]),
     (500, "The gateway failed; the log says more under the request's id", &["chain_broken", "internal", "keyring"]),
-    (503, "Not now; wait as long as `Retry-After` says", &["busy", "clock_skew", "archive_missing", "archive_damaged"]),
+    (
+        503,
+        "Not now; wait as long as `Retry-After` says",
+        &["busy", "store_unavailable", "clock_skew", "archive_missing", "archive_damaged"],
+    ),
 ];
 
 /// What verify denies with, all of it 403.

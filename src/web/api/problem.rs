@@ -100,7 +100,9 @@ impl ProblemBody {
     /// What is told of an error to whoever asked for `path`, logged here once if it is the gateway's own.
     pub fn of(error: &Error, path: &str, id: &RequestId) -> Self {
         let shape = shape_of(error);
-        if shape.status.is_server_error() {
+        // The store logs what the database refuses, a line a second and not one for each request.
+        let logged_by_store = matches!(error, Error::Unavailable(_) | Error::Busy);
+        if shape.status.is_server_error() && !logged_by_store {
             tracing::error!(request_id = id.as_str(), error = %Chain(error), "request failed");
         }
         let errors = beside::faults_of(error);
@@ -204,7 +206,7 @@ impl ResponseError for Problem {
             Error::Unauthenticated => {
                 answer.insert_header((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
             }
-            Error::TooMany | Error::Busy => {
+            Error::TooMany | Error::Busy | Error::Unavailable(_) => {
                 answer.insert_header((header::RETRY_AFTER, HeaderValue::from_static("1")));
             }
             // These are set right by people, or by a daemon that takes its time.
@@ -263,6 +265,9 @@ fn shape_of(error: &Error) -> Shape {
         }
         Error::Broken(_) => {
             shape(StatusCode::INTERNAL_SERVER_ERROR, "chain_broken", "What is stored is not what was signed")
+        }
+        Error::Unavailable(_) => {
+            shape(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", "The database cannot be used")
         }
         Error::Store(_) | Error::Copy(_) | Error::Mail(_) | Error::Unwritten(_) => {
             shape(StatusCode::INTERNAL_SERVER_ERROR, "internal", "The gateway failed")
@@ -335,6 +340,12 @@ fn detail_of(error: &Error) -> String {
         Error::Archive(_) | Error::NoArchives => {
             "This version's values are in an archive that cannot be used. Name the request id to an administrator: the log \
              names the file, which has to be put back as it was, from a backup."
+                .to_owned()
+        }
+        Error::Unavailable(_) => {
+            "The gateway's database cannot be used now, so this request may or may not have been carried out. Wait as long as \
+             `Retry-After` says, then send the same request again, with the same `write_id` or `Idempotency-Key` if it has one: \
+             nothing is done twice."
                 .to_owned()
         }
         Error::Broken(_)

@@ -74,7 +74,7 @@ fn next_step(error: &Error) -> &'static str {
             "Correct what `errors` points at, by the tool's input schema, and call it again. Numbers that a double cannot \
              hold are sent as strings."
         }
-        Error::TooMany | Error::Busy => "Wait a few seconds and call it again, unchanged.",
+        Error::TooMany | Error::Busy | Error::Unavailable(_) => "Wait a few seconds and call it again, unchanged.",
         Error::ClockSkew => "The gateway decides nothing until its clock is set right. Tell your user.",
         Error::WrongState(_) | Error::Exists(_) => "Call look_at_hold to see how things stand.",
         Error::Erased => "The values of that version are erased for good. Use a later one.",

@@ -212,6 +212,13 @@ pub fn words(error: &Error) -> Option<String> {
             "The policy it was judged by is not accepted any more; the agent has to ask again.".to_owned()
         }
         Error::Busy => "The gateway was busy; try again.".to_owned(),
+        Error::Unavailable(_) => {
+            return Some(
+                "The gateway's database cannot be used now, so your vote may or may not have been counted. Open the review \
+                 again in a moment: it shows whether it was."
+                    .to_owned(),
+            );
+        }
         Error::ClockSkew => "The gateway's clock is wrong; tell whoever runs it.".to_owned(),
         Error::Invalid { detail, .. } => format!("The form was not complete: {detail}."),
         Error::NotFound(_)

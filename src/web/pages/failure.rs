@@ -156,11 +156,8 @@ fn words_of(error: &Error) -> Words {
         Error::NotLetIn(reason) => not_let_in(*reason),
         Error::TooMany => words("That was too fast", "Nothing was changed. Wait a minute and try again.", inbox()),
         Error::Busy => words("The gateway is busy", "Nothing was changed. Try again in a moment.", inbox()),
-        Error::ClockSkew => words(
-            "The gateway's clock is wrong",
-            "Nothing was changed, and nothing is decided until the clock is set right. Tell whoever runs the gateway.",
-            inbox(),
-        ),
+        Error::ClockSkew => wrong_clock(),
+        Error::Unavailable(_) => unavailable(),
         Error::Erased => erased(),
         Error::Archive(_) | Error::NoArchives => no_archive(),
         Error::Broken(_) => broken(),
@@ -172,6 +169,23 @@ fn failed() -> Words {
     words(
         "The gateway failed",
         "Nothing was changed. Try again; if it stays so, tell whoever runs the gateway.",
+        inbox(),
+    )
+}
+
+fn wrong_clock() -> Words {
+    words(
+        "The gateway's clock is wrong",
+        "Nothing was changed, and nothing is decided until the clock is set right. Tell whoever runs the gateway.",
+        inbox(),
+    )
+}
+
+fn unavailable() -> Words {
+    words(
+        "The gateway's database cannot be used now",
+        "Your last action may or may not have been carried out. Wait a moment, look, and only then repeat it. If this lasts, \
+         call an administrator.",
         inbox(),
     )
 }

@@ -1,0 +1,47 @@
+//! The database's own check of its files, before anything is replayed: a damaged page need not hold a row that a replay reads.
+
+use super::{Finding, Report};
+use crate::store::outage::Outage;
+use crate::store::{DAMAGES_MAX, Store, StoreError};
+
+/// The table that findings about the whole database name.
+const DATABASE: &str = "database";
+
+/// The code of a damage, in the place of an id.
+const DAMAGED: &str = "database_damaged";
+
+/// The code of a replay that a damage ended.
+const NOT_REPLAYED: &str = "not_replayed";
+
+/// What the database finds damaged. A database that is too damaged to check itself is a finding, too.
+pub(super) async fn of(store: &dyn Store) -> Result<Vec<Finding>, StoreError> {
+    let said = match store.damages().await {
+        Err(StoreError::Unavailable { outage: Outage::Damaged, detail }) => vec![detail],
+        said => said?,
+    };
+    // One sentence may be several lines.
+    let lines = said.iter().flat_map(|it| it.lines()).filter(|it| !it.is_empty());
+    Ok(lines.take(DAMAGES_MAX as usize).map(|it| finding(DAMAGED, it.to_owned())).collect())
+}
+
+/// The damages before what a replay found. A replay that fails on a damaged database is a finding as well.
+pub(super) fn first(damages: Vec<Finding>, replayed: Result<Report, StoreError>) -> Result<Report, StoreError> {
+    if damages.is_empty() {
+        return replayed;
+    }
+    let replayed = replayed.unwrap_or_else(|error| Report {
+        findings: vec![finding(NOT_REPLAYED, format!("the rest of the audit could not be done: {error}"))],
+        ..Report::default()
+    });
+    let findings = damages.into_iter().chain(replayed.findings).collect();
+    Ok(Report { findings, ..replayed })
+}
+
+/// The report on a database that is too damaged to be opened.
+pub fn unreadable(detail: String) -> Report {
+    Report { findings: vec![finding(DAMAGED, detail)], ..Report::default() }
+}
+
+fn finding(code: &str, finding: String) -> Finding {
+    Finding { table: DATABASE, id: code.to_owned(), finding }
+}

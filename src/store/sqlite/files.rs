@@ -1,0 +1,146 @@
+//! The files of an open database: whether they are still those at their paths.
+//!
+//! SQLite keeps writing to a log that was removed. What it commits then is seen by no other process and is gone with this one,
+//! and a log that another process makes in its place damages the database.
+
+use std::fs::Metadata;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+use rusqlite::config::DbConfig;
+use rustix::fs::{StatVfs, StatVfsMountFlags, statvfs};
+use tokio::sync::watch;
+
+use super::super::StoreError;
+use super::super::outage::Outage;
+
+/// With less room than this on its disk a database counts as full: a change of some rows with their indexes is larger.
+const ROOM_BYTES_MIN: u64 = 1024 * 1024;
+
+/// A file that is open, by the device and inode it had.
+#[derive(Debug)]
+struct Opened {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+/// The files that make up an open database. Each check costs about a microsecond a file.
+#[derive(Debug)]
+pub(super) struct Files {
+    opened: Vec<Opened>,
+    /// What happened to one of them. Once it happened, it is not undone: what was committed since may be lost.
+    replaced: watch::Sender<Option<String>>,
+}
+
+impl Files {
+    /// Remembers the files as they are at their paths.
+    pub(super) fn at(paths: impl IntoIterator<Item = PathBuf>) -> io::Result<Self> {
+        let opened = paths.into_iter().map(|path| {
+            let found = path.metadata()?;
+            Ok(Opened { device: found.dev(), inode: found.ino(), path })
+        });
+        Ok(Self { opened: opened.collect::<io::Result<_>>()?, replaced: watch::Sender::new(None) })
+    }
+
+    /// Refuses if a file is no longer the one at its path.
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        self.must_stand()?;
+        for file in &self.opened {
+            match file.path.metadata() {
+                Ok(found) if file.is(&found) => {}
+                Ok(_) => return Err(self.condemn(&file.path, "was replaced by another file")),
+                Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                    return Err(self.condemn(&file.path, "was removed"));
+                }
+                Err(error) => return Err(StoreError::of_file(&file.path.display().to_string(), &error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses if an earlier check did, without looking again.
+    pub(super) fn must_stand(&self) -> Result<(), StoreError> {
+        match &*self.replaced.borrow() {
+            None => Ok(()),
+            Some(how) => Err(StoreError::unavailable(Outage::Replaced, how.clone())),
+        }
+    }
+
+    /// Refuses if their disk is read-only or has next to no room.
+    pub(super) fn check_room(&self) -> Result<(), StoreError> {
+        let Some(database) = self.opened.first() else { return Ok(()) };
+        let disk = statvfs(&database.path).map_err(|error| StoreError::of_file("the disk", &error.into()))?;
+        has_room(&disk)
+    }
+
+    /// Returns once a check has found a file removed or replaced.
+    pub(super) async fn replaced(&self) -> String {
+        let mut replaced = self.replaced.subscribe();
+        let how = replaced.wait_for(Option::is_some).await.map(|it| it.clone().unwrap_or_default());
+        how.unwrap_or_default()
+    }
+
+    /// Prepares a connection to be closed: the last one moves the log into the database's file and removes it, which must
+    /// not be done to files of others.
+    pub(super) fn part_from(&self, connection: &Connection) {
+        if self.check().is_err()
+            && let Err(error) = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
+        {
+            tracing::error!(%error, "the database's log may be moved into a file that is not its own");
+        }
+    }
+
+    fn condemn(&self, path: &Path, how: &str) -> StoreError {
+        let how = format!("{} {how}", path.display());
+        if self.replaced.send_replace(Some(how.clone())).is_none() {
+            tracing::error!(
+                file = %path.display(),
+                "a file of the database was removed or replaced while it was open; nothing is answered from it any more"
+            );
+        }
+        StoreError::unavailable(Outage::Replaced, how)
+    }
+}
+
+fn has_room(disk: &StatVfs) -> Result<(), StoreError> {
+    if disk.f_flag.contains(StatVfsMountFlags::RDONLY) {
+        return Err(StoreError::unavailable(Outage::ReadOnly, "its file system is mounted read-only"));
+    }
+    let room = disk.f_bavail.saturating_mul(disk.f_frsize);
+    // Some file systems do not tell how large they are.
+    if disk.f_blocks > 0 && room < ROOM_BYTES_MIN {
+        return Err(StoreError::unavailable(Outage::Full, format!("{room} bytes are free")));
+    }
+    Ok(())
+}
+
+impl Opened {
+    fn is(&self, found: &Metadata) -> bool {
+        (self.device, self.inode) == (found.dev(), found.ino())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outage(disk: &StatVfs) -> Option<Outage> {
+        match has_room(disk) {
+            Err(StoreError::Unavailable { outage, .. }) => Some(outage),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_disk_without_room_or_writes_is_no_disk_for_a_database() {
+        let disk = StatVfs { f_frsize: 4_096, f_blocks: 1_000, f_bavail: 256, ..statvfs("/").unwrap() };
+        let disk = StatVfs { f_flag: StatVfsMountFlags::empty(), ..disk };
+        assert_eq!(outage(&disk), None);
+        assert_eq!(outage(&StatVfs { f_bavail: 255, ..disk }), Some(Outage::Full));
+        assert_eq!(outage(&StatVfs { f_bavail: 0, f_blocks: 0, ..disk }), None, "it does not tell");
+        assert_eq!(outage(&StatVfs { f_flag: StatVfsMountFlags::RDONLY, ..disk }), Some(Outage::ReadOnly));
+    }
+}

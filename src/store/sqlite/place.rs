@@ -1,0 +1,115 @@
+//! Where a database is, and how connections reach it.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::super::StoreError;
+use super::{BUSY_TIMEOUT, STATEMENTS_MAX, beside, database};
+
+/// Where a database is, and how it is read there.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    path: PathBuf,
+    reads: Reads,
+}
+
+/// How connections read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Reads {
+    /// Beside others that may write.
+    Shared,
+    /// Without locks and without a log: nothing can write there.
+    Immutable,
+}
+
+impl Place {
+    /// A database that others may write to.
+    pub(super) fn shared(path: &Path) -> Self {
+        Self { path: path.to_owned(), reads: Reads::Shared }
+    }
+
+    /// A database that is only read. SQLite needs files beside the database to read it; in a folder that takes none, a
+    /// database without a log is read as it is.
+    pub(super) fn to_read(path: &Path) -> Result<Self, StoreError> {
+        let shared = Self::shared(path);
+        match shared.read_connection().and_then(|it| look(&it)) {
+            Ok(()) => Ok(shared),
+            Err(error) if takes_no_files(&error) && !has_log(path) => Ok(Self { reads: Reads::Immutable, ..shared }),
+            Err(error) => Err(database(error)),
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A connection that reads.
+    pub(super) fn read(&self) -> Result<Connection, StoreError> {
+        self.read_connection().map_err(database)
+    }
+
+    /// A connection that reads and writes.
+    pub(super) fn write(&self) -> Result<Connection, StoreError> {
+        open(&self.path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(database)
+    }
+
+    fn read_connection(&self) -> rusqlite::Result<Connection> {
+        match self.reads {
+            Reads::Shared => open(&self.path, OpenFlags::SQLITE_OPEN_READ_ONLY),
+            Reads::Immutable => {
+                let access = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+                open(Path::new(&immutable(&self.path)), access)
+            }
+        }
+    }
+}
+
+fn open(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
+    let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    Ok(connection)
+}
+
+/// A first read, which needs all that later ones need.
+fn look(connection: &Connection) -> rusqlite::Result<()> {
+    connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))
+}
+
+fn takes_no_files(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly))
+}
+
+/// Whether commits lie in a log and not in the database's file. One that cannot be looked at may be there.
+fn has_log(path: &Path) -> bool {
+    match std::fs::metadata(beside(path, "-wal")) {
+        Ok(log) => log.len() > 0,
+        Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+    }
+}
+
+/// The path as a URI, in which nothing of it is read as an option.
+fn immutable(path: &Path) -> String {
+    let mut uri = "file:".to_owned();
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' => uri.push(char::from(*byte)),
+            it if it.is_ascii_alphanumeric() => uri.push(char::from(*it)),
+            it => write!(uri, "%{it:02X}").expect("text grows"),
+        }
+    }
+    uri.push_str("?immutable=1");
+    uri
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_part_of_a_path_is_an_option() {
+        assert_eq!(immutable(Path::new("/a b/c?mode=rw#d%.db")), "file:/a%20b/c%3Fmode%3Drw%23d%25.db?immutable=1");
+    }
+}

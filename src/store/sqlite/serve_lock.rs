@@ -1,0 +1,45 @@
+//! The lock of the one gateway that serves from a SQLite database.
+//!
+//! Two gateways on one file would not damage it, but each would believe its own memory, and only one of them would have been
+//! meant to run. The command line takes no such lock: it works beside the gateway.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use super::super::migrate::OpenError;
+use super::beside;
+
+/// Held for as long as a gateway serves. The system frees it when the process ends, however it ends.
+#[derive(Debug)]
+pub(super) struct ServeLock {
+    path: PathBuf,
+    _file: File,
+}
+
+impl ServeLock {
+    /// Takes the lock, and refuses if another process has it, or if the file system has no locks.
+    pub(super) fn take(database: &Path) -> Result<Self, OpenError> {
+        let path = beside(database, "-serve");
+        let unlockable = |source| OpenError::Unlockable { file: path.clone(), source };
+        let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
+        let file = file.map_err(unlockable)?;
+        match file.try_lock() {
+            Ok(()) if is_at(&file, &path).map_err(unlockable)? => Ok(Self { path, _file: file }),
+            // The file was removed between opening and locking it, so another process may hold the lock of its successor.
+            Ok(()) | Err(TryLockError::WouldBlock) => Err(OpenError::Served { database: database.to_owned() }),
+            Err(TryLockError::Error(source)) => Err(unlockable(source)),
+        }
+    }
+
+    /// The lock file. While it is at its path, no other gateway gets the lock.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let (locked, found) = (file.metadata()?, path.metadata()?);
+    Ok((locked.dev(), locked.ino()) == (found.dev(), found.ino()))
+}

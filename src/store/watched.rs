@@ -1,0 +1,186 @@
+//! Watches a store for outages, so that the server log has a line a second about one, and not a line for each call.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+
+use super::change::Change;
+use super::label::{Label, Labelled};
+use super::outage::Outage;
+use super::row::{Row, Table};
+use super::{Cursor, Direction, Duty, Filter, OnDuty, Page, Store, StoreError};
+use crate::clock::{Clock as _, SystemClock};
+use crate::domain::time::Timestamp;
+
+/// How far apart lines about refused calls are.
+const LINE_EVERY: Duration = Duration::from_secs(1);
+
+/// How long an outage that a call met counts as recent. A small write may succeed on a disk that larger ones no longer fit on.
+const RECENT: Duration = Duration::from_secs(1);
+
+/// A store whose outages are noted.
+pub struct Watched {
+    store: Arc<dyn Store>,
+    refusing: AtomicBool,
+    refusals: Mutex<Refusals>,
+}
+
+/// The calls that the database refused.
+#[derive(Default)]
+struct Refusals {
+    /// How many since the last line about them.
+    unlogged: u64,
+    logged_at: Option<Instant>,
+    last_outage: Option<(Instant, Outage)>,
+}
+
+impl Watched {
+    /// Watches that store.
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store, refusing: AtomicBool::new(false), refusals: Mutex::default() }
+    }
+
+    fn noted<T>(&self, done: Result<T, StoreError>) -> Result<T, StoreError> {
+        if let Err(error @ (StoreError::Unavailable { .. } | StoreError::Busy)) = &done {
+            self.refused(error);
+        }
+        done
+    }
+
+    fn refused(&self, error: &StoreError) {
+        let now = SystemClock.instant();
+        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        self.refusing.store(true, Ordering::Relaxed);
+        refusals.unlogged += 1;
+        if let StoreError::Unavailable { outage, .. } = error {
+            refusals.last_outage = Some((now, *outage));
+        }
+        if refusals.is_line_due(now) {
+            let calls = std::mem::take(&mut refusals.unlogged);
+            refusals.logged_at = Some(now);
+            tracing::error!(calls, %error, "the database refused calls");
+        }
+    }
+
+    /// A commit shows that an outage is over: reads succeed on a read-only database, too.
+    fn committed(&self) {
+        if !self.refusing.load(Ordering::Relaxed) {
+            return;
+        }
+        let now = SystemClock.instant();
+        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        if refusals.is_line_due(now) {
+            let calls = std::mem::take(&mut refusals.unlogged);
+            refusals.logged_at = Some(now);
+            self.refusing.store(false, Ordering::Relaxed);
+            tracing::info!(calls, "the database accepts commits again");
+        }
+    }
+}
+
+impl Refusals {
+    fn is_line_due(&self, now: Instant) -> bool {
+        self.logged_at.is_none_or(|it| now.saturating_duration_since(it) >= LINE_EVERY)
+    }
+}
+
+#[async_trait]
+impl Store for Watched {
+    async fn commit(&self, change: Change) -> Result<(), StoreError> {
+        self.noted(self.store.commit(change).await)?;
+        self.committed();
+        Ok(())
+    }
+
+    async fn get(&self, table: Table, id: &str) -> Result<Option<Row>, StoreError> {
+        self.noted(self.store.get(table, id).await)
+    }
+
+    async fn get_by_alias(&self, table: Table, alias: &str) -> Result<Option<Row>, StoreError> {
+        self.noted(self.store.get_by_alias(table, alias).await)
+    }
+
+    async fn get_many(&self, table: Table, ids: &[String]) -> Result<Vec<Row>, StoreError> {
+        self.noted(self.store.get_many(table, ids).await)
+    }
+
+    async fn list(
+        &self,
+        table: Table,
+        filter: Filter<'_>,
+        after: Option<&Cursor>,
+        limit: u32,
+    ) -> Result<Vec<Row>, StoreError> {
+        self.noted(self.store.list(table, filter, after, limit).await)
+    }
+
+    async fn labelled(
+        &self,
+        table: Table,
+        word: &str,
+        direction: Direction,
+        after: Option<&Cursor>,
+        limit: u32,
+    ) -> Result<Vec<Labelled>, StoreError> {
+        self.noted(self.store.labelled(table, word, direction, after, limit).await)
+    }
+
+    async fn labels(&self, after: Option<&Label>, limit: u32) -> Result<Vec<Label>, StoreError> {
+        self.noted(self.store.labels(after, limit).await)
+    }
+
+    async fn walk(&self, meet: &mut (dyn FnMut(Page) + Send)) -> Result<(), StoreError> {
+        self.noted(self.store.walk(meet).await)
+    }
+
+    async fn by_alias_prefix(&self, table: Table, prefix: &str, limit: u32) -> Result<Vec<Row>, StoreError> {
+        self.noted(self.store.by_alias_prefix(table, prefix, limit).await)
+    }
+
+    async fn last_of(&self, table: Table, owner: &str) -> Result<Option<Row>, StoreError> {
+        self.noted(self.store.last_of(table, owner).await)
+    }
+
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        self.noted(self.store.now().await)
+    }
+
+    async fn take(&self, duty: Duty) -> Result<Option<Box<dyn OnDuty>>, StoreError> {
+        self.noted(self.store.take(duty).await)
+    }
+
+    async fn bytes(&self) -> Result<Option<u64>, StoreError> {
+        self.noted(self.store.bytes().await)
+    }
+
+    async fn check_storage(&self) -> Result<(), StoreError> {
+        self.noted(self.store.check_storage().await)
+    }
+
+    async fn damages(&self) -> Result<Vec<String>, StoreError> {
+        self.noted(self.store.damages().await)
+    }
+
+    fn recent_outage(&self) -> Option<Outage> {
+        if !self.refusing.load(Ordering::Relaxed) {
+            return None;
+        }
+        let refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        let recent = |at: Instant| SystemClock.instant().saturating_duration_since(at) < RECENT;
+        refusals.last_outage.filter(|(at, _)| recent(*at)).map(|(_, outage)| outage)
+    }
+
+    async fn replaced(&self) -> String {
+        self.store.replaced().await
+    }
+
+    fn queued(&self) -> usize {
+        self.store.queued()
+    }
+
+    async fn changed(&self, patience: Duration) {
+        self.store.changed(patience).await;
+    }
+}

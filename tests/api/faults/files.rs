@@ -1,0 +1,94 @@
+//! The files of a SQLite database: one gateway serves from them, and a gateway whose files are taken away stops.
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use countersign::store::sqlite::{OpenError, Purpose, SqliteOptions, SqliteStore};
+use serde_json::{Value, json};
+
+use super::{POLICY, Running, serve};
+use crate::program::told;
+
+fn file(data: &Path, suffix: &str) -> PathBuf {
+    data.join(format!("countersign.db{suffix}"))
+}
+
+fn refused(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+#[test]
+fn one_gateway_serves_and_the_command_line_works_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, linked) = (folder.path().join("data"), folder.path().join("linked"));
+    let mut gateway = Running::start(&data, &[]);
+    std::os::unix::fs::symlink(&data, &linked).unwrap();
+    for place in [&data, &linked] {
+        let said = refused(&serve(place).output().unwrap());
+        assert!(said.contains("another gateway serves") && said.contains("PostgreSQL"), "{said}");
+    }
+    told(&data, &["policy", "activate", POLICY]);
+    told(&data, &["token", "add", "host", "--role", "host", "--owner", "platform", "--flow", "payments"]);
+    told(&data, &["halt", "set", "all"]);
+    told(&data, &["audit"]);
+    told(&data, &["migrate"]);
+    // The lock ends with its process, not with its file.
+    gateway.process.kill().unwrap();
+    gateway.process.wait().unwrap();
+    assert!(file(&data, "-serve").exists());
+    drop(Running::start(&data, &[]));
+}
+
+#[test]
+fn a_second_gateway_is_refused_before_it_changes_anything() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("countersign.db");
+    let serving = || SqliteOptions { purpose: Purpose::Serving, ..SqliteOptions::default() };
+    let first = SqliteStore::open(&path, serving()).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert!(matches!(SqliteStore::open(&path, serving()), Err(OpenError::Served { .. })));
+    assert!(!path.exists(), "no database was made, and none was brought up to date");
+    drop(first);
+}
+
+/// What is done to a file of the database.
+type Fault = fn(&Path);
+
+#[tokio::test]
+async fn a_gateway_whose_files_are_taken_away_stops_instead_of_answering() {
+    countersign::tls::ready();
+    let remove: Fault = |file| std::fs::remove_file(file).unwrap();
+    let replace: Fault = |file| {
+        let copy = file.with_extension("copy");
+        std::fs::copy(file, &copy).unwrap();
+        std::fs::rename(copy, file).unwrap();
+    };
+    for (suffix, fault) in
+        [("-wal", remove), ("-shm", remove), ("", remove), ("", replace), ("-wal", replace), ("-serve", remove)]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data");
+        let mut gateway = Running::start(&data, &[]);
+        told(&data, &["policy", "activate", POLICY]);
+        let host =
+            told(&data, &["token", "add", "host", "--role", "host", "--owner", "platform", "--flow", "payments"]);
+        let state = json!({"raw_text": "x", "requested_action": "none", "target_user_id": 17,
+            "payment": {"amount": 40, "currency": "EUR"}});
+        let body = json!({"flow": "payments", "thread": "order-1", "state": state});
+        fault(&file(&data, suffix));
+        let http = reqwest::Client::new();
+        let answer = http.post(format!("{}/v1/threads", gateway.url)).bearer_auth(&host).json(&body).send().await;
+        // It is refused, or the gateway has gone already.
+        if let Ok(answer) = answer {
+            let (status, body) = (answer.status().as_u16(), answer.json::<Value>().await.unwrap());
+            assert_eq!((status, &body["code"]), (503, &json!("store_unavailable")), "{suffix}: {body}");
+        }
+        assert_eq!(gateway.ended(), 2, "{suffix}");
+        let log = gateway.log();
+        assert!(
+            log.contains("was removed or replaced while it was open") && log.contains("countersign audit"),
+            "{log}"
+        );
+    }
+}

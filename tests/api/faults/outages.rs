@@ -1,0 +1,184 @@
+//! A database that cannot be used: every call says so by one code and when to come again, readiness follows within two seconds
+//! in both directions, the log has a line a second, and a request that is sent again is carried out once.
+
+use countersign::clock::{Clock as _, SystemClock};
+use reqwest::{Client, Response};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::Duration;
+
+use super::{LOOK_AGAIN, POLICY, Running, WITHIN, faulty};
+use crate::own_cluster::OwnCluster;
+use crate::program::PROGRAM;
+
+/// Calls in an outage. More of them than lines that may be logged.
+const CALLS: usize = 200;
+
+/// How long an outage lasts at least: longer than lines in the log are apart.
+const LASTS: Duration = Duration::from_millis(1_500);
+
+const DISK_FULL: i32 = 28;
+const READ_ONLY_FILES: i32 = 30;
+const INPUT_OUTPUT: i32 = 5;
+
+/// What an outage leaves of a database.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Left {
+    Reads,
+    Nothing,
+}
+
+struct Caller {
+    gateway: Running,
+    http: Client,
+    host: String,
+    agent: String,
+}
+
+impl Caller {
+    fn new(data: &Path, environment: &[(&str, &str)]) -> Self {
+        let told = |arguments: &[&str]| {
+            let mut command = std::process::Command::new(PROGRAM);
+            command.arg("--data").arg(data).args(arguments);
+            command.envs(environment.iter().filter(|it| it.0 == "COUNTERSIGN_DATABASE").copied());
+            let done = command.output().unwrap();
+            assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+            String::from_utf8(done.stdout).unwrap().trim().to_owned()
+        };
+        let gateway = Running::start(data, environment);
+        told(&["policy", "activate", POLICY]);
+        let token = |role: &str, more: &[&str]| {
+            told(&[&["token", "add", role, "--role", role, "--owner", "platform", "--flow", "payments"], more].concat())
+        };
+        let (host, agent) = (token("host", &[]), token("agent", &["--node", "planner"]));
+        countersign::tls::ready();
+        // A connection may end with the outage.
+        let http = Client::builder().pool_max_idle_per_host(0).build().unwrap();
+        Self { gateway, http, host, agent }
+    }
+
+    async fn make(&self, thread: &str) -> Response {
+        let state = json!({"raw_text": "x", "requested_action": "none", "target_user_id": 17,
+            "payment": {"amount": 40, "currency": "EUR"}});
+        let request = self.http.post(format!("{}/v1/threads", self.gateway.url)).bearer_auth(&self.host);
+        let request = request.header("idempotency-key", thread);
+        request.json(&json!({"flow": "payments", "thread": thread, "state": state})).send().await.unwrap()
+    }
+
+    async fn get(&self, path: &str) -> Response {
+        self.http.get(format!("{}{path}", self.gateway.url)).bearer_auth(&self.host).send().await.unwrap()
+    }
+
+    async fn call_tool(&self, name: &str, arguments: Value) -> Response {
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}});
+        self.http.post(format!("{}/mcp", self.gateway.url)).bearer_auth(&self.agent).json(&call).send().await.unwrap()
+    }
+
+    /// Waits until the gateway says by its readiness whether it is ready, and holds it to the time that it has for that.
+    async fn turns(&self, status: u16) {
+        let begun = SystemClock.instant();
+        loop {
+            let answer = self.get("/readyz").await;
+            if answer.status().as_u16() == status {
+                break;
+            }
+            assert!(begun.elapsed() < WITHIN, "readiness stays {}: {}", answer.status(), self.gateway.log());
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+        assert!(begun.elapsed() < WITHIN);
+        assert_eq!(self.get("/livez").await.status().as_u16(), 200);
+    }
+
+    async fn refused_with_word_and_time(&self, answer: Response) {
+        let (status, again) = (answer.status().as_u16(), answer.headers().get("retry-after").cloned());
+        let body: Value = answer.json().await.unwrap();
+        assert_eq!((status, &body["code"]), (503, &json!("store_unavailable")), "{body:#}");
+        assert!(again.unwrap().to_str().unwrap().parse::<u32>().unwrap() > 0);
+        let detail = body["detail"].as_str().unwrap();
+        assert!(detail.contains("may or may not") && !detail.contains("Nothing was changed"), "{detail}");
+    }
+
+    /// One outage, from its beginning to its end.
+    async fn lives_through(&self, (name, left): (&str, Left), begin: impl FnOnce(), end: impl FnOnce()) {
+        self.turns(200).await;
+        let begun = SystemClock.instant();
+        begin();
+        self.turns(503).await;
+        self.refused_with_word_and_time(self.get("/readyz").await).await;
+        let mut calls = 0;
+        while calls < CALLS || begun.elapsed() < LASTS {
+            self.refused_with_word_and_time(self.make(name).await).await;
+            calls += 1;
+        }
+        let tool = self.call_tool("read_view", json!({"thread": "before", "node": "planner"})).await;
+        let page = self.get("/set-up/cs_no_such_link").await;
+        match left {
+            Left::Reads => {
+                assert_eq!(self.get("/v1/threads/before").await.status().as_u16(), 200);
+                assert_eq!((tool.status().as_u16(), page.status().as_u16()), (200, 404));
+                let parent = self.get("/v1/threads/before").await.json::<Value>().await.unwrap();
+                let change = json!({"thread": "before", "node": "planner", "parent": parent["transition"],
+                    "patch": {"raw_text": name}});
+                let told = self.call_tool("propose", change).await.text().await.unwrap();
+                assert!(told.contains("store_unavailable") && told.contains("call it again"), "{told}");
+            }
+            Left::Nothing => {
+                self.refused_with_word_and_time(tool).await;
+                assert_eq!(page.status().as_u16(), 503);
+                let page = page.text().await.unwrap();
+                assert!(page.contains("database cannot be used") && !page.contains("Nothing was changed"), "{page}");
+            }
+        }
+        end();
+        self.turns(200).await;
+        let made = self.make(name).await;
+        assert_eq!(made.status().as_u16(), 201, "{}", made.text().await.unwrap());
+        let secs = usize::try_from(begun.elapsed().as_secs()).unwrap();
+        self.has_logged_a_line_a_second(secs);
+    }
+
+    fn has_logged_a_line_a_second(&self, secs: usize) {
+        let log = self.gateway.log();
+        assert!(!log.contains("request failed"), "{log}");
+        let lines: Vec<&str> = log.lines().filter(|it| it.contains(" ERROR ") || it.contains(" WARN ")).collect();
+        let refused: Vec<&&str> = lines.iter().filter(|it| it.contains("the database refused calls")).collect();
+        assert!(!refused.is_empty() && refused.len() <= secs + 2, "{} lines in {secs} s: {log}", refused.len());
+        let counted = |line: &str| line.split_once("calls=")?.1.split(' ').next()?.parse::<usize>().ok();
+        let all: Vec<&str> = log.lines().filter(|it| it.contains("calls=")).collect();
+        assert!(all.iter().filter_map(|it| counted(it)).sum::<usize>() >= CALLS, "{log}");
+        // The keeper, the listener and the workers have some lines each, however long it takes.
+        assert!(lines.len() - refused.len() <= 20, "{log}");
+        std::fs::File::options().write(true).open(&self.gateway.stderr).unwrap().set_len(0).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_disk_that_is_full_or_fails_stops_commits_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, faults) = (folder.path().join("data"), folder.path().join("faults"));
+    let library = faulty();
+    let caller = Caller::new(&data, &[("LD_PRELOAD", &library), ("FAULTS", faults.to_str().unwrap())]);
+    assert_eq!(caller.make("before").await.status().as_u16(), 201);
+    for (name, errno) in [("full", DISK_FULL), ("read-only", READ_ONLY_FILES), ("failing", INPUT_OUTPUT)] {
+        let begin = || std::fs::write(&faults, errno.to_string()).unwrap();
+        let end = || std::fs::remove_file(&faults).unwrap();
+        caller.lives_through((name, Left::Reads), begin, end).await;
+    }
+}
+
+#[tokio::test]
+async fn a_postgresql_that_stops_or_is_read_only_is_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let cluster = OwnCluster::start();
+    let caller = Caller::new(&folder.path().join("data"), &[("COUNTERSIGN_DATABASE", &cluster.url())]);
+    assert_eq!(caller.make("before").await.status().as_u16(), 201);
+    let stopped = || cluster.stop();
+    caller.lives_through(("stopped", Left::Nothing), stopped, || cluster.start_again()).await;
+    // Sessions that began meanwhile are read-only for as long as they live.
+    let read_only = || {
+        cluster.run("ALTER DATABASE postgres SET default_transaction_read_only = on");
+        cluster.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'countersign'");
+    };
+    let writable = || cluster.run("ALTER DATABASE postgres RESET default_transaction_read_only");
+    caller.lives_through(("read-only", Left::Reads), read_only, writable).await;
+}

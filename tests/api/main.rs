@@ -12,6 +12,7 @@ mod branches;
 mod checkpoints;
 mod contract;
 mod copying;
+mod costly;
 mod delegations;
 #[path = "../support/description.rs"]
 mod description;

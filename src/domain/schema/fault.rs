@@ -4,6 +4,7 @@ use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind as Kind;
 use serde_json::Value;
 
+use super::pattern;
 use crate::domain::json::pointer::Pointer;
 
 /// One thing that a schema refuses.
@@ -164,7 +165,7 @@ impl FaultKind {
         }
     }
 
-    const fn of(kind: &Kind) -> Self {
+    fn of(kind: &Kind) -> Self {
         match kind {
             Kind::AdditionalItems { .. } | Kind::UnevaluatedItems { .. } => Self::ItemUnknown,
             Kind::AdditionalProperties { .. } | Kind::UnevaluatedProperties { .. } => Self::MemberUnknown,
@@ -196,6 +197,7 @@ impl FaultKind {
             Kind::MaxProperties { .. } => Self::TooManyMembers,
             Kind::MinProperties { .. } => Self::TooFewMembers,
             Kind::Referencing(_) => Self::NotApplied,
+            Kind::Custom { keyword, .. } if keyword == pattern::KEYWORD => Self::PatternUnmatched,
             Kind::Custom { .. } => Self::Unfit,
         }
     }

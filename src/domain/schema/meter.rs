@@ -36,8 +36,9 @@ pub(super) fn spend(steps: u64) {
     }
 }
 
+/// Ends the check on this thread.
 #[cold]
-fn end() -> ! {
+pub(super) fn end() -> ! {
     // Not a panic: no hook runs, and nothing is written to the server log.
     resume_unwind(Box::new(OutOfSteps))
 }
@@ -49,6 +50,18 @@ pub(super) const fn reading(bytes: usize) -> u64 {
 
 /// A pattern takes about as long for eight bytes as the validator takes to visit a part.
 const BYTES_PER_STEP: u64 = 8;
+
+/// States of an expression that one byte is held against in one step.
+const STATES_PER_STEP: u64 = 8;
+
+/// How many states a text has reached at most, for each of its bytes.
+const STATES_PER_BYTE: u64 = 4;
+
+/// The steps that it takes at worst to hold so many bytes against an expression of so many states.
+pub(super) fn matching(bytes: usize, states: u64) -> u64 {
+    let bytes = bytes as u64;
+    1 + bytes.saturating_mul(states.min(bytes.saturating_mul(STATES_PER_BYTE))) / STATES_PER_STEP
+}
 
 #[cfg(test)]
 mod tests {

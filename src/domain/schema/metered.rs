@@ -7,7 +7,7 @@ use jsonschema::JsonType;
 use jsonschema::json::{Array, Json, Node, NodeIdentity, Object, SerdeJson};
 use serde_json::{Map, Number, Value};
 
-use super::meter::{reading, spend};
+use super::meter::{matching, reading, spend};
 use crate::domain::json::canonical::canonical;
 
 /// A representation whose nodes count.
@@ -20,10 +20,22 @@ pub(super) struct Prices {
     pub(super) part: u64,
     /// For each error, without the text that it copies from the value.
     pub(super) error: u64,
+    /// How many patterns the name of a member is held against at most, and how many states the largest has.
+    pub(super) names: (u64, u64),
 }
 
 /// The names of members are visited with the member that they name, which paid for both.
-static OF_NAMES: Prices = Prices { part: 0, error: 0 };
+static OF_NAMES: Prices = Prices { part: 0, error: 0, names: (0, 0) };
+
+/// Names are short, and most of them match or fail at their first bytes.
+const NAMES_PER_WORST: u64 = 4;
+
+impl Prices {
+    fn of_name(&self, name: &str) -> u64 {
+        let (patterns, states) = self.names;
+        patterns.saturating_mul(matching(name.len(), states)) / NAMES_PER_WORST
+    }
+}
 
 /// A part of the value.
 #[derive(Clone, Copy)]
@@ -154,7 +166,7 @@ impl<'a> Iterator for Visit<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let (name, value) = self.members.next()?;
-        spend(self.of.prices.part + reading(name.len()));
+        spend(self.of.prices.part + reading(name.len()) + self.of.prices.of_name(name));
         Some((name, self.of.child(value, name.len())))
     }
 }

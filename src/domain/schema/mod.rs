@@ -5,6 +5,7 @@ mod keywords;
 mod listing;
 mod meter;
 mod metered;
+mod pattern;
 mod references;
 mod text;
 
@@ -21,6 +22,7 @@ pub(super) use fault::Fault;
 pub use fault::FaultKind;
 use keywords::Places;
 use metered::{Metered, Part, Prices};
+use pattern::Pattern;
 use references::Recursion;
 
 /// Schemas are compiled into memory and kept as long as what they belong to.
@@ -86,6 +88,7 @@ impl SchemaSource {
         let prices = Prices {
             part: per_part / IDLE_PER_STEP,
             error: ERROR_STEPS + longest_copied(&places) as u64 / COPIED_BYTES_PER_STEP,
+            names: patterns_of_names(&places),
         };
         if let (Openness::Closed, Value::Object(members)) = (openness, &mut self.0)
             && !["additionalProperties", "unevaluatedProperties"].iter().any(|key| members.contains_key(*key))
@@ -111,7 +114,16 @@ fn validator(schema: &Value) -> Result<Validator<Metered>, ValidationError<'stat
         .should_ignore_unknown_formats(false)
         // Linear in the text: a pattern from a policy must not hang a gateway on a value from an agent.
         .with_pattern_options(PatternOptions::regex().size_limit(REGEX_BYTES_MAX).dfa_size_limit(REGEX_BYTES_MAX))
+        .with_keyword(pattern::KEYWORD, |_, value, _| pattern::keyword(value))
         .build(schema)
+}
+
+/// How many patterns names are held against, and the states of the largest.
+fn patterns_of_names(places: &Places<'_>) -> (u64, u64) {
+    let named = |schema: &Value| schema.get("patternProperties")?.as_object().map(|it| it.keys().cloned().collect());
+    let patterns = places.values().filter_map(|it| named(it)).flat_map(|it: Vec<String>| it);
+    let states = patterns.filter_map(|it| Pattern::compile(&it)).map(|it| it.states());
+    states.fold((0, 0), |(count, largest), states| (count + 1, largest.max(states)))
 }
 
 /// The longest part of the schema that the validator copies into an error.

@@ -383,3 +383,78 @@ fn what_an_error_copies_counts() {
     let short = json!({"items": {"not": {"minLength": 1}}});
     assert_eq!(compiled(&short).faults(&json!(vec![1; 5_000])).len(), 5_000);
 }
+
+#[test]
+fn a_pattern_that_would_take_seconds_for_a_text_ends_the_check() {
+    let digits: String =
+        (0..700_000_u32).map(|it| if it.wrapping_mul(it).count_ones() % 2 == 0 { '0' } else { '1' }).collect();
+    let refused = [Fault { pointer: Pointer::root(), kind: FaultKind::TooCostly }];
+    for pattern in ["1(0|1){400}x[01]", "1[01]{3000}[a-c]+[01]", "(1[01]{200}|0[01]{300}){3}z[01]"] {
+        let schema = compiled(&json!({"pattern": pattern}));
+        assert_eq!(schema.faults(&json!(digits)), refused, "{pattern}");
+        let short = digits.get(..300).unwrap();
+        assert_eq!(
+            schema.faults(&json!(short)),
+            [Fault { pointer: Pointer::root(), kind: FaultKind::PatternUnmatched }]
+        );
+    }
+}
+
+#[test]
+fn a_long_text_is_matched_where_the_automaton_decides_it() {
+    let text = "Grüße an alle, und noch mehr. ".repeat(20_000);
+    for (pattern, fits) in [
+        ("^[^<>]*$", true),
+        ("^[\\p{L}\\p{N} .,!?-]+$", true),
+        ("^(a+)+$", false),
+        ("mehr\\. $", true),
+        ("^Gr", true),
+        ("^(x|y)$", false),
+        ("^\\S*$", false),
+        ("\\bund\\b", true),
+        ("^[\\s\\S]{1,1000}$", false),
+    ] {
+        let found = compiled(&json!({"pattern": pattern})).faults(&json!(text));
+        let expected = if fits { Vec::new() } else { vec![FaultKind::PatternUnmatched] };
+        assert_eq!(found.iter().map(|it| it.kind).collect::<Vec<_>>(), expected, "{pattern}");
+    }
+}
+
+#[test]
+fn as_many_texts_as_a_state_may_have_are_matched() {
+    let schema = compiled(
+        &json!({"items": {"pattern": "^[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}$|^[A-Za-z0-9 .,-]+$", "maxLength": 200}}),
+    );
+    let texts = vec!["Some words that somebody wrote, as long as a line is.".repeat(2); 9_000];
+    assert_eq!(schema.faults(&json!(texts)), []);
+}
+
+#[test]
+fn patterns_mean_what_they_mean_to_the_validator() {
+    let patterns = [
+        "a",
+        "^a",
+        "^a$",
+        "^(a|bc)$",
+        "^\\S*$",
+        "\\d+",
+        "^[\\w-]{2,4}$",
+        "(?i)",
+        "é",
+        "^$",
+        "\\u0041",
+        "a{2}|^b",
+        "[^a]",
+    ];
+    let texts = ["", "a", "abc", "bc", "a c", "12", "١٢", "É", "é", "A", "aa", "ab-c_d", "b\n", "a\u{feff}"];
+    for pattern in patterns {
+        let theirs =
+            jsonschema::options().with_pattern_options(PatternOptions::regex()).build(&json!({"pattern": pattern}));
+        let ours = compile(&json!({"pattern": pattern}).to_string());
+        assert_eq!(theirs.is_ok(), ours.is_ok(), "{pattern}");
+        let (Ok(theirs), Ok(ours)) = (theirs, ours) else { continue };
+        for text in texts {
+            assert_eq!(theirs.is_valid(&json!(text)), ours.faults(&json!(text)).is_empty(), "{pattern} of {text:?}");
+        }
+    }
+}

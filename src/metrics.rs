@@ -76,6 +76,31 @@ pub struct Answered<'a> {
     pub took: Duration,
 }
 
+/// Work that takes long, and is done off the threads that answer requests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Work {
+    /// A large judgement that is decided.
+    Judgement,
+    /// A judgement of which nothing comes.
+    DryRun,
+    /// Compiling a policy that was handed in.
+    Policy,
+    /// Checking a run that is imported.
+    Import,
+}
+
+impl Work {
+    /// The name that it is counted by.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Judgement => "judgement",
+            Self::DryRun => "dry_run",
+            Self::Policy => "policy",
+            Self::Import => "import",
+        }
+    }
+}
+
 /// What one gateway counts.
 #[derive(Debug)]
 pub struct Metrics {
@@ -91,6 +116,7 @@ pub struct Metrics {
     endings: IntCounterVec,
     decisions: HistogramVec,
     attempts: IntCounterVec,
+    works: IntCounterVec,
     workers: GaugeVec,
     queued: Gauge,
     clock_behind: Gauge,
@@ -136,6 +162,14 @@ impl Default for Metrics {
                 ("delivery_attempts_total", "Attempts to send something to an endpoint, by how they ended"),
                 &["outcome"],
             ),
+            works: counters(
+                &registry,
+                (
+                    "queued_work_total",
+                    "Large judgements, dry runs, policies and imports that waited for their turn, by kind",
+                ),
+                &["kind"],
+            ),
             workers: gauges(&registry, ("worker_failing", "1 for a worker whose last run failed"), &["worker"]),
             queued: gauge(&registry, ("store_queue", "Changes that wait to be written")),
             clock_behind: gauge(
@@ -163,9 +197,17 @@ impl Metrics {
         for code in EnvelopeCode::ALL.iter().map(|it| it.as_str()).chain([BUDGET]) {
             self.boundary.with_label_values(&[code]).reset();
         }
+        for work in [Work::Judgement, Work::DryRun, Work::Policy, Work::Import] {
+            self.works.with_label_values(&[work.name()]).reset();
+        }
         for outcome in Ended::outcomes() {
             self.attempts.with_label_values(&[outcome]).reset();
         }
+    }
+
+    /// Work began whose turn it was.
+    pub fn worked(&self, work: Work) {
+        self.works.with_label_values(&[work.name()]).inc();
     }
 
     /// It was tried to send something.

@@ -2,7 +2,7 @@
 //!
 //! Absolute numbers belong to a machine; ratios travel. The two sides of a ratio take turns, and the median of
 //! the turns counts. Beside it stands the processor's time per request of the serving process; the load comes
-//! from a process of its own. `-- verify` (or `sqlite` or `postgres` of it), `propose`, `sending`, `json`, `rules`, `joining`, `pages`, `chain`, `checkpoints` or `retention` runs one part; `BENCH_REQUESTS`,
+//! from a process of its own. `-- verify` (or `sqlite` or `postgres` of it), `propose`, `sending`, `json`, `rules`, `forms`, `joining`, `pages`, `chain`, `checkpoints` or `retention` runs one part; `BENCH_REQUESTS`,
 //! `BENCH_EVENTS`, `BENCH_VERSIONS`, `BENCH_OPEN` and `BENCH_PAST` make it shorter. `pages` keeps the file that it
 //! fills, some gigabytes, in the target folder. `BENCH_THREADS=1` tells beside it where the time of each turn of requests went, by threads.
 
@@ -26,6 +26,7 @@ mod chain;
 mod checkpoints;
 mod documents;
 mod floor;
+mod forms;
 mod house;
 mod joining;
 mod load;
@@ -70,6 +71,9 @@ fn main() {
     }
     if wants("rules") {
         rules::measure();
+    }
+    if wants("forms") {
+        forms::measure();
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {

@@ -168,11 +168,16 @@ impl Service {
         };
         let counted = turn.work(COUNTING, checking).await?;
         let (claims, payload) = counted.map_err(|code| Error::Envelope(code.into()))?;
-        self.still_of_head(&stored, (&claims, &payload)).await?;
+        self.still_of_head(&stored, &turn, (&claims, payload)).await?;
         Ok(claims)
     }
 
-    async fn still_of_head(&self, stored: &Stored<Thread>, (claims, payload): (&EnvelopeClaims, &Value)) -> Result<()> {
+    async fn still_of_head(
+        &self,
+        stored: &Stored<Thread>,
+        turn: &Turn,
+        (claims, payload): (&EnvelopeClaims, Value),
+    ) -> Result<()> {
         let keys = self.keys()?;
         let head = self.head(&keys, &stored.record).await?;
         let (version, transition) = (head.entry.version, head.entry.transition);
@@ -188,7 +193,10 @@ impl Service {
         }
         let flow = self.flow(&keys, &stored.record.flow).await?;
         let policy = self.policy(&keys, flow.record.policy).await?;
-        let misfits = policy.wish(&claims.node).receives.map_or_else(Vec::new, |it| it.misfits(payload));
+        let misfits = match policy.wish(&claims.node).receives.cloned() {
+            Some(receives) => turn.work("the check of a payload", move || receives.misfits(&payload)).await?,
+            None => Vec::new(),
+        };
         if misfits.is_empty() { Ok(()) } else { refused(EnvelopeCode::SchemaMismatch, told(misfits, &policy)) }
     }
 }

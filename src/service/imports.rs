@@ -9,6 +9,7 @@ use crate::domain::event::EventType;
 use crate::domain::id::{PrincipalId, ThreadId};
 use crate::domain::keys::{Keys, PublicKeys};
 use crate::domain::thread::Thread;
+use crate::metrics::Work;
 use crate::store::Filter;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
@@ -50,7 +51,11 @@ impl Service {
         given: Option<&PublicKeys>,
     ) -> Result<Import> {
         let keys = self.keys()?;
-        let checked = imported::check(folder, keys.trusted(), given);
+        let (brought, own, theirs) = (folder.clone(), keys.trusted().clone(), given.cloned());
+        let turn = self.turns.unpacking.take(by.as_str()).await?;
+        let checking = move || imported::check(&brought, &own, theirs.as_ref());
+        let checked = self.apart(&turn, Work::Import, checking).await?;
+        drop(turn);
         if !checked.report.is_whole() {
             return Ok(Import::Refused(checked.report));
         }

@@ -11,6 +11,7 @@ use super::error::{Error, Result};
 use super::heads::Version;
 use super::join::{Found, Join, Source};
 use super::proposal::{Asked, Proposal};
+use super::turns::Turn;
 use crate::domain::branch::{Branch, JoinedBranch, Joining, Strategy};
 use crate::domain::carried::{Carried, Standing};
 use crate::domain::chain::statement::Kind;
@@ -76,17 +77,18 @@ impl Service {
         Ok(proposal)
     }
 
-    /// What comes of the branches, or why this node may not join them. Large states take long, so they are merged where that
-    /// keeps no other request waiting.
+    /// What comes of the branches, with the turn in which they were merged, or why this node may not join them. Large states
+    /// take long, so they are merged where that keeps no other request waiting.
     pub(super) async fn joined(
         &self,
         policy: &Arc<Policy>,
         (node, head): (&NodeId, &Arc<Version>),
         ask: &Join,
-    ) -> Result<std::result::Result<Merged, Violation>> {
+    ) -> Result<std::result::Result<(Merged, Turn), Violation>> {
         let turn = ask.turn.clone().ok_or(Error::Broken("a join out of turn"))?;
         let (policy, node, head, ask) = (Arc::clone(policy), node.clone(), Arc::clone(head), ask.clone());
-        turn.work("the merging of branches", move || joined(&policy, (&node, &head), &ask)).await?
+        let merged = turn.work("the merging of branches", move || joined(&policy, (&node, &head), &ask)).await??;
+        Ok(merged.map(|it| (it, turn)))
     }
 
     /// The branches of this very head, as they stand.

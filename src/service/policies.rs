@@ -14,9 +14,10 @@ use crate::domain::flow::{Flow, PolicyRow};
 use crate::domain::halt::Halt;
 use crate::domain::id::{AmendmentId, FlowId, PrincipalId};
 use crate::domain::keys::Keys;
-use crate::domain::policy::{Policy, PolicySource, Supposed, WhatIf, what_if};
+use crate::domain::policy::{Policy, PolicySource};
 use crate::domain::thread::Thread;
 use crate::domain::time::Timestamp;
+use crate::metrics::Work;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::{Filter, LIST_ROWS_MAX};
@@ -28,6 +29,12 @@ const POLICIES_MAX: usize = 256;
 #[derive(Default)]
 pub(super) struct PolicyCache {
     compiled: Mutex<HashMap<Digest, Arc<Policy>>>,
+}
+
+impl PolicyCache {
+    fn get(&self, digest: Digest) -> Option<Arc<Policy>> {
+        self.compiled.lock().unwrap_or_else(PoisonError::into_inner).get(&digest).cloned()
+    }
 }
 
 /// What was activated.
@@ -53,8 +60,7 @@ pub enum Activation {
 impl Service {
     /// The policy of that digest, compiled; its stored text is hashed again before it is believed.
     pub(super) async fn policy(&self, keys: &Keys, digest: Digest) -> Result<Arc<Policy>> {
-        let cached = self.policies.compiled.lock().unwrap_or_else(PoisonError::into_inner).get(&digest).cloned();
-        if let Some(policy) = cached {
+        if let Some(policy) = self.policies.get(digest) {
             return Ok(policy);
         }
         let row = self.fetch::<PolicyRow>(keys, &digest.to_string()).await?;
@@ -63,7 +69,12 @@ impl Service {
         if source.digest() != digest {
             return Err(Error::Broken("a policy's text is not what its digest says"));
         }
-        let policy = Arc::new(Policy::compile(&source).map_err(Error::Policy)?);
+        let turn = self.turns.judging.take(&digest.to_string()).await?;
+        if let Some(policy) = self.policies.get(digest) {
+            return Ok(policy);
+        }
+        let compiling = self.apart(&turn, Work::Policy, move || Policy::compile(&source));
+        let policy = Arc::new(compiling.await?.map_err(Error::Policy)?);
         let mut compiled = self.policies.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         if compiled.len() >= POLICIES_MAX {
             compiled.clear();
@@ -80,7 +91,7 @@ impl Service {
         source: PolicySource,
         accepts: BTreeSet<Digest>,
     ) -> Result<Activation> {
-        let policy = Policy::compile(&source).map_err(Error::Policy)?;
+        let policy = self.compiled(by.as_str(), &source).await?;
         if flow.is_some_and(|it| it != policy.flow()) {
             return Err(Error::invalid("/policy", "the policy's flow is not the one in the address"));
         }
@@ -161,27 +172,6 @@ impl Service {
         let keys = self.keys()?;
         let flows = self.reader(&keys).list::<Flow>(Filter::All, None, LIST_ROWS_MAX).await?;
         Ok(flows.into_iter().map(|it| it.record.id).collect())
-    }
-
-    /// Judges a supposed request by the flow's active policy, or by a candidate. Nothing comes of it.
-    pub async fn what_if(
-        &self,
-        flow: &FlowId,
-        candidate: Option<&PolicySource>,
-        supposed: &Supposed<'_>,
-    ) -> Result<WhatIf> {
-        if !supposed.state.is_object() {
-            return Err(Error::invalid("/state", "a state is a JSON object"));
-        }
-        let active = self.active_policy(flow).await?;
-        let policy = match candidate {
-            Some(source) => Arc::new(Policy::compile(source).map_err(Error::Policy)?),
-            None => active,
-        };
-        if policy.flow() != flow {
-            return Err(Error::invalid("/policy", "the policy's flow is not the one in the address"));
-        }
-        Ok(what_if(&policy, supposed, self.limits()))
     }
 
     /// A flow with its active policy, who activated it, and since when.

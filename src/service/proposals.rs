@@ -1,12 +1,12 @@
 //! Proposing: the one way in which anything comes into a thread's state.
 
-use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use super::asking::{Asking, identity_of};
 use super::branches::not_on_a_branch;
 use super::error::{Error, Result};
 use super::holds::{effect_of, hold_reason, no_more_of_this};
+use super::judging::{Around, Asks, Judging};
 use super::proposal::{Asked, Proposal, RATIONALE_CHARS_MAX};
 use super::proposer::Proposer;
 use super::refusals::{Because, no_tries};
@@ -21,9 +21,7 @@ use crate::domain::flow::Mode;
 use crate::domain::json::patch::Patch;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::Keys;
-use crate::domain::policy::{
-    Asker, Circumstances, Judgement, Reason, RejectCode, Request, RequestKind, Violation, judge_in, unreadable,
-};
+use crate::domain::policy::{Judgement, Reason, RejectCode, Violation, unreadable};
 use crate::domain::thread::Thread;
 use crate::domain::time::Timestamp;
 use crate::domain::transition::{Outcome, Transition};
@@ -119,48 +117,38 @@ impl Service {
 
     pub(super) async fn judge_proposal(&self, asking: &Asking<'_>) -> Result<Judgement> {
         let Asking { keys, policy, head, proposal, .. } = *asking;
-        let (read, restored, merged);
-        let mut thread = Cow::Borrowed(&asking.standing.thread.record.committed_nodes);
-        let kind = match &proposal.ask {
+        let asks = match &proposal.ask {
             Asked::Patch { format, patch } | Asked::Edit { format, patch, .. } => {
-                match Patch::read(*format, patch.clone()) {
-                    Ok(patch) => read = patch,
-                    Err(error) => return Ok(unreadable(error.pointer().clone())),
-                }
-                match &proposal.ask {
-                    Asked::Edit { .. } => RequestKind::Edit { patch: &read },
-                    _ => RequestKind::Propose { patch: &read },
+                match (Patch::read(*format, patch.clone()), &proposal.ask) {
+                    (Ok(patch), Asked::Edit { .. }) => Asks::Edit(patch),
+                    (Ok(patch), _) => Asks::Propose(patch),
+                    (Err(error), _) => return Ok(unreadable(error.pointer().clone())),
                 }
             }
-            Asked::Reaffirm => RequestKind::Reaffirm,
+            Asked::Reaffirm => Asks::Reaffirm,
             Asked::Rollback { to_version } => {
                 if *to_version >= head.entry.version {
                     return Err(Error::invalid("/to_version", "a rollback names a version before the head"));
                 }
-                restored = self.version(keys, &proposal.thread, *to_version).await?;
-                RequestKind::Rollback { to: &restored.state }
+                Asks::Rollback(Arc::new(self.version(keys, &proposal.thread, *to_version).await?))
             }
-            Asked::Join(join) => {
-                merged = match self.joined(policy, (&proposal.node, head), join).await? {
-                    Ok(merged) => merged,
-                    Err(unread) => return Ok(Judgement::Reject { violations: vec![unread] }),
-                };
-                thread.to_mut().extend(merged.carried().committed_nodes.iter().cloned());
-                let (to, changed, used) = (&merged.after, &merged.changed, &merged.carried().spent);
-                RequestKind::Join { to, changed, used }
-            }
+            Asked::Join(join) => match self.joined(policy, (&proposal.node, head), join).await? {
+                Ok((merged, turn)) => Asks::Join(Arc::new(merged), turn),
+                Err(unread) => return Ok(Judgement::Reject { violations: vec![unread] }),
+            },
         };
-        let request = Request { node: &proposal.node, kind };
-        let principal = asking.by.judged_as();
-        let asker = Asker { principal: principal.as_str(), owner: asking.by.author(), committed_nodes: &thread };
-        let around = Circumstances {
-            tool: proposal.tool.as_ref(),
+        let thread = &asking.standing.thread.record;
+        let around = Around {
+            principal: asking.by.judged_as().to_string(),
+            owner: asking.by.author().to_owned(),
+            committed_nodes: thread.committed_nodes.clone(),
+            tool: proposal.tool.clone(),
             usage: proposal.usage,
-            spent: Some(&asking.standing.thread.record.spent),
+            spent: Some(thread.spent.clone()),
             context_tokens: self.given_for(asking).await?,
-            ..Circumstances::of(asker)
         };
-        Ok(judge_in(policy, &head.state, &request, &around, self.limits()))
+        let (policy, head, node) = (Arc::clone(policy), Arc::clone(head), proposal.node.clone());
+        self.judged(Judging { policy, head, node, asks, around }).await
     }
 
     /// Commits without asking anybody. In a flow that only observes there may be reasons why people should have been.

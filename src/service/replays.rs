@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::statement::Kind;
 use crate::domain::id::{FlowId, NodeId, PrincipalId, ThreadId};
-use crate::domain::policy::{Compared, Policy, PolicySource, Was};
+use crate::domain::policy::{Compared, Effort, PolicySource, Was};
 use crate::domain::thread::Thread;
 use crate::domain::time::Timestamp;
 use crate::store::{Cursor, Filter};
@@ -85,8 +85,13 @@ pub struct Replay {
     pub next: Option<ReplayFrom>,
 }
 
+/// What the judgements of one call may amount to: about a second of the processor. A call always gets as far as one
+/// proposal.
+const JUDGED_MAX: Effort = Effort::of(100_000_000);
+
 /// What one call has come to.
 struct Page {
+    judged: Effort,
     rows: Vec<Replayed>,
     rows_max: usize,
     looked: usize,
@@ -98,29 +103,31 @@ impl Page {
     fn is_full(&self) -> bool {
         // What led up to a branch counts once something of it was looked at: a call always comes further.
         let led_up = if self.looked > 0 { self.led_up } else { 0 };
-        self.rows.len() >= self.rows_max || self.looked + led_up >= EVENTS_MAX
+        self.rows.len() >= self.rows_max || self.looked + led_up >= EVENTS_MAX || self.judged >= JUDGED_MAX
     }
 }
 
 impl Service {
     /// Judges some of a flow's recorded proposals by a candidate: each on the state, and amid the circumstances, that
-    /// it was made in. What cannot be told of one is said, and not guessed.
+    /// it was made in. What cannot be told of one is said, and not guessed. A call judges as many as are little work, one
+    /// after another, and lets other requests of other callers in between.
     pub async fn replay(
         &self,
+        by: &str,
         flow: &FlowId,
         candidate: &PolicySource,
         after: Option<&ReplayFrom>,
         limit: u32,
     ) -> Result<Replay> {
         let active = self.active_policy(flow).await?;
-        let candidate = Arc::new(Policy::compile(candidate).map_err(Error::Policy)?);
+        let candidate = Arc::new(self.compiled(by, candidate).await?);
         if candidate.flow() != flow {
             return Err(Error::invalid("/policy", "the policy's flow is not the one in the address"));
         }
         let keys = self.keys()?;
-        let trial = Trial { keys: &keys, candidate: &candidate, active: &active };
+        let trial = Trial { by, keys: &keys, candidate: &candidate, active: &active };
         let rows_max = usize::try_from(limit.clamp(1, REPLAYED_MAX)).unwrap_or(1);
-        let mut page = Page { rows: Vec::new(), rows_max, looked: 0, led_up: 0 };
+        let mut page = Page { judged: Effort::default(), rows: Vec::new(), rows_max, looked: 0, led_up: 0 };
         let policy = candidate.digest();
         let mut last = None;
         if let Some(ReplayFrom { thread, seq }) = after {

@@ -27,7 +27,7 @@ use crate::domain::id::{FlowId, NodeId, PrincipalId, ReviewId, ThreadId};
 use crate::domain::json::delta::Delta;
 use crate::domain::json::patch::Format;
 use crate::domain::keys::{Keys, ThreadSecret};
-use crate::domain::policy::{Policy, judge_initial, project};
+use crate::domain::policy::{Policy, project};
 use crate::domain::review::{Hold, HoldState};
 use crate::domain::thread::{Closed, Context, Status, Thread};
 use crate::domain::time::Timestamp;
@@ -103,7 +103,7 @@ impl Service {
             let wrong = |it: Malformed| Error::invalid(&format!("/episode{}", it.pointer), it.detail);
             terms.check().map_err(wrong)?;
         }
-        let (keys, now) = (self.keys()?, self.now());
+        let keys = self.keys()?;
         let token = &self.token_still(&keys, token).await?;
         let flow = self.flow(&keys, &new.flow).await?;
         let gateway = self.gateway(&keys).await?;
@@ -111,8 +111,11 @@ impl Service {
             return Err(Error::Halted);
         }
         let policy = self.policy(&keys, flow.record.policy).await?;
-        let initial = judge_initial(&policy, &new.state, self.limits())
+        let judged = self.judged_first(token.record.principal().as_str(), &policy, &new.state).await?;
+        let initial = judged
             .map_err(|violations| Error::Rejected(violations.iter().map(result_error).collect::<Vec<_>>().into()))?;
+        // The judgement may have waited for its turn.
+        let now = self.now();
         let id = names::name_for(&new.flow, new.thread.as_ref(), now)?;
         if let Some(made) = self.made_before(&keys, token, &id, new).await? {
             return Ok(made);

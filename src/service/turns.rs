@@ -20,6 +20,13 @@ const UNPACKED_AT_ONCE: usize = 2;
 /// Runs that are told at once: a long one is some megabytes of events, and a second of the processor.
 const TOLD_AT_ONCE: usize = 2;
 
+/// Judgements that are large, and are decided at once: each takes the processor for some tenths of a second at most.
+const JUDGED_AT_ONCE: usize = 2;
+
+/// Dry runs that are done at once, policies that are compiled among them. They wait for each other and not for what is
+/// decided: an auditor who tries policies keeps no agent waiting.
+const TRIED_AT_ONCE: usize = 2;
+
 /// What takes turns.
 #[derive(Debug)]
 pub(super) struct Waiting {
@@ -27,6 +34,12 @@ pub(super) struct Waiting {
     pub(super) joining: Turns,
     /// Counting what nodes are given, by who asks.
     pub(super) counting: Turns,
+    /// Judging what is large, by who asks.
+    pub(super) judging: Turns,
+    /// Judging writers' results that are large, by who asks: their writes have happened, and their leases run out.
+    pub(super) confirming: Turns,
+    /// Compiling policies, and judging what has no effect, by who asks.
+    pub(super) trying: Turns,
     /// Telling runs, by who asks.
     pub(super) telling: Turns,
     /// Reading archives and imported runs, by whose they are.
@@ -38,6 +51,9 @@ impl Default for Waiting {
         Self {
             joining: Turns::of(JOINED_AT_ONCE),
             counting: Turns::of(COUNTED_AT_ONCE),
+            judging: Turns::of(JUDGED_AT_ONCE),
+            confirming: Turns::of(JUDGED_AT_ONCE),
+            trying: Turns::of(TRIED_AT_ONCE),
             telling: Turns::of(TOLD_AT_ONCE),
             unpacking: Turns::of(UNPACKED_AT_ONCE),
         }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::error::{Error, Result};
 use super::heads::Version;
+use super::judging::{Around, Asks, Judging};
 use super::refusals::result_error;
 use super::stating::{Effected, Stating};
 use super::transitions::Base;
@@ -19,7 +20,7 @@ use crate::domain::event::EventType;
 use crate::domain::id::{PrincipalId, ThreadId, WriteId};
 use crate::domain::json::patch::{Format, Patch};
 use crate::domain::keys::Keys;
-use crate::domain::policy::{Asker, Judgement, Policy, RejectCode, Request, RequestKind, judge_for};
+use crate::domain::policy::{Judgement, Policy, RejectCode};
 use crate::domain::review::{Hold, HoldState};
 use crate::domain::thread::{Thread, WriteKey};
 use crate::domain::transition::{EndWord, Identity, Outcome, Transition, patch_digest};
@@ -86,17 +87,23 @@ impl Service {
 
     /// A write that happened is never left unrecorded: a result that is not admitted is replaced by none.
     async fn confirm_commit(&self, ending: &Ending, owner: &str, result: &Value) -> Result<Write> {
-        let (keys, now) = (&*ending.keys, self.now());
+        let keys = &*ending.keys;
         let head = self.head(keys, &ending.standing.thread.record).await?;
         let policy = self.policy(keys, ending.standing.flow.record.policy).await?;
         let write = ending.write.record.clone();
-        let asker = Asker {
-            principal: write.key.principal.as_str(),
-            owner,
-            committed_nodes: &ending.standing.thread.record.committed_nodes,
+        let around = Around {
+            principal: write.key.principal.to_string(),
+            owner: owner.to_owned(),
+            committed_nodes: ending.standing.thread.record.committed_nodes.clone(),
+            tool: None,
+            usage: Usage::default(),
+            spent: None,
+            context_tokens: None,
         };
-        let (after, content, refused) = self.admitted(&policy, &head, (&write, asker), result);
+        let (after, content, refused) = self.admitted(&policy, &head, (&write, around), result).await?;
         let identity = identity_of(keys, &write, &content);
+        // The judgement may have waited for its turn.
+        let now = self.now();
         let stating = Stating {
             kind: Kind::Confirm,
             node: &write.node,
@@ -141,26 +148,27 @@ impl Service {
     }
 
     /// The writer's result as judged by its own node's rules; without effect if it is not admitted.
-    fn admitted(
+    async fn admitted(
         &self,
-        policy: &Policy,
-        head: &Version,
-        (write, asker): (&Write, Asker<'_>),
+        policy: &Arc<Policy>,
+        head: &Arc<Version>,
+        (write, around): (&Write, Around),
         result: &Value,
-    ) -> (Effected, Value, Vec<ResultError>) {
+    ) -> Result<(Effected, Value, Vec<ResultError>)> {
         let nothing = || Effected { after: head.state.clone(), named: Default::default(), warnings: Vec::new() };
         let patch = match Patch::read(Format::Merge, result.clone()) {
             Ok(patch) => patch,
-            Err(error) => return (nothing(), json!({}), vec![unreadable(&error.pointer().to_string())]),
+            Err(error) => return Ok((nothing(), json!({}), vec![unreadable(&error.pointer().to_string())])),
         };
-        let request = Request { node: &write.node, kind: RequestKind::Confirm { patch: &patch } };
-        match judge_for(policy, &head.state, &request, asker, self.limits()) {
+        let (policy, head, node) = (Arc::clone(policy), Arc::clone(head), write.node.clone());
+        let judged = self.judged(Judging { policy, head, node, asks: Asks::Confirm(patch), around }).await?;
+        Ok(match judged {
             Judgement::Commit { after, named, warnings, .. } => {
                 (Effected { after, named: named.into_iter().collect(), warnings }, result.clone(), Vec::new())
             }
             Judgement::Hold { .. } => (nothing(), json!({}), vec![unreadable("")]),
             Judgement::Reject { violations } => (nothing(), json!({}), violations.iter().map(result_error).collect()),
-        }
+        })
     }
 
     /// A hold on the head that was written asks about a state that is not the head any more.

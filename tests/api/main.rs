@@ -16,6 +16,7 @@ mod checkpoints;
 mod clock;
 mod contract;
 mod copying;
+mod costly;
 mod creating;
 mod delegations;
 #[path = "../support/description.rs"]

@@ -50,7 +50,9 @@ pub(super) fn run(ask: &args::PolicyReplay, config: &Config, out: &mut Output<'_
         let limit = usize::try_from(ask.limit).unwrap_or(usize::MAX);
         loop {
             let left = u32::try_from(limit - sum.all()).unwrap_or(REPLAYED_MAX);
-            let replay = service.replay(&flow, &source, sum.next.as_ref(), left.min(REPLAYED_MAX)).await?;
+            let replay = service
+                .replay(beside::principal().as_str(), &flow, &source, sum.next.as_ref(), left.min(REPLAYED_MAX))
+                .await?;
             replay.rows.into_iter().for_each(|row| sum.add(row));
             sum.next = replay.next;
             if sum.next.is_none() || sum.all() >= limit {

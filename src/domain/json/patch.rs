@@ -178,6 +178,19 @@ impl Patch {
         Ok(Self(form))
     }
 
+    /// The values that it writes.
+    pub fn written(&self) -> Vec<&Value> {
+        match &self.0 {
+            Form::Merge(members) | Form::MergePatch(members) => members.values().collect(),
+            Form::JsonPatch(operations) => operations.iter().filter_map(Operation::value).collect(),
+        }
+    }
+
+    /// Whether it copies values of the state: then the state after may be far larger than state and patch.
+    pub fn copies(&self) -> bool {
+        matches!(&self.0, Form::JsonPatch(operations) if operations.iter().any(|it| matches!(it, Operation::Copy { .. })))
+    }
+
     /// How it was written.
     pub const fn format(&self) -> Format {
         match self.0 {

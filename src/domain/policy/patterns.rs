@@ -31,6 +31,11 @@ impl Patterns {
         self.0.iter()
     }
 
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Whether the list names nothing.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

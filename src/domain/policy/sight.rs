@@ -10,7 +10,7 @@ use super::patterns::Patterns;
 use super::verdict::{RejectCode, Violation};
 use super::view::Scope;
 use crate::domain::json::pointer::Pointer;
-use crate::domain::schema::Fault;
+use crate::domain::schema::{Fault, FaultKind};
 
 /// Everything that is told to an asker goes through here.
 pub(super) struct Sight<'a> {
@@ -50,9 +50,12 @@ impl<'a> Sight<'a> {
     /// Faults of the state after. What a schema says about parts that the asker does not know in full becomes one
     /// violation at the root that says no more than that there is one.
     pub(super) fn tell(&self, faults: Vec<Fault>) -> Vec<Violation> {
-        let tell = |fault: Fault| match self.covers(&fault.pointer) {
-            true => told(fault),
-            false => Violation::new(RejectCode::Schema, Pointer::root(), UNTOLD),
+        let tell = |fault: Fault| match fault.kind {
+            // It is told to every asker. An asker can find the number of steps that the rest of the state takes in any case:
+            // it adds valid parts of its own until the request is rejected.
+            FaultKind::TooCostly => told(fault),
+            _ if self.covers(&fault.pointer) => told(fault),
+            _ => Violation::new(RejectCode::Schema, Pointer::root(), UNTOLD),
         };
         faults.into_iter().map(tell).collect()
     }
@@ -75,7 +78,11 @@ impl Scope for Sight<'_> {
 
 /// A fault of something that the asker knows all about.
 pub(super) fn told(fault: Fault) -> Violation {
-    Violation::new(RejectCode::Schema, fault.pointer, fault.kind.detail())
+    let code = match fault.kind {
+        FaultKind::TooCostly => RejectCode::SchemaTooCostly,
+        _ => RejectCode::Schema,
+    };
+    Violation::new(code, fault.pointer, fault.kind.detail())
 }
 
 /// The order in which one check's violations are told.

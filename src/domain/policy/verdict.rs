@@ -166,6 +166,8 @@ codes! {
         PatchFailed = "patch_failed",
         /// A schema refuses the result.
         Schema = "schema",
+        /// The check against a schema takes more steps than one check may.
+        SchemaTooCostly = "schema_too_costly",
         /// It may never change.
         Immutable = "immutable",
         /// It may only grow.

@@ -4,6 +4,7 @@ use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind as Kind;
 use serde_json::Value;
 
+use super::pattern;
 use crate::domain::json::pointer::Pointer;
 
 /// One thing that a schema refuses.
@@ -17,7 +18,7 @@ pub(in crate::domain) struct Fault {
 
 impl Fault {
     /// The faults of one error: an error about several members is told at each of them.
-    pub(super) fn all_of(error: &ValidationError<'_>) -> Vec<Self> {
+    pub(super) fn all_of(error: &ValidationError<'_>) -> impl Iterator<Item = Self> {
         let at = Pointer::try_from(error.instance_path().as_str()).unwrap_or_else(|_| Pointer::root());
         let kind = FaultKind::of(error.kind());
         let members: Vec<&str> = match error.kind() {
@@ -28,15 +29,21 @@ impl Fault {
             Kind::PropertyNames { error } => error.instance().as_str().into_iter().collect(),
             _ => Vec::new(),
         };
-        if members.is_empty() {
-            return vec![Self { pointer: at, kind }];
-        }
-        members.into_iter().map(|name| Self { pointer: at.child(name), kind }).collect()
+        let itself = members.is_empty().then(|| at.clone());
+        itself
+            .into_iter()
+            .chain(members.into_iter().map(move |name| at.child(name)))
+            .map(move |pointer| Self { pointer, kind })
     }
 
     /// The value is refused, and nothing says why.
     pub(super) fn unexplained() -> Self {
         Self { pointer: Pointer::root(), kind: FaultKind::Unfit }
+    }
+
+    /// The check was given up, so the value is refused.
+    pub(super) fn too_costly() -> Self {
+        Self { pointer: Pointer::root(), kind: FaultKind::TooCostly }
     }
 }
 
@@ -103,6 +110,8 @@ pub enum FaultKind {
     NotApplied,
     /// The value is refused, and nothing says why.
     Unfit,
+    /// The check takes more steps than it may.
+    TooCostly,
 }
 
 impl FaultKind {
@@ -152,10 +161,14 @@ impl FaultKind {
             Self::TooManyLevels => ("too_many_levels", "the schema describes 64 levels, and the value is below them"),
             Self::NotApplied => ("schema_not_applied", "the schema could not be applied"),
             Self::Unfit => ("schema_unfit", "the value does not fit the schema"),
+            Self::TooCostly => (
+                "schema_too_costly",
+                "checking the value against the schema takes more steps than one check may: simplify the schema, or send less",
+            ),
         }
     }
 
-    const fn of(kind: &Kind) -> Self {
+    fn of(kind: &Kind) -> Self {
         match kind {
             Kind::AdditionalItems { .. } | Kind::UnevaluatedItems { .. } => Self::ItemUnknown,
             Kind::AdditionalProperties { .. } | Kind::UnevaluatedProperties { .. } => Self::MemberUnknown,
@@ -187,6 +200,7 @@ impl FaultKind {
             Kind::MaxProperties { .. } => Self::TooManyMembers,
             Kind::MinProperties { .. } => Self::TooFewMembers,
             Kind::Referencing(_) => Self::NotApplied,
+            Kind::Custom { keyword, .. } if keyword == pattern::KEYWORD => Self::PatternUnmatched,
             Kind::Custom { .. } => Self::Unfit,
         }
     }

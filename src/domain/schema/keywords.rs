@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::SchemaError;
 
 /// What stands under a keyword.
-enum Shape {
+pub(super) enum Shape {
     /// A schema.
     Schema,
     /// A list of schemas.
@@ -47,7 +47,7 @@ pub(super) const FORMATS: &[&str] = &[
     "uuid",
 ];
 
-fn shape(keyword: &str) -> Option<Shape> {
+pub(super) fn shape(keyword: &str) -> Option<Shape> {
     Some(match keyword {
         "$schema" => Shape::Dialect,
         "$ref" | "$dynamicRef" => Shape::Reference,

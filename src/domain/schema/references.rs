@@ -15,7 +15,7 @@ const WITHIN_MAX: usize = 32;
 /// twice doubles with every step; an honest document stays in the hundreds.
 const WRITTEN_OUT_MAX: usize = 20_000;
 
-/// What a document's references come to.
+/// Whether a document ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Recursion {
     /// Written out, the document ends.
@@ -24,17 +24,26 @@ pub(super) enum Recursion {
     InParts,
 }
 
+/// What a document's references come to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Extents {
+    /// Whether the document ends.
+    pub(super) recursion: Recursion,
+    /// How many schemas judge one part of a value at most, each as often as it is referred to.
+    pub(super) per_part: usize,
+}
+
 /// How many schemas may be open at once while the document is walked: far more than a document nests.
 const OPEN_MAX: usize = 512;
 
 /// Refuses references to nothing or to data, circles that would never end, and references that multiply.
-pub(super) fn check(places: &Places<'_>) -> Result<Recursion, SchemaError> {
+pub(super) fn check(places: &Places<'_>) -> Result<Extents, SchemaError> {
     let anchors = anchors(places);
     let mut same_value =
         Walk { places, anchors: &anchors, follows: Follows::SameValue, visits: BTreeMap::new(), open: 0 };
     let mut everything =
         Walk { places, anchors: &anchors, follows: Follows::Everything, visits: BTreeMap::new(), open: 0 };
-    let mut recursion = Recursion::None;
+    let mut extents = Extents { recursion: Recursion::None, per_part: 1 };
     for pointer in places.keys() {
         let refuse = |why: &str| Err(SchemaError::At { at: pointer.to_owned(), why: why.to_owned() });
         let within = same_value.visit(pointer)?;
@@ -44,15 +53,16 @@ pub(super) fn check(places: &Places<'_>) -> Result<Recursion, SchemaError> {
         if within.longest > WITHIN_MAX {
             return refuse("too many schemas judge one value here, one within another");
         }
+        extents.per_part = extents.per_part.max(within.sum);
         let written_out = everything.visit(pointer)?;
         if written_out.sum > WRITTEN_OUT_MAX {
             return refuse("written out, these references repeat the same schemas too often");
         }
         if written_out.circular {
-            recursion = Recursion::InParts;
+            extents.recursion = Recursion::InParts;
         }
     }
-    Ok(recursion)
+    Ok(extents)
 }
 
 fn anchors<'p>(places: &'p Places<'_>) -> BTreeMap<&'p str, &'p str> {

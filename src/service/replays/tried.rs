@@ -7,18 +7,17 @@ use super::walk::{BROKEN, Past, Recorded, Trial};
 use crate::domain::account::Token;
 use crate::domain::chain::statement::Kind;
 use crate::domain::flow::Mode;
+use crate::domain::id::NodeId;
 use crate::domain::json::patch::{Format, Patch};
 use crate::domain::kept::KeptRequest;
-use crate::domain::policy::{
-    Asker, Became, Circumstances, Compared, Judgement, Policies, RejectCode, Request, RequestKind, Untold, WouldBe,
-    judge_in, unreadable,
-};
+use crate::domain::policy::{Became, Compared, Judgement, Policies, RejectCode, Untold, WouldBe, unreadable};
 use crate::domain::thread::Thread;
 use crate::domain::usage::Usage;
 use crate::service::Service;
 use crate::service::branches::{not_asked_at_the_join, not_on_a_branch};
 use crate::service::error::{Error, Result};
 use crate::service::heads::Version;
+use crate::service::judging::{Around, Asks, Judging};
 use crate::service::proposal::Asked;
 
 /// What comes of a join under the candidate: a judgement of what its branches amount to, or that they do not.
@@ -51,28 +50,27 @@ impl Service {
             return Err(BROKEN);
         }
         let usage = request.usage.as_ref().map(Usage::read).transpose().map_err(|_| BROKEN)?.unwrap_or_default();
-        let asker = Asker {
-            principal: row.principal.as_str(),
-            owner: &token.record.owner,
-            committed_nodes: &past.committed_nodes,
-        };
-        let given = (&row.node, &head.state);
-        let context_tokens = self.given(trial.candidate, given, thread.id.as_str()).await?;
-        let around = Circumstances {
-            tool: request.tool.as_ref(),
+        let context_tokens = self.given(trial.candidate, (&row.node, &head.state), thread.id.as_str()).await?;
+        let around = Around {
+            principal: row.principal.to_string(),
+            owner: token.record.owner.clone(),
+            committed_nodes: past.committed_nodes.clone(),
+            tool: request.tool.clone(),
             usage,
-            spent: Some(&past.spent),
+            spent: Some(past.spent.clone()),
             context_tokens,
-            ..Circumstances::of(asker)
         };
         let policies = Policies { candidate: trial.candidate, active: trial.active };
         let would_be = match request.kind {
-            Kind::Join => match self.judged_join(trial, (thread, recorded), &head, &around).await? {
+            Kind::Join => match self.judged_join(trial, (thread, recorded), &head, (past, around)).await? {
                 OfJoin::Judged(judged) => WouldBe::of(judged.0, policies, &head.state, &judged.1),
                 OfJoin::Refused(code) => WouldBe::refused(code),
             },
             _ => {
-                let judgement = self.judged_by(trial, (row, request), &head, &around).await?;
+                let judgement = match self.asks_of(trial, (row, request), &head).await? {
+                    Ok(asks) => self.judged_by(trial, (&row.node, &head), past, (asks, around)).await?,
+                    Err(unreadable) => unreadable,
+                };
                 match &thread.branch {
                     None => WouldBe::of(judgement, policies, &head.state, request),
                     Some(_) => on_a_branch(judgement, policies, &head, request),
@@ -86,27 +84,36 @@ impl Service {
     async fn judged_by(
         &self,
         trial: &Trial<'_>,
+        (node, head): (&NodeId, &Arc<Version>),
+        past: &mut Past,
+        (asks, around): (Asks, Around),
+    ) -> Result<Judgement> {
+        let (policy, head, node) = (Arc::clone(trial.candidate), Arc::clone(head), node.clone());
+        let judging = Judging { policy, head, node, asks, around };
+        past.judged = past.judged.and(judging.effort(self.limits()));
+        self.tried_out(trial.by, judging).await
+    }
+
+    /// What was asked, or the judgement of what is no patch of its format.
+    async fn asks_of(
+        &self,
+        trial: &Trial<'_>,
         (row, request): (&Replayed, &KeptRequest),
         head: &Version,
-        around: &Circumstances<'_>,
-    ) -> Result<Judgement> {
-        let judge = |kind| {
-            let request = Request { node: &row.node, kind };
-            judge_in(trial.candidate, &head.state, &request, around, self.limits())
-        };
-        Ok(match request.kind {
+    ) -> Result<std::result::Result<Asks, Judgement>> {
+        Ok(Ok(match request.kind {
             Kind::Propose => match Patch::read(request.format, request.content.clone()) {
-                Ok(patch) => judge(RequestKind::Propose { patch: &patch }),
-                Err(error) => unreadable(error.pointer()),
+                Ok(patch) => Asks::Propose(patch),
+                Err(error) => return Ok(Err(unreadable(error.pointer()))),
             },
-            Kind::Reaffirm => judge(RequestKind::Reaffirm),
+            Kind::Reaffirm => Asks::Reaffirm,
             Kind::Rollback => {
                 let to = request.content.get("to_version").and_then(|it| it.as_u64());
                 let to = to.filter(|it| *it < head.entry.version).ok_or(BROKEN)?;
-                judge(RequestKind::Rollback { to: &self.version(trial.keys, &row.thread, to).await?.state })
+                Asks::Rollback(Arc::new(self.version(trial.keys, &row.thread, to).await?))
             }
             Kind::Create | Kind::Fork | Kind::Edit | Kind::Join | Kind::Confirm => return Err(BROKEN),
-        })
+        }))
     }
 
     /// What its branches had come to when it was stated, merged by the candidate: which lists have keys, and where a branch says
@@ -116,7 +123,7 @@ impl Service {
         trial: &Trial<'_>,
         (thread, recorded): (&Thread, &Recorded),
         head: &Arc<Version>,
-        around: &Circumstances<'_>,
+        (past, around): (&mut Past, Around),
     ) -> Result<OfJoin> {
         let (proposal, node) = (recorded.join.as_ref().ok_or(BROKEN)?, &recorded.row.node);
         let proposal = self.in_turn(proposal, thread.id.as_str()).await?.into_owned();
@@ -126,8 +133,8 @@ impl Service {
             let request = recorded.request.clone().ok_or(BROKEN)?;
             Ok::<_, Error>(KeptRequest { format: Format::Merge, content, ..request })
         };
-        let merged = match self.joined(trial.candidate, (node, head), join).await {
-            Ok(Ok(merged)) => merged,
+        let (merged, turn) = match self.joined(trial.candidate, (node, head), join).await {
+            Ok(Ok((merged, turn))) => (Arc::new(merged), turn),
             Ok(Err(unread)) => {
                 let judgement = Judgement::Reject { violations: vec![unread] };
                 return Ok(OfJoin::Judged(Box::new((judgement, kept(join.content())?))));
@@ -136,14 +143,10 @@ impl Service {
             Err(Error::Invalid { .. }) => return Ok(OfJoin::Refused("malformed")),
             Err(error) => return Err(error),
         };
-        let mut nodes = around.committed_nodes.cloned().unwrap_or_default();
-        nodes.extend(merged.carried().committed_nodes.iter().cloned());
-        let around = Circumstances { committed_nodes: Some(&nodes), ..*around };
-        let (to, changed, used) = (&merged.after, &merged.changed, &merged.carried().spent);
-        let request = Request { node, kind: RequestKind::Join { to, changed, used } };
-        let judgement = judge_in(trial.candidate, &head.state, &request, &around, self.limits());
+        let asks = Asks::Join(Arc::clone(&merged), turn);
+        let judgement = self.judged_by(trial, (node, head), past, (asks, around)).await?;
         // What may be wrong with it stands in what came of the branches, which says what of it is hidden.
-        Ok(OfJoin::Judged(Box::new((judgement, kept(merged.after)?))))
+        Ok(OfJoin::Judged(Box::new((judgement, kept(merged.after.clone())?))))
     }
 }
 

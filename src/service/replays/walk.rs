@@ -12,7 +12,7 @@ use crate::domain::event::{Event, EventType};
 use crate::domain::id::{NodeId, ThreadId};
 use crate::domain::kept::KeptRequest;
 use crate::domain::keys::Keys;
-use crate::domain::policy::{Became, Compared, Policy, Untold, Was};
+use crate::domain::policy::{Became, Compared, Effort, Policy, Untold, Was};
 use crate::domain::thread::Thread;
 use crate::domain::transition::{Outcome, Rejection, Transition, Values};
 use crate::domain::usage::{Totals, Usage};
@@ -31,6 +31,8 @@ pub(super) const BROKEN: Error = Error::Broken("what an event tells of a proposa
 
 /// What recorded proposals are tried on.
 pub(super) struct Trial<'a> {
+    /// Who tries them.
+    pub(super) by: &'a str,
     pub(super) keys: &'a Keys,
     pub(super) candidate: &'a Arc<Policy>,
     pub(super) active: &'a Policy,
@@ -46,6 +48,8 @@ enum Seen {
 /// What a thread had come to at some event.
 #[derive(Default)]
 pub(super) struct Past {
+    /// The work of the judgements that were made on the way.
+    pub(super) judged: Effort,
     pub(super) version: u64,
     pub(super) committed_nodes: BTreeSet<NodeId>,
     pub(super) spent: Totals,
@@ -174,6 +178,7 @@ impl Service {
                         tried => tried?,
                     };
                 }
+                page.judged = page.judged.and(std::mem::take(&mut past.judged));
                 page.rows.push(recorded.row);
                 // A candidate's rules may take long, and others ask here too.
                 tokio::task::yield_now().await;

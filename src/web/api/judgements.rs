@@ -13,7 +13,8 @@ use super::body;
 use super::repeat::{Post, told};
 use crate::domain::id::{FlowId, NodeId};
 use crate::domain::json::patch::Format;
-use crate::domain::policy::{Around, PolicySource, Supposed, WhatIf};
+use crate::domain::policy::{Around, PolicySource, WhatIf};
+use crate::service::dry_runs::DryRun;
 use crate::service::error::{Error, Result};
 
 /// `POST /v1/flows/{flow}/judgements`
@@ -80,7 +81,8 @@ pub async fn judge(post: Post, flow: Path<String>) -> Result<HttpResponse> {
     ];
     let mut said = around.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
     let around = Around::take(&mut said).map_err(|it| Error::invalid(it.pointer.as_str(), it.detail))?;
-    let supposed = Supposed { state: &ask.state, node: &ask.node, format, patch: &ask.patch, around: &around };
-    let work = post.app.service.what_if(&flow, candidate.as_ref(), &supposed);
+    let dry_run = DryRun { state: ask.state, node: ask.node, format, patch: ask.patch, around };
+    let by = post.token.record.principal();
+    let work = post.app.service.what_if(by.as_str(), &flow, candidate.as_ref(), dry_run);
     post.once(work, |_, judged: &WhatIf| Ok(told(StatusCode::OK, judged))).await
 }

@@ -51,7 +51,8 @@ pub async fn replay(post: Post, flow: Path<String>) -> Result<HttpResponse> {
     let after = ask.after.map(|it| ReplayFrom::read(&it).ok_or_else(wrong)).transpose()?;
     let source = PolicySource { text: ask.policy, schemas: ask.schemas };
     let limit = ask.limit.unwrap_or(ROWS.0).clamp(1, ROWS.1);
-    let work = post.app.service.replay(&flow, &source, after.as_ref(), limit);
+    let by = post.token.record.principal();
+    let work = post.app.service.replay(by.as_str(), &flow, &source, after.as_ref(), limit);
     post.once(work, |_, replay: &Replay| {
         let next = replay.next.as_ref().map(ReplayFrom::token);
         Ok(told(StatusCode::OK, &json!({"policy": replay.policy, "proposals": replay.rows, "next": next})))

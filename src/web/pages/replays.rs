@@ -60,14 +60,14 @@ pub async fn submit(
 ) -> std::result::Result<HttpResponse, Failure> {
     let (visitor, form) = sent.parts();
     let failed = |error| Failure::of(&request, error);
-    let replayed = replayed(&app, &form).await.map_err(failed)?;
+    let replayed = replayed(&app, &visitor, &form).await.map_err(failed)?;
     let status = if replayed.is_ok() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
     let page = page(&app, &visitor, &form, replayed.map(Some)).await.map_err(failed)?;
     Ok(html(status, page.render()))
 }
 
 /// The replay, or what could not be read, in words for the page.
-async fn replayed(app: &App, form: &ReplayFields) -> Result<std::result::Result<Replay, String>> {
+async fn replayed(app: &App, visitor: &Visitor, form: &ReplayFields) -> Result<std::result::Result<Replay, String>> {
     let Ok(flow) = FlowId::try_from(form.flow.as_str()) else { return Ok(Err("Choose a flow.".to_owned())) };
     let after = match form.after.as_str() {
         "" => None,
@@ -76,7 +76,7 @@ async fn replayed(app: &App, form: &ReplayFields) -> Result<std::result::Result<
     let active = app.service.active_policy(&flow).await?;
     // A form ends its lines otherwise than a file does.
     let source = PolicySource { text: form.policy.replace("\r\n", "\n"), schemas: active.source().schemas.clone() };
-    match app.service.replay(&flow, &source, after.as_ref(), PROPOSALS_MAX).await {
+    match app.service.replay(visitor.account().id.as_str(), &flow, &source, after.as_ref(), PROPOSALS_MAX).await {
         Ok(replay) => Ok(Ok(replay)),
         Err(Error::Policy(error)) => {
             Ok(Err(format!("The policy is not understood. Line {}: {}.", error.line, error.message)))

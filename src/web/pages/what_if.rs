@@ -17,8 +17,9 @@ use crate::domain::id::{FlowId, NodeId};
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::parse::{Limits, parse};
 use crate::domain::json::patch::Format;
-use crate::domain::policy::{Around, RedactedChange, Supposed, Verdict, WhatIf};
+use crate::domain::policy::{Around, RedactedChange, Verdict, WhatIf};
 use crate::domain::usage::Malformed;
+use crate::service::dry_runs::DryRun;
 use crate::service::error::{Error, Result};
 use crate::web::app::App;
 use crate::web::roles::{self, Caller};
@@ -52,21 +53,19 @@ pub async fn submit(
 ) -> std::result::Result<HttpResponse, Failure> {
     let (visitor, form) = sent.parts();
     let failed = |error| Failure::of(&request, error);
-    let judged = judged(&app, &form).await.map_err(failed)?;
+    let judged = judged(&app, &visitor, &form).await.map_err(failed)?;
     let status = if judged.is_ok() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
     let page = page(&app, &visitor, &form, judged.map(Some)).await.map_err(failed)?;
     Ok(html(status, page.render()))
 }
 
 /// The judgement, or what could not be read, in words for the page.
-async fn judged(app: &App, form: &WhatIfFields) -> Result<std::result::Result<WhatIf, String>> {
-    let asked = match read(app, form) {
+async fn judged(app: &App, visitor: &Visitor, form: &WhatIfFields) -> Result<std::result::Result<WhatIf, String>> {
+    let (flow, dry_run) = match read(app, form) {
         Ok(asked) => asked,
         Err(problem) => return Ok(Err(problem)),
     };
-    let Asked { state, node, format, patch, around, .. } = &asked;
-    let supposed = Supposed { state, node, format: *format, patch, around };
-    match app.service.what_if(&asked.flow, None, &supposed).await {
+    match app.service.what_if(visitor.account().id.as_str(), &flow, None, dry_run).await {
         Ok(told) => Ok(Ok(told)),
         Err(Error::NotFound(_)) => Ok(Err("There is no such flow any more: choose another.".to_owned())),
         Err(Error::Invalid { .. }) => Ok(Err("The state must be a JSON object.".to_owned())),
@@ -74,23 +73,14 @@ async fn judged(app: &App, form: &WhatIfFields) -> Result<std::result::Result<Wh
     }
 }
 
-struct Asked {
-    flow: FlowId,
-    node: NodeId,
-    format: Format,
-    state: Value,
-    patch: Value,
-    around: Around,
-}
-
-fn read(app: &App, form: &WhatIfFields) -> std::result::Result<Asked, String> {
+fn read(app: &App, form: &WhatIfFields) -> std::result::Result<(FlowId, DryRun), String> {
     let limits = Limits { bytes_max: app.edge.body_bytes_max, depth_max: app.edge.depth_max };
     let json = |what: &str, text: &str| {
         parse(text.as_bytes(), &limits).map_err(|error| format!("The {what} is not JSON that can be read: {error}."))
     };
     let formats = [Format::Merge, Format::MergePatch, Format::JsonPatch];
-    Ok(Asked {
-        flow: FlowId::try_from(form.flow.as_str()).map_err(|_| "Choose a flow.".to_owned())?,
+    let flow = FlowId::try_from(form.flow.as_str()).map_err(|_| "Choose a flow.".to_owned())?;
+    let dry_run = DryRun {
         node: NodeId::try_from(form.node.trim()).map_err(|_| "Say which node asks.".to_owned())?,
         format: formats.into_iter().find(|it| it.as_str() == form.format).ok_or("Choose the patch’s form.")?,
         state: json("state", &form.state)?,
@@ -99,7 +89,8 @@ fn read(app: &App, form: &WhatIfFields) -> std::result::Result<Asked, String> {
             "" => Around::default(),
             text => Around::read(&json("rest", text)?).map_err(|it| format!("In the rest, {}.", sentence(&it)))?,
         },
-    })
+    };
+    Ok((flow, dry_run))
 }
 
 /// A fault of what was typed, with its place if it has one.

@@ -47,6 +47,14 @@ pub(super) fn read_all(items: Vec<Value>) -> Result<Vec<Operation>, PatchError> 
 }
 
 impl Operation {
+    /// The value that it says.
+    pub(super) fn value(&self) -> Option<&Value> {
+        match self {
+            Self::Add { value, .. } | Self::Replace { value, .. } | Self::Test { value, .. } => Some(value),
+            Self::Remove { .. } | Self::Move { .. } | Self::Copy { .. } => None,
+        }
+    }
+
     /// What the pointers of everything it names take together.
     pub(super) fn pointer_bytes(&self) -> usize {
         match self {

@@ -1,0 +1,272 @@
+//! JSON as the validator sees it: every part that it visits, text that it reads and error that it makes costs steps.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use jsonschema::JsonType;
+use jsonschema::json::{Array, Json, Node, NodeIdentity, Object, SerdeJson};
+use serde_json::{Map, Number, Value};
+
+use super::meter::{matching, reading, spend};
+use crate::domain::json::canonical::canonical;
+
+/// A representation whose nodes count.
+pub(super) struct Metered;
+
+/// What a schema makes its checks cost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Prices {
+    /// For each part that is visited.
+    pub(super) part: u64,
+    /// For each error, without the text that it copies from the value.
+    pub(super) error: u64,
+    /// How many patterns the name of a member is held against at most, and how many states the largest has.
+    pub(super) names: (u64, u64),
+}
+
+/// The names of members are visited with the member that they name, which paid for both.
+static OF_NAMES: Prices = Prices { part: 0, error: 0, names: (0, 0) };
+
+/// Names are short, and most of them match or fail at their first bytes.
+const NAMES_PER_WORST: u64 = 4;
+
+impl Prices {
+    fn of_name(&self, name: &str) -> u64 {
+        let (patterns, states) = self.names;
+        patterns.saturating_mul(matching(name.len(), states)) / NAMES_PER_WORST
+    }
+}
+
+/// A part of the value.
+#[derive(Clone, Copy)]
+pub(super) struct Part<'a> {
+    value: &'a Value,
+    prices: &'a Prices,
+    /// The length of the pointer to it: every error copies that.
+    pointer_bytes: usize,
+}
+
+impl<'a> Part<'a> {
+    /// The whole value.
+    pub(super) const fn whole(value: &'a Value, prices: &'a Prices) -> Self {
+        Self { value, prices, pointer_bytes: 0 }
+    }
+
+    const fn child(self, value: &'a Value, token_bytes: usize) -> Self {
+        Self { value, pointer_bytes: self.pointer_bytes + 1 + token_bytes, ..self }
+    }
+}
+
+impl Json for Metered {
+    type Node<'a> = Part<'a>;
+    type PreparedKey = String;
+    type StringBuffer = Value;
+
+    // As of `SerdeJson`, whose maps these are.
+    const KEYS_PER_LOOKUP: usize = SerdeJson::KEYS_PER_LOOKUP;
+
+    fn prepare_key(key: &str) -> String {
+        key.to_owned()
+    }
+
+    fn with_string_node<T>(buffer: &mut Value, string: &str, f: impl FnOnce(Part<'_>) -> T) -> T {
+        spend(reading(string.len()));
+        *buffer = Value::from(string);
+        f(Part::whole(buffer, &OF_NAMES))
+    }
+}
+
+impl<'a> Node<'a, Metered> for Part<'a> {
+    type Object = Members<'a>;
+    type Array = Items<'a>;
+    type Number = &'a Number;
+
+    fn as_object(&self) -> Option<Members<'a>> {
+        spend(1);
+        self.value.as_object().map(|members| Members { of: *self, members })
+    }
+
+    fn as_array(&self) -> Option<Items<'a>> {
+        spend(1);
+        self.value.as_array().map(|items| Items { of: *self, items })
+    }
+
+    fn as_string(&self) -> Option<Cow<'a, str>> {
+        let text = self.value.as_str();
+        spend(reading(text.map_or(0, str::len)));
+        text.map(Cow::Borrowed)
+    }
+
+    fn as_number(&self) -> Option<&'a Number> {
+        spend(1);
+        self.value.as_number()
+    }
+
+    fn as_boolean(&self) -> Option<bool> {
+        spend(1);
+        self.value.as_bool()
+    }
+
+    fn is_null(&self) -> bool {
+        spend(1);
+        self.value.is_null()
+    }
+
+    fn json_type(&self) -> JsonType {
+        spend(1);
+        Node::<SerdeJson>::json_type(&self.value)
+    }
+
+    fn string_length(&self) -> Option<u64> {
+        spend(reading(self.value.as_str().map_or(0, str::len)));
+        Node::<SerdeJson>::string_length(&self.value)
+    }
+
+    fn equals_value(&self, expected: &Value) -> bool {
+        pay_for_comparing(self.value, expected);
+        Node::<SerdeJson>::equals_value(&self.value, expected)
+    }
+
+    /// The validator asks for this where it makes an error. Nothing looks at the value that an error is about, except at a
+    /// name that no member may have. So an error holds no copy of it: one of `anyOf` would hold a copy for each error of
+    /// each form.
+    fn to_value(&self) -> Cow<'a, Value> {
+        let text = self.value.as_str().map_or(0, str::len);
+        spend(self.prices.error + reading(self.pointer_bytes + text));
+        match self.value {
+            Value::String(_) => Cow::Borrowed(self.value),
+            _ => Cow::Owned(Value::Null),
+        }
+    }
+
+    fn identity(&self) -> Option<NodeIdentity> {
+        Node::<SerdeJson>::identity(&self.value)
+    }
+
+    fn container_identity(&self) -> Option<NodeIdentity> {
+        Node::<SerdeJson>::container_identity(&self.value)
+    }
+}
+
+/// The members of an object.
+#[derive(Clone, Copy)]
+pub(super) struct Members<'a> {
+    of: Part<'a>,
+    members: &'a Map<String, Value>,
+}
+
+/// Visits members.
+pub(super) struct Visit<'a> {
+    of: Part<'a>,
+    members: serde_json::map::Iter<'a>,
+}
+
+impl<'a> Iterator for Visit<'a> {
+    type Item = (&'a str, Part<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (name, value) = self.members.next()?;
+        spend(self.of.prices.part + reading(name.len()) + self.of.prices.of_name(name));
+        Some((name, self.of.child(value, name.len())))
+    }
+}
+
+impl<'a> Object<'a, Metered> for Members<'a> {
+    type Node = Part<'a>;
+    type MemberName = &'a str;
+    type MembersIter = Visit<'a>;
+
+    fn len(&self) -> usize {
+        spend(1);
+        self.members.len()
+    }
+
+    fn get(&self, key: &String) -> Option<Part<'a>> {
+        spend(reading(key.len()));
+        let value = self.members.get(key)?;
+        spend(self.of.prices.part);
+        Some(self.of.child(value, key.len()))
+    }
+
+    fn members(&self) -> Visit<'a> {
+        Visit { of: self.of, members: self.members.iter() }
+    }
+}
+
+/// The items of a list.
+#[derive(Clone, Copy)]
+pub(super) struct Items<'a> {
+    of: Part<'a>,
+    items: &'a [Value],
+}
+
+/// Visits items.
+pub(super) struct Walk<'a> {
+    of: Part<'a>,
+    items: std::iter::Enumerate<std::slice::Iter<'a, Value>>,
+}
+
+impl<'a> Iterator for Walk<'a> {
+    type Item = Part<'a>;
+
+    fn next(&mut self) -> Option<Part<'a>> {
+        let (index, value) = self.items.next()?;
+        spend(self.of.prices.part + 1);
+        Some(self.of.child(value, index.checked_ilog10().unwrap_or(0) as usize + 1))
+    }
+}
+
+impl<'a> Array<'a, Metered> for Items<'a> {
+    type Node = Part<'a>;
+    type ElementsIter = Walk<'a>;
+
+    fn len(&self) -> usize {
+        spend(1);
+        self.items.len()
+    }
+
+    fn elements(&self) -> Walk<'a> {
+        Walk { of: self.of, items: self.items.iter().enumerate() }
+    }
+
+    /// By canonical text: the validator's own hashes of lists can be made to collide.
+    fn is_unique(&self) -> bool {
+        self.items.iter().for_each(pay_for_reading);
+        let mut seen = HashSet::with_capacity(self.items.len());
+        self.items.iter().all(|item| seen.insert(canonical(item)))
+    }
+}
+
+/// The depth is bounded by the parsers.
+fn pay_for_reading(value: &Value) {
+    match value {
+        Value::Array(items) => {
+            spend(1);
+            items.iter().for_each(pay_for_reading);
+        }
+        Value::Object(members) => members.iter().for_each(|(name, value)| {
+            spend(reading(name.len()));
+            pay_for_reading(value);
+        }),
+        Value::String(text) => spend(reading(text.len())),
+        Value::Null | Value::Bool(_) | Value::Number(_) => spend(1),
+    }
+}
+
+/// A comparison ends where the lengths differ.
+fn pay_for_comparing(value: &Value, expected: &Value) {
+    spend(1);
+    match (value, expected) {
+        (Value::Array(items), Value::Array(others)) if items.len() == others.len() => {
+            items.iter().zip(others).for_each(|(item, other)| pay_for_comparing(item, other));
+        }
+        (Value::Object(members), Value::Object(others)) if members.len() == others.len() => {
+            for ((name, value), (_, other)) in members.iter().zip(others) {
+                spend(reading(name.len()));
+                pay_for_comparing(value, other);
+            }
+        }
+        (Value::String(text), Value::String(other)) if text.len() == other.len() => spend(reading(text.len())),
+        _ => {}
+    }
+}

@@ -1,0 +1,148 @@
+//! `pattern`, matched at a cost that is known beforehand.
+//!
+//! A regular expression takes time in proportion to the text and to its own size, where a lazy automaton does not come to its
+//! aid: `1(0|1){400}x` takes twenty seconds for a megabyte of digits. The validator's own engine changes over without a word.
+//! So a long text is matched by the automaton alone, and if that gives up, the check pays for the worst before it goes on.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use jsonschema::json::Node as _;
+use jsonschema::{Keyword, ValidationError};
+use jsonschema_regex::PatternAnalysis;
+use regex::{Regex, RegexBuilder};
+use regex_automata::Input;
+use regex_automata::hybrid::dfa::DFA;
+use regex_automata::nfa::thompson;
+use serde_json::Value;
+
+use super::REGEX_BYTES_MAX;
+use super::meter::{end, matching, reading, spend};
+use super::metered::{Metered, Part};
+
+/// The keyword that this takes over.
+pub(super) const KEYWORD: &str = "pattern";
+
+/// A compiled pattern.
+pub(super) enum Pattern {
+    /// Decided without an expression, as the validator does.
+    Literal(PatternAnalysis<'static>),
+    /// An expression.
+    Expression(Box<Expression>),
+}
+
+/// An expression, and an automaton that decides most texts.
+pub(super) struct Expression {
+    regex: Regex,
+    automaton: DFA,
+}
+
+/// What it takes to set up an automaton. A text that takes no more steps at worst is matched without one.
+const AUTOMATON_STEPS: u64 = 500;
+
+/// What it takes an automaton to come to the point where it gives up.
+const GIVEN_UP_STEPS: u64 = 50_000;
+
+/// What an automaton may remember. One that needs more for a text gives up.
+const AUTOMATON_BYTES_MAX: usize = 256 * 1024;
+
+impl Pattern {
+    /// Compiles a pattern as the validator does. `None` if it is none, or too large.
+    pub(super) fn compile(pattern: &str) -> Option<Self> {
+        match jsonschema_regex::analyze_pattern(pattern) {
+            Some(PatternAnalysis::Prefix(prefix)) => {
+                Some(Self::Literal(PatternAnalysis::Prefix(prefix.into_owned().into())))
+            }
+            Some(PatternAnalysis::Exact(exact)) => {
+                Some(Self::Literal(PatternAnalysis::Exact(exact.into_owned().into())))
+            }
+            Some(PatternAnalysis::Alternation(all)) => Some(Self::Literal(PatternAnalysis::Alternation(all))),
+            Some(PatternAnalysis::NoWhitespace) => Some(Self::Literal(PatternAnalysis::NoWhitespace)),
+            None => Expression::compile(pattern).map(|it| Self::Expression(Box::new(it))),
+        }
+    }
+
+    /// How many states its expression has.
+    pub(super) fn states(&self) -> u64 {
+        match self {
+            Self::Literal(_) => 1,
+            Self::Expression(it) => it.states(),
+        }
+    }
+
+    fn is_match(&self, text: &str) -> bool {
+        match self {
+            Self::Literal(PatternAnalysis::Prefix(prefix)) => text.starts_with(prefix.as_ref()),
+            Self::Literal(PatternAnalysis::Exact(exact)) => text == exact.as_ref(),
+            Self::Literal(PatternAnalysis::Alternation(all)) => {
+                spend(reading(all.len()));
+                all.iter().any(|it| it == text)
+            }
+            Self::Literal(PatternAnalysis::NoWhitespace) => !jsonschema_regex::contains_ecma_whitespace(text),
+            Self::Expression(it) => it.is_match(text),
+        }
+    }
+}
+
+impl Expression {
+    fn compile(pattern: &str) -> Option<Self> {
+        let translated = jsonschema_regex::to_rust_regex(pattern).ok()?;
+        let mut builder = RegexBuilder::new(&translated);
+        let regex = builder.size_limit(REGEX_BYTES_MAX).dfa_size_limit(REGEX_BYTES_MAX).build().ok()?;
+        let config = DFA::config()
+            .cache_capacity(AUTOMATON_BYTES_MAX)
+            .skip_cache_capacity_check(true)
+            .minimum_cache_clear_count(Some(1))
+            .unicode_word_boundary(true);
+        let thompson = thompson::Config::new().which_captures(thompson::WhichCaptures::None);
+        let automaton = DFA::builder().configure(config).thompson(thompson).build(&translated).ok()?;
+        Some(Self { regex, automaton })
+    }
+
+    fn states(&self) -> u64 {
+        self.automaton.get_nfa().states().len() as u64
+    }
+
+    fn is_match(&self, text: &str) -> bool {
+        let worst = matching(text.len(), self.states());
+        if worst > AUTOMATON_STEPS {
+            spend(AUTOMATON_STEPS);
+            if let Some(found) = guarded(|| self.decided(text)) {
+                return found;
+            }
+            spend(GIVEN_UP_STEPS);
+        }
+        spend(worst);
+        guarded(|| self.regex.is_match(text))
+    }
+
+    /// What the automaton makes of the text, if it comes to an end. One that remembers an earlier text would give up at another
+    /// place, so each text has its own.
+    fn decided(&self, text: &str) -> Option<bool> {
+        let mut cache = self.automaton.create_cache();
+        let found = self.automaton.try_search_fwd(&mut cache, &Input::new(text).earliest(true)).ok()?;
+        Some(found.is_some())
+    }
+}
+
+/// Some expressions make the engine panic (rust-lang/regex#1344). What cannot be decided ends the check.
+fn guarded<T>(search: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(search)).unwrap_or_else(|_| end())
+}
+
+impl<'i> Keyword<'i, Metered> for Pattern {
+    fn validate(&self, instance: Part<'i>) -> Result<(), ValidationError<'i>> {
+        let fits = Keyword::<Metered>::is_valid(self, instance);
+        if fits { Ok(()) } else { Err(ValidationError::custom("the text does not match")) }
+    }
+
+    fn is_valid(&self, instance: Part<'i>) -> bool {
+        instance.as_string().is_none_or(|text| self.is_match(&text))
+    }
+}
+
+/// Makes the keyword. A text that is no pattern is refused as the validator would.
+pub(super) fn keyword<'a>(value: &'a Value) -> Result<Box<dyn for<'i> Keyword<'i, Metered>>, ValidationError<'a>> {
+    let pattern = value.as_str().and_then(Pattern::compile);
+    let refused = || ValidationError::custom("this is no regular expression, or it is too large, or it looks around");
+    pattern.map(|it| Box::new(it) as Box<_>).ok_or_else(refused)
+}

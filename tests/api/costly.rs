@@ -1,0 +1,109 @@
+//! Judgements that are made expensive: each check of a schema has an end, and what is large is done off the threads that
+//! answer requests. No time is measured here: the refusals and the counters say what was done, and where.
+
+use serde_json::{Map, Value, json};
+
+use crate::gateway::{Gateway, spawn_gateway};
+
+/// A policy that judges the whole state by the schema `s`.
+const BY_SCHEMA: &str = "flow = \"payments\"\nschema = \"s\"\n[nodes.planner]\nreads = [\"*\"]\nwrites = [\"*\"]\n";
+
+/// So many schemas, each of which looks at every member.
+fn schemas(keyword: &str, many: usize, each: &str) -> Value {
+    json!({"s": json!({keyword: vec![json!({"additionalProperties": {"type": each}}); many]}).to_string()})
+}
+
+fn members(many: usize) -> Value {
+    (0..many).map(|it| (format!("k{it:04}"), json!(it))).collect::<Map<_, _>>().into()
+}
+
+/// How much work of a kind was done off the threads that answer requests.
+async fn worked(g: &Gateway, kind: &str) -> u64 {
+    let text =
+        g.http.get(format!("{}/metrics", g.url)).bearer_auth(&g.monitor).send().await.unwrap().text().await.unwrap();
+    let sample = format!("countersign_queued_work_total{{kind=\"{kind}\"}} ");
+    text.lines().find_map(|it| it.strip_prefix(&sample)).unwrap().parse().unwrap()
+}
+
+async fn tried(g: &Gateway, schemas: &Value, patch: &Value) -> Value {
+    let ask = json!({"state": {}, "node": "planner", "patch": patch, "policy": BY_SCHEMA, "schemas": schemas});
+    g.post("/v1/flows/payments/judgements", &g.auditor, ask).await.expect(200)
+}
+
+#[tokio::test]
+async fn a_schema_of_a_thousand_forms_is_one_fault_and_its_check_has_an_end() {
+    let g = spawn_gateway().await;
+    let forms = tried(&g, &schemas("anyOf", 1_200, "string"), &members(9_000)).await;
+    let codes =
+        |told: &Value| told["errors"].as_array().unwrap().iter().map(|it| it["code"].clone()).collect::<Vec<_>>();
+    assert_eq!((&forms["outcome"], codes(&forms)), (&json!("reject"), vec![json!("schema")]));
+    // Every one of these fits, and finding that out takes too long.
+    let fits = tried(&g, &schemas("allOf", 1_200, "integer"), &members(9_000)).await;
+    assert_eq!((&fits["outcome"], codes(&fits)), (&json!("reject"), vec![json!("schema_too_costly")]));
+    let fewer = tried(&g, &schemas("allOf", 1_200, "integer"), &members(90)).await;
+    assert_eq!(fewer["outcome"], "commit");
+}
+
+#[tokio::test]
+async fn dry_runs_and_policies_are_worked_on_off_the_threads_that_answer() {
+    let g = spawn_gateway().await;
+    let before = (worked(&g, "dry_run").await, worked(&g, "policy").await);
+    tried(&g, &schemas("anyOf", 2, "integer"), &members(3)).await;
+    let after = (worked(&g, "dry_run").await, worked(&g, "policy").await);
+    assert_eq!(after.0, before.0 + 1);
+    assert!(after.1 > before.1, "the candidate, and the active one if it was not compiled yet");
+    let activated = json!({"policy": BY_SCHEMA, "schemas": schemas("anyOf", 2, "integer")});
+    g.post("/v1/flows/payments/policies", &g.admin, activated).await.expect(200);
+    assert!(worked(&g, "policy").await > after.1);
+}
+
+#[tokio::test]
+async fn what_is_large_is_judged_off_the_threads_that_answer_and_what_is_small_is_not() {
+    let g = spawn_gateway().await;
+    let activated = json!({"policy": BY_SCHEMA, "schemas": schemas("anyOf", 200, "integer")});
+    g.post("/v1/flows/payments/policies", &g.admin, activated).await.expect(200);
+    let thread = g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": {}})).await.expect(201);
+    let sends = async |patch: &Value, parent: &Value| {
+        g.propose(&thread["thread"], parent, (&g.planner, "planner"), patch.clone()).await
+    };
+    let small = sends(&members(3), &thread["transition"]).await.expect(201);
+    assert_eq!(worked(&g, "judgement").await, 0);
+    let large = sends(&members(2_000), &small["transition"]).await.expect(201);
+    assert_eq!(worked(&g, "judgement").await, 1);
+    let refused = sends(&json!({"k0001": "text"}), &large["transition"]).await;
+    assert_eq!((refused.status, worked(&g, "judgement").await), (422, 2));
+    let first = json!({"flow": "payments", "state": members(2_000)});
+    g.post("/v1/threads", &g.host, first).await.expect(201);
+    assert_eq!(worked(&g, "judgement").await, 3);
+}
+
+#[tokio::test]
+async fn a_replay_ends_its_page_where_its_judgements_were_much_work() {
+    const PROPOSALS: usize = 12;
+    let g = spawn_gateway().await;
+    let open = json!({"policy": BY_SCHEMA, "schemas": {"s": "{}"}});
+    g.post("/v1/flows/payments/policies", &g.admin, open).await.expect(200);
+    let new = json!({"flow": "payments", "state": members(5_000)});
+    let thread = g.post("/v1/threads", &g.host, new).await.expect(201);
+    let mut head = thread["transition"].clone();
+    for it in 0..PROPOSALS {
+        let patch = json!({"k0000": it + 10});
+        let made = g.propose(&thread["thread"], &head, (&g.planner, "planner"), patch).await.expect(201);
+        head = made["transition"].clone();
+    }
+    // The first form admits everything. How much work the others would be is estimated before.
+    let forms: Vec<_> = std::iter::once(json!(true)).chain(vec![json!({"type": "string"}); 1_200]).collect();
+    let mut ask = json!({"policy": BY_SCHEMA, "schemas": {"s": json!({"anyOf": forms}).to_string()}, "limit": 200});
+    let mut pages = Vec::new();
+    loop {
+        let page = g.post("/v1/flows/payments/replays", &g.auditor, ask.clone()).await.expect(200);
+        pages.push(page["proposals"].as_array().unwrap().len());
+        if page["next"].is_null() {
+            break;
+        }
+        ask["after"] = page["next"].clone();
+    }
+    assert_eq!(pages.iter().sum::<usize>(), PROPOSALS);
+    assert!(pages[0] < PROPOSALS && pages[0] > 0, "{pages:?}");
+    assert_eq!(worked(&g, "judgement").await as usize, PROPOSALS);
+}

@@ -45,6 +45,7 @@ pub mod joins;
 pub mod judging_again;
 pub mod key_events;
 pub mod known_receipts;
+pub mod known_values;
 pub(crate) mod labels;
 mod lapsing;
 pub mod letters;

@@ -38,6 +38,7 @@ mod keyrings;
 mod lapsing;
 mod limits;
 mod mail;
+mod marks;
 mod mcp;
 mod meanwhile;
 mod metrics;

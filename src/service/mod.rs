@@ -52,6 +52,7 @@ pub mod letters;
 pub mod log;
 mod looked;
 mod memory;
+pub mod naming;
 pub mod notices;
 pub mod openings;
 mod outside;

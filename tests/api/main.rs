@@ -51,6 +51,7 @@ mod oidc;
 mod oracles;
 #[path = "../support/over.rs"]
 mod over;
+mod owners;
 mod passkeys;
 #[path = "../support/passkeys.rs"]
 mod passkeys_of_people;

@@ -112,6 +112,7 @@ pub async fn reset(
             label: "Link",
             secret: format!("{}/password/{secret}", app.service.public_url()),
             until: Some(moment(now.plus(RESET_TTL), now)),
+            note: None,
             back: "/people",
             back_words: "Back to People",
         };

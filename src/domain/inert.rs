@@ -58,13 +58,13 @@ impl Warning {
             Self::Invisible(1) => "1 invisible character".to_owned(),
             Self::Invisible(count) => format!("{count} invisible characters"),
             Self::RightToLeft => "contains right-to-left text".to_owned(),
-            Self::MixedScripts(one, other) => format!("mixes {} and {} letters", one.full_name(), other.full_name()),
+            Self::MixedScripts(one, other) => format!("mixes {} and {} letters", called(*one), called(*other)),
             Self::LooksLike(it, reads, 0) => format!("U+{:04X} looks like {reads}", u32::from(*it)),
             Self::LooksLike(it, reads, more) => {
                 format!("U+{:04X} looks like {reads}, and {more} more look like others", u32::from(*it))
             }
             Self::NewScript(script) => {
-                format!("has {} letters, unlike the values known here", script.full_name())
+                format!("has {} letters, unlike the values known here", called(*script))
             }
             Self::LooksLikeKnown(known) => {
                 let known: String = printed_line(known).chars().take(KNOWN_CHARS_SHOWN).collect();
@@ -72,6 +72,11 @@ impl Warning {
             }
         }
     }
+}
+
+/// A script's name in a sentence.
+fn called(script: Script) -> String {
+    script.full_name().replace('_', " ")
 }
 
 /// Splits a text into what can be shown and what must be shown by its number. Line feeds stay in

@@ -8,6 +8,9 @@ use crate::domain::confusable::Known;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::policy::{Hiding, RedactedChange, RedactedLeaf, shown_leaves};
 
+/// So much text is compared with for one review, whatever keys it stands at: some 50 milliseconds at the most.
+const BYTES_MAX: usize = 512 * 1024;
+
 /// Known texts, by the key that they stand at: the last name of a pointer that is no index.
 ///
 /// Known is what stands at the same key anywhere in the state before and in the state that was written last. Both are
@@ -21,9 +24,14 @@ impl KnownValues {
         if known.is_empty() {
             return Self(known);
         }
+        let mut left = BYTES_MAX;
         for leaf in states.into_iter().flat_map(|it| shown_leaves(hidings, it)) {
             let RedactedLeaf::Shown { pointer, value: Value::String(text) } = leaf else { continue };
             if let Some(known) = key_of(&pointer).and_then(|it| known.get_mut(&it)) {
+                left = left.saturating_sub(text.len());
+                if left == 0 {
+                    break;
+                }
                 known.learn(&text);
             }
         }

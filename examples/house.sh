@@ -50,7 +50,7 @@ begin() {
 
 flow=payments
 token() { # NAME HOW…: kept in a file that no node is told of
-  (umask 077 && countersign token add "$1" --owner platform --flow "$flow" "${@:2}" >"$folder/$1.token")
+  (umask 077 && countersign token add "$1" --owner platform --new-group --flow "$flow" "${@:2}" >"$folder/$1.token")
 }
 
 # Nothing secret stands on a command line, which everybody on a machine can read.

@@ -31,9 +31,9 @@ api=${site/localhost/127.0.0.1} # machines need no name; people's forms must com
 step "A flow, a reviewer, and a token each for host, agent and writer"
 cs policy activate "$here/payments/policy.toml"
 echo 'correct horse battery staple' | cs user add ada --role reviewer --group finance --password-stdin
-host=$(cs token add order-app --role host --owner platform --flow payments)
-agent=$(cs token add planner --role agent --owner platform --flow payments --node planner)
-writer=$(cs token add ledger --role writer --owner platform --flow payments --node database_writer)
+host=$(cs token add order-app --role host --owner platform --new-group --flow payments)
+agent=$(cs token add planner --role agent --owner platform --new-group --flow payments --node planner)
+writer=$(cs token add ledger --role writer --owner platform --new-group --flow payments --node database_writer)
 
 # call TOKEN METHOD PATH [BODY]: the answer goes to $answer, the status to $status
 call() {

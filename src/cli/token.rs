@@ -8,6 +8,7 @@ use super::{CliError, Exit, beside};
 use crate::config::Config;
 use crate::domain::account::Token;
 use crate::service::access::NewToken;
+use crate::service::naming::{NewOwner, excluded_by};
 
 /// Runs one of them.
 pub fn run(command: &Command, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
@@ -25,15 +26,20 @@ fn add(add: &TokenAdd, config: &Config, out: &mut Output<'_>) -> Result<Exit, Cl
     let new = NewToken {
         name: add.name.clone(),
         role: add.role,
-        owner: add.owner.clone(),
+        owner: if add.new_group { NewOwner::Group(add.owner.clone()) } else { NewOwner::Existing(add.owner.clone()) },
         flow: add.flow.clone(),
         nodes: add.nodes.iter().cloned().collect(),
     };
-    let (token, text) = beside::with_service(config, |service| async move { service.add_token(&new).await })?;
+    let (token, text, excluded) = beside::with_service(config, |service| async move {
+        let (token, text) = service.add_token(&new).await?;
+        let excluded = service.excluded_by(&token.owner).await?;
+        Ok((token, text, excluded))
+    })?;
+    out.warn(exclusion(&token, &excluded));
     out.answer(&text, || {
         json!({
             "token": text, "id": token.id, "name": token.name, "role": token.role, "owner": token.owner,
-            "flow": token.flow, "nodes": token.nodes,
+            "flow": token.flow, "nodes": token.nodes, "excludes": excluded,
         })
     })?;
     Ok(Exit::Yes)
@@ -41,10 +47,26 @@ fn add(add: &TokenAdd, config: &Config, out: &mut Output<'_>) -> Result<Exit, Cl
 
 fn list(config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
     beside::need_database(config)?;
-    let tokens = beside::with_service(config, |service| async move { service.tokens().await })?;
+    let (tokens, people) =
+        beside::with_service(config, |service| async move { Ok((service.tokens().await?, service.people().await?)) })?;
     let text = tokens.iter().map(line).collect::<Vec<_>>().join("\n");
-    out.answer(text, || json!({"tokens": tokens.iter().map(facts).collect::<Vec<_>>()}))?;
+    let excluded = |it: &Token| excluded_by(&it.owner, &people);
+    for token in tokens.iter().filter(|it| !it.revoked && !people.iter().any(|person| person.answers_for(&it.owner))) {
+        out.warn(exclusion(token, &[]));
+    }
+    out.answer(text, || json!({"tokens": tokens.iter().map(|it| facts(it, &excluded(it))).collect::<Vec<_>>()}))?;
     Ok(Exit::Yes)
+}
+
+/// Who cannot approve what comes of a token.
+fn exclusion(token: &Token, excluded: &[String]) -> String {
+    let (name, owner) = (&token.name, &token.owner);
+    match excluded {
+        [] => format!(
+            "token {name}: its owner {owner} excludes no reviewer, since none has that name or is in that group"
+        ),
+        _ => format!("token {name}: its owner {owner} excludes {} from approving its changes", excluded.join(", ")),
+    }
 }
 
 /// What tells one token from another, in columns that begin alike.
@@ -56,10 +78,10 @@ fn line(token: &Token) -> String {
     format!("{} {word} {} {flow} {nodes} {} {}", token.id, token.role.as_str(), token.owner, token.name)
 }
 
-fn facts(token: &Token) -> Value {
+fn facts(token: &Token, excluded: &[String]) -> Value {
     json!({
         "id": token.id, "revoked": token.revoked, "name": token.name, "role": token.role, "owner": token.owner,
-        "flow": token.flow, "nodes": token.nodes, "created_at": token.created_at,
+        "flow": token.flow, "nodes": token.nodes, "created_at": token.created_at, "excludes": excluded,
     })
 }
 

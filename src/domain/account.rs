@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::confusable::alike;
 use super::id::{AccountId, FlowId, GroupName, NodeId, PasskeyId, PrincipalId, SessionId, TokenId};
 use super::signed_post::Signing;
 use super::time::Timestamp;
@@ -71,6 +72,14 @@ impl Account {
     /// Since when it is as it is: nobody but its person has had a hand in it since.
     pub fn settled_at(&self) -> Timestamp {
         self.changed.as_ref().map_or(self.created_at, |it| it.at.max(self.created_at))
+    }
+
+    /// Whether its person is, or belongs to, the owner of a token. Names that look alike count as one, so that a slip
+    /// in an owner's name excludes a person too many rather than none.
+    pub fn answers_for(&self, owner: &str) -> bool {
+        owner == self.id.as_str()
+            || alike(owner, &self.name)
+            || self.groups.iter().any(|group| alike(owner, group.as_str()))
     }
 
     /// Whether it runs the gateway.

@@ -71,22 +71,6 @@ pub fn account_name(claimed: &str) -> Option<String> {
     fits.then(|| claimed.to_ascii_lowercase())
 }
 
-/// Whether a person could take one name for the other.
-pub fn look_alike(one: &str, other: &str) -> bool {
-    shape(one) == shape(other)
-}
-
-fn shape(name: &str) -> String {
-    let letters = name.chars().flat_map(char::to_lowercase);
-    letters
-        .map(|it| match it {
-            '0' => 'o',
-            '1' | 'i' => 'l',
-            other => other,
-        })
-        .collect()
-}
-
 /// Why somebody who came back from a provider is not let in. The words are those of the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NotLetIn {
@@ -172,13 +156,5 @@ mod tests {
         for bad in ["", "\u{430}lice", "alice\u{200b}", "al ice", "a/b", "a\u{202e}b", "ａlice", "é", long.as_str()] {
             assert_eq!(account_name(bad), None, "{bad:?}");
         }
-    }
-
-    #[test]
-    fn names_that_look_alike_are_known_as_such() {
-        for (one, other) in [("alice", "Alice"), ("alice", "a1ice"), ("bob", "b0b"), ("ilse", "llse")] {
-            assert!(look_alike(one, other), "{one} {other}");
-        }
-        assert!(!look_alike("alice", "alicia") && !look_alike("a.b", "a-b"));
     }
 }

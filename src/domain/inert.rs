@@ -3,9 +3,15 @@
 use std::fmt::Write as _;
 
 use unicode_normalization::char::is_combining_mark;
+use unicode_script::Script;
+
+use super::confusable::{Known, findings};
 
 /// Marks in a row on one base that a living language uses; more of them paint over what is around.
 const COMBINING_RUN_MAX: usize = 3;
+
+/// So much of a known value is shown beside another that looks like it.
+const KNOWN_CHARS_SHOWN: usize = 64;
 
 /// A piece of a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,67 +23,60 @@ pub enum Segment<'a> {
 }
 
 /// What a reader should be told about a text.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Warning {
     /// So many characters of it cannot be seen, and are shown by their number.
     Invisible(usize),
     /// Parts of it run from right to left.
     RightToLeft,
-    /// One of its words mixes letters that look alike.
+    /// One of its words mixes letters of scripts that no language mixes.
     MixedScripts(Script, Script),
-}
-
-/// Scripts whose letters look like one another's.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Script {
-    /// a b c
-    Latin,
-    /// α β γ
-    Greek,
-    /// а б в
-    Cyrillic,
-    /// ա բ գ
-    Armenian,
-    /// Ꭰ Ꭱ Ꭲ
-    Cherokee,
-}
-
-impl Script {
-    fn of(character: char) -> Option<Self> {
-        if !character.is_alphabetic() {
-            return None;
-        }
-        match u32::from(character) {
-            0x41..=0x24F | 0x1E00..=0x1EFF | 0x2C60..=0x2C7F | 0xA722..=0xA7FF | 0xFF21..=0xFF5A => Some(Self::Latin),
-            0x370..=0x3FF | 0x1F00..=0x1FFF => Some(Self::Greek),
-            0x400..=0x52F | 0x1C80..=0x1C8F | 0x2DE0..=0x2DFF | 0xA640..=0xA69F => Some(Self::Cyrillic),
-            0x531..=0x58F | 0xFB13..=0xFB17 => Some(Self::Armenian),
-            0x13A0..=0x13FF | 0xAB70..=0xABBF => Some(Self::Cherokee),
-            _ => None,
-        }
-    }
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Latin => "Latin",
-            Self::Greek => "Greek",
-            Self::Cyrillic => "Cyrillic",
-            Self::Armenian => "Armenian",
-            Self::Cherokee => "Cherokee",
-        }
-    }
+    /// Characters in it pass for ASCII ones: the first of them, what it is read as, and how many others there are.
+    LooksLike(char, String, usize),
+    /// It looks like a value that is known, and is another one.
+    LooksLikeKnown(String),
+    /// It has letters of a script that no known value has letters of.
+    NewScript(Script),
 }
 
 impl Warning {
+    /// The code of the warning.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Invisible(_) => "invisible",
+            Self::RightToLeft => "right_to_left",
+            Self::MixedScripts(..) => "mixed_scripts",
+            Self::LooksLike(..) => "looks_like_ascii",
+            Self::LooksLikeKnown(_) => "looks_like_known",
+            Self::NewScript(_) => "new_script",
+        }
+    }
+
     /// The warning in words.
-    pub fn words(self) -> String {
+    pub fn words(&self) -> String {
         match self {
             Self::Invisible(1) => "1 invisible character".to_owned(),
             Self::Invisible(count) => format!("{count} invisible characters"),
             Self::RightToLeft => "contains right-to-left text".to_owned(),
-            Self::MixedScripts(one, other) => format!("mixes {} and {} letters", one.name(), other.name()),
+            Self::MixedScripts(one, other) => format!("mixes {} and {} letters", called(*one), called(*other)),
+            Self::LooksLike(it, reads, 0) => format!("U+{:04X} looks like {reads}", u32::from(*it)),
+            Self::LooksLike(it, reads, more) => {
+                format!("U+{:04X} looks like {reads}, and {more} more look like others", u32::from(*it))
+            }
+            Self::NewScript(script) => {
+                format!("has {} letters, unlike the values known here", called(*script))
+            }
+            Self::LooksLikeKnown(known) => {
+                let known: String = printed_line(known).chars().take(KNOWN_CHARS_SHOWN).collect();
+                format!("looks like \u{201c}{known}\u{201d} but is a different text")
+            }
         }
     }
+}
+
+/// A script's name in a sentence.
+fn called(script: Script) -> String {
+    script.full_name().replace('_', " ")
 }
 
 /// Splits a text into what can be shown and what must be shown by its number. Line feeds stay in
@@ -206,18 +205,20 @@ pub fn warnings(text: &str) -> Vec<Warning> {
     if text.chars().any(runs_right_to_left) {
         warnings.push(Warning::RightToLeft);
     }
-    let words = text.split(|it: char| !it.is_alphanumeric());
-    if let Some((one, other)) = words.filter_map(mixed_scripts).next() {
+    let found = findings(text);
+    if let Some((one, other)) = found.mixed {
         warnings.push(Warning::MixedScripts(one, other));
+    }
+    if let Some((first, more)) = found.imitations.split_first() {
+        warnings.push(Warning::LooksLike(first.character, first.reads.clone(), more.len()));
     }
     warnings
 }
 
-fn mixed_scripts(word: &str) -> Option<(Script, Script)> {
-    let mut scripts = word.chars().filter_map(Script::of);
-    let first = scripts.next()?;
-    let other = scripts.find(|it| *it != first)?;
-    Some((first.min(other), first.max(other)))
+/// What a reader should be told about a text beside those that are known where it would stand.
+pub fn warnings_beside(text: &str, known: &Known) -> Option<Warning> {
+    let like = known.like(text).map(|it| Warning::LooksLikeKnown(it.to_owned()));
+    like.or_else(|| known.new_script(text).map(Warning::NewScript))
 }
 
 /// The name of a character that misleads often enough for reviewers to have read about it.

@@ -6,6 +6,7 @@ pub mod archive;
 pub mod branch;
 pub mod carried;
 pub mod chain;
+pub mod confusable;
 pub mod contact;
 pub mod context;
 pub mod delegation;

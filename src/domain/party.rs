@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::account::{Account, MachineRole, Token};
+use super::confusable::alike;
 use super::id::{AccountId, GroupName, NodeId, PrincipalId};
 
 /// A person, a machine, or a reader that the gateway cannot tell.
@@ -60,7 +61,9 @@ impl Party {
             (Self::Receiver, _) | (_, Self::Receiver) => false,
             (Self::Gone, _) | (_, Self::Gone) => true,
             (Self::Person { id, .. }, Self::Person { id: other, .. }) => id == other,
-            (Self::Token { id, owner }, Self::Token { id: other, owner: others }) => id == other || owner == others,
+            (Self::Token { id, owner }, Self::Token { id: other, owner: others }) => {
+                id == other || alike(owner, others)
+            }
             (person @ Self::Person { .. }, Self::Token { owner, .. })
             | (Self::Token { owner, .. }, person @ Self::Person { .. }) => person.is_owner(owner),
         }
@@ -70,7 +73,7 @@ impl Party {
     fn is_owner(&self, owner: &str) -> bool {
         match self {
             Self::Person { id, name, groups } => {
-                name == owner || id.as_str() == owner || groups.iter().any(|it| it.as_str() == owner)
+                id.as_str() == owner || alike(owner, name) || groups.iter().any(|it| alike(owner, it.as_str()))
             }
             Self::Token { .. } | Self::Receiver | Self::Gone => false,
         }

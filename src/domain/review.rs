@@ -344,7 +344,5 @@ impl Hold {
 
 /// Whether a person owns, alone or as a team, an agent that had a hand in it.
 fn is_author(excluded: &BTreeSet<String>, person: &Account) -> bool {
-    excluded.contains(&person.name)
-        || excluded.contains(person.id.as_str())
-        || person.groups.iter().any(|group| excluded.contains(group.as_str()))
+    excluded.iter().any(|owner| person.answers_for(owner))
 }

@@ -36,7 +36,7 @@ impl Bounds {
     }
 }
 
-/// The tries of one asker: of strangers at one account, of one browser that the account knows, or of one address.
+/// The tries on one counter: of unknown browsers at a name, of one browser that the account knows, or of one address.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tries {

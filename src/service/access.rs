@@ -13,6 +13,7 @@ use subtle::ConstantTimeEq as _;
 
 use super::elsewhere::added_data;
 use super::error::{Error, Result};
+use super::naming::NewOwner;
 use super::passwords;
 use super::signed_in::{SignedIn, fingerprint, new_secret};
 use super::{Service, recorder};
@@ -52,7 +53,7 @@ pub struct NewToken {
     /// What it may do.
     pub role: MachineRole,
     /// Who answers for it.
-    pub owner: String,
+    pub owner: NewOwner,
     /// The flow it is bound to.
     pub flow: Option<FlowId>,
     /// The nodes it acts as.
@@ -78,6 +79,7 @@ impl Service {
     pub(super) async fn new_account(&self, new: &NewAccount, password: String) -> Result<Account> {
         self.need_local_accounts()?;
         check_name("/name", &new.name)?;
+        self.check_names(&*self.keys()?, &new.name, &new.groups).await?;
         passwords::check_strength(&password)?;
         let now = self.now();
         let id = AccountId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name");
@@ -128,15 +130,16 @@ impl Service {
 
     async fn put_token(&self, new: &NewToken, by: Option<&Stored<Account>>) -> Result<(Token, String)> {
         check_name("/name", &new.name)?;
-        self.check_binding(new).await?;
+        check_binding(new)?;
         let (keys, now) = (self.keys()?, self.now());
+        let owner = self.owner_named(&keys, &new.owner).await?;
         let secret = new_secret();
         let id = TokenId::try_from(random::uuid_v7(now).simple().to_string()).expect("a UUID is a name");
         let token = Token {
             id,
             name: new.name.clone(),
             role: new.role,
-            owner: new.owner.clone(),
+            owner,
             flow: new.flow.clone(),
             nodes: new.nodes.clone(),
             secret_hash: fingerprint(&secret).to_string(),
@@ -158,35 +161,6 @@ impl Service {
         self.commit(draft.finish()).await?;
         let text = format!("{TOKEN_PREFIX}{}_{secret}", token.id);
         Ok((token, text))
-    }
-
-    /// A token is bound as its role asks, and its owner is somebody.
-    async fn check_binding(&self, new: &NewToken) -> Result<()> {
-        let nodes = new.nodes.len();
-        let (flow, fits) = match new.role {
-            MachineRole::Host => (true, nodes == 0),
-            MachineRole::Agent => (true, nodes >= 1),
-            MachineRole::Writer => (true, nodes == 1),
-            MachineRole::Auditor | MachineRole::Admin | MachineRole::Monitor => (false, nodes == 0),
-        };
-        if new.flow.is_some() != flow {
-            return Err(Error::invalid(
-                "/flow",
-                "hosts, agents and writers are bound to one flow; auditors, admins and monitors to none",
-            ));
-        }
-        if !fits {
-            return Err(Error::invalid(
-                "/nodes",
-                "an agent has one node or more, a writer exactly one, all others none",
-            ));
-        }
-        let keys = self.keys()?;
-        let person = self.reader(&keys).get_by_alias::<Account>(&new.owner).await?;
-        if person.is_none() && GroupName::try_from(new.owner.as_str()).is_err() {
-            return Err(Error::invalid("/owner", "name a person or a group who answers for this token"));
-        }
-        Ok(())
     }
 
     /// The token that a text is, if it is one and may be used.
@@ -334,6 +308,27 @@ impl Service {
         let account = self.need::<Account>(&keys, account.as_str(), "account").await?;
         self.open_session(&keys, account, Way::Link(link), None).await
     }
+}
+
+/// Refuses a token that is not bound as its role asks.
+fn check_binding(new: &NewToken) -> Result<()> {
+    let nodes = new.nodes.len();
+    let (flow, fits) = match new.role {
+        MachineRole::Host => (true, nodes == 0),
+        MachineRole::Agent => (true, nodes >= 1),
+        MachineRole::Writer => (true, nodes == 1),
+        MachineRole::Auditor | MachineRole::Admin | MachineRole::Monitor => (false, nodes == 0),
+    };
+    if new.flow.is_some() != flow {
+        return Err(Error::invalid(
+            "/flow",
+            "hosts, agents and writers are bound to one flow; auditors, admins and monitors to none",
+        ));
+    }
+    if !fits {
+        return Err(Error::invalid("/nodes", "an agent has one node or more, a writer exactly one, all others none"));
+    }
+    Ok(())
 }
 
 /// A token's text taken apart: which it is, and its secret.

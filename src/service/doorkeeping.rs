@@ -10,7 +10,6 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 
 use super::access::Way;
 use super::error::{Error, Result};
@@ -38,8 +37,11 @@ const DEVICE_TAG: &[u8] = b"countersign.device.v1";
 /// 128 bits never come twice.
 const DEVICE_BYTES: usize = 16;
 
-/// Addresses and names that nobody has share this many counters each, so that a flood fills no table.
+/// Names, addresses and browsers share this many counters each, so that a flood fills no table.
 const COUNTERS: u32 = 65_536;
+
+/// What the choice of a counter is keyed with. Seals of rows, devices and nonces begin with other tags.
+const COUNTER_TAG: &str = "countersign.counter.v1";
 
 /// Failed tries that are told at once, and how often one more is: a flood is told as a number.
 const TOLD_BURST: f64 = 60.0;
@@ -83,19 +85,37 @@ impl Telling {
     }
 }
 
-/// Everybody whose counter a try is on.
+/// The counters that an attempt is on.
 struct Askers {
-    /// The account's own, or that of a browser it knows: forgiven once the password is right.
+    /// That of the name, of a browser that the account knows, or of a person who is signed in.
     own: (String, Bounds),
+    /// What a right password does to `own`.
+    right: Right,
     /// The address, which everybody there shares.
     address: Option<(String, Bounds)>,
 }
 
-/// Which of the shared counters a text is on.
-fn counter(kind: &str, text: &str) -> String {
-    let hash = Sha256::digest(text.as_bytes());
+/// What a right password does to a counter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Right {
+    /// It clears the counter, which is one person's alone.
+    Clears,
+    /// It takes back its own attempt only. A counter of a name that went to zero would show an attacker that somebody
+    /// signs in by that name.
+    TakesBack,
+}
+
+/// Which of the shared counters a text is on. The choice is keyed, so that only the gateway knows which texts share one.
+fn counter(keys: &Keys, kind: &str, text: &str) -> String {
+    let hash = keys.row().hmac(format!("{COUNTER_TAG}\0{kind}\0{text}").as_bytes());
     let number = u32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]]) % COUNTERS;
     format!("{kind}/~{number}")
+}
+
+/// The counter of a user name. It does not depend on whether an account has that name: if it did, the pace of refusals
+/// would tell which names exist.
+fn name_counter(keys: &Keys, name: &str) -> String {
+    counter(keys, "name", name)
 }
 
 impl Service {
@@ -131,7 +151,7 @@ impl Service {
     pub(super) async fn is_own_password(&self, account: &Account, password: String) -> Result<bool> {
         let keys = self.keys()?;
         let own = (format!("own/{}", account.id), self.settings.people.sign_ins);
-        let askers = Askers { own, address: None };
+        let askers = Askers { own, right: Right::Clears, address: None };
         let tries = retrying!(self.count_try(&keys, &askers))?;
         let right = passwords::verify(password, account.password_hash().map(str::to_owned)).await?;
         if right {
@@ -146,12 +166,11 @@ impl Service {
         let bounds = self.settings.people.sign_ins;
         let known = account.zip(from.device.as_deref()).filter(|(it, device)| self.knows(keys, it, device));
         if let Some((_, device)) = known {
-            return Askers { own: (counter("device", device), bounds), address: None };
+            return Askers { own: (counter(keys, "device", device), bounds), right: Right::Clears, address: None };
         }
-        let own = account.map_or_else(|| counter("name", name), |it| format!("account/{}", it.id));
         let shared = Bounds { free: bounds.free.saturating_mul(ADDRESS_SHARE), ..bounds };
-        let address = from.address.as_deref().map(|it| (counter("address", it), shared));
-        Askers { own: (own, bounds), address }
+        let address = from.address.as_deref().map(|it| (counter(keys, "address", it), shared));
+        Askers { own: (name_counter(keys, name), bounds), right: Right::TakesBack, address }
     }
 
     /// Counts a try before it is made, or refuses it. How many there were by then.
@@ -186,7 +205,11 @@ impl Service {
     async fn give_back_once(&self, keys: &Keys, askers: &Askers) -> Result<()> {
         let mut draft = Draft::new(keys.row(), self.now());
         if let Some(own) = self.fetch::<Tries>(keys, &askers.own.0).await? {
-            draft.replace(&own, &own.record.forgiven())?;
+            let after = match askers.right {
+                Right::Clears => own.record.forgiven(),
+                Right::TakesBack => own.record.taken_back(),
+            };
+            draft.replace(&own, &after)?;
         }
         if let Some((asker, _)) = &askers.address
             && let Some(address) = self.fetch::<Tries>(keys, asker).await?
@@ -227,7 +250,8 @@ impl Service {
     async fn unlock_once(&self, by: &Stored<Account>, of: &AccountId) -> Result<()> {
         let (keys, now) = (self.keys()?, self.now());
         let account: Stored<Account> = self.need(&keys, of.as_str(), "account").await?;
-        let Some(tries) = self.fetch::<Tries>(&keys, &format!("account/{of}")).await? else { return Ok(()) };
+        let counter = name_counter(&keys, &account.record.name);
+        let Some(tries) = self.fetch::<Tries>(&keys, &counter).await? else { return Ok(()) };
         let mut draft = Draft::new(keys.row(), now);
         draft.rely_on(by);
         draft.replace(&tries, &tries.record.forgiven())?;
@@ -237,9 +261,9 @@ impl Service {
     }
 
     /// Until when strangers wait for an account, if they do.
-    pub async fn slowed_until(&self, of: &AccountId) -> Result<Option<Timestamp>> {
+    pub async fn slowed_until(&self, of: &Account) -> Result<Option<Timestamp>> {
         let keys = self.keys()?;
-        let tries = self.fetch::<Tries>(&keys, &format!("account/{of}")).await?;
+        let tries = self.fetch::<Tries>(&keys, &name_counter(&keys, &of.name)).await?;
         Ok(tries.and_then(|it| it.record.waits_until(&self.settings.people.sign_ins, self.now())))
     }
 

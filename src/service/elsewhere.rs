@@ -12,7 +12,8 @@ use super::error::{Error, Result};
 use super::{Service, recorder, retrying};
 use crate::config::Oidc;
 use crate::domain::account::{AccessChange, Account, LinkPurpose, OneTimeLink, Origin, PersonRole, Session, SignIn};
-use crate::domain::enrolment::{Identity, NotLetIn, Standing, account_name, look_alike};
+use crate::domain::confusable::alike;
+use crate::domain::enrolment::{Identity, NotLetIn, Standing, account_name};
 use crate::domain::event::EventType;
 use crate::domain::id::{AccountId, SessionId};
 use crate::domain::json::canonical::canonical;
@@ -274,7 +275,7 @@ impl Service {
             return Ok(Err(NotLetIn::UnusableName));
         };
         let others = self.all_of::<Account>(keys, Filter::All).await?;
-        let taken = others.iter().any(|it| look_alike(&it.record.name, &name));
+        let taken = others.iter().any(|it| alike(&it.record.name, &name));
         Ok(if taken { Err(NotLetIn::NameTaken) } else { Ok(name) })
     }
 

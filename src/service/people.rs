@@ -11,6 +11,7 @@ use super::error::{Error, Result};
 use super::passwords;
 use super::{Service, recorder, retrying};
 use crate::domain::account::{AccessChange, Account, LinkPurpose, OneTimeLink, Origin, PersonRole, SignIn};
+use crate::domain::confusable::alike;
 use crate::domain::event::EventType;
 use crate::domain::id::{AccountId, GroupName, PrincipalId, SessionId};
 use crate::domain::keys::Keys;
@@ -90,12 +91,12 @@ impl Service {
             return Err(Error::invalid("/groups", format!("a person is in at most {GROUPS_MAX} groups")));
         }
         let (keys, now) = (self.keys()?, self.now());
-        if self.reader(&keys).get_by_alias::<Account>(&new.name).await?.is_some() {
-            return Err(Error::Exists("there is an account of that name already; nothing was changed"));
-        }
-        let same = |it: &OpenLink| matches!(&it.purpose, LinkPurpose::Invite { name, .. } if *name == new.name);
-        if self.open_links().await?.iter().any(same) {
-            return Err(Error::Exists("somebody is invited by that name already: withdraw that invitation first"));
+        self.check_names(&keys, &new.name, &new.groups).await?;
+        let like = |it: &OpenLink| matches!(&it.purpose, LinkPurpose::Invite { name, .. } if alike(name, &new.name));
+        if self.open_links().await?.iter().any(like) {
+            return Err(Error::Exists(
+                "somebody is invited by that name, or by one like it: withdraw that invitation first",
+            ));
         }
         let (name, role, groups) = (new.name.clone(), new.role, new.groups.clone());
         let purpose = LinkPurpose::Invite { name, role, groups, by: hand(by, now) };
@@ -285,6 +286,7 @@ impl Service {
         if stored.record.role == role && stored.record.groups == *groups {
             return Ok(());
         }
+        self.check_groups(&self.accounts_all(&keys).await?, groups)?;
         let by_now = hand(by, now);
         let mut draft = Draft::new(keys.row(), now);
         draft.rely_on(by);

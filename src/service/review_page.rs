@@ -35,6 +35,7 @@ use crate::domain::tool::Tool;
 use crate::domain::transition::{ChainRow, Transition};
 use crate::domain::write::Write;
 use crate::service::hidden_places::{HiddenPlace, hidden_places};
+use crate::service::known_values::KnownValues;
 use crate::store::records::event_alias;
 
 /// What one writer will read, if this is approved and written.
@@ -76,6 +77,8 @@ pub struct ReviewFacts {
     pub opening: Opening,
     /// What is hidden in it.
     pub hidden: Vec<HiddenPlace>,
+    /// Texts that are known at the keys of the change.
+    pub known: KnownValues,
     /// The same trees with one hidden value open, for whoever has just been recorded as looking at it.
     pub revealed: Option<(Pointer, Opening)>,
     /// What each writer will read.
@@ -163,9 +166,11 @@ impl Service {
             Some(revoked) => self.party_of(&keys, &revoked.by).await?,
             None => Party::Gone,
         };
+        let redacted = redacted_by(&hidings, &diff(&before, &after));
         Ok(ReviewFacts {
+            known: KnownValues::of(&hidings, [&before, &written], &redacted),
+            diff: redacted,
             writers: writer_views(&hidings, (&written, &after), &policy),
-            diff: redacted_by(&hidings, &diff(&before, &after)),
             hidden: hidden_places(&hides, &opening, (&before, &after)),
             redaction: Redaction::new(reader, &policies, (&states, tool), [&hold.node]),
             warnings: warnings_by(&beside, &transition),
@@ -174,11 +179,7 @@ impl Service {
             status: thread.status(now),
             outcome_unknown: thread.outcome_unknown(now),
             receipt: receipt.map(|it| it.record),
-            write: self
-                .writes_of(&keys, &thread, transition.statement.version)
-                .await?
-                .into_iter()
-                .find(|it| it.transition == transition.digest),
+            write: self.write_of(&keys, &thread, &transition).await?,
             by,
             denied_before: self.denied_before(&keys, (&hold, &policy), &Party::from(viewer)).await?,
             call: self.call_of(&keys, &beside, &transition)?,
@@ -194,6 +195,12 @@ impl Service {
             revealed,
             now,
         })
+    }
+
+    /// What became of the write of a transition, once it is committed.
+    async fn write_of(&self, keys: &Keys, thread: &Thread, transition: &Transition) -> Result<Option<Write>> {
+        let writes = self.writes_of(keys, thread, transition.statement.version).await?;
+        Ok(writes.into_iter().find(|it| it.transition == transition.digest))
     }
 
     /// The state that was written last. Where its values are erased, or their archive cannot be read, everything counts as

@@ -1,6 +1,7 @@
 //! Tries to sign in: bounded for accounts and addresses, on all gateways and over restarts, and never such that
 //! somebody known is kept out.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use countersign::service::{Service, Settings, Stored};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use futures_util::future::join_all;
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 use crate::gateway::{Gateway, MovedClock, SIGN_INS, people, settings, spawn_gateway};
 
@@ -112,9 +114,9 @@ async fn an_administrator_unlocks_and_that_is_told() {
     let g = spawn_gateway().await;
     let gus = admin(&g).await;
     slowed(&g, "alice").await;
-    assert!(g.service.slowed_until(&g.alice.id).await.unwrap().is_some());
+    assert!(g.service.slowed_until(&g.alice).await.unwrap().is_some());
     g.service.unlock(&gus, &g.alice.id).await.unwrap();
-    assert_eq!(g.service.slowed_until(&g.alice.id).await.unwrap(), None);
+    assert_eq!(g.service.slowed_until(&g.alice).await.unwrap(), None);
     assert_eq!(tries(&g.service, "alice", PASSWORD, &from("198.51.100.1")).await, "in");
     assert_eq!(told(&g, "access.unlocked").await[0]["by"], gus.record.id.as_str());
 }
@@ -124,6 +126,52 @@ async fn names_that_nobody_has_are_slowed_as_those_that_somebody_has() {
     let g = spawn_gateway().await;
     slowed(&g, "nobody-is-called-so").await;
     slowed(&g, "alice").await;
+}
+
+/// The counters that attempts are on, as the database has them.
+fn counters(g: &Gateway) -> BTreeSet<String> {
+    let database = rusqlite::Connection::open(g.folder.path().join("countersign.db")).unwrap();
+    let mut counters = database.prepare("SELECT id FROM tries").unwrap();
+    let ids = counters.query_map([], |row| row.get(0)).unwrap();
+    ids.map(Result::unwrap).collect()
+}
+
+/// An account with a counter of its own would never be slowed by attempts at other names, and every other name would:
+/// whoever fills the shared counters could read from the refusals which names exist.
+#[tokio::test]
+async fn a_counter_does_not_show_whether_a_name_exists() {
+    let g = spawn_gateway().await;
+    let shared = |it: &String| it.strip_prefix("name/~").is_some_and(|number| number.parse::<u32>().is_ok());
+    for name in ["alice", "nobody-is-called-so"] {
+        let before = counters(&g);
+        tries(&g.service, name, "not the one", &Whence::default()).await;
+        let new: Vec<String> = counters(&g).difference(&before).cloned().collect();
+        assert!(new.len() == 1 && new.iter().all(shared), "{name}: {new:?}");
+    }
+}
+
+#[tokio::test]
+async fn names_that_share_an_unkeyed_hash_share_no_counter() {
+    let g = spawn_gateway().await;
+    let unkeyed = |name: &str| {
+        let hash = Sha256::digest(name.as_bytes());
+        u32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]]) % 65_536
+    };
+    let alike = (0..).map(|at| format!("name-{at}")).find(|it| unkeyed(it) == unkeyed("nobody")).unwrap();
+    slowed(&g, &alike).await;
+    assert_eq!(tries(&g.service, "nobody", "not the one", &from("198.51.100.1")).await, "wrong");
+}
+
+/// Who fails at a name sees no difference when its owner signs in from a new browser meanwhile.
+#[tokio::test]
+async fn a_sign_in_does_not_reset_the_counter_of_its_name() {
+    let g = spawn_gateway().await;
+    for at in 0..SIGN_INS - 1 {
+        assert_eq!(tries(&g.service, "alice", "not the one", &from(&format!("203.0.113.{at}"))).await, "wrong");
+    }
+    assert_eq!(tries(&g.service, "alice", PASSWORD, &from("198.51.100.1")).await, "in");
+    assert_eq!(tries(&g.service, "alice", "not the one", &from("203.0.113.98")).await, "wrong");
+    assert_eq!(tries(&g.service, "alice", "not the one", &from("203.0.113.99")).await, "wait");
 }
 
 #[tokio::test]

@@ -47,6 +47,7 @@ mod keyrings;
 mod lapsing;
 mod limits;
 mod mail;
+mod marks;
 mod mcp;
 mod meanwhile;
 mod metrics;
@@ -61,6 +62,7 @@ mod oracles;
 mod over;
 #[path = "../support/own_cluster.rs"]
 mod own_cluster;
+mod owners;
 mod passkeys;
 #[path = "../support/passkeys.rs"]
 mod passkeys_of_people;

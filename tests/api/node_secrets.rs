@@ -122,7 +122,7 @@ async fn a_secret_is_given_to_its_own_nodes_agent_and_nobody_else(scene: Scene) 
     let new = NewToken {
         name: "elsewhere".to_owned(),
         role: MachineRole::Agent,
-        owner: "platform".to_owned(),
+        owner: countersign::service::naming::NewOwner::Group("platform".to_owned()),
         flow: Some("refunds".try_into().unwrap()),
         nodes: BTreeSet::from(["planner".try_into().unwrap()]),
     };

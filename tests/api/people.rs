@@ -10,6 +10,7 @@ use countersign::keyring::Keyring;
 use countersign::service::access::{NewAccount, NewToken};
 use countersign::service::audit::audit;
 use countersign::service::error::{Error, Result};
+use countersign::service::naming::NewOwner;
 use countersign::service::own_account::Changed;
 use countersign::service::people::{INVITATION_TTL, RESET_TTL};
 use countersign::service::signed_in::SignedIn;
@@ -311,7 +312,7 @@ async fn whose_account_was_changed_since_a_halt_does_not_count_for_lifting_it() 
 async fn a_token_that_a_person_adds_or_revokes_says_so() {
     let g = spawn_gateway().await;
     let gus = admin(&g, "gus").await;
-    let (name, owner, nodes) = ("reader".to_owned(), "gus".to_owned(), BTreeSet::new());
+    let (name, owner, nodes) = ("reader".to_owned(), NewOwner::Existing("gus".to_owned()), BTreeSet::new());
     let new = NewToken { name, role: MachineRole::Auditor, owner, flow: None, nodes };
     let (token, text) = g.service.add_token_by(&gus, &new).await.unwrap();
     g.service.token_of(&text).await.unwrap();

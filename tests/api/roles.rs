@@ -255,7 +255,7 @@ pub async fn other_flows(g: &Gateway, name: &str, role: MachineRole, nodes: &[&s
     let new = NewToken {
         name: name.to_owned(),
         role,
-        owner: "platform".to_owned(),
+        owner: countersign::service::naming::NewOwner::Group("platform".to_owned()),
         flow: Some("refunds".try_into().unwrap()),
         nodes: nodes.iter().map(|it| (*it).try_into().unwrap()).collect(),
     };

@@ -68,7 +68,7 @@ fn what_is_under_way_is_answered_and_nothing_new_is_taken() {
     user.stdin.take().unwrap().write_all(b"correct horse battery staple\n").unwrap();
     assert!(user.wait().unwrap().success());
     let token = |name: &str, more: &[&str]| {
-        let of = ["token", "add", name, "--role", name, "--owner", "platform", "--flow", "payments"];
+        let of = ["token", "add", name, "--role", name, "--owner", "platform", "--new-group", "--flow", "payments"];
         told(data, &[&of[..], more].concat())
     };
     let (host, agent) = (token("host", &[]), token("agent", &["--node", "planner"]));

@@ -14,7 +14,7 @@ use crate::gateway::{Gateway, spawn_gateway};
 const PASSWORD: &str = "correct horse battery";
 
 /// The binary on the gateway's own data, with a line on its standard input.
-fn line(g: &Gateway, words: &str, input: &str) -> Output {
+pub fn line(g: &Gateway, words: &str, input: &str) -> Output {
     let file = g.folder.path().join("input");
     std::fs::write(&file, input).unwrap();
     Command::new(env!("CARGO_BIN_EXE_countersign"))

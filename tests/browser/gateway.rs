@@ -24,6 +24,7 @@ use countersign::outgoing::{Outgoing, OutgoingSettings};
 use countersign::provider::Provider;
 use countersign::service::access::{NewAccount, NewToken};
 use countersign::service::elsewhere::{Local, Ways};
+use countersign::service::naming::NewOwner;
 use countersign::service::{PeopleSettings, Service, Settings};
 use countersign::store::Store;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
@@ -206,10 +207,13 @@ impl Gateway {
 
     /// Adds a token and gives its text. `flow` is empty for auditors and admins.
     pub async fn token(&self, role: MachineRole, owner: &str, flow: &str, nodes: &[&str]) -> String {
+        let name = format!("{}-of-{owner}", role.as_str());
+        let exists = self.service.people().await.unwrap().iter().any(|it| it.answers_for(owner));
+        let owner = if exists { NewOwner::Existing(owner.to_owned()) } else { NewOwner::Group(owner.to_owned()) };
         let new = NewToken {
-            name: format!("{}-of-{owner}", role.as_str()),
+            name,
             role,
-            owner: owner.to_owned(),
+            owner,
             flow: (!flow.is_empty()).then(|| FlowId::try_from(flow).unwrap()),
             nodes: nodes.iter().map(|it| NodeId::try_from(*it).unwrap()).collect(),
         };

@@ -13,8 +13,8 @@ set -euo pipefail
 gate=$GATE
 call() { curl -sS -H "Authorization: Bearer $1" -H 'Content-Type: application/json' "${@:2}"; }
 countersign policy activate "$HOUSE/examples/payments/policy.toml" > /dev/null
-HOST=$(countersign token add order-app --role host --owner platform --flow payments)
-AGENT=$(countersign token add planner --role agent --owner platform --flow payments --node planner)
+HOST=$(countersign token add order-app --role host --owner platform --new-group --flow payments)
+AGENT=$(countersign token add planner --role agent --owner platform --new-group --flow payments --node planner)
 "#;
 
 /// A program of ours that is ended with the test.

@@ -23,6 +23,7 @@ use countersign::outgoing::{Outgoing, OutgoingSettings};
 use countersign::service::access::{NewAccount, NewToken};
 use countersign::service::elsewhere::Ways;
 use countersign::service::error::Error;
+use countersign::service::naming::NewOwner;
 use countersign::service::votes::Voted;
 use countersign::service::{PeopleSettings, Service, Settings};
 use countersign::store::Store;
@@ -223,10 +224,12 @@ pub async fn token(service: &Service, name: &str, role: MachineRole, nodes: &[&s
 
 pub async fn owned_token(service: &Service, name: &str, role: MachineRole, nodes: &[&str], owner: &str) -> String {
     let bound = !matches!(role, MachineRole::Admin | MachineRole::Auditor | MachineRole::Monitor);
+    let exists = service.people().await.unwrap().iter().any(|it| it.answers_for(owner));
+    let owner = if exists { NewOwner::Existing(owner.to_owned()) } else { NewOwner::Group(owner.to_owned()) };
     let new = NewToken {
         name: name.to_owned(),
         role,
-        owner: owner.to_owned(),
+        owner,
         flow: bound.then(|| "payments".try_into().unwrap()),
         nodes: nodes.iter().map(|it| (*it).try_into().unwrap()).collect(),
     };

@@ -259,6 +259,6 @@ def test_what_was_turned_away_is_listed(house: House) -> None:
 
 def test_a_gateway_says_how_it_is(house: House) -> None:
     assert (house.admin.alive(), house.admin.ready()) == ("alive", "ready")
-    token = house.flow.gateway.run("token", "add", "watch", "--owner", "platform", "--role", "monitor")
+    token = house.flow.gateway.run("token", "add", "watch", "--owner", "platform", "--new-group", "--role", "monitor")
     monitor = house.flow.gateway.client(token)
     assert "\ncountersign_" in monitor.metrics()

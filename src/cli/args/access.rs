@@ -68,9 +68,12 @@ pub struct TokenAdd {
     /// What it may do: host, agent, writer, auditor, admin or monitor.
     #[arg(long, value_parser = machine_role)]
     pub role: MachineRole,
-    /// The person or group that answers for it. Who owns an agent cannot approve what it proposes.
+    /// The account or group that answers for it. Its people cannot approve what an agent of theirs proposes.
     #[arg(long, value_parser = label)]
     pub owner: String,
+    /// The owner is a group, which may have no members yet.
+    #[arg(long)]
+    pub new_group: bool,
     /// The flow it is bound to.
     #[arg(long)]
     pub flow: Option<FlowId>,

@@ -13,6 +13,7 @@ use crate::random;
 use crate::service::Service;
 use crate::service::access::{NewAccount, NewToken};
 use crate::service::error::Error;
+use crate::service::naming::NewOwner;
 
 /// The machines.
 pub(super) struct Cast {
@@ -98,7 +99,7 @@ async fn token(
     let new = NewToken {
         name: name.to_owned(),
         role,
-        owner: "platform".to_owned(),
+        owner: NewOwner::Group("platform".to_owned()),
         flow: FlowId::try_from(flow).ok(),
         nodes: nodes.iter().filter_map(|it| NodeId::try_from(*it).ok()).collect(),
     };

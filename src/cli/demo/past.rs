@@ -28,6 +28,7 @@ use crate::service::comments::Saying;
 use crate::service::delegations::Naming;
 use crate::service::edits::{Rewrite, Rewritten};
 use crate::service::error::{Error, Result};
+use crate::service::naming::NewOwner;
 use crate::service::passkeys::Confirmation;
 use crate::service::proposal::{Asked, Proposal};
 use crate::service::receipts::Revoker;
@@ -315,7 +316,7 @@ async fn token(service: &Service, name: &str, (role, nodes): (MachineRole, &[&st
     let new = NewToken {
         name: name.to_owned(),
         role,
-        owner: "platform".to_owned(),
+        owner: NewOwner::Group("platform".to_owned()),
         flow: FlowId::try_from(FLOW).ok(),
         nodes: nodes.iter().filter_map(|it| NodeId::try_from(*it).ok()).collect(),
     };

@@ -1,4 +1,6 @@
-use super::{Script, Segment, Warning, inert, inert_line, warnings};
+use unicode_script::Script;
+
+use super::{Segment, Warning, inert, inert_line, warnings};
 
 fn escapes(text: &str) -> Vec<char> {
     let escape = |it: &Segment<'_>| match it {

@@ -17,6 +17,7 @@ pub mod events;
 pub mod examples;
 pub mod interrupts;
 pub mod judgements;
+mod marks;
 pub mod metrics;
 pub mod open;
 pub mod passkeys;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use actix_web::http::StatusCode;
 use serde_json::{Value, json};
 
+use super::marks::put_marks;
 use super::of_own_flow;
 use super::repeat::told;
 use crate::domain::account::MachineRole;
@@ -42,6 +43,7 @@ pub fn answer(app: &App, answer: &Answer) -> Result<Told> {
                 "reasons": reasons, "diff": diff_json(diff),
             });
             put_warnings(&mut body, warnings);
+            put_marks(&mut body);
             Ok(told(StatusCode::ACCEPTED, &body))
         }
         Answer::Rejected(refusal) => Err(Error::Rejected(refusal.clone())),
@@ -172,6 +174,7 @@ pub async fn told_to(app: &App, machine: &Machine, digest: Digest) -> Result<Val
         MachineRole::Agent => diff_json(&app.service.visible_to(token, &told).await?),
         _ => json!(told.redacted),
     };
+    put_marks(&mut answer);
     if token.role == MachineRole::Auditor {
         let opening = app.service.opening(digest).await?;
         answer["hidden"] = told.hidden.iter().map(|it| hidden_json(it, &opening)).collect();

@@ -204,6 +204,7 @@ pub(super) async fn secret_page(
         label: "Secret",
         secret: secret.expose().clone(),
         until: before_until.map(|it| moment(it, now)),
+        note: None,
         back: "/endpoints",
         back_words: "Back to Webhooks",
     })

@@ -80,6 +80,7 @@ async fn invited(app: &App, visitor: &Visitor, form: &InvitationFields) -> Resul
         label: "Link",
         secret: format!("{}/password/{secret}", app.service.public_url()),
         until: Some(moment(now.plus(INVITATION_TTL), now)),
+        note: None,
         back: ADDRESS,
         back_words: "Back to People",
     })

@@ -112,6 +112,7 @@ pub async fn reset(
             label: "Link",
             secret: format!("{}/password/{secret}", app.service.public_url()),
             until: Some(moment(now.plus(RESET_TTL), now)),
+            note: None,
             back: "/people",
             back_words: "Back to People",
         };
@@ -201,6 +202,6 @@ async fn page(app: &App, visitor: &Visitor, account: &Account, notice: Option<No
         sessions,
         passkeys: app.service.passkeys_of(&account.id).await?.len(),
         mail: app.service.contact_of(&account.id).await?.map(|it| Line::new(it.mail.as_str())),
-        slowed: app.service.slowed_until(&account.id).await?.map(|it| moment(it, now)),
+        slowed: app.service.slowed_until(account).await?.map(|it| moment(it, now)),
     })
 }

@@ -15,11 +15,12 @@ use super::view::people::{SecretPage, TokenRow, TokensPage, TypedToken};
 use super::view::shell::{Notice, Tone};
 use super::view::text::Line;
 use super::visitor::Visitor;
-use crate::domain::account::{MachineRole, PersonRole, Token};
+use crate::domain::account::{Account, MachineRole, PersonRole, Token};
 use crate::domain::id::{FlowId, NodeId, TokenId};
 use crate::domain::time::Timestamp;
 use crate::service::access::NewToken;
 use crate::service::error::{Error, Result};
+use crate::service::naming::{NewOwner, excluded_by};
 use crate::web::app::App;
 
 /// What the page says after a form was taken.
@@ -36,6 +37,7 @@ pub struct TokenFields {
     name: String,
     role: String,
     owner: String,
+    new_group: String,
     flow: String,
     nodes: String,
 }
@@ -58,8 +60,8 @@ pub async fn add(
         Ok(page) => Ok(html(StatusCode::OK, page.render())),
         Err(error) => {
             let notice = refusal(error).map_err(failed)?;
-            let TokenFields { name, role, owner, flow, nodes, .. } = form;
-            let typed = TypedToken { name, role, owner, flow, nodes };
+            let TokenFields { name, role, owner, new_group, flow, nodes } = form;
+            let typed = TypedToken { name, role, owner, new_group: !new_group.is_empty(), flow, nodes };
             let page = page(&app, &visitor, Some(notice), typed).await.map_err(failed)?;
             Ok(html(StatusCode::CONFLICT, page.render()))
         }
@@ -79,8 +81,10 @@ async fn added(app: &App, visitor: &Visitor, form: &TokenFields) -> Result<Secre
     let nodes: std::result::Result<BTreeSet<NodeId>, _> = named.take(NODES_MAX).map(NodeId::try_from).collect();
     let nodes = nodes.map_err(|error| Error::invalid("/nodes", error.to_string()))?;
     let (name, owner) = (form.name.trim().to_owned(), form.owner.trim().to_owned());
+    let owner = if form.new_group.is_empty() { NewOwner::Existing(owner) } else { NewOwner::Group(owner) };
     let new = NewToken { name, role, owner, flow, nodes };
     let (token, text) = app.service.add_token_by(&visitor.0.signed_in.account, &new).await?;
+    let excluded = app.service.excluded_by(&token.owner).await?;
     Ok(SecretPage {
         shell: visitor.shell(&app.service, None).await?,
         title: format!("Token {}", token.name),
@@ -88,6 +92,7 @@ async fn added(app: &App, visitor: &Visitor, form: &TokenFields) -> Result<Secre
         label: "Token",
         secret: text,
         until: None,
+        note: Some(exclusion(&excluded)),
         back: "/tokens",
         back_words: "Back to Tokens",
     })
@@ -115,22 +120,33 @@ async fn page(app: &App, visitor: &Visitor, notice: Option<Notice>, typed: Typed
     tokens.sort_by(|one, other| (one.revoked, other.created_at).cmp(&(other.revoked, one.created_at)));
     let ids: Vec<String> = tokens.iter().map(|it| format!("token/{}", it.id)).collect();
     let seen = app.service.last_seen(&ids).await?;
+    let people = app.service.people().await?;
     Ok(TokensPage {
         shell: visitor.shell(&app.service, notice).await?,
         csrf: visitor.0.csrf.shown(),
-        tokens: tokens.iter().zip(&ids).map(|(it, id)| row(it, seen.get(id).copied(), now)).collect(),
+        tokens: tokens.iter().zip(&ids).map(|(it, id)| row((it, &people), seen.get(id).copied(), now)).collect(),
         flows: lines(app.service.flows().await?.iter().map(|it| it.as_str())),
         may_change: visitor.account().role == PersonRole::Admin,
         typed,
     })
 }
 
-fn row(token: &Token, seen: Option<Timestamp>, now: Timestamp) -> TokenRow {
+/// Who cannot approve what comes of a token.
+fn exclusion(excluded: &[String]) -> String {
+    match excluded {
+        [] => "Its owner excludes no reviewer.".to_owned(),
+        _ => format!("By separation of duties it excludes: {}.", excluded.join(", ")),
+    }
+}
+
+fn row((token, people): (&Token, &[Account]), seen: Option<Timestamp>, now: Timestamp) -> TokenRow {
     TokenRow {
         id: token.id.to_string(),
         name: Line::new(token.name.as_str()),
         role: token.role.as_str(),
         owner: Line::new(token.owner.as_str()),
+        excludes: lines(excluded_by(&token.owner, people).iter().map(String::as_str)),
+        owner_exists: people.iter().any(|it| it.answers_for(&token.owner)),
         flow: token.flow.as_ref().map(|it| Line::new(it.as_str())),
         nodes: lines(token.nodes.iter().map(|it| it.as_str())),
         revoked: token.revoked,

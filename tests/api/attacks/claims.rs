@@ -25,7 +25,7 @@ async fn approved_in_refunds(scene: &Scene) -> String {
         let new = NewToken {
             name: format!("refunds-{}", role.as_str()),
             role,
-            owner: "platform".to_owned(),
+            owner: countersign::service::naming::NewOwner::Group("platform".to_owned()),
             flow: Some("refunds".try_into().unwrap()),
             nodes: nodes.iter().map(|it| (*it).try_into().unwrap()).collect(),
         };

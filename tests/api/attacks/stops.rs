@@ -96,7 +96,7 @@ async fn nobody_but_the_writer_of_the_flow_is_let_through() {
     let new = countersign::service::access::NewToken {
         name: "refunder".to_owned(),
         role: MachineRole::Writer,
-        owner: "platform".to_owned(),
+        owner: countersign::service::naming::NewOwner::Group("platform".to_owned()),
         flow: Some("refunds".try_into().unwrap()),
         nodes: ["database_writer".try_into().unwrap()].into(),
     };

@@ -80,7 +80,7 @@ async fn a_run_is_not_there_for_tokens_of_another_flow(scene: Scene) {
     let new = NewToken {
         name: "elsewhere".to_owned(),
         role: MachineRole::Agent,
-        owner: "platform".to_owned(),
+        owner: countersign::service::naming::NewOwner::Group("platform".to_owned()),
         flow: Some("refunds".try_into().unwrap()),
         nodes: BTreeSet::from(["planner".try_into().unwrap()]),
     };

@@ -41,7 +41,7 @@ impl Talking {
 }
 
 fn token(data: &Path, role: &str, more: &[&str]) -> String {
-    told(data, &[&["token", "add", role, "--role", role, "--owner", "ops"], more].concat())
+    told(data, &[&["token", "add", role, "--role", role, "--owner", "ops", "--new-group"], more].concat())
 }
 
 fn gateway(data: &Path, collector: u64, authorization: &str) -> Talking {

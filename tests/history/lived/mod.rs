@@ -171,7 +171,7 @@ async fn token(service: &Service, role: MachineRole, of: &str, nodes: &[&str]) -
     let new = NewToken {
         name: format!("{of}-{}", role.as_str()),
         role,
-        owner: "platform".to_owned(),
+        owner: countersign::service::naming::NewOwner::Group("platform".to_owned()),
         flow: Some(flow(of)),
         nodes,
     };
@@ -378,7 +378,13 @@ async fn think_again(service: &Service, cast: &Cast, (review, transition): (&Rev
 pub fn writer() -> NewToken {
     let nodes = BTreeSet::from([NodeId::try_from("database_writer").unwrap()]);
     let name = "another-writer".to_owned();
-    NewToken { name, role: MachineRole::Writer, owner: "platform".to_owned(), flow: Some(flow("payments")), nodes }
+    NewToken {
+        name,
+        role: MachineRole::Writer,
+        owner: countersign::service::naming::NewOwner::Group("platform".to_owned()),
+        flow: Some(flow("payments")),
+        nodes,
+    }
 }
 
 fn stricter() -> PolicySource {

@@ -175,6 +175,16 @@ class Warned:
 
 
 @dataclass(frozen=True)
+class Marked:
+    """A text that looks like something else: `of` says whether the `name` or the `value` at the pointer does."""
+
+    pointer: str
+    of: str
+    code: str
+    detail: str
+
+
+@dataclass(frozen=True)
 class Committed:
     """The policy let it pass: it is in the chain."""
 
@@ -199,7 +209,7 @@ class Review:
 
 @dataclass(frozen=True)
 class Held:
-    """People are asked. `diff` has what this node may see of the change."""
+    """People are asked. `diff` has what this node may see of the change. `marks` says which texts look like others."""
 
     transition: str
     review: Review
@@ -207,6 +217,7 @@ class Held:
     diff: tuple[dict[str, Json], ...]
     warnings: tuple[Warned, ...] = ()
     outcome: str = "held"
+    marks: tuple[Marked, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -227,6 +238,7 @@ class Transition:
     hidden: tuple[dict[str, Json], ...] = ()
     opening: dict[str, Json] | None = None
     stopped: str | None = None
+    marks: tuple[Marked, ...] = ()
 
 
 @dataclass(frozen=True)

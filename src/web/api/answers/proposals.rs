@@ -52,6 +52,25 @@ pub struct Held {
     pub warnings: Option<Vec<WarningTold>>,
     /// What it would change, as far as its node may know.
     pub diff: Vec<ChangeTold>,
+    /// What in `diff` looks like something else.
+    #[schema(nullable = false)]
+    pub marks: Option<Vec<Mark>>,
+}
+
+/// Something in a shown text that a reader would take for something else. At most 100 in an answer.
+#[derive(Debug, ToSchema)]
+pub struct Mark {
+    /// At which line.
+    pub pointer: Pointer,
+    /// Of its `name` (the pointer) or its `value` (what would stand there).
+    #[schema(pattern = "^(name|value)$")]
+    pub of: String,
+    /// `invisible`, `right_to_left`, `mixed_scripts`, `looks_like_ascii`, `looks_like_known` (it looks like the value
+    /// before and is another), or `new_script` (it has letters of a script that the value before has none of).
+    #[schema(pattern = "^(invisible|right_to_left|mixed_scripts|looks_like_ascii|looks_like_known|new_script)$")]
+    pub code: String,
+    /// The same in words.
+    pub detail: String,
 }
 
 /// What a rule warns of.
@@ -103,6 +122,9 @@ pub struct TransitionTold {
     pub warnings: Option<Vec<Value>>,
     /// What it changes: to agents as far as their nodes may read, to others nothing that the policy hides.
     pub diff: Vec<RedactedChange>,
+    /// What in `diff` and `arguments` looks like something else.
+    #[schema(nullable = false)]
+    pub marks: Option<Vec<Mark>>,
     /// Of each hidden line of the diff, for each side that is there, type, length class and commitment; to auditors.
     #[schema(nullable = false)]
     pub hidden: Option<Vec<HiddenTold>>,

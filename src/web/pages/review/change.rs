@@ -49,7 +49,9 @@ pub fn read(facts: &ReviewFacts) -> Result<Shown> {
 }
 
 fn rows(facts: &ReviewFacts, opening: &Opening) -> Result<Rows> {
-    differing::rows(opening, (&facts.diff, &facts.hidden), &|at| facts.policy.protected().touches(at))
+    let mut rows = differing::rows(opening, (&facts.diff, &facts.hidden), &|at| facts.policy.protected().touches(at))?;
+    rows.compare(&|at| facts.known.at(&named(at)?));
+    Ok(rows)
 }
 
 /// What one writer will read: every leaf that it will find, and what it would have found and is gone.

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::shell::Hash;
 use super::text::{Json, Line, Path};
+use crate::domain::confusable::Known;
 use crate::domain::inert;
 
 /// One side of a row.
@@ -40,6 +41,21 @@ impl Side {
     /// Whether its value is not shown.
     pub const fn is_closed(&self) -> bool {
         matches!(self, Self::Bare(_) | Self::Hidden { .. })
+    }
+
+    /// Marks a text that looks like a known one and is another.
+    fn compare(&mut self, known: &Known) {
+        if let Self::Leaf { value, .. } = self {
+            value.compare(known);
+        }
+    }
+
+    /// The text that it is, if it is one and is shown.
+    fn text(&self) -> Option<String> {
+        match self {
+            Self::Leaf { value, .. } => value.text(),
+            Self::Bare(_) | Self::Hidden { .. } | Self::Absent | Self::Nested => None,
+        }
     }
 
     /// The same, as a hidden value of that kind.
@@ -97,6 +113,15 @@ impl Row {
             (_, Side::Absent) => "removed",
             (_, Side::Nested) | (Side::Nested, _) => "replaced",
             _ => "changed",
+        }
+    }
+
+    /// Marks a text that only looks like the one before.
+    fn compare_sides(&mut self) {
+        if let Some(before) = self.before.text() {
+            let mut known = Known::default();
+            known.learn(&before);
+            self.after.compare(&known);
         }
     }
 
@@ -207,7 +232,9 @@ impl Rows {
             } else {
                 let protection = if protected(pointer) { Protection::Protected } else { Protection::Plain };
                 let meaning = if same_value(&before, &after) { Meaning::SetAgain } else { Meaning::Differs };
-                rows.changed.push(Row { path, protection, before, after, meaning });
+                let mut row = Row { path, protection, before, after, meaning };
+                row.compare_sides();
+                rows.changed.push(row);
             }
         }
         rows.sort();
@@ -225,6 +252,15 @@ impl Rows {
         for row in &mut self.unchanged {
             if let Some((_, after)) = kinds(row.path.pointer()) {
                 row.side.hide(after);
+            }
+        }
+    }
+
+    /// Marks texts that would come and only look like one that is known at their place.
+    pub fn compare<'k>(&mut self, known: &dyn Fn(&str) -> Option<&'k Known>) {
+        for row in self.changed.iter_mut().filter(|it| it.meaning == Meaning::Differs) {
+            if let Some(known) = known(row.path.pointer()) {
+                row.after.compare(known);
             }
         }
     }

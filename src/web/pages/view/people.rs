@@ -125,6 +125,8 @@ pub struct SecretPage {
     pub secret: String,
     /// Until when it can be used.
     pub until: Option<Moment>,
+    /// What follows from it.
+    pub note: Option<String>,
     /// Where to go on to.
     pub back: &'static str,
     /// What that is called.
@@ -158,6 +160,8 @@ pub struct TypedToken {
     pub role: String,
     /// Who answers for it.
     pub owner: String,
+    /// Whether that is a group which may have no members yet.
+    pub new_group: bool,
     /// The flow, or nothing.
     pub flow: String,
     /// Separated by commas.
@@ -175,6 +179,10 @@ pub struct TokenRow {
     pub role: &'static str,
     /// Who answers for it.
     pub owner: Line,
+    /// The reviewers who cannot approve what comes of it.
+    pub excludes: Vec<Line>,
+    /// Whether an account has the owner's name or is in that group.
+    pub owner_exists: bool,
     /// The flow it is bound to.
     pub flow: Option<Line>,
     /// What it acts as.

@@ -8,6 +8,7 @@ use std::fmt;
 
 use askama::filters::HtmlSafe;
 
+use crate::domain::confusable::Known;
 use crate::domain::inert::{self, Segment, Warning};
 
 /// Characters of a value that are shown before the rest is folded: four lines on a phone.
@@ -27,9 +28,9 @@ pub struct Line(String);
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Prose(String);
 
-/// A JSON value in its canonical text.
+/// A JSON value in its canonical text, and how it differs from the texts that are known where it stands.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Json(String);
+pub struct Json(String, Option<Warning>);
 
 /// A place in the state, given as a JSON Pointer, shown as policies write it (`payment.amount`)
 /// where that says the same.
@@ -88,7 +89,19 @@ impl Prose {
 impl Json {
     /// A value's canonical text.
     pub fn new(canonical: impl Into<String>) -> Self {
-        Self(canonical.into())
+        Self(canonical.into(), None)
+    }
+
+    /// The text that it is, if it is one.
+    pub fn text(&self) -> Option<String> {
+        serde_json::from_str(&self.0).ok()
+    }
+
+    /// Marks it where it looks like a known text and is another, or is written in another script than those.
+    pub fn compare(&mut self, known: &Known) {
+        if let (None, Some(text)) = (&self.1, self.text()) {
+            self.1 = inert::warnings_beside(&text, known);
+        }
     }
 
     /// Whether it fits into a sentence.
@@ -104,7 +117,8 @@ impl Json {
     /// What a reader should be told about it.
     pub fn warnings(&self) -> Vec<Warning> {
         // `\n` before a Cyrillic word does not make that word a mixed one.
-        inert::warnings(&split_escapes(&self.0).filter(|it| !it.starts_with('\\')).collect::<Vec<_>>().join(" "))
+        let plain = split_escapes(&self.0).filter(|it| !it.starts_with('\\')).collect::<Vec<_>>().join(" ");
+        inert::warnings(&plain).into_iter().chain(self.1.clone()).collect()
     }
 }
 

@@ -151,11 +151,12 @@ class Gateway:
         owner: str = OWNER,
         name: str | None = None,
     ) -> str:
-        """A token, as it is given to a machine."""
+        """A token, as it is given to a machine. Any other owner than the default exists already."""
         bound = ["--flow", flow] if flow else []
         acts = [part for node in nodes for part in ("--node", node)]
         called = name or f"{role}-{next(self._names)}"
-        return self.run("token", "add", called, "--role", role, "--owner", owner, *bound, *acts)
+        owned = ["--owner", owner, *(["--new-group"] if owner == OWNER else [])]
+        return self.run("token", "add", called, "--role", role, *owned, *bound, *acts)
 
     def add_user(self, name: str, *, role: str = "reviewer", groups: Sequence[str] = ()) -> None:
         """A person, with a password that only this gateway takes."""

@@ -121,6 +121,7 @@ pub fn secret() -> SecretPage {
         label: "Link",
         secret: "https://gate.example/password/one-time".to_owned(),
         until: Some(ago("in 3 days")),
+        note: None,
         back: "/people",
         back_words: "Back to People",
     }
@@ -132,6 +133,8 @@ pub fn tokens() -> TokensPage {
         name: line(name),
         role,
         owner: line("platform"),
+        excludes: Vec::new(),
+        owner_exists: false,
         flow: Some(line("payments")),
         nodes: vec![line("planner")],
         revoked,

@@ -1,0 +1,35 @@
+//! What in an answer looks like something else.
+//!
+//! Marks follow from the values that the answer shows, and from nothing else. So they tell its reader nothing about
+//! values that the answer hides.
+
+use serde_json::{Value, json};
+
+use crate::domain::confusable::Known;
+use crate::domain::inert::{Warning, warnings, warnings_beside};
+
+/// A careful reader has seen enough by then; each line of an answer could have several.
+const MARKS_MAX: usize = 100;
+
+/// Adds `marks: [{pointer, of, code, detail}]` for the lines of an answer's `diff` and `arguments`, if there are any.
+pub fn put_marks(answer: &mut Value) {
+    let lines = |name: &str| answer.get(name).and_then(Value::as_array).into_iter().flatten();
+    let marks: Vec<Value> = lines("diff").chain(lines("arguments")).flat_map(marks_of).take(MARKS_MAX).collect();
+    if !marks.is_empty() {
+        answer["marks"] = Value::Array(marks);
+    }
+}
+
+fn marks_of(line: &Value) -> Vec<Value> {
+    let text = |name: &str| line.get(name).and_then(Value::as_str);
+    let Some(pointer) = text("pointer") else { return Vec::new() };
+    let mark = |of: &str, it: &Warning| json!({"pointer": pointer, "of": of, "code": it.code(), "detail": it.words()});
+    let mut marks: Vec<Value> = warnings(pointer).iter().map(|it| mark("name", it)).collect();
+    for value in [text("after"), text("value")].into_iter().flatten() {
+        marks.extend(warnings(value).iter().map(|it| mark("value", it)));
+        let mut known = Known::default();
+        text("before").into_iter().for_each(|it| known.learn(it));
+        marks.extend(warnings_beside(value, &known).iter().map(|it| mark("value", it)));
+    }
+    marks
+}

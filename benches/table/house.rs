@@ -11,6 +11,7 @@ use countersign::domain::chain::hash::Digest;
 use countersign::domain::id::{PrincipalId, ThreadId};
 use countersign::domain::json::patch::Format;
 use countersign::domain::json::size::StateLimits;
+use countersign::domain::party::Party;
 use countersign::domain::review::Verdict;
 use countersign::keyring::Keyring;
 use countersign::service::proposal::{Asked, Proposal};
@@ -139,7 +140,7 @@ impl House {
         let Answer::Held { transition, hold, .. } = answer else { panic!("it was to be held") };
         let held = json!({"transition": transition});
         self.service.vote(&self.alice.id, &hold.id, &gateway::ballot(&held, Verdict::Approve)).await.unwrap();
-        let decision = self.service.decision(transition).await.unwrap().1.unwrap();
+        let decision = self.service.decision(transition, &Party::Receiver).await.unwrap().1.unwrap();
         (thread, transition, decision.receipt.unwrap())
     }
 }

@@ -337,16 +337,6 @@ impl Service {
     }
 }
 
-/// What each policy hides of these states, beside each of these calls.
-pub(super) fn hidings<'p, const N: usize>(
-    policies: &'p [Arc<Policy>],
-    states: [&Value; N],
-    tools: &[Option<&Tool>],
-) -> Vec<Hiding<'p>> {
-    let each = policies.iter().flat_map(|policy| tools.iter().map(move |tool| (policy, tool)));
-    each.map(|(policy, tool)| Hiding::of(policy, states, *tool)).collect()
-}
-
 fn differing(opening: Opening, (before, after): (&Value, &Value), hidings: &[Hiding<'_>]) -> Differing {
     let hides = |at: &Pointer| hidings.iter().any(|it| it.hides(at));
     Differing {

@@ -85,6 +85,7 @@ pub mod review_page;
 pub mod rollbacks;
 mod rolls;
 pub mod sending;
+mod settings;
 pub mod several;
 pub mod sightings;
 pub mod signed_in;
@@ -112,13 +113,12 @@ use crate::archives::Archives;
 use crate::clock::Clock;
 use crate::domain::context::Rotation;
 use crate::domain::flow::{Flow, Gateway};
-use crate::domain::halt::{Halt, LiftNeeds};
+use crate::domain::halt::Halt;
 use crate::domain::id::{FlowId, NodeId, ThreadId};
 use crate::domain::json::size::StateLimits;
 use crate::domain::keys::Keys;
 use crate::domain::thread::Thread;
 use crate::domain::time::Timestamp;
-use crate::domain::tries::Bounds;
 use crate::keyring::Keyring;
 use crate::metrics::Metrics;
 use crate::outgoing::Outgoing;
@@ -144,6 +144,7 @@ use readiness::LastCheck;
 use repeats::{ANSWERS_KEPT, Running};
 use retrying::retrying;
 use sending::tail::Tail;
+pub use settings::{PeopleSettings, Settings};
 use sightings::Sightings;
 use turns::Waiting;
 
@@ -176,28 +177,6 @@ pub struct Service {
     turns: Waiting,
     rotation: Rotation,
     boundary: Boundary,
-}
-
-/// What a deployment decides.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// How large a state may be.
-    pub limits: StateLimits,
-    /// Where people find the gateway.
-    pub public_url: String,
-    /// How long a person stays signed in.
-    pub session_lifetime: Duration,
-    /// What it takes where people themselves are concerned.
-    pub people: PeopleSettings,
-}
-
-/// What it takes where people themselves are concerned.
-#[derive(Clone, Debug, Default)]
-pub struct PeopleSettings {
-    /// How many let go on what was stopped.
-    pub lift_needs: LiftNeeds,
-    /// How often a sign-in may fail.
-    pub sign_ins: Bounds,
 }
 
 /// The facts that nearly every decision relies on.

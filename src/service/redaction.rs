@@ -9,9 +9,7 @@ use serde_json::Value;
 
 use super::Service;
 use super::error::Result;
-use super::history::hidings;
 use super::provenance::Standpoint;
-use super::revealing::each;
 use crate::domain::account::{Account, Token};
 use crate::domain::id::{NodeId, PrincipalId};
 use crate::domain::json::pointer::Pointer;
@@ -76,6 +74,28 @@ impl Redaction {
         let each_policy: Vec<(&Arc<Policy>, &HiddenValues)> = self.policies.iter().zip(values.iter()).collect();
         each(words, &each_policy, |(policy, values), words| values.masked(policy, words))
     }
+}
+
+/// Words with something taken out for each of those; borrowed if nothing was.
+pub(super) fn each<'t, T>(
+    words: &'t str,
+    of: &[T],
+    without: impl for<'w> Fn(&T, &'w str) -> Cow<'w, str>,
+) -> Cow<'t, str> {
+    of.iter().fold(Cow::Borrowed(words), |words, it| match words {
+        Cow::Borrowed(words) => without(it, words),
+        Cow::Owned(words) => Cow::Owned(without(it, &words).into_owned()),
+    })
+}
+
+/// What each policy hides of these states, beside each of these calls.
+fn hidings<'p, const N: usize>(
+    policies: &'p [Arc<Policy>],
+    states: [&Value; N],
+    tools: &[Option<&Tool>],
+) -> Vec<Hiding<'p>> {
+    let each = policies.iter().flat_map(|policy| tools.iter().map(move |tool| (policy, tool)));
+    each.map(|(policy, tool)| Hiding::of(policy, states, *tool)).collect()
 }
 
 /// Which redacted values a text is compared with before a reader is shown it.

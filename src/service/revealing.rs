@@ -32,50 +32,38 @@ pub struct Look {
 impl ReviewFacts {
     /// What the author of the change wrote, as the viewer is shown it.
     pub fn proposed<'t>(&self, words: &'t str) -> Cow<'t, str> {
-        self.redaction.words(&self.author, words)
+        self.texts.redaction.words(&self.texts.author, words)
     }
 
     /// Why it was cancelled, which its proposer wrote.
     pub fn cancelled_because<'t>(&self, words: &'t str) -> Cow<'t, str> {
-        self.redaction.words(&self.proposer, words)
+        self.texts.redaction.words(&self.texts.proposer, words)
     }
 
     /// Why its receipt was revoked.
     pub fn revoked_because<'t>(&self, words: &'t str) -> Cow<'t, str> {
-        self.redaction.words(&self.revoker, words)
+        self.texts.redaction.words(&self.texts.revoker, words)
     }
 
     /// What a person wrote about it, as the viewer is shown it.
     pub fn said<'t>(&self, by: &AccountId, words: &'t str) -> Cow<'t, str> {
         let author = Party::Person { id: by.clone(), name: String::new(), groups: BTreeSet::new() };
-        self.redaction.words(&Author::of(author), words)
+        self.texts.redaction.words(&Author::of(author), words)
     }
 
     /// A reason as it is recorded, for whoever may read the record. Its author may look at each of these values.
     fn quoted<'t>(&self, words: &'t str) -> Cow<'t, str> {
-        self.redaction.words(&Author::of(Party::Receiver), words)
+        self.texts.redaction.words(&Author::of(Party::Receiver), words)
     }
 
     /// Those of a person's groups that may look at hidden values: by the policy that people were asked by, and also by
     /// the one that judges the flow now, which may have come to hide more and to trust fewer.
     pub fn groups_that_look(&self, person: &Account) -> std::result::Result<BTreeSet<GroupName>, RevealRefused> {
-        let mut each = self.redaction.policies().iter().map(|it| groups_to_reveal_to(it.reveal_to(), person));
+        let mut each = self.texts.redaction.policies().iter().map(|it| groups_to_reveal_to(it.reveal_to(), person));
         let first = each.next().unwrap_or(Err(RevealRefused::Group))?;
         each.try_for_each(|it| it.map(drop))?;
         Ok(first)
     }
-}
-
-/// Words with something taken out for each of those; borrowed if nothing was.
-pub(super) fn each<'t, T>(
-    words: &'t str,
-    of: &[T],
-    without: impl for<'w> Fn(&T, &'w str) -> Cow<'w, str>,
-) -> Cow<'t, str> {
-    of.iter().fold(Cow::Borrowed(words), |words, it| match words {
-        Cow::Borrowed(words) => without(it, words),
-        Cow::Owned(words) => Cow::Owned(without(it, &words).into_owned()),
-    })
 }
 
 impl Service {

@@ -49,6 +49,17 @@ pub struct WriterView {
     pub changed_since_write: Vec<RedactedChange>,
 }
 
+/// What the viewer of a review is shown of texts. Its policy redacts them, and the active one if it is another.
+pub(super) struct Texts {
+    pub(super) redaction: Redaction,
+    /// Who wrote the rationale and the tool's arguments.
+    pub(super) author: Author,
+    /// Who proposed the change, and can cancel it.
+    pub(super) proposer: Author,
+    /// Who revoked the receipt that came of it, if somebody did.
+    pub(super) revoker: Author,
+}
+
 /// Everything a review is about.
 pub struct ReviewFacts {
     /// The hold.
@@ -57,14 +68,8 @@ pub struct ReviewFacts {
     pub transition: Transition,
     /// By which policy.
     pub policy: Arc<Policy>,
-    /// What the viewer is shown of texts: that policy redacts, and the active one if it is another.
-    pub(super) redaction: Redaction,
-    /// Who wrote the rationale and the tool's arguments.
-    pub(super) author: Author,
-    /// Who proposed it, and can cancel it.
-    pub(super) proposer: Author,
-    /// Who revoked the receipt that came of it, if somebody did.
-    pub(super) revoker: Author,
+    /// What the viewer is shown of texts, by who wrote them.
+    pub(super) texts: Texts,
     /// What rules warn of.
     pub warnings: Vec<Warning>,
     /// The thread.
@@ -148,44 +153,28 @@ impl Service {
         let beside = beside(&policies, comparison(&reader, &author), &states, tool);
         let hides = |at: &Pointer| hidings.iter().any(|it| it.hides(at));
         let opening = self.open_transition(&keys, &transition, &policy, &hides).await?;
-        let revealed = match reveal {
-            Some(it) => {
-                let hides = |at: &Pointer| hides(at) && at != it;
-                Some((it.clone(), self.open_transition(&keys, &transition, &policy, &hides).await?))
-            }
-            None => None,
-        };
-        let receipt = match &hold.state {
-            HoldState::Approved { receipt, .. } => self.fetch::<ReceiptRow>(&keys, receipt.as_str()).await?,
-            _ => None,
-        };
+        let revealed = self.revealed_of(&keys, (&transition, &policy), &hides, reveal).await?;
+        let receipt = self.receipt_of(&keys, &hold).await?;
+        let redaction = Redaction::new(reader, &policies, (&states, tool), [&hold.node]);
         let roll = self.roll_for(&keys, &viewer.id, &hold.votes, transition.editor.as_slice()).await?;
         let by = self.names_of(&keys, [&hold.proposer]).await?.into_values().next();
-        let proposer = Author::as_node(self.party_of(&keys, &hold.proposer).await?, Some(&hold.node));
-        let revoker = match receipt.as_ref().and_then(|it| it.record.revoked.as_ref()) {
-            Some(revoked) => self.party_of(&keys, &revoked.by).await?,
-            None => Party::Gone,
-        };
         let redacted = redacted_by(&hidings, &diff(&before, &after));
         Ok(ReviewFacts {
             known: KnownValues::of(&hidings, [&before, &written], &redacted),
             diff: redacted,
             writers: writer_views(&hidings, (&written, &after), &policy),
             hidden: hidden_places(&hides, &opening, (&before, &after)),
-            redaction: Redaction::new(reader, &policies, (&states, tool), [&hold.node]),
             warnings: warnings_by(&beside, &transition),
             can_decide: can_decide(&standing, &hold, viewer, &roll),
             viewer: viewer.id.clone(),
             status: thread.status(now),
             outcome_unknown: thread.outcome_unknown(now),
-            receipt: receipt.map(|it| it.record),
             write: self.write_of(&keys, &thread, &transition).await?,
             by,
             denied_before: self.denied_before(&keys, (&hold, &policy), &Party::from(viewer)).await?,
             call: self.call_of(&keys, &beside, &transition)?,
-            author,
-            proposer,
-            revoker: Author::of(revoker),
+            texts: self.texts_of(&keys, (&hold, receipt.as_ref()), redaction, author).await?,
+            receipt,
             roll: Roll { now, ..roll },
             hold,
             transition,
@@ -195,6 +184,40 @@ impl Service {
             revealed,
             now,
         })
+    }
+
+    /// The trees of a transition with one more place open.
+    async fn revealed_of(
+        &self,
+        keys: &Keys,
+        (transition, policy): (&Transition, &Policy),
+        hides: &(dyn Fn(&Pointer) -> bool + Sync),
+        reveal: Option<&Pointer>,
+    ) -> Result<Option<(Pointer, Opening)>> {
+        let Some(revealed) = reveal else { return Ok(None) };
+        let hides = |at: &Pointer| hides(at) && at != revealed;
+        Ok(Some((revealed.clone(), self.open_transition(keys, transition, policy, &hides).await?)))
+    }
+
+    /// The receipt that came of a review.
+    async fn receipt_of(&self, keys: &Keys, hold: &Hold) -> Result<Option<ReceiptRow>> {
+        let HoldState::Approved { receipt, .. } = &hold.state else { return Ok(None) };
+        Ok(self.fetch::<ReceiptRow>(keys, receipt.as_str()).await?.map(|it| it.record))
+    }
+
+    async fn texts_of(
+        &self,
+        keys: &Keys,
+        (hold, receipt): (&Hold, Option<&ReceiptRow>),
+        redaction: Redaction,
+        author: Author,
+    ) -> Result<Texts> {
+        let proposer = Author::as_node(self.party_of(keys, &hold.proposer).await?, Some(&hold.node));
+        let revoker = match receipt.and_then(|it| it.revoked.as_ref()) {
+            Some(revoked) => self.party_of(keys, &revoked.by).await?,
+            None => Party::Gone,
+        };
+        Ok(Texts { redaction, author, proposer, revoker: Author::of(revoker) })
     }
 
     /// What became of the write of a transition, once it is committed.

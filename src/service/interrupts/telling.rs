@@ -11,7 +11,7 @@ use crate::domain::id::AccountId;
 use crate::domain::interrupt::{Asserted, Decision, Interrupt, Posted};
 use crate::domain::policy::{HiddenValues, Hiding, Policy, RedactedLeaf, shown_leaves};
 use crate::domain::review::Vote;
-use crate::service::revealing::each;
+use crate::service::redaction::each;
 use crate::service::votes::with_passkey;
 
 /// What of an interrupt people may see.

@@ -35,13 +35,17 @@ impl Service {
         Ok(excluded_by(owner, &self.people().await?))
     }
 
-    /// The name under which an owner is stored: that of the account or group as it is spelled there.
+    /// The name under which an owner is stored: that of the account or group as it is spelled there. An account may be given
+    /// by its id.
     pub(super) async fn owner_named(&self, keys: &Keys, owner: &NewOwner) -> Result<String> {
         let people = self.accounts_all(keys).await?;
         let groups = self.groups_of(&people);
         let bad = |why: &str| Error::invalid("/owner", why);
         match owner {
             NewOwner::Existing(name) => {
+                if let Some(account) = people.iter().find(|it| it.id.as_str() == name) {
+                    return Ok(account.name.clone());
+                }
                 let persons = people.iter().map(|it| it.name.as_str());
                 let known: BTreeSet<&str> = persons.chain(groups.iter().map(GroupName::as_str)).collect();
                 if known.contains(name.as_str()) {

@@ -212,7 +212,11 @@ impl Service {
         redaction: Redaction,
         author: Author,
     ) -> Result<Texts> {
-        let proposer = Author::as_node(self.party_of(keys, &hold.proposer).await?, Some(&hold.node));
+        // Only an edit has another author.
+        let proposer = match author.party() {
+            Party::Token { id, .. } if *id == hold.proposer => author.clone(),
+            _ => Author::as_node(self.party_of(keys, &hold.proposer).await?, Some(&hold.node)),
+        };
         let revoker = match receipt.and_then(|it| it.revoked.as_ref()) {
             Some(revoked) => self.party_of(keys, &revoked.by).await?,
             None => Party::Gone,

@@ -322,7 +322,7 @@ impl Gateway {
     pub async fn payments_under(&self, policy: &str) -> Payments {
         self.activate(policy).await;
         Payments {
-            host: self.token(MachineRole::Host, "machines", "payments", &[]).await,
+            host: self.token(MachineRole::Host, "storefront", "payments", &[]).await,
             agent: self.token(MachineRole::Agent, "machines", "payments", &["planner"]).await,
             writer: self.token(MachineRole::Writer, "machines", "payments", &["database_writer"]).await,
         }

@@ -29,7 +29,7 @@ fn lived(data: &Path, commits: Commits) {
     let mut gateway = Running::start(data, &[]);
     told(data, &["policy", "activate", POLICY]);
     for name in ["one", "two", "three"] {
-        told(data, &["token", "add", name, "--role", "auditor", "--owner", "platform"]);
+        told(data, &["token", "add", name, "--role", "auditor", "--owner", "platform", "--new-group"]);
     }
     gateway.process.kill().unwrap();
     gateway.process.wait().unwrap();

@@ -29,7 +29,10 @@ fn one_gateway_serves_and_the_command_line_works_beside_it() {
         assert!(said.contains("another gateway serves") && said.contains("PostgreSQL"), "{said}");
     }
     told(&data, &["policy", "activate", POLICY]);
-    told(&data, &["token", "add", "host", "--role", "host", "--owner", "platform", "--flow", "payments"]);
+    told(
+        &data,
+        &["token", "add", "host", "--role", "host", "--owner", "platform", "--new-group", "--flow", "payments"],
+    );
     told(&data, &["halt", "set", "all"]);
     told(&data, &["audit"]);
     told(&data, &["migrate"]);
@@ -71,8 +74,10 @@ async fn a_gateway_whose_files_are_taken_away_stops_instead_of_answering() {
         let data = folder.path().join("data");
         let mut gateway = Running::start(&data, &[]);
         told(&data, &["policy", "activate", POLICY]);
-        let host =
-            told(&data, &["token", "add", "host", "--role", "host", "--owner", "platform", "--flow", "payments"]);
+        let host = told(
+            &data,
+            &["token", "add", "host", "--role", "host", "--owner", "platform", "--new-group", "--flow", "payments"],
+        );
         let state = json!({"raw_text": "x", "requested_action": "none", "target_user_id": 17,
             "payment": {"amount": 40, "currency": "EUR"}});
         let body = json!({"flow": "payments", "thread": "order-1", "state": state});

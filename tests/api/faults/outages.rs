@@ -48,7 +48,13 @@ impl Caller {
         let gateway = Running::start(data, environment);
         told(&["policy", "activate", POLICY]);
         let token = |role: &str, more: &[&str]| {
-            told(&[&["token", "add", role, "--role", role, "--owner", "platform", "--flow", "payments"], more].concat())
+            told(
+                &[
+                    &["token", "add", role, "--role", role, "--owner", "platform", "--new-group", "--flow", "payments"],
+                    more,
+                ]
+                .concat(),
+            )
         };
         let (host, agent) = (token("host", &[]), token("agent", &["--node", "planner"]));
         countersign::tls::ready();

@@ -118,7 +118,9 @@ class House:
             "writer": ["writer", "--node", "database_writer"],
         }
         self.tokens = {
-            name: self.command("token", "add", name, "--owner", "platform", "--new-group", "--flow", "payments", "--role", *role)
+            name: self.command(
+                "token", "add", name, "--owner", "platform", "--new-group", "--flow", "payments", "--role", *role
+            )
             for name, role in how.items()
         }
 

@@ -69,6 +69,7 @@ pub const UNSEEN: &[(&str, &str)] = &[
     ("transitions.outcome.would_hold.*.pointer", "it decides nothing; the signed gate says that they would"),
     ("transitions.outcome.would_hold.*.text", "it decides nothing; the signed gate says that they would"),
     ("transitions.patch", "a creation's patch is its effect"),
+    ("tries.asker", "a counter is named by a keyed hash, and decides nothing that is signed"),
     ("tries.failed", "failed tries are told of, not counted, by events"),
     ("tries.last", "failed tries are told of, not counted, by events"),
     ("writes.lease_expires_at", "of a write that has ended; the signed answer is compared to the second"),

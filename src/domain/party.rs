@@ -24,6 +24,8 @@ pub enum Party {
         id: PrincipalId,
         /// The person or group that answers for it.
         owner: String,
+        /// The nodes that it may act as, and so read as.
+        nodes: BTreeSet<NodeId>,
     },
     /// The receiver of a webhook or of an exported log, which writes nothing here; or an auditor, who may read every state.
     Receiver,
@@ -35,7 +37,7 @@ pub enum Party {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Author {
     party: Party,
-    node: Option<NodeId>,
+    nodes: BTreeSet<NodeId>,
 }
 
 impl From<&Account> for Party {
@@ -48,12 +50,21 @@ impl From<&Token> for Party {
     fn from(token: &Token) -> Self {
         match token.role {
             MachineRole::Auditor => Self::Receiver,
-            _ => Self::Token { id: token.principal(), owner: token.owner.clone() },
+            _ => Self::Token { id: token.principal(), owner: token.owner.clone(), nodes: token.nodes.clone() },
         }
     }
 }
 
 impl Party {
+    /// The id of the account or token, if it has one.
+    pub fn id(&self) -> Option<&str> {
+        match self {
+            Self::Person { id, .. } => Some(id.as_str()),
+            Self::Token { id, .. } => Some(id.as_str()),
+            Self::Receiver | Self::Gone => None,
+        }
+    }
+
     /// Whether this reader could have chosen what `author` wrote: it is the author, owns it, is owned by it, or has the
     /// same owner. An author who is gone may be anybody but a receiver.
     pub fn could_have_written_as(&self, author: &Self) -> bool {
@@ -61,7 +72,7 @@ impl Party {
             (Self::Receiver, _) | (_, Self::Receiver) => false,
             (Self::Gone, _) | (_, Self::Gone) => true,
             (Self::Person { id, .. }, Self::Person { id: other, .. }) => id == other,
-            (Self::Token { id, owner }, Self::Token { id: other, owner: others }) => {
+            (Self::Token { id, owner, .. }, Self::Token { id: other, owner: others, .. }) => {
                 id == other || alike(owner, others)
             }
             (person @ Self::Person { .. }, Self::Token { owner, .. })
@@ -83,14 +94,17 @@ impl Party {
 impl Author {
     /// An author who writes as no node.
     pub const fn of(party: Party) -> Self {
-        Self { party, node: None }
+        Self { party, nodes: BTreeSet::new() }
     }
 
-    /// An author who names a node. A machine reads what its node reads; a person who asks for something in the name of a
-    /// node reads nothing by it.
+    /// An author who names a node. A machine reads what all of its nodes read; a person who asks for something in the name
+    /// of a node reads nothing by it.
     pub fn as_node(party: Party, node: Option<&NodeId>) -> Self {
-        let node = node.filter(|_| matches!(party, Party::Token { .. })).cloned();
-        Self { party, node }
+        let nodes = match &party {
+            Party::Token { nodes, .. } => nodes.iter().chain(node).cloned().collect(),
+            Party::Person { .. } | Party::Receiver | Party::Gone => BTreeSet::new(),
+        };
+        Self { party, nodes }
     }
 
     /// Who wrote it.
@@ -98,9 +112,9 @@ impl Author {
         &self.party
     }
 
-    /// The node as which a machine wrote it.
-    pub const fn node(&self) -> Option<&NodeId> {
-        self.node.as_ref()
+    /// The nodes as which a machine that wrote it can read.
+    pub const fn nodes(&self) -> &BTreeSet<NodeId> {
+        &self.nodes
     }
 }
 
@@ -114,7 +128,11 @@ mod tests {
     }
 
     fn token(name: &str, owner: &str) -> Party {
-        Party::Token { id: name.try_into().unwrap(), owner: owner.to_owned() }
+        Party::Token {
+            id: name.try_into().unwrap(),
+            owner: owner.to_owned(),
+            nodes: BTreeSet::from(["vault".try_into().unwrap()]),
+        }
     }
 
     #[test]
@@ -139,8 +157,9 @@ mod tests {
 
     #[test]
     fn a_person_reads_nothing_by_naming_a_node() {
-        let node: NodeId = "planner".try_into().unwrap();
-        assert_eq!(Author::as_node(person("ada", &[]), Some(&node)).node(), None);
-        assert_eq!(Author::as_node(token("t", "ada"), Some(&node)).node(), Some(&node));
+        let (node, other): (NodeId, NodeId) = ("planner".try_into().unwrap(), "vault".try_into().unwrap());
+        assert!(Author::as_node(person("ada", &[]), Some(&node)).nodes().is_empty());
+        let nodes = Author::as_node(token("t", "ada"), Some(&node)).nodes().clone();
+        assert_eq!(nodes, BTreeSet::from([node, other]), "what it read as one node it can write as another");
     }
 }

@@ -11,7 +11,7 @@ use super::error::{Error, Result};
 use super::history::warnings_by;
 use super::log::WITHHELD;
 use super::provenance::Standpoint;
-use super::redaction::{Redaction, beside, comparison};
+use super::redaction::{Part, Redaction, Seen, beside};
 use crate::domain::account::Token;
 use crate::domain::archive::Whereabouts;
 use crate::domain::chain::hash::Digest;
@@ -150,7 +150,7 @@ impl Service {
     }
 
     /// A transition with its statement and effect.
-    pub async fn told(&self, digest: Digest, reader: &Party) -> Result<Told> {
+    pub async fn told(&self, digest: Digest, reader: &Party, part: Part) -> Result<Told> {
         let keys = self.keys()?;
         let transition = self.transition(&keys, digest).await?;
         let thread = self.thread(&keys, &transition.statement.thread).await?.record;
@@ -162,9 +162,13 @@ impl Service {
             Standpoint::After { transition: &transition, before: &before, after: &after },
         ];
         let tool = transition.tool.as_ref();
-        let hidings = self.hidings_for(&keys, reader, &policies, sides, &[tool]).await?;
-        let author = self.author_of(&keys, &transition).await?;
-        let beside = beside(&policies, comparison(reader, &author), &[&before, &after], tool);
+        let states_reader = match part {
+            Part::OfAnAgent => &Party::Receiver,
+            Part::Whole => reader,
+        };
+        let hidings = self.hidings_for(&keys, states_reader, &policies, sides, &[tool]).await?;
+        let (_, caller) = self.authors_of(&keys, &transition).await?;
+        let called = beside(&policies, Seen::of(reader, &caller), &[&before, &after], tool);
         let redacted = redacted_by(&hidings, &changes);
         let hidden = redacted.iter().filter_map(|it| match it {
             RedactedChange::Hidden { pointer, .. } => Some(HiddenPlace::of(pointer.clone(), (&before, &after))),
@@ -175,8 +179,8 @@ impl Service {
             thread: transition.statement.thread.clone(),
             status: status_of(&transition),
             entry: transition.outcome.entry().map(str::to_owned),
-            arguments: tool.map(|it| shown_arguments_by(&beside, it)),
-            warnings_shown: warnings_by(&beside, &transition),
+            arguments: tool.map(|it| shown_arguments_by(&called, it)),
+            warnings_shown: warnings_by(&hidings, &transition),
             statement: transition.statement,
             warnings: transition.warnings,
             hidden: hidden.collect(),

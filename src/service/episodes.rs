@@ -68,10 +68,10 @@ struct Surroundings {
 }
 
 impl Surroundings {
-    /// What a reader is shown of texts that these nodes may have written.
-    fn redaction<'n>(&self, reader: Party, nodes: impl IntoIterator<Item = &'n NodeId>) -> Redaction {
+    /// What a reader is shown of texts by these authors.
+    fn redaction<'a>(&self, reader: Party, authors: impl IntoIterator<Item = &'a Author>) -> Redaction {
         let states = [&self.states[0], &self.states[1]];
-        Redaction::new(reader, &self.policies, (&states, self.tool.as_ref()), nodes)
+        Redaction::new(reader, &self.policies, (&states, self.tool.as_ref()), authors)
     }
 }
 
@@ -117,7 +117,7 @@ impl Service {
         // what is kept is in the log, and would answer a guess.
         let around = self.surroundings_of_run(&keys, &thread).await?;
         let author = Author::as_node(Party::from(&token.record), Some(&new.node));
-        let redaction = around.redaction(author.party().clone(), [&new.node]);
+        let redaction = around.redaction(author.party().clone(), [&author]);
         let mask = |text: &str| redaction.words(&author, text).into_owned();
         let evidence_ids = new.evidence_ids.iter().map(|it| mask(it)).collect();
         let payload = told::masked_payload(new.phase.as_str(), &new.payload, &mask);
@@ -205,14 +205,16 @@ impl Service {
         let parties = self.parties_of(&keys, &happened).await?;
         let reader = reader.clone();
         let told = move || {
-            let nodes: BTreeSet<NodeId> = happened.iter().filter_map(|it| it.node.clone()).collect();
-            let redaction = around.redaction(reader, &nodes);
-            let shown = |it: Happened| {
+            let author_of = |it: &Happened| {
                 let party = it.by.as_ref().and_then(|by| parties.get(by)).cloned().unwrap_or(Party::Gone);
-                let author = Author::as_node(party, it.node.as_ref());
-                told::masked_record(it.record, &|text: &str| redaction.words(&author, text).into_owned())
+                Author::as_node(party, it.node.as_ref())
             };
-            let shown = happened.into_iter().map(shown).collect();
+            let authors: Vec<Author> = happened.iter().map(author_of).collect();
+            let redaction = around.redaction(reader, &authors);
+            let shown = |(it, author): (Happened, &Author)| {
+                told::masked_record(it.record, &|text: &str| redaction.words(author, text).into_owned())
+            };
+            let shown = happened.into_iter().zip(&authors).map(shown).collect();
             Ok(tell(&Run { timeline: Timeline::of(shown), thread }))
         };
         turn.work("a run", told).await?

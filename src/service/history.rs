@@ -10,7 +10,7 @@ use super::Service;
 use super::error::{Error, Result};
 use super::heads::Version;
 use super::provenance::Standpoint;
-use super::redaction::{Redaction, beside, comparison};
+use super::redaction::{Redaction, Seen, beside};
 use crate::domain::account::{Account, Token};
 use crate::domain::chain::entry::{Entry, Gate};
 use crate::domain::chain::hash::Digest;
@@ -195,9 +195,9 @@ impl Service {
         let hides = |at: &Pointer| hidings.iter().any(|it| it.hides(at));
         let own = policies.first().ok_or(Error::Broken("a policy"))?;
         let opening = self.open_transition(&keys, &transition, own, &hides).await?;
-        let (author, states) = (self.author_of(&keys, &transition).await?, [&before, &checked.state]);
-        let beside = beside(&policies, comparison(reader, &author), &states, transition.tool.as_ref());
-        let redaction = Redaction::new(reader.clone(), &policies, (&states, transition.tool.as_ref()), author.node());
+        let ((author, caller), states) = (self.authors_of(&keys, &transition).await?, [&before, &checked.state]);
+        let called = beside(&policies, Seen::of(reader, &caller), &states, transition.tool.as_ref());
+        let redaction = Redaction::new(reader.clone(), &policies, (&states, transition.tool.as_ref()), [&author]);
         let rationale = transition.rationale.as_ref().map(|it| redaction.words(&author, it).into_owned());
         let differing = differing(opening, (&before, &checked.state), &hidings);
         let receipt = match &checked.entry.gate {
@@ -211,8 +211,8 @@ impl Service {
         let nodes = nodes.filter(|(_, rules)| rules.may_roll_back()).map(|(node, _)| node.clone());
         Ok(VersionFacts {
             rollback_nodes: nodes.collect(),
-            call: self.call_of(&keys, &beside, &transition)?,
-            warnings: warnings_by(&beside, &transition),
+            call: self.call_of(&keys, &called, &transition)?,
+            warnings: warnings_by(&hidings, &transition),
             by: self.names_of(&keys, [&transition.statement.principal]).await?.into_values().next(),
             hold: self.hold_of(&keys, transition.digest).await?.map(|it| it.record),
             writes: self.writes_of(&keys, &record, version).await?,

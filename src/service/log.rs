@@ -11,7 +11,7 @@ use super::Service;
 use super::error::{Error, Result};
 use super::events::clock::event_ids_from;
 use super::history::Who;
-use super::redaction::Redaction;
+use super::redaction::{Part, Redaction};
 use crate::domain::account::{Account, PersonRole};
 use crate::domain::chain::hash::Digest;
 use crate::domain::event::{Event, EventType};
@@ -310,7 +310,7 @@ impl Service {
         let transition = self.stated(keys, digest).await?;
         let author = self.author_of(keys, &transition).await?;
         if reader.could_have_written_as(author.party()) {
-            event.data["warnings"] = match self.told(digest, reader).await {
+            event.data["warnings"] = match self.told(digest, reader, Part::Whole).await {
                 Ok(told) => json!(told.warnings_shown),
                 Err(error) if is_out_of_reach(&error) => json!([]),
                 Err(error) => return Err(error),

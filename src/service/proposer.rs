@@ -1,10 +1,15 @@
 //! Who proposes: a machine by its token, or a person by their account.
 
+use std::collections::BTreeSet;
+
 use crate::domain::account::{Account, Token};
 use crate::domain::id::{NodeId, PrincipalId};
 use crate::domain::policy::Comparison;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
+
+/// As which a person reads nothing.
+static NO_NODES: BTreeSet<NodeId> = BTreeSet::new();
 
 /// Who proposes.
 #[derive(Clone, Copy)]
@@ -57,10 +62,10 @@ impl Proposer<'_> {
     }
 
     /// Which redacted values its request is compared with where it may see the result.
-    pub(super) const fn comparison<'n>(&self, node: &'n NodeId) -> Comparison<'n> {
+    pub(super) fn comparison(&self) -> Comparison<'_> {
         match self {
-            Self::Token(_) => Comparison::WithReadable(Some(node)),
-            Self::Person(_) | Self::Editor(..) => Comparison::WithReadable(None),
+            Self::Token(it) => Comparison::WithReadable(&it.record.nodes),
+            Self::Person(_) | Self::Editor(..) => Comparison::WithReadable(&NO_NODES),
         }
     }
 

@@ -124,7 +124,7 @@ impl Service {
         let shown = (proposal.ask.format(), &told);
         let hiding =
             |comparison| Hiding::of_request_compared(asking.policy, comparison, &asking.head.state, shown, tool);
-        let own = hiding(asking.by.comparison(&proposal.node));
+        let own = hiding(asking.by.comparison());
         let others = excerpt_of(&hiding(Comparison::WithEvery), &violations, shown);
         let its_own = excerpt_of(&own, &violations, shown);
         let rejection = Rejection {
@@ -188,7 +188,7 @@ fn kept(asking: &Asking<'_>, hiding: &Hiding<'_>) -> Option<String> {
         Asked::Join(join) => {
             let settles = join.resolve().is_none_or(|it| {
                 let (policy, state) = (asking.policy, &asking.head.state);
-                let comparison = asking.by.comparison(&proposal.node);
+                let comparison = asking.by.comparison();
                 let settled = Hiding::of_request_compared(policy, comparison, state, (Format::JsonPatch, it), None);
                 hides_nothing(&settled, Format::JsonPatch, it, None)
             });

@@ -51,11 +51,6 @@ impl ReviewFacts {
         self.texts.redaction.words(&Author::of(author), words)
     }
 
-    /// A reason as it is recorded, for whoever may read the record. Its author may look at each of these values.
-    fn quoted<'t>(&self, words: &'t str) -> Cow<'t, str> {
-        self.texts.redaction.words(&Author::of(Party::Receiver), words)
-    }
-
     /// Those of a person's groups that may look at hidden values: by the policy that people were asked by, and also by
     /// the one that judges the flow now, which may have come to hide more and to trust fewer.
     pub fn groups_that_look(&self, person: &Account) -> std::result::Result<BTreeSet<GroupName>, RevealRefused> {
@@ -88,7 +83,7 @@ impl Service {
             name: person.record.name.clone(),
             groups,
             pointer: look.pointer.clone(),
-            reason: facts.quoted(look.reason.trim()).into_owned(),
+            reason: facts.said(&person.record.id, look.reason.trim()).into_owned(),
             at: now,
         };
         let mut draft = Draft::new(keys.row(), now);

@@ -11,7 +11,7 @@ use super::error::{Error, Result};
 use super::history::{Who, warnings_by};
 use super::holds::DeniedBefore;
 use super::provenance::Standpoint;
-use super::redaction::{Redaction, beside, comparison};
+use super::redaction::{Redaction, Seen, beside};
 use super::{Service, retrying};
 use crate::domain::account::Account;
 use crate::domain::chain::commitment::{Setting, Tree};
@@ -149,13 +149,14 @@ impl Service {
             Standpoint::Version { thread: &thread.id, version: thread.written_version, state: &written },
         ];
         let hidings = self.hidings_for(&keys, &reader, &policies, sides, &[tool]).await?;
-        let (author, states) = (self.author_of(&keys, &transition).await?, [&before, &after, &written]);
-        let beside = beside(&policies, comparison(&reader, &author), &states, tool);
+        let states = [&before, &after, &written];
+        let (author, caller) = self.authors_of(&keys, &transition).await?;
+        let called = beside(&policies, Seen::of(&reader, &caller), &states, tool);
         let hides = |at: &Pointer| hidings.iter().any(|it| it.hides(at));
         let opening = self.open_transition(&keys, &transition, &policy, &hides).await?;
         let revealed = self.revealed_of(&keys, (&transition, &policy), &hides, reveal).await?;
         let receipt = self.receipt_of(&keys, &hold).await?;
-        let redaction = Redaction::new(reader, &policies, (&states, tool), [&hold.node]);
+        let redaction = Redaction::new(reader, &policies, (&states, tool), [&author, &caller]);
         let roll = self.roll_for(&keys, &viewer.id, &hold.votes, transition.editor.as_slice()).await?;
         let by = self.names_of(&keys, [&hold.proposer]).await?.into_values().next();
         let redacted = redacted_by(&hidings, &diff(&before, &after));
@@ -164,7 +165,7 @@ impl Service {
             diff: redacted,
             writers: writer_views(&hidings, (&written, &after), &policy),
             hidden: hidden_places(&hides, &opening, (&before, &after)),
-            warnings: warnings_by(&beside, &transition),
+            warnings: warnings_by(&hidings, &transition),
             can_decide: can_decide(&standing, &hold, viewer, &roll),
             viewer: viewer.id.clone(),
             status: thread.status(now),
@@ -172,8 +173,8 @@ impl Service {
             write: self.write_of(&keys, &thread, &transition).await?,
             by,
             denied_before: self.denied_before(&keys, (&hold, &policy), &Party::from(viewer)).await?,
-            call: self.call_of(&keys, &beside, &transition)?,
-            texts: self.texts_of(&keys, (&hold, receipt.as_ref()), redaction, author).await?,
+            call: self.call_of(&keys, &called, &transition)?,
+            texts: self.texts_of(&keys, receipt.as_ref(), redaction, (author, caller)).await?,
             receipt,
             roll: Roll { now, ..roll },
             hold,
@@ -208,15 +209,10 @@ impl Service {
     async fn texts_of(
         &self,
         keys: &Keys,
-        (hold, receipt): (&Hold, Option<&ReceiptRow>),
+        receipt: Option<&ReceiptRow>,
         redaction: Redaction,
-        author: Author,
+        (author, proposer): (Author, Author),
     ) -> Result<Texts> {
-        // Only an edit has another author.
-        let proposer = match author.party() {
-            Party::Token { id, .. } if *id == hold.proposer => author.clone(),
-            _ => Author::as_node(self.party_of(keys, &hold.proposer).await?, Some(&hold.node)),
-        };
         let revoker = match receipt.and_then(|it| it.revoked.as_ref()) {
             Some(revoked) => self.party_of(keys, &revoked.by).await?,
             None => Party::Gone,

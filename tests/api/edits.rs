@@ -10,6 +10,7 @@ use countersign::domain::review::{HoldState, Verdict};
 use countersign::service::access::NewAccount;
 use countersign::service::edits::{Rewrite, Rewritten};
 use countersign::service::error::{Error, Result};
+use countersign::service::redaction::Part;
 use countersign::service::votes::Voted;
 use countersign::web::api::problem::vote_code;
 use serde_json::{Value, json};
@@ -187,8 +188,11 @@ async fn what_is_hidden_is_neither_rewritten_nor_guessed(scene: Scene) {
     let told =
         g.get(&format!("/v1/threads/{}/state?node=input_parser", thread["thread"].as_str().unwrap()), &g.auditor).await;
     assert_eq!(told.status, 200);
-    let kept =
-        g.service.told(next["transition"].as_str().unwrap().try_into().unwrap(), &Party::Receiver).await.unwrap();
+    let kept = g
+        .service
+        .told(next["transition"].as_str().unwrap().try_into().unwrap(), &Party::Receiver, Part::Whole)
+        .await
+        .unwrap();
     let card = kept.changes.iter().find(|it| it.pointer.as_str() == "/payment/card").unwrap();
     assert_eq!(card.after, Some(json!("4929000000000000")), "what was hidden stays as it was proposed");
     scene.passes_an_audit().await;

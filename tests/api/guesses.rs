@@ -9,6 +9,7 @@ use countersign::domain::event::EventType;
 use countersign::domain::id::{InterruptId, ReviewId};
 use countersign::domain::policy::RedactedChange;
 use countersign::domain::review::{Extending, Verdict};
+use countersign::service::calls::Arguments;
 use countersign::service::comments::Saying;
 use countersign::service::edits::{Rewrite, Rewritten};
 use countersign::service::history::HistoryItem;
@@ -184,7 +185,11 @@ async fn machines_write(world: &World, party: &Party, texts: &Texts, known: &mut
             "tool": {"name": "crm.find", "arguments": {"q": texts.text("find"), (texts.key()): [texts.number()]}},
         })
     };
-    let patch = json!({"raw_text": texts.text("text"), "notes": {(texts.key()): texts.text("other")}});
+    let mut patch = json!({"raw_text": texts.text("text"), "notes": {(texts.key()): texts.text("other")}});
+    // The same guess many times: no bound on what is looked up may tell how many are equal to a redacted value.
+    for copy in 0..66 {
+        patch["notes"][format!("copy{copy:02}")] = json!(texts.text("copy"));
+    }
     let committed = known.answer(g.post(&transitions, &party.agent, ask(&thread["transition"], patch)).await, 201);
     let patch = json!({"raw_text": "plain again", "is_admin": {(texts.key()): texts.text("is")}});
     known.answer(g.post(&transitions, &party.agent, ask(&committed["transition"], patch)).await, 422);
@@ -399,6 +404,60 @@ async fn a_leaf_is_traced_through_rollbacks_forks_and_joins() {
     assert_eq!(shown(id, &g.alice).await, [true, false, false, false, false]);
     assert_eq!(shown(branch, &party.owner).await, [true; 3]);
     assert_eq!(shown(branch, &g.alice).await, [false; 3]);
+}
+
+/// A value that another party copied stays redacted for whoever moves it in a list, or rewrites something beside it.
+#[tokio::test]
+async fn what_others_copied_stays_redacted_for_whoever_moves_or_edits_around_it() {
+    let world = World::new(0).await;
+    let (g, party) = (&world.g, world.party().await);
+    let card = world.own[0];
+    let state = json!({"requested_action": "none", "target_user_id": 17, "raw_text": "t", "notes": {"list": [card]}});
+    let made = g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await.expect(201);
+    let patch = json!({"payment": {"card": card}});
+    let set = g.propose(&made["thread"], &made["transition"], (&world.vault, "vault"), patch).await.expect(201);
+    let path = format!("/v1/threads/{}/transitions", made["thread"].as_str().unwrap());
+    let shift = json!([{"op": "add", "path": "/notes/list/0", "value": "first"}]);
+    let ask = json!({"node": "planner", "parent": set["transition"], "format": "json-patch", "patch": shift});
+    let shifted = g.post(&path, &party.agent, ask).await.expect(201);
+    let (_, items) = g
+        .service
+        .history(&made["thread"].as_str().unwrap().try_into().unwrap(), None, 25, &(&party.owner).into())
+        .await
+        .unwrap();
+    let shown = serde_json::to_string(&items[0].diff).unwrap();
+    assert!(!shown.contains(card) && shown.contains("/notes/list/1"), "{shown}");
+
+    // An agent of others calls a tool with the value. Whoever rewrites the change sees no more of the call.
+    let tool = json!({"name": "crm.find", "arguments": {"card": card}});
+    let patch = json!({"target_user_id": 42});
+    let ask = json!({"node": "planner", "parent": shifted["transition"], "patch": patch, "tool": tool});
+    let held = g.post(&path, &g.planner, ask).await.expect(202);
+    let values = [("/target_user_id".try_into().unwrap(), json!(43))].into_iter().collect();
+    let transition = held["transition"].as_str().unwrap().try_into().unwrap();
+    let ask = Rewrite { transition, edit: Edit { values, more: None }, why: "better".to_owned() };
+    let done = g.service.rewrite(&g.alice.id, &review_of(&held), &ask).await.unwrap();
+    let Rewritten::Held(next) = done else { panic!("rejected") };
+    for (review, who) in [(review_of(&held), &g.alice), (next.clone(), &g.alice), (next, &g.bob)] {
+        let facts = g.service.review(&review, who).await.unwrap();
+        let Arguments::Parts(parts) = &facts.call.as_ref().unwrap().arguments else { panic!("all is shown") };
+        assert!(!format!("{parts:?}").contains(card), "{parts:?}");
+    }
+}
+
+/// A machine that reads a value as one node and writes it as another has read it.
+#[tokio::test]
+async fn what_a_machine_reads_as_any_of_its_nodes_is_redacted_for_its_owner() {
+    let world = World::new(0).await;
+    let (g, party) = (&world.g, world.party().await);
+    let both = owned_token(&g.service, "both", MachineRole::Agent, &["planner", "vault"], "olga").await;
+    let thread = world.thread(&g.host, &Texts::PLAIN).await;
+    let patch = json!({"raw_text": format!("born {}", world.own[1])});
+    g.propose(&thread["thread"], &thread["transition"], (&both, "planner"), patch).await.expect(201);
+    let id = thread["thread"].as_str().unwrap().try_into().unwrap();
+    let (_, items) = g.service.history(&id, None, 25, &(&party.owner).into()).await.unwrap();
+    let shown = serde_json::to_string(&items[0].diff).unwrap();
+    assert!(!shown.contains(world.own[1]) && shown.contains("hidden"), "{shown}");
 }
 
 /// A route that is new is fetched as well, or this fails.

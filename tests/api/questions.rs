@@ -205,7 +205,7 @@ const PAGES: &[(&str, usize)] = &[
     ("/reviews/R/edit", 30),
     ("/threads", 8),
     ("/threads/T", 21),
-    ("/threads/T/versions/1", 22),
+    ("/threads/T/versions/1", 23),
     ("/threads/T/compare?from=1&to=2", 18),
     ("/log", 8),
     ("/log?thread=T", 12),

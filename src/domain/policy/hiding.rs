@@ -39,8 +39,8 @@ pub struct Hiding<'p> {
 pub enum Comparison<'n> {
     /// All of them: the reader could not have chosen the text.
     WithEvery,
-    /// Those that the node could read as which the text was written; none if no node wrote it.
-    WithReadable(Option<&'n NodeId>),
+    /// Those that one of these nodes could read, as which its author can act; none if it can act as none.
+    WithReadable(&'n BTreeSet<NodeId>),
 }
 
 /// A state, and the leaves of it that the reader could have chosen.
@@ -83,11 +83,9 @@ impl<'p> Hiding<'p> {
         Self { values, spared, ..Self::by_name(policy) }.having_looked_at(sides)
     }
 
-    /// Of texts that stand beside these states: they are compared with these values alone.
-    pub fn beside(policy: &'p Policy, compared: Comparison<'_>, states: &[&Value], tool: Option<&Tool>) -> Self {
-        let (states, tool) = readable(policy, compared, states, tool);
-        let states: Vec<&Value> = states.iter().map(AsRef::as_ref).collect();
-        Self { values: values_of(policy, &states, tool), ..Self::by_name(policy) }
+    /// Of texts that stand beside these states: they are compared with the values of these alone.
+    pub fn beside(policy: &'p Policy, states: &[&Value], tool: Option<&Tool>) -> Self {
+        Self { values: values_of(policy, states, tool), ..Self::by_name(policy) }
     }
 
     /// Of a request for a state, as readers are shown it who could not have chosen it.
@@ -300,10 +298,10 @@ fn readable<'s, 't>(
 ) -> (Vec<Cow<'s, Value>>, Option<&'t Tool>) {
     match compared {
         Comparison::WithEvery => (states.iter().map(|it| Cow::Borrowed(*it)).collect(), tool),
-        Comparison::WithReadable(Some(node)) => {
-            (states.iter().map(|it| Cow::Owned(project(policy, node, it))).collect(), tool)
+        Comparison::WithReadable(nodes) => {
+            let read = states.iter().flat_map(|state| nodes.iter().map(|node| project(policy, node, state)));
+            (read.map(Cow::Owned).collect(), tool.filter(|_| !nodes.is_empty()))
         }
-        Comparison::WithReadable(None) => (Vec::new(), None),
     }
 }
 

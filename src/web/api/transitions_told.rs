@@ -19,6 +19,7 @@ use crate::domain::review::{CannotDecide, Hold, Place};
 use crate::service::electorate::Elector;
 use crate::service::error::{Error, Result};
 use crate::service::hidden_places::HiddenPlace;
+use crate::service::redaction::Part;
 use crate::service::transitions::{Answer, warnings_for_everyone};
 use crate::web::app::App;
 use crate::web::auth::Machine;
@@ -152,7 +153,8 @@ fn diff_json(diff: &[Change]) -> Value {
 pub async fn told_to(app: &App, machine: &Machine, digest: Digest) -> Result<Value> {
     of_own_flow(machine, &app.service.flow_of_transition(digest).await?, "transition")?;
     let token = &machine.0.record;
-    let told = app.service.told(digest, &token.into()).await?;
+    let part = if token.role == MachineRole::Agent { Part::OfAnAgent } else { Part::Whole };
+    let told = app.service.told(digest, &token.into(), part).await?;
     let mut answer = json!({
         "transition": digest, "thread": told.thread, "status": told.status,
         "statement": told.statement, "entry": told.entry,

@@ -5,6 +5,7 @@ use countersign::domain::party::Party;
 use countersign::domain::review::{Ballot, BrowserCheck, Verdict};
 use countersign::service::access::NewAccount;
 use countersign::service::error::Error;
+use countersign::service::redaction::Part;
 use countersign::service::votes::Voted;
 use countersign::store::Store as _;
 use countersign::store::row::{Row, Table};
@@ -371,8 +372,12 @@ async fn a_denial_is_no_receipt() {
     let scene = Scene::new(POLICY).await;
     let held = scene.g.held(&scene.g.thread().await).await;
     scene.g.vote(&scene.g.bob, &held, Verdict::Deny).await.unwrap();
-    let told =
-        scene.g.service.told(held["transition"].as_str().unwrap().try_into().unwrap(), &Party::Receiver).await.unwrap();
+    let told = scene
+        .g
+        .service
+        .told(held["transition"].as_str().unwrap().try_into().unwrap(), &Party::Receiver, Part::Whole)
+        .await
+        .unwrap();
     let HoldState::Denied { denial, .. } = told.hold.unwrap().state else { panic!("it was denied") };
     let refused = scene.write(&super::forge::with_receipt(&scene, denial)).await;
     assert_eq!((refused.status, refused.code()), (403, "receipt_malformed"));

@@ -188,7 +188,8 @@ impl<'p> Hiding<'p> {
         if self.values.is_empty() || self.found.is_empty() {
             return Vec::new();
         }
-        leaves(state).into_iter().map(|it| it.0).filter(|at| self.equals_redacted(at, state)).collect()
+        let elsewhere = leaves(state).into_iter().map(|it| it.0).filter(|at| !self.named.covers(at));
+        elsewhere.filter(|at| self.equals_redacted(at, state)).collect()
     }
 
     /// Whether a redacted value stands in what a state has at a place, or in a name on the way there.

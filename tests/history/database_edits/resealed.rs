@@ -289,12 +289,14 @@ fn unlabelled(bench: &mut Bench) {
     moved(bench, 1);
 }
 
-/// Every sentence that the audit's source has, up to where something is put in.
+/// Every sentence that the audit's source has, up to where something is put in. Damage to the file itself is for
+/// `tests/api/faults/audits.rs`: rows that are sealed again leave the file sound.
 fn sentences() -> BTreeSet<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/service/audit");
     let mut all = BTreeSet::new();
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+    let files = std::fs::read_dir(folder).unwrap().map(|it| it.unwrap().path());
+    for file in files.filter(|it| !it.ends_with("damages.rs")) {
+        let text = std::fs::read_to_string(file).unwrap();
         for line in text.lines().filter(|it| !it.trim_start().starts_with("//")) {
             for literal in line.split('"').skip(1).step_by(2).filter(|it| it.contains(' ')) {
                 all.insert(literal.split('{').next().unwrap().trim_end().to_owned());

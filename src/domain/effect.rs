@@ -8,14 +8,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::chain::hash::{Digest, Tag};
+use super::chain::statement::Kind;
 use super::id::NodeId;
 use super::json::canonical::canonical;
-use super::json::diff::{diff, leaves};
+use super::json::diff::{Change, diff, leaves};
 use super::json::pattern::Pattern;
 use super::json::pointer::Pointer;
 use super::keys::ThreadSecret;
 use super::policy::{Policy, ReasonCode};
 use super::review::HoldReason;
+use super::tool::Tool;
 
 /// A change as it was held.
 pub struct Effect<'a> {
@@ -23,6 +25,10 @@ pub struct Effect<'a> {
     pub policy: &'a Policy,
     /// The node that asks for it.
     pub node: &'a NodeId,
+    /// The kind of request.
+    pub kind: Kind,
+    /// The tool that the request calls.
+    pub tool: Option<&'a Tool>,
     /// The state before it.
     pub before: &'a Value,
     /// The state after it.
@@ -33,49 +39,100 @@ pub struct Effect<'a> {
     pub reasons: &'a [HoldReason],
 }
 
-/// Places of a change, each with its value after the change, or none if the change removes it.
-type Leaves<'a> = BTreeMap<Pointer, Option<&'a Value>>;
+/// Places of a change, each with its leaf after the change, or none if the change removes it.
+type Leaves = BTreeMap<Pointer, Option<Value>>;
 
-impl<'a> Effect<'a> {
+impl Effect<'_> {
     /// Returns the digest of the effect in one thread. Without the thread's secret it confirms no guess of a value.
     pub fn digest(&self, secret: &ThreadSecret) -> Digest {
+        let identity = json!([self.node, self.identity()]);
+        Digest::keyed(secret, Tag::Effect, canonical(&identity).as_bytes())
+    }
+
+    /// What the change is counted by. The first basis that applies is the only one, so what the request does beside it
+    /// makes no other change of it.
+    fn identity(&self) -> Value {
         let keys = self.protected_keys();
-        let names: Vec<&str> = keys.iter().map(|it| it.as_str()).collect();
-        let leaves = self.leaves(&keys);
-        let leaf = |(pointer, value): (&Pointer, &Option<&Value>)| match value {
-            Some(value) => json!([pointer, value]),
-            None => json!([pointer]),
-        };
-        let leaves: Vec<Value> = leaves.iter().map(leaf).collect();
-        Digest::keyed(secret, Tag::Effect, canonical(&json!([self.node, names, leaves])).as_bytes())
+        if !keys.is_empty() {
+            let names: Vec<&str> = keys.iter().map(|it| it.as_str()).collect();
+            // A place above a key has no protected value of its own.
+            return json!(["protected", names, listed(&self.leaves(|at| keys.iter().any(|key| key.covers(at))))]);
+        }
+        if self.kind == Kind::Rollback {
+            return json!(["rollback"]);
+        }
+        let paths = self.rule_paths();
+        if !paths.is_empty() {
+            return json!(["rules", paths, listed(&self.leaves(|at| paths.contains(at.as_str())))]);
+        }
+        if let Some(tool) = self.tool {
+            return json!(["tool", tool.identity()]);
+        }
+        let changed = self.leaves(|_| true);
+        if changed.is_empty() {
+            return json!(["confirmed", listed(&self.confirmed())]);
+        }
+        json!(["change", listed(&changed)])
+    }
+
+    /// The reasons of a kind that the node may be told.
+    fn told(&self, code: ReasonCode) -> impl Iterator<Item = &HoldReason> {
+        self.reasons.iter().filter(move |it| !it.for_reviewers_only && it.code == code.as_str())
     }
 
     /// The protected keys that the node may be told it touches.
-    fn protected_keys(&self) -> Vec<&'a Pattern> {
-        let told = |key: &Pattern, it: &HoldReason| {
-            !it.for_reviewers_only
-                && it.code == ReasonCode::Protected.as_str()
-                && it.pointer.as_deref() == Some(key.as_str())
-        };
-        self.policy.protected().iter().filter(|key| self.reasons.iter().any(|it| told(key, it))).collect()
+    fn protected_keys(&self) -> Vec<&Pattern> {
+        let is_told =
+            |key: &&Pattern| self.told(ReasonCode::Protected).any(|it| it.pointer.as_deref() == Some(key.as_str()));
+        self.policy.protected().iter().filter(is_told).collect()
     }
 
-    /// What changes at the protected keys. A change that touches none is counted by everything that the node sees of
-    /// it, and a request that changes nothing by the protected values that it asks to confirm.
-    fn leaves(&self, keys: &[&Pattern]) -> Leaves<'a> {
-        let node = self.policy.node(self.node);
-        let is_read = |at: &Pointer| node.is_some_and(|it| it.reads().covers(at));
-        let is_asked = |at: &Pointer| keys.is_empty() || keys.iter().any(|key| key.touches(at));
-        let differing = diff(self.before, self.after).into_iter().map(|it| it.pointer).filter(is_read);
-        let places = differing.chain(self.named.iter().cloned()).filter(is_asked);
-        let changed: Leaves<'a> = places.map(|at| (at.clone(), at.resolve(self.after))).collect();
-        if !changed.is_empty() || !keys.is_empty() {
-            return changed;
-        }
-        let confirmed =
-            leaves(self.after).into_iter().filter(|(at, _)| is_read(at) && self.policy.protected().touches(at));
-        confirmed.map(|(at, value)| (at, Some(value))).collect()
+    /// The paths of the rules that hold the change, where a rule is about the change of one path.
+    fn rule_paths(&self) -> BTreeSet<&str> {
+        self.told(ReasonCode::Rule).flat_map(|it| self.policy.held_paths(&it.text)).collect()
     }
+
+    /// The leaves that differ within the node's reads, and those that the request names outside them.
+    fn leaves(&self, is_asked: impl Fn(&Pointer) -> bool) -> Leaves {
+        let differing = diff(self.before, self.after).into_iter();
+        let differing = differing.filter(|it| self.is_read(&it.pointer) && !self.became_container(it));
+        let differing = differing.map(|it| (it.pointer, it.after));
+        let named = self.named.iter().map(|at| (at.clone(), at.resolve(self.after).map(as_set)));
+        differing.chain(named).filter(|(at, _)| is_asked(at)).collect()
+    }
+
+    /// Whether a container took the leaf's place, or stays there and only became full or empty. What changes inside it
+    /// is listed by itself.
+    fn became_container(&self, change: &Change) -> bool {
+        let is_replaced = change.after.is_none() && change.pointer.resolve(self.after).is_some();
+        is_replaced || change.is_filling(self.before, self.after)
+    }
+
+    /// The protected leaves that a request confirms that changes nothing.
+    fn confirmed(&self) -> Leaves {
+        let leaves = leaves(self.after).into_iter();
+        let leaves = leaves.filter(|(at, _)| self.is_read(at) && self.policy.protected().covers(at));
+        leaves.map(|(at, value)| (at, Some(value.clone()))).collect()
+    }
+
+    fn is_read(&self, at: &Pointer) -> bool {
+        self.policy.node(self.node).is_some_and(|it| it.reads().covers(at))
+    }
+}
+
+/// A value as the request named it outside the node's reads. An object that it names there keeps members that the node
+/// does not know.
+fn as_set(value: &Value) -> Value {
+    if value.is_object() { json!({}) } else { value.clone() }
+}
+
+/// Leaves as JSON. A removed leaf has no value, and null is one.
+fn listed(leaves: &Leaves) -> Vec<Value> {
+    let leaf = |(at, value): (&Pointer, &Option<Value>)| match value {
+        Some(value) => json!([at, value]),
+        None => json!([at]),
+    };
+    leaves.iter().map(leaf).collect()
 }
 
 #[cfg(test)]
@@ -87,12 +144,17 @@ mod tests {
 
     const POLICY: &str = r#"
         flow = "f"
-        protected = ["payment", "limit"]
-        nodes.planner.reads = ["payment.amount", "payment.to", "draft"]
+        protected = ["payment", "limit", "order.price"]
+        nodes.planner.reads = ["payment.amount", "payment.to", "draft", "order"]
         nodes.planner.writes = ["$"]
         nodes.other.reads = ["$"]
         nodes.other.writes = ["$"]
         approval.stages = [{ groups = ["finance"] }]
+
+        [[rules]]
+        when = "change.path == '/draft' && change.after == 'long'"
+        then = "hold"
+        reason = "long drafts are asked about"
     "#;
 
     fn touches(key: &str) -> HoldReason {
@@ -104,11 +166,21 @@ mod tests {
         HoldReason { for_reviewers_only: true, ..touches(key) }
     }
 
-    fn effect(node: &str, (before, after): (Value, Value), named: &[&str], reasons: &[HoldReason]) -> Digest {
+    fn effect(node: &str, states: (Value, Value), named: &[&str], reasons: &[HoldReason]) -> Digest {
+        asked((Kind::Propose, node, None), states, named, reasons)
+    }
+
+    fn asked(
+        (kind, node, tool): (Kind, &str, Option<&Tool>),
+        (before, after): (Value, Value),
+        named: &[&str],
+        reasons: &[HoldReason],
+    ) -> Digest {
         let policy = Policy::compile(&PolicySource { text: POLICY.to_owned(), ..PolicySource::default() }).unwrap();
         let named = named.iter().map(|it| Pointer::try_from(*it).unwrap()).collect();
         let node = NodeId::try_from(node).unwrap();
-        let effect = Effect { policy: &policy, node: &node, before: &before, after: &after, named: &named, reasons };
+        let (policy, node, named) = (&policy, &node, &named);
+        let effect = Effect { policy, node, kind, tool, before: &before, after: &after, named, reasons };
         let mut drawn = 0;
         let mut draw = |bytes: &mut [u8]| {
             drawn += 1;
@@ -165,5 +237,71 @@ mod tests {
         let five = confirms(json!({"payment": {"amount": 5}, "draft": "a"}));
         assert_eq!(five, confirms(json!({"payment": {"amount": 5, "card": "4111"}, "draft": "b"})));
         assert_ne!(five, confirms(json!({"payment": {"amount": 6}, "draft": "a"})));
+    }
+
+    #[test]
+    fn only_protected_leaves_count_where_their_container_is_filled_or_replaced() {
+        let priced = |before: Value, order: Value| {
+            effect("planner", (json!({"order": before}), json!({"order": order})), &[], &[touches("order.price")])
+        };
+        let five = priced(json!({"price": 1}), json!({"price": 5}));
+        for before in [json!({}), json!(null), json!([]), json!({"memo": "x"})] {
+            for memo in ["a", "b"] {
+                assert_eq!(priced(before.clone(), json!({"price": 5, "memo": memo})), five, "{before}");
+            }
+        }
+        let gone = priced(json!({"price": 1, "memo": "x"}), json!({"memo": "x"}));
+        for order in [json!({}), json!(null), json!("a"), json!("b")] {
+            assert_eq!(priced(json!({"price": 1}), order.clone()), gone, "{order}");
+        }
+        assert_ne!(gone, five);
+    }
+
+    #[test]
+    fn object_that_a_node_names_unread_gives_nothing_away() {
+        let named = |members: Value| {
+            let states = (json!({}), json!({"limit": members}));
+            effect("planner", states, &["/limit"], &[touches("limit")])
+        };
+        assert_eq!(named(json!({})), named(json!({"secret": 1})));
+        assert_ne!(named(json!({})), named(json!(1)));
+    }
+
+    #[test]
+    fn rollback_without_protected_change_is_counted_by_its_node() {
+        let rolled = |node: &str, reasons: &[HoldReason], draft: &str| {
+            let states = (json!({"draft": draft, "order": {"price": 2}}), json!({"order": {"price": 1}}));
+            asked((Kind::Rollback, node, None), states, &[], reasons)
+        };
+        let one = rolled("planner", &[], "a");
+        assert_eq!(one, rolled("planner", &[only_for_reviewers("limit")], "b"));
+        assert_ne!(one, rolled("other", &[], "a"));
+        let price = rolled("planner", &[touches("order.price")], "a");
+        assert_ne!(one, price);
+        assert_eq!(price, rolled("planner", &[touches("order.price")], "b"));
+    }
+
+    #[test]
+    fn call_is_counted_by_itself_unless_it_touches_a_protected_key() {
+        let calls = |amount: u64, draft: &str, reasons: &[HoldReason]| {
+            let tool = Tool::read(&json!({"name": "refund", "arguments": {"amount": amount}})).unwrap();
+            let states = (json!({"payment": {"amount": 1}}), json!({"payment": {"amount": 5}, "draft": draft}));
+            asked((Kind::Propose, "planner", Some(&tool)), states, &[], reasons)
+        };
+        assert_eq!(calls(5, "a", &[]), calls(5, "b", &[]));
+        assert_ne!(calls(5, "a", &[]), calls(6, "a", &[]));
+        let key = [touches("payment")];
+        assert_eq!(calls(5, "a", &key), calls(6, "b", &key), "a call is harmless company of a protected change");
+    }
+
+    #[test]
+    fn rule_about_one_path_counts_the_value_there() {
+        let rule = [HoldReason { code: "rule".to_owned(), pointer: None, ..touches("") }];
+        let rule = rule.map(|it| HoldReason { text: "long drafts are asked about".to_owned(), ..it });
+        let drafts = |draft: &str, memo: &str| {
+            effect("planner", (json!({}), json!({"draft": draft, "order": {"memo": memo}})), &[], &rule)
+        };
+        assert_eq!(drafts("long", "a"), drafts("long", "b"));
+        assert_ne!(drafts("long", "a"), drafts("longer", "a"));
     }
 }

@@ -18,6 +18,7 @@ mod error;
 mod excerpt;
 mod following;
 mod given;
+mod held_paths;
 mod hidden_values;
 mod hiding;
 mod initial;

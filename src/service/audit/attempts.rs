@@ -45,6 +45,8 @@ impl Audit<'_> {
         let effect = Effect {
             policy: self.policies.get(&statement.policy)?,
             node: &hold.node,
+            kind: statement.kind,
+            tool: transition.tool.as_ref(),
             before: &before,
             after: &transition.delta.apply(&before).ok()?,
             named: &transition.named,

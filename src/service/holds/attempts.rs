@@ -32,6 +32,8 @@ pub(in crate::service) fn effect_of(asking: &Asking<'_>, effected: &Effected, re
     let effect = Effect {
         policy: asking.policy,
         node: &asking.proposal.node,
+        kind: asking.proposal.ask.kind(),
+        tool: asking.proposal.tool.as_ref(),
         before: &asking.head.state,
         after: &effected.after,
         named: &effected.named,

@@ -120,6 +120,14 @@ impl Rule {
         self.tools.as_ref().is_none_or(|globs| tool.is_some_and(|it| globs.covers(&it.name)))
     }
 
+    /// The path whose change it holds, where it is about no other and about no tool.
+    pub(super) fn held_path(&self) -> Option<&str> {
+        match &self.asked {
+            Asked::ChangeAt(path) if self.then == Then::Hold && self.tools.is_none() => Some(path),
+            _ => None,
+        }
+    }
+
     pub(super) fn denial(&self, pointer: Pointer) -> Violation {
         let detail = Cow::Owned(self.reason.clone());
         Violation { code: RejectCode::RuleDenied, pointer, detail, rule: Some(self.name.clone()) }

@@ -11,17 +11,20 @@ use crate::gateway::{Answer, Gateway, ballot, person};
 use crate::rules::Scene;
 
 on_both! {
-    denied_change_is_not_asked_again_after_the_head_moved,
-    other_values_are_another_change,
-    harmless_company_does_not_make_it_another_change,
-    expired_and_cancelled_attempts_count_too,
-    approved_change_is_no_attempt,
-    attempts_count_again_after_the_window,
-    attempts_of_other_nodes_and_threads_are_their_own,
-    two_gateways_do_not_both_use_the_last_attempt,
-    effect_is_stored_as_a_keyed_digest,
-    audit_finds_another_effect,
-    reviewer_sees_earlier_denials,
+    denied_change_is_not_asked_again_after_the_head_moved(super::policy()),
+    other_values_are_another_change(super::policy()),
+    harmless_company_does_not_make_it_another_change(super::policy()),
+    siblings_in_a_new_container_do_not_make_it_another_change(super::with_tools()),
+    company_of_a_tool_call_does_not_make_it_another_change(super::with_tools()),
+    harmless_commit_does_not_make_a_rollback_another_change(super::with_tools()),
+    expired_and_cancelled_attempts_count_too(super::policy()),
+    approved_change_is_no_attempt(super::policy()),
+    attempts_count_again_after_the_window(super::policy()),
+    attempts_of_other_nodes_and_threads_are_their_own(super::policy()),
+    two_gateways_do_not_both_use_the_last_attempt(super::policy()),
+    effect_is_stored_as_a_keyed_digest(super::policy()),
+    audit_finds_another_effect(super::policy()),
+    reviewer_sees_earlier_denials(super::policy()),
 }
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -34,6 +37,17 @@ fn policy() -> String {
         "reads = [\"raw_text\"]\nwrites = [\"raw_text\"]",
         "reads = [\"$\"]\nwrites = [\"raw_text\", \"target_user_id\"]",
     )
+}
+
+/// The same without a schema, and with calls that a rule holds.
+fn with_tools() -> String {
+    policy()
+        .replace("schema = \"payments.schema.json\"\n", "")
+        .replace("\"payment.amount\"]\nrollback", "\"payment\", \"raw_text\"]\nrollback")
+        .replace(
+            "[approval]\n",
+            "[[rules]]\nname = \"calls\"\nwhen = \"has(tool.name)\"\nthen = \"hold\"\nreason = \"a call\"\n\n[tools]\nallow = [\"crm.*\"]\n\n[approval]\n",
+        )
 }
 
 /// A thread and its head.
@@ -114,6 +128,57 @@ async fn harmless_company_does_not_make_it_another_change(scene: Scene) {
     }
     run.is_refused(json!({"target_user_id": 42, "requested_action": "refund"})).await;
     run.is_refused(user(42)).await;
+}
+
+async fn siblings_in_a_new_container_do_not_make_it_another_change(scene: Scene) {
+    let g = &scene.gateway;
+    let mut run = Run::new(g).await;
+    let state = json!({"requested_action": "none", "target_user_id": 17, "raw_text": "t", "payment": {}});
+    let made = g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await.expect(201);
+    (run.thread, run.head) = (made["thread"].clone(), made["transition"].clone());
+    for memo in ["a", "b"] {
+        run.is_denied(json!({"payment": {"amount": 5, "memo": memo}})).await;
+    }
+    run.is_refused(json!({"payment": {"amount": 5, "memo": "c"}})).await;
+    scene.passes_an_audit().await;
+}
+
+async fn company_of_a_tool_call_does_not_make_it_another_change(scene: Scene) {
+    let g = &scene.gateway;
+    let mut run = Run::new(g).await;
+    let path = format!("/v1/threads/{}/transitions", run.thread.as_str().unwrap());
+    let calls = async |head: &Value, to: &str, text: &str| {
+        let tool = json!({"name": "crm.wire", "arguments": {"to": to}});
+        let patch = json!({"raw_text": text});
+        let ask = json!({"node": "planner", "parent": head, "patch": patch, "tool": tool});
+        g.post(&path, &g.planner, ask).await
+    };
+    for text in ["a", "b"] {
+        let held = calls(&run.head, "eve", text).await.expect(202);
+        g.vote(&g.alice, &held, Verdict::Deny).await.unwrap();
+        run.moves().await;
+    }
+    assert_eq!(calls(&run.head, "eve", "c").await.status, 422);
+    calls(&run.head, "bob", "c").await.expect(202);
+    scene.passes_an_audit().await;
+}
+
+async fn harmless_commit_does_not_make_a_rollback_another_change(scene: Scene) {
+    let g = &scene.gateway;
+    let mut run = Run::new(g).await;
+    let path = format!("/v1/threads/{}/rollbacks", run.thread.as_str().unwrap());
+    let mut asked = Vec::new();
+    for _ in 0..3 {
+        run.moves().await;
+        let back = json!({"to_version": 0, "node": "planner", "parent": run.head});
+        let answer = g.post(&path, &g.planner, back).await;
+        asked.push(answer.status);
+        if answer.status == 202 {
+            g.vote(&g.alice, &answer.body, Verdict::Deny).await.unwrap();
+        }
+    }
+    assert_eq!(asked, [202, 202, 422]);
+    scene.passes_an_audit().await;
 }
 
 async fn expired_and_cancelled_attempts_count_too(scene: Scene) {

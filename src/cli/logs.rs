@@ -15,7 +15,11 @@ use crate::domain::inert;
 pub fn begin(log: &Log) -> Result<(), TryInitError> {
     let own = LevelFilter::from_level(log.level);
     let others = own.min(LevelFilter::WARN);
-    let wanted = Targets::new().with_default(others).with_target("countersign", own);
+    // The pool warns of every connection that an outage ends; the store logs the outage once a second.
+    let wanted = Targets::new()
+        .with_default(others)
+        .with_target("deadpool", others.min(LevelFilter::ERROR))
+        .with_target("countersign", own);
     let form = log.format;
     let to = move || Lines { form, to: io::stderr() };
     let layer = match form {
